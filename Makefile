@@ -1,0 +1,39 @@
+# `make help` lists what there is. Every target sets up what it needs; the second time that is quick.
+
+SHELL := /bin/bash
+export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
+TRACES ?= ../shared/data/traces
+OUT ?= target/demo
+
+.PHONY: help setup demo test bench reproduce docs clean
+
+help: ## this list
+	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what building and testing need (Debian packages, Python, npm, cargo)
+	@tools/setup all
+
+demo: ## build, compare congestion controls over a cellular trace, reproduce a paper's table, write a report
+	@tools/setup build
+	cargo build --release --locked -p ranway
+	target/release/ranway demo --traces "$(TRACES)" --out "$(OUT)"
+
+test: ## every check and every test, as CI runs them
+	@tools/setup all
+	cargo xtask ci
+
+bench: ## measure against ns-3 on this machine; writes target/bench/results.json
+	@tools/setup bench
+	cargo build --release --locked -p ranway
+	python3 peers/bench.py
+
+reproduce: ## every reproduction at full length
+	@tools/setup build
+	cargo build --release --locked -p ranway
+	target/release/ranway reproduce --out target/reproduce
+
+docs: ## write the generated pages of docs/ again
+	cargo xtask docs
+
+clean: ## remove what was built
+	rm -rf target .venv web/node_modules

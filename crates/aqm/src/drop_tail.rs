@@ -1,0 +1,90 @@
+//! Drop-tail: a FIFO with a limit, as Linux's `pfifo`, `bfifo` and `pfifo_head_drop`.
+//!
+//! A packet is taken in if, with it, neither limit is exceeded. Otherwise the arriving packet is lost, or, with
+//! [`Victim::Oldest`], packets at the head until the new one fits (the new one itself if it never can).
+//!
+//! Deviations: none. Linux has the two limits in two disciplines; here either, both or none may be set.
+
+use units::Time;
+
+use crate::fifo::Fifo;
+use crate::{Backlog, DropReason, Drops, Packet, Queue};
+
+/// What a drop-tail queue may hold, and who is lost when it is full. The default has no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// At most so many packets; `None` is no limit.
+    pub packets: Option<u64>,
+    /// At most so many bytes; `None` is no limit.
+    pub bytes: Option<u64>,
+    /// Who is lost.
+    pub victim: Victim,
+}
+
+/// Who is lost when a queue is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Victim {
+    /// The arriving packet (drop-tail).
+    #[default]
+    Arriving,
+    /// The packets at the head (head-drop).
+    Oldest,
+}
+
+/// A FIFO with a limit.
+#[derive(Clone, Debug)]
+pub struct DropTail<P> {
+    fifo: Fifo<P>,
+    max_packets: u64,
+    max_bytes: u64,
+    victim: Victim,
+}
+
+impl<P: Packet> DropTail<P> {
+    /// An empty queue.
+    pub fn new(config: Config) -> Self {
+        DropTail {
+            fifo: Fifo::new(),
+            max_packets: config.packets.unwrap_or(u64::MAX),
+            max_bytes: config.bytes.unwrap_or(u64::MAX),
+            victim: config.victim,
+        }
+    }
+
+    fn fits(&self, len: u64) -> bool {
+        let held = self.fifo.backlog();
+        held.packets < self.max_packets && held.bytes.saturating_add(len) <= self.max_bytes
+    }
+}
+
+impl<P: Packet> Queue<P> for DropTail<P> {
+    #[inline]
+    fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        let len = u64::from(packet.len());
+        if self.victim == Victim::Oldest && self.max_packets > 0 && len <= self.max_bytes {
+            while !self.fits(len) {
+                let oldest = self.fifo.pop().expect("an empty queue has room for a packet within its limits");
+                drops.dropped(oldest, DropReason::Overflow);
+            }
+        }
+        if self.fits(len) {
+            self.fifo.push(packet, now);
+        } else {
+            drops.dropped(packet, DropReason::Overflow);
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, _now: Time, _drops: &mut impl Drops<P>) -> Option<P> {
+        self.fifo.pop()
+    }
+
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        self.fifo.backlog()
+    }
+
+    fn marks(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,39 @@
+//! A first-in-first-out ring that knows its bytes: what every discipline but the fair ones stores packets in.
+
+use std::collections::VecDeque;
+
+use units::Time;
+
+use crate::{Backlog, Packet};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Fifo<P> {
+    ring: VecDeque<P>,
+    /// The sum of the lengths of what `ring` holds.
+    bytes: u64,
+}
+
+impl<P: Packet> Fifo<P> {
+    pub(crate) fn new() -> Self {
+        Fifo { ring: VecDeque::new(), bytes: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, mut packet: P, now: Time) {
+        packet.set_enqueued(now);
+        self.bytes += u64::from(packet.len());
+        self.ring.push_back(packet);
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<P> {
+        let packet = self.ring.pop_front()?;
+        self.bytes -= u64::from(packet.len());
+        Some(packet)
+    }
+
+    #[inline]
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog { packets: self.ring.len() as u64, bytes: self.bytes }
+    }
+}

@@ -1,0 +1,214 @@
+//! What FQ and FQ-CoDel share: flows by hash, each with a FIFO and a deficit, served by deficit round robin with a list
+//! of new flows before the list of old ones (RFC 8290, sections 4.1 and 4.2).
+//!
+//! All packets live in one slab, linked per flow, so that memory follows the backlog of all flows together and the
+//! steady state does not allocate. Each flow is on at most one of the two lists.
+//!
+//! Push, select and pop take constant time (select is amortised: a flow whose deficit a packet of `n` quanta used up is
+//! passed over `n` times). [`FlowTable::fattest`] walks the flows that are on a list, so it costs the number of active
+//! flows and not of hash buckets; only an overflow calls it.
+
+use slab::Slab;
+use units::Time;
+
+use crate::{Backlog, Packet};
+
+/// "No node" and "no flow" in links.
+const NONE: u32 = u32::MAX;
+
+/// Linux never takes a smaller quantum: round robin would turn many idle rounds for each packet.
+const MIN_QUANTUM: u32 = 256;
+
+#[derive(Clone, Debug)]
+struct Node<P> {
+    packet: P,
+    next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Flow<S> {
+    /// Nodes of the FIFO; `tail` counts only while `head` is a node.
+    head: u32,
+    tail: u32,
+    /// The flow behind this one on its list.
+    next: u32,
+    /// Whether the flow is on a list. A flow with packets always is.
+    listed: bool,
+    /// Bytes that the flow may still send in this round; served only while positive.
+    deficit: i64,
+    bytes: u64,
+    state: S,
+}
+
+/// A queue of flows, linked through `Flow::next`.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    head: u32,
+    tail: u32,
+}
+
+impl List {
+    const EMPTY: List = List { head: NONE, tail: NONE };
+
+    fn push<S>(&mut self, flows: &mut [Flow<S>], flow: u32) {
+        flows[flow as usize].next = NONE;
+        if self.head == NONE {
+            self.head = flow;
+        } else {
+            flows[self.tail as usize].next = flow;
+        }
+        self.tail = flow;
+    }
+
+    fn pop<S>(&mut self, flows: &[Flow<S>]) {
+        self.head = flows[self.head as usize].next;
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct FlowTable<P, S> {
+    flows: Vec<Flow<S>>,
+    nodes: Slab<Node<P>>,
+    new: List,
+    old: List,
+    bytes: u64,
+    quantum: i64,
+    salt: u64,
+}
+
+impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
+    pub(crate) fn new(flows: u32, quantum: u32, salt: u64) -> Self {
+        let idle =
+            Flow { head: NONE, tail: NONE, next: NONE, listed: false, deficit: 0, bytes: 0, state: S::default() };
+        FlowTable {
+            flows: vec![idle; flows.max(1) as usize],
+            nodes: Slab::new(),
+            new: List::EMPTY,
+            old: List::EMPTY,
+            bytes: 0,
+            quantum: i64::from(quantum.max(MIN_QUANTUM)),
+            salt,
+        }
+    }
+
+    /// Takes `packet` to the end of its flow. A flow that was on no list becomes a new flow with a full quantum.
+    #[inline]
+    pub(crate) fn push(&mut self, mut packet: P, now: Time) {
+        packet.set_enqueued(now);
+        let len = u64::from(packet.len());
+        let index = bucket(packet.flow(), self.salt, self.flows.len());
+        let node = self.nodes.insert(Node { packet, next: NONE }) as u32;
+        let flow = &mut self.flows[index as usize];
+        if flow.head == NONE {
+            flow.head = node;
+        } else {
+            self.nodes[flow.tail as usize].next = node;
+        }
+        flow.tail = node;
+        flow.bytes += len;
+        self.bytes += len;
+        if !flow.listed {
+            flow.listed = true;
+            flow.deficit = self.quantum;
+            self.new.push(&mut self.flows, index);
+        }
+    }
+
+    /// The flow whose turn it is. It may be empty: [`FlowTable::retire`] it then, and ask again.
+    #[inline]
+    pub(crate) fn select(&mut self) -> Option<u32> {
+        loop {
+            let list = if self.new.head == NONE { &mut self.old } else { &mut self.new };
+            let index = list.head;
+            if index == NONE {
+                return None;
+            }
+            let flow = &mut self.flows[index as usize];
+            if flow.deficit > 0 {
+                return Some(index);
+            }
+            flow.deficit += self.quantum;
+            list.pop(&self.flows);
+            self.old.push(&mut self.flows, index);
+        }
+    }
+
+    /// Takes the selected flow, which turned out to be empty, off its list. A new flow goes through the old list once
+    /// if others wait there, lest it starve them by coming back as new (RFC 8290, section 4.2).
+    pub(crate) fn retire(&mut self, index: u32) {
+        if self.new.head == index {
+            self.new.pop(&self.flows);
+            if self.old.head != NONE {
+                self.old.push(&mut self.flows, index);
+                return;
+            }
+        } else {
+            self.old.pop(&self.flows);
+        }
+        self.flows[index as usize].listed = false;
+    }
+
+    /// Takes the head packet of a flow.
+    #[inline]
+    pub(crate) fn pop(&mut self, index: u32) -> Option<P> {
+        let flow = &mut self.flows[index as usize];
+        if flow.head == NONE {
+            return None;
+        }
+        let Node { packet, next } = self.nodes.remove(flow.head as usize);
+        let len = u64::from(packet.len());
+        flow.head = next;
+        flow.bytes -= len;
+        self.bytes -= len;
+        Some(packet)
+    }
+
+    /// Charges the selected flow for `len` bytes that are served.
+    #[inline]
+    pub(crate) fn charge(&mut self, index: u32, len: u32) {
+        self.flows[index as usize].deficit -= i64::from(len);
+    }
+
+    /// The flow with most bytes, the first of equals in the order of service; `None` if nothing is held.
+    pub(crate) fn fattest(&self) -> Option<u32> {
+        let mut fattest = None;
+        let mut most = 0;
+        for head in [self.new.head, self.old.head] {
+            let mut index = head;
+            while index != NONE {
+                let flow = &self.flows[index as usize];
+                if flow.bytes > most {
+                    most = flow.bytes;
+                    fattest = Some(index);
+                }
+                index = flow.next;
+            }
+        }
+        fattest
+    }
+
+    pub(crate) fn flow_bytes(&self, index: u32) -> u64 {
+        self.flows[index as usize].bytes
+    }
+
+    #[inline]
+    pub(crate) fn state(&mut self, index: u32) -> &mut S {
+        &mut self.flows[index as usize].state
+    }
+
+    #[inline]
+    pub(crate) fn backlog(&self) -> Backlog {
+        Backlog { packets: self.nodes.len() as u64, bytes: self.bytes }
+    }
+}
+
+/// The bucket of a flow: a 64-bit finaliser (Stafford's thirteenth variant, as in `SplitMix64`) over flow and salt,
+/// scaled to the number of buckets by a multiplication as Linux's `reciprocal_scale` does.
+#[inline]
+fn bucket(flow: u64, salt: u64, buckets: usize) -> u32 {
+    let mut x = flow ^ salt;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^= x >> 31;
+    (((x >> 32) * buckets as u64) >> 32) as u32
+}

@@ -1,0 +1,121 @@
+//! Queue disciplines. A queue orders and drops; a link or a bearer serves.
+//!
+//! [`Queue::enqueue`] takes a packet in, [`Queue::dequeue`] gives one out at a service opportunity. Every packet that is
+//! lost lands in the [`Drops`] of the call that lost it, with a reason, so that packets in = packets out + dropped +
+//! backlog after every call. The time of the service opportunity decides a packet's sojourn; time never goes back.
+//!
+//! Disciplines are generic over what they carry: a descriptor in the simulator, a packet buffer in the emulator.
+
+#![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
+
+mod any;
+pub mod codel;
+pub mod drop_tail;
+mod fifo;
+mod flow_table;
+pub mod fq;
+pub mod fq_codel;
+pub mod pfifo_fast;
+
+pub use any::{AnyQueue, Config};
+pub use codel::Codel;
+pub use drop_tail::DropTail;
+pub use fq::Fq;
+pub use fq_codel::FqCodel;
+pub use pfifo_fast::PfifoFast;
+
+use units::{Span, Time};
+
+/// What a queue needs to know of a packet.
+#[allow(clippy::len_without_is_empty, reason = "a packet is never empty")]
+pub trait Packet {
+    /// Length on the wire in bytes, as the queue's owner counts it; never zero.
+    fn len(&self) -> u32;
+    /// A number that is equal for packets of one flow and, as far as possible, different otherwise (a 5-tuple or a hash
+    /// of one).
+    fn flow(&self) -> u64;
+    /// The priority from the TOS byte, as Linux's `skb->priority`: 0 is best effort. See `pfifo_fast`.
+    fn priority(&self) -> u8;
+    /// The ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Sets the ECN field to CE. Called only if [`Packet::ecn`] is capable.
+    fn mark_ce(&mut self);
+    /// When the packet entered the queue that it is in.
+    fn enqueued(&self) -> Time;
+    /// Notes that the packet enters a queue now. Every discipline calls it.
+    fn set_enqueued(&mut self, now: Time);
+    /// Notes, for statistics, how long the packet waited in the queue that it leaves for the wire. Links call it.
+    fn set_waited(&mut self, _waited: Span) {}
+}
+
+/// The ECN field of the IP header (RFC 3168), by its code points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// ECT(1).
+    Ect1 = 1,
+    /// ECT(0).
+    Ect0 = 2,
+    /// Congestion experienced.
+    Ce = 3,
+}
+
+impl Ecn {
+    /// Whether a queue may mark instead of drop.
+    pub fn capable(self) -> bool {
+        self != Ecn::NotEct
+    }
+}
+
+/// Why a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DropReason {
+    /// A limit of packets or bytes was reached.
+    Overflow,
+    /// The discipline's control law dropped it.
+    Control,
+    /// A link's random loss.
+    Loss,
+}
+
+/// Where lost packets go. A closure `FnMut(P, DropReason)` is one.
+pub trait Drops<P> {
+    /// `packet` was lost.
+    fn dropped(&mut self, packet: P, reason: DropReason);
+}
+
+impl<P, F: FnMut(P, DropReason)> Drops<P> for F {
+    fn dropped(&mut self, packet: P, reason: DropReason) {
+        self(packet, reason);
+    }
+}
+
+/// What a queue holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A queue discipline. See the crate's documentation.
+pub trait Queue<P: Packet> {
+    /// Takes `packet` in, or loses it or others into `drops`.
+    fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>);
+    /// The next packet to serve at the service opportunity `now`; packets that the discipline drops on the way land in
+    /// `drops`. `None` only when the queue is empty afterwards.
+    fn dequeue(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<P>;
+    /// What is held.
+    fn backlog(&self) -> Backlog;
+    /// Packets that were CE-marked instead of dropped, so far.
+    fn marks(&self) -> u64;
+}
+
+/// How long `packet` has been in its queue.
+pub fn sojourn<P: Packet>(packet: &P, now: Time) -> Span {
+    now.saturating_since(packet.enqueued())
+}

@@ -1,0 +1,138 @@
+//! Delivery rates in fixed point, and their windowed maximum.
+
+use units::Span;
+
+/// One segment per microsecond: rates are 24-bit fractions of it, so that 1.5 kbit/s and 3 Tbit/s both fit 32 bits.
+const UNIT_SHIFT: u32 = 24;
+/// Gains are in 256ths.
+pub(super) const GAIN_SHIFT: u32 = 8;
+/// Gain 1.
+pub(super) const UNIT: u32 = 1 << GAIN_SHIFT;
+/// Pacing keeps this much below the estimate, in percent, so that the queue shrinks on average.
+const PACING_MARGIN_PERCENT: u64 = 1;
+
+/// A delivery rate in segments per 2^24 us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Bandwidth(pub(super) u32);
+
+impl Bandwidth {
+    /// So many segments over a span; the highest rate if the span is shorter than a microsecond.
+    #[inline]
+    pub(super) fn over(segments: u64, span: Span) -> Bandwidth {
+        let rate = (segments.min(1 << 39) << UNIT_SHIFT) / span.as_micros().max(1);
+        Bandwidth(u32::try_from(rate).unwrap_or(u32::MAX))
+    }
+
+    /// Segments delivered in a span, rounded down.
+    #[inline]
+    pub(super) fn segments_in(self, span: Span) -> u64 {
+        u64::from(self.0).saturating_mul(span.as_micros()) >> UNIT_SHIFT
+    }
+
+    /// `gain` times the segments delivered in `micros`, rounded up so that small pipes are not starved.
+    #[inline]
+    pub(super) fn pipe(self, micros: u32, gain: u32) -> u32 {
+        let product = u64::from(self.0) * u64::from(micros);
+        let scaled = ((u128::from(product) * u128::from(gain)) >> GAIN_SHIFT) as u64;
+        u32::try_from(scaled.saturating_add((1 << UNIT_SHIFT) - 1) >> UNIT_SHIFT).unwrap_or(u32::MAX)
+    }
+
+    /// The pacing rate for segments of `mss` bytes at a gain, in bytes per second, less the margin.
+    #[inline]
+    pub(super) fn pacing(self, mss: u32, gain: u32) -> u64 {
+        let scaled = (u64::from(self.0).saturating_mul(u64::from(mss)).saturating_mul(u64::from(gain))) >> GAIN_SHIFT;
+        scaled.saturating_mul(1_000_000 / 100 * (100 - PACING_MARGIN_PERCENT)) >> UNIT_SHIFT
+    }
+}
+
+/// The largest of the last rounds, from the best, the second-best and the third-best of successive parts of the window
+/// (Linux `win_minmax.c`, K. Nichols).
+#[derive(Clone, Debug, Default)]
+pub(super) struct MaxFilter {
+    best: [Sample; 3],
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    round: u32,
+    value: Bandwidth,
+}
+
+impl MaxFilter {
+    /// The largest in the window.
+    #[inline]
+    pub(super) fn get(&self) -> Bandwidth {
+        self.best[0].value
+    }
+
+    /// Takes a sample of `round`, where the window is `window` rounds long.
+    #[inline]
+    pub(super) fn update(&mut self, window: u32, round: u32, value: Bandwidth) {
+        let sample = Sample { round, value };
+        let best = &mut self.best;
+        if value >= best[0].value || round - best[2].round > window {
+            *best = [sample; 3];
+            return;
+        }
+        if value >= best[1].value {
+            best[1] = sample;
+            best[2] = sample;
+        } else if value >= best[2].value {
+            best[2] = sample;
+        }
+        let age = round - best[0].round;
+        if age > window {
+            // The best is too old: the others move up, twice if the second-best is too old as well.
+            *best = [best[1], best[2], sample];
+            if round - best[0].round > window {
+                *best = [best[1], best[2], sample];
+            }
+        } else if best[1].round == best[0].round && age > window / 4 {
+            // A quarter passed without a second-best of its own: take one from this quarter.
+            best[1] = sample;
+            best[2] = sample;
+        } else if best[2].round == best[1].round && age > window / 2 {
+            best[2] = sample;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_segments_per_microsecond_in_24_bits() {
+        // 100 segments in 40 ms: 100 * 2^24 / 40,000 = 41,943.04.
+        let rate = Bandwidth::over(100, Span::from_millis(40));
+        assert_eq!(rate, Bandwidth(41_943));
+        // In 40 ms it delivers 99.9999: 99 rounded down, and a pipe of 100 rounded up, of 200 at gain 2.
+        assert_eq!(rate.segments_in(Span::from_millis(40)), 99);
+        assert_eq!(rate.pipe(40_000, UNIT), 100);
+        assert_eq!(rate.pipe(40_000, 2 * UNIT), 200);
+        // 2,500 segments of 1,448 bytes per second are 3.62 MB/s; 1 % less is 3,583,800; 41,943 of 41,943.04 is 3,583,796.
+        assert_eq!(rate.pacing(1448, UNIT), 3_583_796);
+    }
+
+    #[test]
+    fn the_maximum_lasts_its_window_and_then_falls_to_the_next_best() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 1, Bandwidth(100));
+        for round in 2..=11 {
+            filter.update(10, round, Bandwidth(50 + round));
+            assert_eq!(filter.get(), Bandwidth(100), "round {round}");
+        }
+        // The sample of round 1 is 11 rounds old at round 12. What was kept beside it: the second-best is replaced by
+        // each better sample, so it is that of round 11.
+        filter.update(10, 12, Bandwidth(10));
+        assert_eq!(filter.get(), Bandwidth(61));
+    }
+
+    #[test]
+    fn a_new_maximum_takes_over_at_once() {
+        let mut filter = MaxFilter::default();
+        filter.update(10, 1, Bandwidth(100));
+        filter.update(10, 2, Bandwidth(101));
+        assert_eq!(filter.get(), Bandwidth(101));
+    }
+}

@@ -1,0 +1,49 @@
+//! `ProbeBW`: cycles the pacing gain to find more bandwidth, and yields what it took.
+
+use super::bandwidth::UNIT;
+use super::{Bbr, Mode};
+use crate::{AckSample, Ctx};
+use rand_core::Rng;
+
+/// The window in this mode: two pipes, because acknowledgements come late and in bunches.
+pub(super) const CWND_GAIN: u32 = UNIT * 2;
+/// The pacing gains of the eight phases: probe, drain, cruise.
+const CYCLE: [u32; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
+
+/// The pacing gain of a phase.
+pub(super) fn pacing_gain(phase: u8) -> u32 {
+    CYCLE[usize::from(phase) % CYCLE.len()]
+}
+
+impl Bbr {
+    /// Enters the cycle at any phase but the draining one, at random.
+    pub(super) fn start_probe_bw(&mut self, cx: &mut Ctx) {
+        let draw = (u64::from(cx.random.next_u32()) * 7) >> 32;
+        let phase = (8 - draw as u8) % 8;
+        self.transition_to(Mode::ProbeBw { phase, since: self.delivered_at }, cx);
+    }
+
+    /// Moves to the next phase of the cycle when this one is done.
+    pub(super) fn advance_cycle(&mut self, ack: &AckSample, cx: &Ctx) {
+        let Mode::ProbeBw { phase, since } = self.mode else { return };
+        let elapsed = self.delivered_at.saturating_since(since).as_micros();
+        let full_length = self.min_rtt.is_some_and(|rtt| elapsed > u64::from(rtt));
+        if self.phase_done(full_length, ack, cx) {
+            self.mode = Mode::ProbeBw { phase: (phase + 1) % 8, since: self.delivered_at };
+        }
+    }
+
+    fn phase_done(&self, full_length: bool, ack: &AckSample, cx: &Ctx) -> bool {
+        if self.pacing_gain == UNIT {
+            return full_length;
+        }
+        let in_flight = self.in_network_at_departure(ack.prior_in_flight, cx.now);
+        let bw = self.max_bw.get();
+        if self.pacing_gain > UNIT {
+            // Probing may take longer than a round trip to raise the flight; losses say that it does not fit.
+            full_length && (ack.lost > 0 || in_flight >= self.inflight_target(bw, self.pacing_gain))
+        } else {
+            full_length || in_flight <= self.inflight_target(bw, UNIT)
+        }
+    }
+}

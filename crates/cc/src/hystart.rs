@@ -1,0 +1,226 @@
+//! `HyStart`: leaves slow start before it overflows the queue.
+//!
+//! Source: S. Ha and I. Rhee, "Taming the elephants: new TCP slow start" (2008), as Linux 6.1 `tcp_cubic.c` has it
+//! (`hystart_update`, `hystart_ack_delay`). Two signs end slow start, from a window of 16 segments on:
+//!
+//! - an **ACK train**: acknowledgements spaced by at most 2 ms have gone on for longer than the minimum RTT (half of it when
+//!   segments leave unpaced, since then the train is as long as the burst);
+//! - a **delay increase**: the least of at least nine RTT samples of a round exceeds the minimum RTT by an eighth of it,
+//!   clamped to 4..16 ms.
+//!
+//! No deviation from Linux, except that times are not cut to its 32 bits.
+
+use crate::loss_based::micros;
+use crate::{AckSample, Ctx, ExitCause};
+use units::{Rate, Span, Time};
+
+/// Below this window, in segments, slow start is never left early.
+const LOW_WINDOW: u32 = 16;
+/// Acknowledgements spaced by at most this belong to one train.
+const ACK_SPACING: Span = Span::from_micros(2_000);
+/// RTT samples of a round before its minimum counts.
+const MIN_SAMPLES: u32 = 8;
+/// Bounds of the delay threshold, in microseconds.
+const DELAY_MIN: u32 = 4_000;
+const DELAY_MAX: u32 = 16_000;
+/// The largest burst that a host hands to its interface at once, in bytes (Linux `gso_max_size`), for the allowance that
+/// aggregation needs, and the bound of that allowance in microseconds.
+const GSO_MAX_BYTES: u64 = 65_536;
+const ACK_DELAY_MAX: u64 = 1_000;
+
+/// The round being watched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HyStart {
+    /// Slow start was left early once; not again until a time-out.
+    found: bool,
+    round_start: Time,
+    /// The last acknowledgement of the train.
+    last_ack: Time,
+    /// SND.NXT at the round's start: the round ends when more than this is acknowledged.
+    end: u64,
+    /// The round's least RTT in microseconds and the number of its samples, which stops counting at `MIN_SAMPLES`.
+    round_rtt: u32,
+    samples: u32,
+    started: bool,
+}
+
+impl HyStart {
+    /// After a time-out: a new round, and a new chance to leave slow start.
+    pub(crate) fn reset(&mut self, now: Time, next: u64) {
+        self.found = false;
+        self.begin_round(now, next);
+    }
+
+    fn begin_round(&mut self, now: Time, next: u64) {
+        self.round_start = now;
+        self.last_ack = now;
+        self.end = next;
+        self.round_rtt = u32::MAX;
+        self.samples = 0;
+        self.started = true;
+    }
+
+    /// Whether this acknowledgement, with an RTT sample of `delay` us, ends slow start. `delay_min` is the least RTT of the
+    /// connection in us, this sample included.
+    pub(crate) fn on_sample(
+        &mut self,
+        cwnd: u32,
+        delay: u32,
+        delay_min: u32,
+        ack: &AckSample,
+        cx: &Ctx,
+    ) -> Option<ExitCause> {
+        if self.found {
+            return None;
+        }
+        let (now, path) = (cx.now, cx.path);
+        if !self.started || ack.una > self.end {
+            self.begin_round(now, ack.next);
+        }
+        if cwnd < LOW_WINDOW {
+            return None;
+        }
+        let mut cause = None;
+        if now.saturating_since(self.last_ack) <= ACK_SPACING {
+            self.last_ack = now;
+            let threshold = train_threshold(delay_min, path.stack_rate, path.paced);
+            if micros(now.saturating_since(self.round_start)) > threshold {
+                cause = Some(ExitCause::AckTrain);
+            }
+        }
+        self.round_rtt = self.round_rtt.min(delay);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+        } else if self.round_rtt > delay_min.saturating_add(delay_allowance(delay_min)) {
+            cause = cause.or(Some(ExitCause::Delay));
+        }
+        self.found = cause.is_some();
+        cause
+    }
+}
+
+/// How long a train may last, in us.
+fn train_threshold(delay_min: u32, rate: Option<Rate>, paced: bool) -> u32 {
+    let ack_delay = match rate.map_or(0, Rate::bytes_per_sec) {
+        0 => 0,
+        // Twice, because a host queues two bursts, and twice because the rate is doubled in slow start.
+        rate => (GSO_MAX_BYTES * 4 * 1_000_000 / rate).min(ACK_DELAY_MAX) as u32,
+    };
+    let threshold = delay_min.saturating_add(ack_delay);
+    if paced { threshold } else { threshold / 2 }
+}
+
+/// By how much a round's RTT may exceed the minimum, in us.
+fn delay_allowance(delay_min: u32) -> u32 {
+    (delay_min >> 3).clamp(DELAY_MIN, DELAY_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cubic::{Cubic, CubicConfig};
+    use crate::driver::Driver;
+    use crate::{Controller, Event, INFINITE_SSTHRESH};
+
+    /// CUBIC in slow start with a window of 100, whose minimum RTT of so many ms is known and whose round begins.
+    fn starting(min_rtt_ms: u64) -> Driver<Cubic> {
+        let mut d = Driver::new(Cubic::new(CubicConfig::default(), 100));
+        d.ack.rtt = Some(Span::from_millis(min_rtt_ms));
+        d.acked(1);
+        // The acknowledgement of more than the round's end begins the next one.
+        d.wait_ms(min_rtt_ms);
+        d.fill();
+        d.acked(1);
+        d
+    }
+
+    /// Acknowledges a segment each `spacing` us; gives the number at which slow start ended, if it did within 200.
+    fn train(d: &mut Driver<Cubic>, spacing: u64) -> Option<(u64, ExitCause)> {
+        (1..=200).find_map(|n| {
+            d.wait(Span::from_micros(spacing));
+            d.acked(1);
+            d.log.iter().find_map(|event| match event {
+                Event::SlowStartExit { cause, .. } => Some((n, *cause)),
+                Event::State(_) => None,
+            })
+        })
+    }
+
+    #[test]
+    fn an_unpaced_train_longer_than_half_the_rtt_ends_slow_start() {
+        // 40 ms: the first acknowledgement past 20 ms is that at 21 ms.
+        let mut d = starting(40);
+        d.fill();
+        assert_eq!(train(&mut d, 1_000), Some((21, ExitCause::AckTrain)));
+        assert_eq!(d.ssthresh(), 100 + 2 + 20, "the window at the exit, before this acknowledgement's growth");
+        assert_eq!(d.c.state(), "avoidance");
+    }
+
+    #[test]
+    fn a_paced_train_may_last_a_whole_rtt_and_the_aggregation_allowance() {
+        let mut d = starting(40);
+        d.path.paced = true;
+        assert_eq!(train(&mut d, 1_000), Some((41, ExitCause::AckTrain)));
+        // 4 * 65,536 B at 100 MB/s are 2.6 ms, more than the 1 ms that is allowed: the first past 41 ms.
+        let mut d = starting(40);
+        (d.path.paced, d.path.stack_rate) = (true, Some(Rate::from_mbps(800)));
+        assert_eq!(train(&mut d, 1_000), Some((42, ExitCause::AckTrain)));
+        // At 1 GB/s they are 262 us: 41 ms is past 40.262.
+        let mut d = starting(40);
+        (d.path.paced, d.path.stack_rate) = (true, Some(Rate::from_mbps(8_000)));
+        assert_eq!(train(&mut d, 1_000), Some((41, ExitCause::AckTrain)));
+    }
+
+    #[test]
+    fn a_gap_over_two_milliseconds_breaks_the_train() {
+        let mut d = starting(40);
+        assert_eq!(train(&mut d, 2_001), None);
+        let mut d = starting(40);
+        assert_eq!(train(&mut d, 2_000), Some((11, ExitCause::AckTrain)));
+    }
+
+    #[test]
+    fn a_round_whose_least_rtt_rose_by_an_eighth_ends_slow_start() {
+        // Allowances: 40 / 8 = 5 ms; 16 / 8 = 2, clamped to 4; 400 / 8 = 50, clamped to 16.
+        for (min_rtt, allowance) in [(40, 5_000), (16, 4_000), (400, 16_000)] {
+            for (over, exit) in [(0, None), (1, Some((9, ExitCause::Delay)))] {
+                let mut d = starting(min_rtt);
+                // A new round, so that the low samples of the one before do not count.
+                d.acked(100);
+                d.fill();
+                d.wait_ms(5);
+                d.ack.rtt = Some(Span::from_micros(min_rtt * 1_000 + allowance + over));
+                d.acked(2);
+                let exit = exit.map(|(n, cause)| (n - 1, cause));
+                assert_eq!(train(&mut d, 3_000), exit, "{min_rtt} ms + {allowance} us + {over}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_ends_slow_start_below_sixteen_segments() {
+        let mut d = Driver::new(Cubic::new(CubicConfig::default(), 4));
+        d.ack.rtt = Some(Span::from_millis(4));
+        d.acked(1);
+        d.fill();
+        // Ten acknowledgements 1 ms apart pass 2 ms, half of 4, at the third: windows 6 to 15.
+        for _ in 0..10 {
+            d.wait_ms(1);
+            d.acked(1);
+        }
+        assert_eq!((d.cwnd(), d.ssthresh()), (15, INFINITE_SSTHRESH));
+        // At 16 the next round is watched: 1, 2 and 3 ms after its begin.
+        d.acked(16);
+        d.fill();
+        d.acked(1);
+        assert_eq!((d.cwnd(), d.ssthresh()), (32, INFINITE_SSTHRESH));
+        assert_eq!(train(&mut d, 1_000), Some((3, ExitCause::AckTrain)));
+    }
+
+    #[test]
+    fn hystart_can_be_off() {
+        let mut d = Driver::new(Cubic::new(CubicConfig { hystart: false, ..CubicConfig::default() }, 100));
+        d.ack.rtt = Some(Span::from_millis(40));
+        assert_eq!(train(&mut d, 1_000), None);
+    }
+}

@@ -1,0 +1,599 @@
+//! What all window-based controllers that react to loss share: the window, its reduction and its restoration.
+//!
+//! [`LossBased`] owns the window and does what the kernel's TCP core does around a congestion control module;
+//! [`Growth`] is the module: how far to reduce and how to grow. A `Growth` works on any [`Window`], so that one controller
+//! can run several.
+//!
+//! Source: Linux 6.1 `tcp_input.c` (`tcp_cong_control`, `tcp_init_cwnd_reduction`, `tcp_cwnd_reduction`,
+//! `tcp_end_cwnd_reduction`, `tcp_enter_loss`, `tcp_undo_cwnd_reduction`), `tcp_output.c` (`tcp_cwnd_restart`,
+//! `tcp_cwnd_validate`, `tcp_cwnd_application_limited`) and `tcp_cong.c` (`tcp_slow_start`, `tcp_cong_avoid_ai`);
+//! RFC 5681, RFC 6937 (through `prr.rs`) and RFC 2861.
+//!
+//! Where this file leaves Linux:
+//! 1. The window is at most [`MAX_CWND`], which is past what the receive window can ever allow.
+//! 2. Growth stops while the window does not limit sending for every controller; Linux leaves this to each module, and
+//!    Vegas forgets it.
+//! 3. A reduction leaves a window of 2 segments at least; Linux's PRR can reach 1.
+//! 4. The window in use (RFC 2861) is noted at each segment and not once a burst.
+
+use crate::prr::{Delivery, Prr};
+use crate::{AckSample, Congestion, Controller, Ctx, Event, ExitCause, INFINITE_SSTHRESH, Limits, Phase, Sent, Sign};
+use units::{Span, Time};
+
+/// The largest window, in segments: 1 GiB (RFC 7323's largest receive window) of 512-byte segments. Integer arithmetic
+/// on 32 bits with 1024ths stays exact below it.
+pub const MAX_CWND: u32 = 1 << 21;
+
+/// The segments that a host sends back to back at least when the stack paces (Linux `tcp_min_tso_segs`).
+const STACK_BURST: u32 = 2;
+
+/// A congestion window and its threshold, in segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The window: 1 or more, at most [`MAX_CWND`].
+    pub cwnd: u32,
+    /// Below it the window grows by slow start.
+    pub ssthresh: u32,
+    /// Acknowledged segments that have not yet become growth (Linux `snd_cwnd_cnt`).
+    pub credit: u32,
+}
+
+impl Window {
+    /// A window at the start of a connection: no threshold yet.
+    pub fn new(initial_window: u32) -> Window {
+        Window { cwnd: initial_window.clamp(1, MAX_CWND), ssthresh: INFINITE_SSTHRESH, credit: 0 }
+    }
+
+    /// Whether slow start is in force.
+    #[inline]
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Grows by a segment for each acknowledged one up to the threshold; gives the acknowledged segments left over.
+    #[inline]
+    pub fn slow_start(&mut self, acked: u32) -> u32 {
+        if !self.in_slow_start() {
+            return acked;
+        }
+        let grown = self.cwnd.saturating_add(acked).min(self.ssthresh);
+        let left = acked - (grown - self.cwnd);
+        self.set(grown);
+        left
+    }
+
+    /// Grows by a segment for each `per` acknowledged ones.
+    #[inline]
+    pub fn grow_one_per(&mut self, per: u32, acked: u32) {
+        // Credit that was gathered when growth cost more is good for one segment, not for several at once.
+        if self.credit >= per {
+            self.credit = 0;
+            self.increment();
+        }
+        self.credit = self.credit.saturating_add(acked);
+        if self.credit >= per {
+            let more = self.credit / per;
+            self.credit -= more * per;
+            self.set(self.cwnd.saturating_add(more));
+        }
+    }
+
+    /// Grows by one segment.
+    #[inline]
+    pub fn increment(&mut self) {
+        self.set(self.cwnd.saturating_add(1));
+    }
+
+    /// The threshold that remembers the window in use before it shrinks for lack of use (Linux `tcp_current_ssthresh`).
+    pub fn remembered_ssthresh(&self) -> u32 {
+        self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
+    }
+
+    #[inline]
+    fn set(&mut self, cwnd: u32) {
+        self.cwnd = cwnd.min(MAX_CWND);
+    }
+}
+
+/// How a window grows and how far it is reduced: what tells one loss-based controller from another.
+///
+/// Of each acknowledgement a growth sees `on_ack` first, always, then `grow`, only if the acknowledgement advanced, the
+/// window limited sending and no reduction is in progress.
+pub trait Growth {
+    /// The controller's name, as scenarios and `sysctl` write it.
+    const NAME: &'static str;
+
+    /// The slow-start threshold for a reduction that `sign` asks for, at least 2; called once for each reduction.
+    fn reduce(&mut self, window: &Window, sign: Sign, cx: &mut Ctx) -> u32;
+
+    /// Congestion avoidance: `acked` segments were delivered at or above the threshold.
+    fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample, cx: &mut Ctx);
+
+    /// Growth by `acked` delivered segments: slow start and, with what it leaves, [`avoid`](Growth::avoid). Overridden
+    /// where slow start is the controller's own.
+    #[inline]
+    fn grow(&mut self, window: &mut Window, acked: u32, ack: &AckSample, cx: &mut Ctx) {
+        let left = window.slow_start(acked);
+        if left > 0 {
+            self.avoid(window, left, ack, cx);
+        }
+    }
+
+    /// An acknowledgement came, in whatever phase: round-trip samples, rate estimates, exits from slow start.
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &AckSample, cx: &mut Ctx) {
+        let _ = (window, ack, cx);
+    }
+
+    /// Loss recovery moved to `phase`; again for each time-out. `next` is SND.NXT.
+    fn on_phase(&mut self, phase: Phase, next: u64, cx: &mut Ctx) {
+        let _ = (phase, next, cx);
+    }
+
+    /// A reduction that was not undone is complete and the window is at the threshold.
+    fn on_recovered(&mut self, window: &mut Window, cx: &mut Ctx) {
+        let _ = (window, cx);
+    }
+
+    /// Data was sent into an empty pipe, `idle` after the last.
+    fn on_restart(&mut self, idle: Span, cx: &mut Ctx) {
+        let _ = (idle, cx);
+    }
+}
+
+/// A window and threshold to go back to.
+#[derive(Clone, Copy, Debug)]
+struct Prior {
+    cwnd: u32,
+    ssthresh: u32,
+}
+
+/// A loss-based controller: the shared window machine around a [`Growth`].
+#[derive(Clone, Debug)]
+pub struct LossBased<G> {
+    window: Window,
+    growth: G,
+    phase: Phase,
+    initial_window: u32,
+    prr: Prr,
+    /// What an undo restores; `None` if the last reaction cannot be undone or already was.
+    prior: Option<Prior>,
+    /// The reduction in progress was undone: its end must not lower the window to the threshold.
+    undone: bool,
+    /// SND.NXT when the last reaction came: it is over once this is acknowledged.
+    high: u64,
+    /// The most segments in flight since `used_since`, while the window did not limit sending.
+    used: u32,
+    used_since: Time,
+}
+
+impl<G: Growth> LossBased<G> {
+    /// A controller that starts with `initial_window` segments.
+    pub fn with_growth(growth: G, initial_window: u32) -> LossBased<G> {
+        let window = Window::new(initial_window);
+        LossBased {
+            window,
+            growth,
+            phase: Phase::Open,
+            initial_window: window.cwnd,
+            prr: Prr::default(),
+            prior: None,
+            undone: false,
+            high: 0,
+            used: 0,
+            used_since: Time::ZERO,
+        }
+    }
+
+    /// The growth policy, to look at.
+    pub fn growth(&self) -> &G {
+        &self.growth
+    }
+
+    /// The window, to look at.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    fn reducing(&self) -> bool {
+        matches!(self.phase, Phase::Cwr | Phase::Recovery)
+    }
+
+    /// Whether a reaction that is not over, and was not undone, covers what is lost or marked up to `una` and after.
+    fn reacting(&self, una: u64) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Disorder) && !self.undone && una < self.high
+    }
+
+    fn enter(&mut self, phase: Phase, next: u64, cx: &mut Ctx) {
+        if phase != self.phase {
+            self.phase = phase;
+            let state = self.state();
+            cx.tell(|| Event::State(state));
+        }
+        self.growth.on_phase(phase, next, cx);
+    }
+
+    /// Lowers the threshold; the window follows by PRR or, at a time-out, at once.
+    fn reduce(&mut self, sign: Sign, cx: &mut Ctx) {
+        let before = self.window;
+        self.window.ssthresh = self.growth.reduce(&before, sign, cx).max(2);
+        self.window.credit = 0;
+        self.undone = false;
+        if before.in_slow_start() {
+            cx.tell(|| Event::SlowStartExit { cause: ExitCause::Congestion, cwnd: before.cwnd });
+        }
+    }
+
+    fn end_reduction(&mut self, cx: &mut Ctx) {
+        if !self.undone {
+            self.window.cwnd = self.window.ssthresh.min(MAX_CWND);
+            self.growth.on_recovered(&mut self.window, cx);
+        }
+    }
+
+    /// The pipe is empty, and the last segment was sent `idle` ago. A pause of the application makes the window stale
+    /// (RFC 2861 section 3.1, RFC 5681 section 4.1); a wait for the retransmission timer does not.
+    #[cold]
+    fn restart(&mut self, idle: Span, retransmission: bool, cx: &mut Ctx) {
+        self.growth.on_restart(idle, cx);
+        let rto = cx.path.rto;
+        if !retransmission && idle > rto && rto > Span::ZERO {
+            self.window.ssthresh = self.window.remembered_ssthresh();
+            let floor = self.initial_window.min(self.window.cwnd);
+            let periods = (idle.as_nanos() - 1) / rto.as_nanos();
+            self.window.cwnd = (self.window.cwnd >> periods.min(31)).max(floor);
+            self.used = 0;
+            self.used_since = cx.now;
+        }
+    }
+
+    /// For an RTO the sender has not used its window: it has not shown that it may (RFC 2861 section 3.2).
+    #[cold]
+    fn validate(&mut self, now: Time) {
+        if self.phase == Phase::Open {
+            let used = self.used.max(self.initial_window);
+            if used < self.window.cwnd {
+                self.window.ssthresh = self.window.remembered_ssthresh();
+                self.window.cwnd = (self.window.cwnd + used) >> 1;
+            }
+            self.used = 0;
+        }
+        self.used_since = now;
+    }
+
+    /// Whether `in_flight` segments fill the window (Linux `tcp_is_cwnd_limited`: half of it in slow start).
+    fn fills_window(&self, in_flight: u32) -> bool {
+        in_flight >= self.window.cwnd || (self.window.in_slow_start() && self.window.cwnd < in_flight.saturating_mul(2))
+    }
+}
+
+impl<G: Growth> Controller for LossBased<G> {
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent, cx: &mut Ctx) {
+        if self.reducing() {
+            self.prr.on_sent();
+        }
+        if let Some(idle) = sent.idle {
+            self.restart(idle, sent.retransmission, cx);
+        }
+        let in_flight = sent.in_flight_before + 1;
+        if self.fills_window(in_flight) {
+            self.used = 0;
+            self.used_since = cx.now;
+        } else {
+            self.used = self.used.max(in_flight);
+            if cx.now.saturating_since(self.used_since) >= cx.path.rto {
+                self.validate(cx.now);
+            }
+        }
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        self.growth.on_ack(&mut self.window, ack, cx);
+        if ack.phase != self.phase {
+            if self.reducing() && !matches!(ack.phase, Phase::Cwr | Phase::Recovery) {
+                self.end_reduction(cx);
+            }
+            self.enter(ack.phase, ack.next, cx);
+        }
+        if ack.cwnd_limited {
+            self.used = 0;
+            self.used_since = cx.now;
+        }
+        if self.reducing() {
+            let &AckSample { delivered, lost, in_flight, advanced, .. } = ack;
+            let delivery = Delivery { delivered, lost, in_flight, advanced };
+            if let Some(count) = self.prr.on_ack(delivery, self.window.ssthresh) {
+                self.window.cwnd = (in_flight + count).clamp(2, MAX_CWND);
+            }
+        } else if ack.advanced && ack.cwnd_limited {
+            self.growth.grow(&mut self.window, ack.delivered, ack, cx);
+        }
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        let reacting = self.reacting(congestion.una);
+        match congestion.sign {
+            Sign::Loss | Sign::Ecn => {
+                let ecn = congestion.sign == Sign::Ecn;
+                // A loss within a CWR phase goes on with its reduction, and a mark within any reaction adds nothing.
+                if reacting {
+                    self.prior = None;
+                    if !ecn {
+                        self.enter(Phase::Recovery, congestion.next, cx);
+                    }
+                    return;
+                }
+                if self.reducing() {
+                    self.end_reduction(cx);
+                }
+                // The kernel does not take back what a mark asked for.
+                let prior = Prior { cwnd: self.window.cwnd, ssthresh: self.window.remembered_ssthresh() };
+                self.prior = if ecn { None } else { Some(prior) };
+                self.prr = Prr::begin(self.window.cwnd);
+                self.reduce(congestion.sign, cx);
+                self.high = congestion.next;
+                self.enter(if ecn { Phase::Cwr } else { Phase::Recovery }, congestion.next, cx);
+            }
+            Sign::Timeout { again } => {
+                // Progress since the last time-out makes it another one.
+                if !reacting || (self.phase == Phase::Loss && !again) {
+                    let ssthresh = self.window.remembered_ssthresh();
+                    self.prior = Some(Prior { cwnd: self.window.cwnd, ssthresh });
+                    self.reduce(congestion.sign, cx);
+                }
+                self.window.cwnd = (congestion.in_flight + 1).min(MAX_CWND);
+                self.window.credit = 0;
+                self.high = congestion.next;
+                self.enter(Phase::Loss, congestion.next, cx);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _cx: &mut Ctx) {
+        if let Some(prior) = self.prior.take() {
+            self.window.cwnd = self.window.cwnd.max(prior.cwnd);
+            self.window.ssthresh = self.window.ssthresh.max(prior.ssthresh);
+            self.undone = true;
+        }
+    }
+
+    #[inline]
+    fn limits(&self) -> Limits {
+        Limits { cwnd: self.window.cwnd, ssthresh: self.window.ssthresh, pacing: None, burst: STACK_BURST }
+    }
+
+    fn name(&self) -> &'static str {
+        G::NAME
+    }
+
+    fn state(&self) -> &'static str {
+        match self.phase {
+            Phase::Cwr => "cwr",
+            Phase::Recovery => "recovery",
+            Phase::Loss => "loss",
+            Phase::Open | Phase::Disorder if self.window.in_slow_start() => "slow-start",
+            Phase::Open | Phase::Disorder => "avoidance",
+        }
+    }
+}
+
+/// Round-trip time in whole microseconds, as the kernel's controllers take it.
+pub(crate) fn micros(span: Span) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::new_reno::NewReno;
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    /// `NewReno` at a window, with a threshold of half of it.
+    fn recovered_from(cwnd: u32) -> Driver<NewReno> {
+        let mut d = Driver::new(NewReno::new(cwnd));
+        d.lose_and_recover();
+        d
+    }
+
+    #[test]
+    fn slow_start_stops_at_the_threshold_and_leaves_the_rest() {
+        let mut window = Window { cwnd: 10, ssthresh: 12, credit: 0 };
+        assert_eq!(window.slow_start(5), 3);
+        assert_eq!(window.cwnd, 12);
+        assert_eq!(window.slow_start(5), 5);
+    }
+
+    #[test]
+    fn credit_from_a_higher_price_buys_one_segment() {
+        let mut window = Window { cwnd: 10, ssthresh: 2, credit: 50 };
+        // Linux tcp_cong_avoid_ai: credit 50 >= 10 buys one and is gone; then 4 < 10 are too few for another.
+        window.grow_one_per(10, 4);
+        assert_eq!((window.cwnd, window.credit), (11, 4));
+        // 4 + 21 = 25 at 10 each: two, and 5 stay.
+        window.grow_one_per(10, 21);
+        assert_eq!((window.cwnd, window.credit), (13, 5));
+    }
+
+    #[test]
+    fn a_window_that_does_not_limit_does_not_grow() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.ack.cwnd_limited = false;
+        d.acked_singly(10);
+        assert_eq!(d.cwnd(), 10);
+        d.ack.cwnd_limited = true;
+        d.acked_singly(10);
+        assert_eq!(d.cwnd(), 20);
+    }
+
+    #[test]
+    fn recovery_follows_prr_and_ends_at_the_threshold() {
+        let mut d = Driver::new(NewReno::new(20));
+        d.fill();
+        d.react(Sign::Loss, 16);
+        assert_eq!((d.c.state(), d.ssthresh()), ("recovery", 10));
+        d.ack.phase = Phase::Recovery;
+        // Three delivered, one lost, 16 out: ceil(3 * 10 / 20) = 2 may leave.
+        (d.ack.in_flight, d.ack.lost) = (16, 1);
+        d.sacked(3);
+        assert_eq!(d.cwnd(), 18);
+        d.send(16, None);
+        d.send(17, None);
+        // The fourth: ceil(4 * 10 / 20) - 2 = 0; 17 are left.
+        (d.ack.in_flight, d.ack.lost) = (17, 0);
+        d.sacked(1);
+        assert_eq!(d.cwnd(), 17);
+        d.ack.phase = Phase::Open;
+        d.acked(20);
+        // The window is the threshold, and the acknowledgement that ends recovery grows it: 20 / 10.
+        assert_eq!((d.c.state(), d.cwnd()), ("avoidance", 12));
+    }
+
+    #[test]
+    fn a_time_out_leaves_one_segment_and_halves_once() {
+        let mut d = Driver::new(NewReno::new(40));
+        d.fill();
+        d.react(Sign::Timeout { again: false }, 0);
+        assert_eq!((d.cwnd(), d.ssthresh(), d.c.state()), (1, 20, "loss"));
+        // The same flight times out again: nothing was learnt.
+        d.react(Sign::Timeout { again: true }, 0);
+        assert_eq!((d.cwnd(), d.ssthresh()), (1, 20));
+        // Slow start in Loss, then another time-out after progress: half of the window of 5.
+        d.ack.phase = Phase::Loss;
+        d.acked_singly(4);
+        assert_eq!(d.cwnd(), 5);
+        d.react(Sign::Timeout { again: false }, 0);
+        assert_eq!((d.cwnd(), d.ssthresh()), (1, 2));
+    }
+
+    #[test]
+    fn a_time_out_in_recovery_does_not_halve_again() {
+        let mut d = Driver::new(NewReno::new(40));
+        d.fill();
+        d.react(Sign::Loss, 30);
+        assert_eq!(d.ssthresh(), 20);
+        d.react(Sign::Timeout { again: false }, 0);
+        assert_eq!((d.cwnd(), d.ssthresh()), (1, 20));
+    }
+
+    #[test]
+    fn undo_restores_the_window_and_the_threshold() {
+        for sign in [Sign::Loss, Sign::Timeout { again: false }] {
+            let mut d = recovered_from(80);
+            assert_eq!((d.cwnd(), d.ssthresh()), (40, 40));
+            d.fill();
+            d.react(sign, 0);
+            assert_eq!(d.ssthresh(), 20);
+            d.undo();
+            d.acked(0);
+            assert_eq!((d.cwnd(), d.ssthresh(), d.c.state()), (40, 40, "avoidance"));
+            // A second undo has nothing to give.
+            d.undo();
+            assert_eq!(d.cwnd(), 40);
+        }
+    }
+
+    #[test]
+    fn a_mark_reduces_once_and_is_not_undone() {
+        let mut d = Driver::new(NewReno::new(40));
+        d.fill();
+        d.react(Sign::Ecn, 40);
+        assert_eq!((d.ssthresh(), d.c.state()), (20, "cwr"));
+        // A loss in the same round goes on with the reduction.
+        d.react(Sign::Loss, 38);
+        assert_eq!((d.ssthresh(), d.c.state()), (20, "recovery"));
+        d.undo();
+        assert_eq!(d.ssthresh(), 20);
+    }
+
+    #[test]
+    fn a_loss_after_the_reduction_is_over_reduces_again() {
+        let mut d = Driver::new(NewReno::new(40));
+        d.fill();
+        d.react(Sign::Loss, 30);
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 20;
+        d.acked(40);
+        d.react(Sign::Loss, 20);
+        // Recovery ended at 20, so the next threshold is 10.
+        assert_eq!(d.ssthresh(), 10);
+    }
+
+    #[test]
+    fn idle_time_halves_the_window_for_each_rto() {
+        // RTO 250 ms. Idle 600 ms is two whole RTOs: 80 -> 40 -> 20. The threshold keeps 3/4 of 80.
+        let mut d = recovered_from(160);
+        assert_eq!(d.cwnd(), 80);
+        // recovered_from starts with an initial window of 160: no lower than min(160, 80).
+        d.send(0, Some(ms(600)));
+        assert_eq!((d.cwnd(), d.ssthresh()), (80, 80));
+
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        assert_eq!(d.cwnd(), 80);
+        d.send(0, Some(ms(600)));
+        assert_eq!((d.cwnd(), d.ssthresh()), (20, INFINITE_SSTHRESH));
+        // 2 s more would leave nothing: the initial window stays.
+        d.send(0, Some(ms(2_000)));
+        assert_eq!(d.cwnd(), 10);
+    }
+
+    #[test]
+    fn idle_for_exactly_one_rto_changes_nothing() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        d.send(0, Some(ms(250)));
+        assert_eq!(d.cwnd(), 80);
+        d.send(0, Some(ms(251)));
+        assert_eq!(d.cwnd(), 40);
+    }
+
+    #[test]
+    fn a_retransmission_into_an_empty_pipe_is_no_restart() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        let idle = Some(ms(600));
+        let sent = Sent { bytes: 1000, retransmission: true, in_flight_before: 0, idle, app_limited: false };
+        d.call(|c, cx| c.on_sent(&sent, cx));
+        assert_eq!(d.cwnd(), 80);
+    }
+
+    #[test]
+    fn a_window_unused_for_an_rto_comes_half_way_to_its_use() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        d.react(Sign::Ecn, 80);
+        d.ack.phase = Phase::Open;
+        d.acked(1);
+        let cwnd = d.cwnd();
+        assert_eq!((cwnd, d.ssthresh()), (40, 40));
+        // Twenty in flight at most for 250 ms: (40 + 20) / 2, and 3/4 of 40 is below the threshold.
+        for _ in 0..25 {
+            d.send(19, None);
+            d.wait_ms(10);
+        }
+        assert_eq!(d.cwnd(), 40);
+        d.send(19, None);
+        assert_eq!((d.cwnd(), d.ssthresh()), (30, 40));
+        // A full window starts the measure anew.
+        for _ in 0..30 {
+            d.send(29, None);
+            d.wait_ms(10);
+        }
+        assert_eq!(d.cwnd(), 30);
+    }
+
+    #[test]
+    fn windows_are_bounded() {
+        let mut window = Window { cwnd: MAX_CWND - 1, ssthresh: INFINITE_SSTHRESH, credit: 0 };
+        window.slow_start(u32::MAX);
+        assert_eq!(window.cwnd, MAX_CWND);
+        window.grow_one_per(1, u32::MAX);
+        assert_eq!(window.cwnd, MAX_CWND);
+    }
+}

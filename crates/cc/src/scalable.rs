@@ -1,0 +1,115 @@
+//! Scalable TCP: a fixed step for each acknowledged segment, so that recovery takes the same time at any rate.
+//!
+//! Source: T. Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (2003); Linux 6.1
+//! `tcp_scalable.c`. The step of 0.01 and the decrease of 1/8 are the paper's and Linux's.
+//!
+//! Deviation from Linux: step and decrease are parameters, because publications disagree about them (a step of 0.02 in
+//! ns-3, 0.1 elsewhere).
+
+use crate::loss_based::{Growth, LossBased, Window};
+use crate::{AckSample, Ctx, Sign};
+
+/// Scalable's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalableConfig {
+    /// Acknowledged segments for a segment of growth: the inverse of the step. Below this window growth is `NewReno`'s.
+    pub acks_per_segment: u32,
+    /// What a loss takes from the window, in 1024ths.
+    pub decrease_1024ths: u32,
+}
+
+impl Default for ScalableConfig {
+    fn default() -> ScalableConfig {
+        ScalableConfig { acks_per_segment: 100, decrease_1024ths: 128 }
+    }
+}
+
+/// Scalable's growth.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ScalableGrowth {
+    config: ScalableConfig,
+}
+
+impl ScalableGrowth {
+    /// The growth with its parameters, kept within what makes sense: at least one acknowledgement for a segment, at most
+    /// the whole window lost.
+    pub fn new(config: ScalableConfig) -> ScalableGrowth {
+        let ScalableConfig { acks_per_segment, decrease_1024ths } = config;
+        let acks_per_segment = acks_per_segment.max(1);
+        ScalableGrowth { config: ScalableConfig { acks_per_segment, decrease_1024ths: decrease_1024ths.min(1024) } }
+    }
+}
+
+/// The Scalable TCP controller.
+pub type Scalable = LossBased<ScalableGrowth>;
+
+impl Scalable {
+    /// Scalable TCP with an initial window of so many segments.
+    pub fn new(config: ScalableConfig, initial_window: u32) -> Scalable {
+        LossBased::with_growth(ScalableGrowth::new(config), initial_window)
+    }
+}
+
+impl Growth for ScalableGrowth {
+    const NAME: &'static str = "scalable";
+
+    fn reduce(&mut self, window: &Window, _sign: Sign, _cx: &mut Ctx) -> u32 {
+        // MAX_CWND * 1024 = 2^31 fits.
+        (window.cwnd - window.cwnd * self.config.decrease_1024ths / 1024).max(2)
+    }
+
+    #[inline]
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample, _cx: &mut Ctx) {
+        window.grow_one_per(window.cwnd.min(self.config.acks_per_segment), acked);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+
+    fn avoiding(config: ScalableConfig, cwnd: u32) -> Driver<Scalable> {
+        let mut d = Driver::new(Scalable::new(config, cwnd));
+        d.lose_and_recover();
+        d
+    }
+
+    #[test]
+    fn a_loss_takes_an_eighth() {
+        // 200 - 25; 15 - 1 (15 / 8 rounded down); 2 stays 2.
+        for (before, after) in [(200, 175), (15, 14), (2, 2)] {
+            assert_eq!(avoiding(ScalableConfig::default(), before).cwnd(), after);
+        }
+    }
+
+    #[test]
+    fn above_a_hundred_segments_each_hundred_acknowledged_add_one() {
+        let mut d = avoiding(ScalableConfig::default(), 200);
+        d.acked_singly(99);
+        assert_eq!(d.cwnd(), 175);
+        d.acked_singly(1);
+        assert_eq!(d.cwnd(), 176);
+        d.acked_singly(300);
+        assert_eq!(d.cwnd(), 179);
+    }
+
+    #[test]
+    fn below_it_growth_is_renos() {
+        let mut d = avoiding(ScalableConfig::default(), 40);
+        assert_eq!(d.cwnd(), 35);
+        d.acked_singly(35);
+        assert_eq!(d.cwnd(), 36);
+    }
+
+    #[test]
+    fn step_and_decrease_are_parameters() {
+        // Steps 0.02 and 0.1 are one segment for 50 and for 10 acknowledged; a decrease of 1/2 leaves 100.
+        for (acks_per_segment, after_a_round) in [(50, 102), (10, 110)] {
+            let mut d = avoiding(ScalableConfig { acks_per_segment, decrease_1024ths: 512 }, 200);
+            assert_eq!(d.cwnd(), 100);
+            d.acked_singly(100);
+            assert_eq!(d.cwnd(), after_a_round);
+        }
+    }
+}

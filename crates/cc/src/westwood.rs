@@ -1,0 +1,260 @@
+//! Westwood+: Reno whose window after a loss is what the path was seen to carry, not half of what it was.
+//!
+//! Source: L. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP congestion
+//! control" (2004); Linux 6.1 `tcp_westwood.c`: bytes acknowledged in each max(RTT, 50 ms), smoothed by two 7/8 filters in
+//! a row; at the end of a reduction and at a time-out the threshold is bandwidth times minimum RTT.
+//!
+//! Where this file leaves Linux:
+//! 1. Rates are bytes per second over exact times, not bytes per tick of 1..4 ms.
+//! 2. An undone reduction is not followed by the estimate's window.
+
+use crate::loss_based::{Growth, LossBased, Window};
+use crate::new_reno::half;
+use crate::{AckSample, Ctx, Sign};
+use units::{Span, Time};
+
+/// Bandwidth is sampled over this at least.
+const MIN_INTERVAL: Span = Span::from_millis(50);
+/// The RTT before there is a sample: so long that no bandwidth sample is taken.
+const INITIAL_RTT: Span = Span::from_secs(20);
+
+/// Westwood+'s growth: Reno's, with a bandwidth estimate.
+#[derive(Clone, Debug)]
+pub struct WestwoodGrowth {
+    estimate: Bandwidth,
+    /// Bytes acknowledged in this interval, and when it began.
+    bytes: u64,
+    interval_start: Option<Time>,
+    /// SND.UNA at the acknowledgement before.
+    una: u64,
+    /// Bytes counted for duplicates, that the next cumulative acknowledgement must not count again.
+    accounted: u64,
+    rtt: Span,
+    rtt_min: Span,
+    /// The next acknowledgement starts the minimum afresh.
+    reset_rtt_min: bool,
+}
+
+/// The Westwood+ controller.
+pub type Westwood = LossBased<WestwoodGrowth>;
+
+impl Westwood {
+    /// Westwood+ with an initial window of so many segments.
+    pub fn new(initial_window: u32) -> Westwood {
+        LossBased::with_growth(WestwoodGrowth::default(), initial_window)
+    }
+}
+
+impl Default for WestwoodGrowth {
+    fn default() -> WestwoodGrowth {
+        WestwoodGrowth {
+            estimate: Bandwidth::default(),
+            bytes: 0,
+            interval_start: None,
+            una: 0,
+            accounted: 0,
+            rtt: INITIAL_RTT,
+            rtt_min: INITIAL_RTT,
+            reset_rtt_min: true,
+        }
+    }
+}
+
+impl WestwoodGrowth {
+    /// Bandwidth times minimum RTT, in segments, at least 2.
+    fn pipe(&self, mss: u32) -> u32 {
+        let bytes = u128::from(self.estimate.smooth) * u128::from(self.rtt_min.as_nanos()) / 1_000_000_000;
+        u32::try_from(bytes / u128::from(mss.max(1))).unwrap_or(u32::MAX).clamp(2, crate::loss_based::MAX_CWND)
+    }
+
+    /// The bytes that an acknowledgement stands for, when each duplicate stands for a segment.
+    fn count(&mut self, una: u64, mss: u64) -> u64 {
+        let advance = una.saturating_sub(self.una);
+        self.una = una;
+        if advance == 0 {
+            self.accounted += mss;
+            return mss;
+        }
+        if advance <= mss {
+            return advance;
+        }
+        if self.accounted >= advance {
+            self.accounted -= advance;
+            return mss;
+        }
+        advance - core::mem::take(&mut self.accounted)
+    }
+}
+
+impl Growth for WestwoodGrowth {
+    const NAME: &'static str = "westwood";
+
+    fn reduce(&mut self, window: &Window, sign: Sign, cx: &mut Ctx) -> u32 {
+        match sign {
+            Sign::Timeout { .. } => {
+                self.reset_rtt_min = true;
+                self.pipe(cx.path.mss)
+            }
+            Sign::Loss | Sign::Ecn => half(window),
+        }
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample, _cx: &mut Ctx) {
+        window.grow_one_per(window.cwnd, acked);
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, ack: &AckSample, cx: &mut Ctx) {
+        let start = *self.interval_start.get_or_insert_with(|| {
+            // What the first acknowledgement covers was sent before the interval.
+            self.una = ack.una;
+            cx.now
+        });
+        let interval = cx.now.saturating_since(start);
+        if interval > self.rtt.max(MIN_INTERVAL) {
+            self.estimate.sample(self.bytes, interval);
+            self.bytes = 0;
+            self.interval_start = Some(cx.now);
+        }
+        if ack.advanced || ack.delivered > 0 {
+            self.bytes += self.count(ack.una, u64::from(cx.path.mss));
+        }
+        // The minimum takes the RTT that the acknowledgement before brought: Linux counts before it samples.
+        self.rtt_min = if self.reset_rtt_min { self.rtt } else { self.rtt_min.min(self.rtt) };
+        self.reset_rtt_min = false;
+        if let Some(rtt) = ack.rtt {
+            self.rtt = rtt;
+        }
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, cx: &mut Ctx) {
+        window.ssthresh = self.pipe(cx.path.mss);
+        window.cwnd = window.ssthresh;
+    }
+}
+
+/// Two low-pass filters in a row, in bytes per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bandwidth {
+    rough: u64,
+    smooth: u64,
+}
+
+impl Bandwidth {
+    fn sample(&mut self, bytes: u64, interval: Span) {
+        let sample = (u128::from(bytes) * 1_000_000_000 / u128::from(interval.as_nanos().max(1))) as u64;
+        if *self == Bandwidth::default() {
+            *self = Bandwidth { rough: sample, smooth: sample };
+        } else {
+            self.rough = (7 * self.rough + sample) / 8;
+            self.smooth = (7 * self.smooth + self.rough) / 8;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Phase;
+    use crate::driver::Driver;
+
+    fn ms(n: u64) -> Span {
+        Span::from_millis(n)
+    }
+
+    #[test]
+    fn two_filters_follow_the_rate_by_an_eighth_each() {
+        let mut bandwidth = Bandwidth::default();
+        // 100 kB in 100 ms are 1 MB/s: the first sample is taken as it is.
+        bandwidth.sample(100_000, ms(100));
+        assert_eq!(bandwidth, Bandwidth { rough: 1_000_000, smooth: 1_000_000 });
+        // 2 MB/s: (7 + 2) / 8 = 1.125 MB/s, then (7 + 1.125) / 8 = 1.015625 MB/s.
+        bandwidth.sample(200_000, ms(100));
+        assert_eq!(bandwidth, Bandwidth { rough: 1_125_000, smooth: 1_015_625 });
+        // (7.875 + 2) / 8 = 1.234375; (7.109375 + 1.234375) / 8 = 1.04296875.
+        bandwidth.sample(200_000, ms(100));
+        assert_eq!(bandwidth, Bandwidth { rough: 1_234_375, smooth: 1_042_968 });
+    }
+
+    #[test]
+    fn duplicates_count_a_segment_each_and_once() {
+        let mut growth = WestwoodGrowth::default();
+        assert_eq!(growth.count(1000, 1000), 1000);
+        for _ in 0..3 {
+            assert_eq!(growth.count(1000, 1000), 1000);
+        }
+        // Five more segments, three of which were counted: two.
+        assert_eq!(growth.count(6000, 1000), 2000);
+        for _ in 0..4 {
+            growth.count(6000, 1000);
+        }
+        // A partial acknowledgement of two segments, both counted: one, and two of the four counts are left.
+        assert_eq!(growth.count(8000, 1000), 1000);
+        assert_eq!(growth.accounted, 2000);
+        // A delayed acknowledgement of two.
+        growth.accounted = 0;
+        assert_eq!(growth.count(10_000, 1000), 2000);
+    }
+
+    /// A path of 1 segment a millisecond with an RTT of 60 ms, for so many ms.
+    fn carry(d: &mut Driver<Westwood>, duration: u64) {
+        d.ack.rtt = Some(ms(60));
+        d.ack.cwnd_limited = false;
+        for _ in 0..duration {
+            d.wait_ms(1);
+            d.acked(1);
+        }
+        d.ack.cwnd_limited = true;
+    }
+
+    #[test]
+    fn a_loss_leaves_the_window_that_the_path_carries() {
+        let mut d = Driver::new(Westwood::new(200));
+        carry(&mut d, 500);
+        // 1 segment/ms for 60 ms: 60 segments, whatever the window was. Each interval ends with the first acknowledgement
+        // past 60 ms, so 61 of 61 ms; only the first lacks the acknowledgement that began it: 59.0 and more.
+        d.lose_and_recover();
+        assert!((59..=60).contains(&d.cwnd()), "{}", d.cwnd());
+        assert_eq!(d.ssthresh(), d.cwnd());
+    }
+
+    #[test]
+    fn during_recovery_the_threshold_is_renos() {
+        let mut d = Driver::new(Westwood::new(200));
+        carry(&mut d, 500);
+        d.fill();
+        d.react(Sign::Loss, 200);
+        assert_eq!(d.ssthresh(), 100);
+    }
+
+    #[test]
+    fn a_time_out_takes_the_estimate_and_learns_the_rtt_afresh() {
+        let mut d = Driver::new(Westwood::new(200));
+        carry(&mut d, 500);
+        d.fill();
+        d.react(Sign::Timeout { again: false }, 0);
+        assert!((59..=60).contains(&d.ssthresh()) && d.cwnd() == 1);
+        d.ack.phase = Phase::Loss;
+        d.ack.rtt = Some(ms(90));
+        // The first acknowledgement takes the RTT before it, the second its own.
+        d.acked(1);
+        assert_eq!(d.c.growth().rtt_min, ms(60));
+    }
+
+    #[test]
+    fn an_undone_reduction_keeps_the_window() {
+        let mut d = Driver::new(Westwood::new(200));
+        carry(&mut d, 500);
+        d.fill();
+        d.react(Sign::Loss, 190);
+        d.undo();
+        d.acked(0);
+        assert_eq!(d.cwnd(), 200);
+    }
+
+    #[test]
+    fn without_an_estimate_the_window_is_two() {
+        let mut d = Driver::new(Westwood::new(20));
+        d.lose_and_recover();
+        assert_eq!(d.cwnd(), 2);
+    }
+}

@@ -1,0 +1,253 @@
+//! `YeAH`: Scalable while the queue is short, Reno with a decongestion each round trip while it is long.
+//!
+//! Source: A. Baiocchi, A. Castellani, F. Vacirca, "YeAH-TCP: yet another highspeed TCP" (2007); Linux 6.1 `tcp_yeah.c`.
+//!
+//! Where this file leaves Linux: a round in which the window did not limit sending changes nothing.
+
+use crate::loss_based::{Growth, LossBased, Window};
+use crate::vegas::Rounds;
+use crate::{AckSample, Ctx, Event, ExitCause, Phase, Sign};
+use units::Span;
+
+/// More segments than this in the queue are drained away.
+const ALPHA: u32 = 80;
+/// The share of the queue, as a divisor, that one decongestion removes.
+const GAMMA: u32 = 1;
+/// The least part of the window that a loss takes: 2^-3.
+const DELTA: u32 = 3;
+/// The largest part of the window that a decongestion takes: 2^-1.
+const EPSILON: u32 = 1;
+/// The least RTT of a round above the base by more than a PHY-th of it means congestion.
+const PHY: u32 = 8;
+/// Rounds in slow mode after which a loss is taken for a competitor's doing.
+const RHO: u32 = 16;
+/// Rounds in fast mode after which the estimate of what Reno would have is forgotten.
+const ZETA: u32 = 50;
+/// Scalable's step in fast mode: acknowledged segments for a segment of growth.
+const FAST_ACKS_PER_SEGMENT: u32 = 100;
+
+/// `YeAH`'s growth.
+#[derive(Clone, Debug)]
+pub struct YeahGrowth {
+    rounds: Rounds,
+    /// The queue at the end of the last round, in segments.
+    last_queue: u32,
+    /// Rounds in slow mode without a break; 0 in fast mode.
+    slow_rounds: u32,
+    /// The window that a competing Reno would have, at least 2.
+    reno_count: u32,
+    /// Rounds in fast mode since it was forgotten.
+    fast_rounds: u32,
+}
+
+/// The `YeAH` controller.
+pub type Yeah = LossBased<YeahGrowth>;
+
+impl Yeah {
+    /// `YeAH` with an initial window of so many segments.
+    pub fn new(initial_window: u32) -> Yeah {
+        LossBased::with_growth(YeahGrowth::default(), initial_window)
+    }
+}
+
+impl Default for YeahGrowth {
+    fn default() -> YeahGrowth {
+        YeahGrowth { rounds: Rounds::new(), last_queue: 0, slow_rounds: 0, reno_count: 2, fast_rounds: 0 }
+    }
+}
+
+impl YeahGrowth {
+    /// The decision of a round whose least RTT is known.
+    fn decide(&mut self, window: &mut Window, cx: &mut Ctx) {
+        let (base, rtt) = (self.rounds.base, self.rounds.min);
+        let queue = (u64::from(window.cwnd) * u64::from(rtt - base) / u64::from(rtt)) as u32;
+        if queue > ALPHA || rtt - base > base / PHY {
+            if queue > ALPHA && window.cwnd > self.reno_count {
+                self.decongest(window, queue, cx);
+            }
+            self.reno_count = if self.reno_count <= 2 { (window.cwnd >> 1).max(2) } else { self.reno_count + 1 };
+            self.slow_rounds = self.slow_rounds.saturating_add(1);
+        } else {
+            self.fast_rounds += 1;
+            if self.fast_rounds > ZETA {
+                self.reno_count = 2;
+                self.fast_rounds = 0;
+            }
+            self.slow_rounds = 0;
+        }
+        self.last_queue = queue;
+    }
+
+    fn decongest(&self, window: &mut Window, queue: u32, cx: &mut Ctx) {
+        let slow_start = window.in_slow_start();
+        let reduction = (queue / GAMMA).min(window.cwnd >> EPSILON);
+        window.cwnd = (window.cwnd - reduction).max(self.reno_count);
+        window.ssthresh = window.cwnd;
+        if slow_start {
+            let cwnd = window.cwnd;
+            cx.tell(|| Event::SlowStartExit { cause: ExitCause::Delay, cwnd });
+        }
+    }
+}
+
+impl Growth for YeahGrowth {
+    const NAME: &'static str = "yeah";
+
+    fn reduce(&mut self, window: &Window, _sign: Sign, _cx: &mut Ctx) -> u32 {
+        let half = (window.cwnd >> 1).max(2);
+        let reduction = if self.slow_rounds < RHO { self.last_queue.min(half).max(window.cwnd >> DELTA) } else { half };
+        self.fast_rounds = 0;
+        self.reno_count = (self.reno_count >> 1).max(2);
+        window.cwnd.saturating_sub(reduction).max(2)
+    }
+
+    fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample, _cx: &mut Ctx) {
+        let per = if self.slow_rounds == 0 { window.cwnd.min(FAST_ACKS_PER_SEGMENT) } else { window.cwnd };
+        window.grow_one_per(per, acked);
+    }
+
+    fn grow(&mut self, window: &mut Window, acked: u32, ack: &AckSample, cx: &mut Ctx) {
+        let left = window.slow_start(acked);
+        if left > 0 {
+            self.avoid(window, left, ack, cx);
+        }
+        if self.rounds.over(ack) {
+            if self.rounds.sure() {
+                self.decide(window, cx);
+            }
+            self.rounds.begin(ack.next);
+        }
+    }
+
+    fn on_ack(&mut self, _window: &mut Window, ack: &AckSample, _cx: &mut Ctx) {
+        if let Some(rtt) = ack.rtt {
+            self.rounds.sample(rtt);
+        }
+        if !ack.cwnd_limited && self.rounds.over(ack) {
+            self.rounds.begin(ack.next);
+        }
+    }
+
+    fn on_phase(&mut self, phase: Phase, next: u64, _cx: &mut Ctx) {
+        if phase == Phase::Open {
+            self.rounds.begin(next);
+        }
+    }
+
+    fn on_restart(&mut self, _idle: Span, _cx: &mut Ctx) {
+        self.rounds.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::new_reno::NewReno;
+
+    /// A round whose least RTT is `ms` on a path of 100 ms is decided at a window; times carry a microsecond.
+    fn decide(growth: &mut YeahGrowth, cwnd: u32, ms: u64) -> Window {
+        growth.rounds.begin(0);
+        growth.rounds.sample(Span::from_millis(ms));
+        let mut window = Window { cwnd, ssthresh: 2, credit: 0 };
+        Driver::new(NewReno::new(10)).call(|_, cx| growth.decide(&mut window, cx));
+        window
+    }
+
+    fn yeah() -> YeahGrowth {
+        let mut growth = YeahGrowth::default();
+        growth.rounds.sample(Span::from_millis(100));
+        growth
+    }
+
+    fn step(growth: &mut YeahGrowth, cwnd: u32) -> u32 {
+        let mut window = Window { cwnd, ssthresh: 2, credit: 0 };
+        let mut d = Driver::new(NewReno::new(10));
+        let ack = d.ack.clone();
+        d.call(|_, cx| growth.avoid(&mut window, 200, &ack, cx));
+        window.cwnd - cwnd
+    }
+
+    fn loss(growth: &mut YeahGrowth, cwnd: u32) -> u32 {
+        let window = Window { cwnd, ssthresh: 2, credit: 0 };
+        Driver::new(NewReno::new(10)).call(|_, cx| growth.reduce(&window, Sign::Loss, cx))
+    }
+
+    #[test]
+    fn a_short_queue_is_fast_mode() {
+        let mut growth = yeah();
+        // 400 * 10 / 110 = 36 queued, and 10 ms are less than 100 / 8.
+        assert_eq!(decide(&mut growth, 400, 110).cwnd, 400);
+        assert_eq!((growth.last_queue, growth.slow_rounds, growth.fast_rounds), (36, 0, 1));
+        // Scalable: 200 acknowledged at 100 each.
+        assert_eq!(step(&mut growth, 400), 2);
+    }
+
+    #[test]
+    fn a_long_delay_is_slow_mode() {
+        let mut growth = yeah();
+        // 400 * 13 / 113 = 46 queued are few, but 13 ms are more than 12.5: Reno, without decongestion.
+        assert_eq!(decide(&mut growth, 400, 113).cwnd, 400);
+        assert_eq!((growth.last_queue, growth.slow_rounds, growth.reno_count), (46, 1, 200));
+        assert_eq!(step(&mut growth, 400), 0);
+        decide(&mut growth, 400, 113);
+        assert_eq!((growth.slow_rounds, growth.reno_count), (2, 201));
+    }
+
+    #[test]
+    fn a_long_queue_is_drained() {
+        let mut growth = yeah();
+        // 400 * 30 / 130 = 92 queued > 80: they leave, and Reno is supposed to have half of the 308.
+        let window = decide(&mut growth, 400, 130);
+        assert_eq!((window.cwnd, window.ssthresh, growth.reno_count), (308, 308, 154));
+        // 400 * 300 / 400 = 300 queued: at most half of the window leaves.
+        let mut growth = yeah();
+        assert_eq!(decide(&mut growth, 400, 400).cwnd, 200);
+        // Never below what Reno would have.
+        growth.reno_count = 350;
+        assert_eq!(decide(&mut growth, 400, 400).cwnd, 350);
+    }
+
+    #[test]
+    fn fifty_fast_rounds_forget_reno() {
+        let mut growth = yeah();
+        growth.reno_count = 77;
+        for _ in 0..50 {
+            decide(&mut growth, 400, 101);
+        }
+        assert_eq!((growth.reno_count, growth.fast_rounds), (77, 50));
+        decide(&mut growth, 400, 101);
+        assert_eq!((growth.reno_count, growth.fast_rounds), (2, 0));
+    }
+
+    #[test]
+    fn a_loss_takes_the_queue_and_at_least_an_eighth() {
+        // Queue 92 of 308 is between 308 / 8 = 38 and 154.
+        let mut growth = yeah();
+        decide(&mut growth, 400, 130);
+        assert_eq!(loss(&mut growth, 308), 308 - 92);
+        assert_eq!(growth.reno_count, 154 / 2);
+        // A queue of 3 (400 * 1 / 101) is less than an eighth: 400 - 50.
+        let mut growth = yeah();
+        decide(&mut growth, 400, 101);
+        assert_eq!(loss(&mut growth, 400), 350);
+    }
+
+    #[test]
+    fn sixteen_slow_rounds_mean_a_competitor_and_half_the_window() {
+        let mut growth = yeah();
+        for _ in 0..15 {
+            decide(&mut growth, 400, 113);
+        }
+        assert_eq!(loss(&mut growth, 400), 400 - 50);
+        decide(&mut growth, 400, 113);
+        assert_eq!(loss(&mut growth, 400), 200);
+    }
+
+    #[test]
+    fn the_smallest_windows_are_kept() {
+        // 3 / 8 = 0 is taken from 3, as Linux does.
+        assert_eq!(loss(&mut yeah(), 3), 3);
+        assert_eq!(loss(&mut yeah(), 1), 2);
+    }
+}

@@ -1,0 +1,163 @@
+//! Every controller passes the suite, and its window on a simple path is what its formula says.
+//!
+//! The path: 400 us a segment, 40 ms, a pipe of 101 segments with the one in service, a queue of 100. One segment is lost
+//! in round 5, when slow start is past the pipe, and one in round 60.
+
+use bolero::{check, produce};
+use cc::AnyController;
+use std::fmt::Write;
+use testkit::controller::{Kind, Op, PathModel, Round, run_operations, run_path};
+use units::Span;
+
+fn new(name: &str) -> AnyController {
+    AnyController::by_name(name, cc::INITIAL_WINDOW).expect("the table has it")
+}
+
+fn kind(name: &str) -> Kind {
+    if name == "bbr" { Kind::Model } else { Kind::Window }
+}
+
+fn path() -> PathModel {
+    PathModel {
+        rtt: Span::from_millis(40),
+        per_segment: Span::from_micros(400),
+        buffer: 100,
+        losses: vec![5, 60],
+        rounds: 110,
+    }
+}
+
+macro_rules! conformance {
+    ($($name:ident),*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn any_operations_keep_the_invariants() {
+                let ops = produce::<Vec<Op>>().with().len(0..300_usize);
+                check!().with_generator(ops).with_iterations(1000).for_each(|ops: &Vec<Op>| {
+                    run_operations(|| new(stringify!($name)), kind(stringify!($name)), ops);
+                });
+            }
+        }
+    )*
+
+        #[test]
+        fn the_suite_runs_for_every_controller() {
+            assert_eq!(AnyController::NAMES, [$(stringify!($name)),*]);
+        }
+    };
+}
+conformance!(reno, cubic, bbr, vegas, westwood, yeah, scalable);
+
+#[test]
+fn short_stories_keep_the_invariants() {
+    use Op::{Deliver, DeliverAll, Lose, Mark, SendAll, Timeout, Undo, Wait};
+    let stories: &[&[Op]] = &[
+        // A reaction right after one that was undone is a new one.
+        &[SendAll, Lose(1), Undo, Lose(1), Undo],
+        &[SendAll, Lose(1), Undo, Timeout, Undo],
+        // A loss in a CWR phase, and a time-out in the recovery that follows, are its consequence.
+        &[SendAll, DeliverAll, SendAll, Mark, Lose(3), SendAll, Timeout, SendAll, DeliverAll, SendAll],
+        // Slow start from one segment, twice, with the path's delay known and idle times between.
+        &[SendAll, DeliverAll, SendAll, Timeout, SendAll, DeliverAll, SendAll, DeliverAll, Timeout, Wait(255)],
+        &[SendAll, Wait(50), Timeout, SendAll, Wait(50), Deliver(1), SendAll, Wait(90), DeliverAll, Wait(255), SendAll],
+    ];
+    for name in AnyController::NAMES {
+        for story in stories {
+            run_operations(|| new(name), kind(name), story);
+        }
+    }
+}
+
+/// The rounds of a controller as a table, beside what `expected` says of a round from the rounds before, where it says
+/// something; checks that both agree within 5 % and a segment.
+fn table(name: &str, expected: impl Fn(&[Round], usize) -> Option<f64>) -> String {
+    let rounds = run_path(new(name), kind(name), &path());
+    let mut out = String::from("round    ms  cwnd  formula  state\n");
+    let mut compared = 0;
+    for (i, round) in rounds.iter().enumerate() {
+        let formula = expected(&rounds, i);
+        if let Some(formula) = formula {
+            let off = (f64::from(round.cwnd) - formula).abs();
+            assert!(off <= 1.0 + 0.05 * formula, "round {}: {} against {formula:.1}", i + 1, round.cwnd);
+            compared += 1;
+        }
+        let formula = formula.map_or("-".to_owned(), |f| format!("{}", f.round()));
+        let ms = round.at.as_nanos() / 1_000_000;
+        writeln!(out, "{:>5} {ms:>5} {:>5} {formula:>8}  {}", i + 1, round.cwnd, round.state).expect("a text takes it");
+    }
+    assert!(compared > 20 || name == "yeah", "{compared} rounds compared");
+    out
+}
+
+/// The first round after the last loss before `i`: the start of a formula. In the round of the loss itself more is
+/// acknowledged than a window.
+fn since_recovery(rounds: &[Round], i: usize) -> Option<usize> {
+    let lost = rounds[i].lost;
+    let start = 1 + rounds.iter().position(|r| r.lost == lost)?;
+    (lost > 0 && start <= i).then_some(start)
+}
+
+#[test]
+fn reno_adds_a_segment_each_round() {
+    insta::assert_snapshot!(table("reno", |rounds, i| {
+        let start = since_recovery(rounds, i)?;
+        Some(f64::from(rounds[start].cwnd) + (i - start) as f64)
+    }));
+}
+
+#[test]
+fn cubic_follows_the_larger_of_its_curve_and_reno() {
+    insta::assert_snapshot!(table("cubic", |rounds, i| {
+        let start = since_recovery(rounds, i)? - 1;
+        let w0 = f64::from(rounds[start].cwnd);
+        // RFC 9438 sections 4.2 and 4.3, a minimum RTT ahead as Linux has it.
+        let t = 0.04 + rounds[i].at.saturating_since(rounds[start].at).as_secs_f64();
+        // The second loss comes below the first one's plateau: fast convergence aims at (1 + beta) / 2 of it.
+        let w_max = w0 / 0.7 * if start > 50 { 0.85 } else { 1.0 };
+        let from_plateau = t - libm::cbrt((w_max - w0) / 0.4);
+        let curve = w_max + 0.4 * from_plateau * from_plateau * from_plateau;
+        Some(curve.max(w0 + 0.529 * (i - start) as f64))
+    }));
+}
+
+#[test]
+fn scalable_adds_a_hundredth_each_round() {
+    insta::assert_snapshot!(table("scalable", |rounds, i| {
+        let start = since_recovery(rounds, i)?;
+        Some((start..i).fold(f64::from(rounds[start].cwnd), |w, _| w + (w / 100.0).max(1.0)))
+    }));
+}
+
+#[test]
+fn vegas_holds_two_to_four_segments_in_the_queue() {
+    insta::assert_snapshot!(table("vegas", |rounds, i| {
+        // A pipe of 101, from 10 rounds for each reaction on, and at most one segment a round to get there.
+        let start = since_recovery(rounds, i)?;
+        let settled = i - start > 101_usize.saturating_sub(rounds[start].cwnd as usize) + 10;
+        settled.then_some(104.0)
+    }));
+}
+
+#[test]
+fn westwood_adds_a_segment_each_round_to_its_estimate() {
+    insta::assert_snapshot!(table("westwood", |rounds, i| {
+        let start = since_recovery(rounds, i)?;
+        Some(f64::from(rounds[start].cwnd) + (i - start) as f64)
+    }));
+}
+
+#[test]
+fn yeah_keeps_the_queue_short() {
+    insta::assert_snapshot!(table("yeah", |_, _| None));
+}
+
+#[test]
+fn bbr_allows_two_pipes_and_three_bursts() {
+    insta::assert_snapshot!(table("bbr", |rounds, i| {
+        // Bursts are 2 segments at 29 Mbit/s (3.5 kB in a millisecond); acknowledgements come evenly.
+        (rounds[i].state == "probe-bw" && rounds[i - 1].state == "probe-bw" && i > 15)
+            .then_some(2.0 * 101.0 + 3.0 * 2.0)
+    }));
+}

@@ -1,0 +1,165 @@
+//! The agenda: a heap keyed (time, sequence) with at most one live entry a part.
+//!
+//! A part's deadline mostly moves later (a retransmission timer is pushed back by every acknowledgement), and then
+//! nothing needs to be done: the part is called at the earlier time, finds nothing due, and is entered again with its
+//! true deadline. Only a deadline that moves earlier costs a second entry; the first is recognised as stale by its
+//! sequence number and skipped. Entries for equal times come out in the order in which they were made.
+
+use core::cmp::Reverse;
+use std::collections::BinaryHeap;
+use units::Time;
+
+/// A part's number, from [`Agenda::add_part`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Part(pub u32);
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    at: Time,
+    sequence: u64,
+    part: u32,
+}
+
+/// The entry that counts for a part. A sequence of [`IDLE`] means none.
+#[derive(Clone, Copy)]
+struct Armed {
+    at: Time,
+    sequence: u64,
+}
+
+const IDLE: Armed = Armed { at: Time::MAX, sequence: u64::MAX };
+
+/// What happens when. Time never goes back.
+#[derive(Default)]
+pub struct Agenda {
+    now: Time,
+    sequence: u64,
+    heap: BinaryHeap<Reverse<Entry>>,
+    armed: Vec<Armed>,
+    free: Vec<u32>,
+    handled: u64,
+}
+
+impl Agenda {
+    /// An empty agenda at time zero.
+    pub fn new() -> Agenda {
+        Agenda::default()
+    }
+
+    /// A number for a new part. Numbers of removed parts are used again.
+    pub fn add_part(&mut self) -> Part {
+        Part(self.free.pop().unwrap_or_else(|| {
+            self.armed.push(IDLE);
+            (self.armed.len() - 1) as u32
+        }))
+    }
+
+    /// Forgets `part`: it is not called any more.
+    pub fn remove_part(&mut self, part: Part) {
+        self.armed[part.0 as usize] = IDLE;
+        self.free.push(part.0);
+    }
+
+    /// Makes sure that `part` is called no later than `at`; a moment that has passed means now, `None` nothing.
+    #[inline]
+    pub fn wake(&mut self, part: Part, at: Option<Time>) {
+        let Some(at) = at else { return };
+        let armed = &mut self.armed[part.0 as usize];
+        if armed.at <= at && armed.sequence != IDLE.sequence {
+            return;
+        }
+        let at = at.max(self.now);
+        *armed = Armed { at, sequence: self.sequence };
+        self.heap.push(Reverse(Entry { at, sequence: self.sequence, part: part.0 }));
+        self.sequence += 1;
+    }
+
+    /// The next part to call, or `None` when nothing is due up to and including `until`. Sets [`Agenda::now`].
+    #[inline]
+    pub fn next(&mut self, until: Time) -> Option<Part> {
+        loop {
+            let &Reverse(entry) = self.heap.peek()?;
+            if entry.at > until {
+                return None;
+            }
+            self.heap.pop();
+            let armed = &mut self.armed[entry.part as usize];
+            if armed.sequence != entry.sequence {
+                continue;
+            }
+            *armed = IDLE;
+            self.now = entry.at;
+            self.handled += 1;
+            return Some(Part(entry.part));
+        }
+    }
+
+    /// The present.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// How many calls [`Agenda::next`] has given out.
+    pub fn handled(&self) -> u64 {
+        self.handled
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(n: u64) -> Option<Time> {
+        Some(Time::from_nanos(n))
+    }
+
+    fn order(agenda: &mut Agenda) -> Vec<(u64, u32)> {
+        std::iter::from_fn(|| agenda.next(Time::MAX).map(|p| (agenda.now().as_nanos(), p.0))).collect()
+    }
+
+    #[test]
+    fn equal_times_come_in_the_order_of_entry() {
+        let mut agenda = Agenda::new();
+        let parts: Vec<Part> = (0..4).map(|_| agenda.add_part()).collect();
+        for &i in &[2, 0, 3, 1] {
+            agenda.wake(parts[i], at(5));
+        }
+        assert_eq!(order(&mut agenda), [(5, 2), (5, 0), (5, 3), (5, 1)]);
+    }
+
+    #[test]
+    fn a_part_is_called_at_the_earliest_of_its_deadlines_and_once() {
+        let mut agenda = Agenda::new();
+        let (a, b) = (agenda.add_part(), agenda.add_part());
+        agenda.wake(a, at(9));
+        agenda.wake(b, at(7));
+        agenda.wake(a, at(3));
+        agenda.wake(a, at(8));
+        assert_eq!(order(&mut agenda), [(3, 0), (7, 1)]);
+    }
+
+    #[test]
+    fn a_removed_part_is_not_called_and_its_number_starts_afresh() {
+        let mut agenda = Agenda::new();
+        let a = agenda.add_part();
+        agenda.wake(a, at(3));
+        agenda.remove_part(a);
+        let b = agenda.add_part();
+        assert_eq!(a, b);
+        agenda.wake(b, at(4));
+        assert_eq!(order(&mut agenda), [(4, 0)]);
+    }
+
+    #[test]
+    fn a_deadline_that_has_passed_means_now_and_the_limit_is_inclusive() {
+        let mut agenda = Agenda::new();
+        let a = agenda.add_part();
+        agenda.wake(a, at(10));
+        assert_eq!(agenda.next(Time::from_nanos(9)), None);
+        assert_eq!(agenda.next(Time::from_nanos(10)), Some(a));
+        agenda.wake(a, at(2));
+        assert_eq!(agenda.next(Time::MAX), Some(a));
+        assert_eq!(agenda.now(), Time::from_nanos(10));
+    }
+}

@@ -1,0 +1,341 @@
+//! Links: service by rate or by trace, loss, jitter, and delay.
+//!
+//! A [`Link`] is one direction: a queue discipline, a server that takes packets from it, and a wire that loses and
+//! delays them. The server knows its whole future (a [`Schedule`] of rates or a [`Trace`]), so a packet's departure is
+//! computed when its service begins and needs no event of its own: an idle link costs one wake-up a packet, the
+//! delivery.
+//!
+//! A packet in service is not in the queue and does not count against its limit, as in a network device that holds one
+//! packet. A packet that finds the server idle is served at once without passing through the queue, as Linux does with
+//! every discipline here (`TCQ_F_CAN_BYPASS`).
+
+#![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
+
+mod rate;
+pub mod trace;
+mod wire;
+
+pub use rate::{Schedule, ScheduleError};
+pub use trace::{Sharing, Trace, TraceError};
+pub use wire::{Jitter, Loss};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use aqm::{AnyQueue, Backlog, DropReason, Drops, Packet, Queue, sojourn};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use units::{Span, Time};
+
+use rate::RateServer;
+use trace::TraceServer;
+use wire::{JitterSource, LossProcess};
+
+/// The random stream that loss and jitter draw from. It is named by the driver, so that runs repeat.
+pub type Random = Xoshiro256PlusPlus;
+
+/// One direction of a link. The default delivers everything at once.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// What waits for the server, and how.
+    pub queue: aqm::Config,
+    /// How fast packets leave.
+    pub service: Service,
+    /// Bytes of framing that each packet costs the server on top of its length. The queue does not count them.
+    pub overhead: u32,
+    /// What the wire loses.
+    pub loss: Loss,
+    /// How long the wire takes.
+    pub delay: Span,
+    /// What it takes longer at random.
+    pub jitter: Jitter,
+}
+
+/// How fast packets leave a link's queue.
+#[derive(Clone, Debug, Default)]
+pub enum Service {
+    /// At once: nothing ever waits, and the queue discipline has no say.
+    #[default]
+    Infinite,
+    /// At a rate that changes at given moments.
+    Rate(Schedule),
+    /// At the delivery opportunities of a trace, from time zero on and over again at its end.
+    Trace {
+        /// The opportunities; many links may share one.
+        trace: Arc<Trace>,
+        /// How packets use them.
+        sharing: Sharing,
+    },
+}
+
+/// What a link has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// What was handed to the link.
+    pub arrived: Backlog,
+    /// What came out at the far end.
+    pub delivered: Backlog,
+    /// What began its service. The wire lost `losses` of them, has [`Link::in_flight`], and delivered the rest.
+    pub served: Backlog,
+    /// Packets lost to a limit of the queue.
+    pub overflows: u64,
+    /// Packets dropped by the discipline's control law.
+    pub control_drops: u64,
+    /// Packets that the wire lost.
+    pub losses: u64,
+    /// How long the packet served last had waited.
+    pub last_sojourn: Span,
+    /// The sum of the waits of all packets served.
+    pub total_sojourn: Span,
+    /// How long packets were in service, up to the end of the one served last; between the first and the last of the
+    /// opportunities that a packet took, for a trace.
+    pub busy: Span,
+    /// Bytes of a trace's opportunities that passed unused.
+    pub wasted: u64,
+}
+
+/// One direction of a link.
+///
+/// Order of calls: [`Link::handle_packet`] when a packet arrives and [`Link::handle_timeout`] at the time that
+/// [`Link::poll_timeout`] gave; after either, [`Link::poll_delivery`] until it gives nothing, then
+/// [`Link::poll_timeout`] again. Time never goes back. Calls that come late serve at the times at which service was
+/// due, so that only deliveries are late by it.
+///
+/// What is served in between needs no wake-up unless it may lose packets: the backlog and the statistics are brought up
+/// to the time at which they are asked for.
+#[derive(Clone, Debug)]
+pub struct Link<P> {
+    queue: AnyQueue<P>,
+    /// Whether the queue holds anything.
+    waiting: bool,
+    /// Whether it was used since the server last found it empty.
+    used: bool,
+    server: Server,
+    overhead: u64,
+    loss: LossProcess,
+    jitter: JitterSource,
+    delay: Span,
+    /// Packets on the wire with the time at which their delay ends. Nothing overtakes the front: a packet behind it that
+    /// would be earlier is delivered with it.
+    wire: VecDeque<(Time, P)>,
+    /// Whether service can lose packets, so that it has to happen on time.
+    prompt: bool,
+    stats: Stats,
+}
+
+#[derive(Clone, Debug)]
+enum Server {
+    Infinite,
+    Rate(RateServer),
+    Trace(TraceServer),
+}
+
+impl<P: Packet> Link<P> {
+    /// An idle link. `random` is drawn from only if loss or jitter is configured.
+    pub fn new(config: Config, mut random: Random) -> Self {
+        let queue = AnyQueue::new(&config.queue);
+        let loss = LossProcess::new(config.loss, random.clone());
+        // Loss and jitter have independent streams, so that switching one on does not shift the other.
+        random.jump();
+        Link {
+            prompt: queue.drops_when_served() || config.loss != Loss::None,
+            queue,
+            waiting: false,
+            used: false,
+            server: match config.service {
+                Service::Infinite => Server::Infinite,
+                Service::Rate(schedule) => Server::Rate(RateServer::new(schedule)),
+                Service::Trace { trace, sharing } => Server::Trace(TraceServer::new(trace, sharing)),
+            },
+            overhead: u64::from(config.overhead),
+            loss,
+            jitter: JitterSource::new(config.jitter, random),
+            delay: config.delay,
+            wire: VecDeque::new(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// `packet` arrives at the link's tail.
+    #[inline]
+    pub fn handle_packet(&mut self, mut packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.stats.arrived.packets += 1;
+        self.stats.arrived.bytes += u64::from(packet.len());
+        self.serve_due(now, drops);
+        let idle = !self.waiting;
+        if idle && self.server.idle_until(now) && self.used {
+            self.used = false;
+            // The server found the queue empty before now, from which disciplines learn that flows went idle.
+            let empty = self.queue.dequeue(now, &mut Counted { drops, stats: &mut self.stats });
+            debug_assert!(empty.is_none(), "a queue that holds nothing gave a packet");
+        }
+        match &mut self.server {
+            Server::Infinite => {
+                packet.set_enqueued(now);
+                return self.depart(packet, now, now, drops);
+            }
+            Server::Rate(server) if idle && server.next_start() <= now => {
+                let end = server.serve(u64::from(packet.len()) + self.overhead);
+                packet.set_enqueued(now);
+                return self.depart(packet, now, end, drops);
+            }
+            Server::Rate(_) | Server::Trace(_) => {}
+        }
+        self.used = true;
+        self.queue.enqueue(packet, now, &mut Counted { drops, stats: &mut self.stats });
+        self.waiting = self.queue.backlog().packets > 0;
+    }
+
+    /// Serves everything that is due.
+    #[inline]
+    pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        self.serve_due(now, drops);
+    }
+
+    /// The next packet whose delay has passed, in order.
+    #[inline]
+    pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
+        if self.wire.front()?.0 > now {
+            return None;
+        }
+        let (_, packet) = self.wire.pop_front()?;
+        self.stats.delivered.packets += 1;
+        self.stats.delivered.bytes += u64::from(packet.len());
+        Some(packet)
+    }
+
+    /// When to call again: the next delivery, or the next service if that comes first and cannot wait.
+    ///
+    /// A service that loses nothing can wait for the delivery at the head of the wire: what it puts there is delivered
+    /// no earlier.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let delivery = self.wire.front().map_or(Time::MAX, |&(due, _)| due);
+        let next = if !self.waiting || (delivery != Time::MAX && !self.prompt) {
+            delivery
+        } else {
+            delivery.min(self.server.next_start())
+        };
+        (next != Time::MAX).then_some(next)
+    }
+
+    /// What waits for the server at `now`.
+    pub fn backlog(&mut self, now: Time) -> Backlog {
+        self.catch_up(now);
+        self.queue.backlog()
+    }
+
+    /// What was done until `now`.
+    pub fn stats(&mut self, now: Time) -> Stats {
+        self.catch_up(now);
+        if let Server::Trace(server) = &self.server {
+            self.stats.wasted = server.wasted() + if self.waiting { 0 } else { server.passing(now) };
+        }
+        self.stats
+    }
+
+    /// Packets that the queue marked CE so far.
+    pub fn marks(&self) -> u64 {
+        self.queue.marks()
+    }
+
+    /// Packets in service or on the wire.
+    pub fn in_flight(&self) -> u64 {
+        self.wire.len() as u64
+    }
+
+    /// Serves what is due where nothing can be lost by it; elsewhere the driver has done so.
+    fn catch_up(&mut self, now: Time) {
+        if !self.prompt {
+            self.serve_due(now, &mut |_: P, _: DropReason| unreachable!("this service loses no packet"));
+        }
+    }
+
+    #[inline]
+    fn serve_due(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        while self.waiting && self.server.next_start() <= now {
+            let start = self.server.next_start();
+            let head = self.queue.dequeue(start, &mut Counted { drops, stats: &mut self.stats });
+            self.waiting = self.queue.backlog().packets > 0;
+            if let Some(packet) = head {
+                let end = self.server.serve(u64::from(packet.len()) + self.overhead);
+                self.depart(packet, start, end, drops);
+            }
+        }
+    }
+
+    /// `packet`, in service from `start` to `end`, goes onto the wire.
+    #[inline(always)]
+    fn depart(&mut self, mut packet: P, start: Time, end: Time, drops: &mut impl Drops<P>) {
+        let wait = sojourn(&packet, start);
+        self.stats.served.packets += 1;
+        self.stats.served.bytes += u64::from(packet.len());
+        packet.set_waited(wait);
+        self.stats.last_sojourn = wait;
+        self.stats.total_sojourn += wait;
+        // A link that never comes back keeps the packet in service.
+        if end != Time::MAX {
+            self.stats.busy += end - start;
+        }
+        if self.loss.loses() {
+            self.stats.losses += 1;
+            drops.dropped(packet, DropReason::Loss);
+            return;
+        }
+        self.wire.push_back((after(after(end, self.delay), self.jitter.draw()), packet));
+    }
+}
+
+impl Server {
+    /// When the server is free for the packet at the head.
+    #[inline]
+    fn next_start(&self) -> Time {
+        match self {
+            Server::Infinite => unreachable!("nothing waits for an infinite rate"),
+            Server::Rate(server) => server.next_start(),
+            Server::Trace(server) => server.next_start(),
+        }
+    }
+
+    /// Nothing waited until `now`. Whether the server looked for a packet and found none meanwhile.
+    #[inline]
+    fn idle_until(&mut self, now: Time) -> bool {
+        match self {
+            Server::Infinite => false,
+            Server::Rate(server) => server.idle_until(now),
+            Server::Trace(server) => server.idle_until(now),
+        }
+    }
+
+    /// Serves `bytes` from `next_start` on, and gives the time at which the last of them has left.
+    #[inline]
+    fn serve(&mut self, bytes: u64) -> Time {
+        match self {
+            Server::Infinite => unreachable!("nothing waits for an infinite rate"),
+            Server::Rate(server) => server.serve(bytes),
+            Server::Trace(server) => server.serve(bytes),
+        }
+    }
+}
+
+/// Counts what a queue drops on its way to the driver.
+struct Counted<'a, D> {
+    drops: &'a mut D,
+    stats: &'a mut Stats,
+}
+
+impl<P, D: Drops<P>> Drops<P> for Counted<'_, D> {
+    fn dropped(&mut self, packet: P, reason: DropReason) {
+        match reason {
+            DropReason::Overflow => self.stats.overflows += 1,
+            DropReason::Control => self.stats.control_drops += 1,
+            DropReason::Loss => self.stats.losses += 1,
+        }
+        self.drops.dropped(packet, reason);
+    }
+}
+
+/// `t + span`, or never.
+#[inline]
+fn after(t: Time, span: Span) -> Time {
+    Time::from_nanos(t.as_nanos().saturating_add(span.as_nanos()))
+}

@@ -1,0 +1,168 @@
+//! A server with a rate that changes at given moments.
+//!
+//! A packet that is in service when the rate changes finishes its remaining bits at the new rate; rate zero is an
+//! outage. Each packet ends on the first nanosecond at which its last bit has left; the part of a nanosecond that this
+//! rounding gives away is kept and spent on the next packet, so that a busy server never drifts.
+
+use core::fmt;
+
+use units::{Rate, Time};
+
+/// The unit of work here is a bit at 1 bit/s for a nanosecond; a byte is so many.
+const WORK_PER_BYTE: u64 = 8_000_000_000;
+
+/// A rate over time. The default is an outage without end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schedule {
+    initial: Rate,
+    /// Strictly increasing times.
+    changes: Vec<(Time, Rate)>,
+}
+
+/// A schedule's changes are not in order: the change of this index is not later than the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScheduleError {
+    /// Index of the offending change.
+    pub index: usize,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rate change {} is not later than the one before it", self.index + 1)
+    }
+}
+
+impl std::error::Error for ScheduleError {}
+
+impl Schedule {
+    /// One rate for ever.
+    pub fn constant(rate: Rate) -> Self {
+        Schedule { initial: rate, changes: Vec::new() }
+    }
+
+    /// `initial` from the start, then each rate from its time on. Times must increase.
+    pub fn new(initial: Rate, changes: Vec<(Time, Rate)>) -> Result<Self, ScheduleError> {
+        match changes.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
+            Some(before) => Err(ScheduleError { index: before + 1 }),
+            None => Ok(Schedule { initial, changes }),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct RateServer {
+    changes: Vec<(Time, Rate)>,
+    /// Index of the next change.
+    next: usize,
+    /// Its time, or never.
+    change: Time,
+    /// Bits per second until `change`.
+    rate: u64,
+    /// The end of the service of everything so far.
+    busy_until: Time,
+    /// Work that the server could have done between the exact end and `busy_until`, the next full nanosecond.
+    credit: u64,
+    /// The packet length that `nanos` and `rest` are for, at `rate`.
+    len: u64,
+    /// Its work divided by the rate: the quotient,
+    nanos: u64,
+    /// and the remainder.
+    rest: u64,
+}
+
+impl RateServer {
+    pub(crate) fn new(schedule: Schedule) -> Self {
+        RateServer {
+            change: schedule.changes.first().map_or(Time::MAX, |c| c.0),
+            rate: schedule.initial.bits_per_sec(),
+            changes: schedule.changes,
+            next: 0,
+            busy_until: Time::ZERO,
+            credit: 0,
+            len: 0,
+            nanos: 0,
+            rest: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn next_start(&self) -> Time {
+        self.busy_until
+    }
+
+    #[inline]
+    pub(crate) fn idle_until(&mut self, now: Time) -> bool {
+        let idle = self.busy_until < now;
+        if idle {
+            self.busy_until = now;
+            self.credit = 0;
+        }
+        idle
+    }
+
+    #[inline]
+    pub(crate) fn serve(&mut self, len: u64) -> Time {
+        if len != self.len {
+            self.measure(len);
+        }
+        let (nanos, credit) = if self.rest > self.credit {
+            (self.nanos.saturating_add(1), self.rate - (self.rest - self.credit))
+        } else {
+            (self.nanos, self.credit - self.rest)
+        };
+        let end = self.busy_until.as_nanos().saturating_add(nanos);
+        if end < self.change.as_nanos() {
+            self.busy_until = Time::from_nanos(end);
+            self.credit = credit;
+        } else {
+            self.serve_across_changes(len);
+        }
+        self.busy_until
+    }
+
+    /// The division that packets of one length share.
+    #[cold]
+    fn measure(&mut self, len: u64) {
+        let work = len.saturating_mul(WORK_PER_BYTE);
+        self.len = len;
+        // At rate zero the end lies past any change, and is looked for across them.
+        self.nanos = work.checked_div(self.rate).unwrap_or(u64::MAX);
+        self.rest = work.checked_rem(self.rate).unwrap_or(0);
+    }
+
+    #[cold]
+    fn serve_across_changes(&mut self, len: u64) {
+        let mut work = len.saturating_mul(WORK_PER_BYTE).saturating_sub(self.credit);
+        let mut at = self.busy_until;
+        self.credit = 0;
+        loop {
+            while at >= self.change && self.change != Time::MAX {
+                self.rate = self.changes[self.next].1.bits_per_sec();
+                self.next += 1;
+                self.change = self.changes.get(self.next).map_or(Time::MAX, |c| c.0);
+                // Whatever was measured was measured at the old rate.
+                self.len = 0;
+                self.nanos = 0;
+                self.rest = 0;
+            }
+            if self.rate > 0 {
+                let nanos = work.div_ceil(self.rate);
+                let end = at.as_nanos().saturating_add(nanos);
+                if end <= self.change.as_nanos() {
+                    // Past the end of time nothing is exact any more.
+                    self.credit =
+                        if end == u64::MAX { 0 } else { nanos.saturating_mul(self.rate).saturating_sub(work) };
+                    self.busy_until = Time::from_nanos(end);
+                    return;
+                }
+            }
+            if self.change == Time::MAX {
+                self.busy_until = Time::MAX;
+                return;
+            }
+            // Less than `work`, which would have ended by the change otherwise.
+            work -= self.rate * (self.change - at).as_nanos();
+            at = self.change;
+        }
+    }
+}

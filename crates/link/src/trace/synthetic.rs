@@ -1,0 +1,82 @@
+//! Made-up traces that look like a cell's, for machines without a recorded one.
+//!
+//! The logarithm of the capacity is a first-order autoregressive process with one step a millisecond (so capacity is
+//! log-normal and its autocorrelation falls as `exp(-t / correlation)`), cut by outages: an on-off Markov chain whose
+//! stays are geometric, hence close to exponential. Capacity is added up, and each full 1500 bytes is an opportunity.
+//!
+//! This is a model of a trace, not of a radio channel. The defaults are of the order of the Saturator's LTE recordings
+//! in mahimahi (deviation of the logarithm over 100 ms from 1.0 to 1.8 with their outages counted in, autocorrelation
+//! of 0.3 to 0.6 after 2 s in most, a gap of more than 100 ms every 1 to 7 s, lasting 0.2 to 0.4 s).
+
+use units::{Rate, Span};
+
+use super::{OPPORTUNITY, Trace};
+use crate::Random;
+use crate::wire::{normal, unit};
+
+/// The parameters of a made-up trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Synthetic {
+    /// How long the trace is, rounded up to a millisecond; at least one, at most 49 days.
+    pub duration: Span,
+    /// The mean capacity outside outages, before the peak cuts it.
+    pub mean: Rate,
+    /// No capacity above this.
+    pub peak: Rate,
+    /// The standard deviation of the capacity's natural logarithm.
+    pub spread: f64,
+    /// The time after which the autocorrelation of the logarithm has fallen to 1/e.
+    pub correlation: Span,
+    /// The mean time from the end of an outage to the next; [`Span::MAX`] for none.
+    pub outage_every: Span,
+    /// The mean length of an outage, at least a millisecond.
+    pub outage: Span,
+}
+
+impl Default for Synthetic {
+    fn default() -> Self {
+        Synthetic {
+            duration: Span::from_secs(120),
+            mean: Rate::from_mbps(10),
+            peak: Rate::from_mbps(75),
+            spread: 0.8,
+            correlation: Span::from_secs(2),
+            outage_every: Span::from_secs(5),
+            outage: Span::from_millis(250),
+        }
+    }
+}
+
+/// Draws a trace. Same parameters, same stream: the same trace on any machine. The last opportunity is at the end of
+/// the duration whatever was drawn, so that the trace has the period that was asked for.
+pub fn synthetic(parameters: &Synthetic, random: &mut Random) -> Trace {
+    let millis = parameters.duration.as_nanos().div_ceil(1_000_000).clamp(1, u64::from(u32::MAX)) as u32;
+    let spread = parameters.spread;
+    let per_ms = |span: Span| 1e6 / span.as_nanos().max(1) as f64;
+    let keep = libm::exp(-per_ms(parameters.correlation));
+    let innovate = (1.0 - keep * keep).sqrt();
+    let (begin_outage, end_outage) = (per_ms(parameters.outage_every), per_ms(parameters.outage));
+    let bytes_per_ms = |rate: Rate| rate.bits_per_sec() as f64 / 8000.0;
+    // exp(spread * x - spread^2 / 2) has mean 1 for a standard normal x.
+    let (mean, peak) = (bytes_per_ms(parameters.mean), bytes_per_ms(parameters.peak));
+
+    let mut times = Vec::new();
+    let mut level = normal(random);
+    let mut outage = false;
+    let mut bytes = 0.0;
+    for ms in 1..=millis {
+        level = keep * level + innovate * normal(random);
+        outage ^= unit(random) < if outage { end_outage } else { begin_outage };
+        if !outage {
+            bytes += (mean * libm::exp(spread * level - spread * spread / 2.0)).min(peak);
+        }
+        while bytes >= f64::from(OPPORTUNITY) {
+            bytes -= f64::from(OPPORTUNITY);
+            times.push(ms);
+        }
+    }
+    if times.last() != Some(&millis) {
+        times.push(millis);
+    }
+    Trace { times: times.into() }
+}

@@ -1,0 +1,115 @@
+//! What happens to a packet after its service: loss and jitter.
+
+use rand_xoshiro::rand_core::Rng;
+use units::Span;
+
+use crate::Random;
+
+/// What the wire loses. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// Nothing.
+    #[default]
+    None,
+    /// Each packet with the same probability.
+    Independent {
+        /// The probability.
+        probability: f64,
+    },
+    /// Gilbert-Elliott (Elliott 1963; `tc netem loss gemodel p r 1-h 1-k`): a chain of two states with one step a
+    /// packet. A packet is lost with the probability of the state that it finds, then the state may change. The mean
+    /// stay in the bad state is `1/to_good` packets, and the bad state's share of packets is
+    /// `to_bad / (to_bad + to_good)`. The chain begins in the good state.
+    GilbertElliott {
+        /// p: from good to bad.
+        to_bad: f64,
+        /// r: from bad to good.
+        to_good: f64,
+        /// 1-k: the loss in the good state.
+        loss_good: f64,
+        /// 1-h: the loss in the bad state.
+        loss_bad: f64,
+    },
+}
+
+/// What the wire's delay is longer by. Packets keep their order: one that would overtake arrives with the one before
+/// it, so the delay's distribution is that of the draw only while packets are further apart than it is wide.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Jitter {
+    /// Nothing.
+    #[default]
+    None,
+    /// Uniform over [0, `max`).
+    Uniform {
+        /// The upper end.
+        max: Span,
+    },
+    /// The absolute value of a normal variable of mean zero; its mean is 0.798 `sigma`.
+    HalfNormal {
+        /// The standard deviation of the normal variable.
+        sigma: Span,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct LossProcess {
+    model: Loss,
+    bad: bool,
+    random: Random,
+}
+
+impl LossProcess {
+    pub(crate) fn new(model: Loss, random: Random) -> Self {
+        LossProcess { model, bad: false, random }
+    }
+
+    /// Whether the next packet is lost.
+    #[inline]
+    pub(crate) fn loses(&mut self) -> bool {
+        match self.model {
+            Loss::None => false,
+            Loss::Independent { probability } => unit(&mut self.random) < probability,
+            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+                let (loss, change) = if self.bad { (loss_bad, to_good) } else { (loss_good, to_bad) };
+                let lost = unit(&mut self.random) < loss;
+                self.bad ^= unit(&mut self.random) < change;
+                lost
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct JitterSource {
+    model: Jitter,
+    random: Random,
+}
+
+impl JitterSource {
+    pub(crate) fn new(model: Jitter, random: Random) -> Self {
+        JitterSource { model, random }
+    }
+
+    #[inline]
+    pub(crate) fn draw(&mut self) -> Span {
+        match self.model {
+            Jitter::None => Span::ZERO,
+            Jitter::Uniform { max } => Span::from_nanos((unit(&mut self.random) * max.as_nanos() as f64) as u64),
+            Jitter::HalfNormal { sigma } => {
+                Span::from_nanos((normal(&mut self.random).abs() * sigma.as_nanos() as f64) as u64)
+            }
+        }
+    }
+}
+
+/// Uniform over [0, 1) in steps of 2^-53.
+#[inline]
+pub(crate) fn unit(random: &mut Random) -> f64 {
+    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// A standard normal variable (Box and Muller 1958).
+pub(crate) fn normal(random: &mut Random) -> f64 {
+    let radius = (-2.0 * libm::log(1.0 - unit(random))).sqrt();
+    radius * libm::cos(core::f64::consts::TAU * unit(random))
+}

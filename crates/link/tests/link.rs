@@ -1,0 +1,504 @@
+//! Links: exact service, what the wire does, and conservation.
+
+use aqm::{DropReason, drop_tail};
+use bolero::check;
+use link::{Config, Jitter, Link, Loss, Random, Schedule, Service, Sharing, Trace};
+use rand_xoshiro::rand_core::SeedableRng;
+use std::sync::Arc;
+use testkit::queue::{Op, TestPacket};
+use units::{Bytes, Rate, Span, Time};
+
+fn at(nanos: u64) -> Time {
+    Time::from_nanos(nanos)
+}
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+fn random(seed: u64) -> Random {
+    Random::seed_from_u64(seed)
+}
+
+fn rate(bits_per_sec: u64) -> Service {
+    Service::Rate(Schedule::constant(Rate::from_bits_per_sec(bits_per_sec)))
+}
+
+fn no_drops(packet: TestPacket, reason: DropReason) {
+    panic!("lost {packet:?}: {reason:?}");
+}
+
+/// Drives a link as a simulator does: wakes it only when it asks for it, and hands packets over at their times.
+struct Driver {
+    link: Link<TestPacket>,
+    delivered: Vec<(Time, u64)>,
+    lost: Vec<(u64, DropReason)>,
+    wake_ups: u64,
+}
+
+impl Driver {
+    fn new(config: Config) -> Self {
+        Driver { link: Link::new(config, random(1)), delivered: Vec::new(), lost: Vec::new(), wake_ups: 0 }
+    }
+
+    fn run(mut self, arrivals: impl IntoIterator<Item = (Time, u32)>) -> Self {
+        for (id, (now, len)) in arrivals.into_iter().enumerate() {
+            self.run_until(now);
+            let packet = TestPacket::new(id as u64, 0, len);
+            self.link.handle_packet(packet, now, &mut |packet: TestPacket, why| self.lost.push((packet.id, why)));
+            self.collect(now);
+        }
+        self.run_until(Time::MAX);
+        self
+    }
+
+    fn run_until(&mut self, end: Time) {
+        while let Some(now) = self.link.poll_timeout().filter(|&now| now <= end) {
+            self.wake_ups += 1;
+            self.link.handle_timeout(now, &mut |packet: TestPacket, why| self.lost.push((packet.id, why)));
+            self.collect(now);
+            assert!(
+                self.link.poll_timeout() > Some(now) || self.link.poll_timeout().is_none(),
+                "a wake-up did nothing"
+            );
+        }
+    }
+
+    fn collect(&mut self, now: Time) {
+        while let Some(packet) = self.link.poll_delivery(now) {
+            self.delivered.push((now, packet.id));
+        }
+    }
+
+    fn times(&self) -> Vec<Time> {
+        self.delivered.iter().map(|&(time, _)| time).collect()
+    }
+}
+
+#[test]
+fn a_busy_link_is_exact_to_the_nanosecond_over_a_million_packets() {
+    // 7 Mbit/s: 1500 bytes take 1714285.714... ns.
+    let rate_7 = Rate::from_mbps(7);
+    let mut link = Link::new(Config { service: rate(7_000_000), ..Config::default() }, random(1));
+    let mut now = ms(3);
+    let start = now;
+    let mut expected_bytes = 0;
+    for id in 0..1_000_000u64 {
+        let len = if id % 3 == 0 { 1500 } else { 40 + (id % 7) as u32 };
+        link.handle_packet(TestPacket::new(id, 0, len), now, &mut no_drops);
+        if id % 2 == 1 {
+            // Two packets were handed over; both leave before the next two come.
+            for before in [id - 1, id] {
+                let due = link.poll_timeout().unwrap();
+                let len = if before % 3 == 0 { 1500 } else { 40 + before % 7 };
+                expected_bytes += len;
+                assert_eq!(due, start + rate_7.time_for(Bytes::new(expected_bytes)), "packet {before}");
+                link.handle_timeout(due, &mut no_drops);
+                assert_eq!(link.poll_delivery(due).unwrap().id, before);
+                now = due;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_idle_link_serves_at_once_and_asks_for_one_wake_up() {
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let driver = Driver::new(config).run((0..100).map(|n| (ms(n * 10), 1500)));
+    assert_eq!(driver.times(), (0..100).map(|n| ms(n * 10 + 21)).collect::<Vec<_>>());
+    assert_eq!(driver.wake_ups, 100);
+}
+
+#[test]
+fn a_queue_that_loses_nothing_when_served_costs_one_wake_up_a_packet() {
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(20), ..Config::default() };
+    let driver = Driver::new(config).run((0..100).map(|_| (ms(0), 1500)));
+    assert_eq!(driver.times(), (0..100).map(|n| ms(n + 21)).collect::<Vec<_>>());
+    assert_eq!(driver.wake_ups, 100);
+}
+
+#[test]
+fn a_control_law_acts_on_time_for_two_wake_ups_a_packet() {
+    let queue = aqm::Config::Codel(aqm::codel::Config::default());
+    let config = Config { queue, service: rate(12_000_000), delay: Span::from_micros(20_500), ..Config::default() };
+    let driver = Driver::new(config).run((0..100).map(|_| (ms(0), 1500)));
+    assert_eq!(driver.delivered.len(), 100);
+    assert!((190..=200).contains(&driver.wake_ups), "{} wake-ups", driver.wake_ups);
+}
+
+#[test]
+fn the_backlog_is_that_of_the_time_asked_for_without_a_wake_up() {
+    let config = Config { service: rate(12_000_000), delay: Span::from_secs(1), ..Config::default() };
+    let mut link = Link::new(config, random(1));
+    for id in 0..10 {
+        link.handle_packet(TestPacket::new(id, 0, 1500), ms(0), &mut no_drops);
+    }
+    assert_eq!(link.poll_timeout(), Some(ms(1001)));
+    assert_eq!(link.backlog(ms(0)).packets, 9);
+    assert_eq!(link.backlog(at(3_999_999)).packets, 6);
+    assert_eq!(link.backlog(ms(4)).packets, 5);
+    let stats = link.stats(ms(100));
+    assert_eq!((stats.served.packets, stats.busy), (10, Span::from_millis(10)));
+    assert_eq!((stats.last_sojourn, stats.total_sojourn), (Span::from_millis(9), Span::from_millis(45)));
+    assert_eq!(link.in_flight(), 10);
+}
+
+#[test]
+fn the_packet_in_service_does_not_count_against_the_limit() {
+    let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(2), ..Default::default() });
+    let driver = Driver::new(Config { queue, service: rate(12_000_000), ..Config::default() }).run([
+        (ms(0), 1500),
+        (ms(0), 1500),
+        (ms(0), 1500),
+        (ms(0), 1500),
+        // The second packet begins its service at 1 ms, before this one asks for its place.
+        (ms(1), 1500),
+    ]);
+    assert_eq!(driver.lost, [(3, DropReason::Overflow)]);
+    assert_eq!(driver.delivered.last(), Some(&(ms(4), 4)));
+}
+
+#[test]
+fn framing_costs_time_but_no_room() {
+    let queue = aqm::Config::DropTail(drop_tail::Config { bytes: Some(1000), ..Default::default() });
+    let config = Config { queue, service: rate(8_000_000), overhead: 38, ..Config::default() };
+    let driver = Driver::new(config).run([(ms(0), 1000), (ms(0), 1000)]);
+    assert_eq!(driver.times(), [at(1_038_000), at(2_076_000)]);
+}
+
+#[test]
+fn an_infinite_rate_passes_the_queue_by() {
+    let queue = aqm::Config::DropTail(drop_tail::Config { packets: Some(1), ..Default::default() });
+    let config = Config { queue, delay: Span::from_millis(5), ..Config::default() };
+    let driver = Driver::new(config).run((0..50).map(|_| (ms(1), 1500)));
+    assert_eq!(driver.times(), [ms(6); 50]);
+}
+
+#[test]
+fn a_packet_in_service_finishes_at_the_new_rate() {
+    // 1500 bytes: half of them in 1 ms at 6 Mbit/s, the rest at 12 in 0.5 ms; the next at 12, then 3 Mbit/s.
+    let changes = vec![(ms(1), Rate::from_mbps(12)), (ms(2), Rate::from_mbps(3))];
+    let schedule = Schedule::new(Rate::from_mbps(6), changes).unwrap();
+    let driver = Driver::new(Config { service: Service::Rate(schedule), ..Config::default() }).run([
+        (ms(0), 1500),
+        (ms(0), 1500),
+        (ms(50), 1500),
+    ]);
+    assert_eq!(driver.times(), [at(1_500_000), ms(4), ms(54)]);
+}
+
+#[test]
+fn an_outage_holds_the_packet_in_service() {
+    let changes = vec![(ms(1), Rate::from_mbps(0)), (ms(100), Rate::from_mbps(12)), (ms(101), Rate::from_mbps(0))];
+    let schedule = Schedule::new(Rate::from_mbps(6), changes).unwrap();
+    let mut driver = Driver::new(Config { service: Service::Rate(schedule), ..Config::default() });
+    driver = driver.run([(ms(0), 1500), (ms(0), 1500), (ms(200), 1500)]);
+    // The second packet has half of its bytes left when the last rate ends, and never leaves.
+    assert_eq!(driver.times(), [at(100_500_000)]);
+    assert_eq!((driver.link.in_flight(), driver.link.backlog(ms(300)).packets), (1, 1));
+    assert_eq!(driver.link.poll_timeout(), None);
+}
+
+#[test]
+fn a_packet_that_ends_when_an_outage_begins_gets_through() {
+    // 1714285.71 ns at 7 Mbit/s: the last bit leaves within the last nanosecond before the outage.
+    let schedule = Schedule::new(Rate::from_mbps(7), vec![(at(1_714_286), Rate::from_mbps(0))]).unwrap();
+    let driver = Driver::new(Config { service: Service::Rate(schedule), ..Config::default() }).run([(ms(0), 1500)]);
+    assert_eq!(driver.times(), [at(1_714_286)]);
+}
+
+#[test]
+fn a_flow_is_new_again_after_the_link_was_idle() {
+    let queue = aqm::Config::Fq(aqm::fq::Config::default());
+    let mut link = Link::new(Config { queue, service: rate(12_000_000), ..Config::default() }, random(1));
+    let mut order = Vec::new();
+    // Flow 1 waits once behind flow 0. After the idle time flow 2 waits first, then flow 1.
+    for (id, (time, flow)) in [(0, 0), (0, 1), (50, 3), (50, 2), (50, 1)].into_iter().enumerate() {
+        link.handle_packet(TestPacket::new(id as u64, flow, 1000), ms(time), &mut no_drops);
+    }
+    while let Some(now) = link.poll_timeout() {
+        link.handle_timeout(now, &mut no_drops);
+        order.extend(link.poll_delivery(now).map(|packet| packet.flow));
+    }
+    assert_eq!(order, [0, 1, 3, 2, 1]);
+}
+
+#[test]
+fn rate_changes_out_of_order_are_refused() {
+    let changes = vec![(ms(1), Rate::from_mbps(1)), (ms(3), Rate::from_mbps(1)), (ms(3), Rate::from_mbps(2))];
+    let error = Schedule::new(Rate::from_mbps(1), changes).unwrap_err();
+    assert_eq!(error.to_string(), "rate change 3 is not later than the one before it");
+}
+
+#[test]
+fn many_rate_changes_deliver_their_integral() {
+    // The rate steps through 1..=10 Mbit/s every 700 us; 55 Mbit/s over a round of 7 ms.
+    let changes = (1..5000).map(|n| (at(n * 700_000), Rate::from_mbps(n % 10 + 1))).collect();
+    let schedule = Schedule::new(Rate::from_mbps(1), changes).unwrap();
+    let driver = Driver::new(Config { service: Service::Rate(schedule), ..Config::default() })
+        .run((0..1000).map(|_| (ms(0), 1211)));
+    // 1 ns each of 10 Mbit/s is 0.01 bit: the work of 500 rounds, counted directly in units of 1e-9 bit.
+    let mut work = 0;
+    let mut expected = Vec::new();
+    let mut step = 0u64;
+    while expected.len() < 1000 {
+        let rate = (step % 10 + 1) * 1_000_000;
+        let end = work + rate * 700_000;
+        while expected.len() < 1000 {
+            let target = (expected.len() as u64 + 1) * 1211 * 8_000_000_000;
+            if target > end {
+                break;
+            }
+            expected.push(at(step * 700_000 + (target - work).div_ceil(rate)));
+        }
+        work = end;
+        step += 1;
+    }
+    assert_eq!(driver.times(), expected);
+}
+
+fn tiny_trace(sharing: Sharing) -> Service {
+    Service::Trace { trace: Arc::new(Trace::parse("0\n2\n2\n5\n").unwrap()), sharing }
+}
+
+#[test]
+fn whole_opportunities_serve_one_packet_each_and_begin_again_at_the_end() {
+    // The opportunity at 0 is gone when packets arrive at 0. Rounds of 5 ms: 2, 2, 5, then 5 (0), 7, 7, 10.
+    let service = tiny_trace(Sharing::Whole);
+    let mut driver = Driver::new(Config { service, ..Config::default() }).run([
+        (ms(0), 100),
+        (ms(0), 1500),
+        (ms(0), 40),
+        (ms(0), 1500),
+        (ms(0), 3001),
+        (ms(1), 100),
+        (ms(14), 1),
+    ]);
+    // The packet of 3001 bytes takes the opportunities at 7, 7 and 10.
+    let expected = [2, 2, 5, 5, 10, 10, 15].map(ms);
+    assert_eq!(driver.times(), expected);
+    // Gone: 0; 1400 of 100, 1460 of 40, 1499 of 3001, 1400 of 100; 12 and 12; 1499 of 1; the second at 15.
+    let wasted = 1500 + 1400 + 1460 + 1499 + 1400 + 3000 + 1499 + 1500;
+    let stats = driver.link.stats(ms(15));
+    assert_eq!(stats.wasted, wasted);
+    // Service begins at 2, 2, 5, 5, 7, 10 and 15.
+    assert_eq!(stats.total_sojourn, Span::from_millis(2 + 2 + 5 + 5 + 7 + (10 - 1) + (15 - 14)));
+}
+
+#[test]
+fn bytewise_service_shares_and_carries_over_as_mahimahi_does() {
+    let service = tiny_trace(Sharing::Bytes);
+    let mut driver = Driver::new(Config { service, ..Config::default() }).run([
+        (at(1), 1000), // 2 ms, first: 500 bytes left
+        (at(1), 600),  // 100 bytes go on in the second at 2 ms: 1400 left
+        (at(1), 1400), // uses them up
+        (at(1), 1400), // 5 ms: 100 left
+        (at(1), 3100), // those, and both of 5 (0) and 7
+        (at(1), 1),    // the second at 7 ms; the rest of it finds nothing waiting
+        (ms(8), 1500), // 10
+    ]);
+    let expected = [2, 2, 2, 5, 7, 7, 10].map(ms);
+    assert_eq!(driver.times(), expected);
+    // And, until 15: 10 (0), 12, 12, 15 and 15 (0).
+    assert_eq!(driver.link.stats(ms(15)).wasted, 1500 + 1499 + 5 * 1500);
+}
+
+#[test]
+fn opportunities_that_find_nothing_are_skipped_over_whole_rounds() {
+    let service = tiny_trace(Sharing::Bytes);
+    let mut driver = Driver::new(Config { service, ..Config::default() }).run([
+        (at(5_000_000_000_000 + 1), 1500),
+        (at(5_000_006_000_000), 1500),
+        (at(5_000_006_000_000), 1500),
+    ]);
+    assert_eq!(driver.times(), [2, 7, 7].map(|n| at(5_000_000_000_000 + n * 1_000_000)));
+    // A thousand thousand rounds of four opportunities and the one at 0 of the next; 2, 5 and 5 (0) in between.
+    assert_eq!(driver.link.stats(at(5_000_007_000_000)).wasted, (4_000_000 + 1 + 3) * 1500);
+}
+
+#[test]
+fn independent_loss_has_its_probability_and_takes_its_time() {
+    let config = Config {
+        service: rate(12_000_000),
+        loss: Loss::Independent { probability: 0.1 },
+        delay: Span::from_millis(3),
+        ..Config::default()
+    };
+    let n = 100_000u64;
+    let driver = Driver::new(config).run((0..n).map(|i| (ms(i), 1500)));
+    // Five standard deviations: sqrt(n p (1-p)) is 95.
+    assert!((9_525..10_475).contains(&driver.lost.len()), "{} lost", driver.lost.len());
+    assert!(driver.lost.iter().all(|&(_, reason)| reason == DropReason::Loss));
+    assert_eq!(driver.delivered.len() + driver.lost.len(), n as usize);
+    assert!(driver.delivered.iter().all(|&(time, id)| time == ms(id + 4)));
+}
+
+#[test]
+fn certain_loss_loses_all_and_impossible_loss_none() {
+    for (probability, lost) in [(1.0, 1000), (7.0, 1000), (0.0, 0), (-1.0, 0), (f64::NAN, 0)] {
+        let config = Config { loss: Loss::Independent { probability }, ..Config::default() };
+        assert_eq!(Driver::new(config).run((0..1000).map(|i| (ms(i), 1))).lost.len(), lost, "at {probability}");
+    }
+}
+
+#[test]
+fn gilbert_elliott_bursts_have_their_length_and_share() {
+    let loss = Loss::GilbertElliott { to_bad: 0.02, to_good: 0.25, loss_good: 0.0, loss_bad: 1.0 };
+    let n = 400_000u64;
+    let driver = Driver::new(Config { loss, ..Config::default() }).run((0..n).map(|i| (ms(i), 1)));
+    // Every packet of the bad state is lost, so a burst is a stay: geometric with mean 4 and deviation sqrt(12).
+    let lost: Vec<u64> = driver.lost.iter().map(|&(id, _)| id).collect();
+    let bursts = 1 + lost.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+    let mean = lost.len() as f64 / bursts as f64;
+    // About n / (50 + 4) = 7407 bursts: five deviations of the mean are 0.2.
+    assert!((mean - 4.0).abs() < 0.2, "mean burst {mean}");
+    let share = lost.len() as f64 / n as f64;
+    assert!((share - 0.02 / 0.27).abs() < 0.005, "share {share}");
+    let singles = lost.windows(3).filter(|w| w[0] + 1 != w[1] && w[1] + 1 != w[2]).count() as f64;
+    assert!((singles / bursts as f64 - 0.25).abs() < 0.03, "{singles} bursts of one packet in {bursts}");
+}
+
+#[test]
+fn partial_losses_of_gilbert_elliott_add_up() {
+    let loss = Loss::GilbertElliott { to_bad: 0.1, to_good: 0.3, loss_good: 0.01, loss_bad: 0.5 };
+    let n = 200_000u64;
+    let driver = Driver::new(Config { loss, ..Config::default() }).run((0..n).map(|i| (ms(i), 1)));
+    let share = driver.lost.len() as f64 / n as f64;
+    assert!((share - (0.75 * 0.01 + 0.25 * 0.5)).abs() < 0.007, "share {share}");
+}
+
+#[test]
+fn jitter_has_its_distribution_where_packets_are_far_apart() {
+    let mean_delay = |jitter| {
+        let config = Config { delay: Span::from_millis(10), jitter, ..Config::default() };
+        let driver = Driver::new(config).run((0..20_000).map(|i| (ms(i * 100), 1)));
+        let delays: Vec<f64> =
+            driver.delivered.iter().map(|&(time, id)| (time - ms(id * 100 + 10)).as_secs_f64() * 1e3).collect();
+        let mean = delays.iter().sum::<f64>() / delays.len() as f64;
+        (mean, delays.iter().copied().fold(0.0, f64::max))
+    };
+    let (mean, max) = mean_delay(Jitter::Uniform { max: Span::from_millis(8) });
+    assert!((mean - 4.0).abs() < 0.09 && max < 8.0 && max > 7.9, "uniform: mean {mean} ms, max {max} ms");
+    let (mean, max) = mean_delay(Jitter::HalfNormal { sigma: Span::from_millis(5) });
+    assert!((mean - 3.989).abs() < 0.11 && max > 15.0, "half-normal: mean {mean} ms, max {max} ms");
+}
+
+#[test]
+fn loss_does_not_shift_the_jitter() {
+    let run = |loss| {
+        let jitter = Jitter::Uniform { max: Span::from_millis(8) };
+        Driver::new(Config { loss, jitter, ..Config::default() }).run((0..50).map(|i| (ms(i * 100), 1))).delivered
+    };
+    let none = run(Loss::None);
+    let never = run(Loss::Independent { probability: 0.0 });
+    assert_eq!(none, never);
+}
+
+#[test]
+fn loss_and_jitter_are_independent() {
+    let mut agree = 0;
+    for seed in 0..400 {
+        let first = |loss, jitter| {
+            let mut link = Link::new(Config { loss, jitter, ..Config::default() }, random(seed));
+            link.handle_packet(TestPacket::new(0, 0, 1), ms(0), &mut |_, _| ());
+            link.poll_timeout()
+        };
+        let lost = first(Loss::Independent { probability: 0.5 }, Jitter::None).is_none();
+        let early = first(Loss::None, Jitter::Uniform { max: Span::from_millis(10) }) < Some(ms(5));
+        agree += u32::from(lost == early);
+    }
+    // Half of 400, with a standard deviation of 10.
+    assert!((150..250).contains(&agree), "{agree} of 400 agree");
+}
+
+/// Configurations that cover each kind of service, queue, loss and jitter.
+fn configs() -> Vec<Config> {
+    let limit = aqm::Config::DropTail(drop_tail::Config { packets: Some(30), ..Default::default() });
+    let params = aqm::codel::Params {
+        target: Span::from_millis(1),
+        interval: Span::from_millis(5),
+        ecn: true,
+        ..Default::default()
+    };
+    let fq_codel = aqm::Config::FqCodel(aqm::fq_codel::Config { packets: Some(50), params, ..Default::default() });
+    let changes = (1..200).map(|n| (ms(n * 5), Rate::from_mbps(n % 4 * 5))).collect();
+    let changing = Service::Rate(Schedule::new(Rate::from_mbps(3), changes).unwrap());
+    let loss = Loss::GilbertElliott { to_bad: 0.2, to_good: 0.3, loss_good: 0.05, loss_bad: 0.6 };
+    let jitter = Jitter::HalfNormal { sigma: Span::from_millis(2) };
+    let delay = Span::from_millis(4);
+    vec![
+        Config { queue: limit, service: rate(10_000_000), delay, ..Config::default() },
+        Config { queue: fq_codel, service: changing, delay, overhead: 20, loss, jitter },
+        Config { queue: limit, service: tiny_trace(Sharing::Whole), jitter, ..Config::default() },
+        Config { queue: fq_codel, service: tiny_trace(Sharing::Bytes), loss, ..Config::default() },
+        Config { queue: limit, delay, loss, jitter, ..Config::default() },
+    ]
+}
+
+#[test]
+fn links_conserve_packets_and_never_reorder_a_flow() {
+    check!().with_type::<Vec<Op>>().for_each(|ops| {
+        for config in configs() {
+            let mut driver = Driver::new(config);
+            let mut now = Time::ZERO;
+            let mut next = 0;
+            for op in ops {
+                match *op {
+                    Op::Arrive { flow, count, len, .. } => {
+                        for _ in 0..=count % 16 {
+                            let packet = TestPacket::new(next, u64::from(flow % 4), u32::from(len % 1500) + 1);
+                            next += 1;
+                            let lost = &mut driver.lost;
+                            driver.link.handle_packet(packet, now, &mut |p: TestPacket, why| lost.push((p.id, why)));
+                        }
+                    }
+                    Op::Serve { count, .. } => now += Span::from_micros(u64::from(count) * 10),
+                    Op::Wait { millis } => now += Span::from_millis(u64::from(millis) / 8),
+                }
+                driver.run_until(now);
+                conserved(&mut driver, next, now);
+            }
+        }
+    });
+}
+
+fn conserved(driver: &mut Driver, arrived: u64, now: Time) {
+    let waiting = driver.link.backlog(now);
+    let stats = driver.link.stats(now);
+    let (delivered, lost) = (driver.delivered.len() as u64, driver.lost.len() as u64);
+    assert_eq!(arrived, delivered + lost + waiting.packets + driver.link.in_flight());
+    assert_eq!((stats.arrived.packets, stats.delivered.packets), (arrived, delivered));
+    assert_eq!(lost, stats.overflows + stats.control_drops + stats.losses);
+    assert_eq!(stats.served.packets, delivered + stats.losses + driver.link.in_flight());
+}
+
+#[test]
+fn jitter_never_reorders() {
+    let jitter = Jitter::Uniform { max: Span::from_millis(50) };
+    let config = Config { service: rate(100_000_000), delay: Span::from_millis(1), jitter, ..Config::default() };
+    let driver = Driver::new(config).run((0..5_000).map(|i| (at(i * 130_000), 1500)));
+    assert!(driver.delivered.iter().map(|&(_, id)| id).eq(0..5_000));
+    assert!(driver.delivered.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+}
+
+#[test]
+fn calls_that_come_late_serve_at_the_times_that_were_due() {
+    let queue = aqm::Config::Codel(aqm::codel::Config::default());
+    let config = Config { queue, service: rate(6_000_000), delay: Span::from_millis(40), ..Config::default() };
+    let run = |step: u64| {
+        let mut link = Link::new(config.clone(), random(1));
+        let mut lost = Vec::new();
+        let mut order = Vec::new();
+        for t in 0..2_000 {
+            link.handle_packet(TestPacket::new(t, 0, 1500), ms(t), &mut |p: TestPacket, _| lost.push(p.id));
+        }
+        for t in (2_000..20_000).step_by(step as usize) {
+            link.handle_timeout(ms(t), &mut |p: TestPacket, _| lost.push(p.id));
+            order.extend(core::iter::from_fn(|| link.poll_delivery(ms(t))).map(|p| p.id));
+        }
+        (lost, order, link.stats(ms(20_000)))
+    };
+    let (on_time, late) = (run(1), run(1700));
+    assert!(!on_time.0.is_empty());
+    assert_eq!(on_time, late);
+}

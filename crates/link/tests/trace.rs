@@ -1,0 +1,135 @@
+//! Traces: the format, its faults, recordings, and made-up ones.
+
+use std::path::PathBuf;
+
+use bolero::check;
+use link::Random;
+use link::trace::{Synthetic, Trace, TraceError, TraceFault, synthetic};
+use rand_xoshiro::rand_core::SeedableRng;
+use units::{Rate, Span};
+
+#[test]
+fn a_trace_is_read_and_written() {
+    let trace = Trace::parse("0\n3\n3\n10\n").unwrap();
+    assert_eq!((trace.opportunities(), trace.period()), (4, Span::from_millis(10)));
+    assert_eq!(trace.mean_rate(), Rate::from_bits_per_sec(4 * 1500 * 8 * 100));
+    assert_eq!(trace.to_string(), "0\n3\n3\n10\n");
+    assert_eq!(Trace::parse("0\r\n3\r\n3\r\n10").unwrap(), trace);
+    assert_eq!(Trace::parse("1").unwrap().mean_rate(), Rate::from_mbps(12));
+}
+
+#[test]
+fn each_fault_is_named_with_its_line() {
+    use TraceFault::{Decreasing, Empty, NotANumber, TooLarge, ZeroPeriod};
+    for (text, line, what) in [
+        ("", 1, Empty),
+        ("\n", 1, Empty),
+        ("0\n0\n", 2, ZeroPeriod),
+        ("5\n7\n6\n", 3, Decreasing),
+        ("5\n\n6\n", 2, NotANumber),
+        ("5\n6\n\n", 3, NotANumber),
+        ("5\nsix\n", 2, NotANumber),
+        ("-5\n", 1, NotANumber),
+        ("+5\n", 1, NotANumber),
+        ("5.0\n", 1, NotANumber),
+        (" 5\n", 1, NotANumber),
+        ("5\r\r", 1, NotANumber),
+        ("4294967295\n4294967296\n", 2, TooLarge),
+        ("99999999999999999999999999\n", 1, TooLarge),
+    ] {
+        assert_eq!(Trace::parse(text).err(), Some(TraceError { line, what }), "{text:?}");
+    }
+    assert_eq!(
+        Trace::parse("5\n7\n6\n").unwrap_err().to_string(),
+        "line 3: earlier than the line before; times must not decrease"
+    );
+}
+
+#[test]
+fn any_bytes_are_a_trace_or_a_fault() {
+    check!().for_each(|bytes: &[u8]| {
+        trace_or_fault(bytes);
+        // Random bytes are hardly ever numbers: once more with digits and line ends only.
+        let digits: Vec<u8> = bytes.iter().map(|&byte| b"0123456789\n\n\n\n"[usize::from(byte % 14)]).collect();
+        trace_or_fault(&digits);
+    });
+}
+
+fn trace_or_fault(text: &[u8]) {
+    match Trace::parse(text) {
+        Ok(trace) => {
+            assert!(trace.period() > Span::ZERO);
+            assert_eq!(Trace::parse(trace.to_string()).unwrap(), trace);
+        }
+        Err(error) => {
+            let lines = 1 + text.iter().filter(|&&byte| byte == b'\n').count();
+            assert!((1..=lines).contains(&error.line), "{error} in {lines} lines");
+        }
+    }
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "recordings are files, and only a test reads them here")]
+fn recordings_have_the_mean_rates_of_their_summary() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let folder = std::env::var("RANWAY_TRACES").map_or_else(|_| root.join("../shared/data/traces"), PathBuf::from);
+    let Ok(summary) = std::fs::read_to_string(folder.join("traces_summary.csv")) else {
+        eprintln!("SKIPPED: no recorded traces in {}; RANWAY_TRACES names their folder", folder.display());
+        return;
+    };
+    let mut rows = summary.lines();
+    let header = "file,bytes,opportunities_1500B,duration_s,mean_mbps,";
+    assert!(rows.next().unwrap().starts_with(header), "another summary format");
+    for row in rows {
+        let fields: Vec<&str> = row.split(',').collect();
+        let text = std::fs::read_to_string(folder.join(fields[0])).unwrap();
+        let trace = Trace::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", fields[0]));
+        assert_eq!(trace.opportunities(), fields[2].parse().unwrap(), "{}", fields[0]);
+        let published: f64 = fields[4].parse().unwrap();
+        let mean = trace.mean_rate().as_mbps();
+        assert!((mean - published).abs() < 0.002 + published * 0.001, "{}: {mean} not {published}", fields[0]);
+        assert_eq!(trace.to_string(), text, "{}", fields[0]);
+    }
+}
+
+#[test]
+fn made_up_traces_have_their_mean_and_their_outages() {
+    let parameters = Synthetic {
+        duration: Span::from_secs(4000),
+        mean: Rate::from_mbps(2),
+        peak: Rate::from_mbps(1000),
+        spread: 0.5,
+        correlation: Span::from_millis(500),
+        outage_every: Span::from_secs(4),
+        outage: Span::from_secs(1),
+    };
+    let trace = synthetic(&parameters, &mut Random::seed_from_u64(3));
+    assert_eq!(trace.period(), parameters.duration);
+    // Up for four fifths of the time. About 4000 independent half seconds: the mean is good to 2 %.
+    let mean = trace.mean_rate().as_mbps();
+    assert!((mean - 1.6).abs() < 0.1, "mean {mean} Mbit/s");
+    // Between outages opportunities are 6 ms apart; 200 ms without one is an outage, longer than that in exp(-0.2).
+    let times: Vec<u32> = trace.to_string().lines().map(|line| line.parse().unwrap()).collect();
+    let gaps = times.windows(2).filter(|pair| pair[1] - pair[0] > 200).count() as f64;
+    assert!((gaps - 800.0 * 0.819).abs() < 100.0, "{gaps} outages of more than 200 ms");
+}
+
+#[test]
+fn a_made_up_trace_is_a_function_of_its_stream() {
+    let make = |seed| synthetic(&Synthetic::default(), &mut Random::seed_from_u64(seed));
+    assert_eq!(make(1), make(1));
+    assert_ne!(make(1), make(2));
+}
+
+#[test]
+fn a_made_up_trace_never_exceeds_its_peak_and_never_stops_without_capacity() {
+    let parameters =
+        Synthetic { peak: Rate::from_mbps(24), spread: 3.0, duration: Span::from_secs(20), ..Synthetic::default() };
+    let trace = synthetic(&parameters, &mut Random::seed_from_u64(5));
+    let times: Vec<u32> = trace.to_string().lines().map(|line| line.parse().unwrap()).collect();
+    // 24 Mbit/s are two opportunities a millisecond; the remainder of one before may add a third.
+    assert!(times.windows(4).all(|four| four[3] > four[0]));
+    let silent = Synthetic { mean: Rate::from_mbps(0), ..parameters };
+    let trace = synthetic(&silent, &mut Random::seed_from_u64(5));
+    assert_eq!((trace.opportunities(), trace.period()), (1, Span::from_secs(20)));
+}

@@ -1,0 +1,66 @@
+//! `ranway demo`: congestion controls over a cellular trace, beside a paper's table, in one report.
+
+use crate::args::DemoArgs;
+use crate::reproduce::{choose, one, print};
+use crate::run::simulate;
+use crate::{Failure, show};
+use record::report;
+use scenario::Scenario;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The built-in scenario that is run over the trace.
+const SCENARIO: &str = "trace";
+/// The recorded trace to take where a folder has several: an LTE downlink in a moving car.
+const FAVOURITE: &str = "ATT-LTE-driving-2016.down";
+const TABLE: &str = "mdcc-towards/wireless-loss";
+
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let trace = match &args.traces {
+        Some(path) => recorded(path)?,
+        None => None,
+    };
+    let mut out = std::io::stdout().lock();
+    let mut set = vec!["sweep.cc=[\"cubic\", \"bbr\", \"new-reno\", \"vegas\"]".to_owned()];
+    match &trace {
+        Some(path) => {
+            writeln!(out, "1. Four congestion controls over the recorded link {}", path.display())?;
+            set.push(format!("dumbbell.rate={{ kind = \"trace\", file = {:?} }}", path.display().to_string()));
+        }
+        None => writeln!(out, "1. Four congestion controls over a made-up cellular link (no recorded trace at hand)")?,
+    }
+    let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;
+    let controls = simulate(&loaded, "congestion controls", 0, false, &args.out.join("congestion-controls"))?;
+    writeln!(out, "{}", show::summary(&controls.results))?;
+
+    writeln!(out, "2. A paper's table: published and measured")?;
+    let papers = reproduce::papers();
+    let which = choose(&papers, &[TABLE.to_owned()])?;
+    let (paper, experiment) = which[0];
+    let (rows, table) = one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
+    drop(out);
+    print(paper, experiment, &rows)?;
+    let results: Vec<_> = std::iter::once(controls.results).chain(table).collect();
+    show::write(&args.out.join("report.html"), &report::compare(&results))
+}
+
+/// The trace at `path`, or the favourite of the folder there, or its first; `None` if there is nothing.
+fn recorded(path: &Path) -> Result<Option<PathBuf>, Failure> {
+    if path.is_file() {
+        return Ok(Some(path.to_owned()));
+    }
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    if path.join(FAVOURITE).is_file() {
+        return Ok(Some(path.join(FAVOURITE)));
+    }
+    let mut traces = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|e| e == "down") {
+            traces.push(file);
+        }
+    }
+    Ok(traces.into_iter().min())
+}

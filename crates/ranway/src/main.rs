@@ -1,0 +1,63 @@
+//! The `ranway` command: arguments and wiring only.
+// A command reads files and writes to the terminal by its nature.
+#![allow(clippy::disallowed_methods)]
+
+mod args;
+mod demo;
+mod generate;
+mod interrupt;
+mod progress;
+mod reproduce;
+mod run;
+mod show;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// What went wrong, by the exit code that it gives.
+enum Failure {
+    /// Something outside: a disk, a missing file. Exit code 1.
+    Failed(anyhow::Error),
+    /// The input is wrong. Exit code 2; nothing was written.
+    Wrong(String),
+    /// Stopped by Ctrl-C after writing what had finished. Exit code 130.
+    Interrupted,
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Args::parse().command {
+        Command::Run(args) => run::run(&args),
+        Command::Check(args) => run::check(&args),
+        Command::List => show::list(),
+        Command::Schema => generate::schema(),
+        Command::Report(args) => show::report(&args),
+        Command::Compare(args) => show::compare(&args),
+        Command::Reproduce(args) => reproduce::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completion(args) => generate::completion(&args),
+        Command::Reference(args) => generate::reference(&args),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => {
+            // A reader that has seen enough (`ranway list | head`) is no failure.
+            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+                return ExitCode::SUCCESS;
+            }
+            eprintln!("error: {error:#}");
+            ExitCode::from(1)
+        }
+        Err(Failure::Wrong(what)) => {
+            eprintln!("error: {what}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Interrupted) => ExitCode::from(130),
+    }
+}

@@ -1,0 +1,35 @@
+//! A progress bar with an estimate, where somebody looks.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sim::Progress;
+
+/// The bar's resolution.
+const STEPS: u64 = 10_000;
+
+/// A bar on standard error; invisible when that is no terminal, or on request.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    pub(crate) fn new(what: &str, quiet: bool) -> Bar {
+        if quiet {
+            return Bar(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(STEPS);
+        let style =
+            ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3} %  {msg}  {elapsed} so far, {eta} to go");
+        bar.set_style(style.expect("a constant template").progress_chars("=> "));
+        bar.set_prefix(what.to_owned());
+        Bar(bar)
+    }
+
+    pub(crate) fn show(&self, progress: Progress) {
+        self.0.set_position((progress.share * STEPS as f64) as u64);
+        self.0.set_message(format!("{} of {} runs", progress.runs_done, progress.runs));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

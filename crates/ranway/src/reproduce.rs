@@ -1,0 +1,128 @@
+//! `ranway reproduce`: papers' experiments, published and measured side by side.
+
+use crate::args::ReproduceArgs;
+use crate::run::{counted, simulate};
+use crate::{Failure, show};
+use record::Results;
+use record::report;
+use reproduce::{Experiment, Paper, Published, Row, Verdict};
+use std::io::Write;
+use std::path::Path;
+
+pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
+    let papers = reproduce::papers();
+    let chosen = choose(&papers, &args.which)?;
+    let mut rows = Vec::new();
+    let mut results = Vec::new();
+    let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
+    for (paper, experiment) in chosen {
+        let out = args.out.join(&paper.name).join(experiment.id());
+        let quiet = args.job.quiet || args.job.json;
+        let (these, result) = one(paper, experiment, &set, args.job.jobs, quiet, &out)?;
+        if !quiet {
+            print(paper, experiment, &these)?;
+        }
+        rows.extend(these);
+        results.extend(result);
+    }
+    let page = args.out.join("report.html");
+    if args.job.json {
+        show::save(&page, &report::compare(&results))?;
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
+        return Ok(());
+    }
+    if !args.job.quiet {
+        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count() as u64;
+        writeln!(
+            std::io::stdout(),
+            "{} held, {} missed, {} not possible yet",
+            count(Verdict::Held),
+            count(Verdict::Missed),
+            count(Verdict::NotPossible)
+        )?;
+    }
+    show::write(&page, &report::compare(&results))
+}
+
+/// Runs an experiment into `out` and compares; one that cannot be run yet gives its published rows only.
+pub(crate) fn one(
+    paper: &Paper,
+    experiment: &Experiment,
+    set: &[String],
+    jobs: usize,
+    quiet: bool,
+    out: &Path,
+) -> Result<(Vec<Row>, Option<Results>), Failure> {
+    let loaded = experiment.load(set).map_err(|e| Failure::Wrong(e.to_string()))?;
+    let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
+    let name = format!("{}/{}", paper.name, experiment.id());
+    let outcome = simulate(&loaded, &name, jobs, quiet, out)?;
+    if outcome.finished < outcome.runs {
+        // Half of the runs would give other numbers under the same name.
+        eprintln!("interrupted: {} of {} has the results of {}", name, counted(outcome.runs, "run"), outcome.finished);
+        return Err(Failure::Interrupted);
+    }
+    let rows = reproduce::compare(paper, experiment, Some(&outcome.results));
+    Ok((rows, Some(outcome.results)))
+}
+
+/// Prints an experiment's rows.
+pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> Result<(), Failure> {
+    let mut table = show::table(&["variant", "parameter", "metric", "unit", "published", "measured", "verdict"]);
+    for row in rows {
+        let published = match &row.published {
+            Some(Published::Number(value)) => with_ci(*value, row.published_ci),
+            Some(Published::Text(text)) => text.clone(),
+            None => String::new(),
+        };
+        let verdict = match row.verdict {
+            Verdict::Held => "held",
+            Verdict::Missed => "missed",
+            Verdict::NotPossible => "not possible yet",
+        };
+        table.add_row([
+            row.variant.clone(),
+            row.parameter.clone(),
+            row.metric.clone(),
+            row.unit.clone(),
+            published,
+            row.measured.map_or_else(String::new, |value| with_ci(value, row.ci)),
+            row.why.as_ref().map_or_else(|| verdict.to_owned(), |why| format!("{verdict}: {why}")),
+        ]);
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
+    Ok(())
+}
+
+fn with_ci(value: f64, ci: Option<f64>) -> String {
+    ci.map_or_else(|| format!("{value:.2}"), |ci| format!("{value:.2} ± {ci:.2}"))
+}
+
+/// The experiments that `which` names: all of a paper, or one; everything if it names nothing.
+pub(crate) fn choose<'a>(papers: &'a [Paper], which: &[String]) -> Result<Vec<(&'a Paper, &'a Experiment)>, Failure> {
+    let all = || papers.iter().flat_map(|paper| paper.experiments.iter().map(move |e| (paper, e)));
+    if which.is_empty() {
+        return Ok(all().collect());
+    }
+    let mut chosen = Vec::new();
+    for name in which {
+        let matches =
+            |paper: &Paper, e: &Experiment| *name == paper.name || *name == format!("{}/{}", paper.name, e.id());
+        let before = chosen.len();
+        chosen.extend(all().filter(|(paper, e)| matches(paper, e)));
+        if chosen.len() == before {
+            let names: Vec<String> = papers
+                .iter()
+                .flat_map(|p| {
+                    [p.name.clone()].into_iter().chain(p.experiments.iter().map(|e| format!("{}/{}", p.name, e.id())))
+                })
+                .collect();
+            return Err(Failure::Wrong(format!(
+                "`{name}` is no paper or experiment here; there are {}",
+                names.join(", ")
+            )));
+        }
+    }
+    Ok(chosen)
+}

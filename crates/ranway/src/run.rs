@@ -1,0 +1,104 @@
+//! `ranway run` and `ranway check`.
+
+use crate::args::{RunArgs, ScenarioArgs};
+use crate::progress::Bar;
+use crate::{Failure, interrupt, show};
+use record::Output;
+use scenario::{Loaded, Scenario};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let loaded = load(&args.scenario)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.file));
+    let name = stem(&args.scenario.file);
+    let results = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
+    let mut stdout = std::io::stdout().lock();
+    if args.job.json {
+        let timing = results.results.timing;
+        let answer = serde_json::json!({ "out": out, "summary": results.results.summary(), "timing": timing });
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !args.job.quiet {
+        write!(stdout, "{}", show::summary(&results.results))?;
+        writeln!(stdout, "report: {}", out.join("report.html").display())?;
+    }
+    interrupted(&results)
+}
+
+pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
+    let loaded = load(args)?;
+    let first = &loaded.points()[0].scenario;
+    let flows: u32 = first.flows.iter().map(|f| f.count).sum();
+    writeln!(
+        std::io::stdout(),
+        "{}: right. {} for {} of {} flows over {} links, {} of each",
+        args.file,
+        counted(loaded.points().len() as u64, "point"),
+        first.duration,
+        flows,
+        first.links.len(),
+        counted(first.runs.into(), "run"),
+    )?;
+    Ok(())
+}
+
+/// Reads a scenario with what the command line says of it; its warnings go to standard error.
+pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded, Failure> {
+    let mut set = args.set.clone();
+    set.extend(args.seed.map(|seed| format!("seed={seed}")));
+    set.extend(args.runs.map(|runs| format!("runs={runs}")));
+    let loaded = Scenario::load(&args.file, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;
+    for warning in loaded.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    Ok(loaded)
+}
+
+/// Runs a scenario and writes its results to `out`. After Ctrl-C these are the results of the runs that had finished.
+pub(crate) fn simulate(
+    loaded: &Loaded,
+    name: &str,
+    jobs: usize,
+    quiet: bool,
+    out: &Path,
+) -> Result<sim::Outcome, Failure> {
+    if let Some(parent) = out.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| anyhow::anyhow!("cannot make {}: {e}", parent.display()))?;
+    }
+    let output = Output::create(out)?;
+    let bar = Bar::new(name, quiet);
+    let options =
+        sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output) };
+    let outcome = sim::run(loaded, &options).map_err(|e| match e {
+        sim::Error::Trace { .. } | sim::Error::Flow { .. } => Failure::Wrong(e.to_string()),
+        _ => e.into(),
+    })?;
+    drop(bar);
+    if outcome.finished == 0 {
+        return Err(Failure::Interrupted);
+    }
+    outcome.results.write_to(&output)?;
+    output.commit()?;
+    Ok(outcome)
+}
+
+/// Says what an interrupted batch left.
+pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
+    if outcome.finished == outcome.runs {
+        return Ok(());
+    }
+    eprintln!("interrupted: the results are those of {} of {} runs", outcome.finished, outcome.runs);
+    Err(Failure::Interrupted)
+}
+
+fn default_out(file: &str) -> PathBuf {
+    Path::new("ranway-out").join(stem(file))
+}
+
+fn stem(file: &str) -> String {
+    Path::new(file).file_stem().map_or_else(|| "scenario".to_owned(), |s| s.to_string_lossy().into_owned())
+}
+
+pub(crate) fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}

@@ -1,0 +1,72 @@
+//! What can go wrong with results on a disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why results could not be written or read. Its text names the path and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot {doing} {}: {source}{}", .path.display(), advice(.source))]
+    Io {
+        /// What was being done, as in "cannot write ...".
+        doing: &'static str,
+        /// To which path.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The directory holds something that no run wrote; replacing the directory would lose it.
+    #[error("{} holds {entry:?}, which is not part of results: choose another directory, or move it away", .path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// The first entry that is not ours.
+        entry: String,
+    },
+    /// Another run is writing to the same place.
+    #[error("another run is writing to {}: wait for it, or choose another directory", .path.display())]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory holds no results.
+    #[error("{} holds no results (no meta.json)", .path.display())]
+    NotResults {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file of the results does not say what it should.
+    #[error("{} is damaged or of another version: {what}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] for use in `map_err`.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        move |source| Error::Io { doing, path: path.to_owned(), source }
+    }
+
+    /// An [`Error::Damaged`].
+    pub(crate) fn damaged(path: &Path, what: &impl ToString) -> Error {
+        Error::Damaged { path: path.to_owned(), what: what.to_string() }
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space or choose another directory",
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            ": choose a directory that you may write to"
+        }
+        io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
+            ": a mount point cannot be replaced; choose a directory below it"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,36 @@
+//! Results of runs: tables, summary, captures and the report, and reading them back.
+//!
+//! A driver fills [`Tables`] row by row, puts them with a [`Meta`] into [`Results`] and calls [`Results::write`]. The
+//! directory that appears (whole, or not at all) holds
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `flows.parquet`, `samples.parquet`, `rtts.parquet`, `queues.parquet`, `links.parquet`, `events.parquet`, `transfers.parquet` | the [`tables`], which `DuckDB`, Polars and pandas open as they are; a column's meaning and unit are in its field metadata |
+//! | `summary.json` | [`Summary`]: means and confidence intervals per point |
+//! | `meta.json` | [`Meta`]: scenario, points, seed, runs |
+//! | `timing.json` | [`Timing`]: what depends on the machine and its clock |
+//! | `captures/*.pcapng` | packets, on request ([`Capture`]) |
+//! | `report.html` | the [`report`], which opens without a network |
+//!
+//! All but `timing.json` and `report.html` (which quotes it) are the same bytes for the same input on any machine.
+//!
+//! This crate touches files: it is the edge between the pure models and the disk.
+
+mod capture;
+mod distribution;
+mod error;
+mod output;
+pub mod report;
+mod results;
+mod summary;
+mod table;
+pub mod tables;
+
+pub use capture::{Capture, PacketView, Transport};
+pub use distribution::{Distribution, ms};
+pub use error::Error;
+pub use output::{Output, OutputFile};
+pub use results::{Meta, Point, Results, Timing};
+pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary};
+pub use table::{Column, Strings, Table};
+pub use tables::Tables;

@@ -1,0 +1,272 @@
+//! The report: one HTML page that opens without a network.
+//!
+//! The page is `assets/report.html`, built from `web/`; the data is put into it as JSON. A report of a large sweep stays
+//! usable because what is embedded is bounded, and the page says what was left out:
+//! - a series has at most [`POINTS_PER_SERIES`] points: of every group of neighbouring samples, each column keeps its
+//!   smallest and its largest value, so that a peak is never lost;
+//! - the whole page stays below [`MAX_BYTES`]: first the series get coarser, then series are left out, those of later
+//!   runs and of smaller connections first. The tables (Parquet) always hold everything.
+
+mod series;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::tables::{FlowRow, LinkRow};
+use crate::{Meta, Results, Summary, Timing};
+use series::Series;
+
+/// Most points of a series.
+pub const POINTS_PER_SERIES: usize = 1_500;
+/// Most bytes of a report.
+pub const MAX_BYTES: usize = 20_000_000;
+
+/// Series get coarser down to this before any is left out.
+const COARSEST: usize = 200;
+/// Shares of [`MAX_BYTES`] for the summary and for the rows of flows and links; series get the rest.
+const SUMMARY_BYTES: usize = 4_000_000;
+const ROWS_BYTES: usize = 4_000_000;
+/// Room for [`Shown`] and the names around the series.
+const SHOWN_BYTES: usize = 2_000;
+/// What an entry of the summary takes, roughly.
+const SUMMARY_ENTRY_BYTES: usize = 1_400;
+
+/// The page without data.
+const TEMPLATE: &str = include_str!("../assets/report.html");
+/// Where the data goes.
+const PLACEHOLDER: &str = "\"RANWAY-DATA\"";
+
+/// One self-contained HTML page about `results`.
+pub fn html(results: &Results) -> String {
+    compare(std::slice::from_ref(results))
+}
+
+/// One self-contained HTML page about several results side by side.
+pub fn compare(results: &[Results]) -> String {
+    page(results, MAX_BYTES)
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    shown: Shown,
+    results: Vec<Embedded<'a>>,
+}
+
+/// What the page holds, and of how much.
+#[derive(Debug, Default, Serialize)]
+struct Shown {
+    points_per_series: usize,
+    series: usize,
+    series_of: usize,
+    rows: usize,
+    rows_of: usize,
+    summaries: usize,
+    summaries_of: usize,
+    max_bytes: usize,
+}
+
+#[derive(Serialize)]
+struct Embedded<'a> {
+    meta: &'a Meta,
+    timing: &'a Timing,
+    summary: Box<RawValue>,
+    flows: Vec<Box<RawValue>>,
+    links: Vec<Box<RawValue>>,
+    series: Vec<Box<RawValue>>,
+}
+
+/// Something to embed; if not all of it fits, the earlier ranks go first.
+struct Ranked<T> {
+    /// Run, rank within the run, point.
+    rank: (u32, usize, u32),
+    result: usize,
+    what: T,
+}
+
+/// A row of a result's tables, by its index.
+enum Row {
+    Flow(usize),
+    Link(usize),
+}
+
+fn page(results: &[Results], max_bytes: usize) -> String {
+    let mut shown = Shown { max_bytes, ..Shown::default() };
+    let room = |share: usize| (share as f64 * (max_bytes as f64 / MAX_BYTES as f64)) as usize;
+    let mut embedded = Vec::new();
+    let points: usize = results.iter().map(|results| results.meta.points.len()).sum();
+    let entries_per_point = (room(SUMMARY_BYTES) / SUMMARY_ENTRY_BYTES / points.max(1)).max(1);
+    let (mut rows, mut series) = (Vec::new(), Vec::new());
+    for (i, result) in results.iter().enumerate() {
+        embedded.push(Embedded {
+            meta: &result.meta,
+            timing: &result.timing,
+            summary: raw(&rounded(cut(result.summary(), entries_per_point, &mut shown))),
+            flows: Vec::new(),
+            links: Vec::new(),
+            series: Vec::new(),
+        });
+        candidates(i, result, &mut rows, &mut series);
+    }
+    rows.sort_by_key(|row| row.rank);
+    series.sort_by_key(|series| series.rank);
+    (shown.rows_of, shown.series_of) = (rows.len(), series.len());
+
+    let mut left = room(ROWS_BYTES);
+    for row in rows {
+        let (tables, embedded) = (&results[row.result].tables, &mut embedded[row.result]);
+        let (into, text) = match row.what {
+            Row::Flow(i) => (&mut embedded.flows, raw(&flow_json(&tables.flows.row(i)))),
+            Row::Link(i) => (&mut embedded.links, raw(&link_json(&tables.links.row(i)))),
+        };
+        let Some(rest) = left.checked_sub(text.get().len() + 1) else { break };
+        left = rest;
+        shown.rows += 1;
+        into.push(text);
+    }
+
+    let used = serde_json::to_string(&embedded).map_or(0, |text| escaped(text).len()) + TEMPLATE.len();
+    let mut left = max_bytes.saturating_sub(used + SHOWN_BYTES);
+    shown.points_per_series = points_that_fit(&series, left);
+    for one in series {
+        let text = raw(&one.what.json(shown.points_per_series));
+        let Some(rest) = left.checked_sub(escaped(text.get().to_owned()).len() + 1) else { break };
+        left = rest;
+        shown.series += 1;
+        embedded[one.result].series.push(text);
+    }
+    let data = serde_json::to_string(&Data { shown, results: embedded }).expect("string keys and plain values");
+    TEMPLATE.replacen(PLACEHOLDER, &escaped(data), 1)
+}
+
+/// JSON that can stand inside a script element, which only `<` could end or turn into a comment.
+fn escaped(json: String) -> String {
+    if json.contains('<') { json.replace('<', "\\u003c") } else { json }
+}
+
+/// The most points per series with which all series fit into `bytes`, within the bounds.
+fn points_that_fit(series: &[Ranked<Series<'_>>], bytes: usize) -> usize {
+    let needed = |points: usize| series.iter().map(|one| one.what.estimated_bytes(points)).sum::<usize>();
+    let mut points = POINTS_PER_SERIES;
+    while points > COARSEST && needed(points) > bytes {
+        points = (points * 4 / 5).max(COARSEST);
+    }
+    points
+}
+
+/// All that could be embedded of `results`.
+fn candidates<'a>(
+    result: usize,
+    results: &'a Results,
+    rows: &mut Vec<Ranked<Row>>,
+    series: &mut Vec<Ranked<Series<'a>>>,
+) {
+    // A connection's rank within its run: by the bytes that it delivered.
+    let mut flows: Vec<_> = results.tables.flows.iter().enumerate().collect();
+    flows.sort_by_key(|(_, flow)| (flow.point, flow.run, std::cmp::Reverse(flow.bytes), flow.conn));
+    let mut ranks: BTreeMap<(u32, u32, u32), usize> = BTreeMap::new();
+    let (mut rank, mut of) = (0, None);
+    for (i, flow) in flows {
+        let run = Some((flow.point, flow.run));
+        rank = if of == run { rank + 1 } else { 0 };
+        of = run;
+        ranks.insert((flow.point, flow.run, flow.conn), rank);
+        rows.push(Ranked { rank: (flow.run, rank, flow.point), result, what: Row::Flow(i) });
+    }
+    for (i, link) in results.tables.links.iter().enumerate() {
+        rows.push(Ranked { rank: (link.run, 0, link.point), result, what: Row::Link(i) });
+    }
+    for one in series::of(&results.tables) {
+        let rank = one.conn().and_then(|conn| ranks.get(&(one.point, one.run, conn))).copied().unwrap_or(0);
+        series.push(Ranked { rank: (one.run, rank, one.point), result, what: one });
+    }
+}
+
+/// The summary with at most so many flows and so many links at a point: those with the most goodput, and the busiest.
+fn cut(mut summary: Summary, entries: usize, shown: &mut Shown) -> Summary {
+    for point in &mut summary.points {
+        shown.summaries_of += point.flows.len() + point.links.len();
+        let mean = |stat: Option<crate::Stat>| stat.map_or(0.0, |stat| stat.mean);
+        keep_largest(&mut point.flows, entries, |flow| mean(flow.goodput_mbps));
+        keep_largest(&mut point.links, entries, |link| mean(link.utilisation));
+        shown.summaries += point.flows.len() + point.links.len();
+    }
+    summary
+}
+
+/// Keeps the `n` entries with the largest `size`, in their order.
+fn keep_largest<T>(entries: &mut Vec<T>, n: usize, size: impl Fn(&T) -> f64) {
+    if entries.len() <= n {
+        return;
+    }
+    let mut sizes: Vec<f64> = entries.iter().map(&size).collect();
+    sizes.sort_by(|a, b| b.total_cmp(a));
+    let least = sizes[n - 1];
+    let mut left = n;
+    entries.retain(|entry| {
+        let keep = left > 0 && size(entry) >= least;
+        left -= usize::from(keep);
+        keep
+    });
+}
+
+fn flow_json(flow: &FlowRow<'_>) -> Value {
+    json!({
+        "point": flow.point, "run": flow.run, "flow": flow.flow, "conn": flow.conn, "transport": flow.transport,
+        "cc": flow.cc, "from": flow.from, "to": flow.to, "start_s": short(flow.start_s),
+        "completion_s": flow.completion_s.map(short), "bytes": flow.bytes, "goodput_mbps": short(flow.goodput_mbps),
+        "throughput_mbps": short(flow.throughput_mbps), "rtt_min_ms": flow.rtt_min_ms.map(short),
+        "rtt_p50_ms": flow.rtt_p50_ms.map(short), "rtt_p95_ms": flow.rtt_p95_ms.map(short),
+        "rtt_max_ms": flow.rtt_max_ms.map(short), "owd_p50_ms": flow.owd_p50_ms.map(short),
+        "owd_p95_ms": flow.owd_p95_ms.map(short), "segments_sent": flow.segments_sent,
+        "retransmitted": flow.retransmitted, "rtos": flow.rtos, "ce_marks": flow.ce_marks,
+        "lost_packets": flow.lost_packets, "limited": [
+            short(flow.limited_app), short(flow.limited_cwnd), short(flow.limited_rwnd), short(flow.limited_pacing),
+            short(flow.limited_other),
+        ],
+        "mean_cwnd_bytes": short(flow.mean_cwnd_bytes),
+    })
+}
+
+fn link_json(link: &LinkRow<'_>) -> Value {
+    json!({
+        "point": link.point, "run": link.run, "link": link.link, "packets_in": link.packets_in,
+        "packets_out": link.packets_out, "bytes_out": link.bytes_out, "dropped_overflow": link.dropped_overflow,
+        "dropped_control": link.dropped_control, "dropped_loss": link.dropped_loss, "marked": link.marked,
+        "utilisation": short(link.utilisation), "sojourn_p50_ms": link.sojourn_p50_ms.map(short),
+        "sojourn_p95_ms": link.sojourn_p95_ms.map(short), "sojourn_p99_ms": link.sojourn_p99_ms.map(short),
+    })
+}
+
+/// `summary` with numbers as short as the page needs them.
+fn rounded(summary: Summary) -> Value {
+    fn round(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => *value = json!(short(number.as_f64().unwrap_or(0.0))),
+            Value::Array(values) => values.iter_mut().for_each(round),
+            Value::Object(values) => values.values_mut().for_each(round),
+            _ => {}
+        }
+    }
+    let mut points = Vec::new();
+    for point in summary.points {
+        // What was varied is the user's text, not ours to round.
+        let values = json!(point.values);
+        let mut point = json!(point);
+        round(&mut point);
+        point["values"] = values;
+        points.push(point);
+    }
+    json!({ "points": points })
+}
+
+/// `x` with five significant digits.
+fn short(x: f64) -> f64 {
+    format!("{x:.4e}").parse().unwrap_or(x)
+}
+
+fn raw(value: &impl Serialize) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("string keys and plain values")
+}

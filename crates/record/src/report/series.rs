@@ -1,0 +1,217 @@
+//! What the report plots: columns over a common first one, thinned.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::short;
+use crate::Tables;
+
+/// What a number of a series takes in the report, roughly, with its comma.
+const NUMBER_BYTES: usize = 7;
+
+/// What a series is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Of<'a> {
+    /// A connection's samples over time.
+    Samples(&'a str, u32),
+    /// A connection's round-trip time distribution.
+    Rtts(&'a str, u32),
+    /// A link's queue over time.
+    Queue(&'a str),
+    /// The completion times of a flow's transfers.
+    Transfers(&'a str),
+}
+
+/// A few columns over the first one.
+pub(super) struct Series<'a> {
+    pub(super) point: u32,
+    pub(super) run: u32,
+    of: Of<'a>,
+    names: &'static [&'static str],
+    columns: Vec<Vec<Option<f64>>>,
+}
+
+/// All series of `tables`.
+pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
+    let mut all = Collector::default();
+    const SAMPLE: &[&str] =
+        &["t", "goodput_mbps", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "rtt_ms", "pacing_mbps"];
+    for row in tables.samples.iter() {
+        let values = [
+            Some(row.t_s),
+            Some(row.goodput_mbps),
+            Some(row.cwnd_bytes as f64),
+            row.ssthresh_bytes.map(|bytes| bytes as f64),
+            Some(row.in_flight_bytes as f64),
+            row.srtt_ms,
+            row.rtt_ms,
+            row.pacing_mbps,
+        ];
+        all.push((row.point, row.run, Of::Samples(row.flow, row.conn)), SAMPLE, &values);
+    }
+    for row in tables.queues.iter() {
+        let values = [
+            Some(row.t_s),
+            Some(row.packets as f64),
+            Some(row.bytes as f64),
+            Some(row.dropped as f64),
+            Some(row.marked as f64),
+            Some(row.served_mbps),
+            row.sojourn_ms,
+        ];
+        const QUEUE: &[&str] = &["t", "packets", "bytes", "dropped", "marked", "served_mbps", "sojourn_ms"];
+        all.push((row.point, row.run, Of::Queue(row.link)), QUEUE, &values);
+    }
+    const DISTRIBUTION: &[&str] = &["x", "share"];
+    for row in tables.rtts.iter() {
+        let values = [Some(row.rtt_ms), Some(row.count as f64)];
+        all.push((row.point, row.run, Of::Rtts(row.flow, row.conn)), DISTRIBUTION, &values);
+    }
+    for row in tables.transfers.iter() {
+        if let Some(completion_s) = row.completion_s {
+            let values = [Some(completion_s), Some(1.0)];
+            all.push((row.point, row.run, Of::Transfers(row.flow)), DISTRIBUTION, &values);
+        }
+    }
+    all.series.into_values().map(Series::accumulated).collect()
+}
+
+#[derive(Default)]
+struct Collector<'a> {
+    series: BTreeMap<(u32, u32, Of<'a>), Series<'a>>,
+}
+
+impl<'a> Collector<'a> {
+    fn push(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str], values: &[Option<f64>]) {
+        let (point, run, of) = key;
+        let empty = || Series { point, run, of, names, columns: vec![Vec::new(); names.len()] };
+        let series = self.series.entry(key).or_insert_with(empty);
+        for (column, value) in series.columns.iter_mut().zip(values) {
+            column.push(*value);
+        }
+    }
+}
+
+impl Series<'_> {
+    /// The connection that the series is of.
+    pub(super) fn conn(&self) -> Option<u32> {
+        match self.of {
+            Of::Samples(_, conn) | Of::Rtts(_, conn) => Some(conn),
+            Of::Queue(_) | Of::Transfers(_) => None,
+        }
+    }
+
+    /// What [`Series::json`] takes, roughly.
+    pub(super) fn estimated_bytes(&self, points: usize) -> usize {
+        let columns = self.columns.iter().filter(|column| column.iter().any(Option::is_some)).count();
+        200 + self.columns[0].len().min(points) * columns * NUMBER_BYTES
+    }
+
+    /// The series with at most so many points.
+    pub(super) fn json(&self, points: usize) -> Value {
+        let mut of = Map::new();
+        of.insert("point".to_owned(), json!(self.point));
+        of.insert("run".to_owned(), json!(self.run));
+        let (kind, name, conn) = match self.of {
+            Of::Samples(flow, conn) => ("samples", flow, Some(conn)),
+            Of::Rtts(flow, conn) => ("rtts", flow, Some(conn)),
+            Of::Queue(link) => ("queue", link, None),
+            Of::Transfers(flow) => ("transfers", flow, None),
+        };
+        of.insert("kind".to_owned(), json!(kind));
+        of.insert("name".to_owned(), json!(name));
+        of.insert("conn".to_owned(), json!(conn));
+        for (name, column) in self.names.iter().zip(thinned(&self.columns, points)) {
+            // A column without a value says nothing.
+            if column.iter().any(Option::is_some) {
+                let column: Vec<Option<f64>> = column.into_iter().map(|value| value.map(short)).collect();
+                of.insert((*name).to_owned(), json!(column));
+            }
+        }
+        Value::Object(of)
+    }
+
+    /// A distribution's counts as the share of samples that its values do not exceed; other series as they are.
+    fn accumulated(mut self) -> Self {
+        if matches!(self.of, Of::Rtts(..) | Of::Transfers(_)) {
+            let mut buckets: Vec<(f64, f64)> = self.columns[0]
+                .iter()
+                .zip(&self.columns[1])
+                .map(|(x, n)| (x.unwrap_or(0.0), n.unwrap_or(0.0)))
+                .collect();
+            buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let total: f64 = buckets.iter().map(|bucket| bucket.1).sum();
+            let mut seen = 0.0;
+            self.columns = vec![Vec::new(); 2];
+            for (x, count) in buckets {
+                seen += count;
+                self.columns[0].push(Some(x));
+                self.columns[1].push(Some(seen / total));
+            }
+        }
+        self
+    }
+}
+
+/// At most `points` points: neighbouring rows form groups, and of each group every column keeps its smallest and its
+/// largest value, in the order in which they came, over the group's first and last value of column 0. That column, and
+/// any other that only rises, keeps its ends.
+fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>> {
+    let rows = columns[0].len();
+    let groups = (points / 2).max(1);
+    if rows <= groups * 2 {
+        return columns.to_vec();
+    }
+    let thin = |column: &Vec<Option<f64>>| {
+        let mut kept = Vec::with_capacity(groups * 2);
+        for group in 0..groups {
+            let group = &column[group * rows / groups..(group + 1) * rows / groups];
+            let values = || group.iter().enumerate().filter_map(|(i, value)| value.map(|value| (i, value)));
+            let low = values().reduce(|a, b| if b.1 < a.1 { b } else { a });
+            let high = values().reduce(|a, b| if b.1 >= a.1 { b } else { a });
+            let (Some(low), Some(high)) = (low, high) else {
+                kept.extend([None, None]);
+                continue;
+            };
+            let (first, second) = if low.0 <= high.0 { (low, high) } else { (high, low) };
+            kept.extend([Some(first.1), Some(second.1)]);
+        }
+        kept
+    };
+    columns.iter().map(thin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_every_peak_and_the_ends() {
+        let t: Vec<Option<f64>> = (0..100_000).map(|i| Some(f64::from(i) / 10.0)).collect();
+        let mut y: Vec<Option<f64>> = (0..100_000).map(|i| Some(f64::from(i % 50))).collect();
+        y[31_415] = Some(1e6);
+        y[27_182] = Some(-1e6);
+        let thin = thinned(&[t, y], 1_500);
+        assert_eq!((thin[0].len(), thin[1].len()), (1_500, 1_500));
+        assert!(thin[1].contains(&Some(1e6)) && thin[1].contains(&Some(-1e6)));
+        assert_eq!((thin[0][0], thin[0][1_499]), (Some(0.0), Some(9_999.9)));
+        assert!(thin[0].is_sorted_by(|a, b| a.unwrap() < b.unwrap()), "time goes forward");
+        let peak = thin[1].iter().position(|y| *y == Some(1e6)).unwrap();
+        assert!((thin[0][peak].unwrap() - 3_141.5).abs() < 14.0, "the peak stays in its place");
+    }
+
+    #[test]
+    fn a_short_series_is_kept_as_it_is() {
+        let columns = vec![vec![Some(0.0), Some(1.0)], vec![None, Some(2.0)]];
+        assert_eq!(thinned(&columns, 1_500), columns);
+    }
+
+    #[test]
+    fn thinning_bridges_no_gap() {
+        let t: Vec<Option<f64>> = (0..1_000).map(|i| Some(f64::from(i))).collect();
+        let y: Vec<Option<f64>> = (0..1_000).map(|i| (i < 500).then_some(1.0)).collect();
+        let thin = thinned(&[t, y], 100);
+        assert_eq!(thin[1].iter().filter(|y| y.is_none()).count(), 50);
+    }
+}

@@ -1,0 +1,162 @@
+//! The results of some runs, on a disk and in memory.
+
+#![allow(clippy::disallowed_methods)] // This module is where results meet the disk.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::table::Table;
+use crate::tables::{Tables, each_table};
+use crate::{Error, Output, Summary, report};
+
+/// The version of the directory's layout.
+const FORMAT: u32 = 1;
+
+/// A point of a sweep: the scenario's keys that were varied, and their values here. Empty without a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Point {
+    /// Key to value, as `flow.cc` to `"cubic"`.
+    pub values: BTreeMap<String, Value>,
+}
+
+impl Point {
+    /// For people: `flow.cc = cubic, link.loss = 0.01`.
+    pub fn label(&self) -> String {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        self.values.iter().map(|(key, value)| format!("{key} = {}", text(value))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// What was run. The same for the same input on any machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Meta {
+    /// The scenario's title.
+    pub title: String,
+    /// The program's version.
+    pub version: String,
+    /// The scenario as it was understood, with every default.
+    pub scenario: Value,
+    /// The points of the sweep; a run without a sweep has one point without values.
+    pub points: Vec<Point>,
+    /// Repetitions of each point.
+    pub runs: u32,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What depends on the machine and its clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// Wall-clock seconds from start to end.
+    pub wall_s: f64,
+    /// Processor seconds over all threads.
+    pub cpu_s: f64,
+    /// Simulated seconds over all points and runs.
+    pub simulated_s: f64,
+    /// Events handled over all points and runs.
+    pub events: u64,
+    /// Data packets that arrived over all points and runs.
+    pub packets: u64,
+    /// Threads.
+    pub threads: u32,
+}
+
+/// The results of some runs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// What was run.
+    pub meta: Meta,
+    /// How long it took.
+    pub timing: Timing,
+    /// What came out.
+    pub tables: Tables,
+}
+
+/// `meta.json`.
+#[derive(Serialize, Deserialize)]
+struct MetaFile {
+    format: u32,
+    #[serde(flatten)]
+    meta: Meta,
+}
+
+impl Results {
+    /// Writes everything to `dir`, whole or not at all. See [`Output::create`] for which directories are refused.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Foreign`], [`Error::Busy`]. What was in `dir` before is still there.
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
+        let output = Output::create(dir)?;
+        self.write_to(&output)?;
+        output.commit()
+    }
+
+    /// Writes everything but captures into an output that was created before the run, so that captures could go there
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn write_to(&self, output: &Output) -> Result<(), Error> {
+        macro_rules! write {
+            ($table:ident) => {
+                output.write_with(concat!(stringify!($table), ".parquet"), |file| {
+                    self.tables.$table.write_parquet(file)
+                })?;
+            };
+        }
+        each_table!(write);
+        output.write("meta.json", &json(&MetaFile { format: FORMAT, meta: self.meta.clone() }))?;
+        output.write("timing.json", &json(&self.timing))?;
+        output.write("summary.json", &json(&Summary::of(self)))?;
+        output.write("report.html", report::html(self).as_bytes())
+    }
+
+    /// Reads what [`Results::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::NotResults`], [`Error::Damaged`] or [`Error::Io`].
+    pub fn read(dir: &Path) -> Result<Results, Error> {
+        if fs::metadata(dir).map_err(Error::io("read", dir))?.is_dir() && !dir.join("meta.json").exists() {
+            return Err(Error::NotResults { path: dir.to_owned() });
+        }
+        let MetaFile { format, meta } = read_json(&dir.join("meta.json"))?;
+        if format != FORMAT {
+            let what = format!("its format is {format}, this program reads {FORMAT}");
+            return Err(Error::damaged(&dir.join("meta.json"), &what));
+        }
+        let timing = read_json(&dir.join("timing.json"))?;
+        let mut tables = Tables::default();
+        macro_rules! read {
+            ($table:ident) => {
+                let path = dir.join(concat!(stringify!($table), ".parquet"));
+                let file = File::open(&path).map_err(Error::io("read", &path))?;
+                tables.$table = Table::read_parquet(file).map_err(|error| Error::damaged(&path, &error))?;
+            };
+        }
+        each_table!(read);
+        Ok(Results { meta, timing, tables })
+    }
+
+    /// Means and confidence intervals.
+    pub fn summary(&self) -> Summary {
+        Summary::of(self)
+    }
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("string keys and plain values");
+    text.push(b'\n');
+    text
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    serde_json::from_reader(io::BufReader::new(file)).map_err(|error| Error::damaged(path, &error))
+}

@@ -1,0 +1,368 @@
+//! `summary.json`: what came out, per point of the sweep, as means over the runs with 95 % confidence intervals.
+//!
+//! The keys are stable; a new one may be added. A value that no run has (the completion time of an endless flow) is
+//! null. Within a run:
+//! - a flow's goodput and throughput are those of its connections' bytes over the time from the first connection's
+//!   measured start to the last one's measured end;
+//! - a round-trip time quantile of several connections is that of all their samples together (table `rtts`);
+//! - a completion time is the mean over the completed connections;
+//! - shares of time are weighted by the connections' measured times;
+//! - Jain's index (Jain, Chiu, Hawe 1984) is over all connections' goodputs.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Results;
+use crate::tables::{FlowRow, LinkRow};
+
+/// The version of the file's layout.
+const FORMAT: u32 = 1;
+
+/// The 97.5 % quantiles of Student's t distribution with 1 to 30 degrees of freedom.
+const STUDENT_T: [f64; 30] = [
+    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281, 2.2010, 2.1788, 2.1604, 2.1448,
+    2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860, 2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484,
+    2.0452, 2.0423,
+];
+/// The same quantile of the normal distribution.
+const NORMAL: f64 = 1.959_964;
+
+/// A figure over the runs of a point.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stat {
+    /// Runs that have a value.
+    pub n: u32,
+    /// Mean over these runs.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval of the mean (Student's t); missing with fewer than two runs.
+    pub ci95: Option<f64>,
+    /// Smallest value of a run.
+    pub min: f64,
+    /// Largest value of a run.
+    pub max: f64,
+}
+
+/// Shares of time by what held the senders back (0 to 1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limited {
+    /// The application had nothing to send.
+    pub app: Stat,
+    /// The congestion window.
+    pub cwnd: Stat,
+    /// The receive window.
+    pub rwnd: Stat,
+    /// Pacing.
+    pub pacing: Stat,
+    /// The rest.
+    pub other: Stat,
+}
+
+/// A flow at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// The flow's name.
+    pub flow: String,
+    /// Its transport protocol.
+    pub transport: String,
+    /// Its congestion control.
+    pub cc: String,
+    /// The host that sends the data.
+    pub from: String,
+    /// The host that receives the data.
+    pub to: String,
+    /// Connections.
+    pub connections: Stat,
+    /// Mbit/s.
+    pub goodput_mbps: Option<Stat>,
+    /// Mbit/s.
+    pub throughput_mbps: Option<Stat>,
+    /// ms.
+    pub rtt_p50_ms: Option<Stat>,
+    /// ms.
+    pub rtt_p95_ms: Option<Stat>,
+    /// s.
+    pub completion_s: Option<Stat>,
+    /// Retransmitted segments over sent ones.
+    pub retransmission_rate: Option<Stat>,
+    /// What held the flow back.
+    pub limited: Option<Limited>,
+}
+
+/// A link at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinkSummary {
+    /// The link's name.
+    pub link: String,
+    /// Carried over possible bytes.
+    pub utilisation: Option<Stat>,
+    /// Dropped packets for any reason over arrived ones.
+    pub drop_rate: Option<Stat>,
+    /// Marked packets over arrived ones.
+    pub mark_rate: Option<Stat>,
+    /// ms.
+    pub sojourn_p50_ms: Option<Stat>,
+    /// ms.
+    pub sojourn_p95_ms: Option<Stat>,
+    /// ms.
+    pub sojourn_p99_ms: Option<Stat>,
+}
+
+/// A point of the sweep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointSummary {
+    /// Its number.
+    pub point: u32,
+    /// What was varied, and its values here.
+    pub values: BTreeMap<String, Value>,
+    /// Sum of the flows' goodputs, Mbit/s.
+    pub goodput_mbps: Option<Stat>,
+    /// Of all flows' samples, ms.
+    pub rtt_p50_ms: Option<Stat>,
+    /// Of all flows' samples, ms.
+    pub rtt_p95_ms: Option<Stat>,
+    /// Of all flows' segments.
+    pub retransmission_rate: Option<Stat>,
+    /// Jain's fairness index over the connections' goodputs: 1 is equal, 1/n is one that has all.
+    pub jain: Option<Stat>,
+    /// The flows, in the order of their first appearance.
+    pub flows: Vec<FlowSummary>,
+    /// The links, in the order of their first appearance.
+    pub links: Vec<LinkSummary>,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version of this layout: 1.
+    pub format: u32,
+    /// The scenario's title.
+    pub title: String,
+    /// Repetitions of each point.
+    pub runs: u32,
+    /// The points in order.
+    pub points: Vec<PointSummary>,
+}
+
+impl Stat {
+    /// The figure over `values`, one a run; `None` without any.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Stat> {
+        let values: Vec<f64> = values.into_iter().collect();
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let ci95 = (values.len() > 1).then(|| student_t(values.len() - 1) * (squares / (n - 1.0) / n).sqrt());
+        let min = values.iter().copied().reduce(f64::min)?;
+        let max = values.iter().copied().reduce(f64::max)?;
+        Some(Stat { n: values.len() as u32, mean, ci95, min, max })
+    }
+}
+
+impl Summary {
+    /// The summary of `results`.
+    pub fn of(results: &Results) -> Summary {
+        let runs = gather(results);
+        let points = results.meta.points.iter().enumerate();
+        let points = points.map(|(point, at)| summarise(point as u32, at.values.clone(), &runs)).collect();
+        Summary { format: FORMAT, title: results.meta.title.clone(), runs: results.meta.runs, points }
+    }
+}
+
+/// The rows of a (point, run).
+#[derive(Default)]
+struct Run<'a> {
+    flows: Vec<FlowRow<'a>>,
+    by_flow: BTreeMap<&'a str, Vec<FlowRow<'a>>>,
+    links: Vec<LinkRow<'a>>,
+    by_link: BTreeMap<&'a str, LinkRow<'a>>,
+    rtts: BTreeMap<&'a str, Vec<(f64, u64)>>,
+}
+
+/// What a run, or a flow of it, comes to.
+struct Figures {
+    connections: f64,
+    goodput_mbps: Option<f64>,
+    throughput_mbps: Option<f64>,
+    rtt_p50_ms: Option<f64>,
+    rtt_p95_ms: Option<f64>,
+    completion_s: Option<f64>,
+    retransmission_rate: Option<f64>,
+    limited: Option<[f64; 5]>,
+}
+
+fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
+    let mut runs: BTreeMap<(u32, u32), Run<'_>> = BTreeMap::new();
+    for flow in results.tables.flows.iter() {
+        let run = runs.entry((flow.point, flow.run)).or_default();
+        run.flows.push(flow);
+        run.by_flow.entry(flow.flow).or_default().push(flow);
+    }
+    for link in results.tables.links.iter() {
+        let run = runs.entry((link.point, link.run)).or_default();
+        run.links.push(link);
+        run.by_link.insert(link.link, link);
+    }
+    for rtt in results.tables.rtts.iter() {
+        let run = runs.entry((rtt.point, rtt.run)).or_default();
+        run.rtts.entry(rtt.flow).or_default().push((rtt.rtt_ms, rtt.count));
+    }
+    runs
+}
+
+fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, u32), Run<'_>>) -> PointSummary {
+    let runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
+    let flows = in_order(runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.flow)));
+    let links = in_order(runs.iter().flat_map(|run| run.links.iter().map(|link| link.link)));
+
+    let mut goodputs: Vec<Option<f64>> = vec![None; runs.len()];
+    let flows = flows.into_iter().map(|name| {
+        let mut figures = Vec::new();
+        let mut first = None;
+        for (run, goodput) in runs.iter().zip(&mut goodputs) {
+            let Some(rows) = run.by_flow.get(name) else { continue };
+            first.get_or_insert(&rows[0]);
+            let own = Figures::of(rows, run.rtts.get(name).into_iter().flatten());
+            *goodput = own.goodput_mbps.map(|own| own + goodput.unwrap_or(0.0)).or(*goodput);
+            figures.push(own);
+        }
+        flow_summary(first.expect("the name is from a row"), &figures)
+    });
+    let flows = flows.collect();
+    let all: Vec<Figures> = runs.iter().map(|run| Figures::of(&run.flows, run.rtts.values().flatten())).collect();
+    let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(all.iter().filter_map(figure));
+    PointSummary {
+        point,
+        values,
+        goodput_mbps: Stat::of(goodputs.into_iter().flatten()),
+        rtt_p50_ms: over(|run| run.rtt_p50_ms),
+        rtt_p95_ms: over(|run| run.rtt_p95_ms),
+        retransmission_rate: over(|run| run.retransmission_rate),
+        jain: Stat::of(runs.iter().filter_map(|run| jain(run.flows.iter().map(|flow| flow.goodput_mbps)))),
+        flows,
+        links: links.into_iter().map(|name| link_summary(name, &runs)).collect(),
+    }
+}
+
+fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
+    let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(runs.iter().filter_map(figure));
+    let share = |i: usize| Stat::of(runs.iter().filter_map(|run| Some(run.limited?[i])));
+    let limited =
+        || Some(Limited { app: share(0)?, cwnd: share(1)?, rwnd: share(2)?, pacing: share(3)?, other: share(4)? });
+    FlowSummary {
+        flow: row.flow.to_owned(),
+        transport: row.transport.to_owned(),
+        cc: row.cc.to_owned(),
+        from: row.from.to_owned(),
+        to: row.to.to_owned(),
+        connections: Stat::of(runs.iter().map(|run| run.connections)).expect("the flow is in a run"),
+        goodput_mbps: over(|run| run.goodput_mbps),
+        throughput_mbps: over(|run| run.throughput_mbps),
+        rtt_p50_ms: over(|run| run.rtt_p50_ms),
+        rtt_p95_ms: over(|run| run.rtt_p95_ms),
+        completion_s: over(|run| run.completion_s),
+        retransmission_rate: over(|run| run.retransmission_rate),
+        limited: limited(),
+    }
+}
+
+fn link_summary(name: &str, runs: &[&Run<'_>]) -> LinkSummary {
+    let over = |figure: fn(&LinkRow<'_>) -> Option<f64>| {
+        Stat::of(runs.iter().filter_map(|run| figure(run.by_link.get(name)?)))
+    };
+    LinkSummary {
+        link: name.to_owned(),
+        utilisation: over(|link| Some(link.utilisation)),
+        drop_rate: over(|link| {
+            ratio((link.dropped_overflow + link.dropped_control + link.dropped_loss) as f64, link.packets_in as f64)
+        }),
+        mark_rate: over(|link| ratio(link.marked as f64, link.packets_in as f64)),
+        sojourn_p50_ms: over(|link| link.sojourn_p50_ms),
+        sojourn_p95_ms: over(|link| link.sojourn_p95_ms),
+        sojourn_p99_ms: over(|link| link.sojourn_p99_ms),
+    }
+}
+
+impl Figures {
+    /// The figures of some connections of one run and their round-trip time samples.
+    fn of<'a>(rows: &[FlowRow<'_>], rtts: impl Iterator<Item = &'a (f64, u64)>) -> Figures {
+        let sum = |value: fn(&FlowRow<'_>) -> f64| rows.iter().map(value).sum::<f64>();
+        let from = rows.iter().map(|row| row.measured_from_s).reduce(f64::min).unwrap_or(0.0);
+        let to = rows.iter().map(|row| row.measured_to_s).reduce(f64::max).unwrap_or(0.0);
+        let measured = |row: &FlowRow<'_>| (row.measured_to_s - row.measured_from_s).max(0.0);
+        let completions: Vec<f64> = rows.iter().filter_map(|row| row.completion_s).collect();
+        let quantiles = match rows {
+            [row] => (row.rtt_p50_ms, row.rtt_p95_ms),
+            _ => {
+                let mut rtts: Vec<(f64, u64)> = rtts.copied().collect();
+                rtts.sort_by(|a, b| a.0.total_cmp(&b.0));
+                (quantile(&rtts, 0.5), quantile(&rtts, 0.95))
+            }
+        };
+        let time: f64 = rows.iter().map(measured).sum();
+        let share = |value: fn(&FlowRow<'_>) -> f64| {
+            ratio(rows.iter().map(|row| value(row) * measured(row)).sum(), time).unwrap_or(0.0)
+        };
+        Figures {
+            connections: rows.len() as f64,
+            goodput_mbps: ratio(sum(|row| row.bytes as f64) * 8e-6, to - from),
+            throughput_mbps: ratio(rows.iter().map(|row| row.throughput_mbps * measured(row)).sum(), to - from),
+            rtt_p50_ms: quantiles.0,
+            rtt_p95_ms: quantiles.1,
+            completion_s: ratio(completions.iter().sum(), completions.len() as f64),
+            retransmission_rate: ratio(sum(|row| row.retransmitted as f64), sum(|row| row.segments_sent as f64)),
+            limited: (time > 0.0).then(|| {
+                [
+                    share(|row| row.limited_app),
+                    share(|row| row.limited_cwnd),
+                    share(|row| row.limited_rwnd),
+                    share(|row| row.limited_pacing),
+                    share(|row| row.limited_other),
+                ]
+            }),
+        }
+    }
+}
+
+/// The distinct names in the order of their first appearance.
+fn in_order<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut seen = std::collections::BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).collect()
+}
+
+/// The smallest value that the share `q` of the samples does not exceed; `buckets` in rising order.
+pub(crate) fn quantile(buckets: &[(f64, u64)], q: f64) -> Option<f64> {
+    let total: u64 = buckets.iter().map(|(_, count)| count).sum();
+    let wanted = (q * total as f64).ceil().max(1.0) as u64;
+    let mut seen = 0;
+    buckets.iter().find_map(|&(value, count)| {
+        seen += count;
+        (seen >= wanted).then_some(value)
+    })
+}
+
+fn ratio(part: f64, whole: f64) -> Option<f64> {
+    (whole > 0.0).then(|| part / whole)
+}
+
+/// (sum x)^2 / (n sum x^2).
+fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for rate in rates {
+        n += 1.0;
+        sum += rate;
+        squares += rate * rate;
+    }
+    ratio(sum * sum, n * squares)
+}
+
+/// The 97.5 % quantile of Student's t: a table, and beyond it the first two terms of the Cornish-Fisher expansion, which
+/// are within 0.0002 of it.
+fn student_t(degrees: usize) -> f64 {
+    if let Some(t) = STUDENT_T.get(degrees - 1) {
+        return *t;
+    }
+    let (z, v) = (NORMAL, degrees as f64);
+    let (z3, z5) = (z * z * z, z * z * z * z * z);
+    z + (z3 + z) / (4.0 * v) + (5.0 * z5 + 16.0 * z3 + 3.0 * z) / (96.0 * v * v)
+}

@@ -1,0 +1,332 @@
+//! Typed tables over Arrow columns and Parquet files.
+//!
+//! [`table!`](crate::tables) makes, from one description, the row (what a driver pushes), the table (struct of arrays,
+//! what is kept), and the schema with each column's meaning and unit. Text columns are dictionaries: a row borrows its
+//! texts, and pushing a known text allocates nothing.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
+    UInt64Array,
+};
+use arrow_schema::{ArrowError, DataType, Field, Metadata, SchemaRef};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+
+/// Rows that are turned into Arrow arrays at a time: bounds the memory that writing takes.
+const BATCH_ROWS: usize = 1 << 16;
+
+/// The values of one column.
+pub trait Column: Default {
+    /// One value.
+    type Item<'a>: Copy;
+    /// Whether a value may be missing.
+    const NULLABLE: bool;
+    /// The Arrow type.
+    fn data_type() -> DataType;
+    /// Appends a value.
+    fn push(&mut self, item: Self::Item<'_>);
+    /// The value of row `i`.
+    fn get(&self, i: usize) -> Self::Item<'_>;
+    /// Some rows as an Arrow array.
+    fn array(&self, rows: Range<usize>) -> ArrayRef;
+    /// Appends an Arrow array of this column's type.
+    ///
+    /// # Errors
+    /// The types do not fit, or a value is missing where none may be.
+    fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError>;
+}
+
+fn other_type(array: &dyn Array, wanted: &DataType) -> ArrowError {
+    ArrowError::SchemaError(format!("a column is of type {}, not {wanted}", array.data_type()))
+}
+
+macro_rules! plain_columns {
+    ($($native:ty, $array:ty, $data_type:ident;)+) => {$(
+        impl Column for Vec<$native> {
+            type Item<'a> = $native;
+            const NULLABLE: bool = false;
+            fn data_type() -> DataType {
+                DataType::$data_type
+            }
+            #[inline]
+            fn push(&mut self, item: $native) {
+                self.push(item);
+            }
+            fn get(&self, i: usize) -> $native {
+                self[i]
+            }
+            fn array(&self, rows: Range<usize>) -> ArrayRef {
+                Arc::new(<$array>::from(self[rows].to_vec()))
+            }
+            fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
+                let array = array.as_any().downcast_ref::<$array>().ok_or_else(|| other_type(array, &Self::data_type()))?;
+                for value in array {
+                    self.push(value.ok_or_else(|| ArrowError::SchemaError("a value is missing".to_owned()))?);
+                }
+                Ok(())
+            }
+        }
+
+        impl Column for Vec<Option<$native>> {
+            type Item<'a> = Option<$native>;
+            const NULLABLE: bool = true;
+            fn data_type() -> DataType {
+                DataType::$data_type
+            }
+            #[inline]
+            fn push(&mut self, item: Option<$native>) {
+                self.push(item);
+            }
+            fn get(&self, i: usize) -> Option<$native> {
+                self[i]
+            }
+            fn array(&self, rows: Range<usize>) -> ArrayRef {
+                Arc::new(<$array>::from(self[rows].to_vec()))
+            }
+            fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
+                let values = array.as_any().downcast_ref::<$array>();
+                self.extend(values.ok_or_else(|| other_type(array, &Self::data_type()))?);
+                Ok(())
+            }
+        }
+    )+};
+}
+plain_columns! {
+    bool, BooleanArray, Boolean;
+    u32, UInt32Array, UInt32;
+    u64, UInt64Array, UInt64;
+    f64, Float64Array, Float64;
+}
+
+/// A column of texts, each distinct one kept once, numbered in the order of their first appearance.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Strings {
+    codes: Vec<u32>,
+    texts: Vec<Arc<str>>,
+    code_of: BTreeMap<Arc<str>, u32>,
+}
+
+impl Column for Strings {
+    type Item<'a> = &'a str;
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+    }
+
+    #[inline]
+    fn push(&mut self, item: &str) {
+        // Rows of one flow or link tend to follow each other.
+        if let Some(&last) = self.codes.last()
+            && &*self.texts[last as usize] == item
+        {
+            self.codes.push(last);
+            return;
+        }
+        let code = self.code_of.get(item).copied().unwrap_or_else(|| {
+            let (text, code) = (Arc::<str>::from(item), self.texts.len() as u32);
+            self.texts.push(Arc::clone(&text));
+            self.code_of.insert(text, code);
+            code
+        });
+        self.codes.push(code);
+    }
+
+    fn get(&self, i: usize) -> &str {
+        &self.texts[self.codes[i] as usize]
+    }
+
+    fn array(&self, rows: Range<usize>) -> ArrayRef {
+        let keys: Int32Array = self.codes[rows].iter().map(|&code| code as i32).collect();
+        let values = StringArray::from_iter_values(&self.texts);
+        Arc::new(DictionaryArray::new(keys, Arc::new(values)))
+    }
+
+    fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
+        let texts = array.as_dictionary_opt::<Int32Type>().and_then(DictionaryArray::downcast_dict::<StringArray>);
+        for value in texts.ok_or_else(|| other_type(array, &Self::data_type()))? {
+            self.push(value.ok_or_else(|| ArrowError::SchemaError("a text is missing".to_owned()))?);
+        }
+        Ok(())
+    }
+}
+
+/// A typed table. Made by the macro of [`crate::tables`]; the methods here are for generic code.
+pub trait Table: Default {
+    /// The name, and the stem of the file's name.
+    const NAME: &'static str;
+    /// The number of rows.
+    fn len(&self) -> usize;
+    /// Whether there is no row.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The Arrow schema, with `doc` and `unit` in each field's metadata.
+    fn schema() -> SchemaRef;
+    /// Some rows as an Arrow batch.
+    fn batch(&self, rows: Range<usize>) -> RecordBatch;
+    /// Appends an Arrow batch; columns are found by name, and further ones are ignored.
+    ///
+    /// # Errors
+    /// A column is missing or does not fit.
+    fn read_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError>;
+
+    /// Writes the table as Parquet.
+    ///
+    /// # Errors
+    /// `to` could not be written.
+    fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
+        let zstd = ZstdLevel::try_new(3).expect("3 is a zstd level");
+        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(zstd)).build();
+        let mut writer = ArrowWriter::try_new(to, Self::schema(), Some(properties)).map_err(into_io)?;
+        for start in (0..self.len()).step_by(BATCH_ROWS) {
+            let batch = self.batch(start..self.len().min(start + BATCH_ROWS));
+            writer.write(&batch).map_err(into_io)?;
+        }
+        writer.close().map_err(into_io)?;
+        Ok(())
+    }
+
+    /// Reads a table from Parquet.
+    ///
+    /// # Errors
+    /// `from` is not Parquet, or a column is missing or does not fit.
+    fn read_parquet(from: File) -> Result<Self, ArrowError> {
+        let mut table = Self::default();
+        for batch in ParquetRecordBatchReaderBuilder::try_new(from)?.with_batch_size(BATCH_ROWS).build()? {
+            table.read_batch(&batch?)?;
+        }
+        Ok(table)
+    }
+}
+
+/// The system's own error, where there is one, so that the caller sees a full disk as a full disk.
+fn into_io(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    }
+}
+
+/// A field with its meaning and unit.
+pub(crate) fn field<C: Column>(name: &str, docs: &[&str], unit: &str) -> Field {
+    let doc = docs.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+    let mut metadata = vec![("doc".to_owned(), doc)];
+    if !unit.is_empty() {
+        metadata.push(("unit".to_owned(), unit.to_owned()));
+    }
+    Field::new(name, C::data_type(), C::NULLABLE).with_metadata(metadata.into_iter().collect::<Metadata>())
+}
+
+/// Appends a batch's column `name`.
+pub(crate) fn read_column<C: Column>(column: &mut C, batch: &RecordBatch, name: &str) -> Result<(), ArrowError> {
+    let array =
+        batch.column_by_name(name).ok_or_else(|| ArrowError::SchemaError(format!("the column {name} is missing")))?;
+    column.read(array).map_err(|error| ArrowError::SchemaError(format!("column {name}: {error}")))
+}
+
+/// The type that keeps a column of a kind.
+macro_rules! column_of {
+    (str) => { $crate::table::Strings };
+    (opt_f64) => { Vec<Option<f64>> };
+    (opt_u64) => { Vec<Option<u64>> };
+    ($native:ident) => { Vec<$native> };
+}
+
+/// The type of a kind's value in a row.
+macro_rules! item_of {
+    (str, $lt:lifetime) => { &$lt str };
+    (opt_f64, $lt:lifetime) => { Option<f64> };
+    (opt_u64, $lt:lifetime) => { Option<u64> };
+    ($native:ident, $lt:lifetime) => { $native };
+}
+
+/// Makes a row, its table, schema and reading back. Each column: doc, unit ("" for none), name, kind.
+macro_rules! table {
+    (
+        $(#[doc = $table_doc:literal])+
+        pub struct $row:ident<$lt:lifetime> in $table:ident $file:literal {
+            $($(#[doc = $doc:literal])+ $unit:literal $name:ident: $kind:tt,)+
+        }
+    ) => {
+        $(#[doc = $table_doc])+
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $row<$lt> {
+            $($(#[doc = $doc])+ pub $name: item_of!($kind, $lt),)+
+        }
+
+        #[doc = concat!("[`", stringify!($row), "`]s, in the order in which they were pushed.")]
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $table {
+            row_count: usize,
+            $($name: column_of!($kind),)+
+        }
+
+        impl $table {
+            /// Appends a row. Numbers must be finite.
+            #[inline]
+            pub fn push(&mut self, row: &$row<'_>) {
+                self.row_count += 1;
+                $($crate::table::Column::push(&mut self.$name, row.$name);)+
+            }
+
+            /// Row `i`.
+            ///
+            /// # Panics
+            /// There is no such row.
+            pub fn row(&self, i: usize) -> $row<'_> {
+                $row { $($name: $crate::table::Column::get(&self.$name, i),)+ }
+            }
+
+            /// The rows in order.
+            pub fn iter(&self) -> impl ExactSizeIterator<Item = $row<'_>> {
+                (0..self.row_count).map(|i| self.row(i))
+            }
+
+            /// Appends the rows of `other`, as from another run.
+            pub fn append(&mut self, other: &$table) {
+                other.iter().for_each(|row| self.push(&row));
+            }
+        }
+
+        impl $crate::table::Table for $table {
+            const NAME: &'static str = $file;
+
+            fn len(&self) -> usize {
+                self.row_count
+            }
+
+            fn schema() -> ::arrow_schema::SchemaRef {
+                ::std::sync::Arc::new(::arrow_schema::Schema::new(vec![
+                    $($crate::table::field::<column_of!($kind)>(stringify!($name), &[$($doc),+], $unit),)+
+                ]))
+            }
+
+            fn batch(&self, rows: ::core::ops::Range<usize>) -> ::arrow_array::RecordBatch {
+                let columns = vec![$($crate::table::Column::array(&self.$name, rows.clone()),)+];
+                ::arrow_array::RecordBatch::try_new(Self::schema(), columns).expect("columns are made from the schema")
+            }
+
+            fn read_batch(&mut self, batch: &::arrow_array::RecordBatch) -> Result<(), ::arrow_schema::ArrowError> {
+                $($crate::table::read_column(&mut self.$name, batch, stringify!($name))?;)+
+                self.row_count += batch.num_rows();
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use {column_of, item_of, table};

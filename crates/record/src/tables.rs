@@ -1,0 +1,340 @@
+//! The tables of a run. Times are seconds of simulated time since the start, unless the name says otherwise.
+//!
+//! `point` numbers the points of a sweep from 0 (see `Meta::points`), `run` the repetitions of a point from 0. `conn` is
+//! a connection's number within its run; a `flow` is a name of the scenario and may have several connections, one after
+//! the other or side by side. A rate in Mbit/s is 10^6 bits per second.
+
+use crate::table::{Table, column_of, item_of, table};
+
+table! {
+    /// One connection of one run: what it achieved and what held it back.
+    pub struct FlowRow<'a> in Flows "flows" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The connection's number within its run.
+        "" conn: u32,
+        /// The transport protocol: `tcp` or `udp`.
+        "" transport: str,
+        /// The congestion control; empty for UDP.
+        "" cc: str,
+        /// The host that sends the data.
+        "" from: str,
+        /// The host that receives the data.
+        "" to: str,
+        /// When the connection was opened.
+        "s" start_s: f64,
+        /// When it had delivered all its data and closed, if it did.
+        "s" end_s: opt_f64,
+        /// Whether it delivered all its data.
+        "" completed: bool,
+        /// When the counting of the bytes below began: the start, or the end of the warm-up if that is later.
+        "s" measured_from_s: f64,
+        /// When the counting ended: the last delivery of a completed connection, else the end of the run.
+        "s" measured_to_s: f64,
+        /// Payload delivered to the receiving application in the measured interval.
+        "B" bytes: u64,
+        /// `bytes` over the measured interval.
+        "Mbit/s" goodput_mbps: f64,
+        /// IP bytes (headers and retransmissions too) that arrived at the receiver over the measured interval.
+        "Mbit/s" throughput_mbps: f64,
+        /// From the opening to the last delivery, if completed.
+        "s" completion_s: opt_f64,
+        /// Smallest round-trip time seen by the sender.
+        "ms" rtt_min_ms: opt_f64,
+        /// 5th percentile of the round-trip time samples.
+        "ms" rtt_p5_ms: opt_f64,
+        /// Median of the round-trip time samples.
+        "ms" rtt_p50_ms: opt_f64,
+        /// Mean of the round-trip time samples.
+        "ms" rtt_mean_ms: opt_f64,
+        /// 95th percentile of the round-trip time samples.
+        "ms" rtt_p95_ms: opt_f64,
+        /// 99th percentile of the round-trip time samples.
+        "ms" rtt_p99_ms: opt_f64,
+        /// Largest round-trip time seen by the sender.
+        "ms" rtt_max_ms: opt_f64,
+        /// 5th percentile of the data packets' one-way delay.
+        "ms" owd_p5_ms: opt_f64,
+        /// Median of the data packets' one-way delay.
+        "ms" owd_p50_ms: opt_f64,
+        /// 95th percentile of the data packets' one-way delay.
+        "ms" owd_p95_ms: opt_f64,
+        /// Data segments sent, retransmissions included.
+        "" segments_sent: u64,
+        /// Data segments retransmitted for whichever reason.
+        "" retransmitted: u64,
+        /// Of these, in fast recovery.
+        "" retrans_fast: u64,
+        /// Of these, after a retransmission timeout.
+        "" retrans_rto: u64,
+        /// Of these, as tail loss probes.
+        "" retrans_tlp: u64,
+        /// Retransmission timeouts.
+        "" rtos: u64,
+        /// Congestion window reductions that were undone as spurious.
+        "" undos: u64,
+        /// Duplicate acknowledgements that the sender received.
+        "" dup_acks: u64,
+        /// Packets of the connection that were marked with congestion experienced.
+        "" ce_marks: u64,
+        /// Packets of the connection that were lost on the way, in either direction.
+        "" lost_packets: u64,
+        /// Share of the connection's time in which the application had nothing to send (0 to 1).
+        "1" limited_app: f64,
+        /// Share of the connection's time in which the congestion window held the sender back (0 to 1).
+        "1" limited_cwnd: f64,
+        /// Share of the connection's time in which the receive window held the sender back (0 to 1).
+        "1" limited_rwnd: f64,
+        /// Share of the connection's time in which pacing held the sender back (0 to 1).
+        "1" limited_pacing: f64,
+        /// The rest of the connection's time, such as the handshake (0 to 1).
+        "1" limited_other: f64,
+        /// Mean congestion window over time.
+        "B" mean_cwnd_bytes: f64,
+        /// Largest congestion window.
+        "B" max_cwnd_bytes: u64,
+        /// Mean of the bytes in flight over time.
+        "B" mean_in_flight_bytes: f64,
+        /// Most bytes in flight.
+        "B" max_in_flight_bytes: u64,
+    }
+}
+
+table! {
+    /// A connection's state at a sampling moment.
+    pub struct SampleRow<'a> in Samples "samples" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The connection's number within its run.
+        "" conn: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// Payload delivered since the sample before, over that interval.
+        "Mbit/s" goodput_mbps: f64,
+        /// Congestion window.
+        "B" cwnd_bytes: u64,
+        /// Slow start threshold; missing while infinite.
+        "B" ssthresh_bytes: opt_u64,
+        /// Bytes in flight as the sender estimates them.
+        "B" in_flight_bytes: u64,
+        /// Smoothed round-trip time; missing before the first sample.
+        "ms" srtt_ms: opt_f64,
+        /// The latest round-trip time sample; missing if there was none since the sample before.
+        "ms" rtt_ms: opt_f64,
+        /// Retransmission timeout.
+        "ms" rto_ms: f64,
+        /// Pacing rate; missing if the sender does not pace.
+        "Mbit/s" pacing_mbps: opt_f64,
+        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing` or `idle`.
+        "" limit: str,
+        /// The sender's state, as `slow-start` or `recovery`.
+        "" state: str,
+    }
+}
+
+table! {
+    /// A bucket of a connection's round-trip time distribution (see [`crate::Distribution`]).
+    pub struct RttRow<'a> in Rtts "rtts" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The connection's number within its run.
+        "" conn: u32,
+        /// The bucket's upper value.
+        "ms" rtt_ms: f64,
+        /// Samples in the bucket; a bucket without any is left out.
+        "" count: u64,
+    }
+}
+
+table! {
+    /// A link's queue at a sampling moment.
+    pub struct QueueRow<'a> in Queues "queues" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The link's name in the scenario, with its direction.
+        "" link: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// Packets held.
+        "" packets: u64,
+        /// Bytes held.
+        "B" bytes: u64,
+        /// Packets dropped since the start, for any reason.
+        "" dropped: u64,
+        /// Packets marked with congestion experienced since the start.
+        "" marked: u64,
+        /// What the link carried since the sample before, over that interval.
+        "Mbit/s" served_mbps: f64,
+        /// How long the packet that left last was queued; missing if none left since the sample before.
+        "ms" sojourn_ms: opt_f64,
+    }
+}
+
+table! {
+    /// A link's totals over a run.
+    pub struct LinkRow<'a> in Links "links" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The link's name in the scenario, with its direction.
+        "" link: str,
+        /// Packets that arrived at the link.
+        "" packets_in: u64,
+        /// Packets that the link carried.
+        "" packets_out: u64,
+        /// IP bytes that the link carried.
+        "B" bytes_out: u64,
+        /// Packets dropped because a limit of the queue was reached.
+        "" dropped_overflow: u64,
+        /// Packets dropped by the queue's control law.
+        "" dropped_control: u64,
+        /// Packets lost to the link's random loss.
+        "" dropped_loss: u64,
+        /// Packets marked with congestion experienced.
+        "" marked: u64,
+        /// Bytes carried over the bytes that the link could have carried (0 to 1).
+        "1" utilisation: f64,
+        /// Median time in the queue.
+        "ms" sojourn_p50_ms: opt_f64,
+        /// 95th percentile of the time in the queue.
+        "ms" sojourn_p95_ms: opt_f64,
+        /// 99th percentile of the time in the queue.
+        "ms" sojourn_p99_ms: opt_f64,
+    }
+}
+
+table! {
+    /// Something that happened to a packet or a connection. Recorded on request only.
+    pub struct EventRow<'a> in Events "events" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The moment, exactly.
+        "ns" t_ns: u64,
+        /// What happened: `enqueue`, `dequeue`, `drop`, `mark`, `send`, `receive`, `deliver`, `state`.
+        "" kind: str,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The connection's number within its run.
+        "" conn: u32,
+        /// The link on which it happened; empty if at a host.
+        "" link: str,
+        /// The end of the flow that the packet goes to: `from` or `to`; empty if it is about no packet.
+        "" towards: str,
+        /// Sequence number of the first payload byte, counted from 0 at the connection's start and never wrapping.
+        "" seq: u64,
+        /// Acknowledgement number, counted likewise.
+        "" ack: u64,
+        /// Payload bytes.
+        "B" len: u32,
+        /// More about it: a drop's reason, the state entered.
+        "" detail: str,
+    }
+}
+
+table! {
+    /// A transfer within a flow: an object of a page, a page, a burst.
+    pub struct TransferRow<'a> in Transfers "transfers" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// Which of the flow's copies.
+        "" conn: u32,
+        /// The transfer's number within the copy, from 0.
+        "" index: u32,
+        /// When it was asked for.
+        "s" start_s: f64,
+        /// From then to its last byte; missing if it was not finished.
+        "s" completion_s: opt_f64,
+        /// Its size.
+        "B" bytes: u64,
+    }
+}
+
+/// Calls `$do!(field, Type)` for each table.
+macro_rules! each_table {
+    ($do:ident) => {
+        $do!(flows);
+        $do!(samples);
+        $do!(rtts);
+        $do!(queues);
+        $do!(links);
+        $do!(events);
+        $do!(transfers);
+    };
+}
+pub(crate) use each_table;
+
+/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tables {
+    /// One row a connection.
+    pub flows: Flows,
+    /// One row a connection and sampling moment.
+    pub samples: Samples,
+    /// Round-trip time distributions.
+    pub rtts: Rtts,
+    /// One row a queue and sampling moment.
+    pub queues: Queues,
+    /// One row a link.
+    pub links: Links,
+    /// What happened to packets, on request.
+    pub events: Events,
+    /// Transfers within flows.
+    pub transfers: Transfers,
+}
+
+impl Tables {
+    /// The tables' names, which are their files' stems.
+    pub const NAMES: [&'static str; 7] =
+        [Flows::NAME, Samples::NAME, Rtts::NAME, Queues::NAME, Links::NAME, Events::NAME, Transfers::NAME];
+
+    /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the
+    /// tables do not depend on which run finished first.
+    pub fn append(&mut self, other: &Tables) {
+        macro_rules! append {
+            ($table:ident) => {
+                self.$table.append(&other.$table)
+            };
+        }
+        each_table!(append);
+    }
+
+    /// Whether no table has a row.
+    pub fn is_empty(&self) -> bool {
+        let mut empty = true;
+        macro_rules! look {
+            ($table:ident) => {
+                empty &= self.$table.is_empty()
+            };
+        }
+        each_table!(look);
+        empty
+    }
+
+    /// Puts a connection's round-trip time distribution into [`Tables::rtts`].
+    pub fn push_rtts(&mut self, point: u32, run: u32, flow: &str, conn: u32, rtts: &crate::Distribution) {
+        for (rtt, count) in rtts.iter() {
+            self.rtts.push(&RttRow { point, run, flow, conn, rtt_ms: crate::ms(rtt), count });
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The report: one file that holds its data, whatever the data says, and that stays within its size.
+
+mod made_up;
+
+use record::report::{MAX_BYTES, POINTS_PER_SERIES, compare, html};
+use serde_json::Value;
+
+/// The data in the page, found as a browser finds it: up to the first `</script`.
+fn data(page: &str) -> Value {
+    let start = "<script type=\"application/json\" id=\"data\">";
+    let from = page.find(start).expect("the page has data") + start.len();
+    let to = from + page[from..].find("</script").expect("the data ends");
+    serde_json::from_str(&page[from..to]).expect("the data is JSON")
+}
+
+#[test]
+fn no_title_breaks_the_page() {
+    for title in ["</script><script>alert(1)</script>", "<!--<script>", "\"RANWAY-DATA\"", "a \\u003c b \u{2028} \0 é"]
+    {
+        let page = html(&made_up::single(title, 10));
+        assert_eq!(data(&page)["results"][0]["meta"]["title"], title);
+        let scripts = |page: &str| page.matches("<script").count();
+        assert_eq!(scripts(&page), scripts(&html(&made_up::single("plain", 10))));
+    }
+}
+
+#[test]
+fn the_page_loads_nothing() {
+    let page = html(&made_up::single("plain", 10));
+    for outside in [" src=", "<link", "@import", "url(", "fetch(", "XMLHttpRequest"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_long_series_is_thinned_and_the_page_says_how() {
+    let page = html(&made_up::single("long", 20_000));
+    let data = data(&page);
+    let samples = data["results"][0]["series"].as_array().unwrap().iter().find(|one| one["kind"] == "samples").unwrap();
+    assert_eq!(samples["t"].as_array().unwrap().len(), POINTS_PER_SERIES);
+    assert_eq!(data["shown"]["points_per_series"], POINTS_PER_SERIES);
+    assert_eq!(data["shown"]["series"], data["shown"]["series_of"]);
+}
+
+#[test]
+fn a_large_sweep_stays_within_the_size_and_says_what_is_left_out() {
+    // 80 points of 10 runs.
+    let results: Vec<_> = (0..10).map(|i| made_up::sweep(&format!("sweep {i}"), 10, 1_000)).collect();
+    let page = compare(&results);
+    assert!(page.len() <= MAX_BYTES && page.len() > MAX_BYTES / 4, "{}", page.len());
+    let data = data(&page);
+    let shown = &data["shown"];
+    assert!(shown["points_per_series"].as_u64().unwrap() < POINTS_PER_SERIES as u64);
+    for result in data["results"].as_array().unwrap() {
+        let first_runs = result["series"].as_array().unwrap().iter().filter(|one| one["run"] == 0);
+        let points: std::collections::BTreeSet<u64> = first_runs.map(|one| one["point"].as_u64().unwrap()).collect();
+        assert_eq!(points.len(), 8, "the first run of every point is there");
+        assert_eq!(result["summary"]["points"].as_array().unwrap().len(), 8);
+    }
+    let series: usize =
+        data["results"].as_array().unwrap().iter().map(|result| result["series"].as_array().unwrap().len()).sum();
+    assert_eq!(shown["series"], series);
+}
+
+#[test]
+fn several_results_stand_side_by_side() {
+    let page = compare(&[made_up::single("one", 10), made_up::single("two", 10)]);
+    let data = data(&page);
+    let titles: Vec<&str> =
+        data["results"].as_array().unwrap().iter().map(|one| one["meta"]["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["one", "two"]);
+}

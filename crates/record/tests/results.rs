@@ -1,0 +1,260 @@
+//! Results on a disk: whole, the same everywhere, and read back as they were.
+
+#![allow(clippy::disallowed_methods)] // These tests are about files.
+
+mod made_up;
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+
+use record::tables::{Flows, Samples};
+use record::{Error, Output, Results, Stat, Summary, Table};
+
+fn files(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn results_read_back_are_equal_to_those_written() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("not yet/there");
+    let results = made_up::sweep("A sweep", 2, 50);
+    results.write(&dir).unwrap();
+    assert_eq!(Results::read(&dir).unwrap(), results);
+    let summary: Summary = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
+    assert_eq!(summary, results.summary());
+}
+
+#[test]
+fn an_empty_table_is_written_and_read_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = Results::default();
+    results.write(&temp.path().join("r")).unwrap();
+    assert_eq!(Results::read(&temp.path().join("r")).unwrap(), results);
+}
+
+#[test]
+fn a_table_longer_than_a_batch_is_read_back() {
+    let mut tables = record::Tables::default();
+    let row = |conn| record::tables::RttRow { point: 1, run: 2, flow: "f", conn, rtt_ms: f64::from(conn), count: 3 };
+    (0..150_000).for_each(|conn| tables.rtts.push(&row(conn)));
+    let temp = tempfile::tempdir().unwrap();
+    let path = temp.path().join("rtts.parquet");
+    tables.rtts.write_parquet(fs::File::create(&path).unwrap()).unwrap();
+    let read = record::tables::Rtts::read_parquet(fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(read, tables.rtts);
+}
+
+#[test]
+fn the_same_results_are_the_same_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let (a, b) = (temp.path().join("a"), temp.path().join("b"));
+    let results = made_up::sweep("A sweep", 2, 50);
+    results.write(&a).unwrap();
+    let mut later = made_up::sweep("A sweep", 2, 50);
+    later.timing.wall_s = 99.0;
+    later.write(&b).unwrap();
+    assert_eq!(files(&a), files(&b));
+    for name in files(&a) {
+        let same = fs::read(a.join(&name)).unwrap() == fs::read(b.join(&name)).unwrap();
+        assert_eq!(same, !["timing.json", "report.html"].contains(&name.as_str()), "{name}");
+    }
+}
+
+#[test]
+fn every_column_says_what_it_is_and_every_quantity_its_unit() {
+    for schema in [Flows::schema(), Samples::schema()] {
+        for field in schema.fields() {
+            assert!(field.metadata().get("doc").is_some_and(|doc| doc.len() > 5), "{}", field.name());
+            for (ending, unit) in [("_s", "s"), ("_ms", "ms"), ("_mbps", "Mbit/s"), ("_bytes", "B")] {
+                if field.name().ends_with(ending) {
+                    assert_eq!(field.metadata().get("unit").map(String::as_str), Some(unit), "{}", field.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn earlier_results_are_replaced_and_nothing_is_left_beside() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    made_up::single("first", 10).write(&dir).unwrap();
+    made_up::single("second", 10).write(&dir).unwrap();
+    assert_eq!(Results::read(&dir).unwrap().meta.title, "second");
+    assert_eq!(files(temp.path()), ["r"]);
+}
+
+#[test]
+fn a_directory_with_foreign_files_is_refused_before_the_run() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("home");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("thesis.tex"), "dear").unwrap();
+    let error = Output::create(&dir).unwrap_err();
+    assert!(matches!(&error, Error::Foreign { entry, .. } if entry == "thesis.tex"), "{error}");
+    assert!(error.to_string().contains("choose another directory"), "{error}");
+    assert_eq!(files(temp.path()), ["home"]);
+}
+
+#[test]
+fn notes_beside_earlier_results_are_not_lost() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    made_up::single("first", 10).write(&dir).unwrap();
+    fs::write(dir.join("notes.txt"), "mine").unwrap();
+    assert!(
+        matches!(made_up::single("second", 10).write(&dir), Err(Error::Foreign { entry, .. }) if entry == "notes.txt")
+    );
+    assert_eq!(Results::read(&dir).unwrap().meta.title, "first");
+    assert_eq!(fs::read(dir.join("notes.txt")).unwrap(), b"mine");
+}
+
+#[test]
+fn an_output_that_is_not_committed_leaves_what_was_there() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    made_up::single("first", 10).write(&dir).unwrap();
+    let output = Output::create(&dir).unwrap();
+    made_up::single("second", 10).write_to(&output).unwrap();
+    drop(output);
+    assert_eq!(Results::read(&dir).unwrap().meta.title, "first");
+    assert_eq!(files(temp.path()), ["r"]);
+}
+
+#[test]
+fn what_an_interrupted_run_left_is_removed() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    fs::create_dir(temp.path().join(".r.partial")).unwrap();
+    fs::write(temp.path().join(".r.partial/.lock"), "").unwrap();
+    fs::write(temp.path().join(".r.partial/flows.parquet"), "half").unwrap();
+    made_up::single("second", 10).write(&dir).unwrap();
+    assert_eq!(files(temp.path()), ["r"]);
+}
+
+#[test]
+fn two_runs_to_one_place_at_once_are_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    let first = Output::create(&dir).unwrap();
+    assert!(matches!(Output::create(&dir), Err(Error::Busy { .. })));
+    made_up::single("first", 10).write_to(&first).unwrap();
+    first.commit().unwrap();
+    assert_eq!(Results::read(&dir).unwrap().meta.title, "first");
+}
+
+#[test]
+fn a_directory_without_results_says_so() {
+    let temp = tempfile::tempdir().unwrap();
+    assert!(matches!(Results::read(temp.path()), Err(Error::NotResults { .. })));
+    assert!(matches!(Results::read(&temp.path().join("none")), Err(Error::Io { .. })));
+}
+
+#[test]
+fn damaged_files_are_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    for (name, content) in [("samples.parquet", "PAR1 not really"), ("meta.json", "{}"), ("timing.json", "[")] {
+        made_up::single("first", 10).write(&dir).unwrap();
+        fs::write(dir.join(name), content).unwrap();
+        let error = Results::read(&dir).unwrap_err();
+        assert!(matches!(&error, Error::Damaged { path, .. } if path.ends_with(name)), "{error}");
+    }
+    // A whole table of another kind lacks columns.
+    made_up::single("first", 10).write(&dir).unwrap();
+    fs::copy(dir.join("links.parquet"), dir.join("flows.parquet")).unwrap();
+    let error = Results::read(&dir).unwrap_err();
+    assert!(error.to_string().contains("the column flow is missing"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let mount = temp.path().join("tiny");
+    fs::create_dir(&mount).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=200k", "tmpfs"]).arg(&mount).output();
+    if !mounted.as_ref().is_ok_and(|out| out.status.success()) {
+        // Not by a macro, whose output the test harness would keep to itself.
+        let _ = writeln!(io::stderr(), "SKIPPED the full disk: mounting a tmpfs needs root ({mounted:?})");
+        return;
+    }
+    let dir = mount.join("r");
+    let outcome = made_up::sweep("too large", 3, 2_000).write(&dir);
+    let left = files(&mount);
+    let _ = Command::new("umount").arg(&mount).status();
+    let error = outcome.unwrap_err();
+    assert!(matches!(&error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull), "{error:?}");
+    assert!(error.to_string().contains("free some space"), "{error}");
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_stat_is_the_mean_with_students_interval() {
+    assert_eq!(Stat::of([]), None);
+    assert_eq!(Stat::of([3.0]), Some(Stat { n: 1, mean: 3.0, ci95: None, min: 3.0, max: 3.0 }));
+    let stat = Stat::of([1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+    // s = sqrt(2.5), t(4) = 2.7764: 2.7764 * sqrt(2.5 / 5).
+    assert!((stat.ci95.unwrap() - 1.963_211).abs() < 1e-5, "{stat:?}");
+    assert_eq!((stat.mean, stat.min, stat.max, stat.n), (3.0, 1.0, 5.0, 5));
+}
+
+#[test]
+fn intervals_beyond_the_table_follow_student() {
+    // t(40) = 2.02108, t(100) = 1.98397: with values of -1 and 1 in equal number, s^2 = n / (n - 1).
+    for (n, t) in [(41, 2.021_08), (101, 1.983_97)] {
+        let values: Vec<f64> = (0..n).map(f64::from).collect();
+        let stat = Stat::of(values).unwrap();
+        let n = f64::from(n);
+        // The variance of 0..n-1 is n (n + 1) / 12.
+        let expected = t * (n * (n + 1.0) / 12.0 / n).sqrt();
+        assert!((stat.ci95.unwrap() / expected - 1.0).abs() < 2e-4, "{n}");
+    }
+}
+
+#[test]
+fn the_summary_follows_from_the_tables() {
+    let results = made_up::sweep("A sweep", 3, 100);
+    let summary = results.summary();
+    assert_eq!(summary.points.len(), 8);
+    for (i, point) in summary.points.iter().enumerate() {
+        let rows: Vec<_> = results.tables.flows.iter().filter(|row| row.point as usize == i).collect();
+        let bulk: Vec<f64> = rows.iter().filter(|row| row.flow == "download").map(|row| row.goodput_mbps).collect();
+        assert_eq!(point.flows.iter().map(|flow| flow.flow.as_str()).collect::<Vec<_>>(), ["download", "pages"]);
+        let got = point.flows[0].goodput_mbps.unwrap();
+        assert!((got.mean - bulk.iter().sum::<f64>() / 3.0).abs() < 1e-9);
+        assert_eq!(got.n, 3);
+        let shares = point.flows[1].limited.unwrap();
+        let sum = shares.app.mean + shares.cwnd.mean + shares.rwnd.mean + shares.pacing.mean + shares.other.mean;
+        assert!((sum - 1.0).abs() < 1e-9);
+        assert_eq!(point.flows[0].completion_s, None, "an endless flow is never complete");
+        assert_eq!(point.flows[1].connections.mean, 6.0);
+        // Six of 120 kB: from the first's start to the last's end.
+        let run: Vec<_> = rows.iter().filter(|row| row.flow == "pages" && row.run == 0).collect();
+        let seconds = run.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
+        assert!(point.flows[1].goodput_mbps.unwrap().max >= 6.0 * 0.96 / seconds - 1e-9);
+        assert!(point.jain.unwrap().mean > 1.0 / 7.0 && point.jain.unwrap().mean <= 1.0);
+    }
+}
+
+#[test]
+fn a_quantile_of_a_flow_is_that_of_all_its_samples() {
+    let mut results = made_up::single("two connections", 10);
+    results.tables = record::Tables::default();
+    let template = made_up::single("template", 10);
+    let row = template.tables.flows.row(0);
+    for (conn, rtt_ms, count) in [(0, 10.0, 97), (1, 100.0, 3)] {
+        let of_one = record::tables::FlowRow { conn, rtt_p50_ms: Some(rtt_ms), rtt_p95_ms: Some(rtt_ms), ..row };
+        results.tables.flows.push(&of_one);
+        results.tables.rtts.push(&record::tables::RttRow { point: 0, run: 0, flow: row.flow, conn, rtt_ms, count });
+    }
+    let point = &results.summary().points[0];
+    assert_eq!(point.flows[0].rtt_p95_ms.unwrap().mean, 10.0, "not the mean of the quantiles, 55");
+    assert_eq!(point.rtt_p95_ms.unwrap().mean, 10.0);
+    assert_eq!(point.jain.unwrap().mean, 1.0);
+}

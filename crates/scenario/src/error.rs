@@ -1,0 +1,99 @@
+//! What is wrong with a scenario: one line a fault, with where, what, and what would be right.
+
+use core::fmt;
+use std::sync::Arc;
+
+/// Where something was written.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The file as it was named, `preset:NAME`, or `--set KEY=VALUE`.
+    pub source: Arc<str>,
+    /// Line and column in characters, both from 1; `None` in a `--set`.
+    pub position: Option<(u32, u32)>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)?;
+        self.position.map_or(Ok(()), |(line, column)| write!(f, ":{line}:{column}"))
+    }
+}
+
+/// One fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Where it was written, if it was.
+    pub origin: Option<Origin>,
+    /// The key, such as `flows[0].cc`; empty for the whole file.
+    pub key: String,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(origin: Option<&Origin>, key: impl Into<String>, message: impl Into<String>) -> Fault {
+        Fault { origin: origin.cloned(), key: key.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(origin) = &self.origin {
+            write!(f, "{origin}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+/// Why a scenario cannot be used. It shows one line for each fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    faults: Vec<Fault>,
+}
+
+impl Error {
+    /// The faults, at least one.
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
+    pub(crate) fn new(faults: Vec<Fault>) -> Error {
+        debug_assert!(!faults.is_empty());
+        Error { faults }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        Error { faults: vec![fault] }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, fault) in self.faults.iter().enumerate() {
+            write!(f, "{}{fault}", if i == 0 { "" } else { "\n" })?;
+        }
+        Ok(())
+    }
+}
+
+impl core::error::Error for Error {}
+
+/// `; did you mean ...?`, or nothing if no name is near.
+pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    // The distance costs the product of the lengths: what is longer than any name is no misspelling of one.
+    if wrong.len() > 64 {
+        return String::new();
+    }
+    let wrong = wrong.to_lowercase();
+    let near = names
+        .into_iter()
+        .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
+        .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
+        .min();
+    near.map_or(String::new(), |(_, name)| format!("; did you mean `{name}`?"))
+}

@@ -1,0 +1,30 @@
+//! Enumerations that a file writes as `"name"` or as `{ kind = "name", ... }`.
+//!
+//! Serde's internally tagged form reads such a table, but only after copying it, which loses where each value stood. So
+//! the enumeration is *written* (and described to JSON Schema) with the tag `kind`, and *read* as an externally tagged
+//! one: [`crate::de`] takes the variant from `kind`, or from the text.
+
+/// Declares such an enumeration. The first argument repeats its name for serde's `remote`.
+macro_rules! kinds {
+    ($name:tt, $(#[$meta:meta])* pub enum $enum:ident { $($body:tt)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+        #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum $enum { $($body)* }
+
+        const _: () = {
+            $(#[$meta])*
+            #[allow(dead_code)]
+            #[derive(Clone, serde::Deserialize)]
+            #[serde(remote = $name, rename_all = "kebab-case", deny_unknown_fields)]
+            enum Mirror { $($body)* }
+
+            impl<'de> serde::Deserialize<'de> for $enum {
+                fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<$enum, D::Error> {
+                    Mirror::deserialize(d)
+                }
+            }
+        };
+    };
+}
+pub(crate) use kinds;

@@ -1,0 +1,551 @@
+//! From files and overrides to the points of a sweep: include, set, sweep, substitute, read, check.
+
+use crate::check::{self, Check};
+use crate::error::{Error, Fault, Origin, did_you_mean};
+use crate::tree::{self, Node, Step, Table, Value};
+use crate::{Scenario, builtin, de, topology};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+/// Most files that include one another in a chain.
+const MAX_INCLUDE_DEPTH: usize = 16;
+/// Most files that one scenario reads.
+const MAX_FILES: usize = 256;
+/// Largest scenario file in bytes.
+const MAX_FILE: usize = 1 << 20;
+/// Most points of a sweep.
+const MAX_POINTS: usize = 10_000;
+/// Most values and characters of one point, parameters put in; and of all points together.
+const MAX_POINT_SIZE: usize = 4 << 20;
+const MAX_SWEEP_SIZE: usize = 64 << 20;
+
+/// Where scenario files and traces are read from. A closure `Fn(&str) -> io::Result<String>` is one.
+pub trait Files {
+    /// The text of the file at `path`: the path that was given to [`Scenario::load`], or one relative to it.
+    fn read(&self, path: &str) -> io::Result<String>;
+}
+
+impl<F: Fn(&str) -> io::Result<String>> Files for F {
+    fn read(&self, path: &str) -> io::Result<String> {
+        self(path)
+    }
+}
+
+/// Reads real files, for [`Scenario::load`].
+#[allow(clippy::disallowed_methods, reason = "the one place here that reads files; callers choose it")]
+pub fn read_file(path: &str) -> io::Result<String> {
+    std::fs::read_to_string(path)
+}
+
+/// A scenario that was read: the points of its sweep, or one point if there is no sweep.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    points: Vec<Point>,
+    traces: BTreeMap<String, String>,
+    warnings: Vec<Fault>,
+}
+
+/// One point of a sweep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// What was swept and the value here, for people; empty without a sweep.
+    pub label: BTreeMap<String, String>,
+    /// The resolved, checked scenario.
+    pub scenario: Scenario,
+    values: BTreeMap<String, serde_json::Value>,
+}
+
+impl Point {
+    /// What was swept and the value here, for tables: numbers are numbers, and what is more than one value is its label.
+    pub fn values(&self) -> BTreeMap<String, serde_json::Value> {
+        self.values.clone()
+    }
+}
+
+impl Loaded {
+    /// The points, at least one; the first key of `[sweep]` changes slowest.
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    /// The text of a trace file that a link of any point names.
+    pub fn trace(&self, file: &str) -> Option<&str> {
+        self.traces.get(file).map(String::as_str)
+    }
+
+    /// What is suspicious but no error: parameters that nothing uses.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+}
+
+impl Scenario {
+    /// Reads the scenario file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`, as
+    /// `--set` takes them) on it.
+    pub fn load(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
+        let root = Gather { files, left: MAX_FILES }.start(path)?;
+        expand(root, overrides, files)
+    }
+
+    /// Reads a scenario that is no sweep and needs no other file.
+    pub fn parse(text: &str) -> Result<Scenario, Error> {
+        let none = |_: &str| Err(io::Error::other("no files can be read here"));
+        let root = Gather { files: &none, left: MAX_FILES }.own("scenario", text, &mut Vec::new())?;
+        let mut loaded = expand(root, &[], &none)?;
+        if loaded.points.len() > 1 {
+            return Err(Fault::new(None, "sweep", "this is a sweep and not one scenario").into());
+        }
+        Ok(loaded.points.remove(0).scenario)
+    }
+}
+
+struct Gather<'a, F> {
+    files: &'a F,
+    left: usize,
+}
+
+impl<F: Files> Gather<'_, F> {
+    fn start(mut self, path: &str) -> Result<Node, Error> {
+        if let Some(text) = builtin::find(path) {
+            return Ok(self.own(&format!("built-in {path}"), text, &mut vec![path.to_owned()])?);
+        }
+        let text = self.files.read(path).map_err(|e| {
+            let names = builtin::list().iter().map(|b| b.name);
+            Fault::new(None, "", format!("cannot read `{path}`: {}{}", reason(&e), did_you_mean(path, names)))
+        })?;
+        Ok(self.own(path, &text, &mut vec![path.to_owned()])?)
+    }
+
+    /// The tree of one file, laid on those that it includes. `chain` is the files that are being read.
+    fn own(&mut self, source: &str, text: &str, chain: &mut Vec<String>) -> Result<Node, Fault> {
+        if text.len() > MAX_FILE {
+            return Err(Fault::new(None, "", format!("{source}: larger than {MAX_FILE} bytes")));
+        }
+        let mut own = tree::parse(source, text)?;
+        let include = own.table_mut().and_then(|table| table.remove("include"));
+        let mut all = Node::new(&own.origin, Value::Table(Table::new()));
+        for (i, name) in names(include.as_ref())?.into_iter().enumerate() {
+            let fault = |message: String| Fault::new(Some(&name.origin), format!("include[{i}]"), message);
+            let path = name.text().expect("names are texts");
+            tree::merge(&mut all, self.include(source, path, chain, &fault)?);
+        }
+        tree::merge(&mut all, own);
+        Ok(all)
+    }
+
+    fn include(
+        &mut self,
+        from: &str,
+        name: &str,
+        chain: &mut Vec<String>,
+        fault: &dyn Fn(String) -> Fault,
+    ) -> Result<Node, Fault> {
+        let preset = name.strip_prefix("preset:");
+        let built_in =
+            match preset {
+                Some(preset) => Some(builtin::find_preset(preset).ok_or_else(|| {
+                    fault(check::unknown("preset", preset, builtin::presets().iter().map(|b| b.name)))
+                })?),
+                None => builtin::find(name),
+            };
+        let path = if built_in.is_some() { name.to_owned() } else { beside(from, name) };
+        if let Some(first) = chain.iter().position(|c| *c == path) {
+            let circle = chain[first..].iter().map(String::as_str).chain([path.as_str()]).collect::<Vec<_>>();
+            return Err(fault(format!("files include each other in a circle: {}", circle.join(" -> "))));
+        }
+        if chain.len() >= MAX_INCLUDE_DEPTH {
+            return Err(fault(format!("more than {MAX_INCLUDE_DEPTH} files include one another")));
+        }
+        self.left = self.left.checked_sub(1).ok_or_else(|| fault(format!("more than {MAX_FILES} files")))?;
+        chain.push(path.clone());
+        let tree = match built_in {
+            Some(text) => {
+                let source = if preset.is_some() { path } else { format!("built-in {path}") };
+                self.own(&source, text, chain)
+            }
+            None => {
+                let text = self.files.read(&path);
+                let text = text.map_err(|e| fault(format!("cannot read `{path}`: {}", reason(&e))))?;
+                self.own(&path, &text, chain)
+            }
+        };
+        chain.pop();
+        tree
+    }
+}
+
+/// What the operating system says, without its number.
+fn reason(e: &io::Error) -> String {
+    match e.kind() {
+        io::ErrorKind::NotFound => "there is no such file".into(),
+        io::ErrorKind::PermissionDenied => "it may not be read".into(),
+        io::ErrorKind::IsADirectory => "it is a directory".into(),
+        io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
+        _ => e.to_string(),
+    }
+}
+
+/// The elements of `include`.
+fn names(include: Option<&Node>) -> Result<Vec<&Node>, Fault> {
+    let Some(node) = include else { return Ok(Vec::new()) };
+    let wrong = |n: &Node| {
+        let message = format!("should be an array of file names, but has {}", n.describe());
+        Fault::new(Some(&n.origin), "include", message)
+    };
+    let Value::Array(items) = &node.value else { return Err(wrong(node)) };
+    items.iter().map(|item| item.text().map(|_| item).ok_or_else(|| wrong(item))).collect()
+}
+
+/// `path` as seen from the directory of the file `from`, `.` and `..` resolved so that a circle is seen as one.
+fn beside(from: &str, path: &str) -> String {
+    let base = match from.rsplit_once('/') {
+        Some((directory, _)) if !path.starts_with('/') => format!("{directory}/{path}"),
+        _ => path.to_owned(),
+    };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in base.split('/') {
+        match part {
+            "." => {}
+            ".." if parts.last().is_some_and(|last| !matches!(*last, ".." | "")) => {
+                parts.pop();
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
+/// Splits `KEY=VALUE`. The value is TOML, or a text if it is not.
+fn override_of(text: &str) -> Result<(String, Node), Fault> {
+    let origin = Origin { source: format!("--set {text}").into(), position: None };
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| Fault::new(Some(&origin), "", "write it as KEY=VALUE, such as --set dumbbell.rtt=\"50 ms\""))?;
+    let value = value.trim();
+    let parsed = tree::parse("", &format!("value = {value}")).ok();
+    let toml = parsed.and_then(|mut root| {
+        let table = root.table_mut()?;
+        // More than one key means that the text has a line end: it is not one value.
+        if table.len() == 1 { table.remove("value") } else { None }
+    });
+    let mut node = toml.unwrap_or_else(|| Node::new(&origin, Value::Text(value.to_owned())));
+    relocate(&mut node, &origin);
+    Ok((key.trim().to_owned(), node))
+}
+
+fn relocate(node: &mut Node, origin: &Origin) {
+    node.origin = origin.clone();
+    node.key = origin.clone();
+    match &mut node.value {
+        Value::Table(table) => table.values_mut().for_each(|n| relocate(n, origin)),
+        Value::Array(items) => items.iter_mut().for_each(|n| relocate(n, origin)),
+        _ => {}
+    }
+}
+
+/// Takes the table `key` out of the root.
+fn take_table(root: &mut Node, key: &str) -> Result<Table, Fault> {
+    let Some(node) = root.table_mut().and_then(|table| table.remove(key)) else { return Ok(Table::new()) };
+    match node.value {
+        Value::Table(table) => Ok(table),
+        _ => Err(Fault::new(Some(&node.origin), key, format!("should be a table, but is {}", node.describe()))),
+    }
+}
+
+/// The arrays of `[sweep]` by dotted key, in the order of the file.
+fn sweep_axes(sweep: Table) -> Result<Vec<(String, Vec<Node>)>, Fault> {
+    fn flatten(prefix: &str, table: Table, axes: &mut Vec<(Origin, String, Vec<Node>)>) -> Result<(), Fault> {
+        for (key, node) in table {
+            let name = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+            match node.value {
+                Value::Table(inner) => flatten(&name, inner, axes)?,
+                Value::Array(items) if !items.is_empty() => axes.push((node.key, name, items)),
+                ref value => {
+                    let empty = matches!(value, Value::Array(_));
+                    let is = if empty { "empty".into() } else { node.describe() };
+                    let message = format!("should be an array of at least one value, but is {is}");
+                    return Err(Fault::new(Some(&node.origin), format!("sweep.{name}"), message));
+                }
+            }
+        }
+        Ok(())
+    }
+    let mut axes = Vec::new();
+    flatten("", sweep, &mut axes)?;
+    axes.sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));
+    Ok(axes.into_iter().map(|(_, name, items)| (name, items)).collect())
+}
+
+/// A name is a parameter if it is declared as one; otherwise it is a key of the scenario if it is one, or begins with
+/// one; otherwise it is a parameter that was not declared, and must be used.
+fn is_parameter(name: &str, declared: &Table) -> bool {
+    let scenario_key = de::keys_of::<Scenario>().contains(&name.split(['.', '[']).next().unwrap_or(""));
+    declared.contains_key(name) || !(scenario_key || name.contains(['.', '[']))
+}
+
+fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
+    // What an override or the sweep gives a value to; it must be used.
+    let mut given = BTreeMap::<String, Origin>::new();
+    let mut parameters = take_table(&mut root, "parameters")?;
+    let declared = parameters.clone();
+    for text in overrides {
+        let (key, value) = override_of(text)?;
+        let fault = |message| Fault::new(Some(&value.origin), "", message);
+        // An override pins what would be swept.
+        if let Some(Value::Table(sweep)) = root.table_mut().and_then(|t| t.get_mut("sweep")).map(|n| &mut n.value) {
+            unsweep(sweep, &key);
+        }
+        if let Some(name) = key.strip_prefix("parameters.").or(is_parameter(&key, &declared).then_some(&key)) {
+            given.insert(name.to_owned(), value.origin.clone());
+            parameters.insert(name.to_owned(), value);
+        } else {
+            tree::set(&mut root, &key, &value).map_err(fault)?;
+        }
+    }
+    let axes = sweep_axes(take_table(&mut root, "sweep")?)?;
+    let origin = |items: &Vec<Node>| items.first().map(|n| n.origin.clone());
+    let count = axes.iter().try_fold(1usize, |n, (_, items)| n.checked_mul(items.len()).filter(|n| *n <= MAX_POINTS));
+    let Some(count) = count else {
+        let origin = axes.last().and_then(|(_, items)| origin(items));
+        return Err(Fault::new(origin.as_ref(), "sweep", format!("more than {MAX_POINTS} points")).into());
+    };
+    for (name, items) in &axes {
+        if is_parameter(name, &declared) {
+            given.insert(name.clone(), items[0].origin.clone());
+        }
+    }
+
+    let mut points = Vec::with_capacity(count);
+    let mut trace_files = BTreeMap::new();
+    let mut used = BTreeSet::new();
+    let mut size = 0;
+    for number in 0..count {
+        let mut document = root.clone();
+        let mut values = parameters.clone();
+        let (mut label, mut values_here) = (BTreeMap::new(), BTreeMap::new());
+        let mut rest = number;
+        for (name, items) in axes.iter().rev() {
+            let item = &items[rest % items.len()];
+            rest /= items.len();
+            label.insert(name.clone(), item.to_string());
+            values_here.insert(name.clone(), item.scalar());
+            if is_parameter(name, &declared) {
+                values.insert(name.clone(), item.clone());
+            } else {
+                let fault = |message| Fault::new(Some(&item.origin), format!("sweep.{name}"), message);
+                tree::set(&mut document, name, item).map_err(fault)?;
+            }
+        }
+        let mut substitution = Substitution { values: &values, used: &mut used, left: MAX_POINT_SIZE };
+        substitution.node(&mut document, &mut Vec::new())?;
+        size += MAX_POINT_SIZE - substitution.left;
+        if size > MAX_SWEEP_SIZE {
+            let origin = axes.last().and_then(|(_, items)| origin(items));
+            let message = format!("too large: {count} points of a scenario of this size");
+            return Err(Fault::new(origin.as_ref(), "sweep", message).into());
+        }
+        lay_tcp(&mut document);
+        find_traces(&mut document, &mut Vec::new(), &mut trace_files);
+        // The first point's faults are the scenario's own; a later one's come from what the sweep changed.
+        let scenario = resolve(&document).map_err(|mut faults| {
+            if number > 0 {
+                let at = label.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ");
+                faults.iter_mut().for_each(|f| f.message += &format!(" (at {at})"));
+            }
+            Error::new(faults)
+        })?;
+        points.push(Point { label, scenario, values: values_here });
+    }
+
+    let unused = |name: &String| !used.contains(name);
+    let mut faults = Vec::new();
+    for (name, origin) in given.iter().filter(|(name, _)| unused(name)) {
+        let known = used.iter().chain(declared.keys()).filter(|known| *known != name).map(String::as_str);
+        let near = did_you_mean(name, known.chain(de::keys_of::<Scenario>().iter().copied()));
+        let message = format!("`{name}` is neither a key of a scenario nor a parameter that this one uses{near}");
+        faults.push(Fault::new(Some(origin), "", message));
+    }
+    if !faults.is_empty() {
+        return Err(Error::new(faults));
+    }
+    let traces = trace_files
+        .into_iter()
+        .map(|(path, (origin, key))| match files.read(&path) {
+            Ok(text) => Ok((path, text)),
+            Err(e) => Err(Fault::new(Some(&origin), key, format!("cannot read `{path}`: {}", reason(&e)))),
+        })
+        .collect::<Result<_, _>>()?;
+    let warnings = declared
+        .iter()
+        .filter(|(name, _)| unused(name))
+        .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "nothing uses this parameter"))
+        .collect();
+    Ok(Loaded { points, traces, warnings })
+}
+
+/// Takes the axis `key` out of the sweep, however its dots were written.
+fn unsweep(sweep: &mut Table, key: &str) {
+    if sweep.remove(key).is_some() {
+        return;
+    }
+    for (i, _) in key.match_indices('.') {
+        if let Some(inner) = sweep.get_mut(&key[..i]).and_then(Node::table_mut) {
+            unsweep(inner, &key[i + 1..]);
+        }
+    }
+}
+
+/// Puts parameters in. What a parameter's value says is not substituted again, so this ends.
+struct Substitution<'a> {
+    values: &'a Table,
+    used: &'a mut BTreeSet<String>,
+    /// How much may still be written.
+    left: usize,
+}
+
+impl Substitution<'_> {
+    fn node(&mut self, node: &mut Node, path: &mut Vec<Step>) -> Result<(), Fault> {
+        self.spend(1, node, path)?;
+        match &mut node.value {
+            Value::Table(table) => {
+                for (key, inner) in table {
+                    path.push(Step::Key(key.clone()));
+                    self.node(inner, path)?;
+                    path.pop();
+                }
+            }
+            Value::Array(items) => {
+                for (i, inner) in items.iter_mut().enumerate() {
+                    path.push(Step::Index(i));
+                    self.node(inner, path)?;
+                    path.pop();
+                }
+            }
+            Value::Text(text) => {
+                let text = core::mem::take(text);
+                match self.text(&text, node, path)? {
+                    Some(new) => *node = new,
+                    None => node.value = Value::Text(text),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What the text becomes, if it has a parameter. A text that is nothing but a parameter becomes its value.
+    fn text(&mut self, text: &str, at: &Node, path: &[Step]) -> Result<Option<Node>, Fault> {
+        let mut result = String::new();
+        let mut rest = text;
+        while let Some(start) = rest.find("${") {
+            let fault = |message| Fault::new(Some(&at.origin), tree::show(path), message);
+            let end = rest[start..].find('}').map(|i| start + i);
+            let end = end.ok_or_else(|| fault("a `}` is missing after `${`".to_owned()))?;
+            let name = rest[start + 2..end].trim();
+            let Some(value) = self.values.get(name) else {
+                return Err(fault(check::unknown("parameter", name, self.values.keys().map(String::as_str))));
+            };
+            self.used.insert(name.to_owned());
+            if start == 0 && end + 1 == text.len() && result.is_empty() {
+                let mut whole = value.clone();
+                whole.key = at.key.clone();
+                self.spend(weight(&whole), at, path)?;
+                return Ok(Some(whole));
+            }
+            if matches!(value.value, Value::Table(_) | Value::Array(_)) {
+                return Err(fault(format!(
+                    "the parameter `{name}` is {} and cannot be part of a text",
+                    value.describe()
+                )));
+            }
+            let value = value.to_string();
+            self.spend(start + value.len(), at, path)?;
+            result.push_str(&rest[..start]);
+            result.push_str(&value);
+            rest = &rest[end + 1..];
+        }
+        if rest.len() == text.len() {
+            return Ok(None);
+        }
+        result.push_str(rest);
+        Ok(Some(Node { origin: at.origin.clone(), key: at.key.clone(), value: Value::Text(result) }))
+    }
+
+    fn spend(&mut self, amount: usize, at: &Node, path: &[Step]) -> Result<(), Fault> {
+        self.left = self.left.checked_sub(amount).ok_or_else(|| {
+            let message = format!("the scenario grows beyond {MAX_POINT_SIZE} values and characters here");
+            Fault::new(Some(&at.origin), tree::show(path), message)
+        })?;
+        Ok(())
+    }
+}
+
+/// Values and characters in a tree.
+fn weight(node: &Node) -> usize {
+    1 + match &node.value {
+        Value::Table(table) => table.values().map(weight).sum(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Text(text) => text.len(),
+        _ => 0,
+    }
+}
+
+/// Lays the table `tcp` under each flow's own.
+fn lay_tcp(root: &mut Node) {
+    let Some(table) = root.table_mut() else { return };
+    let Some(common) = table.get("tcp").filter(|n| n.table().is_some()).cloned() else { return };
+    let Some(Value::Array(flows)) = table.get_mut("flows").map(|n| &mut n.value) else { return };
+    for flow in flows.iter_mut().filter_map(Node::table_mut) {
+        let mut all = common.clone();
+        if let Some(own) = flow.remove("tcp") {
+            tree::merge(&mut all, own);
+        }
+        flow.insert("tcp".into(), all);
+    }
+}
+
+/// Makes the names of trace files relative to where the scenario's path is, and collects them.
+fn find_traces(node: &mut Node, path: &mut Vec<Step>, found: &mut BTreeMap<String, (Origin, String)>) {
+    match &mut node.value {
+        Value::Table(table) => {
+            let is_trace = table.get("kind").and_then(Node::text) == Some("trace");
+            if let Some((file, node)) =
+                table.get_mut("file").filter(|_| is_trace).and_then(|n| Some((n.text()?.to_owned(), n)))
+            {
+                let file = if node.origin.position.is_some() { beside(&node.origin.source, &file) } else { file };
+                node.value = Value::Text(file.clone());
+                path.push(Step::Key("file".into()));
+                found.insert(file, (node.origin.clone(), tree::show(path)));
+                path.pop();
+            }
+            for (key, inner) in table {
+                path.push(Step::Key(key.clone()));
+                find_traces(inner, path, found);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (i, inner) in items.iter_mut().enumerate() {
+                path.push(Step::Index(i));
+                find_traces(inner, path, found);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// One point: from its tree to a checked scenario.
+fn resolve(document: &Node) -> Result<Scenario, Vec<Fault>> {
+    let mut scenario: Scenario = de::read(document).map_err(|fault| vec![fault])?;
+    let mut check = Check::default();
+    check::scenario(&scenario, &mut check);
+    topology::resolve(&mut scenario, &mut check);
+    if check.faults.is_empty() {
+        return Ok(scenario);
+    }
+    let place = |(path, message): (Vec<Step>, String)| {
+        Fault::new(Some(tree::origin_at(document, &path)), tree::show(&path), message)
+    };
+    Err(check.faults.into_iter().map(place).collect())
+}

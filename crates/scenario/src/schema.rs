@@ -1,0 +1,169 @@
+//! The JSON Schema of scenario files, from the structs.
+//!
+//! What the structs do not say is put in afterwards: a choice may be its kind's name alone, a bare amount may stand for
+//! its first kind, and a text with a parameter may stand for anything. What a file must have is asked only of elements
+//! of arrays and of choices: a table's other keys may come from an included file.
+
+use crate::Scenario;
+use crate::model::FileKeys;
+use schemars::schema_for;
+use serde_json::{Map, Value, json};
+
+/// Other names of kinds, which schemars does not know of.
+const ALIASES: &[(&str, &str)] = &[("new-reno", "reno")];
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+pub fn schema() -> Value {
+    let mut root = described();
+    let Some(definitions) = root.get_mut("$defs").and_then(Value::as_object_mut) else { return root };
+    for definition in definitions.values_mut() {
+        allow_short_forms(definition);
+    }
+    definitions.insert(
+        "Parameter".into(),
+        json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A text with the value of a parameter." }),
+    );
+    if let Some(dumbbell) = definitions.get_mut("Dumbbell").and_then(Value::as_object_mut) {
+        dumbbell.remove("required");
+    }
+    if let Some(root) = root.as_object_mut() {
+        root.remove("required");
+    }
+    allow_parameters(&mut root);
+    root
+}
+
+/// The structs' own schema, as the reference shows it.
+pub(crate) fn described() -> Value {
+    let mut root = schema_for!(Scenario).to_value();
+    let file_keys = schema_for!(FileKeys).to_value();
+    if let (Some(keys), Some(more)) = (root["properties"].as_object_mut(), file_keys["properties"].as_object()) {
+        keys.extend(more.clone());
+    }
+    remove_null(&mut root);
+    root
+}
+
+/// TOML has no null: an optional key is left out.
+fn remove_null(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(remove_null),
+        Value::Object(map) => {
+            // Serde's "not written again" says nothing about a file.
+            map.remove("writeOnly");
+            if map.get("default").is_some_and(Value::is_null) {
+                map.remove("default");
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if let Some(Value::Array(options)) = map.get_mut("anyOf") {
+                options.retain(|o| o["type"] != "null");
+                if let [Value::Object(only)] = options.as_slice() {
+                    let only = only.clone();
+                    map.remove("anyOf");
+                    map.extend(only);
+                }
+            }
+            map.values_mut().for_each(remove_null);
+        }
+        _ => {}
+    }
+}
+
+/// One kind of a choice.
+pub(crate) struct Kind<'a> {
+    pub(crate) name: &'a str,
+    /// Its keys other than `kind`.
+    pub(crate) keys: Vec<(&'a String, &'a Value)>,
+    /// Those that are needed.
+    pub(crate) needed: Vec<&'a str>,
+    pub(crate) schema: &'a Value,
+}
+
+/// The kinds of a choice, if the definition is one.
+pub(crate) fn kinds(definition: &Value) -> Option<Vec<Kind<'_>>> {
+    let kind = |schema| {
+        let schema: &Value = schema;
+        let properties = schema["properties"].as_object()?;
+        let needed = schema["required"].as_array()?.iter().filter_map(Value::as_str);
+        Some(Kind {
+            name: properties.get("kind")?["const"].as_str()?,
+            keys: properties.iter().filter(|(key, _)| *key != "kind").collect(),
+            needed: needed.filter(|key| *key != "kind").collect(),
+            schema,
+        })
+    };
+    definition["oneOf"].as_array()?.iter().map(kind).collect()
+}
+
+fn allow_short_forms(definition: &mut Value) {
+    let Some(kinds) = kinds(definition) else { return };
+    let alias_of = |kind: &Kind<'_>| ALIASES.iter().find(|(name, _)| kind.name == *name).map(|(_, alias)| *alias);
+    let names = kinds.iter().filter(|kind| kind.needed.is_empty()).flat_map(|kind| [Some(kind.name), alias_of(kind)]);
+    let names: Vec<&str> = names.flatten().collect();
+    let mut options = Vec::new();
+    if !names.is_empty() {
+        options.push(json!({ "type": "string", "enum": names }));
+    }
+    if let Some(first) = kinds.first()
+        && let [(_, only)] = first.keys.as_slice()
+    {
+        options.push((*only).clone());
+    }
+    options.extend(kinds.iter().map(|kind| {
+        let mut option = kind.schema.clone();
+        if let Some(alias) = alias_of(kind) {
+            option["properties"]["kind"] = json!({ "type": "string", "enum": [kind.name, alias] });
+        }
+        option
+    }));
+    if let Some(map) = definition.as_object_mut() {
+        map.remove("oneOf");
+        map.insert("anyOf".into(), options.into());
+    }
+}
+
+/// Lets a text with a parameter stand for each key's value and each element.
+fn allow_parameters(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(allow_parameters),
+        Value::Object(map) => {
+            map.values_mut().for_each(allow_parameters);
+            if let Some(Value::Object(keys)) = map.get_mut("properties") {
+                let file_keys = ["kind", "include", "parameters", "sweep"];
+                keys.iter_mut()
+                    .filter(|(key, _)| !file_keys.contains(&key.as_str()))
+                    .for_each(|(_, v)| or_parameter(v));
+            }
+            if let Some(item) = map.get_mut("items") {
+                or_parameter(item);
+            }
+            if let Some(Value::Array(items)) = map.get_mut("prefixItems") {
+                items.iter_mut().for_each(or_parameter);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn or_parameter(schema: &mut Value) {
+    let Value::Object(map) = schema else { return };
+    let any_text = map.get("type").is_some_and(|t| t == "string") && !map.contains_key("pattern");
+    if any_text {
+        return;
+    }
+    let mut outside = Map::new();
+    for key in ["description", "default"] {
+        if let Some(value) = map.remove(key) {
+            outside.insert(key.into(), value);
+        }
+    }
+    let inside = Value::Object(core::mem::take(map));
+    outside.insert("anyOf".into(), json!([inside, { "$ref": "#/$defs/Parameter" }]));
+    *map = outside;
+}

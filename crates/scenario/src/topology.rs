@@ -1,0 +1,274 @@
+//! From a dumbbell and duplex links to one-way links, and from the ends of flows to routes.
+
+use crate::check::{Check, MAX_LINKS, unknown};
+use crate::*;
+use core::cmp::Reverse as Least;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use units::Span;
+
+/// Most links on a route, as the hop limit of IP.
+const MAX_HOPS: usize = 64;
+
+/// Resolves the network of `s` in place.
+pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
+    let given = core::mem::take(&mut s.links);
+    if given.len() + s.dumbbell.as_ref().map_or(0, |d| 1 + d.senders.len() + d.receivers.len()) > MAX_LINKS / 2 {
+        return c.key("links", |c| c.wrong(format!("more than {} duplex links", MAX_LINKS / 2)));
+    }
+    let mut links = Vec::new();
+    let mut names = BTreeSet::new();
+    for link in s.dumbbell.as_ref().map_or(Vec::new(), dumbbell_links) {
+        names.extend([reverse_name(&link.name), link.name.clone()]);
+        add(link, &mut links);
+    }
+    for (i, link) in given.into_iter().enumerate() {
+        let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
+        for name in core::iter::once(name).chain(twin) {
+            if !names.insert(name.clone()) {
+                let message = format!("there is a link `{name}` already");
+                c.key("links", |c| c.index(i, |c| c.key("name", |c| c.wrong(message))));
+            }
+        }
+        add(link, &mut links);
+    }
+    s.links = links.iter().map(|(link, _)| link.clone()).collect();
+    let network = Network::new(&links);
+    let hosts = s.dumbbell.take().map(|d| (d.senders, d.receivers));
+    let default_end = |ends: Option<&Vec<String>>| ends.and_then(|e| e.first().cloned()).unwrap_or_default();
+    let mut flow_names = BTreeSet::new();
+    let mut trees = BTreeMap::new();
+    for (i, flow) in s.flows.iter_mut().enumerate() {
+        if flow.name.is_empty() {
+            flow.name = format!("flow-{}", i + 1);
+        }
+        if flow.from.is_empty() {
+            flow.from = default_end(hosts.as_ref().map(|h| &h.0));
+        }
+        if flow.to.is_empty() {
+            flow.to = default_end(hosts.as_ref().map(|h| &h.1));
+        }
+        c.key("flows", |c| {
+            c.index(i, |c| {
+                if !flow_names.insert(flow.name.clone()) {
+                    c.key("name", |c| c.wrong(format!("there is a flow `{}` already", flow.name)));
+                }
+                network.route(flow, &mut trees, c);
+            });
+        });
+    }
+    // The table has been laid under each flow's own.
+    s.tcp = Tcp::default();
+    for (i, name) in s.record.pcap.iter().enumerate() {
+        if name != "*" && !network.by_name.contains_key(name.as_str()) {
+            let message = unknown("link", name, network.by_name.keys().copied());
+            c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
+        }
+    }
+}
+
+fn reverse_name(name: &str) -> String {
+    format!("{name}-reverse")
+}
+
+fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
+    let access = |host: &String, from: &str, to: &str| Link {
+        name: format!("access-{host}"),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        duplex: true,
+        rate: d.access_rate.clone(),
+        delay: Span::ZERO,
+        jitter: None,
+        loss: None,
+        queue: Queue::default(),
+        overhead: Default::default(),
+        reverse: None,
+    };
+    let bottleneck = Link {
+        name: "bottleneck".into(),
+        from: "r1".into(),
+        to: "r2".into(),
+        duplex: true,
+        rate: Some(d.rate.clone()),
+        delay: d.rtt / 2,
+        jitter: d.jitter,
+        loss: d.loss,
+        queue: d.queue.clone(),
+        overhead: d.overhead,
+        reverse: d.reverse.clone(),
+    };
+    let senders = d.senders.iter().map(|s| access(s, s, "r1"));
+    let receivers = d.receivers.iter().map(|r| access(r, "r2", r));
+    core::iter::once(bottleneck).chain(senders).chain(receivers).collect()
+}
+
+/// Adds a link and, if it is duplex, its twin; each with the index of the other.
+fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
+    let index = links.len();
+    link.queue = link.queue.with_limit();
+    let duplex = core::mem::take(&mut link.duplex);
+    let differs = link.reverse.take().unwrap_or_default();
+    if !duplex {
+        return links.push((link, None));
+    }
+    let queue = differs.queue.unwrap_or_else(|| link.queue.clone());
+    let twin = Link {
+        name: reverse_name(&link.name),
+        from: link.to.clone(),
+        to: link.from.clone(),
+        duplex: false,
+        rate: differs.rate.or_else(|| link.rate.clone()),
+        delay: differs.delay.unwrap_or(link.delay),
+        jitter: differs.jitter,
+        loss: differs.loss,
+        queue: queue.with_limit(),
+        overhead: differs.overhead.unwrap_or(link.overhead),
+        reverse: None,
+    };
+    links.push((link, Some(index + 1)));
+    links.push((twin, Some(index)));
+}
+
+/// From one node, the link by which each other node is best reached.
+type Tree<'a> = BTreeMap<&'a str, usize>;
+
+struct Network<'a> {
+    links: &'a [(Link, Option<usize>)],
+    by_name: BTreeMap<&'a str, usize>,
+    leaving: BTreeMap<&'a str, Vec<usize>>,
+    nodes: BTreeSet<&'a str>,
+}
+
+impl<'a> Network<'a> {
+    fn new(links: &'a [(Link, Option<usize>)]) -> Network<'a> {
+        let mut leaving = BTreeMap::<_, Vec<usize>>::new();
+        for (i, (link, _)) in links.iter().enumerate() {
+            leaving.entry(link.from.as_str()).or_default().push(i);
+        }
+        Network {
+            links,
+            by_name: links.iter().enumerate().map(|(i, (link, _))| (link.name.as_str(), i)).collect(),
+            leaving,
+            nodes: links.iter().flat_map(|(link, _)| [link.from.as_str(), link.to.as_str()]).collect(),
+        }
+    }
+
+    /// Checks or finds both routes of `flow`.
+    fn route(&self, flow: &mut Flow, trees: &mut BTreeMap<&'a str, Tree<'a>>, c: &mut Check) {
+        let mut ends = [("from", &flow.from), ("to", &flow.to)].map(|(key, name)| {
+            let node = self.nodes.get(name.as_str()).copied();
+            if node.is_none() {
+                let message = match name.as_str() {
+                    "" => "a node is needed; there is no dumbbell to take it from".to_owned(),
+                    _ => unknown("node", name, self.nodes.iter().copied()),
+                };
+                c.key(key, |c| c.wrong(message));
+            }
+            node
+        });
+        if ends[0] == ends[1] && ends[0].is_some() {
+            c.key("to", |c| c.wrong(format!("a flow from `{}` to itself", flow.from)));
+            ends[1] = None;
+        }
+        let [Some(from), Some(to)] = ends else { return };
+        let forward = if flow.route.is_empty() {
+            self.find("from", from, to, trees, c)
+        } else {
+            self.follow("route", &flow.route, from, to, c)
+        };
+        let Some(forward) = forward else { return };
+        let twins = || forward.iter().rev().map(|&i| self.links[i].1).collect::<Option<Vec<_>>>();
+        let back = if flow.return_route.is_empty() {
+            twins().or_else(|| self.find("to", to, from, trees, c))
+        } else {
+            self.follow("return_route", &flow.return_route, to, from, c)
+        };
+        let names = |route: &[usize]| route.iter().map(|&i| self.links[i].0.name.clone()).collect();
+        flow.route = names(&forward);
+        flow.return_route = names(&back.unwrap_or_default());
+    }
+
+    /// Follows the named links.
+    fn follow(&self, key: &str, route: &[String], from: &str, to: &str, c: &mut Check) -> Option<Vec<usize>> {
+        let mut at = from;
+        let mut found = Vec::new();
+        for (i, name) in route.iter().enumerate() {
+            let mut wrong = |message: String| c.key(key, |c| c.index(i, |c| c.wrong(message)));
+            let Some(&index) = self.by_name.get(name.as_str()) else {
+                wrong(unknown("link", name, self.by_name.keys().copied()));
+                return None;
+            };
+            let link = &self.links[index].0;
+            if link.from != at {
+                wrong(format!("the link `{name}` starts at `{}`, but the route is at `{at}`", link.from));
+                return None;
+            }
+            if i == MAX_HOPS {
+                wrong(format!("a route has at most {MAX_HOPS} links"));
+                return None;
+            }
+            at = &link.to;
+            found.push(index);
+        }
+        if at != to {
+            c.key(key, |c| c.wrong(format!("the route ends at `{at}` and not at `{to}`")));
+            return None;
+        }
+        Some(found)
+    }
+
+    /// Finds the route of the fewest links, then of the least delay, then of the links that are written first.
+    fn find(
+        &self,
+        key: &str,
+        from: &'a str,
+        to: &'a str,
+        trees: &mut BTreeMap<&'a str, Tree<'a>>,
+        c: &mut Check,
+    ) -> Option<Vec<usize>> {
+        // Trees of a large network are large: a few of them are kept.
+        if trees.len() >= 64 && !trees.contains_key(from) {
+            trees.clear();
+        }
+        let tree = trees.entry(from).or_insert_with(|| self.tree(from));
+        let mut route = Vec::new();
+        let mut at = to;
+        while at != from {
+            let Some(&index) = tree.get(at) else {
+                c.key(key, |c| c.wrong(format!("there is no route from `{from}` to `{to}`")));
+                return None;
+            };
+            if route.len() == MAX_HOPS {
+                let message = format!("the route from `{from}` to `{to}` has more than {MAX_HOPS} links");
+                c.key(key, |c| c.wrong(message));
+                return None;
+            }
+            route.push(index);
+            at = &self.links[index].0.from;
+        }
+        route.reverse();
+        Some(route)
+    }
+
+    /// Dijkstra's algorithm.
+    fn tree(&self, from: &'a str) -> Tree<'a> {
+        let mut tree = Tree::new();
+        let mut done = BTreeSet::new();
+        let mut frontier = BinaryHeap::from([Least((0usize, Span::ZERO, usize::MAX, from))]);
+        while let Some(Least((hops, delay, by, node))) = frontier.pop() {
+            if !done.insert(node) {
+                continue;
+            }
+            if by != usize::MAX {
+                tree.insert(node, by);
+            }
+            for &index in self.leaving.get(node).map_or(&[][..], Vec::as_slice) {
+                let link = &self.links[index].0;
+                // Delays may not have passed their check yet.
+                let sum = Span::from_nanos(delay.as_nanos().saturating_add(link.delay.as_nanos()));
+                frontier.push(Least((hops + 1, sum, index, link.to.as_str())));
+            }
+        }
+        tree
+    }
+}

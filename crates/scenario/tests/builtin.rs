@@ -1,0 +1,37 @@
+//! What comes with the program.
+
+use scenario::{Scenario, builtin};
+use std::io;
+
+fn no_files(_: &str) -> io::Result<String> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+#[test]
+fn every_built_in_scenario_loads_without_a_warning() {
+    let mut table = String::new();
+    for b in builtin::list() {
+        let loaded = Scenario::load(b.name, &[], &no_files).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(loaded.warnings(), [], "{}", b.name);
+        let first = &loaded.points()[0].scenario;
+        table += &format!(
+            "{:14} {:2} points, {:2} links, {} flows: {}\n",
+            b.name,
+            loaded.points().len(),
+            first.links.len(),
+            first.flows.len(),
+            b.about
+        );
+    }
+    insta::assert_snapshot!(table, @r#"
+dumbbell        1 points,  6 links, 1 flows: CUBIC alone on a bottleneck: how a sawtooth fills a link
+bufferbloat     1 points,  6 links, 2 flows: A deep queue under one download: what a small transfer on the same link suffers
+aqm-compare     5 points,  6 links, 2 flows: Five queue disciplines under the same load: throughput against delay
+cc-compare      7 points,  6 links, 1 flows: Seven congestion controls on the same lossy link
+loss-sweep     12 points,  6 links, 1 flows: Throughput against random loss: where the square-root law bites
+capacity-step   3 points,  6 links, 1 flows: Ten times the capacity appears at once, and goes again: who notices how fast
+trace           3 points,  6 links, 1 flows: A link whose capacity moves like a phone's: drawn at random, or from a recording
+page-load       3 points,  6 links, 2 flows: Web pages beside a download: page load time as people feel it
+parking-lot     1 points,  4 links, 3 flows: Two bottlenecks in a row: the long flow pays at both
+"#);
+}

@@ -1,0 +1,192 @@
+//! What wins over what, and what a sweep is.
+
+mod common;
+
+use common::load;
+use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
+use units::{Bytes, Rate, Span};
+
+const BASE: &str = r#"
+title = "base"
+duration = "100 s"
+warmup = "1 s"
+seed = 1
+[dumbbell]
+rate = "10 Mbit/s"
+rtt = "30 ms"
+queue = { kind = "codel", target = "7 ms" }
+[[flows]]
+name = "a"
+"#;
+
+fn only(loaded: &Loaded) -> &Scenario {
+    assert_eq!(loaded.points().len(), 1);
+    &loaded.points()[0].scenario
+}
+
+#[test]
+fn the_file_wins_over_its_includes_and_a_later_include_over_an_earlier() {
+    let mine = "include = [\"one\", \"two\"]\nseed = 4\n[dumbbell]\nrtt = \"50 ms\"";
+    let two = "seed = 3\nwarmup = \"3 s\"";
+    let loaded = load(&[("mine", mine), ("one", BASE), ("two", two)], &[]).unwrap();
+    let s = only(&loaded);
+    assert_eq!((s.title.as_str(), s.seed, s.warmup), ("base", 4, Span::from_secs(3)));
+    assert_eq!(
+        (s.links[0].delay, &s.links[0].rate),
+        (Span::from_millis(25), &Some(Capacity::Constant { rate: Rate::from_mbps(10) }))
+    );
+}
+
+#[test]
+fn an_override_wins_over_the_file() {
+    let loaded = load(&[("s", BASE)], &["seed=9", "dumbbell.rate=2 Mbit/s", "flows.a.cc=bbr", "record.samples=off"]);
+    let loaded = loaded.unwrap();
+    let s = only(&loaded);
+    assert_eq!((s.seed, &s.flows[0].cc, s.record.samples.clone()), (9, &Cc::Bbr, Samples::Off));
+    assert_eq!(s.links[0].rate, Some(Capacity::Constant { rate: Rate::from_mbps(2) }));
+}
+
+#[test]
+fn a_table_that_says_its_kind_replaces_and_one_that_does_not_is_joined() {
+    let queue = |more: &str| {
+        let loaded = load(&[("s", &format!("include = [\"base\"]\n[dumbbell]\nqueue = {more}")), ("base", BASE)], &[]);
+        only(&loaded.unwrap()).links[0].queue.clone()
+    };
+    let (target, interval) = (Span::from_millis(7), Span::from_millis(50));
+    assert_eq!(queue("{ interval = \"50 ms\" }"), Queue::Codel { target, interval, packets: 1000, ecn: true });
+    assert_eq!(queue("{ kind = \"pfifo-fast\" }"), Queue::PfifoFast { packets: 1000 });
+    assert_eq!(queue("\"drop-tail\""), Queue::DropTail { packets: Some(1000), bytes: None });
+}
+
+#[test]
+fn a_path_into_a_name_makes_a_table_of_that_kind() {
+    let text = BASE.replace("{ kind = \"codel\", target = \"7 ms\" }", "\"codel\"");
+    let loaded = load(&[("s", &text)], &["dumbbell.queue.target=9 ms"]).unwrap();
+    let queue = &only(&loaded).links[0].queue;
+    let (target, interval) = (Span::from_millis(9), Span::from_millis(100));
+    assert_eq!(*queue, Queue::Codel { target, interval, packets: 1000, ecn: true });
+}
+
+#[test]
+fn a_parameter_is_a_value_alone_and_a_text_inside_a_text() {
+    let text = format!(
+        "{BASE}cc = \"${{cc}}\"\n[dumbbell.reverse]\nloss = \"${{ loss }}\"\nrate = \"${{mbps}} Mbit/s\"\n[parameters]\nloss = 0.25\nmbps = 3\ncc = {{ kind = \"scalable\", step = 0.02 }}"
+    );
+    let loaded = load(&[("s", &text)], &[]).unwrap();
+    let s = only(&loaded);
+    assert_eq!(s.links[1].loss, Some(Loss::Random { probability: 0.25 }));
+    assert_eq!(s.links[1].rate, Some(Capacity::Constant { rate: Rate::from_mbps(3) }));
+    assert_eq!(s.flows[0].cc, Cc::Scalable { step: 0.02, decrease: 0.125 });
+    let loaded = load(&[("s", &text)], &["loss=0.5", "parameters.mbps=4", "cc=vegas"]).unwrap();
+    assert_eq!(only(&loaded).links[1].loss, Some(Loss::Random { probability: 0.5 }));
+    assert_eq!(only(&loaded).links[1].rate, Some(Capacity::Constant { rate: Rate::from_mbps(4) }));
+    assert_eq!(only(&loaded).flows[0].cc, Cc::Vegas);
+}
+
+#[test]
+fn a_declared_parameter_that_nothing_uses_is_a_warning() {
+    let loaded = load(&[("s", &format!("{BASE}[parameters]\nloss = 1"))], &[]).unwrap();
+    let warnings: Vec<_> = loaded.warnings().iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["s:13:1: parameters.loss: nothing uses this parameter"]);
+}
+
+const SWEEP: &str = r#"cc = "${cc}"
+[sweep]
+cc = ["cubic", { kind = "scalable", step = 0.1 }]
+dumbbell.rtt = ["10 ms", "20 ms", "30 ms"]
+"flows.*.count" = [2]
+"#;
+
+#[test]
+fn a_sweep_is_the_product_of_its_arrays_the_first_slowest() {
+    let loaded = load(&[("s", &format!("{BASE}{SWEEP}"))], &[]).unwrap();
+    let labels: Vec<_> =
+        loaded.points().iter().map(|p| p.label.values().cloned().collect::<Vec<_>>().join(" | ")).collect();
+    assert_eq!(
+        labels,
+        [
+            "cubic | 10 ms | 2",
+            "cubic | 20 ms | 2",
+            "cubic | 30 ms | 2",
+            "scalable step=0.1 | 10 ms | 2",
+            "scalable step=0.1 | 20 ms | 2",
+            "scalable step=0.1 | 30 ms | 2",
+        ]
+    );
+    let last = &loaded.points()[5];
+    assert_eq!(last.values()["flows.*.count"], 2);
+    assert_eq!((last.scenario.links[0].delay, last.scenario.flows[0].count), (Span::from_millis(15), 2));
+    assert_eq!(last.scenario.flows[0].cc, Cc::Scalable { step: 0.1, decrease: 0.125 });
+}
+
+#[test]
+fn an_override_pins_what_would_be_swept() {
+    let loaded = load(&[("s", &format!("{BASE}{SWEEP}"))], &["cc=bbr", "dumbbell.rtt=4 ms"]).unwrap();
+    let s = only(&loaded);
+    assert_eq!((&s.flows[0].cc, s.links[0].delay), (&Cc::Bbr, Span::from_millis(2)));
+}
+
+#[test]
+fn tcp_options_of_all_flows_lie_under_each_flow_s_own() {
+    let text = format!("{BASE}tcp = {{ mss = 1200 }}\n[[flows]]\n[tcp]\necn = true\nmss = 900");
+    let loaded = load(&[("s", &text)], &[]).unwrap();
+    let options = |i: usize| (only(&loaded).flows[i].tcp.mss, only(&loaded).flows[i].tcp.ecn);
+    assert_eq!((options(0), options(1)), ((1200, true), (900, true)));
+    assert_eq!(only(&loaded).flows[1].tcp.receive_buffer, Bytes::new(6 << 20));
+}
+
+#[test]
+fn a_dumbbell_becomes_one_way_links_and_flows_their_routes() {
+    let text = "duration = \"9 s\"\n[dumbbell]\nrate = \"9 Mbit/s\"\nrtt = \"30 ms\"\nloss = 0.1\njitter = \"1 ms\"\noverhead = \"8 B\"\nsenders = [\"s1\", \"s2\"]\naccess_rate = \"1 Gbit/s\"\nreverse = { delay = \"1 ms\" }\n[[flows]]\nfrom = \"s2\"\n[[flows]]\nfrom = \"receiver\"\nto = \"s1\"\ntraffic = { kind = \"cbr\", rate = \"1 Mbit/s\" }";
+    let loaded = load(&[("s", text)], &[]).unwrap();
+    let s = only(&loaded);
+    assert_eq!(s.nodes(), ["r1", "r2", "s1", "s2", "receiver"]);
+    assert_eq!(s.flows[0].route, ["access-s2", "bottleneck", "access-receiver"]);
+    assert_eq!(s.flows[0].return_route, ["access-receiver-reverse", "bottleneck-reverse", "access-s2-reverse"]);
+    assert_eq!(s.flows[1].route, ["access-receiver-reverse", "bottleneck-reverse", "access-s1-reverse"]);
+    assert_eq!((s.flows[0].name.as_str(), s.flows[0].transport()), ("flow-1", Transport::Tcp));
+    assert_eq!((s.flows[1].transport(), &s.flows[0].traffic), (Transport::Udp, &Traffic::Bulk));
+    let (there, back) = (&s.links[0], &s.links[1]);
+    assert_eq!((there.delay, back.delay), (Span::from_millis(15), Span::from_millis(1)));
+    assert_eq!((&there.rate, &there.queue, there.overhead), (&back.rate, &back.queue, back.overhead));
+    assert_eq!((there.loss.is_some(), back.loss, back.jitter), (true, None, None), "loss and jitter stay in front");
+    assert_eq!(s.links[2].rate, Some(Capacity::Constant { rate: Rate::from_mbps(1000) }));
+}
+
+#[test]
+fn a_route_has_the_fewest_links_then_the_least_delay() {
+    let link = |name: &str, from: &str, to: &str, delay: u32| {
+        format!("{{ name = \"{name}\", from = \"{from}\", to = \"{to}\", delay = \"{delay} ms\" }},")
+    };
+    let links = [
+        link("ab", "a", "b", 1),
+        link("bd", "b", "d", 9),
+        link("ac", "a", "c", 2),
+        link("cd", "c", "d", 3),
+        link("ax", "a", "x", 0),
+        link("xy", "x", "y", 0),
+        link("yd", "y", "d", 0),
+    ];
+    let text = |more: &str| {
+        format!("duration = \"9 s\"\nlinks = [{}]\n[[flows]]\nfrom = \"a\"\nto = \"d\"\n{more}", links.concat())
+    };
+    let loaded = load(&[("s", &text(""))], &[]).unwrap();
+    assert_eq!(only(&loaded).flows[0].route, ["ac", "cd"]);
+    assert_eq!(only(&loaded).flows[0].return_route, ["cd-reverse", "ac-reverse"]);
+    let loaded = load(
+        &[("s", &text("route = [\"ab\", \"bd\"]\nreturn_route = [\"yd-reverse\", \"xy-reverse\", \"ax-reverse\"]"))],
+        &[],
+    )
+    .unwrap();
+    assert_eq!(only(&loaded).flows[0].route, ["ab", "bd"]);
+    assert_eq!(only(&loaded).flows[0].return_route, ["yd-reverse", "xy-reverse", "ax-reverse"]);
+}
+
+#[test]
+fn a_trace_is_found_beside_the_file_that_names_it() {
+    let base = BASE.replace("\"10 Mbit/s\"", "{ kind = \"trace\", file = \"../t/x.down\", service = \"packets\" }");
+    let loaded =
+        load(&[("d/s", "include = [\"e/base\"]"), ("d/e/base", &base), ("d/t/x.down", "1\n2\n")], &[]).unwrap();
+    assert_eq!(loaded.trace("d/t/x.down"), Some("1\n2\n"));
+    assert!(matches!(&only(&loaded).links[0].rate, Some(Capacity::Trace { file, .. }) if file == "d/t/x.down"));
+}

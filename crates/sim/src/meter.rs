@@ -1,0 +1,291 @@
+//! What is measured of a flow: counters, distributions, and where its time went.
+//!
+//! A flow's connections are counted together, those that have ended and those that live. At the end of the warm-up the
+//! meter remembers what had been counted by then, and [`Meter::row`] reports the difference.
+
+use crate::packet::Packet;
+use aqm::{Ecn, Packet as _};
+use record::tables::{FlowRow, SampleRow};
+use record::{Distribution, ms};
+use tcp::{Limit, Snapshot, Stats};
+use units::{Bytes, Rate, Span, Time};
+
+/// Counters that only grow. The spans are in the order of [`Limit::ALL`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) delivered: u64,
+    arrived: Bytes,
+    marked: u64,
+    lost: u64,
+    sent: u64,
+    fast: u64,
+    timeout: u64,
+    probe: u64,
+    timeouts: u64,
+    undos: u64,
+    dup_acks: u64,
+    limited: [Span; 6],
+    /// Integrals over the time that the sender was connected: cwnd and flight in byte-seconds.
+    cwnd_area: f64,
+    flight_area: f64,
+    connected: Span,
+}
+
+impl Totals {
+    fn add(&mut self, stats: &Stats, limited: [Span; 6]) {
+        self.sent += stats.data_segments_sent;
+        self.fast += stats.retransmitted_fast;
+        self.timeout += stats.retransmitted_timeout;
+        self.probe += stats.retransmitted_probe;
+        self.timeouts += stats.timeouts;
+        self.undos += stats.undone_dsack + stats.undone_timestamp + stats.undone_frto;
+        self.dup_acks += stats.dup_acks_received;
+        for (sum, span) in self.limited.iter_mut().zip(limited) {
+            *sum += span;
+        }
+    }
+}
+
+/// The state of a sender that the areas are counted from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Level {
+    since: Time,
+    cwnd: u64,
+    flight: u64,
+}
+
+/// The meter of a flow.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    /// Counted of connections that have ended, and what is counted outside connections.
+    pub(crate) totals: Totals,
+    /// What had been counted at the end of the warm-up.
+    before: Totals,
+    measured_from: Time,
+    rtts: Distribution,
+    owds: Distribution,
+    /// The newest sample since the last row of samples.
+    latest_rtt: Option<Span>,
+    max_cwnd: u64,
+    max_flight: u64,
+    /// Completion times of transfers that ended.
+    pub(crate) completions: Vec<Span>,
+    sampled_delivered: u64,
+    pub(crate) datagrams_sent: u64,
+    last_arrival: Time,
+}
+
+impl Meter {
+    /// A packet of data or of control arrives at the receiving end.
+    #[inline]
+    pub(crate) fn arrive(&mut self, packet: &Packet, now: Time, data: bool) {
+        self.totals.arrived += Bytes::new(packet.len().into());
+        self.totals.marked += u64::from(packet.ecn() == Ecn::Ce);
+        if data {
+            self.owds.record(now - packet.sent);
+            self.last_arrival = now;
+        }
+    }
+
+    /// The sender took a round-trip time sample.
+    #[inline]
+    pub(crate) fn rtt(&mut self, rtt: Span) {
+        self.rtts.record(rtt);
+        self.latest_rtt = Some(rtt);
+    }
+
+    /// Bytes reached the receiving application.
+    #[inline]
+    pub(crate) fn deliver(&mut self, bytes: u64) {
+        self.totals.delivered += bytes;
+    }
+
+    /// The sender's window and flight are now these, in bytes.
+    #[inline]
+    pub(crate) fn level(&mut self, level: &mut Level, cwnd: u64, flight: u64, now: Time) {
+        let span = now.saturating_since(level.since);
+        if span > Span::ZERO && level.cwnd > 0 {
+            let seconds = span.as_secs_f64();
+            self.totals.cwnd_area += level.cwnd as f64 * seconds;
+            self.totals.flight_area += level.flight as f64 * seconds;
+            self.totals.connected += span;
+        }
+        *level = Level { since: now, cwnd, flight };
+        self.max_cwnd = self.max_cwnd.max(cwnd);
+        self.max_flight = self.max_flight.max(flight);
+    }
+
+    /// A connection's sender ended, with these counts.
+    pub(crate) fn end(&mut self, stats: &Stats, limited: [Span; 6]) {
+        self.totals.add(stats, limited);
+    }
+
+    fn all(&self, lost: u64, live: &[(&Stats, [Span; 6])]) -> Totals {
+        let mut all = self.totals.clone();
+        all.lost = lost;
+        all.sent += self.datagrams_sent;
+        for (stats, limited) in live {
+            all.add(stats, *limited);
+        }
+        all
+    }
+
+    /// The warm-up ends: what was counted so far is left out of the summary.
+    pub(crate) fn begin(&mut self, now: Time, lost: u64, live: &[(&Stats, [Span; 6])]) {
+        self.before = self.all(lost, live);
+        self.measured_from = now;
+        self.rtts = Distribution::new();
+        self.owds = Distribution::new();
+        (self.max_cwnd, self.max_flight) = (0, 0);
+    }
+
+    /// The distribution of the round-trip time samples.
+    pub(crate) fn rtts(&self) -> &Distribution {
+        &self.rtts
+    }
+
+    /// The flow's row of the table, counted from the later of `start` and the warm-up's end to `end`.
+    pub(crate) fn row<'a>(
+        &self,
+        id: &Identity<'a>,
+        life: &Life,
+        lost: u64,
+        live: &[(&Stats, [Span; 6])],
+    ) -> FlowRow<'a> {
+        let all = self.all(lost, live);
+        let b = &self.before;
+        let from = life.start.max(self.measured_from);
+        let to = if life.completed { self.last_arrival.max(from) } else { life.now };
+        let span = to - from;
+        let mbps = |bytes: u64| Rate::over(Bytes::new(bytes), span).as_mbps();
+        let quantile = |d: &Distribution, q| d.quantile(q).map(ms);
+        let limited = |i: Limit| (all.limited[i as usize] - b.limited[i as usize]).as_secs_f64();
+        let total: f64 = Limit::ALL.iter().map(|&l| limited(l)).sum();
+        let share = |l: Limit| if total > 0.0 { limited(l) / total } else { 0.0 };
+        let connected = (all.connected - b.connected).as_secs_f64();
+        let mean = |area: f64| if connected > 0.0 { area / connected } else { 0.0 };
+        let count = self.completions.len() as u64;
+        FlowRow {
+            point: id.point,
+            run: id.run,
+            flow: id.flow,
+            conn: id.copy,
+            transport: id.transport,
+            cc: id.cc,
+            from: id.from,
+            to: id.to,
+            start_s: life.start.as_secs_f64(),
+            end_s: life.completed.then(|| self.last_arrival.as_secs_f64()),
+            completed: life.completed,
+            measured_from_s: from.as_secs_f64(),
+            measured_to_s: to.as_secs_f64(),
+            bytes: all.delivered - b.delivered,
+            goodput_mbps: mbps(all.delivered - b.delivered),
+            throughput_mbps: mbps((all.arrived - b.arrived).get()),
+            completion_s: (count > 0).then(|| {
+                let sum: Span = self.completions.iter().copied().sum();
+                sum.as_secs_f64() / count as f64
+            }),
+            rtt_min_ms: self.rtts.min().map(ms),
+            rtt_p5_ms: quantile(&self.rtts, 0.05),
+            rtt_p50_ms: quantile(&self.rtts, 0.5),
+            rtt_mean_ms: self.rtts.mean().map(ms),
+            rtt_p95_ms: quantile(&self.rtts, 0.95),
+            rtt_p99_ms: quantile(&self.rtts, 0.99),
+            rtt_max_ms: self.rtts.max().map(ms),
+            owd_p5_ms: quantile(&self.owds, 0.05),
+            owd_p50_ms: quantile(&self.owds, 0.5),
+            owd_p95_ms: quantile(&self.owds, 0.95),
+            segments_sent: all.sent - b.sent,
+            retransmitted: (all.fast + all.timeout + all.probe) - (b.fast + b.timeout + b.probe),
+            retrans_fast: all.fast - b.fast,
+            retrans_rto: all.timeout - b.timeout,
+            retrans_tlp: all.probe - b.probe,
+            rtos: all.timeouts - b.timeouts,
+            undos: all.undos - b.undos,
+            dup_acks: all.dup_acks - b.dup_acks,
+            ce_marks: all.marked - b.marked,
+            lost_packets: all.lost - b.lost,
+            limited_app: share(Limit::Application),
+            limited_cwnd: share(Limit::Cwnd),
+            limited_rwnd: share(Limit::ReceiveWindow),
+            limited_pacing: share(Limit::Pacing),
+            limited_other: share(Limit::Handshake) + share(Limit::SendBuffer),
+            mean_cwnd_bytes: mean(all.cwnd_area - b.cwnd_area),
+            max_cwnd_bytes: self.max_cwnd,
+            mean_in_flight_bytes: mean(all.flight_area - b.flight_area),
+            max_in_flight_bytes: self.max_flight,
+        }
+    }
+
+    /// The flow's row of samples: its newest connection's state, its goodput over `interval`.
+    pub(crate) fn sample<'a>(
+        &mut self,
+        id: &Identity<'a>,
+        now: Time,
+        interval: Span,
+        state: Option<&Snapshot>,
+    ) -> SampleRow<'a> {
+        let bytes = self.totals.delivered - self.sampled_delivered;
+        self.sampled_delivered = self.totals.delivered;
+        SampleRow {
+            point: id.point,
+            run: id.run,
+            flow: id.flow,
+            conn: id.copy,
+            t_s: now.as_secs_f64(),
+            goodput_mbps: Rate::over(Bytes::new(bytes), interval).as_mbps(),
+            cwnd_bytes: state.map_or(0, |s| u64::from(s.cwnd) * u64::from(s.mss)),
+            ssthresh_bytes: state
+                .filter(|s| s.ssthresh < cc::INFINITE_SSTHRESH)
+                .map(|s| u64::from(s.ssthresh) * u64::from(s.mss)),
+            in_flight_bytes: state.map_or(0, |s| u64::from(s.in_flight) * u64::from(s.mss)),
+            srtt_ms: state.and_then(|s| s.srtt).map(ms),
+            rtt_ms: self.latest_rtt.take().map(ms),
+            rto_ms: state.map_or(0.0, |s| ms(s.rto)),
+            pacing_mbps: state.and_then(|s| s.pacing).map(Rate::as_mbps),
+            limit: state.map_or("idle", |s| limit_name(s.limit)),
+            state: state.map_or("closed", |s| state_name(s)),
+        }
+    }
+}
+
+/// Which flow a row is about.
+pub(crate) struct Identity<'a> {
+    pub(crate) point: u32,
+    pub(crate) run: u32,
+    pub(crate) flow: &'a str,
+    pub(crate) copy: u32,
+    pub(crate) transport: &'a str,
+    pub(crate) cc: &'a str,
+    pub(crate) from: &'a str,
+    pub(crate) to: &'a str,
+}
+
+/// When a flow lived.
+pub(crate) struct Life {
+    pub(crate) start: Time,
+    pub(crate) now: Time,
+    pub(crate) completed: bool,
+}
+
+/// What to call a sender's state: recovery from loss hides what the controller would do otherwise.
+fn state_name(state: &Snapshot) -> &'static str {
+    match state.phase {
+        cc::Phase::Open | cc::Phase::Disorder => state.controller_state,
+        cc::Phase::Cwr => "cwr",
+        cc::Phase::Recovery => "recovery",
+        cc::Phase::Loss => "loss",
+    }
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Handshake => "idle",
+        Limit::Application => "app",
+        Limit::Cwnd => "cwnd",
+        Limit::ReceiveWindow => "rwnd",
+        Limit::Pacing => "pacing",
+        Limit::SendBuffer => "sndbuf",
+    }
+}

@@ -1,0 +1,590 @@
+//! One run: the parts, and the loop that calls them.
+//!
+//! A packet's way: an application's [`Action`] makes its endpoint give segments out ([`World::pump`]); each enters the
+//! first link of its route ([`Network::send`]); the agenda calls the link when the packet has crossed it, and it enters
+//! the next, or arrives ([`World::arrive`]) at the endpoint of the other end, whose answer goes the same way back.
+
+use crate::meter::{Identity, Level, Life, Meter};
+use crate::network::{Network, Place, carries_data};
+use crate::packet::{Body, End, Owner, Packet};
+use crate::topology::{self, Traces};
+use crate::{Error, setup};
+use aqm::{Ecn, Packet as _};
+use cc::{AnyController, Random};
+use des::{Agenda, Part, Streams};
+use record::tables::{LinkRow, QueueRow, TransferRow};
+use record::{Distribution, Output, Tables, ms};
+use scenario::{Scenario, Transport};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tcp::{Context, Endpoint, Event};
+use traffic::{Action, App, Notice, Side};
+use units::{Bytes, Rate, Span, Time};
+
+/// How often a run looks whether it should stop and tells how far it is, in simulated time.
+const LOOK: Span = Span::from_millis(500);
+
+/// What a part's number stands for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Link(u32),
+    End(u32, End),
+    Flow(u32),
+    Sample,
+    WarmedUp,
+}
+
+/// A connection: its two endpoints.
+struct Connection {
+    ends: [Endpoint<AnyController>; 2],
+    parts: [Part; 2],
+    flow: u32,
+    /// The application's number of it.
+    number: u32,
+    generation: u32,
+    level: Level,
+}
+
+/// A flow: an application, its connections, its meter.
+struct Flow {
+    /// Index of its description in the scenario.
+    of: usize,
+    /// Which of the description's copies.
+    copy: u32,
+    app: App,
+    part: Part,
+    config: tcp::Config,
+    /// Indices of the routes towards each end.
+    routes: [u32; 2],
+    start: Time,
+    /// The connections that live: the application's number and ours.
+    connections: Vec<(u32, u32)>,
+    meter: Meter,
+    random: Random,
+    finished: bool,
+    datagrams: u64,
+}
+
+/// What a finished run leaves.
+pub(crate) struct Done {
+    pub(crate) tables: Tables,
+    pub(crate) simulated: Span,
+    pub(crate) events: u64,
+    pub(crate) packets: u64,
+}
+
+/// Everything of one run.
+pub(crate) struct World<'a> {
+    scenario: &'a Scenario,
+    point: u32,
+    run: u32,
+    streams: Streams,
+    agenda: Agenda,
+    /// By part number.
+    kinds: Vec<Kind>,
+    network: Network,
+    flows: Vec<Flow>,
+    connections: Vec<Option<Box<Connection>>>,
+    /// Indices of `connections` that are free.
+    free: Vec<u32>,
+    generation: u32,
+    /// Endpoints and flows that something happened to and that have not been looked at since.
+    touched: Vec<(u32, End)>,
+    stirred: Vec<u32>,
+    tables: Tables,
+    /// Links' counters at the end of the warm-up.
+    link_before: Vec<(link::Stats, u64)>,
+    /// Links' served bytes at the last sample.
+    link_sampled: Vec<(u64, u64)>,
+    packets: u64,
+}
+
+impl<'a> World<'a> {
+    /// Sets up run `run` of a scenario, which is the point `point` of its sweep.
+    pub(crate) fn new(
+        scenario: &'a Scenario,
+        point: u32,
+        run: u32,
+        traces: &Traces,
+        output: Option<&Output>,
+    ) -> Result<World<'a>, Error> {
+        let streams = Streams::new(scenario.seed, run.into());
+        let mut world = World {
+            scenario,
+            point,
+            run,
+            streams,
+            agenda: Agenda::new(),
+            kinds: Vec::new(),
+            network: Network { places: Vec::new(), routes: Vec::new(), lost: Vec::new(), watch: None },
+            flows: Vec::new(),
+            connections: Vec::new(),
+            free: Vec::new(),
+            generation: 0,
+            touched: Vec::new(),
+            stirred: Vec::new(),
+            tables: Tables::default(),
+            link_before: vec![Default::default(); scenario.links.len()],
+            link_sampled: vec![Default::default(); scenario.links.len()],
+            packets: 0,
+        };
+        for (i, of) in scenario.links.iter().enumerate() {
+            let part = world.part(Kind::Link(i as u32));
+            let link = topology::link(of, scenario.duration, traces, &streams);
+            world.network.places.push(Place { name: of.name.clone(), link, part, waits: Distribution::new() });
+        }
+        for (i, of) in scenario.flows.iter().enumerate() {
+            world.add_flows(i, of)?;
+        }
+        world.network.lost = vec![0; world.flows.len()];
+        world.network.watch = setup::watch(scenario, point, run, output)?;
+        if let Some(interval) = scenario.record.samples.interval() {
+            let part = world.part(Kind::Sample);
+            world.agenda.wake(part, Some(Time::ZERO + interval));
+        }
+        if scenario.warmup > Span::ZERO {
+            let part = world.part(Kind::WarmedUp);
+            world.agenda.wake(part, Some(Time::ZERO + scenario.warmup));
+        }
+        Ok(world)
+    }
+
+    fn add_flows(&mut self, of: usize, flow: &scenario::Flow) -> Result<(), Error> {
+        let index = |name: &String| {
+            self.scenario.links.iter().position(|l| l.name == *name).expect("a checked route's links exist") as u32
+        };
+        let towards_to: Box<[u32]> = flow.route.iter().map(index).collect();
+        let towards_from: Box<[u32]> = flow.return_route.iter().map(index).collect();
+        let routes = [self.network.routes.len() as u32, self.network.routes.len() as u32 + 1];
+        self.network.routes.extend([towards_from, towards_to]);
+        let config = topology::application(flow);
+        for copy in 0..flow.count {
+            let name = format!("flow {} {copy}", flow.name);
+            let mut random = self.streams.named(&name);
+            let start = Time::ZERO
+                + flow.start
+                + flow.stagger * copy.into()
+                + setup::jitter(flow.start_jitter, &mut self.streams.named(&format!("{name} start")));
+            let app = App::new(&config, start, flow.stop.map(|s| Time::ZERO + s), random.clone())
+                .map_err(|e| Error::Flow { flow: flow.name.clone(), what: e.to_string() })?;
+            // The controllers and the application draw from different parts of the flow's stream.
+            random.long_jump();
+            let number = self.flows.len() as u32;
+            let part = self.part(Kind::Flow(number));
+            self.agenda.wake(part, app.poll_timeout());
+            self.flows.push(Flow {
+                of,
+                copy,
+                app,
+                part,
+                config: setup::tcp(&flow.tcp),
+                routes,
+                start,
+                connections: Vec::new(),
+                meter: Meter::default(),
+                random,
+                finished: false,
+                datagrams: 0,
+            });
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, kind: Kind) -> Part {
+        let part = self.agenda.add_part();
+        let place = part.0 as usize;
+        if place == self.kinds.len() {
+            self.kinds.push(kind);
+        } else {
+            self.kinds[place] = kind;
+        }
+        part
+    }
+
+    /// Runs to the end; `None` if it was stopped before. `tell` hears of simulated time as it passes.
+    pub(crate) fn run(mut self, stop: &AtomicBool, tell: &dyn Fn(Span)) -> Result<Option<Done>, Error> {
+        let end = Time::ZERO + self.scenario.duration;
+        let mut told = Time::ZERO;
+        while told < end {
+            let until = end.min(told + LOOK);
+            while let Some(part) = self.agenda.next(until) {
+                self.call(part);
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            tell(until - told);
+            told = until;
+        }
+        self.finish(end).map(Some)
+    }
+
+    #[inline]
+    fn call(&mut self, part: Part) {
+        match self.kinds[part.0 as usize] {
+            Kind::Link(link) => {
+                self.network.call(link, &mut self.agenda);
+                while let Some(packet) = self.network.poll(link, &mut self.agenda) {
+                    self.arrive(&packet);
+                    self.settle();
+                }
+            }
+            Kind::End(connection, end) => {
+                let now = self.agenda.now();
+                if let Some(c) = &mut self.connections[connection as usize] {
+                    let log = self.network.watch.as_mut().and_then(|w| w.log());
+                    let cx = &mut Context { now, random: &mut self.flows[c.flow as usize].random, log };
+                    c.ends[end as usize].handle_timeout(cx);
+                    self.touched.push((connection, end));
+                    self.settle();
+                }
+            }
+            Kind::Flow(flow) => {
+                self.stirred.push(flow);
+                self.settle();
+            }
+            Kind::Sample => self.sample(part),
+            Kind::WarmedUp => self.warmed_up(),
+        }
+    }
+
+    /// A packet has come to the end of its route.
+    #[inline]
+    fn arrive(&mut self, packet: &Packet) {
+        let now = self.agenda.now();
+        if let Some(watch) = &mut self.network.watch {
+            watch.received(packet, now);
+        }
+        let flow = &mut self.flows[packet.owner.flow as usize];
+        let data = carries_data(packet);
+        if packet.towards == End::To {
+            flow.meter.arrive(packet, now, data);
+            self.packets += u64::from(data);
+        }
+        match &packet.body {
+            Body::Udp { payload, .. } => flow.meter.deliver((*payload).into()),
+            Body::Tcp(segment) => {
+                let slot = packet.owner.connection as usize;
+                let Some(c) = self.connections[slot].as_mut().filter(|c| c.generation == packet.owner.generation)
+                else {
+                    // The connection is gone on both sides: nobody is left to be told.
+                    return;
+                };
+                let log = self.network.watch.as_mut().and_then(|w| w.log());
+                let cx = &mut Context { now, random: &mut flow.random, log };
+                let outcome = c.ends[packet.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
+                if packet.towards == End::From
+                    && let Some(rtt) = outcome.rtt
+                {
+                    flow.meter.rtt(rtt);
+                }
+                self.touched.push((packet.owner.connection, packet.towards));
+            }
+        }
+    }
+
+    /// Lets everything that was touched act, until nothing more happens now.
+    #[inline]
+    fn settle(&mut self) {
+        loop {
+            if let Some((connection, end)) = self.touched.pop() {
+                self.pump(connection, end);
+            } else if let Some(flow) = self.stirred.pop() {
+                self.drive(flow);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Takes out of an endpoint what it wants to send and to tell.
+    #[inline]
+    fn pump(&mut self, connection: u32, end: End) {
+        let World { agenda, connections, flows, network, stirred, .. } = self;
+        let Some(c) = connections[connection as usize].as_mut() else { return };
+        let now = agenda.now();
+        let flow = &mut flows[c.flow as usize];
+        let owner = Owner { flow: c.flow, connection, generation: c.generation };
+        let towards = end.other();
+        let route = flow.routes[towards as usize];
+        let endpoint = &mut c.ends[end as usize];
+        let cx = &mut Context { now, random: &mut flow.random, log: None };
+        while let Some(transmit) = endpoint.poll_transmit(cx) {
+            let ecn = if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct };
+            network.send(Packet::new(Body::Tcp(transmit.segment), owner, route, towards, ecn, now), agenda);
+        }
+        while let Some(event) = endpoint.poll_event() {
+            let (conn, side) = (c.number, side(end));
+            let notice = match event {
+                Event::Connected => Notice::Connected { conn, side },
+                Event::Delivered(bytes) => {
+                    if end == End::To {
+                        flow.meter.deliver(bytes);
+                    }
+                    if !flow.app.follows_delivery() {
+                        continue;
+                    }
+                    Notice::Delivered { conn, side, bytes }
+                }
+                Event::Acked(_) => continue,
+                Event::PeerClosed => Notice::Closed { conn, side },
+                Event::Reset | Event::TimedOut => Notice::Failed { conn },
+                Event::Closed => continue,
+            };
+            flow.app.handle(notice, now);
+            stirred.push(c.flow);
+        }
+        let endpoint = &mut c.ends[end as usize];
+        agenda.wake(c.parts[end as usize], endpoint.poll_timeout());
+        if let Some(watch) = &mut network.watch {
+            watch.states(c.flow, connection, now);
+        }
+        if end == End::From {
+            let (cwnd, flight) = endpoint.window();
+            flow.meter.level(&mut c.level, cwnd, flight, now);
+        }
+        if c.ends.iter().all(Endpoint::is_over) {
+            self.remove(connection);
+        }
+    }
+
+    /// Lets an application act.
+    fn drive(&mut self, number: u32) {
+        let now = self.agenda.now();
+        while let Some(action) = self.flows[number as usize].app.poll_action(now) {
+            match action {
+                Action::Connect { conn, opener } => self.connect(number, conn, opener),
+                Action::Write { conn, side, bytes } => self.on(number, conn, side, |e| _ = e.write(bytes)),
+                Action::WriteUnlimited { conn, side } => self.on(number, conn, side, Endpoint::write_unlimited),
+                Action::Pause { conn, side } => self.on(number, conn, side, Endpoint::pause),
+                Action::Close { conn, side } => self.on(number, conn, side, Endpoint::close),
+                Action::Abort { conn } => self.on(number, conn, Side::From, Endpoint::abort),
+                Action::Datagram { bytes } => self.datagram(number, bytes),
+                Action::Completed(transfer) => self.transfer(number, &transfer, true),
+                Action::Failed(transfer) => self.transfer(number, &transfer, false),
+                Action::Finished => self.flows[number as usize].finished = true,
+            }
+        }
+        let flow = &self.flows[number as usize];
+        self.agenda.wake(flow.part, flow.app.poll_timeout());
+    }
+
+    /// Does something to an endpoint of an application's connection, if that still lives.
+    fn on(&mut self, flow: u32, conn: u32, side: Side, act: impl FnOnce(&mut Endpoint<AnyController>)) {
+        let Some(&(_, slot)) = self.flows[flow as usize].connections.iter().find(|(n, _)| *n == conn) else { return };
+        let end = end(side);
+        let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
+        act(&mut c.ends[end as usize]);
+        self.touched.push((slot, end));
+    }
+
+    fn connect(&mut self, number: u32, conn: u32, opener: Side) {
+        use rand_xoshiro::rand_core::Rng;
+        let now = self.agenda.now();
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(None);
+            (self.connections.len() - 1) as u32
+        });
+        let parts = [self.part(Kind::End(slot, End::From)), self.part(Kind::End(slot, End::To))];
+        let flow = &mut self.flows[number as usize];
+        let of = &self.scenario.flows[flow.of];
+        let ends = [End::From, End::To].map(|e| {
+            let (controller, isn) = (setup::controller(of), flow.random.next_u32());
+            if e == end(opener) {
+                Endpoint::connect(&flow.config, controller, isn, now)
+            } else {
+                Endpoint::listen(&flow.config, controller, isn)
+            }
+        });
+        flow.connections.push((conn, slot));
+        self.generation += 1;
+        let generation = self.generation;
+        let level = Level::default();
+        let c = Connection { ends, parts, flow: number, number: conn, generation, level };
+        self.connections[slot as usize] = Some(Box::new(c));
+        self.touched.push((slot, end(opener)));
+    }
+
+    /// Both sides have forgotten a connection.
+    fn remove(&mut self, slot: u32) {
+        let now = self.agenda.now();
+        let Some(mut c) = self.connections[slot as usize].take() else { return };
+        let flow = &mut self.flows[c.flow as usize];
+        flow.meter.level(&mut c.level, 0, 0, now);
+        let sender = &c.ends[End::From as usize];
+        flow.meter.end(sender.stats(), sender.limited(now));
+        flow.connections.retain(|&(_, s)| s != slot);
+        for part in c.parts {
+            self.agenda.remove_part(part);
+        }
+        self.free.push(slot);
+    }
+
+    fn datagram(&mut self, number: u32, payload: u32) {
+        let now = self.agenda.now();
+        let flow = &mut self.flows[number as usize];
+        let body = Body::Udp { sequence: flow.datagrams, payload };
+        flow.datagrams += 1;
+        flow.meter.datagrams_sent += 1;
+        let owner = Owner { flow: number, connection: 0, generation: 0 };
+        let packet = Packet::new(body, owner, flow.routes[End::To as usize], End::To, Ecn::NotEct, now);
+        self.network.send(packet, &mut self.agenda);
+    }
+
+    fn transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
+        let flow = &mut self.flows[number as usize];
+        let span = transfer.end - transfer.start;
+        if completed {
+            flow.meter.completions.push(span);
+        }
+        self.tables.transfers.push(&TransferRow {
+            point: self.point,
+            run: self.run,
+            flow: &self.scenario.flows[flow.of].name,
+            conn: flow.copy,
+            index: transfer.index,
+            start_s: transfer.start.as_secs_f64(),
+            completion_s: completed.then(|| span.as_secs_f64()),
+            bytes: transfer.bytes,
+        });
+    }
+
+    fn sample(&mut self, part: Part) {
+        let now = self.agenda.now();
+        let interval = self.scenario.record.samples.interval().expect("sampling is on");
+        for flow in &mut self.flows {
+            if now <= flow.start {
+                continue;
+            }
+            let newest = flow.connections.last().and_then(|&(_, slot)| self.connections[slot as usize].as_ref());
+            let state = newest.map(|c| c.ends[End::From as usize].snapshot());
+            let id = identity(self.scenario, self.point, self.run, flow.of, flow.copy);
+            self.tables.samples.push(&flow.meter.sample(&id, now, interval, state.as_ref()));
+        }
+        for (place, before) in self.network.places.iter_mut().zip(&mut self.link_sampled) {
+            let stats = place.link.stats(now);
+            let backlog = place.link.backlog(now);
+            let served = Bytes::new(stats.served.bytes - before.0);
+            self.tables.queues.push(&QueueRow {
+                point: self.point,
+                run: self.run,
+                link: &place.name,
+                t_s: now.as_secs_f64(),
+                packets: backlog.packets,
+                bytes: backlog.bytes,
+                dropped: stats.overflows + stats.control_drops + stats.losses,
+                marked: place.link.marks(),
+                served_mbps: Rate::over(served, interval).as_mbps(),
+                sojourn_ms: (stats.served.packets > before.1).then(|| ms(stats.last_sojourn)),
+            });
+            *before = (stats.served.bytes, stats.served.packets);
+        }
+        self.agenda.wake(part, Some(now + interval));
+    }
+
+    fn warmed_up(&mut self) {
+        let now = self.agenda.now();
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            for &(_, slot) in &flow.connections {
+                let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
+                let (cwnd, flight) = c.ends[End::From as usize].window();
+                flow.meter.level(&mut c.level, cwnd, flight, now);
+            }
+            let live = live(&self.connections, &flow.connections, now);
+            flow.meter.begin(now, self.network.lost[number], &live);
+        }
+        for (place, before) in self.network.places.iter_mut().zip(&mut self.link_before) {
+            *before = (place.link.stats(now), place.link.marks());
+            place.waits = Distribution::new();
+        }
+    }
+
+    fn finish(mut self, end: Time) -> Result<Done, Error> {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
+            for &(_, slot) in &flow.connections {
+                let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
+                flow.meter.level(&mut c.level, 0, 0, end);
+            }
+            let live = live(&self.connections, &flow.connections, end);
+            let id = identity(self.scenario, self.point, self.run, flow.of, flow.copy);
+            // UDP flows end when their application does; TCP flows when everything was delivered, too.
+            let life = Life { start: flow.start.min(end), now: end, completed: flow.finished };
+            self.tables.flows.push(&flow.meter.row(&id, &life, self.network.lost[number], &live));
+            self.tables.push_rtts(self.point, self.run, id.flow, id.copy, flow.meter.rtts());
+        }
+        let span = self.scenario.duration.saturating_sub(self.scenario.warmup);
+        for (i, place) in self.network.places.iter_mut().enumerate() {
+            let (before, marks) = &self.link_before[i];
+            let stats = place.link.stats(end);
+            let served = stats.served.bytes - before.served.bytes;
+            let of = &self.scenario.links[i];
+            let could = match topology::capacity(of, self.scenario.warmup, span) {
+                Some(bytes) => bytes,
+                // A trace: what was served and what was not used of it.
+                None if of.rate.is_some() => (served + stats.wasted - before.wasted) as f64,
+                None => f64::INFINITY,
+            };
+            let quantile = |q| place.waits.quantile(q).map(ms);
+            self.tables.links.push(&LinkRow {
+                point: self.point,
+                run: self.run,
+                link: &place.name,
+                packets_in: stats.arrived.packets - before.arrived.packets,
+                packets_out: stats.delivered.packets - before.delivered.packets,
+                bytes_out: stats.delivered.bytes - before.delivered.bytes,
+                dropped_overflow: stats.overflows - before.overflows,
+                dropped_control: stats.control_drops - before.control_drops,
+                dropped_loss: stats.losses - before.losses,
+                marked: place.link.marks() - marks,
+                utilisation: if could > 0.0 { served as f64 / could } else { 0.0 },
+                sojourn_p50_ms: quantile(0.5),
+                sojourn_p95_ms: quantile(0.95),
+                sojourn_p99_ms: quantile(0.99),
+            });
+        }
+        if let Some(watch) = self.network.watch.take() {
+            self.tables.events = watch.finish()?;
+        }
+        Ok(Done {
+            tables: self.tables,
+            simulated: self.scenario.duration,
+            events: self.agenda.handled(),
+            packets: self.packets,
+        })
+    }
+}
+
+/// The living connections' counts at the sending end.
+fn live<'a>(
+    connections: &'a [Option<Box<Connection>>],
+    of: &[(u32, u32)],
+    now: Time,
+) -> Vec<(&'a tcp::Stats, [Span; 6])> {
+    let sender = |&(_, slot): &(u32, u32)| {
+        let sender = &connections[slot as usize].as_ref().expect("a flow's connections live").ends[End::From as usize];
+        (sender.stats(), sender.limited(now))
+    };
+    of.iter().map(sender).collect()
+}
+
+fn identity(scenario: &Scenario, point: u32, run: u32, of: usize, copy: u32) -> Identity<'_> {
+    let flow = &scenario.flows[of];
+    let (transport, cc) = match flow.transport() {
+        Transport::Tcp => ("tcp", flow.cc.name()),
+        Transport::Udp => ("udp", ""),
+    };
+    Identity { point, run, flow: &flow.name, copy, transport, cc, from: &flow.from, to: &flow.to }
+}
+
+fn side(end: End) -> Side {
+    match end {
+        End::From => Side::From,
+        End::To => Side::To,
+    }
+}
+
+fn end(side: Side) -> End {
+    match side {
+        Side::From => End::From,
+        Side::To => End::To,
+    }
+}

@@ -1,0 +1,252 @@
+//! The receive buffer, the window that it allows, and how both grow (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`,
+//! `__tcp_select_window`, `tcp_select_initial_window`, `tcp_set_window_clamp`).
+//!
+//! Deviations:
+//! 1. Memory is charged at twice the payload (`tcp_adv_win_scale` = 1) whatever the segment's size, so half of the buffer is
+//!    window; kernels since 6.6 measure the ratio.
+//! 2. A clamp set by the application stays when autotuning grows the buffer; Linux forgets it then.
+
+use crate::config::Config;
+use units::{Span, Time};
+
+/// The least that a clamp can be set to, in bytes (`SOCK_MIN_RCVBUF / 2`).
+const CLAMP_MIN: u64 = 2304;
+
+/// The receive buffer in units of window: half of its memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    /// Bytes of payload that fit now, and at most.
+    full: u64,
+    full_max: u64,
+    clamp: u64,
+    /// The largest window to announce now; grows with what arrives (`rcv_ssthresh`).
+    ssthresh: u64,
+    mss: u64,
+    /// Eight times the receiver's estimate of the round-trip time, in nanoseconds; 0 if there is none.
+    rtt8: u64,
+    /// Where a window's worth of data ends, for the estimate without timestamps, and when it began.
+    window_end: u64,
+    window_since: Option<Time>,
+    last_echo: Option<u32>,
+    /// What the application read in the last round trip, and where and when this one began.
+    copied: u64,
+    round_start: u64,
+    round_since: Time,
+}
+
+impl Space {
+    pub(crate) fn new(config: &Config) -> Space {
+        let full = u64::from(config.receive_buffer) / 2;
+        Space {
+            full,
+            full_max: full.max(u64::from(config.receive_buffer_max) / 2),
+            clamp: clamp(config.window_clamp),
+            ssthresh: 0,
+            mss: u64::from(config.mss),
+            rtt8: 0,
+            window_end: 0,
+            window_since: None,
+            last_echo: None,
+            copied: 0,
+            round_start: 0,
+            round_since: Time::ZERO,
+        }
+    }
+
+    /// The window of the SYN: whole segments, unscaled.
+    pub(crate) fn initial_window(&mut self) -> u64 {
+        let space = self.full.min(self.clamp);
+        let window = if space > self.mss { space / self.mss * self.mss } else { space };
+        self.ssthresh = window.min(65_535);
+        self.ssthresh
+    }
+
+    /// The window scale shift to offer: the largest window must fit (RFC 7323).
+    pub(crate) fn scale(&self) -> u8 {
+        // Linux also takes `net.core.rmem_max` (212,992 by default) as a buffer that the application may ask for.
+        let space = (self.full_max * 2).max(212_992).min(self.clamp.max(65_535));
+        (space.ilog2().saturating_sub(15)).min(14) as u8
+    }
+
+    /// The connection is established; `mss` is the payload of the segments that this side would send.
+    pub(crate) fn begin(&mut self, mss: u32, window: u64, now: Time) {
+        self.mss = u64::from(mss);
+        self.ssthresh = self.ssthresh.min(self.limit());
+        self.copied = self.ssthresh.min(window).min(10 * self.mss);
+        self.round_start = 1;
+        self.round_since = now;
+    }
+
+    /// The most that can be announced (`window_clamp`, `tcp_full_space`).
+    #[inline]
+    fn limit(&self) -> u64 {
+        self.full.min(self.clamp)
+    }
+
+    pub(crate) fn full(&self) -> u64 {
+        self.full
+    }
+
+    /// Whether the announced window is small beside what could be announced (`tcp_cleanup_rbuf`).
+    #[inline]
+    pub(crate) fn is_low(&self, window: u64) -> bool {
+        2 * window <= self.limit()
+    }
+
+    pub(crate) fn rtt(&self) -> Option<Span> {
+        if self.rtt8 == 0 { None } else { Some(Span::from_nanos(self.rtt8 >> 3)) }
+    }
+
+    pub(crate) fn set_clamp(&mut self, bytes: Option<u32>, window: u64) {
+        let old = self.clamp;
+        self.clamp = clamp(bytes);
+        if self.clamp < old {
+            self.ssthresh = self.ssthresh.min(self.clamp);
+        } else {
+            self.ssthresh = self.ssthresh.max(window.min(self.clamp));
+        }
+    }
+
+    /// The window to announce with `used` bytes in the buffer, and whether space is short. `window` is the announced one.
+    #[inline]
+    pub(crate) fn select(&self, used: u64, received_mss: u64, window: u64, scale: u8) -> (u64, bool) {
+        let full = self.limit();
+        let mss = received_mss.min(full);
+        let mut free = self.full.saturating_sub(used);
+        let short = free < full >> 1;
+        if short {
+            free = free >> scale << scale;
+            if free < self.full >> 4 || free < mss {
+                return (0, true);
+            }
+        }
+        free = free.min(self.ssthresh);
+        if scale > 0 {
+            return (free.next_multiple_of(1 << scale), short);
+        }
+        // Unscaled windows are kept in whole segments, and left alone for less than one.
+        if window + mss <= free || window > free {
+            return (free / mss.max(1) * mss, short);
+        }
+        if mss == full && free > window + (full >> 1) {
+            return (free, short);
+        }
+        (window, short)
+    }
+
+    /// A segment of `len` bytes was taken in: the window may grow by two; whether it did.
+    #[inline]
+    pub(crate) fn grow_window(&mut self, used: u64, len: u64) -> bool {
+        let room = self.limit().min(self.full.saturating_sub(used)).saturating_sub(self.ssthresh);
+        self.ssthresh += room.min((2 * self.mss).max(2 * len));
+        room > 0
+    }
+
+    /// The round-trip time from an echoed timestamp, in milliseconds of the option's clock, once for each echo.
+    #[inline]
+    pub(crate) fn measure_echo(&mut self, echo: u32, millis_since: u32) {
+        if self.last_echo != Some(echo) {
+            self.last_echo = Some(echo);
+            // A delay of more than half of the clock's range is no delay.
+            if millis_since < 1 << 31 {
+                let sample = u64::from(millis_since.max(1)) * 1_000_000;
+                self.rtt8 = if self.rtt8 == 0 { sample << 3 } else { self.rtt8 - (self.rtt8 >> 3) + sample };
+            }
+        }
+    }
+
+    /// The round-trip time from the time that a window's worth of data takes; too long rather than too short, so only a
+    /// smaller one counts.
+    #[inline]
+    pub(crate) fn measure_window(&mut self, received: u64, window: u64, now: Time) {
+        if let Some(since) = self.window_since {
+            if received < self.window_end {
+                return;
+            }
+            let sample8 = now.saturating_since(since).as_nanos().max(1000) << 3;
+            if self.rtt8 == 0 || sample8 < self.rtt8 {
+                self.rtt8 = sample8;
+            }
+        }
+        self.window_end = received + window;
+        self.window_since = Some(now);
+    }
+
+    /// The application has read up to `copied`; `unread` bytes wait, and out-of-order data reaches `beyond` past them.
+    #[inline]
+    pub(crate) fn adjust(&mut self, copied: u64, unread: u64, beyond: u64, now: Time) {
+        let elapsed = now.saturating_since(self.round_since).as_nanos();
+        if self.rtt8 == 0 || elapsed < self.rtt8 >> 3 {
+            return;
+        }
+        let read = (copied - self.round_start).saturating_sub(unread);
+        if read > self.copied {
+            let growth = 2 * read * (read - self.copied) / self.copied.max(1);
+            self.copied = read;
+            self.grow_buffer(2 * read + 2 * growth + beyond);
+        }
+        self.round_start = copied;
+        self.round_since = now;
+    }
+
+    /// Out-of-order data reaches `beyond` past the next expected byte: it needs room beside a window of new data.
+    #[inline]
+    pub(crate) fn provide(&mut self, beyond: u64) {
+        self.grow_buffer(2 * self.copied + beyond);
+    }
+
+    #[inline]
+    fn grow_buffer(&mut self, window: u64) {
+        self.full = self.full.max(window.min(self.full_max));
+    }
+}
+
+fn clamp(bytes: Option<u32>) -> u64 {
+    bytes.map_or(u64::MAX, |bytes| u64::from(bytes).max(CLAMP_MIN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_window_is_whole_segments_of_half_the_buffer() {
+        let mut space = Space::new(&Config::default());
+        assert_eq!(space.initial_window(), 44 * 1460);
+        assert_eq!(space.scale(), 7);
+        let mut small = Space::new(&Config { window_clamp: Some(20_000), ..Config::default() });
+        assert_eq!(small.initial_window(), 13 * 1460);
+    }
+
+    #[test]
+    fn the_buffer_follows_what_is_read_in_a_round_trip() {
+        let mut space = Space::new(&Config::default());
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let window = space.initial_window();
+        space.begin(1448, window, at(0));
+        space.measure_echo(5, 50);
+        // 10 segments were read in the first round trip: no more than assumed.
+        space.adjust(14_481, 0, 0, at(50));
+        assert_eq!(space.full(), 65_536);
+        // Twice as much in the next: 2 * 28,960, plus twice as much again as it grew, 100 %.
+        space.adjust(14_481 + 28_960, 0, 0, at(99));
+        assert_eq!(space.full(), 65_536);
+        space.adjust(14_481 + 28_960, 0, 0, at(100));
+        assert_eq!(space.full(), 6 * 28_960);
+        // Within the limit.
+        space.adjust(14_481 + 28_960 + 40_000_000, 0, 0, at(150));
+        assert_eq!(space.full(), 3 << 20);
+    }
+
+    #[test]
+    fn the_window_closes_before_it_would_offer_slivers() {
+        let space = {
+            let mut space = Space::new(&Config::default());
+            space.initial_window();
+            space
+        };
+        assert_eq!(space.select(0, 1448, 0, 7).0, 64_256);
+        assert_eq!(space.select(65_536 - 4096, 1448, 0, 7), (4096, true));
+        assert_eq!(space.select(65_536 - 4095, 1448, 0, 7), (0, true));
+    }
+}

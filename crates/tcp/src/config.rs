@@ -1,0 +1,70 @@
+//! What can be chosen for a connection; the defaults are Linux's.
+
+use units::Span;
+
+/// The longest retransmission time-out and probe interval (Linux `TCP_RTO_MAX`).
+pub(crate) const RTO_MAX: Span = Span::from_secs(120);
+/// The retransmission time-out without a sample (RFC 6298 2.1; Linux `TCP_TIMEOUT_INIT`).
+pub(crate) const RTO_INITIAL: Span = Span::from_secs(1);
+/// The same after a handshake that gave no sample (RFC 6298 5.7; Linux `TCP_TIMEOUT_FALLBACK`).
+pub(crate) const RTO_FALLBACK: Span = Span::from_secs(3);
+/// What Linux adds to timers that must not fire too early (`TCP_TIMEOUT_MIN_US`).
+pub(crate) const TIMEOUT_MIN: Span = Span::from_millis(2);
+
+/// A connection's parameters.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The maximum segment size to announce, in bytes: the MTU less 40 bytes of IPv4 and TCP header. Timestamps take 12
+    /// bytes of it in each data segment.
+    pub mss: u16,
+    /// Whether timestamps (RFC 7323) are offered and accepted.
+    pub timestamps: bool,
+    /// Whether selective acknowledgements (RFC 2018) are offered and accepted. Without them there is no RACK-TLP either.
+    pub sack: bool,
+    /// Whether ECN (RFC 3168) is offered and accepted.
+    pub ecn: bool,
+    /// Receive buffer at the start, in bytes of memory: half of it is window (`tcp_rmem[1]`).
+    pub receive_buffer: u32,
+    /// The most that autotuning makes of it (`tcp_rmem[2]`); equal to `receive_buffer` there is no autotuning.
+    pub receive_buffer_max: u32,
+    /// The largest window to announce, in bytes (`TCP_WINDOW_CLAMP`); it can be changed later.
+    pub window_clamp: Option<u32>,
+    /// Bytes that may be written and not acknowledged.
+    pub send_buffer: u64,
+    /// Whether the application reads all data as it arrives.
+    pub auto_read: bool,
+    /// Whether segments leave paced at the stack's rate where the controller asks for no pacing (as with the `fq` queue).
+    pub pacing: bool,
+    /// The shortest retransmission time-out (`tcp_rto_min`).
+    pub rto_min: Span,
+    /// Retransmissions of a SYN before giving up (`tcp_syn_retries`).
+    pub syn_retries: u8,
+    /// Retransmissions of a SYN-ACK before giving up (`tcp_synack_retries`).
+    pub synack_retries: u8,
+    /// Back-offs' worth of time without an acknowledgement before giving up (`tcp_retries2`).
+    pub retries: u8,
+    /// How long a closed connection answers what still arrives (`TCP_TIMEWAIT_LEN`).
+    pub time_wait: Span,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            mss: 1460,
+            timestamps: true,
+            sack: true,
+            ecn: false,
+            receive_buffer: 131_072,
+            receive_buffer_max: 6 << 20,
+            window_clamp: None,
+            send_buffer: u64::MAX,
+            auto_read: true,
+            pacing: false,
+            rto_min: Span::from_millis(200),
+            syn_retries: 6,
+            synack_retries: 5,
+            retries: 15,
+            time_wait: Span::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,759 @@
+//! One side of a connection: its states, the handshake, and what a segment does in each state.
+//!
+//! Sources: RFC 9293 section 3.10; RFC 5961 (challenge acknowledgements); RFC 7323 (window scale, timestamps, PAWS); RFC
+//! 3168 section 6.1 (ECN); Linux `tcp_rcv_state_process`, `tcp_validate_incoming`, `tcp_rcv_synsent_state_process`.
+//!
+//! Deviations:
+//! 1. Challenge acknowledgements are limited to one in 500 ms per connection, and so are answers to unacceptable segments
+//!    without data; Linux has a limit per host for the former.
+//! 2. A segment that is sent again keeps its size, so it carries no SACK blocks where there is no room for them.
+//! 3. A close before the handshake is complete waits for it; Linux gives a connection in SYN-SENT up.
+//! 4. PAWS makes no exception for acknowledgements that were merely reordered.
+
+use crate::Context;
+use crate::ack::Incoming;
+use crate::config::Config;
+use crate::receiver::{Delays, Payload, Receiver};
+use crate::segment::{Flags, Options, Sack, Segment, Timestamps};
+use crate::sender::{Out, Sender};
+use crate::stats::{Limit, Stats};
+use cc::{Controller, Phase};
+use units::{Rate, Span, Time};
+
+/// The least time between two answers to what may be an attack or a loop (`tcp_invalid_ratelimit`).
+const CHALLENGE_INTERVAL: Span = Span::from_millis(500);
+
+/// The state of a connection (RFC 9293 section 3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// None, before or after.
+    Closed,
+    /// Waits for a SYN.
+    Listen,
+    /// SYN sent.
+    SynSent,
+    /// SYN received, SYN-ACK sent.
+    SynReceived,
+    /// Open in both directions.
+    Established,
+    /// This side has closed; its FIN is not acknowledged.
+    FinWait1,
+    /// This side has closed and its FIN is acknowledged.
+    FinWait2,
+    /// The peer has closed.
+    CloseWait,
+    /// Both have closed at once.
+    Closing,
+    /// The peer has closed, then this side.
+    LastAck,
+    /// Over; answers what still arrives.
+    TimeWait,
+}
+
+/// What the application learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// So many bytes of what was written were acknowledged since the last such event.
+    Acked(u64),
+    /// So many bytes arrived in order since the last such event.
+    Delivered(u64),
+    /// The peer will send no more.
+    PeerClosed,
+    /// Both directions are closed and everything was acknowledged.
+    Closed,
+    /// The peer reset the connection, or this side aborted it.
+    Reset,
+    /// The peer did not answer for too long.
+    TimedOut,
+}
+
+/// A segment to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// The segment.
+    pub segment: Segment,
+    /// Whether its packet is ECN-capable: ECT(0).
+    pub ect: bool,
+}
+
+/// What a segment told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// A round-trip time sample, as Linux hands it to controllers: of the newest segment acknowledged that was sent once.
+    pub rtt: Option<Span>,
+    /// Payload bytes newly in order.
+    pub delivered: u64,
+    /// Payload bytes newly acknowledged.
+    pub acked: u64,
+}
+
+/// A connection's state at a moment, for people and plots.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The connection's state.
+    pub state: State,
+    /// Congestion window and slow-start threshold in segments.
+    pub cwnd: u32,
+    /// See `cwnd`.
+    pub ssthresh: u32,
+    /// Payload bytes of a full segment.
+    pub mss: u32,
+    /// Segments in the network: sent - delivered - lost + retransmitted.
+    pub in_flight: u32,
+    /// Bytes sent and not cumulatively acknowledged.
+    pub unacked: u64,
+    /// Bytes written and not sent; huge for an unlimited stream.
+    pub unsent: u64,
+    /// Smoothed round-trip time.
+    pub srtt: Option<Span>,
+    /// The latest sample.
+    pub rtt: Option<Span>,
+    /// The smallest of the last 300 s.
+    pub min_rtt: Option<Span>,
+    /// Retransmission time-out with back-off.
+    pub rto: Span,
+    /// The rate at which segments leave, if paced.
+    pub pacing: Option<Rate>,
+    /// The peer's receive window in bytes.
+    pub send_window: u64,
+    /// The window that this side has announced and is still open, in bytes.
+    pub receive_window: u64,
+    /// Bytes of payload that the receive buffer holds.
+    pub receive_buffer: u64,
+    /// Where loss recovery stands.
+    pub phase: Phase,
+    /// What keeps the sender from sending.
+    pub limit: Limit,
+    /// The controller's name and state.
+    pub controller: &'static str,
+    /// See `controller`.
+    pub controller_state: &'static str,
+}
+
+/// One side of a TCP connection, as a state machine that its driver feeds.
+///
+/// The order of calls, each with a `now` that never goes back:
+///
+/// 1. An input: [`handle_segment`](Endpoint::handle_segment) when a segment arrives, [`handle_timeout`](
+///    Endpoint::handle_timeout) when the time of [`poll_timeout`](Endpoint::poll_timeout) has come, or a command:
+///    [`write`](Endpoint::write), [`read`](Endpoint::read), [`close`](Endpoint::close), [`abort`](Endpoint::abort),
+///    [`set_window_clamp`](Endpoint::set_window_clamp). Several inputs of one moment may come together.
+/// 2. [`poll_transmit`](Endpoint::poll_transmit) until it gives `None`: the end of what may leave now is itself noted.
+/// 3. [`poll_event`](Endpoint::poll_event) until it gives `None`.
+/// 4. [`poll_timeout`](Endpoint::poll_timeout): when to call next, if nothing happens before.
+///
+/// A new endpoint, too, is polled before its first input: the SYN of an active one is its first transmission.
+#[derive(Debug)]
+pub struct Endpoint<C> {
+    pub(crate) state: State,
+    pub(crate) sender: Sender<C>,
+    pub(crate) receiver: Receiver,
+    pub(crate) offers: Offers,
+    /// In use on this connection.
+    pub(crate) ecn: bool,
+    pub(crate) timestamps: bool,
+    /// A SYN or SYN-ACK is to be sent; how many were; when the first was; when to send the next.
+    pub(crate) syn_due: bool,
+    pub(crate) syns: u8,
+    pub(crate) syn_at: Time,
+    pub(crate) syn_timeout: Time,
+    /// A reset with this sequence number is to be sent.
+    pub(crate) reset_due: Option<u32>,
+    pub(crate) closing: bool,
+    time_wait_end: Time,
+    last_challenge: Option<Time>,
+    pub(crate) events: Events,
+}
+
+/// What this side offers in its SYN, and its patience.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    pub(crate) mss: u16,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+    pub(crate) ecn: bool,
+    pub(crate) syn_retries: u8,
+    pub(crate) synack_retries: u8,
+    time_wait: Span,
+}
+
+/// Events that wait to be polled, in the order in which they are told.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) connected: bool,
+    acked: u64,
+    delivered: u64,
+    peer_closed: bool,
+    end: Option<Event>,
+}
+
+impl<C: Controller> Endpoint<C> {
+    /// An active open: the SYN is the first transmission.
+    pub fn connect(config: &Config, controller: C, isn: u32, now: Time) -> Endpoint<C> {
+        let mut endpoint = Endpoint::new(config, controller, isn, now);
+        endpoint.state = State::SynSent;
+        endpoint.syn_due = true;
+        endpoint
+    }
+
+    /// A passive open: the first SYN that arrives makes the connection.
+    pub fn listen(config: &Config, controller: C, isn: u32) -> Endpoint<C> {
+        let mut endpoint = Endpoint::new(config, controller, isn, Time::ZERO);
+        endpoint.state = State::Listen;
+        endpoint
+    }
+
+    fn new(config: &Config, controller: C, isn: u32, now: Time) -> Endpoint<C> {
+        Endpoint {
+            state: State::Closed,
+            sender: Sender::new(config, controller, isn, now),
+            receiver: Receiver::new(config),
+            offers: Offers {
+                mss: config.mss.max(88),
+                sack: config.sack,
+                timestamps: config.timestamps,
+                ecn: config.ecn,
+                syn_retries: config.syn_retries,
+                synack_retries: config.synack_retries,
+                time_wait: config.time_wait,
+            },
+            ecn: false,
+            timestamps: false,
+            syn_due: false,
+            syns: 0,
+            syn_at: now,
+            syn_timeout: Time::MAX,
+            reset_due: None,
+            closing: false,
+            time_wait_end: Time::MAX,
+            last_challenge: None,
+            events: Events::default(),
+        }
+    }
+
+    // Getters.
+
+    /// The connection's state.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether the endpoint is closed and has nothing left to send: it can be dropped.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Closed && self.reset_due.is_none()
+    }
+
+    /// Counts since the start.
+    pub fn stats(&self) -> &Stats {
+        &self.sender.stats
+    }
+
+    /// How long each of [`Limit::ALL`] has kept the sender from sending, from the start until `now`.
+    pub fn limited(&self, now: Time) -> [Span; 6] {
+        self.sender.chrono.times(now)
+    }
+
+    /// In-order bytes that wait to be read.
+    pub fn readable(&self) -> u64 {
+        self.receiver.unread()
+    }
+
+    /// Bytes written and not acknowledged.
+    pub fn unacked(&self) -> u64 {
+        self.sender.unacked()
+    }
+
+    /// The congestion controller.
+    pub fn controller(&self) -> &C {
+        &self.sender.controller
+    }
+
+    /// The congestion window and the segments in flight, in bytes.
+    #[inline]
+    pub fn window(&self) -> (u64, u64) {
+        let s = &self.sender;
+        let bytes = |segments: u32| u64::from(segments) * u64::from(s.path.mss);
+        (bytes(s.controller.limits().cwnd), bytes(s.queue.in_flight()))
+    }
+
+    /// The state now.
+    pub fn snapshot(&self) -> Snapshot {
+        let s = &self.sender;
+        let limits = s.controller.limits();
+        Snapshot {
+            state: self.state,
+            cwnd: limits.cwnd,
+            ssthresh: limits.ssthresh,
+            mss: s.path.mss,
+            in_flight: s.queue.in_flight(),
+            unacked: s.next - s.una,
+            unsent: s.unsent(),
+            srtt: s.rtt.smoothed(),
+            rtt: s.rtt.latest,
+            min_rtt: s.rtt.min(),
+            rto: s.rto(),
+            pacing: limits.pacing,
+            send_window: s.window,
+            receive_window: self.receiver.open_window(),
+            receive_buffer: self.receiver.space.full(),
+            phase: s.recovery.phase,
+            limit: s.chrono.limit,
+            controller: s.controller.name(),
+            controller_state: s.controller.state(),
+        }
+    }
+
+    // Commands.
+
+    /// Appends up to `bytes` to what is to be sent; gives how many the send buffer took. After a close it takes none.
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        self.sender.write(bytes)
+    }
+
+    /// From now on there is always something to send, until [`close`](Endpoint::close).
+    pub fn write_unlimited(&mut self) {
+        self.sender.write_unlimited();
+    }
+
+    /// Ends [`write_unlimited`](Endpoint::write_unlimited): what was not sent yet is not offered any more.
+    pub fn pause(&mut self) {
+        self.sender.pause();
+    }
+
+    /// Reads up to `bytes` of what has arrived; gives how many there were. Not needed with [`Config::auto_read`].
+    pub fn read(&mut self, bytes: u64, now: Time) -> u64 {
+        self.receiver.read(bytes, now)
+    }
+
+    /// No more will be written: a FIN follows what was. Of an unlimited stream, what was not sent yet is dropped.
+    pub fn close(&mut self) {
+        match self.state {
+            State::Listen => {
+                self.state = State::Closed;
+                self.events.end = Some(Event::Closed);
+            }
+            _ if self.closing => {}
+            _ => {
+                self.closing = true;
+                self.sender.finish();
+                self.state = match self.state {
+                    State::Established => State::FinWait1,
+                    State::CloseWait => State::LastAck,
+                    other => other,
+                };
+            }
+        }
+    }
+
+    /// Gives the connection up at once; the peer, if there is one, is sent a reset.
+    pub fn abort(&mut self) {
+        match self.state {
+            State::Closed | State::TimeWait => {}
+            State::Listen | State::SynSent => self.end(Event::Reset),
+            _ => {
+                self.reset_due = Some(self.sender.wire(self.sender.next));
+                self.end(Event::Reset);
+            }
+        }
+    }
+
+    /// Limits the receive window to announce from now on (`TCP_WINDOW_CLAMP`); what was announced stays valid.
+    pub fn set_window_clamp(&mut self, bytes: Option<u32>) {
+        self.receiver.set_clamp(bytes);
+    }
+
+    // Inputs.
+
+    /// A segment arrived; `ce` if its packet carried a congestion mark.
+    #[inline]
+    pub fn handle_segment(&mut self, segment: &Segment, ce: bool, cx: &mut Context) -> Outcome {
+        self.sender.stats.segments_received += 1;
+        match self.state {
+            State::Closed => Outcome::default(),
+            State::Listen => {
+                self.on_listen(segment, cx.now);
+                Outcome::default()
+            }
+            State::SynSent => {
+                self.on_syn_sent(segment, cx);
+                Outcome::default()
+            }
+            State::TimeWait => {
+                self.on_time_wait(segment, cx.now);
+                Outcome::default()
+            }
+            _ => self.on_synchronized(segment, ce, cx),
+        }
+    }
+
+    /// Does everything that is due by now.
+    pub fn handle_timeout(&mut self, cx: &mut Context) {
+        if self.syn_timeout <= cx.now {
+            self.on_syn_timeout();
+        }
+        if self.sender.deadline <= cx.now && !self.sender.on_timer(cx) {
+            self.end(Event::TimedOut);
+        }
+        if self.sender.paced_until <= cx.now {
+            self.sender.paced_until = Time::MAX;
+            self.sender.touch();
+        }
+        self.receiver.on_timeout(self.sender.rto(), cx.now);
+        if self.time_wait_end <= cx.now {
+            self.time_wait_end = Time::MAX;
+            self.state = State::Closed;
+        }
+    }
+
+    // Outputs.
+
+    /// The next segment to send now, if any.
+    #[inline]
+    pub fn poll_transmit(&mut self, cx: &mut Context) -> Option<Transmit> {
+        if let Some(seq) = self.reset_due.take() {
+            return Some(self.build_reset(seq, cx.now));
+        }
+        match self.state {
+            State::Closed | State::Listen => return None,
+            State::SynSent | State::SynReceived => {
+                if core::mem::take(&mut self.syn_due) {
+                    return Some(self.build_syn(cx.now));
+                }
+                if self.state == State::SynSent {
+                    return None;
+                }
+            }
+            _ => {
+                let option_len = self.receiver.sack_option_len();
+                if let Some(out) = self.sender.poll(option_len, cx) {
+                    return Some(self.build(&out, cx.now));
+                }
+            }
+        }
+        if self.receiver.now_due {
+            self.sender.stats.acks_sent += 1;
+            let out = Out { seq: self.sender.next.max(1), len: 0, fin: false, push: false, new: false };
+            return Some(self.build(&out, cx.now));
+        }
+        None
+    }
+
+    /// The next event, if any.
+    #[inline]
+    pub fn poll_event(&mut self) -> Option<Event> {
+        let events = &mut self.events;
+        if core::mem::take(&mut events.connected) {
+            return Some(Event::Connected);
+        }
+        if events.acked > 0 {
+            return Some(Event::Acked(core::mem::take(&mut events.acked)));
+        }
+        if events.delivered > 0 {
+            return Some(Event::Delivered(core::mem::take(&mut events.delivered)));
+        }
+        if core::mem::take(&mut events.peer_closed) {
+            return Some(Event::PeerClosed);
+        }
+        events.end.take()
+    }
+
+    /// When [`handle_timeout`](Endpoint::handle_timeout) is due; `None` if nothing is.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let sender = self.sender.deadline.min(self.sender.paced_until);
+        let other = self.receiver.timeout().min(self.syn_timeout).min(self.time_wait_end);
+        Some(sender.min(other)).filter(|&at| at != Time::MAX)
+    }
+
+    // Synchronized states.
+
+    #[inline]
+    pub(crate) fn echo(&self, segment: &Segment) -> Option<u32> {
+        if self.timestamps { segment.timestamps.map(|t| t.echo) } else { None }
+    }
+
+    fn delays(&self) -> Delays {
+        Delays { srtt: self.sender.path.srtt, rto: self.sender.rto() }
+    }
+
+    #[inline]
+    fn on_synchronized(&mut self, segment: &Segment, ce: bool, cx: &mut Context) -> Outcome {
+        let mut outcome = Outcome::default();
+        let flags = segment.flags;
+        let Some(seq) = self.receiver.offset(segment.seq) else { return outcome };
+        let len = u64::from(segment.len);
+        let end = seq + u64::from(segment.seq_len());
+        if !self.validate(segment, seq, end, cx.now) {
+            return outcome;
+        }
+        let Some(ack) = self.sender.offset(segment.ack) else { return outcome };
+        if ack > self.sender.next {
+            // Of what was never sent (RFC 5961 section 5).
+            self.challenge(cx.now);
+            return outcome;
+        }
+        if self.state == State::SynReceived {
+            if ack < 1 {
+                return outcome;
+            }
+            self.sender.window_seq = seq;
+            self.establish(segment, cx.now);
+            self.sender.window = u64::from(segment.window) << self.sender.window_scale;
+            self.sender.max_window = self.sender.window;
+        }
+        if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps) {
+            self.receiver.update_ts_recent(seq, timestamps.value);
+        }
+        let none = Sack::NONE;
+        let incoming = Incoming {
+            ack,
+            seq,
+            has_data: end > seq,
+            window: u64::from(segment.window) << self.sender.window_scale,
+            sack: match &segment.options {
+                Options::Sack(sack) => sack,
+                Options::Syn(_) => &none,
+            },
+            ece: self.ecn && flags.has(Flags::ECE),
+            echo: self.echo(segment),
+        };
+        let prior_acked = self.sender.stats.bytes_acked;
+        outcome.rtt = self.sender.on_ack(&incoming, cx);
+        outcome.acked = self.sender.stats.bytes_acked - prior_acked;
+        self.events.acked += outcome.acked;
+        if flags.has(Flags::FIN) || self.closing {
+            self.on_fin_acked(cx.now);
+        }
+        if end > seq && self.state != State::Closed {
+            let push = flags.has(Flags::PSH);
+            let payload = Payload { seq, len, fin: flags.has(Flags::FIN), push };
+            outcome.delivered = self.on_payload(segment, payload, ce, cx.now);
+        }
+        outcome
+    }
+
+    /// Whether a segment is to be processed further (`tcp_validate_incoming`).
+    #[inline]
+    fn validate(&mut self, segment: &Segment, seq: u64, end: u64, now: Time) -> bool {
+        let flags = segment.flags;
+        let reset = flags.has(Flags::RST);
+        let len = u64::from(segment.len);
+        if self.timestamps
+            && let Some(timestamps) = segment.timestamps
+        {
+            // PAWS (RFC 7323 section 5), with the one tick of tolerance of Linux.
+            let behind = self.receiver.ts_recent.wrapping_sub(timestamps.value) as i32;
+            if behind > 1 && !reset {
+                self.refuse(seq, len, now);
+                return false;
+            }
+        }
+        if !self.receiver.acceptable(seq, end) {
+            self.sender.stats.duplicates_received += u64::from(len > 0);
+            if !reset {
+                self.refuse(seq, len, now);
+            }
+            return false;
+        }
+        if reset {
+            if seq == self.receiver.next {
+                self.end(Event::Reset);
+            } else {
+                self.challenge(now);
+            }
+            return false;
+        }
+        if flags.has(Flags::SYN) {
+            if self.state == State::SynReceived && seq == 0 && !flags.has(Flags::ACK) {
+                self.syn_due = true;
+                return false;
+            }
+            if self.state != State::SynReceived {
+                self.challenge(now);
+                return false;
+            }
+        }
+        flags.has(Flags::ACK)
+    }
+
+    /// Answers an unacceptable segment; what carries no data only now and then.
+    fn refuse(&mut self, seq: u64, len: u64, now: Time) {
+        if len > 0 || self.may_answer(now) {
+            self.receiver.on_unacceptable(seq, len);
+        }
+    }
+
+    fn challenge(&mut self, now: Time) {
+        if self.may_answer(now) {
+            self.sender.stats.challenge_acks_sent += 1;
+            self.receiver.now_due = true;
+        }
+    }
+
+    fn may_answer(&mut self, now: Time) -> bool {
+        let allowed = self.last_challenge.is_none_or(|last| now.saturating_since(last) >= CHALLENGE_INTERVAL);
+        if allowed {
+            self.last_challenge = Some(now);
+        }
+        allowed
+    }
+
+    #[inline]
+    fn on_payload(&mut self, segment: &Segment, payload: Payload, ce: bool, now: Time) -> u64 {
+        if self.ecn {
+            if segment.flags.has(Flags::CWR) {
+                self.receiver.on_cwr(payload.len > 0);
+            }
+            if ce {
+                self.sender.stats.ce_received += 1;
+                self.receiver.on_ce();
+            }
+        }
+        if payload.len >= self.receiver.full_segment()
+            && let Some(echo) = self.echo(segment)
+        {
+            self.receiver.space.measure_echo(echo, crate::millis(now).wrapping_sub(echo));
+        }
+        let delays = self.delays();
+        let was_finished = self.receiver.finished();
+        let delivered = self.receiver.on_data(payload, delays, now, &mut self.sender.stats);
+        self.events.delivered += delivered;
+        if self.receiver.finished() && !was_finished {
+            self.on_peer_fin(now);
+        }
+        self.receiver.check_ack(delays, now);
+        delivered
+    }
+
+    fn on_peer_fin(&mut self, now: Time) {
+        self.events.peer_closed = true;
+        match self.state {
+            State::Established => self.state = State::CloseWait,
+            State::FinWait1 => {
+                self.state = State::Closing;
+                self.receiver.now_due = true;
+            }
+            State::FinWait2 => {
+                self.receiver.now_due = true;
+                self.enter_time_wait(now);
+            }
+            _ => {}
+        }
+    }
+
+    fn on_fin_acked(&mut self, now: Time) {
+        if self.sender.fin_acked() {
+            match self.state {
+                State::FinWait1 => self.state = State::FinWait2,
+                State::Closing => self.enter_time_wait(now),
+                State::LastAck => self.end(Event::Closed),
+                _ => {}
+            }
+        }
+    }
+
+    fn enter_time_wait(&mut self, now: Time) {
+        self.state = State::TimeWait;
+        self.sender.disarm();
+        self.sender.queue.free();
+        self.time_wait_end = now + self.offers.time_wait;
+        self.events.end = Some(Event::Closed);
+    }
+
+    fn on_time_wait(&mut self, segment: &Segment, now: Time) {
+        if segment.flags.has(Flags::RST) {
+            self.state = State::Closed;
+            self.time_wait_end = Time::MAX;
+        } else if segment.seq_len() > 0 {
+            // The last acknowledgement was lost.
+            self.receiver.now_due = true;
+            self.time_wait_end = now + self.offers.time_wait;
+        }
+    }
+
+    pub(crate) fn end(&mut self, event: Event) {
+        self.state = State::Closed;
+        self.events.end = Some(event);
+        self.syn_due = false;
+        self.syn_timeout = Time::MAX;
+        self.sender.disarm();
+        self.sender.paced_until = Time::MAX;
+        self.sender.queue.free();
+        self.receiver.stop();
+    }
+
+    // Segments.
+
+    #[inline]
+    pub(crate) fn stamps(&self, now: Time) -> Option<Timestamps> {
+        if self.timestamps {
+            Some(Timestamps { value: crate::millis(now), echo: self.receiver.ts_recent })
+        } else {
+            None
+        }
+    }
+
+    fn build_reset(&mut self, seq: u32, now: Time) -> Transmit {
+        self.sender.stats.segments_sent += 1;
+        let segment = Segment {
+            seq,
+            ack: self.receiver.ack_number(),
+            window: 0,
+            len: 0,
+            flags: Flags::RST | Flags::ACK,
+            timestamps: self.stamps(now),
+            options: Options::Sack(Sack::NONE),
+        };
+        Transmit { segment, ect: false }
+    }
+
+    #[inline]
+    fn build(&mut self, out: &Out, now: Time) -> Transmit {
+        let mut flags = Flags::ACK;
+        if out.fin {
+            flags |= Flags::FIN;
+        }
+        if out.push && out.len > 0 {
+            flags |= Flags::PSH;
+        }
+        if self.ecn {
+            if self.receiver.demand_cwr {
+                flags |= Flags::ECE;
+            }
+            if out.new && self.sender.queue_cwr {
+                flags |= Flags::CWR;
+                self.sender.queue_cwr = false;
+            }
+        }
+        if out.len > 0 {
+            self.receiver.on_data_sent(now);
+        }
+        self.sender.stats.segments_sent += 1;
+        let window = self.receiver.announce();
+        let blocks_len = self.receiver.sack_option_len();
+        let segment = Segment {
+            seq: self.sender.wire(out.seq),
+            ack: self.receiver.ack_number(),
+            window,
+            len: out.len,
+            flags,
+            timestamps: self.stamps(now),
+            options: Options::Sack(Sack::NONE),
+        };
+        let mut transmit = Transmit { segment, ect: self.ecn && out.new };
+        // What is sent again keeps its size, so there may be no room for blocks.
+        if blocks_len > 0 && self.sender.sack && u32::from(out.len) + blocks_len <= self.sender.path.mss {
+            self.report_blocks(&mut transmit.segment);
+        }
+        transmit
+    }
+
+    /// Apart, so that the common segment is written once and in place.
+    #[inline(never)]
+    fn report_blocks(&mut self, segment: &mut Segment) {
+        let max = if self.timestamps { 3 } else { 4 };
+        segment.options = Options::Sack(self.receiver.take_sack(max, &mut self.sender.stats));
+    }
+}

@@ -1,0 +1,93 @@
+//! Pacing inside the stack (Linux `tcp_update_skb_after_send`, `tcp_pacing_check`).
+//!
+//! A burst of segments leaves at once, as a Linux TSO packet does, and the next waits for the time that the burst takes at
+//! the pacing rate. Time lost before a burst is credited, to at most half of the burst's own time. The first ten data
+//! segments of a connection are not paced.
+
+use units::{Bytes, Rate, Span, Time};
+
+/// Data segments at the start that are not paced.
+const UNPACED: u64 = 10;
+
+/// When the next burst may leave.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacer {
+    next: Time,
+    /// Segments that the current burst may still send.
+    left: u32,
+    credit: Span,
+}
+
+impl Pacer {
+    pub(crate) fn new() -> Pacer {
+        Pacer { next: Time::ZERO, left: 0, credit: Span::ZERO }
+    }
+
+    /// Whether a segment may leave now.
+    #[inline]
+    pub(crate) fn allows(&self, now: Time) -> bool {
+        self.left > 0 || self.next <= now
+    }
+
+    /// When it may.
+    pub(crate) fn next(&self) -> Time {
+        self.next
+    }
+
+    /// A data segment of `len` bytes leaves, as the `count`-th of the connection.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, len: u32, rate: Rate, burst: u32, count: u64, now: Time) {
+        if self.left == 0 {
+            self.credit = now.saturating_since(self.next);
+            self.next = self.next.max(now);
+            self.left = burst.max(1);
+        }
+        self.left -= 1;
+        if count < UNPACED || rate.bits_per_sec() == 0 {
+            return;
+        }
+        let takes = rate.time_for(Bytes::new(u64::from(len)));
+        let credited = self.credit.min(takes / 2);
+        self.credit = self.credit.saturating_sub(credited);
+        self.next = Time::from_nanos(self.next.as_nanos().saturating_add(takes.saturating_sub(credited).as_nanos()));
+    }
+
+    /// Nothing more can be sent now, so a burst ends early.
+    #[inline]
+    pub(crate) fn end_burst(&mut self) {
+        self.left = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_leave_together_and_wait_for_their_time() {
+        let rate = Rate::from_mbps(8);
+        let at = |us: u64| Time::from_nanos(us * 1000);
+        let mut pacer = Pacer::new();
+        pacer.on_sent(1000, rate, 2, 10, at(0));
+        assert!(pacer.allows(at(0)));
+        pacer.on_sent(1000, rate, 2, 11, at(0));
+        assert!(!pacer.allows(at(1999)));
+        assert_eq!(pacer.next(), at(2000));
+        // 600 us late: credited; 5 ms late: only half of the burst is.
+        pacer.on_sent(1000, rate, 1, 12, at(2600));
+        assert_eq!(pacer.next(), at(2600 + 500));
+        pacer.on_sent(1000, rate, 1, 13, at(8100));
+        assert_eq!(pacer.next(), at(8600));
+    }
+
+    #[test]
+    fn the_first_ten_segments_are_not_paced() {
+        let mut pacer = Pacer::new();
+        for count in 0..10 {
+            assert!(pacer.allows(Time::ZERO));
+            pacer.on_sent(1000, Rate::from_mbps(1), 1, count, Time::ZERO);
+        }
+        pacer.on_sent(1000, Rate::from_mbps(1), 1, 10, Time::ZERO);
+        assert!(!pacer.allows(Time::ZERO));
+    }
+}

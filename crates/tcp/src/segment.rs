@@ -1,0 +1,143 @@
+//! A TCP segment as the models see it: the header's fields, the options in use, and the length of a payload that does
+//! not exist.
+
+/// Header flags in use, by their bits in the header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No more data from the sender.
+    pub const FIN: Flags = Flags(0x01);
+    /// Synchronize sequence numbers.
+    pub const SYN: Flags = Flags(0x02);
+    /// Reset the connection.
+    pub const RST: Flags = Flags(0x04);
+    /// Push.
+    pub const PSH: Flags = Flags(0x08);
+    /// The acknowledgement field is significant.
+    pub const ACK: Flags = Flags(0x10);
+    /// ECN echo.
+    pub const ECE: Flags = Flags(0x40);
+    /// Congestion window reduced.
+    pub const CWR: Flags = Flags(0x80);
+
+    /// Whether all of `other`'s bits are set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl core::ops::BitOr for Flags {
+    type Output = Flags;
+    fn bitor(self, rhs: Flags) -> Flags {
+        Flags(self.0 | rhs.0)
+    }
+}
+
+impl core::ops::BitOrAssign for Flags {
+    fn bitor_assign(&mut self, rhs: Flags) {
+        self.0 |= rhs.0;
+    }
+}
+
+/// A half-open range of sequence numbers, `start` inclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// First sequence number.
+    pub start: u32,
+    /// One past the last.
+    pub end: u32,
+}
+
+/// Up to four SACK blocks (three beside timestamps). A D-SACK (RFC 2883) is the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sack {
+    blocks: [Block; 4],
+    len: u8,
+}
+
+impl Sack {
+    /// No blocks.
+    pub const NONE: Sack = Sack { blocks: [Block { start: 0, end: 0 }; 4], len: 0 };
+
+    /// Appends a block; a fifth is ignored, as an option has no room for it.
+    pub fn push(&mut self, block: Block) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
+            *slot = block;
+            self.len += 1;
+        }
+    }
+
+    /// The blocks, in the option's order.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks[..usize::from(self.len)]
+    }
+}
+
+/// The options of a SYN or SYN-ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynOptions {
+    /// Maximum segment size.
+    pub mss: u16,
+    /// Window scale shift, if offered: at most 14 (RFC 7323).
+    pub window_scale: Option<u8>,
+    /// SACK-permitted.
+    pub sack_permitted: bool,
+}
+
+/// The options beside timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Options {
+    /// Of a SYN.
+    Syn(SynOptions),
+    /// Of any other segment: selective acknowledgements, often none.
+    Sack(Sack),
+}
+
+/// The timestamps option.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// `TSval`.
+    pub value: u32,
+    /// `TSecr`.
+    pub echo: u32,
+}
+
+/// A TCP segment. `Copy`, so that queues and links carry it by value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first payload byte (or of SYN or FIN).
+    pub seq: u32,
+    /// Acknowledgement number, if [`Flags::ACK`].
+    pub ack: u32,
+    /// The window field as sent, scaled.
+    pub window: u16,
+    /// Payload bytes.
+    pub len: u16,
+    /// Flags.
+    pub flags: Flags,
+    /// Timestamps, if in use.
+    pub timestamps: Option<Timestamps>,
+    /// Other options.
+    pub options: Options,
+}
+
+impl Segment {
+    /// Bytes of TCP header with its options, padded to 4.
+    pub fn header_len(&self) -> u32 {
+        let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
+        let others = match &self.options {
+            Options::Syn(o) => 4 + if o.window_scale.is_some() { 4 } else { 0 } + if o.sack_permitted { 4 } else { 0 },
+            Options::Sack(s) if s.len == 0 => 0,
+            Options::Sack(s) => 4 + 8 * u32::from(s.len),
+        };
+        // With timestamps Linux packs SACK-permitted into the padding of the timestamps option.
+        let packed = matches!(&self.options, Options::Syn(o) if o.sack_permitted && timestamps > 0);
+        20 + timestamps + others - if packed { 4 } else { 0 }
+    }
+
+    /// Sequence space that the segment occupies: payload, SYN and FIN.
+    pub fn seq_len(&self) -> u32 {
+        u32::from(self.len) + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
+    }
+}

@@ -1,0 +1,130 @@
+//! What a connection counted, and where its time went (after Linux `tcp_info` and `tcp_chrono`).
+
+use units::{Span, Time};
+
+/// What kept the sender from sending.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Limit {
+    /// The connection is not established yet.
+    #[default]
+    Handshake,
+    /// The application had nothing to send.
+    Application,
+    /// The congestion window was full.
+    Cwnd,
+    /// The peer's receive window was full.
+    ReceiveWindow,
+    /// The pacer held the next segment back.
+    Pacing,
+    /// The send buffer was full of data that the peer has not acknowledged, and all of it was sent.
+    SendBuffer,
+}
+
+impl Limit {
+    /// All of them, in the order of [`Endpoint::limited`](crate::Endpoint::limited).
+    pub const ALL: [Limit; 6] =
+        [Limit::Handshake, Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing, Limit::SendBuffer];
+}
+
+/// A stop watch for each limit: one of them always runs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chrono {
+    pub(crate) limit: Limit,
+    since: Time,
+    times: [Span; 6],
+}
+
+impl Chrono {
+    pub(crate) fn new(now: Time) -> Chrono {
+        Chrono { since: now, ..Chrono::default() }
+    }
+
+    #[inline]
+    pub(crate) fn switch(&mut self, limit: Limit, now: Time) {
+        if self.limit != limit {
+            self.times[self.limit as usize] += now.saturating_since(self.since);
+            self.limit = limit;
+            self.since = now;
+        }
+    }
+
+    pub(crate) fn times(&self, now: Time) -> [Span; 6] {
+        let mut times = self.times;
+        times[self.limit as usize] += now.saturating_since(self.since);
+        times
+    }
+}
+
+/// Counts of a connection since its start. All count segments unless they say bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// All segments sent.
+    pub segments_sent: u64,
+    /// Segments with payload sent, retransmissions included.
+    pub data_segments_sent: u64,
+    /// Payload bytes sent, retransmissions included.
+    pub bytes_sent: u64,
+    /// Payload bytes that the peer acknowledged cumulatively.
+    pub bytes_acked: u64,
+    /// Payload bytes retransmitted, for whatever reason.
+    pub bytes_retransmitted: u64,
+    /// Retransmitted in fast recovery, after RACK or duplicate acknowledgements marked them lost.
+    pub retransmitted_fast: u64,
+    /// Retransmitted after a retransmission time-out.
+    pub retransmitted_timeout: u64,
+    /// Retransmitted as a tail loss probe.
+    pub retransmitted_probe: u64,
+    /// SYN and SYN-ACK retransmissions.
+    pub retransmitted_syn: u64,
+    /// Segments marked lost.
+    pub lost: u64,
+    /// Times that fast recovery began.
+    pub recoveries: u64,
+    /// Times that the window was reduced because of an ECN echo.
+    pub ecn_reductions: u64,
+    /// Times that the retransmission timer fired.
+    pub timeouts: u64,
+    /// Tail loss probes sent, of new data or as retransmissions.
+    pub loss_probes: u64,
+    /// Losses that only a tail loss probe's acknowledgement revealed.
+    pub loss_probe_recoveries: u64,
+    /// Zero-window probes sent.
+    pub window_probes: u64,
+    /// Reactions undone because D-SACKs told that every retransmission was needless.
+    pub undone_dsack: u64,
+    /// Reactions undone because an echoed timestamp told that the original had arrived (Eifel).
+    pub undone_timestamp: u64,
+    /// Time-outs undone because data sent before them was acknowledged (F-RTO).
+    pub undone_frto: u64,
+    /// Segments seen to have been reordered: how often.
+    pub reorderings: u64,
+    /// Duplicate acknowledgements received.
+    pub dup_acks_received: u64,
+    /// D-SACKs received.
+    pub dsacks_received: u64,
+    /// Acknowledgements received with an ECN echo.
+    pub ece_received: u64,
+    /// All segments received.
+    pub segments_received: u64,
+    /// Payload bytes that arrived in order: what the application can have read.
+    pub bytes_received: u64,
+    /// Segments with payload that arrived out of order.
+    pub out_of_order_received: u64,
+    /// Segments of which every byte had arrived before, or that lay outside the window.
+    pub duplicates_received: u64,
+    /// Data segments received with a congestion mark.
+    pub ce_received: u64,
+    /// Acknowledgements sent without payload.
+    pub acks_sent: u64,
+    /// D-SACKs sent.
+    pub dsacks_sent: u64,
+    /// Challenge acknowledgements sent (RFC 5961).
+    pub challenge_acks_sent: u64,
+}
+
+impl Stats {
+    /// All retransmissions of data.
+    pub fn retransmitted(&self) -> u64 {
+        self.retransmitted_fast + self.retransmitted_timeout + self.retransmitted_probe
+    }
+}

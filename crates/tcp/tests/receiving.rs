@@ -1,0 +1,401 @@
+//! Facts about what a receiver acknowledges, when, and with what window.
+
+mod pipe;
+use pipe::*;
+use tcp::segment::{Flags, Options, Sack, Segment, Timestamps};
+use tcp::{Config, Context, Endpoint, Event, State, Transmit};
+use units::{Span, Time};
+
+const MSS: u32 = 1448;
+
+/// A server that a script of segments talks to, with no client behind.
+struct Server {
+    endpoint: Endpoint<Fixed>,
+    random: cc::Random,
+    now: Time,
+    ce: bool,
+}
+
+impl Server {
+    fn new(config: &Config) -> Server {
+        let random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+        let mut server = Server { endpoint: Endpoint::listen(config, fixed(100), 0), random, now: at(1), ce: false };
+        let syn = tcp::segment::SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        let ecn = if config.ecn { Flags::ECE | Flags::CWR } else { Flags::default() };
+        server.take(Segment { flags: Flags::SYN | ecn, options: Options::Syn(syn), ..segment(0, 0) });
+        server.take(segment(1, 0));
+        assert_eq!(server.endpoint.state(), State::Established);
+        server
+    }
+
+    /// Runs through quick acknowledgements, so that they are delayed from the next segment on; `next` is the new offset.
+    fn settled(config: &Config) -> (Server, u32) {
+        let mut server = Server::new(config);
+        let mut seq = 1;
+        for _ in 0..30 {
+            server.take(segment(seq, MSS as u16));
+            server.endpoint.read(u64::MAX, server.now);
+            server.wait(10);
+            seq += MSS;
+        }
+        server.wait(1000 - 300 - 1);
+        // The pause was longer than the time-out, so there are quick acknowledgements once more.
+        for _ in 0..40 {
+            server.take(segment(seq, MSS as u16));
+            server.endpoint.read(u64::MAX, server.now);
+            server.wait(10);
+            seq += MSS;
+        }
+        server.wait(100);
+        (server, seq)
+    }
+
+    /// A segment arrives; gives what is answered at once.
+    fn take(&mut self, mut segment: Segment) -> Vec<Transmit> {
+        if segment.timestamps.is_some() {
+            segment.timestamps = Some(Timestamps { value: (self.now.as_nanos() / 1_000_000) as u32, echo: 0 });
+        }
+        let mut cx = Context { now: self.now, random: &mut self.random, log: None };
+        self.endpoint.handle_segment(&segment, self.ce, &mut cx);
+        self.poll()
+    }
+
+    fn poll(&mut self) -> Vec<Transmit> {
+        let mut cx = Context { now: self.now, random: &mut self.random, log: None };
+        std::iter::from_fn(|| self.endpoint.poll_transmit(&mut cx)).collect()
+    }
+
+    /// Time passes; gives what is sent meanwhile and when, in milliseconds from now.
+    fn wait(&mut self, ms: u64) -> Vec<(u64, Transmit)> {
+        let (start, end) = (self.now, self.now + Span::from_millis(ms));
+        let mut sent = Vec::new();
+        while let Some(due) = self.endpoint.poll_timeout().filter(|&due| due <= end) {
+            self.now = self.now.max(due);
+            let mut cx = Context { now: self.now, random: &mut self.random, log: None };
+            self.endpoint.handle_timeout(&mut cx);
+            let after = (self.now - start).as_millis();
+            sent.extend(self.poll().into_iter().map(|t| (after, t)));
+        }
+        self.now = end;
+        sent
+    }
+}
+
+fn segment(seq: u32, len: u16) -> Segment {
+    Segment {
+        seq,
+        ack: 1,
+        window: 1000,
+        len,
+        flags: Flags::ACK,
+        timestamps: Some(Timestamps::default()),
+        options: Options::Sack(Sack::NONE),
+    }
+}
+
+fn blocks(transmit: &Transmit) -> Vec<(u32, u32)> {
+    match &transmit.segment.options {
+        Options::Sack(sack) => sack.blocks().iter().map(|b| (b.start, b.end)).collect(),
+        Options::Syn(_) => panic!("a SYN"),
+    }
+}
+
+#[test]
+fn the_first_sixteen_segments_are_acknowledged_at_once() {
+    let mut s = Server::new(&Config::default());
+    let mut seq = 1;
+    let mut answered = Vec::new();
+    for _ in 0..20 {
+        answered.push(s.take(segment(seq, MSS as u16)).len());
+        seq += MSS;
+    }
+    // 64,256 of window is 22 pairs of segments, at most 16; each segment that lets the window grow keeps one quick
+    // acknowledgement more, up to the limit of the buffer.
+    assert_eq!(answered[..16], [1; 16]);
+    assert!(answered[16..].contains(&0), "{answered:?}");
+}
+
+#[test]
+fn every_second_full_segment_is_acknowledged() {
+    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let (mut s, mut seq) = Server::settled(&config);
+    let mut answered = Vec::new();
+    for _ in 0..10 {
+        answered.push(s.take(segment(seq, MSS as u16)).len());
+        seq += MSS;
+    }
+    assert_eq!(answered, [0, 1, 0, 1, 0, 1, 0, 1, 0, 1]);
+}
+
+#[test]
+fn a_lone_segment_is_acknowledged_after_40_ms() {
+    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let (mut s, seq) = Server::settled(&config);
+    assert!(s.take(segment(seq, MSS as u16)).is_empty());
+    let acks = s.wait(1000);
+    assert_eq!(acks.iter().map(|&(t, _)| t).collect::<Vec<_>>(), [40]);
+    assert_eq!(acks[0].1.segment.ack, seq + MSS);
+}
+
+#[test]
+fn the_end_of_a_message_is_acknowledged_as_soon_as_it_is_read() {
+    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let (mut s, seq) = Server::settled(&config);
+    assert_eq!(s.take(segment(seq, 100)).len(), 1);
+    let unread = Config { auto_read: false, ..config };
+    let (mut s, seq) = Server::settled(&unread);
+    s.endpoint.read(u64::MAX, s.now);
+    s.poll();
+    assert!(s.take(segment(seq, 100)).is_empty());
+    s.endpoint.read(u64::MAX, s.now);
+    assert_eq!(s.poll().len(), 1);
+}
+
+#[test]
+fn sack_blocks_are_reported_newest_first_and_three_beside_timestamps() {
+    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let at = |n: u32| start + n * MSS;
+    s.take(segment(at(0), MSS as u16));
+    let mut last = Vec::new();
+    for n in [2, 4, 6, 8] {
+        last = s.take(segment(at(n), MSS as u16));
+    }
+    // The fourth out-of-order segment is the first whose acknowledgement may be compressed.
+    assert!(last.is_empty());
+    let last = s.wait(2);
+    assert_eq!(blocks(&last[0].1), [(at(8), at(9)), (at(6), at(7)), (at(4), at(5))]);
+    // A segment that joins two blocks brings the joined one to the front.
+    s.take(segment(at(3), MSS as u16));
+    let last = s.wait(2);
+    assert_eq!(blocks(&last[0].1), [(at(2), at(5)), (at(8), at(9)), (at(6), at(7))]);
+    // The hole is filled: what is below is gone, and not all holes are, so it may wait for the timer.
+    let acks = s.take(segment(at(1), MSS as u16));
+    assert_eq!(acks[0].segment.ack, at(5));
+    assert_eq!(blocks(&acks[0]), [(at(8), at(9)), (at(6), at(7))]);
+}
+
+#[test]
+fn an_out_of_order_segment_and_one_that_fills_the_gap_are_acknowledged_at_once() {
+    let config = Config { receive_buffer_max: 131_072, ..Config::default() };
+    let (mut s, seq) = Server::settled(&config);
+    assert_eq!(s.take(segment(seq + MSS, MSS as u16)).len(), 1);
+    let acks = s.take(segment(seq, MSS as u16));
+    assert_eq!((acks.len(), acks[0].segment.ack, blocks(&acks[0])), (1, seq + 2 * MSS, vec![]));
+}
+
+#[test]
+fn what_arrives_twice_is_reported_once_as_a_d_sack_first() {
+    let mut s = Server::new(&Config::default());
+    let at = |n: u32| 1 + n * MSS;
+    s.take(segment(at(0), MSS as u16));
+    // RFC 2883 example: below the acknowledgement.
+    let acks = s.take(segment(at(0), MSS as u16));
+    assert_eq!(blocks(&acks[0]), [(at(0), at(1))]);
+    // And within a block that was reported.
+    s.take(segment(at(2), 2 * MSS as u16));
+    let acks = s.take(segment(at(3), MSS as u16));
+    assert_eq!(blocks(&acks[0]), [(at(3), at(4)), (at(2), at(4))]);
+    let acks = s.take(segment(at(5), MSS as u16));
+    assert_eq!(blocks(&acks[0]), [(at(5), at(6)), (at(2), at(4))]);
+    assert_eq!(s.endpoint.stats().dsacks_sent, 2);
+}
+
+#[test]
+fn the_window_never_shrinks_when_a_clamp_is_set() {
+    let mut p = Pipe::new(&Config::default(), fixed(200), fixed(200));
+    p.client.write_unlimited();
+    p.run_until(at(2000));
+    let open = p.server.snapshot().receive_window;
+    assert!(open > 300_000, "{open}");
+    p.log.clear();
+    p.server.set_window_clamp(Some(50_000));
+    p.run_until(at(4000));
+    let edges: Vec<u64> =
+        p.acks(Server).iter().map(|e| u64::from(e.segment.ack) + (u64::from(e.segment.window) << 7)).collect();
+    // Within the rounding to units of 128.
+    assert!(edges.windows(2).all(|w| w[1] + 128 >= w[0]), "the right edge moved left");
+    // In the end it is what the clamp says.
+    let last = p.acks(Server).last().map(|e| u64::from(e.segment.window) << 7);
+    assert!(last.is_some_and(|w| (49_900..50_200).contains(&w)), "{last:?}");
+    // And it opens again.
+    p.server.set_window_clamp(None);
+    p.run_until(at(6000));
+    assert!(p.server.snapshot().receive_window > 100_000);
+}
+
+#[test]
+fn the_window_follows_the_sender_up_to_half_of_the_largest_buffer() {
+    let mut p = Pipe::new(&Config::default(), fixed(5000), fixed(5000));
+    p.keep_log = false;
+    p.client.write_unlimited();
+    p.run_until(at(150));
+    assert_eq!(p.server.snapshot().receive_buffer, 65_536);
+    p.run_until(at(3000));
+    assert_eq!(p.server.snapshot().receive_buffer, 3 << 20);
+    assert!(p.client.snapshot().send_window > 3_000_000);
+    // Three MiB in a round trip of 100 ms.
+    let before = p.delivered(pipe::Server);
+    p.run_for(ms(1000));
+    let rate = p.delivered(pipe::Server) - before;
+    assert!(rate > 29_000_000, "{rate}");
+}
+
+#[test]
+fn a_reader_that_stops_closes_the_window() {
+    let config = Config { auto_read: false, receive_buffer_max: 131_072, ..Config::default() };
+    let mut s = Server::new(&config);
+    let mut seq = 1;
+    let mut window = u32::MAX;
+    for _ in 0..60 {
+        for t in s.take(segment(seq, MSS as u16)) {
+            window = u32::from(t.segment.window) << 7;
+        }
+        seq += MSS;
+    }
+    assert_eq!(window, 0);
+    let readable = s.endpoint.readable();
+    assert!(readable <= 65_536 + u64::from(MSS) && readable > 60_000, "{readable}");
+    // Reading a little does not reopen it by slivers; reading much is told at once.
+    s.endpoint.read(1000, s.now);
+    assert!(s.poll().is_empty());
+    s.endpoint.read(40_000, s.now);
+    assert_eq!(s.poll().len(), 1);
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_has_reduced_its_window() {
+    let config = Config { ecn: true, ..Config::default() };
+    let mut p = connected_with(&config, 10);
+    p.rescript(|e| if e.from == Client && e.data_number == 3 { Fate::Mark } else { Fate::Pass });
+    p.write(Client, 10 * u64::from(MSS));
+    p.run_until(at(1150));
+    p.write(Client, 5 * u64::from(MSS));
+    p.run_until(at(1500));
+    assert!(p.data(Client).iter().all(|e| e.ect));
+    assert!(p.acks(pipe::Server).iter().all(|e| !e.ect));
+    let cwr: Vec<_> = p.data(Client).iter().map(|e| e.has(Flags::CWR)).collect();
+    assert_eq!(cwr.iter().position(|&c| c), Some(10), "the first new segment after the echo");
+    assert_eq!(cwr.iter().filter(|&&c| c).count(), 1);
+    let echo: Vec<_> = p.acks(pipe::Server).iter().map(|e| (e.segment.ack, e.has(Flags::ECE))).collect();
+    let third = CLIENT_ISN + 1 + 3 * MSS;
+    let tenth = CLIENT_ISN + 1 + 10 * MSS;
+    assert!(echo.iter().all(|&(ack, ece)| ece == (ack >= third && ack <= tenth)), "{echo:?}");
+    assert_eq!(p.client.stats().ecn_reductions, 1);
+    assert_eq!(p.client.controller().signs, [cc::Sign::Ecn]);
+}
+
+#[test]
+fn ecn_is_not_used_unless_both_want_it() {
+    let mut p = Pipe::with(&Config { ecn: true, ..Config::default() }, &Config::default(), fixed(10), fixed(10), 1);
+    p.run_until(at(500));
+    p.write(Client, 5000);
+    p.run_until(at(1000));
+    assert!(p.sent(Client)[0].has(Flags::ECE | Flags::CWR));
+    assert!(!p.sent(pipe::Server)[0].has(Flags::ECE));
+    assert!(p.data(Client).iter().all(|e| !e.ect));
+}
+
+#[test]
+fn a_close_ends_one_direction_and_the_other_goes_on() {
+    let mut p = connected(10);
+    p.write(Client, 1000);
+    p.close(Client);
+    p.run_until(at(1200));
+    assert!(p.has_event(pipe::Server, Event::PeerClosed));
+    assert_eq!((p.client.state(), p.server.state()), (State::FinWait2, State::CloseWait));
+    p.write(pipe::Server, 50_000);
+    p.run_until(at(3000));
+    assert_eq!(p.delivered(Client), 50_000);
+    p.close(pipe::Server);
+    p.run_until(at(3500));
+    assert_eq!((p.client.state(), p.server.state()), (State::TimeWait, State::Closed));
+    assert!(p.has_event(Client, Event::Closed) && p.has_event(pipe::Server, Event::Closed));
+    p.run();
+    assert!(p.client.is_over());
+    assert_eq!(p.now, at(3550 - 500) + Span::from_secs(60));
+}
+
+#[test]
+fn both_may_close_at_once() {
+    let mut p = connected(10);
+    p.close(Client);
+    p.close(pipe::Server);
+    p.run_until(at(1075));
+    assert_eq!((p.client.state(), p.server.state()), (State::Closing, State::Closing));
+    p.run();
+    assert!(p.client.is_over() && p.server.is_over());
+    assert!(p.has_event(Client, Event::Closed) && p.has_event(pipe::Server, Event::Closed));
+}
+
+#[test]
+fn a_lost_fin_and_a_lost_last_acknowledgement_are_repaired() {
+    let mut p = connected(10);
+    let (mut fins, mut last) = (0, 0);
+    p.rescript(move |e| {
+        let fin = e.has(Flags::FIN);
+        fins += u32::from(fin && e.from == Client);
+        last += u32::from(!fin && e.from == Client && e.segment.ack == SERVER_ISN + 2);
+        if (fin && e.from == Client && fins == 1) || last == 1 {
+            last += 1;
+            Fate::Drop
+        } else {
+            Fate::Pass
+        }
+    });
+    p.close(Client);
+    p.run_until(at(2000));
+    assert_eq!(p.server.state(), State::CloseWait);
+    p.close(pipe::Server);
+    p.run_until(at(4000));
+    assert_eq!((p.client.state(), p.server.state()), (State::TimeWait, State::Closed));
+}
+
+#[test]
+fn an_abort_resets_the_peer() {
+    for side in [Client, pipe::Server] {
+        let mut p = connected(10);
+        p.client.write_unlimited();
+        p.run_until(at(1500));
+        p.end(side).abort();
+        p.run_until(at(2000));
+        assert!(p.client.is_over() && p.server.is_over());
+        assert!(p.has_event(Client, Event::Reset) && p.has_event(pipe::Server, Event::Reset));
+        assert_eq!(p.client.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn a_reset_counts_only_at_the_expected_sequence_number() {
+    let mut s = Server::new(&Config::default());
+    let reset = |seq| Segment { flags: Flags::RST, ..segment(seq, 0) };
+    assert_eq!(s.take(reset(5000)).len(), 1, "a challenge");
+    assert!(s.take(reset(6000)).is_empty(), "and not another so soon");
+    assert_eq!(s.endpoint.state(), State::Established);
+    s.take(reset(1));
+    assert_eq!(s.endpoint.state(), State::Closed);
+}
+
+#[test]
+fn a_refused_connection_is_reset() {
+    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10)).script(|e| match e.from {
+        Client => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    p.flush(Client);
+    let flags = Flags::RST | Flags::ACK;
+    p.inject(pipe::Server, Segment { seq: 0, ack: CLIENT_ISN + 1, flags, ..segment(0, 0) });
+    p.run_until(at(100));
+    assert!(p.has_event(Client, Event::Reset));
+}
+
+#[test]
+fn an_old_timestamp_is_refused() {
+    let mut s = Server::new(&Config::default());
+    s.wait(1000);
+    s.take(segment(1, MSS as u16));
+    let old = Segment { timestamps: Some(Timestamps { value: 500, echo: 0 }), ..segment(1 + MSS, MSS as u16) };
+    let mut cx = Context { now: s.now, random: &mut s.random, log: None };
+    s.endpoint.handle_segment(&old, false, &mut cx);
+    assert_eq!(s.poll()[0].segment.ack, 1 + MSS);
+    assert_eq!(s.endpoint.stats().bytes_received, u64::from(MSS));
+}

@@ -1,0 +1,509 @@
+//! Facts about what a sender sends and when.
+
+mod pipe;
+use cc::{Phase, Sign};
+use pipe::*;
+use tcp::segment::{Flags, Options, SynOptions};
+use tcp::{Config, Event, Limit, State};
+use units::{Rate, Span, Time};
+
+const MSS: u64 = 1448;
+
+#[test]
+fn the_handshake_offers_what_linux_offers() {
+    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10));
+    p.run_until(at(1000));
+    let [syn, ack] = p.sent(Client)[..] else { panic!("{:?}", p.sent(Client)) };
+    let [syn_ack] = p.sent(Server)[..] else { panic!() };
+    let offered = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+    assert_eq!((syn.segment.flags, syn.segment.options, syn.segment.window), (Flags::SYN, offered, 64_240));
+    assert_eq!((syn_ack.segment.flags, syn_ack.segment.options), (Flags::SYN | Flags::ACK, offered));
+    assert_eq!(syn_ack.segment.ack, CLIENT_ISN + 1);
+    assert_eq!((syn.segment.header_len(), syn_ack.segment.header_len(), ack.segment.header_len()), (40, 40, 32));
+    assert_eq!((ack.segment.flags, ack.segment.seq, ack.segment.ack), (Flags::ACK, CLIENT_ISN + 1, SERVER_ISN + 1));
+    // The window is scaled from here on: 64,256 = 502 << 7.
+    assert_eq!(ack.segment.window, 502);
+    assert_eq!(p.client.snapshot().mss, 1448);
+    assert_eq!(p.client.snapshot().srtt, Some(ms(100)));
+    assert_eq!(p.events[..2], [(at(100), Client, Event::Connected), (at(150), Server, Event::Connected)]);
+}
+
+#[test]
+fn options_that_one_side_lacks_are_not_used() {
+    let plain = Config { timestamps: false, sack: false, ..Config::default() };
+    let mut p = Pipe::with(&Config::default(), &plain, fixed(10), fixed(10), 7);
+    p.run_until(at(1000));
+    p.log.clear();
+    p.write(Client, 5000);
+    p.run_until(at(2000));
+    assert!(p.log.iter().all(|e| e.segment.timestamps.is_none() && e.blocks().is_empty()));
+    assert_eq!(p.client.snapshot().mss, 1460);
+    assert_eq!(p.delivered(Server), 5000);
+}
+
+#[test]
+fn ten_segments_leave_at_once_and_no_more() {
+    let mut p = Pipe::new(&Config::default(), cc::new_reno::NewReno::new(10), cc::new_reno::NewReno::new(10));
+    p.client.write_unlimited();
+    p.run_until(at(199));
+    assert_eq!(p.data(Client).len(), 10);
+    assert!(p.data(Client).iter().all(|e| e.time == at(100) && e.segment.len == 1448));
+    // Slow start: each acknowledged segment releases two.
+    p.run_until(at(201));
+    assert_eq!(p.data(Client).len(), 30);
+}
+
+#[test]
+fn a_write_marks_its_last_segment_with_push() {
+    let mut p = connected(10);
+    p.write(Client, 3000);
+    p.run_until(at(2000));
+    let flags: Vec<_> = p.data(Client).iter().map(|e| (e.segment.len, e.has(Flags::PSH))).collect();
+    assert_eq!(flags, [(1448, false), (1448, false), (104, true)]);
+}
+
+#[test]
+fn a_syn_is_sent_again_after_1_2_and_4_seconds_until_it_gives_up() {
+    let mut p = Pipe::new(&Config { syn_retries: 3, ..Config::default() }, fixed(10), fixed(10)).script(|_| Fate::Drop);
+    p.run();
+    let times: Vec<_> = p.sent(Client).iter().map(|e| e.time).collect();
+    assert_eq!(times, [at(0), at(1000), at(3000), at(7000)]);
+    assert_eq!(p.events, [(at(15_000), Client, Event::TimedOut)]);
+    assert!(p.client.is_over());
+}
+
+#[test]
+fn a_lost_syn_ack_is_sent_again_and_without_timestamps_the_time_out_falls_back_to_3_s() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let mut p = Pipe::new(&config, fixed(10), fixed(10)).script(|e| match (e.from, e.number) {
+        (Server, 1) => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    p.run_until(at(1500));
+    assert!(p.client.state() == State::Established && p.server.state() == State::Established);
+    assert_eq!((p.client.snapshot().srtt, p.client.snapshot().rto), (None, Span::from_secs(3)));
+}
+
+#[test]
+fn a_lost_last_acknowledgement_of_the_handshake_is_made_up_for() {
+    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10)).script(|e| match (e.from, e.number) {
+        (Client, 2) => Fate::Drop,
+        _ => Fate::Pass,
+    });
+    p.run_until(at(5000));
+    assert_eq!(p.server.state(), State::Established);
+    assert_eq!(p.server.stats().retransmitted_syn, 1);
+    assert_eq!(p.client.stats().challenge_acks_sent, 1);
+}
+
+#[test]
+fn both_may_open_at_once() {
+    use tcp::{Context, Endpoint};
+    let mut random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
+    let mut cx = Context { now: Time::ZERO, random: &mut random, log: None };
+    let config = Config::default();
+    let mut a = Endpoint::connect(&config, fixed(10), 1, Time::ZERO);
+    let mut b = Endpoint::connect(&config, fixed(10), 2, Time::ZERO);
+    let (x, y) = (a.poll_transmit(&mut cx).unwrap().segment, b.poll_transmit(&mut cx).unwrap().segment);
+    a.handle_segment(&y, false, &mut cx);
+    b.handle_segment(&x, false, &mut cx);
+    let (x, y) = (a.poll_transmit(&mut cx).unwrap().segment, b.poll_transmit(&mut cx).unwrap().segment);
+    assert_eq!(x.flags, Flags::SYN | Flags::ACK);
+    a.handle_segment(&y, false, &mut cx);
+    b.handle_segment(&x, false, &mut cx);
+    assert_eq!((a.state(), b.state()), (State::Established, State::Established));
+}
+
+#[test]
+fn three_selective_acknowledgements_retransmit_the_hole_at_once() {
+    let mut p = connected(20);
+    p.rescript(|e| if e.from == Client && e.data_number == 1 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 8 * MSS);
+    p.run_until(at(3000));
+    // Reordering was never seen, so three segments beyond the hole are enough (RACK with the duplicate threshold).
+    let story = p.data_story(Client);
+    assert_eq!(story[8..], [(1100, 0)]);
+    assert_eq!(p.client.stats().retransmitted_fast, 1);
+    assert_eq!(p.client.controller().signs, [Sign::Loss]);
+    assert_eq!((p.client.snapshot().phase, p.delivered(Server)), (Phase::Open, 8 * MSS));
+}
+
+#[test]
+fn one_or_two_selective_acknowledgements_wait_for_the_reordering_window() {
+    let mut p = connected(20);
+    p.rescript(|e| if e.from == Client && e.data_number == 1 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 3 * MSS);
+    p.run_until(at(3000));
+    // RTT 100 ms: a quarter of the smallest, and 2 ms of slack for the timer.
+    assert_eq!(p.data_story(Client)[3..], [(1127, 0)]);
+    assert_eq!((p.client.stats().timeouts, p.client.stats().loss_probes), (0, 0));
+}
+
+#[test]
+fn segments_reported_by_sack_make_room_for_new_ones() {
+    let mut p = connected(4);
+    p.rescript(|e| if e.from == Client && e.data_number == 1 { Fate::Drop } else { Fate::Pass });
+    p.client.write_unlimited();
+    p.run_until(at(1101));
+    // Four were in flight; the second and third are reported: limited transmit of two, and with the third, which is
+    // the third report, the hole.
+    assert_eq!(
+        p.data_story(Client),
+        [(1000, 0), (1000, 1), (1000, 2), (1000, 3), (1100, 4), (1100, 5), (1100, 0), (1100, 6)]
+    );
+}
+
+#[test]
+fn recovery_halves_the_window_once_whatever_number_of_holes() {
+    let reno = || cc::new_reno::NewReno::new(40);
+    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..Config::default() };
+    let lost = [2, 3, 7, 11];
+    let mut p = Pipe::new(&config, reno(), reno())
+        .script(move |e| if e.from == Client && lost.contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
+    p.client.write(40 * MSS);
+    p.run_until(at(205));
+    assert_eq!(p.client.snapshot().phase, Phase::Recovery);
+    // The first segment let slow start make 41 of 40 before the holes showed.
+    assert_eq!(p.client.snapshot().ssthresh, 20);
+    p.run_until(at(3000));
+    assert_eq!((p.client.snapshot().cwnd, p.client.snapshot().phase), (20, Phase::Open));
+    assert_eq!((p.client.stats().recoveries, p.client.stats().retransmitted_fast), (1, 4));
+}
+
+#[test]
+fn after_a_pause_the_window_restarts_and_the_first_segment_says_so() {
+    let reno = || cc::new_reno::NewReno::new(10);
+    let config = Config { receive_buffer: 8 << 20, receive_buffer_max: 8 << 20, ..Config::default() };
+    let mut p = Pipe::new(&config, reno(), reno());
+    p.client.write(200 * MSS);
+    p.run_until(at(2000));
+    let before = p.client.snapshot().cwnd;
+    assert!(before > 60, "{before}");
+    p.log.clear();
+    p.run_until(at(30_000));
+    p.write(Client, 100 * MSS);
+    p.run_for(ms(50));
+    assert_eq!(p.data(Client).len(), 10);
+    assert_eq!(p.client.snapshot().ssthresh, cc::INFINITE_SSTHRESH);
+}
+
+#[test]
+fn every_hole_is_retransmitted_once_in_order() {
+    let mut p = connected(40);
+    let lost = [2, 3, 7, 11, 12, 20];
+    p.rescript(move |e| if e.from == Client && lost.contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 30 * MSS);
+    p.run_until(at(3000));
+    let again: Vec<_> = p.data_story(Client)[30..].iter().map(|&(_, n)| u64::from(n) + 1).collect();
+    assert_eq!(again, lost);
+    assert_eq!(p.delivered(Server), 30 * MSS);
+    assert_eq!((p.client.stats().recoveries, p.client.stats().timeouts), (1, 0));
+}
+
+#[test]
+fn a_lost_retransmission_is_retransmitted_without_a_time_out() {
+    let mut p = connected(40);
+    p.rescript(
+        |e| if e.from == Client && (e.data_number == 1 || e.data_number == 21) { Fate::Drop } else { Fate::Pass },
+    );
+    p.client.write(20 * MSS);
+    p.flush(Client);
+    p.run_until(at(1101));
+    // The retransmission was the 21st; new data after it lets RACK see that it is missing.
+    p.write(Client, 20 * MSS);
+    p.run_until(at(4000));
+    assert_eq!(p.client.stats().timeouts, 0);
+    assert_eq!(p.client.stats().retransmitted_fast, 2);
+    assert_eq!(p.delivered(Server), 40 * MSS);
+}
+
+#[test]
+fn a_lost_tail_is_probed_after_two_round_trips_and_repaired() {
+    let mut p = connected(40);
+    p.rescript(
+        |e| if e.from == Client && (e.data_number == 9 || e.data_number == 10) { Fate::Drop } else { Fate::Pass },
+    );
+    p.write(Client, 10 * MSS);
+    p.run_until(at(5000));
+    // The timer starts again with the acknowledgements at 1100: 2 * 100 + 2 ms. The probe is the last segment; its SACK at
+    // 1402 marks the other, as the time since is far beyond the reordering window.
+    assert_eq!(p.data_story(Client)[10..], [(1302, 9), (1402, 8)]);
+    assert_eq!((p.client.stats().loss_probes, p.client.stats().timeouts), (1, 0));
+    assert_eq!(p.delivered(Server), 10 * MSS);
+}
+
+#[test]
+fn a_probe_that_repairs_the_only_loss_still_reduces_the_window() {
+    let mut p = connected(40);
+    p.rescript(|e| if e.from == Client && e.data_number == 10 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 10 * MSS);
+    p.run_until(at(1450));
+    p.write(Client, MSS);
+    p.run_until(at(5000));
+    assert_eq!(p.client.stats().retransmitted_probe, 1);
+    assert_eq!(p.client.stats().loss_probe_recoveries, 1);
+    assert_eq!((p.client.controller().signs.clone(), p.client.snapshot().phase), (vec![Sign::Loss], Phase::Open));
+}
+
+#[test]
+fn a_probe_that_was_needless_reduces_nothing() {
+    let mut p = connected(40);
+    // The last acknowledgement is late, so the probe arrives twice and is reported by a D-SACK.
+    p.rescript(|e| if e.from == Server { Fate::Delay(ms(250)) } else { Fate::Pass });
+    p.write(Client, MSS);
+    p.run_until(at(1350));
+    p.rescript(|_| Fate::Pass);
+    p.run_until(at(4000));
+    p.write(Client, MSS);
+    p.run_until(at(5000));
+    assert!(p.client.controller().signs.is_empty(), "{:?}", p.client.controller().signs);
+}
+
+#[test]
+fn a_lone_segment_is_probed_when_its_acknowledgement_cannot_be_delayed_any_more() {
+    let mut p = connected(40);
+    p.rescript(|e| if e.from == Client && e.data_number <= 1 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, MSS);
+    p.run_until(at(4000));
+    // SRTT 100 ms, RTO 300 ms: 2 * 100 + 200 = 400 ms is later, so the probe is at 300 ms.
+    assert_eq!(p.data_story(Client), [(1000, 0), (1300, 0)]);
+    assert_eq!(p.client.stats().loss_probes, 1);
+}
+
+#[test]
+fn time_outs_double_from_srtt_plus_200_ms_as_linux_computes_it() {
+    let mut p = connected(1);
+    p.rescript(|e| if e.from == Client { Fate::Drop } else { Fate::Pass });
+    p.write(Client, MSS);
+    p.run_until(at(1000 + 300 + 300 + 600 + 1200 + 2400));
+    // The handshake gave 100 ms: SRTT 100, RTTVAR max(4 * 50, 200): RTO 300 ms. A probe at 300, then time-outs at 300,
+    // 600, 1200 after each other.
+    let times: Vec<_> = p.data_story(Client).iter().map(|&(t, _)| t - 1000).collect();
+    assert_eq!(times, [0, 300, 600, 1200, 2400, 4800]);
+    let again = |again| Sign::Timeout { again };
+    assert_eq!(p.client.controller().signs, [again(false), again(true), again(true), again(true)]);
+}
+
+#[test]
+fn a_sample_ends_the_back_off() {
+    let mut p = connected(1);
+    p.rescript(|e| if e.from == Client && e.time < at(2000) { Fate::Drop } else { Fate::Pass });
+    p.write(Client, MSS);
+    p.run_until(at(2250));
+    assert_eq!(p.client.snapshot().rto, ms(1200));
+    p.run_until(at(3000));
+    // The echoed timestamp gives a sample although only a retransmission was acknowledged.
+    assert_eq!(p.client.snapshot().rto, ms(300));
+}
+
+#[test]
+fn a_peer_that_is_gone_is_given_up_after_924_seconds() {
+    let mut p = connected(10);
+    p.rescript(|e| if e.from == Client { Fate::Drop } else { Fate::Pass });
+    p.write(Client, MSS);
+    p.run();
+    assert!(p.has_event(Client, Event::TimedOut));
+    let after = p.now.as_secs_f64();
+    assert!((924.6..1060.0).contains(&after), "{after}");
+}
+
+#[test]
+fn a_delay_spike_is_found_out_by_f_rto_without_timestamps() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let mut p = connected_with(&config, 10);
+    p.client.write_unlimited();
+    p.run_for(ms(1000));
+    let before = p.client.stats().clone();
+    // Acknowledgements stop for 700 ms; everything arrives in the end.
+    let resume = p.now + ms(700);
+    p.rescript(move |e| match e.from {
+        Server if e.time < resume => Fate::Delay(resume - e.time),
+        _ => Fate::Pass,
+    });
+    p.run_for(ms(2000));
+    let stats = p.client.stats();
+    assert!(stats.timeouts > before.timeouts);
+    assert_eq!(stats.undone_frto, 1);
+    assert_eq!(p.client.controller().undos, 1);
+    // Only what the timers sent again was: no go-back-N.
+    assert!(stats.retransmitted() - before.retransmitted() <= 3, "{stats:?}");
+}
+
+#[test]
+fn an_echoed_timestamp_undoes_a_needless_time_out() {
+    let mut p = connected(1);
+    p.write(Client, MSS);
+    p.run_for(ms(500));
+    let resume = p.now + ms(650);
+    p.rescript(move |e| match e.from {
+        Server if e.time < resume => Fate::Delay(resume - e.time),
+        _ => Fate::Pass,
+    });
+    p.write(Client, MSS);
+    p.run_for(ms(3000));
+    assert!(p.client.stats().timeouts > 0);
+    assert_eq!((p.client.stats().undone_timestamp, p.client.controller().undos), (1, 1));
+    assert_eq!(p.client.snapshot().phase, Phase::Open);
+}
+
+#[test]
+fn d_sacks_for_every_retransmission_undo_the_recovery() {
+    let config = Config { timestamps: false, ..Config::default() };
+    let mut p = connected_with(&config, 20);
+    // The first segment overtakes nothing for 60 ms: it is retransmitted, and then arrives.
+    p.rescript(|e| if e.from == Client && e.data_number == 1 { Fate::Delay(ms(120)) } else { Fate::Pass });
+    p.write(Client, 10 * 1460);
+    p.run_for(ms(3000));
+    assert_eq!(p.client.stats().retransmitted_fast, 1);
+    assert_eq!(p.client.stats().dsacks_received, 1);
+    assert_eq!((p.client.stats().undone_dsack, p.client.controller().undos), (1, 1));
+    assert_eq!(p.client.snapshot().phase, Phase::Open);
+}
+
+#[test]
+fn reordering_that_was_seen_makes_the_sender_patient() {
+    let mut p = connected(20);
+    // Late by 10 ms, less than a quarter of the round trip. With fifteen segments after it that is a loss at first, and
+    // no longer once reordering has shown in a short burst.
+    p.rescript(
+        |e| if e.from == Client && [1, 17, 19].contains(&e.data_number) { Fate::Delay(ms(10)) } else { Fate::Pass },
+    );
+    for (burst, recoveries) in [(15, 1), (2, 1), (15, 1)] {
+        p.write(Client, burst * MSS);
+        p.run_for(ms(1000));
+        assert_eq!(p.client.stats().recoveries, recoveries, "{:?}", p.client.stats());
+    }
+    assert!(p.client.stats().reorderings > 0);
+}
+
+#[test]
+fn a_closed_window_is_probed_with_back_off_and_reopens() {
+    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..Config::default() };
+    let mut p = connected_with(&config, 1000);
+    p.client.write_unlimited();
+    p.flush(Client);
+    p.run_until(at(10_000));
+    assert_eq!((p.client.snapshot().send_window, p.client.snapshot().limit), (0, Limit::ReceiveWindow));
+    let probes: Vec<_> = p.acks(Client).iter().map(|e| e.time.as_nanos() / 1_000_000).collect();
+    let gaps: Vec<_> = probes.windows(2).map(|w| w[1] - w[0]).collect();
+    // Each answer, a round trip later, starts the timer again.
+    let doubles = |w: &[u64]| (w[1] - 100).abs_diff(2 * (w[0] - 100)) <= 2;
+    assert!(gaps.len() >= 3 && gaps.windows(2).all(doubles), "{gaps:?}");
+    let held = p.server.readable();
+    assert!(held > 50_000, "{held}");
+    let now = p.now;
+    assert_eq!(p.server.read(u64::MAX, now), held);
+    p.flush(Server);
+    p.run_for(ms(200));
+    assert!(p.delivered(Server) > held);
+}
+
+#[test]
+fn nothing_is_sent_beyond_the_receive_window() {
+    let config = Config { receive_buffer_max: 131_072, auto_read: false, ..Config::default() };
+    let mut p = Pipe::new(&config, fixed(1000), fixed(1000));
+    p.client.write_unlimited();
+    p.run_until(at(5000));
+    let mut edge = CLIENT_ISN + 1 + 64_240;
+    for e in &p.log {
+        match e.from {
+            Server if !e.has(Flags::SYN) => edge = edge.max(e.segment.ack + (u32::from(e.segment.window) << 7)),
+            Client if e.is_data() => assert!(e.segment.seq + u32::from(e.segment.len) <= edge),
+            _ => {}
+        }
+    }
+    assert!(p.delivered(Server) > 50_000);
+}
+
+#[test]
+fn paced_segments_leave_two_by_two_at_the_rate() {
+    let mut p = connected(100);
+    p.write(Client, 10 * MSS);
+    p.run_until(at(2000));
+    p.log.clear();
+    let paced = Fixed { pacing: Some(Rate::from_bits_per_sec(1448 * 8 * 100)), ..fixed(100) };
+    let mut p = Pipe::new(&Config::default(), paced.clone(), paced);
+    p.client.write(20 * MSS);
+    p.run_until(at(1000));
+    // Ten are not paced; then, at 100 segments a second, two each 20 ms.
+    let times: Vec<_> = p.data_story(Client).iter().map(|&(t, _)| t - 100).collect();
+    assert_eq!(times[..10], [0; 10]);
+    assert_eq!(times[10..], [0, 0, 20, 20, 40, 40, 60, 60, 80, 80]);
+    let limited = p.client.limited(p.now);
+    assert_eq!(limited[Limit::Pacing as usize], ms(80));
+}
+
+#[test]
+fn a_pause_of_the_application_marks_rate_samples_until_it_has_passed() {
+    let mut p = connected(10);
+    p.write(Client, 3 * MSS);
+    p.run_for(ms(500));
+    assert!(p.client.controller().last.as_ref().unwrap().rate.app_limited);
+    assert!(!p.client.controller().last.as_ref().unwrap().cwnd_limited);
+    p.client.write_unlimited();
+    p.run_for(ms(1000));
+    let last = p.client.controller().last.clone().unwrap();
+    assert!(last.cwnd_limited && !last.rate.app_limited);
+    // Ten segments a round trip of 100 ms.
+    assert_eq!((last.rate.delivered, last.rate.interval), (Some(10), ms(100)));
+    assert_eq!(p.client.controller().idle.len(), 1);
+}
+
+#[test]
+fn the_time_of_a_connection_is_divided_among_its_limits() {
+    let mut p = Pipe::new(&Config::default(), fixed(10), fixed(10));
+    p.run_until(at(1100));
+    p.write(Client, 30 * MSS);
+    p.run_until(at(3000));
+    let limited = p.client.limited(p.now);
+    assert_eq!(limited.iter().copied().sum::<Span>(), p.now - Time::ZERO);
+    assert_eq!(limited[Limit::Handshake as usize], ms(100));
+    // Three windows of ten: two round trips of waiting for the window.
+    assert_eq!(limited[Limit::Cwnd as usize], ms(200));
+    assert_eq!(limited[Limit::Application as usize], ms(2700));
+}
+
+#[test]
+fn a_full_send_buffer_takes_no_more_until_data_is_acknowledged() {
+    let mut p = connected_with(&Config { send_buffer: 10_000, ..Config::default() }, 100);
+    assert_eq!((p.client.write(25_000), p.client.write(1)), (10_000, 0));
+    p.flush(Client);
+    p.run_for(ms(50));
+    assert_eq!(p.client.snapshot().limit, Limit::SendBuffer);
+    p.run_for(ms(500));
+    assert_eq!(p.client.write(25_000), 10_000);
+}
+
+#[test]
+fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on() {
+    let config = Config { sack: false, ..Config::default() };
+    let mut p = connected_with(&config, 20);
+    p.rescript(|e| if e.from == Client && [3, 6].contains(&e.data_number) { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 20 * MSS);
+    p.run_for(ms(3000));
+    assert_eq!(p.data_story(Client)[20..], [(1100, 2), (1200, 5)]);
+    assert_eq!((p.client.stats().timeouts, p.client.stats().recoveries), (0, 1));
+    assert_eq!(p.delivered(Server), 20 * MSS);
+}
+
+#[test]
+fn more_than_4_gib_pass_the_wrap_of_sequence_numbers() {
+    let config = Config { mss: 60_012, receive_buffer: 64 << 20, receive_buffer_max: 64 << 20, ..Config::default() };
+    let mut p = Pipe::with(&config, &config, fixed(400), fixed(400), u32::MAX - 100_000);
+    p.keep_log = false;
+    let mut count = 0u64;
+    p.rescript(move |e| {
+        count += u64::from(e.from == Client);
+        if e.from == Client && count.is_multiple_of(997) { Fate::Drop } else { Fate::Pass }
+    });
+    let bytes = (4 << 30) + 12_345_678;
+    p.client.write(bytes);
+    p.run_until(at(200));
+    p.client.close();
+    p.server.close();
+    p.run();
+    assert_eq!(p.delivered(Server), bytes);
+    assert_eq!(p.client.stats().bytes_acked, bytes);
+    assert!(p.has_event(Client, Event::Closed) && p.has_event(Server, Event::Closed));
+    assert_eq!(p.client.stats().timeouts, 0);
+}

@@ -1,0 +1,4 @@
+//! Conformance suites that every controller and queue passes
+
+pub mod controller;
+pub mod queue;

@@ -1,0 +1,310 @@
+//! Pages: `to` is a browser and `from` a server. For each page the browser opens parallel connections, asks for the
+//! page's objects in their order, one request at a time on each connection, and closes a connection when no object is
+//! left to ask for. The page is complete when each object has been delivered; the load time counts from the wish to
+//! connect. Then the reader thinks, and asks for the next page over new connections.
+//!
+//! Simplified: no object depends on another one's content, requests and responses carry their headers within their
+//! sizes, and the server answers at once. A page of which one connection fails is given up.
+
+use crate::draw::after;
+use crate::{Action, Length, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
+use std::collections::VecDeque;
+use units::{Bytes, Span, Time};
+
+/// What a page consists of.
+#[derive(Clone, Debug)]
+pub(crate) struct Page {
+    pub(crate) connections: u32,
+    pub(crate) request: Bytes,
+    pub(crate) objects: Vec<Size>,
+}
+
+/// Page loads with think times.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    page: Page,
+    think: Length,
+    /// How many pages are still to start.
+    left: u32,
+    /// When the next page starts, or [`Time::MAX`] if one is loading or none is left.
+    next: Time,
+    stop: Time,
+    /// The number of the next page.
+    index: u32,
+    loading: Option<Loading>,
+    /// The connections of the page that is loading; the first one's number is `first`. Empty between pages.
+    fetches: Vec<Fetch>,
+    first: u32,
+    /// Bytes of the loading page's objects.
+    sizes: Vec<u64>,
+    finished: bool,
+    out: VecDeque<Action>,
+    random: Random,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loading {
+    start: Time,
+    /// The first object that nobody has asked for.
+    next_object: usize,
+    /// Objects on which the page still waits.
+    missing: usize,
+    delivered: u64,
+}
+
+/// What one connection does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fetch {
+    Opening,
+    /// The server still misses `left` bytes of the request.
+    Asking {
+        object: u64,
+        left: u64,
+    },
+    /// The browser still misses `left` bytes of the object.
+    Receiving {
+        left: u64,
+    },
+    Closed,
+}
+
+impl Pages {
+    pub(crate) fn new(page: Page, think: Length, count: Option<u32>, start: Time, stop: Time, random: Random) -> Pages {
+        Pages {
+            page,
+            think,
+            left: count.unwrap_or(u32::MAX),
+            next: start,
+            stop,
+            index: 0,
+            loading: None,
+            fetches: Vec::new(),
+            first: 0,
+            sizes: Vec::new(),
+            finished: false,
+            out: VecDeque::new(),
+            random,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn handle(&mut self, notice: Notice, now: Time) {
+        match notice {
+            Notice::Connected { conn, side: Side::To } => self.ask(conn),
+            Notice::Connected { .. } => {}
+            Notice::Delivered { conn, side: Side::From, bytes } => {
+                let Some(fetch) = self.fetch(conn) else { return };
+                let Fetch::Asking { object, left } = *fetch else { return };
+                if bytes < left {
+                    *fetch = Fetch::Asking { object, left: left - bytes };
+                } else {
+                    *fetch = Fetch::Receiving { left: object };
+                    self.out.push_back(Action::Write { conn, side: Side::From, bytes: object });
+                }
+            }
+            Notice::Delivered { conn, side: Side::To, bytes } => {
+                let Some(fetch) = self.fetch(conn) else { return };
+                let Fetch::Receiving { left } = *fetch else { return };
+                let taken = bytes.min(left);
+                *fetch = Fetch::Receiving { left: left - taken };
+                let Some(loading) = &mut self.loading else { return };
+                loading.delivered += taken;
+                if taken == left {
+                    loading.missing -= 1;
+                    self.ask(conn);
+                    self.complete_if_all_is_here(now);
+                }
+            }
+            Notice::Closed { conn, side: Side::From } => self.out.push_back(Action::Close { conn, side: Side::From }),
+            Notice::Closed { .. } => {}
+            Notice::Failed { conn } => self.give_up(conn, now),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn poll_action(&mut self, now: Time) -> Option<Action> {
+        if self.out.is_empty() {
+            if self.next != Time::MAX {
+                if now >= self.next {
+                    self.begin();
+                }
+            } else if self.loading.is_none() && !self.finished {
+                self.finished = true;
+                return Some(Action::Finished);
+            }
+        }
+        self.out.pop_front()
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Time {
+        self.next
+    }
+
+    /// The state of a connection of the page that is loading.
+    fn fetch(&mut self, conn: u32) -> Option<&mut Fetch> {
+        self.fetches.get_mut(conn.checked_sub(self.first)? as usize)
+    }
+
+    fn begin(&mut self) {
+        self.sizes.clear();
+        self.sizes.extend(self.page.objects.iter().map(|size| size.draw(&mut self.random).get()));
+        let objects = self.sizes.len();
+        self.loading = Some(Loading { start: self.next, next_object: 0, missing: objects, delivered: 0 });
+        let connections = u32::try_from(objects).unwrap_or(u32::MAX).min(self.page.connections);
+        for conn in self.first..self.first + connections {
+            self.fetches.push(Fetch::Opening);
+            self.out.push_back(Action::Connect { conn, opener: Side::To });
+        }
+        self.left -= 1;
+        self.next = Time::MAX;
+    }
+
+    /// Asks for the next object on a connection that is free, or closes it if there is none. A connection that comes up
+    /// after its page was completed over the others is closed as well.
+    fn ask(&mut self, conn: u32) {
+        let request = self.page.request.get();
+        let object = self.loading.and_then(|loading| self.sizes.get(loading.next_object)).copied();
+        let (state, action) = match object {
+            Some(object) if conn >= self.first => {
+                (Fetch::Asking { object, left: request }, Action::Write { conn, side: Side::To, bytes: request })
+            }
+            _ => (Fetch::Closed, Action::Close { conn, side: Side::To }),
+        };
+        self.out.push_back(action);
+        if let Some(fetch) = self.fetch(conn) {
+            *fetch = state;
+            if let (Some(loading), Fetch::Asking { .. }) = (&mut self.loading, state) {
+                loading.next_object += 1;
+            }
+        }
+    }
+
+    fn complete_if_all_is_here(&mut self, now: Time) {
+        if let Some(loading) = self.loading.take_if(|loading| loading.missing == 0) {
+            let transfer = self.transfer(loading, now);
+            self.out.push_back(Action::Completed(transfer));
+            self.schedule(now, Span::ZERO);
+        }
+    }
+
+    fn give_up(&mut self, failed: u32, now: Time) {
+        // A connection that has done its work, or that belongs to an earlier page, may fail without harm.
+        if self.fetch(failed).is_none_or(|fetch| *fetch == Fetch::Closed) {
+            return;
+        }
+        let Some(loading) = self.loading.take() else { return };
+        for (conn, fetch) in (self.first..).zip(&self.fetches) {
+            if conn != failed && *fetch != Fetch::Closed {
+                self.out.push_back(Action::Abort { conn });
+            }
+        }
+        let transfer = self.transfer(loading, now);
+        self.out.push_back(Action::Failed(transfer));
+        self.schedule(now, RETRY_AFTER);
+    }
+
+    fn transfer(&self, loading: Loading, now: Time) -> Transfer {
+        Transfer { index: self.index, start: loading.start, end: now, bytes: loading.delivered }
+    }
+
+    /// The page has ended; the next one starts after the think time, and after `at_least`.
+    fn schedule(&mut self, now: Time, at_least: Span) {
+        self.index += 1;
+        self.first += self.fetches.len() as u32;
+        self.fetches.clear();
+        if self.left > 0 {
+            let next = after(now, self.think.draw(&mut self.random).max(at_least));
+            self.next = if next < self.stop { next } else { Time::MAX };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Config;
+    use crate::story::{HALF, Story, ms};
+
+    fn pages(connections: u32, objects: &[u64], count: Option<u32>) -> Config {
+        Config::Pages {
+            connections,
+            request: Bytes::new(400),
+            objects: objects.iter().map(|&bytes| Size::Fixed(Bytes::new(bytes))).collect(),
+            think: Length::Fixed(Span::from_millis(500)),
+            count,
+        }
+    }
+
+    #[test]
+    fn seven_objects_over_three_connections_take_a_handshake_and_three_round_trips() {
+        let story = Story::new(&pages(3, &[10_000; 7], Some(1)), ms(0), None).run(ms(5000));
+        let end = ms(0) + HALF * 2 * 4;
+        assert_eq!(story.completed(), [Transfer { index: 0, start: ms(0), end, bytes: 70_000 }]);
+        assert_eq!(story.moments(|action| matches!(action, Action::Connect { opener: Side::To, .. })).len(), 3);
+        assert_eq!(story.finished(), Some(end));
+        assert!(story.all_is_closed());
+    }
+
+    #[test]
+    fn a_connection_has_one_request_outstanding_and_objects_are_asked_for_in_order() {
+        let story = Story::new(&pages(1, &[1000, 2000, 3000], Some(1)), ms(0), None).run(ms(5000));
+        let responses: Vec<(Time, u64)> = story
+            .log
+            .iter()
+            .filter_map(|(at, action)| match action {
+                Action::Write { side: Side::From, bytes, .. } => Some((*at, *bytes)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(responses, [(ms(30), 1000), (ms(50), 2000), (ms(70), 3000)]);
+    }
+
+    #[test]
+    fn no_more_connections_are_opened_than_there_are_objects() {
+        let story = Story::new(&pages(6, &[1000, 1000], Some(1)), ms(0), None).run(ms(5000));
+        assert_eq!(story.moments(|action| matches!(action, Action::Connect { .. })).len(), 2);
+    }
+
+    #[test]
+    fn the_next_page_follows_a_think_time_after_the_last_one_until_the_stop() {
+        let story = Story::new(&pages(2, &[1000; 2], None), ms(0), Some(ms(1000))).run(ms(5000));
+        let starts: Vec<(u32, Time)> = story.completed().iter().map(|page| (page.index, page.start)).collect();
+        assert_eq!(starts, [(0, ms(0)), (1, ms(540))]);
+        assert_eq!(story.finished(), Some(ms(580)));
+        assert!(story.all_is_closed());
+    }
+
+    #[test]
+    fn a_page_with_a_failed_connection_is_given_up_and_the_next_one_waits_a_second() {
+        let mut story = Story::new(&pages(2, &[1000; 8], Some(2)), ms(0), None);
+        story.refused.insert(1);
+        let story = story.run(ms(5000));
+        let failed = Transfer { index: 0, start: ms(0), end: ms(20), bytes: 0 };
+        assert!(story.log.contains(&(ms(20), Action::Failed(failed))));
+        assert!(story.log.contains(&(ms(20), Action::Abort { conn: 0 })));
+        assert_eq!(story.completed(), [Transfer { index: 1, start: ms(1020), end: ms(1120), bytes: 8000 }]);
+    }
+
+    #[test]
+    fn a_connection_that_comes_up_after_its_page_is_complete_is_closed() {
+        let config = pages(2, &[1000; 2], Some(2));
+        let Ok(crate::App::Pages(mut app)) =
+            crate::App::new(&config, ms(0), None, rand_core::SeedableRng::seed_from_u64(1))
+        else {
+            panic!("pages are pages")
+        };
+        let drain = |app: &mut Pages, now| -> Vec<Action> { core::iter::from_fn(|| app.poll_action(now)).collect() };
+        drain(&mut app, ms(0));
+        // Connection 0 fetches both objects before connection 1 is up.
+        app.handle(Notice::Connected { conn: 0, side: Side::To }, ms(1));
+        for _ in 0..2 {
+            app.handle(Notice::Delivered { conn: 0, side: Side::From, bytes: 400 }, ms(2));
+            app.handle(Notice::Delivered { conn: 0, side: Side::To, bytes: 1000 }, ms(3));
+        }
+        let done = drain(&mut app, ms(3));
+        assert!(done.contains(&Action::Completed(Transfer { index: 0, start: ms(0), end: ms(3), bytes: 2000 })));
+        drain(&mut app, ms(503));
+        app.handle(Notice::Connected { conn: 1, side: Side::To }, ms(504));
+        assert_eq!(drain(&mut app, ms(504)), [Action::Close { conn: 1, side: Side::To }]);
+    }
+}

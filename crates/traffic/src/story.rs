@@ -1,0 +1,107 @@
+//! What the tests run applications over: a wire without a bandwidth limit that carries everything in half a round trip.
+//! The handshake takes one round trip for the opener and half of one for the listener.
+
+use crate::{Action, App, Config, Notice, Random, Side, Transfer};
+use rand_core::SeedableRng;
+use std::collections::{BTreeMap, BTreeSet};
+use units::{Span, Time};
+
+/// Half a round trip.
+pub(crate) const HALF: Span = Span::from_millis(10);
+
+pub(crate) fn ms(n: u64) -> Time {
+    Time::from_nanos(n * 1_000_000)
+}
+
+/// An application, the notices on their way to it, and all that it did.
+pub(crate) struct Story {
+    pub(crate) app: App,
+    pub(crate) now: Time,
+    notices: BTreeMap<(Time, u64), Notice>,
+    sequence: u64,
+    /// The connections that are refused.
+    pub(crate) refused: BTreeSet<u32>,
+    pub(crate) log: Vec<(Time, Action)>,
+}
+
+impl Story {
+    pub(crate) fn new(config: &Config, start: Time, stop: Option<Time>) -> Story {
+        let app = App::new(config, start, stop, Random::seed_from_u64(11)).expect("a good configuration");
+        Story { app, now: Time::ZERO, notices: BTreeMap::new(), sequence: 0, refused: BTreeSet::new(), log: Vec::new() }
+    }
+
+    /// Runs to `end`, or until nothing is left to happen.
+    pub(crate) fn run(mut self, end: Time) -> Story {
+        loop {
+            let notice = self.notices.keys().next().map_or(Time::MAX, |(at, _)| *at);
+            let at = notice.min(self.app.poll_timeout().unwrap_or(Time::MAX));
+            if at > end {
+                return self;
+            }
+            assert!(at >= self.now, "a deadline in the past: {at:?} at {:?}", self.now);
+            self.now = at;
+            if notice == at {
+                let (_, notice) = self.notices.pop_first().expect("a notice is due");
+                self.app.handle(notice, at);
+            }
+            while let Some(action) = self.app.poll_action(at) {
+                self.log.push((at, action));
+                self.carry_out(action);
+            }
+            assert!(self.app.poll_timeout().is_none_or(|next| next > at), "a deadline that was not acted upon");
+        }
+    }
+
+    fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Connect { conn, .. } if self.refused.contains(&conn) => self.later(2, Notice::Failed { conn }),
+            Action::Connect { conn, opener } => {
+                self.later(1, Notice::Connected { conn, side: opener.peer() });
+                self.later(2, Notice::Connected { conn, side: opener });
+            }
+            Action::Write { conn, side, bytes } => {
+                // In two pieces, as a stream may be cut anywhere.
+                let first = bytes / 3;
+                for bytes in [first, bytes - first] {
+                    self.later(1, Notice::Delivered { conn, side: side.peer(), bytes });
+                }
+            }
+            Action::Close { conn, side } => self.later(1, Notice::Closed { conn, side: side.peer() }),
+            _ => {}
+        }
+    }
+
+    fn later(&mut self, halves: u64, notice: Notice) {
+        self.notices.insert((self.now + HALF * halves, self.sequence), notice);
+        self.sequence += 1;
+    }
+
+    /// The completed transfers.
+    pub(crate) fn completed(&self) -> Vec<Transfer> {
+        let completed = |action: &Action| match action {
+            Action::Completed(transfer) => Some(*transfer),
+            _ => None,
+        };
+        self.log.iter().filter_map(|(_, action)| completed(action)).collect()
+    }
+
+    /// The moments of the actions that `which` picks.
+    pub(crate) fn moments(&self, which: impl Fn(&Action) -> bool) -> Vec<Time> {
+        self.log.iter().filter(|(_, action)| which(action)).map(|(at, _)| *at).collect()
+    }
+
+    /// The moment of `Finished`, which comes once.
+    pub(crate) fn finished(&self) -> Option<Time> {
+        let moments = self.moments(|action| *action == Action::Finished);
+        assert!(moments.len() <= 1, "finished more than once");
+        moments.first().copied()
+    }
+
+    /// Whether both sides have closed each connection that was opened, once each.
+    pub(crate) fn all_is_closed(&self) -> bool {
+        let opened = self.moments(|action| matches!(action, Action::Connect { .. })).len() - self.refused.len();
+        let closed =
+            |of: Side| self.moments(|action| matches!(action, Action::Close { side, .. } if *side == of)).len();
+        closed(Side::From) == opened && closed(Side::To) == opened
+    }
+}

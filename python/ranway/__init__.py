@@ -1,0 +1,47 @@
+"""Simulate TCP over links that lose, delay and queue, and look at what came out.
+
+    import ranway
+
+    results = ranway.run(ranway.Scenario("dumbbell").set(cc="bbr"), runs=10, seed=1)
+    print(results.flows)                       # a Polars DataFrame
+    ranway.plot.rtt_cdf(results)               # matplotlib Axes
+
+A `Scenario` is a file, a built-in name, TOML text or a dict; `run` takes it through all points of its sweep on all
+cores; `Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
+"""
+
+import json
+from typing import Any
+
+from ranway import _ranway, plot
+from ranway._errors import RanwayError, ScenarioError
+from ranway._results import Results, read
+from ranway._run import Progress, run
+from ranway._scenario import Scenario
+
+__version__: str = _ranway.__version__
+
+__all__ = [
+    "Progress",
+    "RanwayError",
+    "Results",
+    "Scenario",
+    "ScenarioError",
+    "__version__",
+    "builtin",
+    "plot",
+    "read",
+    "run",
+    "schema",
+]
+
+
+def builtin() -> dict[str, str]:
+    """Names of the built-in scenarios, simplest first, and one line about each."""
+    return dict(_ranway.builtin())
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of scenario files."""
+    schema: dict[str, Any] = json.loads(_ranway.schema())
+    return schema

@@ -1,0 +1,106 @@
+"""Scenarios: from a file, a built-in name, TOML text or a dict."""
+
+import json
+import os
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+from ranway import _ranway, _toml
+from ranway._errors import ScenarioError
+
+# What errors call scenarios that are no files.
+_TEXT = "<text>"
+_DICT = "<dict>"
+
+
+class Scenario:
+    """What network, which flows, how long, what to record; read and checked. It never changes.
+
+    `source` is a scenario file, or the name of a built-in scenario (`ranway.builtin()`). `set` gives values to
+    parameters and keys that the file leaves open, as the method of that name does afterwards.
+
+    Raises `ScenarioError` (a `ValueError`) with a line for each fault.
+    """
+
+    __slots__ = ("_loaded", "_overrides", "_source", "_text")
+
+    def __init__(self, source: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> None:
+        self._load(os.fspath(source), None, _overrides(set or {}))
+
+    @classmethod
+    def from_toml(cls, text: str, set: Mapping[str, Any] | None = None) -> Self:
+        """A scenario from TOML text. Files that it names are sought from the working directory."""
+        return cls._new(_TEXT, text, _overrides(set or {}))
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], set: Mapping[str, Any] | None = None) -> Self:
+        """A scenario from a dict that is built like a scenario file."""
+        return cls._new(_DICT, _toml.document(values), _overrides(set or {}))
+
+    def set(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Self:
+        """The same scenario with other values of parameters and keys.
+
+        A key is a parameter (`loss=1e-3`) or a dotted path, which needs a mapping: `{"dumbbell.rate": "10 Mbit/s",
+        "flows.*.cc": "bbr"}`; an element of an array is its name, its number, or `*` for all of them. What is set is no
+        longer swept.
+        """
+        return self._new(self._source, self._text, [*self._overrides, *_overrides({**(values or {}), **more})])
+
+    def sweep(self, axes: Mapping[str, Sequence[Any]] | None = None, /, **more: Sequence[Any]) -> Self:
+        """The same scenario with every combination of these values as a point, beside what it sweeps already.
+
+        Keys are those of `set`: `scenario.sweep({"dumbbell.queue": ["codel", "fq"]}, loss=[0, 1e-3])`.
+        """
+        overrides = list(self._overrides)
+        for key, items in {**(axes or {}), **more}.items():
+            values = items.tolist() if hasattr(items, "tolist") else items
+            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+                raise ScenarioError(f"sweep({key}={items!r}): should be a list of at least one value")
+            # The first value takes the key out of the sweep that there is, so that it is not swept twice.
+            overrides += [*_overrides({key: values[0]}), *_overrides({f"sweep.{key}": list(values)})]
+        return self._new(self._source, self._text, overrides)
+
+    @property
+    def title(self) -> str:
+        """One line that says what this is."""
+        return self._loaded.title
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The points of the sweep: for each, what is swept and its value there. Without a sweep one that is empty."""
+        points: list[dict[str, Any]] = json.loads(self._loaded.points())
+        return points
+
+    def __repr__(self) -> str:
+        name = f"Scenario({self._source!r})" if self._text is None else f"Scenario({self._source})"
+        return name + "".join(f".set({override})" for override in self._overrides)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._new, (self._source, self._text, self._overrides)
+
+    @classmethod
+    def _new(cls, source: str, text: str | None, overrides: list[str]) -> Self:
+        scenario = cls.__new__(cls)
+        scenario._load(source, text, overrides)
+        return scenario
+
+    def _load(self, source: str, text: str | None, overrides: list[str]) -> None:
+        self._source, self._text, self._overrides = source, text, overrides
+        try:
+            if text is None:
+                self._loaded = _ranway.Loaded.load(source, overrides)
+            else:
+                self._loaded = _ranway.Loaded.parse(source, text, overrides)
+        except ScenarioError as error:
+            if source != _DICT:
+                raise
+            # A dict has no lines; the key says where.
+            raise ScenarioError(re.sub(rf"(?m)^{_DICT}:\d+:\d+: ", "", str(error))) from None
+        for warning in self._loaded.warnings():
+            warnings.warn(warning, stacklevel=3)
+
+
+def _overrides(values: Mapping[str, Any]) -> list[str]:
+    return [f"{key}={_toml.value(item, key)}" for key, item in values.items()]

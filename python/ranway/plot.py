@@ -1,0 +1,460 @@
+"""Figures of results that a paper can use.
+
+Each function draws one set of axes and returns them. Without `ax` it makes a figure of one column's width (3.5 in) in a
+plain style; with `ax` it draws there, in the style that is set. Colours are those of Okabe and Ito ("Color Universal
+Design", 2008), which the colour-blind can tell apart; lines also differ in their dashes or marks, for print in black.
+
+Further keywords choose rows by column: a value or a list of values of `flow`, `link`, `point`, or of what was swept
+(`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
+
+Needs matplotlib: `pip install ranway[plot]`.
+"""
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from ranway._results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["cwnd", "in_flight", "limits", "queue", "rtt", "rtt_cdf", "save", "sweep", "throughput"]
+
+# Okabe and Ito's colours without yellow, which paper swallows.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5)))
+_MARKS = ("o", "s", "^", "D", "v", "P", "X")
+# More lines than this cannot be told apart.
+_MAX_LINES = len(_COLOURS) * 2
+
+_WIDTH, _HEIGHT = 3.5, 2.4
+_STYLE: dict[str, Any] = {
+    "figure.dpi": 150,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.5,
+    "lines.linewidth": 1.0,
+    "lines.markersize": 3.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+}
+
+# What a sender is held back by, with a colour and a hatch that print in greys that differ.
+_LIMITS = {
+    "app": ("application", "#BBBBBB", ""),
+    "cwnd": ("congestion window", "#0072B2", ""),
+    "rwnd": ("receive window", "#E69F00", "////"),
+    "pacing": ("pacing", "#56B4E9", "...."),
+    "other": ("other", "#FFFFFF", ""),
+}
+
+# The figures of the summary that `sweep` draws, with the label of the axis.
+_FIGURES = {
+    "goodput_mbps": "Goodput (Mbit/s)",
+    "throughput_mbps": "Throughput (Mbit/s)",
+    "rtt_p50_ms": "Median round-trip time (ms)",
+    "rtt_p95_ms": "95th percentile of round-trip time (ms)",
+    "completion_s": "Completion time (s)",
+    "retransmission_rate": "Retransmitted segments (share)",
+    "jain": "Jain's fairness index",
+    "utilisation": "Link utilisation (share)",
+    "drop_rate": "Dropped packets (share)",
+    "mark_rate": "Marked packets (share)",
+    "sojourn_p50_ms": "Median time in queue (ms)",
+    "sojourn_p95_ms": "95th percentile of time in queue (ms)",
+    "sojourn_p99_ms": "99th percentile of time in queue (ms)",
+}
+
+
+def throughput(
+    r: Results, *, ax: "Axes | None" = None, run: int = 0, bin_s: float | None = None, **where: Any
+) -> "Axes":
+    """Goodput of each flow over time, averaged over bins of `bin_s` seconds (about 120 bins if it is not given)."""
+    lines = _lines(r, "samples", "flow", {"run": run, **where})
+    with _axes(ax) as ax:
+        for line in lines:
+            of_all = r.samples.filter((pl.col("run") == run) & (pl.col("point") == line.rows["point"][0]))
+            times, rates = _binned(of_all["t_s"], line.rows, bin_s)
+            ax.plot(times, rates, color=line.colour, linestyle=line.dashes, label=line.label)
+        _finish(ax, "Time (s)", "Goodput (Mbit/s)", lines)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def rtt(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Round-trip time of each connection over time: the latest sample at each sampling moment."""
+    return _over_time(r, "flow", "rtt_ms", 1, "Round-trip time (ms)", ax, {"run": run, **where})
+
+
+def cwnd(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Congestion window of each connection over time."""
+    return _over_time(r, "flow", "cwnd_bytes", 1e-3, "Congestion window (kB)", ax, {"run": run, **where})
+
+
+def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Bytes in flight of each connection over time, as its sender estimates them."""
+    return _over_time(r, "flow", "in_flight_bytes", 1e-3, "In flight (kB)", ax, {"run": run, **where})
+
+
+def queue(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Length of each link's queue over time; links that never queue are left out unless `link` names them."""
+    if "link" not in where:
+        longest = r.queues.group_by("link").agg(pl.col("packets").max()).filter(pl.col("packets") > 1)
+        where["link"] = longest["link"].cast(pl.String).to_list()
+    return _over_time(r, "link", "packets", 1, "Queue (packets)", ax, {"run": run, **where})
+
+
+def rtt_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
+    """Distribution of each flow's round-trip time over all its samples of all runs."""
+    lines = _lines(r, "rtts", "flow", where)
+    with _axes(ax) as ax:
+        for line in lines:
+            buckets = line.rows.group_by("rtt_ms").agg(pl.col("count").sum()).sort("rtt_ms")
+            share = buckets["count"].cum_sum() / buckets["count"].sum()
+            x, y = [buckets.item(0, "rtt_ms"), *buckets["rtt_ms"]], [0.0, *share]
+            ax.plot(x, y, drawstyle="steps-post", color=line.colour, linestyle=line.print_dashes, label=line.label)
+        _finish(ax, "Round-trip time (ms)", "Share of samples", lines)
+        ax.set_ylim(0, 1)
+        return ax
+
+
+def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
+    """What held each TCP flow back: shares of its time, means over the runs."""
+    entries = [e for e in _entries(r, "flows", "limited", where) if e.figure is not None]
+    if not entries:
+        raise ValueError("there is no TCP flow to draw")
+    labels = _labels(r, [(e.point, e.name) for e in entries])
+    with _axes(ax, 0.85 + 0.2 * len(entries)) as ax:
+        left = [0.0] * len(entries)
+        for key, (label, colour, hatch) in _LIMITS.items():
+            shares = [100 * e.figure[key]["mean"] for e in entries]
+            ax.barh(
+                range(len(labels)),
+                shares,
+                0.7,
+                left,
+                color=colour,
+                hatch=hatch,
+                edgecolor="black",
+                linewidth=0.4,
+                label=label,
+            )
+            left = [a + b for a, b in zip(left, shares, strict=True)]
+        ax.set(xlabel="Share of time (%)", xlim=(0, 100))
+        ax.set_yticks(range(len(labels)), labels)
+        ax.grid(False)
+        ax.invert_yaxis()
+        _legend(ax, [label for label, _, _ in _LIMITS.values()])
+        return ax
+
+
+def sweep(
+    r: Results, x: str, y: str = "goodput_mbps", hue: str | None = None, *, ax: "Axes | None" = None, **where: Any
+) -> "Axes":
+    """A figure of the summary against a key that was swept: means over the runs with 95 % confidence intervals.
+
+    `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `completion_s`,
+    `retransmission_rate`), of all flows (`jain`), or of a link (`utilisation`, `drop_rate`, `mark_rate`,
+    `sojourn_p50_ms`, `sojourn_p95_ms`, `sojourn_p99_ms`). Lines of the same value of the swept key `hue` have the same
+    colour; without it each line has its own.
+    """
+    keys = [key for point in r.points[:1] for key in point]
+    for name, key in (("x", x), ("hue", hue)):
+        if key is not None and key not in keys:
+            raise ValueError(f"{name}={key!r} was not swept; swept was {', '.join(keys) or 'nothing'}")
+    if y not in _FIGURES:
+        raise ValueError(f"y={y!r} is no figure of the summary; there are {', '.join(_FIGURES)}")
+    kind = "flows" if y in r.summary["points"][0]["flows"][0] else "points" if y == "jain" else "links"
+    entries = [e for e in _entries(r, kind, y, where) if e.figure is not None]
+    if not entries:
+        raise ValueError(f"no flow or link has a value of {y} here")
+    lines: dict[tuple[Any, ...], list[_Entry]] = {}
+    for e in entries:
+        rest = tuple(value for key, value in r.points[e.point].items() if key != x)
+        lines.setdefault((rest, e.name), []).append(e)
+    _check_number(len(lines))
+    labels = _labels(r, [(line[0].point, line[0].name) for line in lines.values()], without=x)
+    hues = list(dict.fromkeys(r.points[line[0].point].get(hue) if hue else i for i, line in enumerate(lines.values())))
+    axis = _Axis.of(x, [r.points[e.point][x] for e in entries])
+    with _axes(ax) as ax:
+        for i, (line, label) in enumerate(zip(lines.values(), labels, strict=True)):
+            line.sort(key=lambda e: axis.place(r.points[e.point][x]))
+            colour = hues.index(r.points[line[0].point].get(hue) if hue else i)
+            ax.errorbar(
+                [axis.place(r.points[e.point][x]) for e in line],
+                [e.figure["mean"] for e in line],
+                yerr=[e.figure["ci95"] or 0 for e in line],
+                color=_COLOURS[colour % len(_COLOURS)],
+                marker=_MARKS[i % len(_MARKS)],
+                linestyle=_DASHES[i % len(_DASHES)],
+                elinewidth=0.8,
+                capsize=2,
+                label=label,
+            )
+        axis.apply(ax)
+        ax.set_ylabel(_FIGURES[y])
+        ax.set_ylim(bottom=0)
+        if len(lines) > 1:
+            _legend(ax, labels)
+        return ax
+
+
+def save(ax: "Axes", *paths: str | os.PathLike[str]) -> None:
+    """Writes the figure of `ax` to each path; the name's end says the format (`.pdf`, `.svg`, `.png`).
+
+    Text stays text: TrueType fonts in PDF, as publishers ask for, and `<text>` in SVG. A PNG has 300 dots an inch.
+    """
+    plt = _pyplot()
+    with plt.rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
+        for path in paths:
+            _figure(ax).savefig(path, dpi=300, bbox_inches="tight", pad_inches=0.02)
+
+
+class _Line(NamedTuple):
+    """A line of a plot, and the rows that it shows."""
+
+    label: str
+    number: int
+    rows: pl.DataFrame
+
+    @property
+    def colour(self) -> str:
+        return _COLOURS[self.number % len(_COLOURS)]
+
+    @property
+    def dashes(self) -> Any:
+        """Dashes only where colours run out: they hide what changes fast."""
+        return _DASHES[self.number // len(_COLOURS)]
+
+    @property
+    def print_dashes(self) -> Any:
+        """Dashes that tell lines apart without colour."""
+        return _DASHES[self.number % len(_DASHES)]
+
+
+class _Entry(NamedTuple):
+    """A figure of the summary, and whose it is: a flow's or a link's, or of the whole point (no name)."""
+
+    point: int
+    name: str
+    figure: Any
+
+
+class _Axis(NamedTuple):
+    """Where the values of a swept key stand: as numbers, perhaps with a unit, or one after the other."""
+
+    label: str
+    scale: str
+    least: float
+    places: dict[Any, float]
+    names: list[str]
+
+    @staticmethod
+    def of(key: str, values: Sequence[Any]) -> "_Axis":
+        values = list(dict.fromkeys(values))
+        parts = [re.fullmatch(r"([\d.]+) ?([A-Za-z/]+)", value) for value in values if isinstance(value, str)]
+        units = {part[2] if part else None for part in parts}
+        if not parts and not any(isinstance(value, bool) for value in values):
+            numbers, label = [float(value) for value in values], key
+        elif len(parts) == len(values) and len(units) == 1 and None not in units:
+            numbers, label = [float(part[1]) for part in parts if part], f"{key} ({units.pop()})"
+        else:
+            places = {value: float(i) for i, value in enumerate(values)}
+            return _Axis(key, "names", 0, places, [_text(value) for value in values])
+        positive = [number for number in numbers if number > 0]
+        wide = bool(positive) and min(numbers) >= 0 and max(positive) >= 20 * min(positive)
+        scale = "linear" if not wide else "log" if len(positive) == len(numbers) else "symlog"
+        return _Axis(label, scale, min(positive, default=0), dict(zip(values, numbers, strict=True)), [])
+
+    def place(self, value: Any) -> float:
+        return self.places[value]
+
+    def apply(self, ax: "Axes") -> None:
+        ax.set_xlabel(self.label)
+        if self.scale == "names":
+            slanted = sum(len(name) + 2 for name in self.names) > _characters(ax)
+            ax.set_xticks(list(self.places.values()), self.names)
+            if slanted:
+                ax.tick_params(axis="x", rotation=25)
+            ax.margins(x=0.1)
+        elif self.scale == "symlog":
+            # From zero to the least value above it the scale is linear.
+            ax.set_xscale("symlog", linthresh=self.least, linscale=0.5)
+        else:
+            ax.set_xscale(self.scale)
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{error.name} is missing: pip install ranway[plot]", name=error.name) from None
+    return plt
+
+
+@contextmanager
+def _axes(ax: "Axes | None", height: float = _HEIGHT) -> Iterator["Axes"]:
+    """The axes to draw on: those given, or new ones in our style."""
+    plt = _pyplot()
+    if ax is not None:
+        yield ax
+        return
+    with plt.rc_context(_STYLE):
+        figure, ax = plt.subplots(figsize=(_WIDTH, height), layout="constrained")
+        try:
+            yield ax
+        except BaseException:
+            plt.close(figure)
+            raise
+
+
+def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[pl.Series, pl.Series]:
+    """The middle of each bin and the mean rate in it of a flow with these samples; `times` are those of all flows."""
+    times = times.unique().sort()
+    step = times.diff().min() if len(times) > 1 else None
+    if not isinstance(step, float):
+        raise ValueError("there are too few samples to draw a rate over time")
+    size = max(1, round((bin_s or (times[-1] - times[0]) / 120) / step))
+    # A sample is what was delivered since the one before: bin k holds the ticks k * size + 1 to (k + 1) * size.
+    tick = (pl.col("t_s") / step).round().cast(pl.Int64)
+    number = ((tick - 1).clip(0) // size).alias("bin")
+    # The last bin may be shorter. Where the flow has no connection it has no sample, and delivers nothing.
+    bins = pl.DataFrame({"t_s": times}).group_by(number).agg(ticks=pl.len(), middle=pl.col("t_s").mean() - step / 2)
+    rates = rows.group_by(number).agg(pl.col("goodput_mbps").sum())
+    bins = bins.filter(pl.col("bin").is_between(rates["bin"].min(), rates["bin"].max()))
+    bins = bins.join(rates, on="bin", how="left").sort("bin")
+    return bins["middle"], bins["goodput_mbps"].fill_null(0) / bins["ticks"]
+
+
+def _over_time(
+    r: Results, by: str, column: str, factor: float, label: str, ax: "Axes | None", where: dict[str, Any]
+) -> "Axes":
+    """A column of the samples of flows or queues over time: a line a connection, a colour a flow."""
+    table = "samples" if by == "flow" else "queues"
+    lines = _lines(r, table, by, where)
+    with _axes(ax) as ax:
+        for line in lines:
+            parts = line.rows.partition_by("conn", maintain_order=True) if by == "flow" else [line.rows]
+            for i, part in enumerate(parts):
+                part = part.drop_nulls(column)
+                x, y = part["t_s"].to_numpy(), part[column].to_numpy() * factor
+                label_here = "_" * (i > 0) + line.label
+                ax.plot(x, y, color=line.colour, linestyle=line.dashes, label=label_here)
+        _finish(ax, "Time (s)", label, lines)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line]:
+    """The rows of a table that `where` chooses, a line for each point and flow (or link)."""
+    rows = r.table(table)
+    for key, value in where.items():
+        if key not in rows.columns:
+            raise ValueError(f"{key!r} is no column of {table}; there are {', '.join(rows.columns)}")
+        rows = rows.filter(pl.col(key).is_in(_list(value)))
+    if rows.is_empty():
+        chosen = ", ".join(f"{key}={value!r}" for key, value in where.items())
+        raise ValueError(f"there are no {table} for {chosen or 'these results'}")
+    parts = rows.partition_by("point", by, maintain_order=True, as_dict=True)
+    _check_number(len(parts))
+    labels = _labels(r, [(point, str(name)) for point, name in parts])
+    return [_Line(label, i, part) for i, (label, part) in enumerate(zip(labels, parts.values(), strict=True))]
+
+
+def _entries(r: Results, kind: str, figure: str, where: dict[str, Any]) -> list[_Entry]:
+    """A figure of the summary for all flows or links (or points as a whole) that `where` chooses."""
+    name_key = {"flows": "flow", "links": "link", "points": ""}[kind]
+    for key in where:
+        if key not in ("point", name_key) and key not in r.points[0]:
+            known = [key for key in ("point", name_key, *r.points[0]) if key]
+            raise ValueError(f"{key!r} is not known here; there are {', '.join(known)}")
+    entries = []
+    for point in r.summary["points"]:
+        for entry in point[kind] if name_key else [point]:
+            facts = {**point["values"], "point": point["point"]}
+            if name_key:
+                facts[name_key] = entry[name_key]
+            if all(facts[key] in _list(value) for key, value in where.items()):
+                entries.append(_Entry(point["point"], facts.get(name_key, ""), entry.get(figure)))
+    return entries
+
+
+def _labels(r: Results, lines: Sequence[tuple[int, str]], without: str | None = None) -> list[str]:
+    """A label for each (point, name): what differs between them."""
+    points = [{key: value for key, value in r.points[point].items() if key != without} for point, _ in lines]
+    differ = [key for key in points[0] if len({str(point.get(key)) for point in points}) > 1]
+    names = len({name for _, name in lines}) > 1 or not differ
+    labels = []
+    for point, (_, name) in zip(points, lines, strict=True):
+        values = [
+            _text(point[key]) if isinstance(point[key], str) else f"{key} = {_text(point[key])}" for key in differ
+        ]
+        labels.append(", ".join([name] * names + values))
+    return labels
+
+
+def _text(value: Any) -> str:
+    """A value for people: `drop-tail (packets = 500)` for a choice with keys of its own."""
+    if not isinstance(value, str):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    choice = re.fullmatch(r'\{ ?kind = "([^"]+)"(?:, ?(.*?))? ?\}', value)
+    if choice is None:
+        return value
+    return f"{choice[1]} ({choice[2]})" if choice[2] else choice[1]
+
+
+def _list(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str) else [value]
+
+
+def _check_number(lines: int) -> None:
+    if lines > _MAX_LINES:
+        raise ValueError(
+            f"{lines} lines cannot be told apart: choose some, as with flow='bulk' or a value that was swept"
+        )
+
+
+def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_Line]) -> None:
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    ax.margins(x=0.01)
+    if len(lines) > 1:
+        _legend(ax, [line.label for line in lines])
+
+
+def _legend(ax: "Axes", labels: Sequence[str]) -> None:
+    """A legend above the axes, outside the data, in as many columns as fit."""
+    columns = max(1, min(len(labels), _characters(ax) // (max(map(len, labels)) + 6)))
+    ax.legend(
+        loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False, borderaxespad=0.3, columnspacing=1.2
+    )
+
+
+def _figure(ax: "Axes") -> "Figure":
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise ValueError("these axes are of no figure")
+    return figure
+
+
+def _characters(ax: "Axes") -> int:
+    """Characters of the small print that fit beside each other."""
+    inches: float = ax.get_position().width * _figure(ax).get_size_inches()[0]
+    return math.floor(inches * 72 / 3.6)

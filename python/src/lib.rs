@@ -1,0 +1,256 @@
+//! `ranway._ranway`: the simulator as Python sees it. Bindings without logic; the package `ranway` is what people use.
+//!
+//! A run leaves the interpreter to other threads. It takes place in threads of its own, while the thread that called it
+//! waits and looks a few times a second for signals (Ctrl-C) and for progress to tell; an exception from either stops
+//! the run and is raised.
+
+// A binding is at the edge: it reads the files that a scenario names, and starts the thread that it waits for.
+#![allow(clippy::disallowed_methods)]
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::import_exception;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use record::{Output, Table, report, tables};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+/// How long signals and progress wait at most.
+const LOOK: Duration = Duration::from_millis(50);
+
+import_exception!(ranway._errors, RanwayError);
+import_exception!(ranway._errors, ScenarioError);
+
+/// A scenario that was read and checked: the points of its sweep.
+#[pyclass(frozen, module = "ranway._ranway")]
+struct Loaded(scenario::Loaded);
+
+#[pymethods]
+impl Loaded {
+    /// Reads the file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`) on it.
+    #[staticmethod]
+    fn load(path: &str, overrides: Vec<String>) -> PyResult<Loaded> {
+        read(path, &overrides, &scenario::read_file)
+    }
+
+    /// Reads `text`, which errors call `name`. Files that it names are sought from the working directory.
+    #[staticmethod]
+    fn parse(name: &str, text: &str, overrides: Vec<String>) -> PyResult<Loaded> {
+        let files = |path: &str| if path == name { Ok(text.to_owned()) } else { scenario::read_file(path) };
+        read(name, &overrides, &files)
+    }
+
+    /// The title.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.0.points()[0].scenario.title
+    }
+
+    /// For each point what is swept and its value there, as a JSON array of objects.
+    fn points(&self) -> String {
+        let points: Vec<_> = self.0.points().iter().map(scenario::Point::values).collect();
+        json(&points)
+    }
+
+    /// What is suspicious but no error, a line each.
+    fn warnings(&self) -> Vec<String> {
+        self.0.warnings().iter().map(line).collect()
+    }
+}
+
+fn read(path: &str, overrides: &[String], files: &impl scenario::Files) -> PyResult<Loaded> {
+    scenario::Scenario::load(path, overrides, files).map(Loaded).map_err(|error| {
+        let lines: Vec<String> = error.faults().iter().map(line).collect();
+        ScenarioError::new_err(lines.join("\n"))
+    })
+}
+
+/// A fault as a line. What the command line calls `--set KEY=VALUE` is `set(KEY=VALUE)` here.
+fn line(fault: &scenario::Fault) -> String {
+    let text = fault.to_string();
+    let set = fault.origin.as_ref().and_then(|origin| origin.source.strip_prefix("--set "));
+    set.map_or_else(|| text.clone(), |set| text.replacen(&format!("--set {set}"), &format!("set({set})"), 1))
+}
+
+/// The results of some runs.
+#[pyclass(frozen, eq, module = "ranway._ranway")]
+struct Results(record::Results);
+
+/// Equal if the same was run and the same came out. How long it took does not count.
+impl PartialEq for Results {
+    fn eq(&self, other: &Results) -> bool {
+        self.0.meta == other.0.meta && self.0.tables == other.0.tables
+    }
+}
+
+#[pymethods]
+impl Results {
+    /// Reads what [`Results::write`] or the command wrote.
+    #[staticmethod]
+    fn read(py: Python<'_>, dir: PathBuf) -> PyResult<Results> {
+        py.detach(|| record::Results::read(&dir)).map(Results).map_err(record_error)
+    }
+
+    /// Writes everything but captures to `dir`, whole or not at all.
+    fn write(&self, py: Python<'_>, dir: PathBuf) -> PyResult<()> {
+        py.detach(|| self.0.write(&dir)).map_err(record_error)
+    }
+
+    /// What was run, as JSON.
+    fn meta(&self) -> String {
+        json(&self.0.meta)
+    }
+
+    /// How long it took, as JSON.
+    fn timing(&self) -> String {
+        json(&self.0.timing)
+    }
+
+    /// Means and confidence intervals, as JSON.
+    fn summary(&self, py: Python<'_>) -> String {
+        py.detach(|| json(&self.0.summary()))
+    }
+
+    /// The report: one HTML page.
+    fn report(&self, py: Python<'_>) -> String {
+        py.detach(|| report::html(&self.0))
+    }
+
+    /// A table as the bytes of a Parquet file.
+    fn parquet<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let tables = &self.0.tables;
+        let bytes = py.detach(|| match table {
+            tables::Flows::NAME => parquet(&tables.flows),
+            tables::Samples::NAME => parquet(&tables.samples),
+            tables::Rtts::NAME => parquet(&tables.rtts),
+            tables::Queues::NAME => parquet(&tables.queues),
+            tables::Links::NAME => parquet(&tables.links),
+            tables::Events::NAME => parquet(&tables.events),
+            tables::Transfers::NAME => parquet(&tables.transfers),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no table `{table}`"))),
+        })?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}
+
+fn parquet(table: &impl Table) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    table.write_parquet(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Runs every repetition of every point of `loaded` on `jobs` threads (0: one for each core). `progress` is called in
+/// the calling thread with the share that is behind, the runs that have finished, and the runs in all. With `out`, the
+/// results and the captures are written there, whole or not at all.
+#[pyfunction]
+#[pyo3(signature = (loaded, jobs, progress=None, out=None))]
+fn run(
+    py: Python<'_>,
+    loaded: &Loaded,
+    jobs: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+    out: Option<PathBuf>,
+) -> PyResult<Results> {
+    let output = out.as_deref().map(create).transpose()?;
+    let progress = progress.map(|callback| callback.clone().unbind());
+    let outcome = py.detach(|| batch(&loaded.0, jobs, progress.as_ref(), output.as_ref()))?;
+    if let Some(output) = output {
+        py.detach(|| outcome.results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
+    }
+    Ok(Results(outcome.results))
+}
+
+fn create(dir: &Path) -> PyResult<Output> {
+    Output::create(dir).map_err(record_error)
+}
+
+/// Runs in other threads and keeps this one for Python.
+fn batch(
+    loaded: &scenario::Loaded,
+    jobs: usize,
+    callback: Option<&Py<PyAny>>,
+    output: Option<&Output>,
+) -> PyResult<sim::Outcome> {
+    let stop = AtomicBool::new(false);
+    let latest = Mutex::new(None);
+    std::thread::scope(|scope| {
+        let (done, finished) = mpsc::channel::<()>();
+        let (stop, latest) = (&stop, &latest);
+        let runs = scope.spawn(move || {
+            // Dropped at the end, or by a panic: either wakes the thread that waits.
+            let _done = done;
+            let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
+            sim::run(loaded, &sim::Options { jobs, stop, progress: &progress, output })
+        });
+        let tell = || {
+            Python::attach(|py| {
+                py.check_signals()?;
+                let news = latest.lock().expect("nobody panics with it").take();
+                if let (Some(callback), Some(sim::Progress { share, runs_done, runs })) = (callback, news) {
+                    callback.call1(py, (share, runs_done, runs))?;
+                }
+                PyResult::Ok(())
+            })
+        };
+        let mut told = Ok(());
+        while told.is_ok() && finished.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            told = tell();
+        }
+        stop.fetch_or(told.is_err(), Ordering::Relaxed);
+        let outcome =
+            runs.join().map_err(|_| PyRuntimeError::new_err("the simulator panicked: this is a bug in it"))?;
+        told.and_then(|()| tell())?;
+        outcome.map_err(sim_error)
+    })
+}
+
+fn sim_error(error: sim::Error) -> PyErr {
+    match error {
+        sim::Error::Trace { .. } | sim::Error::Flow { .. } => ScenarioError::new_err(error.to_string()),
+        sim::Error::Record(error) => record_error(error),
+        sim::Error::Threads(_) => RanwayError::new_err(error.to_string()),
+    }
+}
+
+/// What the system refused is an `OSError` with the system's number, so that it becomes `PermissionError` and the like.
+fn record_error(error: record::Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        record::Error::Io { source, .. } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, text)),
+            None => PyOSError::new_err(text),
+        },
+        _ => RanwayError::new_err(text),
+    }
+}
+
+/// The built-in scenarios: name and one line about it.
+#[pyfunction]
+fn builtin() -> Vec<(&'static str, &'static str)> {
+    scenario::builtin::list().iter().map(|builtin| (builtin.name, builtin.about)).collect()
+}
+
+/// The JSON Schema of scenario files, as JSON.
+#[pyfunction]
+fn schema() -> String {
+    json(&scenario::schema())
+}
+
+fn json(value: &(impl serde::Serialize + ?Sized)) -> String {
+    serde_json::to_string(value).expect("string keys and plain values")
+}
+
+#[pymodule]
+fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", sim::VERSION)?;
+    module.add("TABLES", record::Tables::NAMES)?;
+    module.add_class::<Loaded>()?;
+    module.add_class::<Results>()?;
+    module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(builtin, module)?)?;
+    module.add_function(wrap_pyfunction!(schema, module)?)
+}

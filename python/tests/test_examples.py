@@ -1,0 +1,27 @@
+"""The examples run as they stand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*line: object) -> str:
+    command = [sys.executable, "-W", "error", *map(str, line)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_loss_sweep_prints_a_table_and_saves_a_figure(tmp_path: Path) -> None:
+    out = run(ROOT / "examples" / "loss_sweep.py", "--runs", 2, "--duration", "15 s", "--out", tmp_path / "f")
+    assert out.count("±") == 14
+    assert (tmp_path / "f.pdf").stat().st_size > 5_000
+    assert (tmp_path / "f.png").stat().st_size > 5_000
+
+
+def test_the_quickstart_saves_a_figure(tmp_path: Path) -> None:
+    out = run(ROOT / "examples" / "quickstart.py", "--out", tmp_path / "f.png")
+    assert "fq-codel" in out
+    assert (tmp_path / "f.png").stat().st_size > 20_000

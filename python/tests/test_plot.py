@@ -1,0 +1,119 @@
+"""Plots: each draws what the tables hold, and files come out."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.container import ErrorbarContainer
+
+import ranway
+from ranway import plot
+
+
+@pytest.fixture(autouse=True)
+def close() -> Iterator[None]:
+    yield
+    plt.close("all")
+
+
+def labels(ax: Axes) -> list[str]:
+    legend = ax.get_legend()
+    return [] if legend is None else [text.get_text() for text in legend.get_texts()]
+
+
+@pytest.mark.parametrize("name", plot.__all__)
+def test_every_plot_gives_a_file_and_has_units(name: str, swept: ranway.Results, tmp_path: Path) -> None:
+    if name == "save":
+        return
+    draw = getattr(plot, name)
+    ax = draw(swept, "loss") if name == "sweep" else draw(swept)
+    plot.save(ax, tmp_path / "a.pdf", tmp_path / "a.png", tmp_path / "a.svg")
+    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
+    assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert "<text" in (tmp_path / "a.svg").read_text()
+    assert "(" in ax.get_xlabel() + ax.get_ylabel()
+
+
+def test_a_plot_draws_on_the_axes_that_it_is_given(swept: ranway.Results) -> None:
+    _, ax = plt.subplots()
+    assert plot.rtt(swept, ax=ax, point=0) is ax
+    assert len(plt.get_fignums()) == 1
+
+
+def test_a_line_is_what_the_table_holds(swept: ranway.Results) -> None:
+    ax = plot.cwnd(swept, run=1, point=2, flow="first")
+    rows = swept.samples.filter((pl.col("run") == 1) & (pl.col("point") == 2) & (pl.col("flow") == "first"))
+    (line,) = ax.get_lines()
+    assert list(line.get_ydata()) == [value / 1000 for value in rows["cwnd_bytes"]]  # type: ignore[arg-type]
+    assert list(line.get_xdata()) == rows["t_s"].to_list()  # type: ignore[arg-type]
+
+
+def test_the_area_under_the_throughput_is_what_was_delivered(swept: ranway.Results) -> None:
+    rows = swept.samples.filter((pl.col("run") == 0) & (pl.col("point") == 0) & (pl.col("flow") == "first"))
+    for bin_s in (None, 0.3, 1.0):
+        (line,) = plot.throughput(swept, point=0, flow="first", bin_s=bin_s).get_lines()
+        x, y = line.get_data()
+        widths = [bin_s or 0.1] * (len(x) - 1)
+        widths.append(4.0 - sum(widths))
+        area = sum(rate * width for rate, width in zip(y, widths, strict=True))
+        assert area == pytest.approx(rows["goodput_mbps"].sum() * 0.1)
+
+
+def test_a_distribution_rises_from_nothing_to_one(swept: ranway.Results) -> None:
+    for line in plot.rtt_cdf(swept).get_lines():
+        y = list(line.get_ydata())  # type: ignore[arg-type]
+        assert (y[0], y[-1]) == (0, pytest.approx(1))
+        assert y == sorted(y)
+
+
+def test_labels_say_what_differs_and_no_more(swept: ranway.Results) -> None:
+    assert labels(plot.rtt(swept, point=[0, 1], flow="first")) == ["loss = 0.0001", "loss = 0.01"]
+    assert labels(plot.rtt(swept, point=0)) == ["first", "second"]
+    assert labels(plot.rtt(swept, point=0, flow="first")) == []
+
+
+def test_a_sweep_draws_means_and_intervals(swept: ranway.Results) -> None:
+    ax = plot.sweep(swept, "loss", "throughput_mbps", "flows.first.cc", flow="first")
+    assert labels(ax) == ["cubic", "vegas"]
+    assert ax.get_xscale() == "log"
+    (container, _) = (c for c in ax.containers if isinstance(c, ErrorbarContainer))
+    stats = [
+        p["flows"][0]["throughput_mbps"] for p in swept.summary["points"] if p["values"]["flows.first.cc"] == "cubic"
+    ]
+    assert list(container.lines[0].get_ydata()) == [s["mean"] for s in stats]  # type: ignore[arg-type]
+    bars = container.lines[2][0].get_segments()
+    assert [bar[1][1] - bar[0][1] for bar in bars] == pytest.approx([2 * s["ci95"] for s in stats])
+
+
+def test_names_and_amounts_stand_on_an_axis() -> None:
+    scenario = ranway.Scenario("dumbbell").set(duration="11 s").sweep({"dumbbell.rate": ["9 Mbit/s", "2 Mbit/s"]})
+    results = ranway.run(scenario.sweep({"dumbbell.queue": ["fq", {"kind": "drop-tail", "packets": 9}]}), progress=None)
+    ax = plot.sweep(results, "dumbbell.queue", "rtt_p50_ms")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["fq", "drop-tail (packets = 9)"]
+    ax = plot.sweep(results, "dumbbell.rate", "utilisation", link="bottleneck>")
+    assert ax.get_xlabel() == "dumbbell.rate (Mbit/s)"
+    assert list(ax.get_lines()[0].get_xdata()) == [2, 9]  # type: ignore[arg-type]
+
+
+def test_shares_of_time_are_stacked_to_a_hundred(swept: ranway.Results) -> None:
+    ax = plot.limits(swept, flow="first")
+    ends = [patch.get_x() + patch.get_width() for patch in ax.patches]  # type: ignore[attr-defined]
+    assert max(ends) == pytest.approx(100)
+    assert len(ax.patches) == 4 * 5
+
+
+def test_what_cannot_be_drawn_is_said(swept: ranway.Results) -> None:
+    for draw, message in (
+        (lambda: plot.rtt(swept, flow="third"), "there are no samples for run=0, flow='third'"),
+        (lambda: plot.rtt(swept, flwo="first"), "'flwo' is no column of samples"),
+        (lambda: plot.sweep(swept, "rate"), "x='rate' was not swept; swept was flows.first.cc, loss"),
+        (lambda: plot.sweep(swept, "loss", "speed"), "y='speed' is no figure of the summary"),
+        (lambda: plot.limits(swept, los=1), "'los' is not known here"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            draw()
+    assert plt.get_fignums() == []

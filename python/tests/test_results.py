@@ -1,0 +1,143 @@
+"""Tables and summary: what they hold, and that every reader finds the same in them."""
+
+import builtins
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import duckdb
+import pandas
+import polars as pl
+import pytest
+
+import ranway
+from conftest import TOML
+
+ROOT = Path(__file__).parents[2]
+TABLES = ["flows", "samples", "rtts", "queues", "links", "events", "transfers"]
+
+
+@pytest.fixture(scope="session")
+def command() -> Path:
+    """The command `ranway`, built from this checkout."""
+    if shutil.which("cargo") is None or not (ROOT / "crates" / "ranway").exists():
+        pytest.skip("there is no checkout with cargo to build the command from")
+    build = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "ranway", "--message-format", "json"]
+    lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    built = [json.loads(line) for line in lines]
+    return Path(next(b["executable"] for b in built if b.get("executable")))
+
+
+def test_the_command_and_the_package_give_the_same(tmp_path: Path, command: Path) -> None:
+    path = tmp_path / "two.toml"
+    path.write_text(TOML + "[sweep]\nloss = [1e-4, 1e-2]\n")
+    line = [command, "run", path, "--seed", "9", "--runs", "3", "--quiet", "--out", tmp_path / "command"]
+    subprocess.run(line, check=True)
+    results = ranway.run(path, seed=9, runs=3, progress=None)
+    results.write(tmp_path / "package")
+    assert ranway.read(tmp_path / "command") == results
+    for name in [*(f"{table}.parquet" for table in TABLES), "meta.json", "summary.json"]:
+        assert (tmp_path / "command" / name).read_bytes() == (tmp_path / "package" / name).read_bytes(), name
+
+
+def test_what_is_written_is_what_is_read(tmp_path: Path, swept: ranway.Results) -> None:
+    swept.write(tmp_path / "out")
+    swept.write(tmp_path / "out")
+    again = ranway.read(tmp_path / "out")
+    assert again == swept
+    assert (again.summary, again.meta, again.timing) == (swept.summary, swept.meta, swept.timing)
+    assert all(again.table(table).equals(swept.table(table)) for table in TABLES)
+
+
+def test_a_row_has_the_values_that_were_swept_at_its_point(swept: ranway.Results) -> None:
+    for table in ("flows", "samples", "rtts", "queues", "links"):
+        frame = swept.table(table)
+        assert frame.columns[:4] == ["point", "run", "flows.first.cc", "loss"]
+        assert frame.schema["loss"] == pl.Float64
+        for point, cc, loss in frame.select("point", "flows.first.cc", "loss").unique().iter_rows():
+            assert swept.points[point] == {"flows.first.cc": cc, "loss": loss}
+    first = swept.flows.filter(pl.col("flow") == "first")
+    assert first["cc"].cast(pl.String).to_list() == first["flows.first.cc"].to_list()
+
+
+def test_a_swept_key_that_is_a_column_already_gets_a_name_of_its_own() -> None:
+    scenario = ranway.Scenario("dumbbell").set(duration="11 s").sweep(cc=["cubic", "bbr"])
+    results = ranway.run(scenario, progress=None)
+    assert results.flows["sweep.cc"].to_list() == results.flows["cc"].cast(pl.String).to_list() == ["cubic", "bbr"]
+    assert results.samples.columns[:3] == ["point", "run", "cc"]
+
+
+def test_values_of_different_kinds_are_texts_or_floats(scenario: ranway.Scenario) -> None:
+    short = scenario.set(duration="1100 ms", runs=1)
+    queues = ["codel", {"kind": "drop-tail", "packets": 9}]
+    flows = ranway.run(short.sweep({"dumbbell.queue": queues}, loss=[0, 0.5]), progress=None).flows
+    assert flows.schema["dumbbell.queue"] == pl.String
+    assert flows.schema["loss"] == pl.Float64
+
+
+def test_an_empty_table_has_its_columns(swept: ranway.Results) -> None:
+    assert (swept.events.height, swept.transfers.height) == (0, 0)
+    assert {"t_ns", "kind", "loss"} <= set(swept.events.columns)
+
+
+def test_every_reader_opens_the_files_as_they_are(tmp_path: Path, swept: ranway.Results) -> None:
+    swept.write(tmp_path / "out")
+    for table in TABLES:
+        path = tmp_path / "out" / f"{table}.parquet"
+        rows = swept.table(table).height
+        assert pl.read_parquet(path).height == rows
+        assert len(pandas.read_parquet(path)) == rows
+        assert duckdb.sql(f"select count(*) from '{path}'").fetchall() == [(rows,)]
+    path = tmp_path / "out" / "flows.parquet"
+    by_duckdb = duckdb.sql(f"select flow, sum(bytes)::bigint from '{path}' group by flow order by flow").fetchall()
+    by_pandas = pandas.read_parquet(path).groupby("flow", observed=True)["bytes"].sum()
+    by_polars = swept.flows.group_by(pl.col("flow").cast(pl.String)).agg(pl.col("bytes").sum()).sort("flow").rows()
+    assert by_duckdb == by_polars == list(by_pandas.astype(int).items())
+
+
+def test_a_table_comes_as_polars_pandas_or_arrow(swept: ranway.Results) -> None:
+    polars, frame, arrow = swept.flows, swept.table("flows", as_="pandas"), swept.table("flows", as_="arrow")
+    assert polars.columns == list(frame.columns) == arrow.column_names
+    assert frame["bytes"].tolist() == arrow["bytes"].to_pylist() == polars["bytes"].to_list()
+    assert frame["flow"].tolist() == polars["flow"].to_list()
+    assert swept.table("flows") is swept.flows
+
+
+def test_a_wrong_table_or_kind_is_named(swept: ranway.Results) -> None:
+    with pytest.raises(ValueError, match="there is no table 'flow'; there are flows, samples"):
+        swept.table("flow")
+    with pytest.raises(ValueError, match="as_='numpy'"):
+        swept.table("flows", as_="numpy")  # type: ignore[call-overload]
+
+
+def test_what_is_not_installed_is_named(swept: ranway.Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any) -> Any:
+        if name.split(".")[0] in ("matplotlib", "pyarrow", "pandas"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *args)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install ranway\[plot\]"):
+        ranway.plot.rtt(swept)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install ranway\[pandas\]"):
+        swept.table("links", as_="pandas")
+
+
+def test_the_summary_is_that_of_the_tables(swept: ranway.Results) -> None:
+    for point in swept.summary["points"]:
+        for flow in point["flows"]:
+            rows = swept.flows.filter((pl.col("point") == point["point"]) & (pl.col("flow") == flow["flow"]))
+            assert flow["goodput_mbps"]["n"] == rows.height == 2
+            assert flow["goodput_mbps"]["mean"] == pytest.approx(fmean(rows["goodput_mbps"]))
+            shares = [pl.col(f"limited_{by}") for by in ("app", "cwnd", "rwnd", "pacing", "other")]
+            assert rows.select(pl.sum_horizontal(shares)).to_series().to_list() == pytest.approx([1, 1])
+
+
+def test_results_say_what_they_are(swept: ranway.Results) -> None:
+    assert repr(swept) == "<Results of 'Two flows': 4 points x 2 runs, seed 7>"
+    assert swept != 1

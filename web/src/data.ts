@@ -1,0 +1,138 @@
+// The data that the page holds, as crates/record/src/report.rs writes it, and how the viewer looks it up.
+
+import { text } from "./format";
+
+export interface Stat {
+  n: number;
+  mean: number;
+  ci95: number | null;
+  min: number;
+  max: number;
+}
+
+export type Limited = Record<"app" | "cwnd" | "rwnd" | "pacing" | "other", Stat>;
+
+export interface FlowSummary {
+  flow: string;
+  transport: string;
+  cc: string;
+  from: string;
+  to: string;
+  connections: Stat;
+  goodput_mbps: Stat | null;
+  throughput_mbps: Stat | null;
+  rtt_p50_ms: Stat | null;
+  rtt_p95_ms: Stat | null;
+  completion_s: Stat | null;
+  retransmission_rate: Stat | null;
+  limited: Limited | null;
+}
+
+export interface LinkSummary {
+  link: string;
+  utilisation: Stat | null;
+  drop_rate: Stat | null;
+  mark_rate: Stat | null;
+  sojourn_p50_ms: Stat | null;
+  sojourn_p95_ms: Stat | null;
+  sojourn_p99_ms: Stat | null;
+}
+
+export interface PointSummary {
+  point: number;
+  values: Record<string, unknown>;
+  goodput_mbps: Stat | null;
+  rtt_p50_ms: Stat | null;
+  rtt_p95_ms: Stat | null;
+  retransmission_rate: Stat | null;
+  jain: Stat | null;
+  flows: FlowSummary[];
+  links: LinkSummary[];
+}
+
+/** A row of the table of flows or of links. */
+export type Row = Record<string, string | number | null | number[]> & { point: number; run: number };
+
+export type Column = (number | null)[];
+
+/** Columns over a common first one: `t` or, of a distribution, `x`. */
+export interface Series {
+  point: number;
+  run: number;
+  kind: "samples" | "rtts" | "queue" | "transfers";
+  name: string;
+  conn: number | null;
+  [column: string]: Column | number | string | null;
+}
+
+export interface Result {
+  meta: {
+    title: string;
+    version: string;
+    scenario: unknown;
+    points: Record<string, unknown>[];
+    runs: number;
+    seed: number;
+  };
+  timing: { wall_s: number; cpu_s: number; simulated_s: number; events: number; packets: number; threads: number };
+  summary: { points: PointSummary[] };
+  flows: Row[];
+  links: Row[];
+  series: Series[];
+}
+
+export interface Data {
+  shown: {
+    points_per_series: number;
+    series: number;
+    series_of: number;
+    rows: number;
+    rows_of: number;
+    summaries: number;
+    summaries_of: number;
+    max_bytes: number;
+  };
+  results: Result[];
+}
+
+/** One point of one result: what a reader picks and compares. */
+export interface Case {
+  result: Result;
+  point: number;
+  label: string;
+  values: Record<string, unknown>;
+  summary: PointSummary;
+}
+
+/** All cases, results first. With several results, which one it is counts as a varied value. */
+export function casesOf(data: Data): Case[] {
+  const titles = data.results.map((result) => result.meta.title);
+  const name = (i: number): string =>
+    titles.indexOf(titles[i]!) === titles.lastIndexOf(titles[i]!) ? titles[i]! : `${titles[i]} (${i + 1})`;
+  return data.results.flatMap((result, i) =>
+    result.summary.points.map((summary) => {
+      const parts = [data.results.length > 1 ? name(i) : "", valuesLabel(summary.values)].filter((x) => x !== "");
+      const values = data.results.length > 1 ? { result: name(i), ...summary.values } : summary.values;
+      return { result, point: summary.point, label: parts.join(": ") || result.meta.title, values, summary };
+    }),
+  );
+}
+
+function valuesLabel(values: Record<string, unknown>): string {
+  return Object.entries(values)
+    .map(([key, value]) => `${key} = ${text(value)}`)
+    .join(", ");
+}
+
+export function rowsOf(rows: Row[], point: number, run: number): Row[] {
+  return rows.filter((row) => row.point === point && row.run === run);
+}
+
+export function seriesOf(of: Case, run: number, kind: Series["kind"]): Series[] {
+  return of.result.series.filter((series) => series.point === of.point && series.run === run && series.kind === kind);
+}
+
+export function column(series: Series, name: string): Column | undefined {
+  const values = series[name];
+  return Array.isArray(values) ? values : undefined;
+}

@@ -1,0 +1,102 @@
+// Elements from text. No string of the data is ever read as HTML.
+
+type Child = Node | string | null | undefined | false;
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string> = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children.filter((child): child is Node | string => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+export function select(
+  label: string,
+  options: (readonly [value: string, text: string, group?: string])[],
+  chosen: string,
+  onChange: (value: string) => void,
+): HTMLElement {
+  const element = h("select");
+  const groups = new Map<string, HTMLElement>();
+  for (const [value, text, group] of options) {
+    const option = h("option", { value }, text);
+    option.selected = value === chosen;
+    let parent: HTMLElement = element;
+    if (group !== undefined) {
+      parent = groups.get(group) ?? h("optgroup", { label: group });
+      if (!groups.has(group)) element.append(parent);
+      groups.set(group, parent);
+    }
+    parent.append(option);
+  }
+  element.addEventListener("change", () => onChange(element.value));
+  return h("label", { class: "field" }, h("span", {}, label), element);
+}
+
+export interface TableColumn<T> {
+  head: string;
+  title?: string;
+  /** What is sorted by. */
+  value: (row: T) => string | number | null;
+  text?: (row: T) => string;
+}
+
+const ROWS_AT_FIRST = 100;
+
+/** A table that sorts by a click on a head, and shows its first rows until asked for more. */
+export function sortable<T>(columns: TableColumn<T>[], rows: T[], onRow?: (row: T) => void): HTMLElement {
+  let by = -1;
+  let falling = false;
+  let limit = ROWS_AT_FIRST;
+  const numeric = columns.map((column) => rows.every((row) => typeof column.value(row) !== "string"));
+  const body = h("tbody");
+  const more = h("button", { type: "button", class: "more" });
+  const heads = columns.map((column, i) => {
+    const button = h("button", { type: "button" }, column.head);
+    if (column.title !== undefined) button.title = column.title;
+    button.addEventListener("click", () => {
+      falling = by === i ? !falling : numeric[i] === true;
+      by = i;
+      draw();
+    });
+    return h("th", numeric[i] ? { class: "number", scope: "col" } : { scope: "col" }, button);
+  });
+
+  function draw(): void {
+    const sorted = [...rows];
+    const column = columns[by];
+    if (column !== undefined) {
+      const sign = falling ? -1 : 1;
+      sorted.sort((a, b) => {
+        const [x, y] = [column.value(a), column.value(b)];
+        if (x === null || y === null) return x === y ? 0 : x === null ? 1 : -1;
+        return sign * (typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y)));
+      });
+    }
+    heads.forEach((head, i) => head.setAttribute("aria-sort", i !== by ? "none" : falling ? "descending" : "ascending"));
+    body.replaceChildren(
+      ...sorted.slice(0, limit).map((row) => {
+        const cells = columns.map((column, i) =>
+          h("td", numeric[i] ? { class: "number" } : {}, column.text?.(row) ?? String(column.value(row) ?? "–")),
+        );
+        const line = h("tr", {}, ...cells);
+        if (onRow !== undefined) {
+          line.classList.add("choice");
+          line.addEventListener("click", () => onRow(row));
+        }
+        return line;
+      }),
+    );
+    more.hidden = sorted.length <= limit;
+    more.textContent = `Show all ${sorted.length} rows`;
+  }
+  more.addEventListener("click", () => {
+    limit = rows.length;
+    draw();
+  });
+  draw();
+  return h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body), more);
+}

@@ -1,0 +1,421 @@
+// The report: what was run, what came out, and how it went over time.
+
+import { comparison, interval, withInterval } from "./compare";
+import {
+  casesOf,
+  column,
+  rowsOf,
+  seriesOf,
+  type Case,
+  type Data,
+  type Limited,
+  type PointSummary,
+  type Row,
+  type Series,
+  type Stat,
+} from "./data";
+import { h, select, sortable, type TableColumn } from "./dom";
+import { bytes, count, number, percent, seconds, text } from "./format";
+import { colour, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
+// After the plots, so that it overrides the plot library's own style.
+import "./style.css";
+
+/** Lines of a plot that a person can tell apart. */
+const MOST_LINES = 16;
+const DROP_COLOUR = "#d43d3d";
+const LIMITS: [keyof Limited, string][] = [
+  ["app", "application"],
+  ["cwnd", "congestion window"],
+  ["rwnd", "receive window"],
+  ["pacing", "pacing"],
+  ["other", "other"],
+];
+
+const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
+const cases = casesOf(data);
+const app = document.getElementById("app")!;
+const state = {
+  first: 0,
+  /** The case beside the first one. */
+  second: data.results.length > 1 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
+  run: 0,
+  filter: "",
+  logRtt: false,
+};
+
+function render(): void {
+  forgetPlots();
+  const titles = data.results.map((result) => result.meta.title);
+  document.title = `${titles.join(" | ")} – Ranway`;
+  app.replaceChildren(
+    header(titles),
+    ...(cases.length > 1 ? [comparison(cases, (one) => pick(cases.indexOf(one)))] : []),
+    controls(),
+    ...(chosen().length > 1 ? [legend()] : []),
+    cards(),
+    details(),
+    footer(),
+  );
+  drawPlots();
+}
+
+/** Draws only what depends on the chosen case, run and flows. */
+function redraw(): void {
+  const scroll = window.scrollY;
+  render();
+  window.scrollTo(0, scroll);
+}
+
+function pick(i: number): void {
+  state.first = i;
+  state.run = 0;
+  if (state.second === i) state.second = -1;
+  redraw();
+  document.getElementById("case")?.scrollIntoView({ behavior: "smooth" });
+}
+
+function chosen(): Case[] {
+  return [state.first, state.second].flatMap((i) => cases[i] ?? []);
+}
+
+function header(titles: string[]): HTMLElement {
+  const theme = h("button", { type: "button", title: "Light or dark" }, "◐ Theme");
+  theme.addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+    root.dataset["theme"] = dark === "dark" ? "light" : "dark";
+    redraw();
+  });
+  const print = h("button", { type: "button" }, "Print");
+  print.addEventListener("click", () => window.print());
+  const facts = data.results.map(({ meta, timing }, i) => {
+    const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
+    const list: [string, string][] = [
+      ["Points", count(meta.points.length)],
+      ["Runs each", count(meta.runs)],
+      ["Seed", String(meta.seed)],
+      ["Simulated", seconds(timing.simulated_s)],
+      ["In", `${seconds(timing.wall_s)}${speed > 0 ? ` (${number(speed)}× real time)` : ""}`],
+      ["Data packets", count(timing.packets)],
+      ["Ranway", meta.version],
+    ];
+    return h(
+      "div",
+      { class: "facts" },
+      titles.length > 1 && h("strong", {}, titles[i]!),
+      h("dl", {}, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+      h("details", {}, h("summary", {}, "Scenario"), h("pre", {}, JSON.stringify(meta.scenario, null, 2))),
+    );
+  });
+  return h(
+    "header",
+    {},
+    h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print),
+    h("h1", {}, titles.join(" · ")),
+    ...facts,
+  );
+}
+
+function controls(): HTMLElement {
+  const options = cases.map((one, i) => [String(i), one.label] as const);
+  const runs = Math.max(...chosen().map((one) => one.result.meta.runs), 1);
+  const filter = h("input", { type: "search", placeholder: "all", value: state.filter });
+  filter.addEventListener("change", () => {
+    state.filter = filter.value;
+    redraw();
+  });
+  return h(
+    "nav",
+    { class: "controls sticky", id: "case" },
+    cases.length > 1 && select("Case", options, String(state.first), (value) => pick(Number(value))),
+    cases.length > 1 &&
+      select("beside", [["-1", "nothing"], ...options], String(state.second), (value) => {
+        state.second = Number(value);
+        redraw();
+      }),
+    runs > 1 &&
+      select(
+        "Run",
+        Array.from({ length: runs }, (_, i) => [String(i), `${i + 1} of ${runs}`] as const),
+        String(state.run),
+        (value) => {
+          state.run = Number(value);
+          redraw();
+        },
+      ),
+    h("label", { class: "field" }, h("span", {}, "Flows"), filter),
+  );
+}
+
+/** What A and B are. */
+function legend(): HTMLElement {
+  return h(
+    "div",
+    { class: "cases" },
+    ...chosen().map((one, i) => h("div", {}, h("b", {}, prefix(i).trim()), ` ${one.label}${i > 0 ? " (dashed lines)" : ""}`)),
+  );
+}
+
+function cards(): HTMLElement {
+  const list: [string, string, (p: PointSummary) => Stat | null, (x: number) => string][] = [
+    ["Goodput, all flows", "Mbit/s", (p) => p.goodput_mbps, number],
+    ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
+    ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
+    ["Retransmissions", "", (p) => p.retransmission_rate, percent],
+    ["Fairness (Jain)", "", (p) => p.jain, number],
+  ];
+  const figure = (one: Case, i: number, of: (p: PointSummary) => Stat | null, show: (x: number) => string, unit: string): HTMLElement => {
+    const stat = of(one.summary);
+    const spread =
+      stat === null
+        ? ""
+        : stat.ci95 === null
+          ? "one run"
+          : `± ${interval(stat, show)} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
+    return h(
+      "div",
+      { class: i === 0 ? "value" : "value second" },
+      chosen().length > 1 && h("span", { class: "who", title: one.label }, prefix(i).trim()),
+      h("b", {}, stat === null ? "–" : show(stat.mean), unit !== "" && stat !== null && h("small", {}, ` ${unit}`)),
+      h("span", { class: "spread" }, spread),
+    );
+  };
+  return h(
+    "section",
+    { class: "cards" },
+    ...list.map(([name, unit, of, show]) =>
+      h("article", {}, h("h3", {}, name), ...chosen().map((one, i) => figure(one, i, of, show, unit))),
+    ),
+  );
+}
+
+/** What tells the cases apart in a legend. */
+function prefix(i: number): string {
+  return chosen().length > 1 ? (i === 0 ? "A " : "B ") : "";
+}
+
+/** The chosen cases' series of a kind, with a colour and a label each; the largest flows first, at most so many. */
+function pickSeries(kind: Series["kind"]): { series: Series; label: string; hue: string; dash?: number[] }[] {
+  let next = 0;
+  return chosen().flatMap((one, i) => {
+    const flows = rowsOf(one.result.flows, one.point, state.run);
+    const size = new Map(flows.map((row) => [row["conn"], row["bytes"] as number]));
+    const all = seriesOf(one, state.run, kind).filter((s) => kind === "queue" || s.name.includes(state.filter));
+    const several = (name: string): boolean => all.filter((series) => series.name === name).length > 1;
+    const largest = [...all].sort((a, b) => (size.get(b.conn) ?? 0) - (size.get(a.conn) ?? 0)).slice(0, MOST_LINES / chosen().length);
+    return all
+      .filter((series) => largest.includes(series))
+      .map((series) => ({
+        series,
+        label: `${prefix(i)}${series.name}${several(series.name) ? ` #${series.conn}` : ""}`,
+        hue: colour(next++),
+        ...(i > 0 && { dash: [8, 4] }),
+      }));
+  });
+}
+
+function leftOut(kind: Series["kind"], drawn: number): string | undefined {
+  const all = chosen().reduce((sum, one) => sum + seriesOf(one, state.run, kind).filter((s) => kind === "queue" || s.name.includes(state.filter)).length, 0);
+  return all > drawn ? `the largest ${drawn} of ${all}` : undefined;
+}
+
+function details(): HTMLElement {
+  const samples = pickSeries("samples");
+  const note = leftOut("samples", samples.length);
+  const over = (y: string, dash?: number[], suffix = ""): Line[] =>
+    samples.flatMap(({ series, label, hue, dash: own }) => lineOf(series, "t", y, label + suffix, hue, dash ?? own));
+  const time = { x: "Time, s", time: true };
+
+  const rtts = pickSeries("rtts").flatMap(({ series, label, hue, dash }) => lineOf(series, "x", "share", label, hue, dash));
+  const cdf = linePlot("RTT distribution", rtts, { x: "RTT, ms", y: "Share of samples", logX: state.logRtt, yMax: 1 }, leftOut("rtts", rtts.length));
+  const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(state.logRtt) }, "log axis");
+  log.addEventListener("click", () => {
+    state.logRtt = !state.logRtt;
+    redraw();
+  });
+  cdf.querySelector("figcaption")!.append(log);
+
+  const queues = pickSeries("queue").filter(({ series }) => Math.max(...(column(series, "packets") ?? [0]).map((x) => x ?? 0)) > 0);
+  const backlog: Line[] = queues.flatMap(({ series, label, hue, dash }) => [
+    ...lineOf(series, "t", "bytes", label, hue, dash),
+    ...drops(series, `${label}: drops`, queues.length > 1 ? hue : DROP_COLOUR),
+  ]);
+  const delay = queues.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "sojourn_ms", label, hue, dash));
+  const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => lineOf(series, "x", "share", label, hue, dash));
+
+  return h(
+    "section",
+    {},
+    h("h2", {}, "Over time"),
+    h("p", { class: "note screen" }, "Drag to zoom, double-click to see all, click a name to hide its line."),
+    h(
+      "div",
+      { class: "grid" },
+      linePlot("Goodput", over("goodput_mbps"), { ...time, y: "Mbit/s" }, note),
+      linePlot("Round-trip time, smoothed", over("srtt_ms"), { ...time, y: "ms" }, note),
+      linePlot(
+        "Congestion window and slow start threshold",
+        [...over("cwnd_bytes"), ...over("ssthresh_bytes", [2, 4], ": ssthresh")],
+        { ...time, y: "bytes" },
+        note,
+      ),
+      linePlot("Bytes in flight", over("in_flight_bytes"), { ...time, y: "bytes" }, note),
+      linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
+      linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
+      cdf,
+      transfers.length > 0 && linePlot("Transfers: completion time", transfers, { x: "Completion time, s", y: "Share of transfers", yMax: 1 }),
+    ),
+    limits(),
+    ...tables(),
+  );
+}
+
+/** Packets dropped since the sample before, where any were. */
+function drops(series: Series, label: string, hue: string): Line[] {
+  const [t, dropped] = [column(series, "t"), column(series, "dropped")];
+  if (t === undefined || dropped === undefined) return [];
+  const since = dropped.map((now, i) => {
+    const n = (now ?? 0) - (i === 0 ? 0 : (dropped[i - 1] ?? 0));
+    return n > 0 ? n : null;
+  });
+  return since.some((n) => n !== null) ? [{ label, x: t, y: since, colour: hue, dots: true }] : [];
+}
+
+function limits(): HTMLElement {
+  const rows = chosen().flatMap((one, i) =>
+    one.summary.flows
+      .filter((flow) => flow.limited !== null && flow.transport !== "udp" && flow.flow.includes(state.filter))
+      .slice(0, 40)
+      .map((flow) => {
+        const parts = LIMITS.map(([key, name]) => {
+          const share = flow.limited![key].mean;
+          const part = h("span", { class: `limit ${key}`, title: `${name}: ${percent(share)}` }, share >= 0.06 ? percent(share) : "");
+          part.style.flexGrow = String(share);
+          return part;
+        });
+        return h(
+          "div",
+          { class: "limits" },
+          h("span", { class: "who" }, `${prefix(i)}${flow.flow}`, h("small", {}, ` ${flow.cc}`)),
+          h("div", { class: "stack" }, ...parts),
+        );
+      }),
+  );
+  return h(
+    "figure",
+    { class: "wide" },
+    h("figcaption", {}, h("b", {}, "What held each flow back"), h("span", {}, "share of its time, mean over the runs")),
+    h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
+    ...(rows.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
+  );
+}
+
+function tables(): (HTMLElement | string)[] {
+  const several = chosen().length > 1;
+  const rows = (of: "flows" | "links"): Row[] =>
+    chosen().flatMap((one, i) => rowsOf(one.result[of], one.point, state.run).map((row) => ({ ...row, case: prefix(i).trim() })));
+  const num = (head: string, key: string, show: (x: number | null) => string = number, title?: string): TableColumn<Row> => ({
+    head,
+    value: (row) => (row[key] as number | null | undefined) ?? null,
+    text: (row) => show((row[key] as number | null | undefined) ?? null),
+    ...(title !== undefined && { title }),
+  });
+  const str = (head: string, key: string): TableColumn<Row> => ({ head, value: (row) => text(row[key] ?? "") });
+  const which = several ? [str("", "case")] : [];
+  const retransmitted = (row: Row): number | null =>
+    (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
+  const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
+  const flows = sortable<Row>(
+    [
+      ...which,
+      str("Flow", "flow"),
+      num("#", "conn", count, "The connection's number within the run"),
+      str("Control", "cc"),
+      { head: "Path", value: (row) => `${text(row["from"])} → ${text(row["to"])}` },
+      num("Delivered", "bytes", bytes),
+      num("Goodput, Mbit/s", "goodput_mbps"),
+      num("RTT min", "rtt_min_ms", number, "ms"),
+      num("p50", "rtt_p50_ms", number, "RTT, median, ms"),
+      num("p95", "rtt_p95_ms", number, "RTT, 95th percentile, ms"),
+      num("max, ms", "rtt_max_ms"),
+      num("One-way p50", "owd_p50_ms", number, "One-way delay of data packets, median, ms"),
+      num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
+      { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },
+      num("RTOs", "rtos", count),
+      num("Lost", "lost_packets", count, "Packets of the connection that were lost on the way"),
+      num("CE", "ce_marks", count, "Packets marked with congestion experienced"),
+      num("Done in, s", "completion_s"),
+    ],
+    rows("flows").filter((row) => text(row["flow"]).includes(state.filter)),
+  );
+  const links = sortable<Row>(
+    [
+      ...which,
+      str("Link", "link"),
+      num("Utilisation", "utilisation", percent),
+      num("Carried", "bytes_out", bytes),
+      num("Packets in", "packets_in", count),
+      { head: "Dropped", value: dropped, text: (row) => count(dropped(row)) },
+      num("overflow", "dropped_overflow", count, "Dropped because the queue was full"),
+      num("control", "dropped_control", count, "Dropped by the queue's control law"),
+      num("loss", "dropped_loss", count, "Lost at random on the link"),
+      num("Marked", "marked", count),
+      num("Queued p50", "sojourn_p50_ms", number, "Time in the queue, median, ms"),
+      num("p95", "sojourn_p95_ms", number, "Time in the queue, 95th percentile, ms"),
+      num("p99, ms", "sojourn_p99_ms", number, "Time in the queue, 99th percentile, ms"),
+    ],
+    rows("links"),
+  );
+  const run = Math.max(...chosen().map((one) => one.result.meta.runs)) > 1 ? `, run ${state.run + 1}` : "";
+  return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
+}
+
+/** Means over the runs, where there are several. */
+function perFlow(): HTMLElement | string {
+  const rows = chosen().flatMap((one, i) => one.summary.flows.map((flow) => ({ flow, i, runs: one.result.meta.runs })));
+  if (rows.every((row) => row.runs < 2)) return "";
+  type R = (typeof rows)[number];
+  const stat = (head: string, of: (row: R) => Stat | null, show = number): TableColumn<R> => ({
+    head,
+    value: (row) => of(row)?.mean ?? null,
+    text: (row) => withInterval(of(row), show),
+  });
+  return h(
+    "details",
+    { open: "" },
+    h("summary", {}, "Means over the runs, with 95 % confidence intervals"),
+    sortable<R>(
+      [
+        { head: "Flow", value: (row) => `${prefix(row.i)}${row.flow.flow}` },
+        { head: "Control", value: (row) => row.flow.cc },
+        stat("Connections", (row) => row.flow.connections, number),
+        stat("Goodput, Mbit/s", (row) => row.flow.goodput_mbps),
+        stat("RTT p50, ms", (row) => row.flow.rtt_p50_ms),
+        stat("RTT p95, ms", (row) => row.flow.rtt_p95_ms),
+        stat("Retransmissions", (row) => row.flow.retransmission_rate, percent),
+        stat("Done in, s", (row) => row.flow.completion_s),
+      ],
+      rows.filter((row) => row.flow.flow.includes(state.filter)),
+    ),
+  );
+}
+
+function footer(): HTMLElement {
+  const { shown } = data;
+  const notes = [
+    `Each series has at most ${count(shown.points_per_series)} points: of every group of neighbouring samples its smallest and largest value are kept, so that no peak is lost.`,
+    shown.series < shown.series_of
+      ? `To stay below ${number(shown.max_bytes / 1e6)} MB this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows.`
+      : "",
+    shown.rows < shown.rows_of ? `It holds ${count(shown.rows)} of ${count(shown.rows_of)} rows of flows and links.` : "",
+    shown.summaries < shown.summaries_of
+      ? `It holds the means of ${count(shown.summaries)} of ${count(shown.summaries_of)} flows and links, the largest of each point.`
+      : "",
+    "The Parquet tables beside it hold everything. Mbit/s are 10⁶ bits per second; goodput counts what the application received.",
+  ];
+  return h("footer", {}, h("p", {}, notes.filter((note) => note !== "").join(" ")));
+}
+
+window.addEventListener("resize", resizePlots);
+for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", redraw);
+render();

@@ -1,0 +1,270 @@
+// Plots over uPlot: lines over time or a distribution, zoomed together; and means with error bars.
+
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { column, type Column, type Series } from "./data";
+import { h } from "./dom";
+import { number, tick } from "./format";
+
+const PALETTE = ["#4269d0", "#e8870e", "#3ca951", "#e6507a", "#22a5b8", "#a463f2", "#9c6b4e", "#c3a800", "#7f8fa6", "#b0413e"];
+const HEIGHT = 250;
+const ZOOM_GROUP = "time";
+
+export function colour(i: number): string {
+  return PALETTE[i % PALETTE.length]!;
+}
+
+/** A line of a plot. */
+export interface Line {
+  label: string;
+  x: Column;
+  y: Column;
+  colour: string;
+  dash?: number[];
+  /** On the right axis, as dots. */
+  dots?: boolean;
+  steps?: boolean;
+}
+
+export interface PlotOptions {
+  x: string;
+  y: string;
+  right?: string;
+  /** Over time: zooms and points together with the others. */
+  time?: boolean;
+  logX?: boolean;
+  yMax?: number;
+}
+
+/** The plots on the page; they follow its width and end with it. */
+const shown = new Set<uPlot>();
+const timePlots = new Set<uPlot>();
+let zooming = false;
+/** Plots whose figure is not on the page yet: they need its width. */
+let waiting: (() => void)[] = [];
+
+/** Draws the plots whose figures are on the page by now. */
+export function drawPlots(): void {
+  const ready = waiting;
+  waiting = [];
+  for (const draw of ready) draw();
+}
+
+export function forgetPlots(): void {
+  for (const plot of shown) plot.destroy();
+  shown.clear();
+  timePlots.clear();
+  waiting = [];
+}
+
+export function resizePlots(): void {
+  for (const plot of shown) {
+    const width = plot.root.parentElement?.clientWidth ?? 0;
+    if (width > 0 && width !== plot.width) plot.setSize({ width, height: plot.height });
+  }
+}
+
+function style(name: string): string {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function axis(label: string, side: 0 | 1 | 2 | 3, values: uPlot.Axis.Values, scale?: string): uPlot.Axis {
+  const axis: uPlot.Axis = {
+    label,
+    side,
+    values,
+    stroke: style("--muted"),
+    font: "11px system-ui, sans-serif",
+    labelFont: "12px system-ui, sans-serif",
+    labelSize: 18,
+    labelGap: 2,
+    size: side % 2 === 1 ? 50 : 32,
+    grid: { stroke: style("--grid"), width: 1, show: scale !== "right" },
+    ticks: { stroke: style("--grid"), width: 1, size: 4 },
+  };
+  return scale === undefined ? axis : { ...axis, scale };
+}
+
+const ticks = (_: uPlot, splits: number[]): string[] => splits.map(tick);
+/** A logarithmic axis names its powers of ten, and others only while there are few. */
+const logTicks = (_: uPlot, splits: (number | null)[]): string[] => splits.map((x) => (x === null ? "" : tick(x)));
+
+function title(text: string, note?: string): HTMLElement {
+  return h("figcaption", {}, h("b", {}, text), note !== undefined && h("span", {}, note));
+}
+
+/** Draws `lines` into a new figure. */
+export function linePlot(name: string, lines: Line[], options: PlotOptions, note?: string): HTMLElement {
+  const host = h("div", { class: "plot" });
+  const figure = h("figure", {}, title(name, note), host);
+  if (lines.length === 0) {
+    host.append(h("p", { class: "empty" }, "No data was recorded for this."));
+    return figure;
+  }
+  waiting.push(() => {
+    const data = uPlot.join(lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData));
+    const stepped = uPlot.paths.stepped!({ align: 1 });
+    const series: uPlot.Series[] = lines.map((line) => ({
+      label: line.label,
+      stroke: line.colour,
+      width: 1.6,
+      scale: line.dots === true ? "right" : "y",
+      points: line.dots === true ? { show: true, size: 5, fill: line.colour } : { show: false },
+      value: (_: uPlot, y: number | null) => number(y),
+      ...(line.dash !== undefined && { dash: line.dash }),
+      ...(line.dots === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
+    }));
+    const fromZero = (_: uPlot, __: number, max: number | null): [number, number] => [0, (max ?? 0) > 0 ? max! * 1.06 : 1];
+    const plot = new uPlot(
+      {
+        width: Math.max(host.clientWidth, 300),
+        height: HEIGHT,
+        cursor: options.time === true ? { sync: { key: ZOOM_GROUP }, drag: { x: true, y: false } } : { drag: { x: true, y: false } },
+        scales: {
+          x: options.logX === true ? { time: false, distr: 3 } : { time: false },
+          y: { range: options.yMax === undefined ? fromZero : [0, options.yMax] },
+          right: { range: fromZero },
+        },
+        axes: [
+          axis(options.x, 2, options.logX === true ? logTicks : ticks),
+          axis(options.y, 3, ticks),
+          ...(options.right === undefined ? [] : [axis(options.right, 1, ticks, "right")]),
+        ],
+        series: [{ label: options.x, value: (_, x) => number(x) }, ...series],
+        hooks: options.time === true ? { setScale: [zoomTogether] } : {},
+      },
+      data,
+      host,
+    );
+    shown.add(plot);
+    if (options.time === true) timePlots.add(plot);
+  });
+  return figure;
+}
+
+function zoomTogether(from: uPlot, key: string): void {
+  if (key !== "x" || zooming) return;
+  const { min, max } = from.scales.x!;
+  if (min === undefined || max === undefined || min === null || max === null) return;
+  zooming = true;
+  for (const plot of timePlots) {
+    if (plot !== from) plot.setScale("x", { min, max });
+  }
+  zooming = false;
+}
+
+/** The line of a column of `series`, if it has that column. */
+export function lineOf(series: Series, x: string, y: string, label: string, hue: string, dash?: number[]): Line[] {
+  const [xs, ys] = [column(series, x), column(series, y)];
+  if (xs === undefined || ys === undefined) return [];
+  return [{ label, x: xs, y: ys, colour: hue, ...(dash !== undefined && { dash }) }];
+}
+
+export interface Mean {
+  x: number;
+  mean: number;
+  ci95: number | null;
+}
+
+export interface MeanSeries {
+  label: string;
+  means: Mean[];
+}
+
+/** Means with 95 % confidence intervals, as lines or as groups of bars; over numbers, or over names at equal distances. */
+export function meansPlot(series: MeanSeries[], xLabel: string, yLabel: string, names: string[] | undefined, bars: boolean): HTMLElement {
+  const host = h("div", { class: "plot" });
+  const figure = h("figure", { class: "wide" }, host);
+  const low = (m: Mean): number => m.mean - (m.ci95 ?? 0);
+  const high = (m: Mean): number => m.mean + (m.ci95 ?? 0);
+  const all = series.flatMap((one) => one.means);
+  if (all.length === 0) {
+    host.append(h("p", { class: "empty" }, "No run has a value for this."));
+    return figure;
+  }
+  const top = Math.max(...all.map(high)) * 1.08 || 1;
+  const xs = all.map((m) => m.x);
+  const [first, last] = [Math.min(...xs), Math.max(...xs)];
+  const log = names === undefined && first > 0 && last / first >= 50;
+  const range = (): [number, number] => {
+    if (names !== undefined) return [-0.5, names.length - 0.5];
+    if (log) return [first / 1.3, last * 1.3];
+    const margin = (last - first) * 0.05 || 1;
+    return [first - margin, last + margin];
+  };
+  waiting.push(() => {
+    const line = (one: MeanSeries): uPlot.AlignedData => {
+      const sorted = [...one.means].sort((a, b) => a.x - b.x);
+      return [sorted.map((m) => m.x), sorted.map((m) => m.mean)];
+    };
+    const plot = new uPlot(
+      {
+        width: Math.max(host.clientWidth, 300),
+        height: 300,
+        cursor: { drag: { x: false, y: false } },
+        scales: { x: { time: false, range, ...(log && { distr: 3 as const }) }, y: { range: [Math.min(0, ...all.map(low)), top] } },
+        axes: [
+          {
+            ...axis(xLabel, 2, names === undefined ? (log ? logTicks : ticks) : (_, at) => at.map((i) => names[i] ?? "")),
+            ...(names !== undefined && { splits: () => names.map((_, i) => i), grid: { show: false } }),
+          },
+          axis(yLabel, 3, ticks),
+        ],
+        series: [
+          { label: xLabel, value: (_, x) => (x === null ? "–" : (names?.[x] ?? number(x))) },
+          ...series.map((one, i) => ({
+            label: one.label,
+            stroke: colour(i),
+            width: 2,
+            value: (_: uPlot, y: number | null) => number(y),
+            points: { show: !bars, size: 8, fill: colour(i) },
+            ...(bars ? { fill: colour(i), paths: () => null } : {}),
+          })),
+        ],
+        hooks: { draw: [(u) => drawMeans(u, series, bars)] },
+      },
+      uPlot.join(series.map(line)),
+      host,
+    );
+    shown.add(plot);
+  });
+  return figure;
+}
+
+function drawMeans(u: uPlot, series: MeanSeries[], bars: boolean): void {
+  const { ctx } = u;
+  const ratio = devicePixelRatio;
+  const visible = series.map((_, i) => u.series[i + 1]?.show === true);
+  const slots = visible.filter((show) => show).length;
+  const group = Math.abs(u.valToPos(1, "x", true) - u.valToPos(0, "x", true)) * 0.8;
+  const width = Math.min(group / Math.max(slots, 1), 64 * ratio);
+  let slot = 0;
+  ctx.save();
+  series.forEach((one, i) => {
+    if (visible[i] !== true) return;
+    const shift = bars ? (slot - (slots - 1) / 2) * width : 0;
+    slot += 1;
+    for (const m of one.means) {
+      const x = u.valToPos(m.x, "x", true) + shift;
+      const y = (value: number): number => u.valToPos(value, "y", true);
+      if (bars) {
+        ctx.fillStyle = colour(i);
+        ctx.fillRect(x - width * 0.45, y(m.mean), width * 0.9, y(0) - y(m.mean));
+      }
+      if (m.ci95 === null) continue;
+      ctx.strokeStyle = bars ? style("--text") : colour(i);
+      ctx.lineWidth = 1.5 * ratio;
+      const cap = 4 * ratio;
+      const [bottom, top] = [y(m.mean - m.ci95), y(m.mean + m.ci95)];
+      ctx.beginPath();
+      ctx.moveTo(x, bottom);
+      ctx.lineTo(x, top);
+      for (const end of [bottom, top]) {
+        ctx.moveTo(x - cap, end);
+        ctx.lineTo(x + cap, end);
+      }
+      ctx.stroke();
+    }
+  });
+  ctx.restore();
+}

@@ -1,0 +1,70 @@
+//! The layering check: which of our crates may use which, and which libraries a pure crate may use.
+//!
+//! A dependency points down this table, never up. A pure crate also uses only libraries that touch no clock, file,
+//! socket or entropy.
+
+use anyhow::{Result, bail};
+use std::process::Command;
+
+/// Crate, and those of ours that it may use. A crate may only name crates above itself in the table.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("units", &[]),
+    ("des", &["units"]),
+    ("cc", &["units"]),
+    ("aqm", &["units"]),
+    ("link", &["units", "aqm"]),
+    ("tcp", &["units", "cc"]),
+    ("traffic", &["units"]),
+    ("testkit", &["units", "cc", "aqm"]),
+    ("scenario", &["units"]),
+    ("record", &["units", "tcp"]),
+    ("sim", &["units", "des", "cc", "aqm", "link", "tcp", "traffic", "scenario", "record"]),
+    ("reproduce", &["units", "scenario", "record", "sim"]),
+    ("ranway", &["units", "scenario", "record", "sim", "reproduce"]),
+    ("ranway-python", &["units", "scenario", "record", "sim"]),
+    ("xtask", &[]),
+];
+
+/// Crates whose results depend on their arguments alone.
+const PURE: &[&str] = &["units", "des", "cc", "aqm", "link", "tcp", "traffic"];
+
+/// Libraries that a pure crate may use.
+const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "serde", "schemars"];
+
+/// Checks the workspace against the table.
+pub(crate) fn check() -> Result<()> {
+    println!("==> layers");
+    let output = Command::new("cargo").args(["metadata", "--locked", "--no-deps", "--format-version=1"]).output()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata["packages"].as_array().map_or(&[][..], |p| p);
+    let mut wrong = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let Some(place) = ROOMS.iter().position(|(room, _)| *room == name) else {
+            wrong.push(format!("{name} is not in the table of xtask/src/layers.rs"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().map_or(&[][..], |d| d) {
+            // Test-only dependencies may point anywhere: the suites live in testkit.
+            if dependency["kind"] == "dev" {
+                continue;
+            }
+            let used = dependency["name"].as_str().unwrap_or_default();
+            match ROOMS.iter().position(|(room, _)| *room == used) {
+                Some(other) if other >= place => wrong.push(format!("{name} uses {used}, which is above it")),
+                Some(_) if !ROOMS[place].1.contains(&used) => wrong.push(format!("{name} may not use {used}")),
+                None if PURE.contains(&name) && !PURE_LIBRARIES.contains(&used) => {
+                    wrong.push(format!("{name} is pure and may not use the library {used}"));
+                }
+                _ => {}
+            }
+        }
+    }
+    if packages.is_empty() {
+        wrong.push("cargo metadata named no package".to_owned());
+    }
+    if !wrong.is_empty() {
+        bail!("layers:\n  {}", wrong.join("\n  "));
+    }
+    Ok(())
+}

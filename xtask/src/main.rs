@@ -1,0 +1,94 @@
+//! The tasks that CI runs. `cargo xtask ci` is exactly what `make test` and CI do after the set-up.
+// A task runner reads files and the environment by its nature.
+#![allow(clippy::disallowed_methods)]
+
+mod layers;
+
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+const HELP: &str = "\
+cargo xtask ci       every check and test, in order
+cargo xtask checks   the checks only: format, lints, layers, licences, spelling, generated files
+cargo xtask tests    the tests only: Rust, documentation samples, Python
+cargo xtask docs     write the generated pages of docs/ again
+";
+
+fn main() -> Result<()> {
+    std::env::set_current_dir(root())?;
+    match std::env::args().nth(1).as_deref() {
+        Some("ci") => checks().and_then(|()| tests()),
+        Some("checks") => checks(),
+        Some("tests") => tests(),
+        Some("docs") => docs(),
+        Some("help" | "--help") | None => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => bail!("`{other}` is not a task\n{HELP}"),
+    }
+}
+
+fn checks() -> Result<()> {
+    step("format", "cargo", &["fmt", "--all", "--check"])?;
+    step("lints", "cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
+    layers::check()?;
+    step("licences and bans", "cargo", &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
+    step("spelling", "typos", &[])?;
+    step("Python format", "ruff", &["format", "--check", "python", "peers", "examples"])?;
+    step("Python lints", "ruff", &["check", "python", "peers", "examples"])?;
+    step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
+    docs()?;
+    step("generated pages are fresh (`make docs`)", "git", &["diff", "--exit-code", "--stat", "--", "docs", "schema"])
+}
+
+fn tests() -> Result<()> {
+    step("Rust tests", "cargo", &["nextest", "run", "--locked", "--workspace"])?;
+    step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
+    step(
+        "the same bytes in release",
+        "cargo",
+        &["nextest", "run", "--locked", "--release", "-p", "sim", "determinism"],
+    )?;
+    step("Python package", "maturin", &["develop", "--locked", "--release", "--manifest-path", "python/Cargo.toml"])?;
+    step("Python types", "mypy", &["--config-file", "python/pyproject.toml", "python/ranway"])?;
+    step("Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
+}
+
+/// Writes what is generated from the code: the command line, the scenario keys, the schema.
+fn docs() -> Result<()> {
+    let ranway = ["run", "--locked", "--quiet", "--release", "-p", "ranway", "--"];
+    for (args, file) in [
+        (&["schema"][..], "schema/scenario.json"),
+        (&["reference", "scenario"], "docs/src/reference/scenario.md"),
+        (&["reference", "command"], "docs/src/reference/command.md"),
+    ] {
+        let output = Command::new("cargo").args(ranway).args(args).output().context("cargo run")?;
+        if !output.status.success() {
+            bail!("ranway {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        std::fs::create_dir_all(Path::new(file).parent().expect("a file in a folder"))?;
+        std::fs::write(file, output.stdout).with_context(|| file.to_owned())?;
+    }
+    Ok(())
+}
+
+/// Runs one command, says what and how long it took, and fails with its name.
+fn step(what: &str, program: &str, args: &[&str]) -> Result<()> {
+    println!("==> {what}: {program} {}", args.join(" "));
+    let start = Instant::now();
+    let status = Command::new(program).args(args).status().with_context(|| {
+        format!("`{program}` does not start: is it installed? `make setup` installs what is needed")
+    })?;
+    if !status.success() {
+        bail!("{what} failed: {program} {}", args.join(" "));
+    }
+    println!("    {what}: {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is a folder of the workspace").to_owned()
+}
