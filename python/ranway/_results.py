@@ -57,17 +57,17 @@ class Results:
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One row a connection and run: what it achieved and what held it back."""
+        """One row a copy of a flow and run: what it achieved and what held it back."""
         return self.table("flows")
 
     @property
     def samples(self) -> pl.DataFrame:
-        """One row a connection and sampling moment: windows, rates, round-trip times."""
+        """One row a copy of a flow and sampling moment: windows, rates, round-trip times."""
         return self.table("samples")
 
     @property
     def rtts(self) -> pl.DataFrame:
-        """The distribution of each connection's round-trip time, a row a bucket."""
+        """The distribution of the round-trip time of each copy of a flow, a row a bucket."""
         return self.table("rtts")
 
     @property

@@ -70,17 +70,19 @@ _LIMITS = {
 _FIGURES = {
     "goodput_mbps": "Goodput (Mbit/s)",
     "throughput_mbps": "Throughput (Mbit/s)",
-    "rtt_p50_ms": "Median round-trip time (ms)",
-    "rtt_p95_ms": "95th percentile of round-trip time (ms)",
-    "completion_s": "Completion time (s)",
+    "rtt_p50_ms": "RTT, median (ms)",
+    "rtt_p95_ms": "RTT, 95th percentile (ms)",
+    "completion_s": "Completion time, mean (s)",
+    "completion_p50_s": "Completion time, median (s)",
+    "completion_p95_s": "Completion time, 95th percentile (s)",
     "retransmission_rate": "Retransmitted segments (share)",
     "jain": "Jain's fairness index",
     "utilisation": "Link utilisation (share)",
     "drop_rate": "Dropped packets (share)",
     "mark_rate": "Marked packets (share)",
-    "sojourn_p50_ms": "Median time in queue (ms)",
-    "sojourn_p95_ms": "95th percentile of time in queue (ms)",
-    "sojourn_p99_ms": "99th percentile of time in queue (ms)",
+    "sojourn_p50_ms": "Time in queue, median (ms)",
+    "sojourn_p95_ms": "Time in queue, 95th percentile (ms)",
+    "sojourn_p99_ms": "Time in queue, 99th percentile (ms)",
 }
 
 
@@ -100,17 +102,17 @@ def throughput(
 
 
 def rtt(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Round-trip time of each connection over time: the latest sample at each sampling moment."""
+    """Round-trip time of each copy of a flow over time: the latest sample at each sampling moment."""
     return _over_time(r, "flow", "rtt_ms", 1, "Round-trip time (ms)", ax, {"run": run, **where})
 
 
 def cwnd(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Congestion window of each connection over time."""
+    """Congestion window of each copy of a flow over time."""
     return _over_time(r, "flow", "cwnd_bytes", 1e-3, "Congestion window (kB)", ax, {"run": run, **where})
 
 
 def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Bytes in flight of each connection over time, as its sender estimates them."""
+    """Bytes in flight of each copy of a flow over time, as its sender estimates them."""
     return _over_time(r, "flow", "in_flight_bytes", 1e-3, "In flight (kB)", ax, {"run": run, **where})
 
 
@@ -172,9 +174,9 @@ def sweep(
     """A figure of the summary against a key that was swept: means over the runs with 95 % confidence intervals.
 
     `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `completion_s`,
-    `retransmission_rate`), of all flows (`jain`), or of a link (`utilisation`, `drop_rate`, `mark_rate`,
-    `sojourn_p50_ms`, `sojourn_p95_ms`, `sojourn_p99_ms`). Lines of the same value of the swept key `hue` have the same
-    colour; without it each line has its own.
+    `completion_p50_s`, `completion_p95_s`, `retransmission_rate`), of all flows (`jain`), or of a link (`utilisation`,
+    `drop_rate`, `mark_rate`, `sojourn_p50_ms`, `sojourn_p95_ms`, `sojourn_p99_ms`). Lines of the same value of the
+    swept key `hue` have the same colour; without it each line has its own.
     """
     keys = [key for point in r.points[:1] for key in point]
     for name, key in (("x", x), ("hue", hue)):
@@ -204,7 +206,8 @@ def sweep(
                 yerr=[e.figure["ci95"] or 0 for e in line],
                 color=_COLOURS[colour % len(_COLOURS)],
                 marker=_MARKS[i % len(_MARKS)],
-                linestyle=_DASHES[i % len(_DASHES)],
+                # There is nothing between names.
+                linestyle="none" if axis.scale == "names" else _DASHES[i % len(_DASHES)],
                 elinewidth=0.8,
                 capsize=2,
                 label=label,
@@ -293,7 +296,8 @@ class _Axis(NamedTuple):
             slanted = sum(len(name) + 2 for name in self.names) > _characters(ax)
             ax.set_xticks(list(self.places.values()), self.names)
             if slanted:
-                ax.tick_params(axis="x", rotation=25)
+                for label in ax.get_xticklabels():
+                    label.set(rotation=25, ha="right", rotation_mode="anchor")
             ax.margins(x=0.1)
         elif self.scale == "symlog":
             # From zero to the least value above it the scale is linear.
@@ -336,7 +340,7 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
     # A sample is what was delivered since the one before: bin k holds the ticks k * size + 1 to (k + 1) * size.
     tick = (pl.col("t_s") / step).round().cast(pl.Int64)
     number = ((tick - 1).clip(0) // size).alias("bin")
-    # The last bin may be shorter. Where the flow has no connection it has no sample, and delivers nothing.
+    # The last bin may be shorter. Where the flow has no sample it has no connection, and delivers nothing.
     bins = pl.DataFrame({"t_s": times}).group_by(number).agg(ticks=pl.len(), middle=pl.col("t_s").mean() - step / 2)
     rates = rows.group_by(number).agg(pl.col("goodput_mbps").sum())
     bins = bins.filter(pl.col("bin").is_between(rates["bin"].min(), rates["bin"].max()))
@@ -347,7 +351,7 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
 def _over_time(
     r: Results, by: str, column: str, factor: float, label: str, ax: "Axes | None", where: dict[str, Any]
 ) -> "Axes":
-    """A column of the samples of flows or queues over time: a line a connection, a colour a flow."""
+    """A column of the samples of flows or queues over time: a line a copy, a colour a flow."""
     table = "samples" if by == "flow" else "queues"
     lines = _lines(r, table, by, where)
     with _axes(ax) as ax:
@@ -412,13 +416,7 @@ def _labels(r: Results, lines: Sequence[tuple[int, str]], without: str | None = 
 
 
 def _text(value: Any) -> str:
-    """A value for people: `drop-tail (packets = 500)` for a choice with keys of its own."""
-    if not isinstance(value, str):
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    choice = re.fullmatch(r'\{ ?kind = "([^"]+)"(?:, ?(.*?))? ?\}', value)
-    if choice is None:
-        return value
-    return f"{choice[1]} ({choice[2]})" if choice[2] else choice[1]
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _list(value: Any) -> list[Any]:

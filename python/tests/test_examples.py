@@ -1,5 +1,6 @@
 """The examples run as they stand."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -7,9 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def run(*line: object) -> str:
+def run(*line: object, cwd: Path | None = None) -> str:
     command = [sys.executable, "-W", "error", *map(str, line)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -25,3 +26,9 @@ def test_the_quickstart_saves_a_figure(tmp_path: Path) -> None:
     out = run(ROOT / "examples" / "quickstart.py", "--out", tmp_path / "f.png")
     assert "fq-codel" in out
     assert (tmp_path / "f.png").stat().st_size > 20_000
+
+
+def test_the_sample_of_the_readme_runs(tmp_path: Path) -> None:
+    (sample,) = re.findall(r"```python\n(.*?)```", (ROOT / "python" / "README.md").read_text(), re.DOTALL)
+    assert "goodput_mbps" in run("-c", sample, cwd=tmp_path)
+    assert (tmp_path / "rtt.pdf").exists()

@@ -48,7 +48,7 @@ def test_a_line_is_what_the_table_holds(swept: ranway.Results) -> None:
     ax = plot.cwnd(swept, run=1, point=2, flow="first")
     rows = swept.samples.filter((pl.col("run") == 1) & (pl.col("point") == 2) & (pl.col("flow") == "first"))
     (line,) = ax.get_lines()
-    assert list(line.get_ydata()) == [value / 1000 for value in rows["cwnd_bytes"]]  # type: ignore[arg-type]
+    assert list(line.get_ydata()) == pytest.approx((rows["cwnd_bytes"] / 1000).to_list())  # type: ignore[arg-type]
     assert list(line.get_xdata()) == rows["t_s"].to_list()  # type: ignore[arg-type]
 
 
@@ -89,12 +89,12 @@ def test_a_sweep_draws_means_and_intervals(swept: ranway.Results) -> None:
     assert [bar[1][1] - bar[0][1] for bar in bars] == pytest.approx([2 * s["ci95"] for s in stats])
 
 
-def test_names_and_amounts_stand_on_an_axis() -> None:
-    scenario = ranway.Scenario("dumbbell").set(duration="11 s").sweep({"dumbbell.rate": ["9 Mbit/s", "2 Mbit/s"]})
-    results = ranway.run(scenario.sweep({"dumbbell.queue": ["fq", {"kind": "drop-tail", "packets": 9}]}), progress=None)
+def test_names_and_amounts_stand_on_an_axis(scenario: ranway.Scenario) -> None:
+    axes = {"dumbbell.rate": ["9 Mbit/s", "2 Mbit/s"], "dumbbell.queue": ["fq", {"kind": "drop-tail", "packets": 9}]}
+    results = ranway.run(scenario.set(runs=1).sweep(axes), progress=None)
     ax = plot.sweep(results, "dumbbell.queue", "rtt_p50_ms")
-    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["fq", "drop-tail (packets = 9)"]
-    ax = plot.sweep(results, "dumbbell.rate", "utilisation", link="bottleneck>")
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["fq", "drop-tail packets=9"]
+    ax = plot.sweep(results, "dumbbell.rate", "utilisation", link=results.links["link"][0])
     assert ax.get_xlabel() == "dumbbell.rate (Mbit/s)"
     assert list(ax.get_lines()[0].get_xdata()) == [2, 9]  # type: ignore[arg-type]
 

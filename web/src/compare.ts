@@ -1,12 +1,14 @@
 // The comparison of all cases: one metric over what was varied, and a table of everything.
 
-import type { Case, FlowSummary, LinkSummary, PointSummary, Stat } from "./data";
+import { seriesOf, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Stat } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, text } from "./format";
-import { drawPlots, meansPlot, type MeanSeries } from "./plots";
+import { colour, completionLine, drawPlots, linePlot, meansPlot, type MeanSeries } from "./plots";
 
 /** Lines of a chart that a person can tell apart. */
 const MOST_SERIES = 10;
+/** Flows whose completion times get a column. */
+const MOST_COLUMNS = 3;
 
 type Of = "all" | "flow" | "link";
 
@@ -27,10 +29,13 @@ const METRICS: Metric[] = [
   { of: "all", name: "Retransmissions", axis: "%", scale: 100, all: (p) => p.retransmission_rate },
   { of: "all", name: "Jain's fairness index", axis: "index", all: (p) => p.jain },
   { of: "flow", name: "Goodput", axis: "Mbit/s", flow: (f) => f.goodput_mbps },
-  { of: "flow", name: "Throughput", axis: "Mbit/s", flow: (f) => f.throughput_mbps },
+  { of: "flow", name: "Throughput, IP", axis: "Mbit/s", flow: (f) => f.throughput_mbps },
   { of: "flow", name: "RTT, median", axis: "ms", flow: (f) => f.rtt_p50_ms },
   { of: "flow", name: "RTT, 95th percentile", axis: "ms", flow: (f) => f.rtt_p95_ms },
-  { of: "flow", name: "Completion time", axis: "s", flow: (f) => f.completion_s },
+  { of: "flow", name: "Completion time, mean", axis: "s", flow: (f) => f.completion_s },
+  { of: "flow", name: "Completion time, median", axis: "s", flow: (f) => f.completion_p50_s },
+  { of: "flow", name: "Completion time, 95th percentile", axis: "s", flow: (f) => f.completion_p95_s },
+  { of: "flow", name: "Finished transfers", axis: "%", scale: 100, flow: (f) => f.transfers_finished },
   { of: "flow", name: "Retransmissions", axis: "%", scale: 100, flow: (f) => f.retransmission_rate },
   { of: "link", name: "Utilisation", axis: "%", scale: 100, link: (l) => l.utilisation },
   { of: "link", name: "Drops", axis: "%", scale: 100, link: (l) => l.drop_rate },
@@ -40,8 +45,28 @@ const METRICS: Metric[] = [
 
 const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link" };
 
-/** What the reader chose to see; kept while the page is drawn anew. */
-const choice: { metric: number; along: string | null } = { metric: 0, along: null };
+/** What the reader chose to see of each comparison, by its first case; kept while the page is drawn anew. */
+const choices = new Map<Case, { metrics: number[]; along: string | null }>();
+
+const metricOf = (of: Of, name: string): number => METRICS.findIndex((metric) => metric.of === of && metric.name === name);
+
+/** Goodput, and what people wait for: completion times where there are any, else the delay. */
+function choiceOf(cases: Case[]): { metrics: number[]; along: string | null } {
+  const transfers = cases.some((one) => one.summary.flows.some((flow) => flow.completion_p50_s !== null));
+  const delay = transfers ? metricOf("flow", "Completion time, median") : metricOf("all", "RTT, 95th percentile");
+  const choice = choices.get(cases[0]!) ?? { metrics: [metricOf("all", "Goodput, sum of the flows"), delay], along: null };
+  choices.set(cases[0]!, choice);
+  return choice;
+}
+
+/** Cases that can be compared: all, or those of each result if wanted so or if the results varied different things. */
+export function comparable(cases: Case[], apart: boolean): Case[][] {
+  const byResult = new Map<unknown, Case[]>();
+  for (const one of cases) byResult.set(one.result, [...(byResult.get(one.result) ?? []), one]);
+  const results = [...byResult.values()];
+  const keys = new Set(results.map((cases) => Object.keys(cases[0]!.summary.values).sort().join()));
+  return apart || (keys.size > 1 && results.every((cases) => cases.length > 1)) ? results : [cases];
+}
 
 /** A number with the unit that follows it, as in `20ms`. */
 function quantity(value: unknown): { x: number; unit: string } | null {
@@ -57,7 +82,8 @@ function variedKeys(cases: Case[]): string[] {
   return keys.filter((key) => new Set(cases.map((one) => text(one.values[key] ?? null))).size > 1);
 }
 
-export function comparison(cases: Case[], choose: (one: Case) => void): HTMLElement {
+export function comparison(cases: Case[], title: string, choose: (one: Case) => void): HTMLElement {
+  const choice = choiceOf(cases);
   const keys = variedKeys(cases);
   const numeric = (key: string): boolean => {
     const all = cases.map((one) => quantity(one.values[key]));
@@ -70,18 +96,19 @@ export function comparison(cases: Case[], choose: (one: Case) => void): HTMLElem
     return Math.min(...all) <= 0 && positive.length > 0 && Math.max(...positive) / Math.min(...positive) >= 20;
   };
   const varied = [...keys].sort((a, b) => Number(numeric(b)) - Number(numeric(a)));
-  const chart = h("div");
-  const section = h("section", {}, h("h2", {}, "Comparison"));
+  const charts = choice.metrics.map(() => h("div"));
+  const section = h("section", {}, h("h2", {}, title));
 
-  function draw(): void {
-    const metric = METRICS[choice.metric]!;
+  function draw(which: number): void {
+    const chart = charts[which]!;
+    const metric = METRICS[choice.metrics[which]!]!;
     const along = choice.along ?? varied[0] ?? "";
     const byLabel = new Map<string, MeanSeries>();
-    const names = along === "" || (numeric(along) && !uneven(along)) ? undefined : [...new Set(cases.map((one) => text(one.values[along] ?? null)))];
+    const names = along === "" || (numeric(along) && !uneven(along)) ? undefined : [...new Set(cases.map((one) => valueOf(one, along)))];
     const unit = names === undefined ? (quantity(cases[0]?.values[along])?.unit ?? "") : "";
     cases.forEach((one, i) => {
-      const x = along === "" ? i : (names?.indexOf(text(one.values[along] ?? null)) ?? quantity(one.values[along])!.x);
-      const others = varied.filter((key) => key !== along).map((key) => `${key} = ${text(one.values[key] ?? null)}`);
+      const x = along === "" ? i : (names?.indexOf(valueOf(one, along)) ?? quantity(one.values[along])!.x);
+      const others = varied.filter((key) => key !== along && one.values[key] !== undefined).map((key) => `${key} = ${text(one.values[key])}`);
       const add = (who: string, stat: Stat | null): void => {
         if (stat === null) return;
         const label = [who, ...others].filter((part) => part !== "").join(", ") || metric.name;
@@ -95,36 +122,68 @@ export function comparison(cases: Case[], choose: (one: Case) => void): HTMLElem
       for (const link of one.summary.links) if (metric.link !== undefined) add(link.link, metric.link(link));
     });
     const all = [...byLabel.values()];
-    const plot = meansPlot(
-      all.slice(0, MOST_SERIES),
-      unit === "" ? along : `${along} (${unit})`,
-      metric.axis,
-      along === "" ? cases.map((one) => one.label) : names,
-      along === "" || !numeric(along),
-    );
+    const ticks = along === "" ? cases.map((one) => one.label) : names;
+    const plot = meansPlot(all.slice(0, MOST_SERIES), {
+      xLabel: unit === "" ? along : `${along} (${unit})`,
+      yLabel: metric.axis === "index" ? metric.name : `${metric.name}, ${metric.axis}`,
+      ...(ticks !== undefined && { names: ticks }),
+      bars: along === "" || !numeric(along),
+      wide: false,
+    });
     chart.replaceChildren(
       ...[plot, all.length > MOST_SERIES ? h("p", { class: "note" }, `The first ${MOST_SERIES} of ${all.length} are drawn.`) : ""],
     );
     if (chart.isConnected) drawPlots();
   }
 
-  const controls = h(
-    "div",
-    { class: "controls" },
-    select("Show", METRICS.map((m, i) => [String(i), m.name, GROUPS[m.of]] as const), String(choice.metric), (value) => {
-      choice.metric = Number(value);
-      draw();
-    }),
-    varied.length > 1 &&
-      select("over", varied.map((key) => [key, key] as const), choice.along ?? varied[0]!, (value) => {
-        choice.along = value;
-        draw();
+  const shown = charts.map((chart, which) =>
+    h(
+      "div",
+      {},
+      select("Show", METRICS.map((m, i) => [String(i), m.name, GROUPS[m.of]] as const), String(choice.metrics[which]), (value) => {
+        choice.metrics[which] = Number(value);
+        draw(which);
       }),
+      chart,
+    ),
   );
-  draw();
+  const over = select("Over", varied.map((key) => [key, key] as const), choice.along ?? varied[0] ?? "", (value) => {
+    choice.along = value;
+    charts.forEach((_, which) => draw(which));
+  });
+  charts.forEach((_, which) => draw(which));
   const note = "Means over the runs; bars are 95 % confidence intervals (Student's t). A click on a row shows that case below.";
-  section.append(controls, chart, h("p", { class: "note" }, note), caseTable(cases, keys, choose));
+  section.append(
+    ...(varied.length > 1 ? [h("div", { class: "controls" }, over)] : []),
+    h("div", { class: "grid" }, ...shown),
+    ...completions(cases),
+    h("p", { class: "note" }, note),
+    caseTable(cases, keys, choose),
+  );
   return section;
+}
+
+function valueOf(one: Case, key: string): string {
+  return one.values[key] === undefined ? "–" : text(one.values[key]);
+}
+
+/** The completion times of every case's transfers in one plot. */
+function completions(cases: Case[]): HTMLElement[] {
+  const all = cases.flatMap((one) => seriesOf(one, 0, "transfers").map((series) => ({ one, series })));
+  if (all.length === 0) return [];
+  const flows = new Set(all.map(({ series }) => series.name));
+  const lines = all
+    .slice(0, MOST_SERIES)
+    .flatMap(({ one, series }, i) => completionLine(series, flows.size > 1 ? `${one.label}: ${series.name}` : one.label, colour(i)));
+  const drawn = all.length > MOST_SERIES ? `the first ${MOST_SERIES} of ${all.length}` : "";
+  const figure = linePlot(
+    "Completion time of transfers",
+    lines,
+    { x: "Completion time, s", y: "Share of transfers", yMax: 1 },
+    ["all runs together; in brackets: transfers that began", drawn].filter((part) => part !== "").join("; "),
+  );
+  figure.classList.add("wide");
+  return [figure];
 }
 
 function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): HTMLElement {
@@ -133,18 +192,21 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
     value: (one) => of(one.summary)?.mean ?? null,
     text: (one) => withInterval(of(one.summary), show),
   });
+  const withTransfers = cases.flatMap((one) => one.summary.flows.filter((flow) => flow.completion_p50_s !== null).map((flow) => flow.flow));
+  const flows = [...new Set(withTransfers)].slice(0, MOST_COLUMNS);
   return sortable<Case>(
     [
       ...(keys.length > 0 ? keys : ["case"]).map((key): TableColumn<Case> => ({
         head: key,
-        value: (one) => (keys.length === 0 ? one.label : (quantity(one.values[key])?.x ?? text(one.values[key] ?? null))),
-        text: (one) => (keys.length === 0 ? one.label : text(one.values[key] ?? null)),
+        value: (one) => (keys.length === 0 ? one.label : (quantity(one.values[key])?.x ?? valueOf(one, key))),
+        text: (one) => (keys.length === 0 ? one.label : valueOf(one, key)),
       })),
       figure("Goodput, Mbit/s", (p) => p.goodput_mbps),
       figure("RTT p50, ms", (p) => p.rtt_p50_ms),
       figure("RTT p95, ms", (p) => p.rtt_p95_ms),
       figure("Retransmissions", (p) => p.retransmission_rate, percent),
-      figure("Jain", (p) => p.jain),
+      ...(cases.some((one) => one.summary.jain !== null) ? [figure("Jain", (p) => p.jain)] : []),
+      ...flows.map((flow) => figure(`${flow}: completion p50, s`, (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null)),
     ],
     cases,
     choose,
@@ -153,7 +215,10 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
 
 export function withInterval(stat: Stat | null, show: (x: number) => string): string {
   if (stat === null) return "–";
-  return stat.ci95 === null ? show(stat.mean) : `${show(stat.mean)} ± ${interval(stat, show)}`;
+  if (stat.ci95 === null) return show(stat.mean);
+  const mean = show(stat.mean);
+  const unit = /\s*%$/.exec(mean)?.[0] ?? "";
+  return `${mean.slice(0, mean.length - unit.length)} ± ${interval(stat, show)}${unit}`;
 }
 
 /** Half the confidence interval with one more decimal than the mean, so that the two can be read together. */

@@ -18,12 +18,16 @@ export interface FlowSummary {
   cc: string;
   from: string;
   to: string;
-  connections: Stat;
+  copies: Stat;
   goodput_mbps: Stat | null;
   throughput_mbps: Stat | null;
   rtt_p50_ms: Stat | null;
   rtt_p95_ms: Stat | null;
+  transfers: Stat | null;
+  transfers_finished: Stat | null;
   completion_s: Stat | null;
+  completion_p50_s: Stat | null;
+  completion_p95_s: Stat | null;
   retransmission_rate: Stat | null;
   limited: Limited | null;
 }
@@ -55,11 +59,11 @@ export type Row = Record<string, string | number | null | number[]> & { point: n
 
 export type Column = (number | null)[];
 
-/** Columns over a common first one: `t` or, of a distribution, `x`. */
+/** Columns over a common first one: `t` or, of a distribution, `x`. Transfers are those of all runs, under run 0. */
 export interface Series {
   point: number;
   run: number;
-  kind: "samples" | "rtts" | "queue" | "transfers";
+  kind: "goodput" | "samples" | "rtts" | "queue" | "transfers";
   name: string;
   conn: number | null;
   [column: string]: Column | number | string | null;
@@ -81,6 +85,22 @@ export interface Result {
   series: Series[];
 }
 
+/** A published figure beside what was measured. */
+export interface ReproductionRow {
+  paper: string;
+  experiment: string;
+  variant: string;
+  parameter: string;
+  metric: string;
+  unit: string;
+  published: number | string | null;
+  published_ci: number | null;
+  measured: number | null;
+  ci: number | null;
+  verdict: string;
+  why?: string | null;
+}
+
 export interface Data {
   shown: {
     points_per_series: number;
@@ -92,6 +112,7 @@ export interface Data {
     summaries_of: number;
     max_bytes: number;
   };
+  reproduction: ReproductionRow[];
   results: Result[];
 }
 
@@ -130,6 +151,11 @@ export function rowsOf(rows: Row[], point: number, run: number): Row[] {
 
 export function seriesOf(of: Case, run: number, kind: Series["kind"]): Series[] {
   return of.result.series.filter((series) => series.point === of.point && series.run === run && series.kind === kind);
+}
+
+/** The scenario's flows that use UDP, which has no windows and no round-trip time. */
+export function isUdp(of: Case, flow: string): boolean {
+  return of.summary.flows.some((one) => one.flow === flow && one.transport === "udp");
 }
 
 export function column(series: Series, name: string): Column | undefined {

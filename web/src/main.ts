@@ -1,9 +1,10 @@
 // The report: what was run, what came out, and how it went over time.
 
-import { comparison, interval, withInterval } from "./compare";
+import { comparable, comparison, interval, withInterval } from "./compare";
 import {
   casesOf,
   column,
+  isUdp,
   rowsOf,
   seriesOf,
   type Case,
@@ -16,12 +17,19 @@ import {
 } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { bytes, count, number, percent, seconds, text } from "./format";
-import { colour, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
+import { colour, completionLine, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
+import { reproduction } from "./reproduction";
 // After the plots, so that it overrides the plot library's own style.
 import "./style.css";
 
 /** Lines of a plot that a person can tell apart. */
 const MOST_LINES = 16;
+/** With more flows than this, their slow start thresholds are left out. */
+const MOST_THRESHOLDS = 3;
+/** Titles that fit into a heading. */
+const MOST_TITLES = 3;
+/** Flows whose completion times get a card. */
+const MOST_CARDS = 2;
 const DROP_COLOUR = "#d43d3d";
 const LIMITS: [keyof Limited, string][] = [
   ["app", "application"],
@@ -33,11 +41,12 @@ const LIMITS: [keyof Limited, string][] = [
 
 const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
 const cases = casesOf(data);
+const groups = comparable(cases, data.reproduction.length > 0);
 const app = document.getElementById("app")!;
 const state = {
   first: 0,
   /** The case beside the first one. */
-  second: data.results.length > 1 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
+  second: data.results.length > 1 && groups.length === 1 && data.reproduction.length === 0 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
   run: 0,
   filter: "",
   logRtt: false,
@@ -49,14 +58,15 @@ function render(): void {
   document.title = `${titles.join(" | ")} – Ranway`;
   app.replaceChildren(
     header(titles),
-    ...(cases.length > 1 ? [comparison(cases, (one) => pick(cases.indexOf(one)))] : []),
-    controls(),
-    ...(chosen().length > 1 ? [legend()] : []),
-    cards(),
-    details(),
-    footer(),
+    ...(data.reproduction.length > 0 ? [reproduction(data.reproduction)] : []),
+    ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
+    ...(cases.length > 0 ? [controls(), ...(chosen().length > 1 ? [legend()] : []), cards(), details(), footer()] : []),
   );
   drawPlots();
+}
+
+function comparisonTitle(first: Case): string {
+  return groups.length > 1 ? `Comparison: ${first.result.meta.title}` : "Comparison";
 }
 
 /** Draws only what depends on the chosen case, run and flows. */
@@ -111,8 +121,8 @@ function header(titles: string[]): HTMLElement {
     "header",
     {},
     h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print),
-    h("h1", {}, titles.join(" · ")),
-    ...facts,
+    h("h1", {}, titles.length === 0 ? "Reproduction" : titles.length > MOST_TITLES ? `${titles.length} results` : titles.join(" · ")),
+    ...(facts.length > MOST_TITLES ? [h("details", {}, h("summary", {}, "About the results"), ...facts)] : facts),
   );
 }
 
@@ -157,12 +167,17 @@ function legend(): HTMLElement {
 }
 
 function cards(): HTMLElement {
-  const list: [string, string, (p: PointSummary) => Stat | null, (x: number) => string][] = [
+  type Card = [name: string, unit: string, of: (p: PointSummary) => Stat | null, show: (x: number) => string];
+  const flows = chosen().flatMap((one) => one.summary.flows.filter((flow) => flow.completion_p50_s !== null).map((flow) => flow.flow));
+  flows.splice(0, flows.length, ...[...new Set(flows)].slice(0, MOST_CARDS));
+  const list: Card[] = [
     ["Goodput, all flows", "Mbit/s", (p) => p.goodput_mbps, number],
     ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
     ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
     ["Retransmissions", "", (p) => p.retransmission_rate, percent],
-    ["Fairness (Jain)", "", (p) => p.jain, number],
+    ["Utilisation, busiest link", "", busiest, percent],
+    ...(chosen().some((one) => one.summary.jain !== null) ? [["Fairness (Jain)", "", (p: PointSummary) => p.jain, number] as Card] : []),
+    ...flows.map((flow): Card => [`Completion, median: ${flow}`, "s", (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null, number]),
   ];
   const figure = (one: Case, i: number, of: (p: PointSummary) => Stat | null, show: (x: number) => string, unit: string): HTMLElement => {
     const stat = of(one.summary);
@@ -189,23 +204,39 @@ function cards(): HTMLElement {
   );
 }
 
+function busiest(point: PointSummary): Stat | null {
+  const all = point.links.flatMap((link) => link.utilisation ?? []);
+  return all.length === 0 ? null : all.reduce((a, b) => (b.mean > a.mean ? b : a));
+}
+
 /** What tells the cases apart in a legend. */
 function prefix(i: number): string {
   return chosen().length > 1 ? (i === 0 ? "A " : "B ") : "";
 }
 
-/** The chosen cases' series of a kind, with a colour and a label each; the largest flows first, at most so many. */
-function pickSeries(kind: Series["kind"]): { series: Series; label: string; hue: string; dash?: number[] }[] {
+interface Picked {
+  of: Case;
+  series: Series;
+  label: string;
+  hue: string;
+  dash?: number[];
+}
+
+/** The chosen cases' series of a kind in the scenario's order, with a colour and a label each; of many, the largest. */
+function pickSeries(kind: Series["kind"]): Picked[] {
   let next = 0;
   return chosen().flatMap((one, i) => {
     const flows = rowsOf(one.result.flows, one.point, state.run);
-    const size = new Map(flows.map((row) => [row["conn"], row["bytes"] as number]));
-    const all = seriesOf(one, state.run, kind).filter((s) => kind === "queue" || s.name.includes(state.filter));
+    const size = new Map(flows.map((row) => [`${row["flow"]} ${row["conn"]}`, row["bytes"] as number]));
+    const sizeOf = (series: Series): number => size.get(`${series.name} ${series.conn}`) ?? 0;
+    const names = [...one.summary.flows.map((flow) => flow.flow), ...one.summary.links.map((link) => link.link)];
+    const all = wanted(one, kind).sort((a, b) => names.indexOf(a.name) - names.indexOf(b.name) || (a.conn ?? 0) - (b.conn ?? 0));
     const several = (name: string): boolean => all.filter((series) => series.name === name).length > 1;
-    const largest = [...all].sort((a, b) => (size.get(b.conn) ?? 0) - (size.get(a.conn) ?? 0)).slice(0, MOST_LINES / chosen().length);
+    const largest = [...all].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, MOST_LINES / chosen().length);
     return all
       .filter((series) => largest.includes(series))
       .map((series) => ({
+        of: one,
         series,
         label: `${prefix(i)}${series.name}${several(series.name) ? ` #${series.conn}` : ""}`,
         hue: colour(next++),
@@ -214,14 +245,36 @@ function pickSeries(kind: Series["kind"]): { series: Series; label: string; hue:
   });
 }
 
+/** All series of a kind that the reader wants: those of the flows that match, and of the queues that held anything. */
+function wanted(one: Case, kind: Series["kind"]): Series[] {
+  // The transfers of all runs stand together.
+  return seriesOf(one, kind === "transfers" ? 0 : state.run, kind).filter((series) =>
+    kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(state.filter),
+  );
+}
+
 function leftOut(kind: Series["kind"], drawn: number): string | undefined {
-  const all = chosen().reduce((sum, one) => sum + seriesOf(one, state.run, kind).filter((s) => kind === "queue" || s.name.includes(state.filter)).length, 0);
-  return all > drawn ? `the largest ${drawn} of ${all}` : undefined;
+  const all = chosen().reduce((sum, one) => sum + wanted(one, kind).length, 0);
+  const idle = kind === "queue" ? chosen().reduce((sum, one) => sum + seriesOf(one, state.run, kind).length, 0) - all : 0;
+  if (all > drawn) return `${kind === "queue" ? "the first" : "the largest"} ${drawn} of ${all}`;
+  return idle > 0 ? `${idle} that stayed empty ${idle === 1 ? "is" : "are"} not drawn` : undefined;
+}
+
+/** From when on the figures count, if a warm-up is left out of them. */
+function warmUp(): string {
+  const rows = chosen().flatMap((one) => rowsOf(one.result.flows, one.point, state.run));
+  const cut = rows.filter((row) => (row["start_s"] as number) < (row["measured_from_s"] as number));
+  if (cut.length === 0) return "";
+  const from = Math.min(...cut.map((row) => row["measured_from_s"] as number));
+  return ` The plots over time show the warm-up, too; means, tables and RTT distributions count from ${number(from)} s on.`;
 }
 
 function details(): HTMLElement {
-  const samples = pickSeries("samples");
-  const note = leftOut("samples", samples.length);
+  const goodput = pickSeries("goodput");
+  const samples = pickSeries("samples").filter((one) => !isUdp(one.of, one.series.name));
+  const windows = goodput.map(({ series }) => (column(series, "t")?.[1] ?? 0) - (column(series, "t")?.[0] ?? 0));
+  const averaged = [Math.max(...windows, 0) > 0 ? `means over ${seconds(Math.max(...windows))}` : "", leftOut("goodput", goodput.length) ?? ""];
+  const note = samples.length < goodput.length ? leftOut("goodput", goodput.length) : leftOut("samples", samples.length);
   const over = (y: string, dash?: number[], suffix = ""): Line[] =>
     samples.flatMap(({ series, label, hue, dash: own }) => lineOf(series, "t", y, label + suffix, hue, dash ?? own));
   const time = { x: "Time, s", time: true };
@@ -235,27 +288,33 @@ function details(): HTMLElement {
   });
   cdf.querySelector("figcaption")!.append(log);
 
-  const queues = pickSeries("queue").filter(({ series }) => Math.max(...(column(series, "packets") ?? [0]).map((x) => x ?? 0)) > 0);
+  const queues = pickSeries("queue");
   const backlog: Line[] = queues.flatMap(({ series, label, hue, dash }) => [
     ...lineOf(series, "t", "bytes", label, hue, dash),
     ...drops(series, `${label}: drops`, queues.length > 1 ? hue : DROP_COLOUR),
   ]);
   const delay = queues.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "sojourn_ms", label, hue, dash));
-  const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => lineOf(series, "x", "share", label, hue, dash));
+  const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => completionLine(series, label, hue, dash));
+  const thresholds = samples.length <= MOST_THRESHOLDS;
 
   return h(
     "section",
     {},
     h("h2", {}, "Over time"),
-    h("p", { class: "note screen" }, "Drag to zoom, double-click to see all, click a name to hide its line."),
+    h("p", { class: "note screen" }, "Drag to zoom, double-click to see all, click a name to hide its line." + warmUp()),
     h(
       "div",
       { class: "grid" },
-      linePlot("Goodput", over("goodput_mbps"), { ...time, y: "Mbit/s" }, note),
+      linePlot(
+        "Goodput",
+        goodput.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "goodput_mbps", label, hue, dash)),
+        { ...time, y: "Mbit/s" },
+        averaged.filter((part) => part !== "").join("; "),
+      ),
       linePlot("Round-trip time, smoothed", over("srtt_ms"), { ...time, y: "ms" }, note),
       linePlot(
-        "Congestion window and slow start threshold",
-        [...over("cwnd_bytes"), ...over("ssthresh_bytes", [2, 4], ": ssthresh")],
+        thresholds ? "Congestion window and slow start threshold" : "Congestion window",
+        [...over("cwnd_bytes"), ...(thresholds ? over("ssthresh_bytes", [2, 4], ": ssthresh") : [])],
         { ...time, y: "bytes" },
         note,
       ),
@@ -263,7 +322,12 @@ function details(): HTMLElement {
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf,
-      transfers.length > 0 && linePlot("Transfers: completion time", transfers, { x: "Completion time, s", y: "Share of transfers", yMax: 1 }),
+      transfers.length > 0 && linePlot(
+        "Completion time of transfers",
+        transfers,
+        { x: "Completion time, s", y: "Share of transfers", yMax: 1 },
+        "all runs together; in brackets: transfers that began",
+      ),
     ),
     limits(),
     ...tables(),
@@ -313,7 +377,12 @@ function limits(): HTMLElement {
 function tables(): (HTMLElement | string)[] {
   const several = chosen().length > 1;
   const rows = (of: "flows" | "links"): Row[] =>
-    chosen().flatMap((one, i) => rowsOf(one.result[of], one.point, state.run).map((row) => ({ ...row, case: prefix(i).trim() })));
+    chosen().flatMap((one, i) => {
+      const names = one.summary.flows.map((flow) => flow.flow);
+      const place = (row: Row): number => names.indexOf(text(row["flow"]));
+      const own = rowsOf(one.result[of], one.point, state.run).map((row) => ({ ...row, case: prefix(i).trim() }));
+      return of === "links" ? own : own.sort((a: Row, b: Row) => place(a) - place(b) || (a["conn"] as number) - (b["conn"] as number));
+    });
   const num = (head: string, key: string, show: (x: number | null) => string = number, title?: string): TableColumn<Row> => ({
     head,
     value: (row) => (row[key] as number | null | undefined) ?? null,
@@ -325,15 +394,18 @@ function tables(): (HTMLElement | string)[] {
   const retransmitted = (row: Row): number | null =>
     (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
   const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
+  const utilisation = (row: Row): number | null => (row["utilisation"] === 0 && row["bytes_out"] !== 0 ? null : (row["utilisation"] as number));
+  const copies = rows("flows").some((row) => row["conn"] !== 0);
   const flows = sortable<Row>(
     [
       ...which,
       str("Flow", "flow"),
-      num("#", "conn", count, "The connection's number within the run"),
+      ...(copies ? [num("#", "conn", count, "The copy of the flow")] : []),
       str("Control", "cc"),
       { head: "Path", value: (row) => `${text(row["from"])} → ${text(row["to"])}` },
       num("Delivered", "bytes", bytes),
-      num("Goodput, Mbit/s", "goodput_mbps"),
+      num("Goodput", "goodput_mbps", number, "Payload that reached the application, Mbit/s"),
+      num("IP, Mbit/s", "throughput_mbps", number, "IP bytes that reached the host, headers and retransmissions too, Mbit/s"),
       num("RTT min", "rtt_min_ms", number, "ms"),
       num("p50", "rtt_p50_ms", number, "RTT, median, ms"),
       num("p95", "rtt_p95_ms", number, "RTT, 95th percentile, ms"),
@@ -342,9 +414,9 @@ function tables(): (HTMLElement | string)[] {
       num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
       { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },
       num("RTOs", "rtos", count),
-      num("Lost", "lost_packets", count, "Packets of the connection that were lost on the way"),
+      num("Lost", "lost_packets", count, "Packets of the flow that were lost on the way, in either direction"),
       num("CE", "ce_marks", count, "Packets marked with congestion experienced"),
-      num("Done in, s", "completion_s"),
+      ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Done in, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
     ],
     rows("flows").filter((row) => text(row["flow"]).includes(state.filter)),
   );
@@ -352,7 +424,7 @@ function tables(): (HTMLElement | string)[] {
     [
       ...which,
       str("Link", "link"),
-      num("Utilisation", "utilisation", percent),
+      { head: "Utilisation", title: "Missing for a link without a rate", value: utilisation, text: (row) => percent(utilisation(row)) },
       num("Carried", "bytes_out", bytes),
       num("Packets in", "packets_in", count),
       { head: "Dropped", value: dropped, text: (row) => count(dropped(row)) },
@@ -370,10 +442,12 @@ function tables(): (HTMLElement | string)[] {
   return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
 }
 
-/** Means over the runs, where there are several. */
+/** Means over the runs, where there are several; of one run, only what its rows do not say: completion times. */
 function perFlow(): HTMLElement | string {
   const rows = chosen().flatMap((one, i) => one.summary.flows.map((flow) => ({ flow, i, runs: one.result.meta.runs })));
-  if (rows.every((row) => row.runs < 2)) return "";
+  const transfers = rows.some((row) => row.flow.transfers !== null);
+  const several = rows.some((row) => row.runs > 1);
+  if (!several && !transfers) return "";
   type R = (typeof rows)[number];
   const stat = (head: string, of: (row: R) => Stat | null, show = number): TableColumn<R> => ({
     head,
@@ -383,17 +457,26 @@ function perFlow(): HTMLElement | string {
   return h(
     "details",
     { open: "" },
-    h("summary", {}, "Means over the runs, with 95 % confidence intervals"),
+    h("summary", {}, several ? "Means over the runs, with 95 % confidence intervals" : "All copies of a flow together"),
     sortable<R>(
       [
         { head: "Flow", value: (row) => `${prefix(row.i)}${row.flow.flow}` },
         { head: "Control", value: (row) => row.flow.cc },
-        stat("Connections", (row) => row.flow.connections, number),
+        stat("Copies", (row) => row.flow.copies, number),
         stat("Goodput, Mbit/s", (row) => row.flow.goodput_mbps),
+        stat("IP, Mbit/s", (row) => row.flow.throughput_mbps),
         stat("RTT p50, ms", (row) => row.flow.rtt_p50_ms),
         stat("RTT p95, ms", (row) => row.flow.rtt_p95_ms),
         stat("Retransmissions", (row) => row.flow.retransmission_rate, percent),
-        stat("Done in, s", (row) => row.flow.completion_s),
+        ...(transfers
+          ? [
+              stat("Transfers", (row) => row.flow.transfers, number),
+              stat("finished", (row) => row.flow.transfers_finished, percent),
+              stat("Done in: mean", (row) => row.flow.completion_s),
+              stat("p50", (row) => row.flow.completion_p50_s),
+              stat("p95, s", (row) => row.flow.completion_p95_s),
+            ]
+          : []),
       ],
       rows.filter((row) => row.flow.flow.includes(state.filter)),
     ),

@@ -160,6 +160,15 @@ export function lineOf(series: Series, x: string, y: string, label: string, hue:
   return [{ label, x: xs, y: ys, colour: hue, ...(dash !== undefined && { dash }) }];
 }
 
+/** The distribution of a flow's completion times, from zero on; it stays below 1 by those that did not finish. */
+export function completionLine(series: Series, label: string, hue: string, dash?: number[]): Line[] {
+  const [xs, shares] = [column(series, "x"), column(series, "share")];
+  if (xs === undefined || shares === undefined) return [];
+  const of = series["begun"];
+  const name = typeof of === "number" ? `${label} (${of})` : label;
+  return [{ label: name, x: [0, ...xs], y: [0, ...shares], colour: hue, steps: true, ...(dash !== undefined && { dash }) }];
+}
+
 export interface Mean {
   x: number;
   mean: number;
@@ -169,12 +178,35 @@ export interface Mean {
 export interface MeanSeries {
   label: string;
   means: Mean[];
+  colour?: string;
 }
 
-/** Means with 95 % confidence intervals, as lines or as groups of bars; over numbers, or over names at equal distances. */
-export function meansPlot(series: MeanSeries[], xLabel: string, yLabel: string, names: string[] | undefined, bars: boolean): HTMLElement {
+export interface MeansOptions {
+  xLabel: string;
+  yLabel: string;
+  /** Names at equal distances instead of numbers. */
+  names?: string[];
+  bars: boolean;
+  /** As wide as the page. */
+  wide: boolean;
+  title?: string;
+  note?: string;
+}
+
+/** Characters of names on an axis as wide as the page, or as half of it, before they have to be turned. */
+const NAMES_WIDE = 150;
+const NAMES_HALF = 70;
+/** Least distance of ticks, of the axis. */
+const CLOSEST_MARKS = 0.06;
+/** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
+const LOG_BARS = 100;
+
+/** Means with 95 % confidence intervals, as lines or as groups of bars. */
+export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
+  const { xLabel, yLabel, names, bars, wide } = options;
   const host = h("div", { class: "plot" });
-  const figure = h("figure", { class: "wide" }, host);
+  const figure = h("figure", wide ? { class: "wide" } : {}, options.title !== undefined && title(options.title, options.note), host);
+  const hue = (i: number): string => series[i]!.colour ?? colour(i);
   const low = (m: Mean): number => m.mean - (m.ci95 ?? 0);
   const high = (m: Mean): number => m.mean + (m.ci95 ?? 0);
   const all = series.flatMap((one) => one.means);
@@ -192,6 +224,14 @@ export function meansPlot(series: MeanSeries[], xLabel: string, yLabel: string, 
     const margin = (last - first) * 0.05 || 1;
     return [first - margin, last + margin];
   };
+  const marks = names === undefined ? marksAt(xs, log) : undefined;
+  const means = all.map((m) => m.mean);
+  const smallest = Math.min(...means);
+  const logY = smallest > 0 && Math.max(...means) / smallest >= LOG_BARS;
+  // An interval that reaches below zero, where no value can be, is cut there.
+  const bottom = logY ? 10 ** Math.floor(Math.log10(smallest)) : smallest >= 0 ? 0 : Math.min(...all.map(low));
+  const text = Math.max(...(names ?? [""]).map((name) => name.length)) * (names?.length ?? 0);
+  const turned = text > (wide ? NAMES_WIDE : NAMES_HALF);
   waiting.push(() => {
     const line = (one: MeanSeries): uPlot.AlignedData => {
       const sorted = [...one.means].sort((a, b) => a.x - b.x);
@@ -200,28 +240,31 @@ export function meansPlot(series: MeanSeries[], xLabel: string, yLabel: string, 
     const plot = new uPlot(
       {
         width: Math.max(host.clientWidth, 300),
-        height: 300,
+        height: turned ? 360 : 280,
         cursor: { drag: { x: false, y: false } },
-        scales: { x: { time: false, range, ...(log && { distr: 3 as const }) }, y: { range: [Math.min(0, ...all.map(low)), top] } },
+        scales: { x: { time: false, range, ...(log && { distr: 3 as const }) }, y: { range: [bottom, top], ...(logY && { distr: 3 as const }) } },
         axes: [
           {
             ...axis(xLabel, 2, names === undefined ? (log ? logTicks : ticks) : (_, at) => at.map((i) => names[i] ?? "")),
             ...(names !== undefined && { splits: () => names.map((_, i) => i), grid: { show: false } }),
+            ...(marks !== undefined && { splits: () => marks, filter: (_: uPlot, at: number[]) => at }),
+            ...(turned && { rotate: 30, size: 90 }),
+            ...(xLabel === "" && { labelSize: 0 }),
           },
-          axis(yLabel, 3, ticks),
+          axis(logY ? `${yLabel} (logarithmic)` : yLabel, 3, logY ? logTicks : ticks),
         ],
         series: [
-          { label: xLabel, value: (_, x) => (x === null ? "–" : (names?.[x] ?? number(x))) },
+          { label: xLabel === "" ? "Case" : xLabel, value: (_, x) => (x === null ? "–" : (names?.[x] ?? number(x))) },
           ...series.map((one, i) => ({
             label: one.label,
-            stroke: colour(i),
+            stroke: hue(i),
             width: 2,
             value: (_: uPlot, y: number | null) => number(y),
-            points: { show: !bars, size: 8, fill: colour(i) },
-            ...(bars ? { fill: colour(i), paths: () => null } : {}),
+            points: { show: !bars, size: 8, fill: hue(i) },
+            ...(bars ? { fill: hue(i), paths: () => null } : {}),
           })),
         ],
-        hooks: { draw: [(u) => drawMeans(u, series, bars)] },
+        hooks: { draw: [(u) => drawMeans(u, series, hue, bars, logY ? bottom : 0)] },
       },
       uPlot.join(series.map(line)),
       host,
@@ -231,7 +274,16 @@ export function meansPlot(series: MeanSeries[], xLabel: string, yLabel: string, 
   return figure;
 }
 
-function drawMeans(u: uPlot, series: MeanSeries[], bars: boolean): void {
+/** Where a person wants the ticks: at the values that were swept, if these are few and not too close. */
+function marksAt(xs: number[], log: boolean): number[] | undefined {
+  const values = [...new Set(xs)].sort((a, b) => a - b);
+  const place = values.map((x) => (log ? Math.log(x) : x));
+  const range = place.at(-1)! - place[0]!;
+  const close = place.some((x, i) => i > 0 && x - place[i - 1]! < range * CLOSEST_MARKS);
+  return close ? undefined : values;
+}
+
+function drawMeans(u: uPlot, series: MeanSeries[], hue: (i: number) => string, bars: boolean, ground: number): void {
   const { ctx } = u;
   const ratio = devicePixelRatio;
   const visible = series.map((_, i) => u.series[i + 1]?.show === true);
@@ -248,14 +300,14 @@ function drawMeans(u: uPlot, series: MeanSeries[], bars: boolean): void {
       const x = u.valToPos(m.x, "x", true) + shift;
       const y = (value: number): number => u.valToPos(value, "y", true);
       if (bars) {
-        ctx.fillStyle = colour(i);
-        ctx.fillRect(x - width * 0.45, y(m.mean), width * 0.9, y(0) - y(m.mean));
+        ctx.fillStyle = hue(i);
+        ctx.fillRect(x - width * 0.45, y(m.mean), width * 0.9, y(ground) - y(m.mean));
       }
       if (m.ci95 === null) continue;
-      ctx.strokeStyle = bars ? style("--text") : colour(i);
+      ctx.strokeStyle = bars ? style("--text") : hue(i);
       ctx.lineWidth = 1.5 * ratio;
       const cap = 4 * ratio;
-      const [bottom, top] = [y(m.mean - m.ci95), y(m.mean + m.ci95)];
+      const [bottom, top] = [y(Math.max(m.mean - m.ci95, u.scales.y!.min ?? -Infinity)), y(m.mean + m.ci95)];
       ctx.beginPath();
       ctx.moveTo(x, bottom);
       ctx.lineTo(x, top);

@@ -74,6 +74,13 @@ impl Agenda {
         self.sequence += 1;
     }
 
+    /// Whether `part` is to be called no later than `at`.
+    #[inline]
+    pub fn is_due_by(&self, part: Part, at: Time) -> bool {
+        let armed = self.armed[part.0 as usize];
+        armed.sequence != IDLE.sequence && armed.at <= at
+    }
+
     /// The next part to call, or `None` when nothing is due up to and including `until`. Sets [`Agenda::now`].
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Part> {

@@ -203,6 +203,34 @@ impl<P: Packet> Link<P> {
         Some(packet)
     }
 
+    /// How long the wire takes, without jitter.
+    pub fn delay(&self) -> Span {
+        self.delay
+    }
+
+    /// The packet that the wire gives next, and when.
+    #[inline]
+    pub fn next_delivery(&self) -> Option<(Time, &P)> {
+        self.wire.front().map(|(due, packet)| (*due, packet))
+    }
+
+    /// When the next packet that waits is served, if one does.
+    #[inline]
+    pub fn next_service(&self) -> Option<Time> {
+        self.waiting.then(|| self.server.next_start()).filter(|&start| start != Time::MAX)
+    }
+
+    /// A moment before which a packet of `len` bytes that arrives at `at` cannot be delivered. It is the moment of its
+    /// delivery if nothing waits then, the length is that of the packet before, and nothing random happens.
+    #[inline]
+    pub fn earliest_delivery(&self, len: u32, at: Time) -> Time {
+        let end = match &self.server {
+            Server::Rate(server) => server.end_from(u64::from(len) + self.overhead, at),
+            Server::Infinite | Server::Trace(_) => at,
+        };
+        after(end, self.delay)
+    }
+
     /// When to call again: the next delivery, or the next service if that comes first and cannot wait.
     ///
     /// A service that loses nothing can wait for the delivery at the head of the wire: what it puts there is delivered

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     drop(out);
     print(paper, experiment, &rows)?;
     let results: Vec<_> = std::iter::once(controls.results).chain(table).collect();
-    show::write(&args.out.join("report.html"), &report::compare(&results))
+    show::write(&args.out.join("report.html"), &report::reproduction(&rows, &results))
 }
 
 /// The trace at `path`, or the favourite of the folder there, or its first; `None` if there is nothing.

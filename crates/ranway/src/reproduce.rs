@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     let page = args.out.join("report.html");
     if args.job.json {
-        show::save(&page, &report::compare(&results))?;
+        show::save(&page, &report::reproduction(&rows, &results))?;
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
             count(Verdict::NotPossible)
         )?;
     }
-    show::write(&page, &report::compare(&results))
+    show::write(&page, &report::reproduction(&rows, &results))
 }
 
 /// Runs an experiment into `out` and compares; one that cannot be run yet gives its published rows only.

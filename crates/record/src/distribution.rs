@@ -42,6 +42,18 @@ impl Distribution {
         self.max = self.max.max(span);
     }
 
+    /// `span` was seen `count` times.
+    pub fn record_many(&mut self, span: Span, count: u64) {
+        if count == 0 {
+            return;
+        }
+        self.micros.saturating_record_n(span.as_micros(), u32::try_from(count).unwrap_or(u32::MAX));
+        self.count += count;
+        self.sum_ns += u128::from(span.as_nanos()) * u128::from(count);
+        self.min = self.min.min(span);
+        self.max = self.max.max(span);
+    }
+
     /// Everything that `other` saw was seen.
     pub fn merge(&mut self, other: &Distribution) {
         self.micros.add(&other.micros).expect("an auto-resizing histogram takes any value");

@@ -5,7 +5,7 @@
 //! - a series has at most [`POINTS_PER_SERIES`] points: of every group of neighbouring samples, each column keeps its
 //!   smallest and its largest value, so that a peak is never lost;
 //! - the whole page stays below [`MAX_BYTES`]: first the series get coarser, then series are left out, those of later
-//!   runs and of smaller connections first. The tables (Parquet) always hold everything.
+//!   runs and of smaller flows first. The tables (Parquet) always hold everything.
 
 mod series;
 
@@ -46,12 +46,33 @@ pub fn html(results: &Results) -> String {
 
 /// One self-contained HTML page about several results side by side.
 pub fn compare(results: &[Results]) -> String {
-    page(results, MAX_BYTES)
+    page(Vec::new(), results, MAX_BYTES)
+}
+
+/// One self-contained HTML page: published figures beside measured ones, and below the results that they come from.
+///
+/// A row has the keys
+///
+/// | key | what |
+/// | --- | --- |
+/// | `paper`, `experiment` | texts; the rows of an experiment stand in one table, and those of a metric in one plot |
+/// | `variant`, `parameter`, `metric`, `unit` | texts that may be empty; of a claim in words, `metric` is the claim |
+/// | `published` | a number, a text (a range, a bound), or null for a claim in words |
+/// | `published_ci`, `ci` | half the width of the confidence intervals, or null |
+/// | `measured` | a number, or null |
+/// | `verdict` | `held`, `missed` or `not possible yet` |
+/// | `why` | a text, or missing |
+///
+/// # Panics
+/// If a row cannot be written as JSON: it has a map whose keys are no texts.
+pub fn reproduction<R: Serialize>(rows: &[R], results: &[Results]) -> String {
+    page(rows.iter().map(raw).collect(), results, MAX_BYTES)
 }
 
 #[derive(Serialize)]
 struct Data<'a> {
     shown: Shown,
+    reproduction: Vec<Box<RawValue>>,
     results: Vec<Embedded<'a>>,
 }
 
@@ -92,7 +113,7 @@ enum Row {
     Link(usize),
 }
 
-fn page(results: &[Results], max_bytes: usize) -> String {
+fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize) -> String {
     let mut shown = Shown { max_bytes, ..Shown::default() };
     let room = |share: usize| (share as f64 * (max_bytes as f64 / MAX_BYTES as f64)) as usize;
     let mut embedded = Vec::new();
@@ -127,7 +148,8 @@ fn page(results: &[Results], max_bytes: usize) -> String {
         into.push(text);
     }
 
-    let used = serde_json::to_string(&embedded).map_or(0, |text| escaped(text).len()) + TEMPLATE.len();
+    let used =
+        serde_json::to_string(&(&reproduction, &embedded)).map_or(0, |text| escaped(text).len()) + TEMPLATE.len();
     let mut left = max_bytes.saturating_sub(used + SHOWN_BYTES);
     shown.points_per_series = points_that_fit(&series, left);
     for one in series {
@@ -137,7 +159,8 @@ fn page(results: &[Results], max_bytes: usize) -> String {
         shown.series += 1;
         embedded[one.result].series.push(text);
     }
-    let data = serde_json::to_string(&Data { shown, results: embedded }).expect("string keys and plain values");
+    let data =
+        serde_json::to_string(&Data { shown, reproduction, results: embedded }).expect("string keys and plain values");
     TEMPLATE.replacen(PLACEHOLDER, &escaped(data), 1)
 }
 
@@ -163,23 +186,24 @@ fn candidates<'a>(
     rows: &mut Vec<Ranked<Row>>,
     series: &mut Vec<Ranked<Series<'a>>>,
 ) {
-    // A connection's rank within its run: by the bytes that it delivered.
+    // The rank of a flow's copy within its run: by the bytes that it delivered.
     let mut flows: Vec<_> = results.tables.flows.iter().enumerate().collect();
-    flows.sort_by_key(|(_, flow)| (flow.point, flow.run, std::cmp::Reverse(flow.bytes), flow.conn));
-    let mut ranks: BTreeMap<(u32, u32, u32), usize> = BTreeMap::new();
+    flows.sort_by_key(|(_, flow)| (flow.point, flow.run, std::cmp::Reverse(flow.bytes), flow.flow, flow.conn));
+    let mut ranks: BTreeMap<(u32, u32, &str, u32), usize> = BTreeMap::new();
     let (mut rank, mut of) = (0, None);
     for (i, flow) in flows {
         let run = Some((flow.point, flow.run));
         rank = if of == run { rank + 1 } else { 0 };
         of = run;
-        ranks.insert((flow.point, flow.run, flow.conn), rank);
+        ranks.insert((flow.point, flow.run, flow.flow, flow.conn), rank);
         rows.push(Ranked { rank: (flow.run, rank, flow.point), result, what: Row::Flow(i) });
     }
     for (i, link) in results.tables.links.iter().enumerate() {
         rows.push(Ranked { rank: (link.run, 0, link.point), result, what: Row::Link(i) });
     }
     for one in series::of(&results.tables) {
-        let rank = one.conn().and_then(|conn| ranks.get(&(one.point, one.run, conn))).copied().unwrap_or(0);
+        let rank =
+            one.copy().and_then(|(flow, conn)| ranks.get(&(one.point, one.run, flow, conn))).copied().unwrap_or(0);
         series.push(Ranked { rank: (one.run, rank, one.point), result, what: one });
     }
 }
@@ -216,7 +240,7 @@ fn flow_json(flow: &FlowRow<'_>) -> Value {
     json!({
         "point": flow.point, "run": flow.run, "flow": flow.flow, "conn": flow.conn, "transport": flow.transport,
         "cc": flow.cc, "from": flow.from, "to": flow.to, "start_s": short(flow.start_s),
-        "completion_s": flow.completion_s.map(short), "bytes": flow.bytes, "goodput_mbps": short(flow.goodput_mbps),
+        "measured_from_s": short(flow.measured_from_s), "completion_s": flow.completion_s.map(short), "bytes": flow.bytes, "goodput_mbps": short(flow.goodput_mbps),
         "throughput_mbps": short(flow.throughput_mbps), "rtt_min_ms": flow.rtt_min_ms.map(short),
         "rtt_p50_ms": flow.rtt_p50_ms.map(short), "rtt_p95_ms": flow.rtt_p95_ms.map(short),
         "rtt_max_ms": flow.rtt_max_ms.map(short), "owd_p50_ms": flow.owd_p50_ms.map(short),

@@ -2,12 +2,12 @@
 //!
 //! The keys are stable; a new one may be added. A value that no run has (the completion time of an endless flow) is
 //! null. Within a run:
-//! - a flow's goodput and throughput are those of its connections' bytes over the time from the first connection's
-//!   measured start to the last one's measured end;
-//! - a round-trip time quantile of several connections is that of all their samples together (table `rtts`);
-//! - a completion time is the mean over the completed connections;
-//! - shares of time are weighted by the connections' measured times;
-//! - Jain's index (Jain, Chiu, Hawe 1984) is over all connections' goodputs.
+//! - a flow's goodput and throughput are those of its copies' bytes over the time from the first copy's measured start to
+//!   the last one's measured end;
+//! - a round-trip time quantile of several copies is that of all their samples together (table `rtts`);
+//! - completion times are those of the finished transfers of all copies (table `transfers`), the warm-up's too;
+//! - shares of time are weighted by the copies' measured times;
+//! - Jain's index (Jain, Chiu, Hawe 1984) is over the goodputs of all TCP flows' copies, if there are at least two.
 
 use std::collections::BTreeMap;
 
@@ -72,18 +72,26 @@ pub struct FlowSummary {
     pub from: String,
     /// The host that receives the data.
     pub to: String,
-    /// Connections.
-    pub connections: Stat,
-    /// Mbit/s.
+    /// Copies.
+    pub copies: Stat,
+    /// Payload that reached the application, Mbit/s.
     pub goodput_mbps: Option<Stat>,
-    /// Mbit/s.
+    /// IP bytes that reached the host, Mbit/s.
     pub throughput_mbps: Option<Stat>,
     /// ms.
     pub rtt_p50_ms: Option<Stat>,
     /// ms.
     pub rtt_p95_ms: Option<Stat>,
-    /// s.
+    /// Transfers that began.
+    pub transfers: Option<Stat>,
+    /// Of these, the share that finished within the run.
+    pub transfers_finished: Option<Stat>,
+    /// Mean completion time of the finished ones, s.
     pub completion_s: Option<Stat>,
+    /// Their median completion time, s.
+    pub completion_p50_s: Option<Stat>,
+    /// 95th percentile of their completion times, s.
+    pub completion_p95_s: Option<Stat>,
     /// Retransmitted segments over sent ones.
     pub retransmission_rate: Option<Stat>,
     /// What held the flow back.
@@ -95,7 +103,7 @@ pub struct FlowSummary {
 pub struct LinkSummary {
     /// The link's name.
     pub link: String,
-    /// Carried over possible bytes.
+    /// Carried over possible bytes; missing for a link without a rate.
     pub utilisation: Option<Stat>,
     /// Dropped packets for any reason over arrived ones.
     pub drop_rate: Option<Stat>,
@@ -124,7 +132,8 @@ pub struct PointSummary {
     pub rtt_p95_ms: Option<Stat>,
     /// Of all flows' segments.
     pub retransmission_rate: Option<Stat>,
-    /// Jain's fairness index over the connections' goodputs: 1 is equal, 1/n is one that has all.
+    /// Jain's fairness index over the goodputs of the TCP flows' copies: 1 is equal, 1/n is one that has all; missing with
+    /// fewer than two.
     pub jain: Option<Stat>,
     /// The flows, in the order of their first appearance.
     pub flows: Vec<FlowSummary>,
@@ -177,16 +186,22 @@ struct Run<'a> {
     links: Vec<LinkRow<'a>>,
     by_link: BTreeMap<&'a str, LinkRow<'a>>,
     rtts: BTreeMap<&'a str, Vec<(f64, u64)>>,
+    /// The completion times of the transfers that began; missing for those that did not finish.
+    transfers: BTreeMap<&'a str, Vec<Option<f64>>>,
 }
 
 /// What a run, or a flow of it, comes to.
 struct Figures {
-    connections: f64,
+    copies: f64,
     goodput_mbps: Option<f64>,
     throughput_mbps: Option<f64>,
     rtt_p50_ms: Option<f64>,
     rtt_p95_ms: Option<f64>,
+    transfers: Option<f64>,
+    transfers_finished: Option<f64>,
     completion_s: Option<f64>,
+    completion_p50_s: Option<f64>,
+    completion_p95_s: Option<f64>,
     retransmission_rate: Option<f64>,
     limited: Option<[f64; 5]>,
 }
@@ -207,6 +222,10 @@ fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
         let run = runs.entry((rtt.point, rtt.run)).or_default();
         run.rtts.entry(rtt.flow).or_default().push((rtt.rtt_ms, rtt.count));
     }
+    for transfer in results.tables.transfers.iter() {
+        let run = runs.entry((transfer.point, transfer.run)).or_default();
+        run.transfers.entry(transfer.flow).or_default().push(transfer.completion_s);
+    }
     runs
 }
 
@@ -222,14 +241,17 @@ fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, 
         for (run, goodput) in runs.iter().zip(&mut goodputs) {
             let Some(rows) = run.by_flow.get(name) else { continue };
             first.get_or_insert(&rows[0]);
-            let own = Figures::of(rows, run.rtts.get(name).into_iter().flatten());
+            let transfers = run.transfers.get(name).into_iter().flatten();
+            let own = Figures::of(rows, run.rtts.get(name).into_iter().flatten(), transfers);
             *goodput = own.goodput_mbps.map(|own| own + goodput.unwrap_or(0.0)).or(*goodput);
             figures.push(own);
         }
         flow_summary(first.expect("the name is from a row"), &figures)
     });
     let flows = flows.collect();
-    let all: Vec<Figures> = runs.iter().map(|run| Figures::of(&run.flows, run.rtts.values().flatten())).collect();
+    let figures =
+        |run: &&Run<'_>| Figures::of(&run.flows, run.rtts.values().flatten(), run.transfers.values().flatten());
+    let all: Vec<Figures> = runs.iter().map(figures).collect();
     let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(all.iter().filter_map(figure));
     PointSummary {
         point,
@@ -238,7 +260,7 @@ fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, 
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
         retransmission_rate: over(|run| run.retransmission_rate),
-        jain: Stat::of(runs.iter().filter_map(|run| jain(run.flows.iter().map(|flow| flow.goodput_mbps)))),
+        jain: Stat::of(runs.iter().filter_map(|run| jain(&run.flows))),
         flows,
         links: links.into_iter().map(|name| link_summary(name, &runs)).collect(),
     }
@@ -255,12 +277,16 @@ fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
         cc: row.cc.to_owned(),
         from: row.from.to_owned(),
         to: row.to.to_owned(),
-        connections: Stat::of(runs.iter().map(|run| run.connections)).expect("the flow is in a run"),
+        copies: Stat::of(runs.iter().map(|run| run.copies)).expect("the flow is in a run"),
         goodput_mbps: over(|run| run.goodput_mbps),
         throughput_mbps: over(|run| run.throughput_mbps),
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
+        transfers: over(|run| run.transfers),
+        transfers_finished: over(|run| run.transfers_finished),
         completion_s: over(|run| run.completion_s),
+        completion_p50_s: over(|run| run.completion_p50_s),
+        completion_p95_s: over(|run| run.completion_p95_s),
         retransmission_rate: over(|run| run.retransmission_rate),
         limited: limited(),
     }
@@ -272,7 +298,7 @@ fn link_summary(name: &str, runs: &[&Run<'_>]) -> LinkSummary {
     };
     LinkSummary {
         link: name.to_owned(),
-        utilisation: over(|link| Some(link.utilisation)),
+        utilisation: over(|link| (link.utilisation > 0.0 || link.bytes_out == 0).then_some(link.utilisation)),
         drop_rate: over(|link| {
             ratio((link.dropped_overflow + link.dropped_control + link.dropped_loss) as f64, link.packets_in as f64)
         }),
@@ -284,13 +310,20 @@ fn link_summary(name: &str, runs: &[&Run<'_>]) -> LinkSummary {
 }
 
 impl Figures {
-    /// The figures of some connections of one run and their round-trip time samples.
-    fn of<'a>(rows: &[FlowRow<'_>], rtts: impl Iterator<Item = &'a (f64, u64)>) -> Figures {
+    /// The figures of some copies in one run, their round-trip time samples and their transfers.
+    fn of<'a>(
+        rows: &[FlowRow<'_>],
+        rtts: impl Iterator<Item = &'a (f64, u64)>,
+        transfers: impl Iterator<Item = &'a Option<f64>>,
+    ) -> Figures {
         let sum = |value: fn(&FlowRow<'_>) -> f64| rows.iter().map(value).sum::<f64>();
         let from = rows.iter().map(|row| row.measured_from_s).reduce(f64::min).unwrap_or(0.0);
         let to = rows.iter().map(|row| row.measured_to_s).reduce(f64::max).unwrap_or(0.0);
         let measured = |row: &FlowRow<'_>| (row.measured_to_s - row.measured_from_s).max(0.0);
-        let completions: Vec<f64> = rows.iter().filter_map(|row| row.completion_s).collect();
+        let transfers: Vec<Option<f64>> = transfers.copied().collect();
+        let mut completions: Vec<(f64, u64)> = transfers.iter().flatten().map(|&time| (time, 1)).collect();
+        completions.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let finished = completions.len() as f64;
         let quantiles = match rows {
             [row] => (row.rtt_p50_ms, row.rtt_p95_ms),
             _ => {
@@ -304,12 +337,16 @@ impl Figures {
             ratio(rows.iter().map(|row| value(row) * measured(row)).sum(), time).unwrap_or(0.0)
         };
         Figures {
-            connections: rows.len() as f64,
+            copies: rows.len() as f64,
             goodput_mbps: ratio(sum(|row| row.bytes as f64) * 8e-6, to - from),
             throughput_mbps: ratio(rows.iter().map(|row| row.throughput_mbps * measured(row)).sum(), to - from),
             rtt_p50_ms: quantiles.0,
             rtt_p95_ms: quantiles.1,
-            completion_s: ratio(completions.iter().sum(), completions.len() as f64),
+            transfers: (!transfers.is_empty()).then_some(transfers.len() as f64),
+            transfers_finished: ratio(finished, transfers.len() as f64),
+            completion_s: ratio(completions.iter().map(|(time, _)| time).sum(), finished),
+            completion_p50_s: quantile(&completions, 0.5),
+            completion_p95_s: quantile(&completions, 0.95),
             retransmission_rate: ratio(sum(|row| row.retransmitted as f64), sum(|row| row.segments_sent as f64)),
             limited: (time > 0.0).then(|| {
                 [
@@ -345,15 +382,11 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// (sum x)^2 / (n sum x^2).
-fn jain(rates: impl Iterator<Item = f64>) -> Option<f64> {
-    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
-    for rate in rates {
-        n += 1.0;
-        sum += rate;
-        squares += rate * rate;
-    }
-    ratio(sum * sum, n * squares)
+/// (sum x)^2 / (n sum x^2) over the goodputs of the TCP flows' copies. What UDP sends is the application's choice.
+fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
+    let rates: Vec<f64> = rows.iter().filter(|row| row.transport == "tcp").map(|row| row.goodput_mbps).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
+    if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
 }
 
 /// The 97.5 % quantile of Student's t: a table, and beyond it the first two terms of the Cornish-Fisher expansion, which

@@ -1,13 +1,15 @@
 //! The tables of a run. Times are seconds of simulated time since the start, unless the name says otherwise.
 //!
-//! `point` numbers the points of a sweep from 0 (see `Meta::points`), `run` the repetitions of a point from 0. `conn` is
-//! a connection's number within its run; a `flow` is a name of the scenario and may have several connections, one after
-//! the other or side by side. A rate in Mbit/s is 10^6 bits per second.
+//! `point` numbers the points of a sweep from 0 (see `Meta::points`), `run` the repetitions of a point from 0. A `flow` is
+//! a name of the scenario. It may have several copies, and each copy one connection or many, one after the other or side
+//! by side (a page load has several). `conn` is the number of the copy within its flow, from 0, and a row is about all of
+//! that copy's connections together; in [`EventRow`] alone, `conn` is the number of the connection within the run. A rate
+//! in Mbit/s is 10^6 bits per second.
 
 use crate::table::{Table, column_of, item_of, table};
 
 table! {
-    /// One connection of one run: what it achieved and what held it back.
+    /// A flow's copy in one run: what it achieved and what held it back.
     pub struct FlowRow<'a> in Flows "flows" {
         /// Point of the sweep.
         "" point: u32,
@@ -15,7 +17,7 @@ table! {
         "" run: u32,
         /// The flow's name in the scenario.
         "" flow: str,
-        /// The connection's number within its run.
+        /// The copy of the flow, from 0.
         "" conn: u32,
         /// The transport protocol: `tcp` or `udp`.
         "" transport: str,
@@ -25,15 +27,15 @@ table! {
         "" from: str,
         /// The host that receives the data.
         "" to: str,
-        /// When the connection was opened.
+        /// When its application began.
         "s" start_s: f64,
-        /// When it had delivered all its data and closed, if it did.
+        /// When its last data arrived, if its application ended and all was delivered.
         "s" end_s: opt_f64,
-        /// Whether it delivered all its data.
+        /// Whether its application ended within the run and all was delivered.
         "" completed: bool,
         /// When the counting of the bytes below began: the start, or the end of the warm-up if that is later.
         "s" measured_from_s: f64,
-        /// When the counting ended: the last delivery of a completed connection, else the end of the run.
+        /// When the counting ended: the last delivery if it completed, else the end of the run.
         "s" measured_to_s: f64,
         /// Payload delivered to the receiving application in the measured interval.
         "B" bytes: u64,
@@ -41,7 +43,7 @@ table! {
         "Mbit/s" goodput_mbps: f64,
         /// IP bytes (headers and retransmissions too) that arrived at the receiver over the measured interval.
         "Mbit/s" throughput_mbps: f64,
-        /// From the opening to the last delivery, if completed.
+        /// Mean completion time of its finished transfers (table `transfers`); missing if it finished none.
         "s" completion_s: opt_f64,
         /// Smallest round-trip time seen by the sender.
         "ms" rtt_min_ms: opt_f64,
@@ -79,33 +81,34 @@ table! {
         "" undos: u64,
         /// Duplicate acknowledgements that the sender received.
         "" dup_acks: u64,
-        /// Packets of the connection that were marked with congestion experienced.
+        /// Its packets that were marked with congestion experienced.
         "" ce_marks: u64,
-        /// Packets of the connection that were lost on the way, in either direction.
+        /// Its packets that were lost on the way, in either direction.
         "" lost_packets: u64,
-        /// Share of the connection's time in which the application had nothing to send (0 to 1).
+        /// Share of its connections' time in which the application had nothing to send (0 to 1).
         "1" limited_app: f64,
-        /// Share of the connection's time in which the congestion window held the sender back (0 to 1).
+        /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
         "1" limited_cwnd: f64,
-        /// Share of the connection's time in which the receive window held the sender back (0 to 1).
+        /// Share of its connections' time in which the receive window held the sender back (0 to 1).
         "1" limited_rwnd: f64,
-        /// Share of the connection's time in which pacing held the sender back (0 to 1).
+        /// Share of its connections' time in which pacing held the sender back (0 to 1).
         "1" limited_pacing: f64,
-        /// The rest of the connection's time, such as the handshake (0 to 1).
+        /// The rest of its connections' time: the handshake, a full send buffer (0 to 1).
         "1" limited_other: f64,
-        /// Mean congestion window over time.
+        /// Mean congestion window of a connection over time.
         "B" mean_cwnd_bytes: f64,
-        /// Largest congestion window.
+        /// Largest congestion window of a connection.
         "B" max_cwnd_bytes: u64,
-        /// Mean of the bytes in flight over time.
+        /// Mean of a connection's bytes in flight over time.
         "B" mean_in_flight_bytes: f64,
-        /// Most bytes in flight.
+        /// Most bytes in flight of a connection.
         "B" max_in_flight_bytes: u64,
     }
 }
 
 table! {
-    /// A connection's state at a sampling moment.
+    /// A flow's copy at a sampling moment: its goodput over all its connections, and the state of the newest of them,
+    /// which is zero or missing while there is none and for UDP.
     pub struct SampleRow<'a> in Samples "samples" {
         /// Point of the sweep.
         "" point: u32,
@@ -113,7 +116,7 @@ table! {
         "" run: u32,
         /// The flow's name in the scenario.
         "" flow: str,
-        /// The connection's number within its run.
+        /// The copy of the flow, from 0.
         "" conn: u32,
         /// The moment.
         "s" t_s: f64,
@@ -133,15 +136,15 @@ table! {
         "ms" rto_ms: f64,
         /// Pacing rate; missing if the sender does not pace.
         "Mbit/s" pacing_mbps: opt_f64,
-        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing` or `idle`.
+        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer) or `idle`.
         "" limit: str,
-        /// The sender's state, as `slow-start` or `recovery`.
+        /// The sender's state, as `slow-start` or `recovery`; `closed` without a connection.
         "" state: str,
     }
 }
 
 table! {
-    /// A bucket of a connection's round-trip time distribution (see [`crate::Distribution`]).
+    /// A bucket of the round-trip time distribution of a flow's copy (see [`crate::Distribution`]).
     pub struct RttRow<'a> in Rtts "rtts" {
         /// Point of the sweep.
         "" point: u32,
@@ -149,7 +152,7 @@ table! {
         "" run: u32,
         /// The flow's name in the scenario.
         "" flow: str,
-        /// The connection's number within its run.
+        /// The copy of the flow, from 0.
         "" conn: u32,
         /// The bucket's upper value.
         "ms" rtt_ms: f64,
@@ -207,7 +210,7 @@ table! {
         "" dropped_loss: u64,
         /// Packets marked with congestion experienced.
         "" marked: u64,
-        /// Bytes carried over the bytes that the link could have carried (0 to 1).
+        /// Bytes carried over the bytes that the link could have carried (0 to 1); 0 for a link without a rate.
         "1" utilisation: f64,
         /// Median time in the queue.
         "ms" sojourn_p50_ms: opt_f64,
@@ -237,11 +240,11 @@ table! {
         "" link: str,
         /// The end of the flow that the packet goes to: `from` or `to`; empty if it is about no packet.
         "" towards: str,
-        /// Sequence number of the first payload byte, counted from 0 at the connection's start and never wrapping.
+        /// Sequence number as in the packet, modulo 2^32 from the connection's initial one; of UDP, the datagram's number.
         "" seq: u64,
-        /// Acknowledgement number, counted likewise.
+        /// Acknowledgement number as in the packet; 0 without one.
         "" ack: u64,
-        /// Payload bytes.
+        /// Bytes of the packet, IP header included.
         "B" len: u32,
         /// More about it: a drop's reason, the state entered.
         "" detail: str,
@@ -249,7 +252,7 @@ table! {
 }
 
 table! {
-    /// A transfer within a flow: an object of a page, a page, a burst.
+    /// A transfer of a flow's copy: data of a known size, or a page with all its objects.
     pub struct TransferRow<'a> in Transfers "transfers" {
         /// Point of the sweep.
         "" point: u32,
@@ -257,15 +260,15 @@ table! {
         "" run: u32,
         /// The flow's name in the scenario.
         "" flow: str,
-        /// Which of the flow's copies.
+        /// The copy of the flow, from 0.
         "" conn: u32,
-        /// The transfer's number within the copy, from 0.
+        /// The transfer's number within the copy, from 0 in the order of their starts.
         "" index: u32,
         /// When it was asked for.
         "s" start_s: f64,
         /// From then to its last byte; missing if it was not finished.
         "s" completion_s: opt_f64,
-        /// Its size.
+        /// The bytes delivered.
         "B" bytes: u64,
     }
 }
@@ -287,9 +290,9 @@ pub(crate) use each_table;
 /// All tables of some runs. Each is written even if it is empty, so that a reader always finds it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
-    /// One row a connection.
+    /// One row a flow's copy.
     pub flows: Flows,
-    /// One row a connection and sampling moment.
+    /// One row a flow's copy and sampling moment.
     pub samples: Samples,
     /// Round-trip time distributions.
     pub rtts: Rtts,
@@ -299,7 +302,7 @@ pub struct Tables {
     pub links: Links,
     /// What happened to packets, on request.
     pub events: Events,
-    /// Transfers within flows.
+    /// One row a transfer.
     pub transfers: Transfers,
 }
 
@@ -331,7 +334,7 @@ impl Tables {
         empty
     }
 
-    /// Puts a connection's round-trip time distribution into [`Tables::rtts`].
+    /// Puts the round-trip time distribution of a flow's copy into [`Tables::rtts`].
     pub fn push_rtts(&mut self, point: u32, run: u32, flow: &str, conn: u32, rtts: &crate::Distribution) {
         for (rtt, count) in rtts.iter() {
             self.rtts.push(&RttRow { point, run, flow, conn, rtt_ms: crate::ms(rtt), count });

@@ -2,7 +2,8 @@
 
 mod made_up;
 
-use record::report::{MAX_BYTES, POINTS_PER_SERIES, compare, html};
+use record::report::{MAX_BYTES, POINTS_PER_SERIES, compare, html, reproduction};
+use record::tables::TransferRow;
 use serde_json::Value;
 
 /// The data in the page, found as a browser finds it: up to the first `</script`.
@@ -70,4 +71,45 @@ fn several_results_stand_side_by_side() {
     let titles: Vec<&str> =
         data["results"].as_array().unwrap().iter().map(|one| one["meta"]["title"].as_str().unwrap()).collect();
     assert_eq!(titles, ["one", "two"]);
+}
+
+#[test]
+fn published_rows_stand_on_the_page_as_they_are() {
+    let rows = [serde_json::json!({
+        "paper": "p", "experiment": "e", "variant": "cubic", "parameter": "loss=1e-4", "metric": "</script>",
+        "unit": "Mbit/s", "published": 34.34, "published_ci": 0.3, "measured": 34.5, "ci": 0.31, "verdict": "held",
+    })];
+    let page = reproduction(&rows, &[made_up::single("one", 10)]);
+    let data = data(&page);
+    assert_eq!(data["reproduction"], serde_json::json!(rows));
+    assert_eq!(data["results"][0]["meta"]["title"], "one");
+    assert_eq!(self::data(&html(&made_up::single("one", 10)))["reproduction"], serde_json::json!([]));
+}
+
+#[test]
+fn goodput_is_shown_as_means_that_keep_the_bytes() {
+    let results = made_up::single("long", 6_000);
+    let page = html(&results);
+    let data = data(&page);
+    let series = data["results"][0]["series"].as_array().unwrap();
+    let goodput = series.iter().find(|one| one["kind"] == "goodput").unwrap()["goodput_mbps"].as_array().unwrap();
+    assert_eq!(goodput.len(), 120);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let shown: Vec<f64> = goodput.iter().map(|value| value.as_f64().unwrap()).collect();
+    let sampled: Vec<f64> = results.tables.samples.iter().map(|row| row.goodput_mbps).collect();
+    assert!((mean(&shown) / mean(&sampled) - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn a_transfer_that_did_not_finish_keeps_the_distribution_below_one() {
+    let mut results = made_up::single("pages", 10);
+    let row = results.tables.transfers.row(0);
+    let mut unfinished = record::tables::Transfers::default();
+    (0..10).for_each(|index| unfinished.push(&TransferRow { index: 100 + index, completion_s: None, ..row }));
+    results.tables.transfers.append(&unfinished);
+    let data = data(&html(&results));
+    let series = data["results"][0]["series"].as_array().unwrap();
+    let transfers = series.iter().find(|one| one["kind"] == "transfers").unwrap();
+    assert_eq!(transfers["begun"], 40);
+    assert_eq!(transfers["share"].as_array().unwrap().last().unwrap(), 0.75);
 }

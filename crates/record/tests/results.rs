@@ -233,7 +233,11 @@ fn the_summary_follows_from_the_tables() {
         let sum = shares.app.mean + shares.cwnd.mean + shares.rwnd.mean + shares.pacing.mean + shares.other.mean;
         assert!((sum - 1.0).abs() < 1e-9);
         assert_eq!(point.flows[0].completion_s, None, "an endless flow is never complete");
-        assert_eq!(point.flows[1].connections.mean, 6.0);
+        assert_eq!(point.flows[1].copies.mean, 6.0);
+        assert_eq!(point.flows[1].transfers.unwrap().mean, 30.0);
+        assert_eq!(point.flows[1].transfers_finished.unwrap().mean, 1.0);
+        let (median, mean) = (point.flows[1].completion_p50_s.unwrap(), point.flows[1].completion_s.unwrap());
+        assert!(median.min > 0.3 && median.mean < point.flows[1].completion_p95_s.unwrap().mean && mean.min > 0.3);
         // Six of 120 kB: from the first's start to the last's end.
         let run: Vec<_> = rows.iter().filter(|row| row.flow == "pages" && row.run == 0).collect();
         let seconds = run.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
@@ -244,7 +248,7 @@ fn the_summary_follows_from_the_tables() {
 
 #[test]
 fn a_quantile_of_a_flow_is_that_of_all_its_samples() {
-    let mut results = made_up::single("two connections", 10);
+    let mut results = made_up::single("two copies", 10);
     results.tables = record::Tables::default();
     let template = made_up::single("template", 10);
     let row = template.tables.flows.row(0);
@@ -257,4 +261,46 @@ fn a_quantile_of_a_flow_is_that_of_all_its_samples() {
     assert_eq!(point.flows[0].rtt_p95_ms.unwrap().mean, 10.0, "not the mean of the quantiles, 55");
     assert_eq!(point.rtt_p95_ms.unwrap().mean, 10.0);
     assert_eq!(point.jain.unwrap().mean, 1.0);
+}
+
+#[test]
+fn an_unfinished_transfer_counts_as_begun_and_has_no_completion_time() {
+    let mut results = made_up::single("three transfers", 10);
+    results.tables.transfers = record::tables::Transfers::default();
+    for (index, completion_s) in [(0, Some(1.0)), (1, Some(4.0)), (2, None)] {
+        let flow = "download";
+        let bytes = 1_000;
+        results.tables.transfers.push(&record::tables::TransferRow {
+            point: 0,
+            run: 0,
+            flow,
+            conn: 0,
+            index,
+            start_s: 0.0,
+            completion_s,
+            bytes,
+        });
+    }
+    let flow = &results.summary().points[0].flows[0];
+    assert_eq!(flow.transfers.unwrap().mean, 3.0);
+    assert!((flow.transfers_finished.unwrap().mean - 2.0 / 3.0).abs() < 1e-12);
+    assert_eq!(flow.completion_s.unwrap().mean, 2.5);
+    assert_eq!(flow.completion_p50_s.unwrap().mean, 1.0);
+    assert_eq!(flow.completion_p95_s.unwrap().mean, 4.0);
+}
+
+#[test]
+fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
+    let mut results = made_up::single("one flow", 10);
+    let (flow, link) = (results.tables.flows.row(0), results.tables.links.row(0));
+    let mut tables = record::Tables::default();
+    tables.flows.push(&flow);
+    tables.flows.push(&record::tables::FlowRow { flow: "call", transport: "udp", cc: "", ..flow });
+    tables.links.push(&record::tables::LinkRow { utilisation: 0.0, ..link });
+    tables.links.push(&record::tables::LinkRow { link: "idle", utilisation: 0.0, bytes_out: 0, ..link });
+    results.tables = tables;
+    let point = &results.summary().points[0];
+    assert_eq!(point.jain, None);
+    assert_eq!(point.links[0].utilisation, None);
+    assert_eq!(point.links[1].utilisation.unwrap().mean, 0.0);
 }

@@ -3,8 +3,7 @@
 //! A flow's connections are counted together, those that have ended and those that live. At the end of the warm-up the
 //! meter remembers what had been counted by then, and [`Meter::row`] reports the difference.
 
-use crate::packet::Packet;
-use aqm::{Ecn, Packet as _};
+use aqm::Ecn;
 use record::tables::{FlowRow, SampleRow};
 use record::{Distribution, ms};
 use tcp::{Limit, Snapshot, Stats};
@@ -14,7 +13,7 @@ use units::{Bytes, Rate, Span, Time};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) delivered: u64,
-    arrived: Bytes,
+    arrived: u64,
     marked: u64,
     lost: u64,
     sent: u64,
@@ -76,13 +75,13 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// A packet of data or of control arrives at the receiving end.
+    /// A packet arrives at the receiving end; one of data had this delay.
     #[inline]
-    pub(crate) fn arrive(&mut self, packet: &Packet, now: Time, data: bool) {
-        self.totals.arrived += Bytes::new(packet.len().into());
-        self.totals.marked += u64::from(packet.ecn() == Ecn::Ce);
-        if data {
-            self.owds.record(now - packet.sent);
+    pub(crate) fn arrive(&mut self, len: u32, ecn: Ecn, delay: Option<Span>, now: Time) {
+        self.totals.arrived += u64::from(len);
+        self.totals.marked += u64::from(ecn == Ecn::Ce);
+        if let Some(delay) = delay {
+            self.owds.record(delay);
             self.last_arrival = now;
         }
     }
@@ -181,7 +180,7 @@ impl Meter {
             measured_to_s: to.as_secs_f64(),
             bytes: all.delivered - b.delivered,
             goodput_mbps: mbps(all.delivered - b.delivered),
-            throughput_mbps: mbps((all.arrived - b.arrived).get()),
+            throughput_mbps: mbps(all.arrived - b.arrived),
             completion_s: (count > 0).then(|| {
                 let sum: Span = self.completions.iter().copied().sum();
                 sum.as_secs_f64() / count as f64

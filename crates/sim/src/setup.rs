@@ -37,6 +37,7 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
         receive_buffer: default.receive_buffer.min(receive_buffer),
         receive_buffer_max: receive_buffer,
         window_clamp: of.window_clamp.map(|c| c.get().min(u32::MAX.into()) as u32),
+        delayed_ack: of.delayed_ack,
         send_buffer: of.send_buffer.get(),
         pacing: of.pacing,
         rto_min: of.min_rto,

@@ -1,7 +1,7 @@
 //! What happens to single packets, for those who ask: the table of events, and captures.
 
 use crate::Error;
-use crate::packet::{Body, End, Packet};
+use crate::packet::{Body, End, Packet, Parcel};
 use aqm::{DropReason, Packet as _};
 use record::tables::{EventRow, Events};
 use record::{Capture, PacketView, Transport};
@@ -33,33 +33,33 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn sent(&mut self, packet: &Packet, now: Time) {
-        self.note("send", None, packet, "", now);
+    pub(crate) fn sent(&mut self, packet: &Packet, parcel: &Parcel, now: Time) {
+        self.note("send", None, (packet, parcel), "", now);
     }
 
-    pub(crate) fn received(&mut self, packet: &Packet, now: Time) {
-        self.note("receive", None, packet, "", now);
+    pub(crate) fn received(&mut self, packet: &Packet, parcel: &Parcel, now: Time) {
+        self.note("receive", None, (packet, parcel), "", now);
     }
 
-    pub(crate) fn entered(&mut self, link: u32, packet: &Packet, now: Time) {
-        self.note("enqueue", Some(link), packet, "", now);
+    pub(crate) fn entered(&mut self, link: u32, packet: &Packet, parcel: &Parcel, now: Time) {
+        self.note("enqueue", Some(link), (packet, parcel), "", now);
     }
 
-    pub(crate) fn left(&mut self, link: u32, packet: &Packet, now: Time) {
+    pub(crate) fn left(&mut self, link: u32, packet: &Packet, parcel: &Parcel, now: Time) {
         let detail = if packet.ecn() == aqm::Ecn::Ce { "ce" } else { "" };
-        self.note("deliver", Some(link), packet, detail, now);
+        self.note("deliver", Some(link), (packet, parcel), detail, now);
         if let Some(interface) = self.interfaces[link as usize] {
-            self.capture(interface, packet, now);
+            self.capture(interface, packet, parcel, now);
         }
     }
 
-    pub(crate) fn lost(&mut self, link: u32, packet: &Packet, reason: DropReason, now: Time) {
+    pub(crate) fn lost(&mut self, link: u32, packet: &Packet, parcel: &Parcel, reason: DropReason, now: Time) {
         let reason = match reason {
             DropReason::Overflow => "overflow",
             DropReason::Control => "control",
             DropReason::Loss => "loss",
         };
-        self.note("drop", Some(link), packet, reason, now);
+        self.note("drop", Some(link), (packet, parcel), reason, now);
     }
 
     /// Where controllers tell of their state changes.
@@ -107,9 +107,9 @@ impl Watch {
         Ok(self.events.unwrap_or_default())
     }
 
-    fn note(&mut self, kind: &str, link: Option<u32>, packet: &Packet, detail: &str, now: Time) {
+    fn note(&mut self, kind: &str, link: Option<u32>, (packet, parcel): (&Packet, &Parcel), detail: &str, now: Time) {
         let Some(events) = &mut self.events else { return };
-        let (seq, ack) = match &packet.body {
+        let (seq, ack) = match &parcel.body {
             Body::Tcp(s) => (u64::from(s.seq), if s.flags.has(Flags::ACK) { u64::from(s.ack) } else { 0 }),
             Body::Udp { sequence, .. } => (*sequence, 0),
         };
@@ -118,10 +118,10 @@ impl Watch {
             run: self.run,
             t_ns: now.as_nanos(),
             kind,
-            flow: &self.flows[packet.owner.flow as usize].0,
-            conn: packet.owner.connection,
+            flow: &self.flows[parcel.owner.flow as usize].0,
+            conn: parcel.owner.connection,
             link: link.map_or("", |l| &self.links[l as usize]),
-            towards: match packet.towards {
+            towards: match parcel.towards {
                 End::From => "from",
                 End::To => "to",
             },
@@ -132,21 +132,21 @@ impl Watch {
         });
     }
 
-    fn capture(&mut self, interface: u32, packet: &Packet, now: Time) {
+    fn capture(&mut self, interface: u32, packet: &Packet, parcel: &Parcel, now: Time) {
         let Some(capture) = &mut self.captures else { return };
-        let (_, hosts) = &self.flows[packet.owner.flow as usize];
+        let (_, hosts) = &self.flows[parcel.owner.flow as usize];
         let address = |end: End| {
             let [_, a, b, c] = (hosts[end as usize] + 1).to_be_bytes();
             Ipv4Addr::new(10, a, b, c)
         };
         // Ports of a real host are used again after 50,000 connections; here too.
-        let from = SocketAddrV4::new(address(End::From), PORT_FROM + (packet.owner.connection % 50_000) as u16);
-        let to = SocketAddrV4::new(address(End::To), PORT_TO + (packet.owner.flow % 5_000) as u16);
-        let (source, destination) = match packet.towards {
+        let from = SocketAddrV4::new(address(End::From), PORT_FROM + (parcel.owner.connection % 50_000) as u16);
+        let to = SocketAddrV4::new(address(End::To), PORT_TO + (parcel.owner.flow % 5_000) as u16);
+        let (source, destination) = match parcel.towards {
             End::To => (from, to),
             End::From => (to, from),
         };
-        let transport = match &packet.body {
+        let transport = match &parcel.body {
             Body::Tcp(segment) => Transport::Tcp(segment),
             Body::Udp { payload, .. } => Transport::Udp(*payload as u16),
         };

@@ -5,15 +5,15 @@
 //! the next, or arrives ([`World::arrive`]) at the endpoint of the other end, whose answer goes the same way back.
 
 use crate::meter::{Identity, Level, Life, Meter};
-use crate::network::{Network, Place, carries_data};
-use crate::packet::{Body, End, Owner, Packet};
+use crate::network::{Network, Place};
+use crate::packet::{Body, End, Owner, Packet, Parcel};
 use crate::topology::{self, Traces};
 use crate::{Error, setup};
 use aqm::{Ecn, Packet as _};
 use cc::{AnyController, Random};
 use des::{Agenda, Part, Streams};
 use record::tables::{LinkRow, QueueRow, TransferRow};
-use record::{Distribution, Output, Tables, ms};
+use record::{Output, Tables, ms};
 use scenario::{Scenario, Transport};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcp::{Context, Endpoint, Event};
@@ -115,7 +115,7 @@ impl<'a> World<'a> {
             streams,
             agenda: Agenda::new(),
             kinds: Vec::new(),
-            network: Network { places: Vec::new(), routes: Vec::new(), lost: Vec::new(), watch: None },
+            network: Network::default(),
             flows: Vec::new(),
             connections: Vec::new(),
             free: Vec::new(),
@@ -130,13 +130,14 @@ impl<'a> World<'a> {
         for (i, of) in scenario.links.iter().enumerate() {
             let part = world.part(Kind::Link(i as u32));
             let link = topology::link(of, scenario.duration, traces, &streams);
-            world.network.places.push(Place { name: of.name.clone(), link, part, waits: Distribution::new() });
+            world.network.places.push(Place::new(of.name.clone(), link, part));
         }
         for (i, of) in scenario.flows.iter().enumerate() {
             world.add_flows(i, of)?;
         }
-        world.network.lost = vec![0; world.flows.len()];
-        world.network.watch = setup::watch(scenario, point, run, output)?;
+        world.network.traffic.lost = vec![0; world.flows.len()];
+        world.network.traffic.watch = setup::watch(scenario, point, run, output)?;
+        world.network.connect();
         if let Some(interval) = scenario.record.samples.interval() {
             let part = world.part(Kind::Sample);
             world.agenda.wake(part, Some(Time::ZERO + interval));
@@ -222,16 +223,16 @@ impl<'a> World<'a> {
     fn call(&mut self, part: Part) {
         match self.kinds[part.0 as usize] {
             Kind::Link(link) => {
-                self.network.call(link, &mut self.agenda);
-                while let Some(packet) = self.network.poll(link, &mut self.agenda) {
-                    self.arrive(&packet);
+                self.network.call(link, &self.agenda);
+                while let Some((packet, parcel)) = self.network.poll(link, &mut self.agenda) {
+                    self.arrive(&packet, &parcel);
                     self.settle();
                 }
             }
             Kind::End(connection, end) => {
                 let now = self.agenda.now();
                 if let Some(c) = &mut self.connections[connection as usize] {
-                    let log = self.network.watch.as_mut().and_then(|w| w.log());
+                    let log = self.network.traffic.watch.as_mut().and_then(|w| w.log());
                     let cx = &mut Context { now, random: &mut self.flows[c.flow as usize].random, log };
                     c.ends[end as usize].handle_timeout(cx);
                     self.touched.push((connection, end));
@@ -249,35 +250,35 @@ impl<'a> World<'a> {
 
     /// A packet has come to the end of its route.
     #[inline]
-    fn arrive(&mut self, packet: &Packet) {
+    fn arrive(&mut self, packet: &Packet, parcel: &Parcel) {
         let now = self.agenda.now();
-        if let Some(watch) = &mut self.network.watch {
-            watch.received(packet, now);
+        if let Some(watch) = &mut self.network.traffic.watch {
+            watch.received(packet, parcel, now);
         }
-        let flow = &mut self.flows[packet.owner.flow as usize];
-        let data = carries_data(packet);
-        if packet.towards == End::To {
-            flow.meter.arrive(packet, now, data);
+        let flow = &mut self.flows[parcel.owner.flow as usize];
+        if parcel.towards == End::To {
+            let data = parcel.body.carries_data();
+            flow.meter.arrive(packet.len(), packet.ecn(), data.then(|| now - parcel.sent), now);
             self.packets += u64::from(data);
         }
-        match &packet.body {
+        match &parcel.body {
             Body::Udp { payload, .. } => flow.meter.deliver((*payload).into()),
             Body::Tcp(segment) => {
-                let slot = packet.owner.connection as usize;
-                let Some(c) = self.connections[slot].as_mut().filter(|c| c.generation == packet.owner.generation)
+                let slot = parcel.owner.connection as usize;
+                let Some(c) = self.connections[slot].as_mut().filter(|c| c.generation == parcel.owner.generation)
                 else {
                     // The connection is gone on both sides: nobody is left to be told.
                     return;
                 };
-                let log = self.network.watch.as_mut().and_then(|w| w.log());
+                let log = self.network.traffic.watch.as_mut().and_then(|w| w.log());
                 let cx = &mut Context { now, random: &mut flow.random, log };
-                let outcome = c.ends[packet.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
-                if packet.towards == End::From
+                let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
+                if parcel.towards == End::From
                     && let Some(rtt) = outcome.rtt
                 {
                     flow.meter.rtt(rtt);
                 }
-                self.touched.push((packet.owner.connection, packet.towards));
+                self.touched.push((parcel.owner.connection, parcel.towards));
             }
         }
     }
@@ -310,7 +311,8 @@ impl<'a> World<'a> {
         let cx = &mut Context { now, random: &mut flow.random, log: None };
         while let Some(transmit) = endpoint.poll_transmit(cx) {
             let ecn = if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct };
-            network.send(Packet::new(Body::Tcp(transmit.segment), owner, route, towards, ecn, now), agenda);
+            let body = Body::Tcp(transmit.segment);
+            network.send(Parcel { body, sent: now, owner, route, towards, ecn }, agenda);
         }
         while let Some(event) = endpoint.poll_event() {
             let (conn, side) = (c.number, side(end));
@@ -335,7 +337,7 @@ impl<'a> World<'a> {
         }
         let endpoint = &mut c.ends[end as usize];
         agenda.wake(c.parts[end as usize], endpoint.poll_timeout());
-        if let Some(watch) = &mut network.watch {
+        if let Some(watch) = &mut network.traffic.watch {
             watch.states(c.flow, connection, now);
         }
         if end == End::From {
@@ -353,7 +355,7 @@ impl<'a> World<'a> {
         while let Some(action) = self.flows[number as usize].app.poll_action(now) {
             match action {
                 Action::Connect { conn, opener } => self.connect(number, conn, opener),
-                Action::Write { conn, side, bytes } => self.on(number, conn, side, |e| _ = e.write(bytes)),
+                Action::Write { conn, side, bytes } => self.on(number, conn, side, |e| e.write_all(bytes)),
                 Action::WriteUnlimited { conn, side } => self.on(number, conn, side, Endpoint::write_unlimited),
                 Action::Pause { conn, side } => self.on(number, conn, side, Endpoint::pause),
                 Action::Close { conn, side } => self.on(number, conn, side, Endpoint::close),
@@ -426,8 +428,9 @@ impl<'a> World<'a> {
         flow.datagrams += 1;
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
-        let packet = Packet::new(body, owner, flow.routes[End::To as usize], End::To, Ecn::NotEct, now);
-        self.network.send(packet, &mut self.agenda);
+        let (route, towards) = (flow.routes[End::To as usize], End::To);
+        let parcel = Parcel { body, sent: now, owner, route, towards, ecn: Ecn::NotEct };
+        self.network.send(parcel, &mut self.agenda);
     }
 
     fn transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
@@ -451,6 +454,7 @@ impl<'a> World<'a> {
     fn sample(&mut self, part: Part) {
         let now = self.agenda.now();
         let interval = self.scenario.record.samples.interval().expect("sampling is on");
+        self.network.catch_up(now);
         for flow in &mut self.flows {
             if now <= flow.start {
                 continue;
@@ -483,6 +487,7 @@ impl<'a> World<'a> {
 
     fn warmed_up(&mut self) {
         let now = self.agenda.now();
+        self.network.catch_up(now);
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for &(_, slot) in &flow.connections {
                 let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
@@ -490,15 +495,16 @@ impl<'a> World<'a> {
                 flow.meter.level(&mut c.level, cwnd, flight, now);
             }
             let live = live(&self.connections, &flow.connections, now);
-            flow.meter.begin(now, self.network.lost[number], &live);
+            flow.meter.begin(now, self.network.traffic.lost[number], &live);
         }
         for (place, before) in self.network.places.iter_mut().zip(&mut self.link_before) {
             *before = (place.link.stats(now), place.link.marks());
-            place.waits = Distribution::new();
+            place.forget_waits();
         }
     }
 
     fn finish(mut self, end: Time) -> Result<Done, Error> {
+        self.network.catch_up(end);
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for &(_, slot) in &flow.connections {
                 let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
@@ -508,7 +514,7 @@ impl<'a> World<'a> {
             let id = identity(self.scenario, self.point, self.run, flow.of, flow.copy);
             // UDP flows end when their application does; TCP flows when everything was delivered, too.
             let life = Life { start: flow.start.min(end), now: end, completed: flow.finished };
-            self.tables.flows.push(&flow.meter.row(&id, &life, self.network.lost[number], &live));
+            self.tables.flows.push(&flow.meter.row(&id, &life, self.network.traffic.lost[number], &live));
             self.tables.push_rtts(self.point, self.run, id.flow, id.copy, flow.meter.rtts());
         }
         let span = self.scenario.duration.saturating_sub(self.scenario.warmup);
@@ -523,7 +529,8 @@ impl<'a> World<'a> {
                 None if of.rate.is_some() => (served + stats.wasted - before.wasted) as f64,
                 None => f64::INFINITY,
             };
-            let quantile = |q| place.waits.quantile(q).map(ms);
+            let waits = place.waits();
+            let quantile = |q| waits.quantile(q).map(ms);
             self.tables.links.push(&LinkRow {
                 point: self.point,
                 run: self.run,
@@ -541,7 +548,7 @@ impl<'a> World<'a> {
                 sojourn_p99_ms: quantile(0.99),
             });
         }
-        if let Some(watch) = self.network.watch.take() {
+        if let Some(watch) = self.network.traffic.watch.take() {
             self.tables.events = watch.finish()?;
         }
         Ok(Done {

@@ -29,6 +29,8 @@ pub struct Config {
     pub receive_buffer_max: u32,
     /// The largest window to announce, in bytes (`TCP_WINDOW_CLAMP`); it can be changed later.
     pub window_clamp: Option<u32>,
+    /// Whether acknowledgements of data in order may wait; if not, each segment is acknowledged at once.
+    pub delayed_ack: bool,
     /// Bytes that may be written and not acknowledged.
     pub send_buffer: u64,
     /// Whether the application reads all data as it arrives.
@@ -57,6 +59,7 @@ impl Default for Config {
             receive_buffer: 131_072,
             receive_buffer_max: 6 << 20,
             window_clamp: None,
+            delayed_ack: true,
             send_buffer: u64::MAX,
             auto_read: true,
             pacing: false,

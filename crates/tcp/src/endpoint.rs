@@ -200,7 +200,8 @@ impl<C: Controller> Endpoint<C> {
 
     /// A passive open: the first SYN that arrives makes the connection.
     pub fn listen(config: &Config, controller: C, isn: u32) -> Endpoint<C> {
-        let mut endpoint = Endpoint::new(config, controller, isn, Time::ZERO);
+        // Its time begins with the SYN.
+        let mut endpoint = Endpoint::new(config, controller, isn, Time::MAX);
         endpoint.state = State::Listen;
         endpoint
     }
@@ -250,7 +251,8 @@ impl<C: Controller> Endpoint<C> {
         &self.sender.stats
     }
 
-    /// How long each of [`Limit::ALL`] has kept the sender from sending, from the start until `now`.
+    /// How long each of [`Limit::ALL`] has kept the sender from sending: from the start, which for a listener is the SYN,
+    /// until `now` or the acknowledgement of its FIN.
     pub fn limited(&self, now: Time) -> [Span; 6] {
         self.sender.chrono.times(now)
     }
@@ -270,10 +272,13 @@ impl<C: Controller> Endpoint<C> {
         &self.sender.controller
     }
 
-    /// The congestion window and the segments in flight, in bytes.
+    /// The congestion window and the segments in flight, in bytes; zero once the FIN is acknowledged.
     #[inline]
     pub fn window(&self) -> (u64, u64) {
         let s = &self.sender;
+        if s.fin_acked() {
+            return (0, 0);
+        }
         let bytes = |segments: u32| u64::from(segments) * u64::from(s.path.mss);
         (bytes(s.controller.limits().cwnd), bytes(s.queue.in_flight()))
     }
@@ -310,6 +315,12 @@ impl<C: Controller> Endpoint<C> {
     /// Appends up to `bytes` to what is to be sent; gives how many the send buffer took. After a close it takes none.
     pub fn write(&mut self, bytes: u64) -> u64 {
         self.sender.write(bytes)
+    }
+
+    /// Appends `bytes` to what is to be sent; what the send buffer has no room for enters it when there is, as in a blocking
+    /// write.
+    pub fn write_all(&mut self, bytes: u64) {
+        self.sender.write_all(bytes);
     }
 
     /// From now on there is always something to send, until [`close`](Endpoint::close).
@@ -645,6 +656,7 @@ impl<C: Controller> Endpoint<C> {
 
     fn on_fin_acked(&mut self, now: Time) {
         if self.sender.fin_acked() {
+            self.sender.chrono.stop(now);
             match self.state {
                 State::FinWait1 => self.state = State::FinWait2,
                 State::Closing => self.enter_time_wait(now),

@@ -75,6 +75,8 @@ pub(crate) struct Receiver {
     pushed_twice: bool,
     /// Data was answered with data: acknowledgements ride on it.
     interactive: bool,
+    /// Acknowledgements may be delayed at all.
+    may_delay: bool,
     /// Acknowledgements that leave without delay.
     quick: u32,
     /// The expected gap between data segments; zero before the first.
@@ -116,6 +118,7 @@ impl Receiver {
             pushed: false,
             pushed_twice: false,
             interactive: false,
+            may_delay: config.delayed_ack,
             quick: 0,
             ato: Span::ZERO,
             last_data: Time::ZERO,
@@ -411,7 +414,10 @@ impl Receiver {
     pub(crate) fn check_ack(&mut self, delays: Delays, now: Time) {
         if self.owed && !self.now_due {
             let full_frame = self.next - self.acked > self.mss;
-            if (full_frame && (self.auto_read || self.can_advance())) || (self.quick > 0 && !self.interactive) {
+            if !self.may_delay
+                || (full_frame && (self.auto_read || self.can_advance()))
+                || (self.quick > 0 && !self.interactive)
+            {
                 self.now_due = true;
             } else if self.out_of_order.is_empty() {
                 self.delay_ack(delays, now);

@@ -237,6 +237,15 @@ impl<C: Controller> Sender<C> {
         count
     }
 
+    /// Appends `bytes`; what there is no room for waits outside until there is, as in a blocking write.
+    pub(crate) fn write_all(&mut self, bytes: u64) {
+        if !self.fin_queued {
+            self.check_app_limited();
+            self.written += bytes.min(UNLIMITED - self.written);
+            self.dirty = true;
+        }
+    }
+
     pub(crate) fn write_unlimited(&mut self) {
         if !self.fin_queued {
             self.check_app_limited();
@@ -275,6 +284,12 @@ impl<C: Controller> Sender<C> {
         self.written.saturating_sub(self.next.max(1))
     }
 
+    /// The end of what the send buffer holds: what is written beyond waits outside.
+    #[inline]
+    fn held(&self) -> u64 {
+        self.written.min(self.una.max(1).saturating_add(self.buffer))
+    }
+
     /// Written bytes that are not acknowledged, and so take room in the send buffer.
     pub(crate) fn unacked(&self) -> u64 {
         self.written.saturating_sub(self.una.max(1))
@@ -303,7 +318,11 @@ impl<C: Controller> Sender<C> {
     fn next_new(&self, option_len: u32) -> Option<(u16, bool)> {
         let mss = u64::from(self.path.mss.saturating_sub(option_len).max(1));
         let unsent = self.unsent();
-        let len = unsent.min(mss);
+        let len = self.held().saturating_sub(self.next.max(1)).min(mss);
+        if len < mss && len < unsent && !self.queue.is_empty() {
+            // Who waits for room in the send buffer gets it for whole segments.
+            return None;
+        }
         let fin = self.fin_queued && !self.fin_sent && len == unsent;
         if len == 0 && !fin { None } else { Some((len as u16, fin)) }
     }
@@ -358,7 +377,7 @@ impl<C: Controller> Sender<C> {
             } else {
                 return Some(self.send_new(len, fin, cx));
             }
-        } else if self.buffer_full && limit == Limit::Application {
+        } else if (self.buffer_full || self.held() < self.written) && limit == Limit::Application {
             limit = Limit::SendBuffer;
         }
         self.end_of_chance(limit, &limits, option_len, cx)

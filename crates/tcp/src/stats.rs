@@ -26,10 +26,12 @@ impl Limit {
         [Limit::Handshake, Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing, Limit::SendBuffer];
 }
 
-/// A stop watch for each limit: one of them always runs.
+/// A stop watch for each limit: one of them runs from the connection's start until everything that it sends, and the FIN,
+/// is acknowledged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chrono {
     pub(crate) limit: Limit,
+    /// Since when the present one runs; [`Time::MAX`] before the start and after the end.
     since: Time,
     times: [Span; 6],
 }
@@ -41,11 +43,16 @@ impl Chrono {
 
     #[inline]
     pub(crate) fn switch(&mut self, limit: Limit, now: Time) {
-        if self.limit != limit {
+        if self.limit != limit && self.since != Time::MAX {
             self.times[self.limit as usize] += now.saturating_since(self.since);
             self.limit = limit;
             self.since = now;
         }
+    }
+
+    pub(crate) fn stop(&mut self, now: Time) {
+        self.times = self.times(now);
+        self.since = Time::MAX;
     }
 
     pub(crate) fn times(&self, now: Time) -> [Span; 6] {

@@ -475,6 +475,31 @@ fn a_full_send_buffer_takes_no_more_until_data_is_acknowledged() {
 }
 
 #[test]
+fn what_does_not_fit_into_the_send_buffer_waits_outside() {
+    // Ten segments fit, and are sent a round trip apart, however large the window.
+    for unlimited in [false, true] {
+        let mut p = connected_with(&Config { send_buffer: 10 * MSS + 100, ..Config::default() }, 100);
+        if unlimited {
+            p.client.write_unlimited();
+        } else {
+            p.client.write_all(45 * MSS);
+        }
+        p.flush(Client);
+        p.run_for(ms(50));
+        assert_eq!(p.client.snapshot().limit, Limit::SendBuffer);
+        p.run_for(ms(300));
+        assert_eq!(p.data_story(Client).len(), 40);
+        assert!(p.delivered(Server) >= 30 * MSS);
+        p.client.close();
+        p.flush(Client);
+        p.run_for(ms(2000));
+        if !unlimited {
+            assert_eq!(p.delivered(Server), 45 * MSS);
+        }
+    }
+}
+
+#[test]
 fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on() {
     let config = Config { sack: false, ..Config::default() };
     let mut p = connected_with(&config, 20);

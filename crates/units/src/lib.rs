@@ -45,21 +45,25 @@ impl Time {
     pub const MAX: Time = Time(u64::MAX);
 
     /// The moment `nanos` after the start.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
     /// Nanoseconds since the start.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Seconds since the start, for people and plots.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
 
     /// The span since `earlier`, or zero if `earlier` is later.
+    #[inline]
     pub const fn saturating_since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -72,56 +76,67 @@ impl Span {
     pub const MAX: Span = Span(u64::MAX);
 
     /// A span of nanoseconds.
+    #[inline]
     pub const fn from_nanos(n: u64) -> Span {
         Span(n)
     }
 
     /// A span of microseconds.
+    #[inline]
     pub const fn from_micros(n: u64) -> Span {
         Span(n * 1_000)
     }
 
     /// A span of milliseconds.
+    #[inline]
     pub const fn from_millis(n: u64) -> Span {
         Span(n * 1_000_000)
     }
 
     /// A span of seconds.
+    #[inline]
     pub const fn from_secs(n: u64) -> Span {
         Span(n * NANOS_PER_SEC)
     }
 
     /// A span of seconds, rounded to the nearest nanosecond. Negative and NaN give zero; too long gives [`Span::MAX`].
+    #[inline]
     pub fn from_secs_f64(s: f64) -> Span {
         Span((s * NANOS_PER_SEC as f64 + 0.5) as u64)
     }
 
     /// Nanoseconds.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// Whole microseconds, rounded down.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
     /// Whole milliseconds, rounded down.
+    #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
     /// Seconds, for people and plots.
+    #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
 
     /// The difference, or zero if `other` is longer.
+    #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
 
     /// `self * num / den` without overflow in between, rounded down.
+    #[inline]
     pub const fn mul_div(self, num: u64, den: u64) -> Span {
         Span((self.0 as u128 * num as u128 / den as u128) as u64)
     }
@@ -132,11 +147,13 @@ impl Bytes {
     pub const ZERO: Bytes = Bytes(0);
 
     /// So many bytes.
+    #[inline]
     pub const fn new(n: u64) -> Bytes {
         Bytes(n)
     }
 
     /// The number of bytes.
+    #[inline]
     pub const fn get(self) -> u64 {
         self.0
     }
@@ -144,31 +161,37 @@ impl Bytes {
 
 impl Rate {
     /// So many bits per second.
+    #[inline]
     pub const fn from_bits_per_sec(n: u64) -> Rate {
         Rate(n)
     }
 
     /// So many megabits (10^6 bits) per second.
+    #[inline]
     pub const fn from_mbps(n: u64) -> Rate {
         Rate(n * 1_000_000)
     }
 
     /// Bits per second.
+    #[inline]
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
 
     /// Bytes per second, rounded down.
+    #[inline]
     pub const fn bytes_per_sec(self) -> u64 {
         self.0 / 8
     }
 
     /// Megabits per second, for people and plots.
+    #[inline]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
     /// How long `bytes` take at this rate, rounded up to a nanosecond; [`Span::MAX`] at rate zero.
+    #[inline]
     pub const fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
@@ -183,11 +206,13 @@ impl Rate {
     }
 
     /// How many whole bytes pass in `span` at this rate.
+    #[inline]
     pub const fn bytes_in(self, span: Span) -> Bytes {
         Bytes((self.0 as u128 * span.0 as u128 / (8 * NANOS_PER_SEC) as u128) as u64)
     }
 
     /// The rate of `bytes` over `span`, rounded down; zero over a span of zero.
+    #[inline]
     pub const fn over(bytes: Bytes, span: Span) -> Rate {
         if span.0 == 0 {
             return Rate(0);
@@ -197,6 +222,7 @@ impl Rate {
     }
 
     /// `self * num / den` without overflow in between, rounded down.
+    #[inline]
     pub const fn mul_div(self, num: u64, den: u64) -> Rate {
         Rate((self.0 as u128 * num as u128 / den as u128) as u64)
     }
@@ -204,12 +230,14 @@ impl Rate {
 
 impl Add<Span> for Time {
     type Output = Time;
+    #[inline]
     fn add(self, rhs: Span) -> Time {
         Time(self.0.checked_add(rhs.0).expect("a moment past the end of time"))
     }
 }
 
 impl AddAssign<Span> for Time {
+    #[inline]
     fn add_assign(&mut self, rhs: Span) {
         *self = *self + rhs;
     }
@@ -217,6 +245,7 @@ impl AddAssign<Span> for Time {
 
 impl Sub<Span> for Time {
     type Output = Time;
+    #[inline]
     fn sub(self, rhs: Span) -> Time {
         Time(self.0.checked_sub(rhs.0).expect("a moment before the start"))
     }
@@ -224,6 +253,7 @@ impl Sub<Span> for Time {
 
 impl Sub for Time {
     type Output = Span;
+    #[inline]
     fn sub(self, earlier: Time) -> Span {
         Span(self.0.checked_sub(earlier.0).expect("time went backwards"))
     }
@@ -233,39 +263,46 @@ macro_rules! sums {
     ($($t:ident),*) => {$(
         impl Add for $t {
             type Output = $t;
+            #[inline]
             fn add(self, rhs: $t) -> $t {
                 $t(self.0.checked_add(rhs.0).expect(concat!(stringify!($t), " overflowed")))
             }
         }
         impl AddAssign for $t {
+            #[inline]
             fn add_assign(&mut self, rhs: $t) {
                 *self = *self + rhs;
             }
         }
         impl Sub for $t {
             type Output = $t;
+            #[inline]
             fn sub(self, rhs: $t) -> $t {
                 $t(self.0.checked_sub(rhs.0).expect(concat!(stringify!($t), " below zero")))
             }
         }
         impl SubAssign for $t {
+            #[inline]
             fn sub_assign(&mut self, rhs: $t) {
                 *self = *self - rhs;
             }
         }
         impl Mul<u64> for $t {
             type Output = $t;
+            #[inline]
             fn mul(self, n: u64) -> $t {
                 $t(self.0.checked_mul(n).expect(concat!(stringify!($t), " overflowed")))
             }
         }
         impl Div<u64> for $t {
             type Output = $t;
+            #[inline]
             fn div(self, n: u64) -> $t {
                 $t(self.0 / n)
             }
         }
         impl core::iter::Sum for $t {
+            #[inline]
             fn sum<I: Iterator<Item = $t>>(items: I) -> $t {
                 items.fold($t(0), Add::add)
             }

@@ -10,16 +10,22 @@ use crate::Tables;
 /// What a number of a series takes in the report, roughly, with its comma.
 const NUMBER_BYTES: usize = 7;
 
+/// Windows that a flow's goodput is averaged over: a receiver delivers what a hole held back all at once, and a mean over
+/// one sample would show these bursts instead of the rate.
+const GOODPUT_WINDOWS: usize = 120;
+
 /// What a series is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Of<'a> {
-    /// A connection's samples over time.
+    /// The goodput of a flow's copy over time.
+    Goodput(&'a str, u32),
+    /// The samples of a flow's copy over time.
     Samples(&'a str, u32),
-    /// A connection's round-trip time distribution.
+    /// The round-trip time distribution of a flow's copy.
     Rtts(&'a str, u32),
     /// A link's queue over time.
     Queue(&'a str),
-    /// The completion times of a flow's transfers.
+    /// The completion times of a flow's transfers, of all copies and runs together.
     Transfers(&'a str),
 }
 
@@ -30,17 +36,21 @@ pub(super) struct Series<'a> {
     of: Of<'a>,
     names: &'static [&'static str],
     columns: Vec<Vec<Option<f64>>>,
+    /// Of a distribution of transfers: those that began.
+    begun: usize,
 }
 
 /// All series of `tables`.
 pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     let mut all = Collector::default();
+    const GOODPUT: &[&str] = &["t", "goodput_mbps"];
     const SAMPLE: &[&str] =
-        &["t", "goodput_mbps", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "rtt_ms", "pacing_mbps"];
+        &["t", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "rtt_ms", "pacing_mbps"];
     for row in tables.samples.iter() {
+        let goodput = [Some(row.t_s), Some(row.goodput_mbps)];
+        all.push((row.point, row.run, Of::Goodput(row.flow, row.conn)), GOODPUT, &goodput);
         let values = [
             Some(row.t_s),
-            Some(row.goodput_mbps),
             Some(row.cwnd_bytes as f64),
             row.ssthresh_bytes.map(|bytes| bytes as f64),
             Some(row.in_flight_bytes as f64),
@@ -69,12 +79,13 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
         all.push((row.point, row.run, Of::Rtts(row.flow, row.conn)), DISTRIBUTION, &values);
     }
     for row in tables.transfers.iter() {
-        if let Some(completion_s) = row.completion_s {
-            let values = [Some(completion_s), Some(1.0)];
-            all.push((row.point, row.run, Of::Transfers(row.flow)), DISTRIBUTION, &values);
-        }
+        let values = [row.completion_s, Some(1.0)];
+        all.push((row.point, 0, Of::Transfers(row.flow)), DISTRIBUTION, &values);
     }
-    all.series.into_values().map(Series::accumulated).collect()
+    let of_goodput = all.series.values().filter(|series| matches!(series.of, Of::Goodput(..)));
+    let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
+    let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
+    all.series.into_values().map(|series| series.accumulated().averaged(window)).collect()
 }
 
 #[derive(Default)]
@@ -85,7 +96,7 @@ struct Collector<'a> {
 impl<'a> Collector<'a> {
     fn push(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str], values: &[Option<f64>]) {
         let (point, run, of) = key;
-        let empty = || Series { point, run, of, names, columns: vec![Vec::new(); names.len()] };
+        let empty = || Series { point, run, of, names, columns: vec![Vec::new(); names.len()], begun: 0 };
         let series = self.series.entry(key).or_insert_with(empty);
         for (column, value) in series.columns.iter_mut().zip(values) {
             column.push(*value);
@@ -94,10 +105,10 @@ impl<'a> Collector<'a> {
 }
 
 impl Series<'_> {
-    /// The connection that the series is of.
-    pub(super) fn conn(&self) -> Option<u32> {
+    /// The flow and its copy that the series is of.
+    pub(super) fn copy(&self) -> Option<(&str, u32)> {
         match self.of {
-            Of::Samples(_, conn) | Of::Rtts(_, conn) => Some(conn),
+            Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) => Some((flow, conn)),
             Of::Queue(_) | Of::Transfers(_) => None,
         }
     }
@@ -114,6 +125,7 @@ impl Series<'_> {
         of.insert("point".to_owned(), json!(self.point));
         of.insert("run".to_owned(), json!(self.run));
         let (kind, name, conn) = match self.of {
+            Of::Goodput(flow, conn) => ("goodput", flow, Some(conn)),
             Of::Samples(flow, conn) => ("samples", flow, Some(conn)),
             Of::Rtts(flow, conn) => ("rtts", flow, Some(conn)),
             Of::Queue(link) => ("queue", link, None),
@@ -122,6 +134,9 @@ impl Series<'_> {
         of.insert("kind".to_owned(), json!(kind));
         of.insert("name".to_owned(), json!(name));
         of.insert("conn".to_owned(), json!(conn));
+        if matches!(self.of, Of::Transfers(_)) {
+            of.insert("begun".to_owned(), json!(self.begun));
+        }
         for (name, column) in self.names.iter().zip(thinned(&self.columns, points)) {
             // A column without a value says nothing.
             if column.iter().any(Option::is_some) {
@@ -132,16 +147,30 @@ impl Series<'_> {
         Value::Object(of)
     }
 
-    /// A distribution's counts as the share of samples that its values do not exceed; other series as they are.
+    /// Goodput as means over so many samples each; other series as they are.
+    fn averaged(mut self, window: usize) -> Self {
+        if matches!(self.of, Of::Goodput(..)) {
+            let ends = self.columns[0].chunks(window).filter_map(|t| t.last().copied()).collect();
+            let mean = |y: &[Option<f64>]| Some(y.iter().flatten().sum::<f64>() / y.len() as f64);
+            let means = self.columns[1].chunks(window).map(mean).collect();
+            self.columns = vec![ends, means];
+        }
+        self
+    }
+
+    /// A distribution's counts as the share of samples that its values do not exceed; other series as they are. What
+    /// has no value, as a transfer that did not finish, counts as larger than any.
     fn accumulated(mut self) -> Self {
         if matches!(self.of, Of::Rtts(..) | Of::Transfers(_)) {
             let mut buckets: Vec<(f64, f64)> = self.columns[0]
                 .iter()
                 .zip(&self.columns[1])
-                .map(|(x, n)| (x.unwrap_or(0.0), n.unwrap_or(0.0)))
+                .map(|(x, n)| (x.unwrap_or(f64::INFINITY), n.unwrap_or(0.0)))
                 .collect();
             buckets.sort_by(|a, b| a.0.total_cmp(&b.0));
             let total: f64 = buckets.iter().map(|bucket| bucket.1).sum();
+            self.begun = total as usize;
+            buckets.retain(|bucket| bucket.0.is_finite());
             let mut seen = 0.0;
             self.columns = vec![Vec::new(); 2];
             for (x, count) in buckets {

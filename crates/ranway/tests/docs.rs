@@ -1,0 +1,148 @@
+//! The documentation against the code: its scenarios load, its links lead somewhere, its tables are those that are written.
+
+#![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
+
+use record::tables::{Events, Flows, Links, Queues, Rtts, Samples, Transfers};
+use record::{Table, Tables};
+use scenario::Scenario;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Files below `folder` (relative to the repository) whose names end so, in order.
+fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.expect("a readable folder").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+fn pages() -> Vec<PathBuf> {
+    let top = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "python/README.md", "web/README.md"];
+    let mut pages: Vec<PathBuf> = top.iter().map(|page| root().join(page)).collect();
+    for folder in ["docs/src", "papers", "peers"] {
+        pages.extend(files(folder, ".md"));
+    }
+    pages
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// What stands between `open` and `close`, each time.
+fn between<'a>(text: &'a str, open: &str, close: char) -> Vec<&'a str> {
+    text.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(inner, _)| inner).collect()
+}
+
+#[test]
+fn every_scenario_of_the_repository_loads_without_a_warning() {
+    let mut scenarios = files("docs/samples", ".toml");
+    assert!(scenarios.len() >= 9, "the samples of the book");
+    scenarios.extend(files("papers", ".toml").into_iter().filter(|path| !path.ends_with("paper.toml")));
+    scenarios.extend(files("peers/scenarios", ".toml"));
+    for path in scenarios {
+        let name = path.to_str().expect("the repository's names are text");
+        let loaded = Scenario::load(name, &[], &scenario::read_file).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(loaded.warnings(), [], "{name}");
+    }
+}
+
+#[test]
+fn every_sample_is_shown_in_the_book() {
+    let book: String = files("docs/src", ".md").iter().map(|page| read(page)).collect();
+    for sample in files("docs/samples", ".toml") {
+        let name = sample.file_name().and_then(|n| n.to_str()).expect("a name");
+        assert!(book.contains(&format!("samples/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn every_scenario_in_the_text_of_a_page_loads() {
+    let mut seen = 0;
+    for page in pages() {
+        let text = read(&page);
+        let blocks = text.split("```toml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
+        for block in blocks.filter(|block| !block.contains("{{#include")) {
+            Scenario::parse(block).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "the README shows a scenario");
+}
+
+#[test]
+fn every_relative_link_and_include_leads_to_a_file() {
+    let mut seen = 0;
+    for page in pages() {
+        let text = read(&page);
+        let folder = page.parent().expect("a page is in a folder");
+        let mut targets = between(&text, "](", ')');
+        targets.extend(between(&text, "{{#include ", '}'));
+        for target in targets {
+            let file = target.split('#').next().unwrap_or_default();
+            if file.is_empty() || target.contains("://") {
+                continue;
+            }
+            assert!(folder.join(file).exists(), "{}: {target}", page.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "only {seen} links were found");
+}
+
+#[test]
+fn every_page_is_in_the_summary() {
+    let summary = read(&root().join("docs/src/SUMMARY.md"));
+    for page in files("docs/src", ".md") {
+        let page = page.strip_prefix(root().join("docs/src")).expect("below docs/src").display().to_string();
+        assert!(page == "SUMMARY.md" || summary.contains(&format!("({page})")), "{page}");
+    }
+}
+
+/// A table's section of the page of results, written from its schema.
+fn rows<T: Table>() -> (&'static str, Vec<String>) {
+    let schema = T::schema();
+    let fields = schema.fields().iter();
+    let text = |what: Option<&String>| what.cloned().unwrap_or_default();
+    let rows = fields.map(|field| {
+        let unit = text(field.metadata().get("unit"));
+        let unit = if unit.is_empty() { " ".to_owned() } else { format!(" {unit} ") };
+        format!("| `{}` |{unit}| {} |", field.name(), text(field.metadata().get("doc")))
+    });
+    (T::NAME, rows.collect())
+}
+
+#[test]
+fn the_page_of_results_has_every_column_and_its_meaning() {
+    let page = read(&root().join("docs/src/results.md"));
+    let tables = [
+        rows::<Flows>(),
+        rows::<Samples>(),
+        rows::<Rtts>(),
+        rows::<Queues>(),
+        rows::<Links>(),
+        rows::<Events>(),
+        rows::<Transfers>(),
+    ];
+    assert_eq!(tables.each_ref().map(|(name, _)| *name), Tables::NAMES);
+    for (name, rows) in tables {
+        let (_, section) = page.split_once(&format!("### `{name}`\n")).unwrap_or_else(|| panic!("table {name}"));
+        let section = section.split("\n### ").next().unwrap_or_default();
+        let documented: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(documented, rows, "{name}");
+    }
+}

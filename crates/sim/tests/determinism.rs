@@ -1,0 +1,274 @@
+//! Same scenario and seed, same bytes: with any number of threads, in every build; and streams that do not disturb each
+//! other.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+mod common;
+
+use common::{load, run, run_on};
+use record::{Table, Tables};
+use scenario::Loaded;
+
+/// Delivery opportunities of an uneven link that repeats after 40 ms, as mahimahi writes them.
+const TRACE: &str = "1\n2\n2\n5\n9\n9\n9\n14\n15\n21\n28\n28\n29\n33\n38\n40\n";
+
+/// Every congestion control, queue, traffic and impairment, on two points and two runs.
+const MIXED: &str = r#"
+title = "Everything at once"
+duration = "12 s"
+warmup = "1 s"
+runs = 2
+seed = 20
+record = { samples = "250 ms" }
+
+[sweep]
+"links.core.loss" = [0.0005, { kind = "gilbert-elliott", good_to_bad = 0.001, bad_to_good = 0.3 }]
+
+[[links]]
+name = "core"
+from = "a"
+to = "b"
+rate = "30 Mbit/s"
+delay = "8 ms"
+queue = { kind = "drop-tail", bytes = "200 kB" }
+jitter = { kind = "half-normal", sigma = "200 us" }
+loss = 0
+
+[[links]]
+name = "codel"
+from = "b"
+to = "c"
+rate = { kind = "steps", steps = [["0 s", "8 Mbit/s"], ["4 s", "20 Mbit/s"], ["9 s", "3 Mbit/s"]] }
+delay = "11 ms"
+queue = "codel"
+jitter = "300 us"
+overhead = "14 B"
+
+[[links]]
+name = "fair"
+from = "b"
+to = "d"
+rate = { kind = "synthetic", mean = "12 Mbit/s", peak = "40 Mbit/s", outage_every = "5 s" }
+delay = "15 ms"
+queue = "fq-codel"
+
+[[links]]
+name = "traced"
+from = "b"
+to = "e"
+rate = { kind = "trace", file = "trace" }
+delay = "21 ms"
+queue = "fq"
+
+[[links]]
+name = "bands"
+from = "b"
+to = "f"
+rate = "9 Mbit/s"
+delay = "3 ms"
+queue = { kind = "pfifo-fast", packets = 60 }
+
+[[flows]]
+name = "cubic"
+from = "a"
+to = "c"
+tcp = { ecn = true }
+count = 2
+stagger = "500 ms"
+[[flows]]
+name = "reno"
+from = "a"
+to = "d"
+cc = "new-reno"
+start_jitter = "1 s"
+[[flows]]
+name = "bbr"
+from = "a"
+to = "d"
+cc = "bbr"
+[[flows]]
+name = "vegas"
+from = "a"
+to = "e"
+cc = "vegas"
+[[flows]]
+name = "westwood"
+from = "a"
+to = "e"
+cc = "westwood"
+tcp = { pacing = true }
+[[flows]]
+name = "yeah"
+from = "a"
+to = "f"
+cc = "yeah"
+tcp = { window_clamp = "60 kB" }
+[[flows]]
+name = "scalable"
+from = "f"
+to = "a"
+cc = { kind = "scalable", step = 0.02 }
+[[flows]]
+name = "file"
+from = "c"
+to = "d"
+traffic = { kind = "transfer", size = "2 MB" }
+[[flows]]
+name = "short"
+from = "a"
+to = "c"
+traffic = { kind = "short-flows", size = { kind = "pareto", mean = "30 kB", shape = 1.3 }, interval = { kind = "exponential", mean = "300 ms" } }
+[[flows]]
+name = "pages"
+from = "a"
+to = "f"
+traffic = { kind = "pages", objects = 9, object_size = { kind = "exponential", mean = "15 kB" }, think = { kind = "pareto", mean = "700 ms" } }
+[[flows]]
+name = "video"
+from = "a"
+to = "d"
+traffic = { kind = "on-off", on = "400 ms", off = { kind = "exponential", mean = "300 ms" }, rate = "5 Mbit/s" }
+[[flows]]
+name = "voice"
+from = "e"
+to = "c"
+traffic = { kind = "cbr", rate = "90 kbit/s", packet = "200 B" }
+[[flows]]
+name = "background"
+from = "a"
+to = "e"
+traffic = { kind = "ppbp", burst_rate = "600 kbit/s", mean_burst = "200 ms", arrival_rate = 4.0 }
+"#;
+
+/// FNV-1a of all rows of all tables. Texts print numbers so that they can be read back exactly, so equal digests mean
+/// equal numbers to the last bit.
+fn digest(tables: &Tables) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut add = |row: String| {
+        for byte in row.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    tables.flows.iter().for_each(|row| add(format!("{row:?}")));
+    tables.samples.iter().for_each(|row| add(format!("{row:?}")));
+    tables.rtts.iter().for_each(|row| add(format!("{row:?}")));
+    tables.queues.iter().for_each(|row| add(format!("{row:?}")));
+    tables.links.iter().for_each(|row| add(format!("{row:?}")));
+    tables.events.iter().for_each(|row| add(format!("{row:?}")));
+    tables.transfers.iter().for_each(|row| add(format!("{row:?}")));
+    hash
+}
+
+/// The bytes of the tables' files.
+fn bytes(tables: &Tables) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    tables.flows.write_parquet(&mut bytes).unwrap();
+    tables.samples.write_parquet(&mut bytes).unwrap();
+    tables.rtts.write_parquet(&mut bytes).unwrap();
+    tables.queues.write_parquet(&mut bytes).unwrap();
+    tables.links.write_parquet(&mut bytes).unwrap();
+    tables.transfers.write_parquet(&mut bytes).unwrap();
+    bytes
+}
+
+fn mixed() -> Loaded {
+    load(MIXED, &[("trace", TRACE)])
+}
+
+#[test]
+fn determinism_the_same_bytes_with_any_number_of_threads() {
+    let loaded = mixed();
+    let first = run_on(&loaded, 1).results.tables;
+    for jobs in [4, 1, 3, 4] {
+        let again = run_on(&loaded, jobs).results.tables;
+        assert!(first == again, "the tables differ with {jobs} threads");
+        assert!(bytes(&first) == bytes(&again), "the files differ with {jobs} threads");
+    }
+}
+
+// This constant is what the debug and the release build, and every machine, must agree on. It changes with every change of
+// a model, and only then: whoever changes a model on purpose writes the new one here.
+#[test]
+fn determinism_the_same_numbers_in_every_build_and_on_every_machine() {
+    let tables = run_on(&mixed(), 1).results.tables;
+    // The scenario is worth its name: everything in it happened.
+    assert!(tables.flows.iter().all(|f| f.bytes > 0), "a flow delivered nothing");
+    let links = |f: fn(&record::tables::LinkRow<'_>) -> u64| tables.links.iter().map(|l| f(&l)).sum::<u64>();
+    assert!(links(|l| l.dropped_overflow) > 0 && links(|l| l.dropped_control) > 0);
+    assert!(links(|l| l.dropped_loss) > 0 && links(|l| l.marked) > 0);
+    assert_eq!(format!("{:016x}", digest(&tables)), "0000000000000000");
+}
+
+#[test]
+fn determinism_seeds_and_runs_differ() {
+    let digests = |seed: u64| {
+        let text = MIXED.replace("seed = 20", &format!("seed = {seed}")).replace("\"12 s\"", "\"10 s\"");
+        let tables = run_on(&load(&text, &[("trace", TRACE)]), 1).results.tables;
+        let bytes = |run: u32| tables.flows.iter().filter(|f| f.run == run).map(|f| f.bytes).collect::<Vec<_>>();
+        (bytes(0), bytes(1))
+    };
+    let (a, b) = (digests(20), digests(21));
+    assert!(a.0 != a.1 && a.0 != b.0 && a.1 != b.1);
+}
+
+/// A flow over a lossy, jittery, random-rate link; `before` and `after` stand around it in the file.
+fn one_flow_among(before: &str, after: &str, more_flows: &str) -> Tables {
+    run(&format!(
+        r#"
+duration = "15 s"
+warmup = "1 s"
+{before}
+[[links]]
+name = "radio"
+from = "a"
+to = "b"
+rate = {{ kind = "synthetic", mean = "10 Mbit/s", peak = "30 Mbit/s", outage_every = "3 s" }}
+delay = "20 ms"
+loss = 0.001
+jitter = "1 ms"
+queue = "fq-codel"
+{after}
+{more_flows}
+[[flows]]
+name = "watched"
+from = "a"
+to = "b"
+cc = "bbr"
+start_jitter = "1 s"
+"#
+    ))
+}
+
+#[test]
+fn determinism_a_further_component_does_not_shift_anothers_numbers() {
+    let link = |name: &str, from: &str, to: &str| {
+        format!(
+            "[[links]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"5 ms\"\nloss = 0.01\n\
+             jitter = \"2 ms\"\nrate = {{ kind = \"synthetic\", mean = \"5 Mbit/s\", peak = \"9 Mbit/s\" }}\nqueue = \"fq\"\n"
+        )
+    };
+    let other = r#"
+[[flows]]
+name = "other"
+from = "x"
+to = "z"
+cc = "bbr"
+start_jitter = "1 s"
+[[flows]]
+name = "pages"
+from = "y"
+to = "x"
+traffic = { kind = "pages", objects = 5, object_size = { kind = "pareto", mean = "20 kB" }, think = { kind = "exponential", mean = "500 ms" } }
+"#;
+    let alone = one_flow_among("", "", "");
+    let among = one_flow_among(&link("first", "x", "y"), &link("second", "y", "z"), other);
+    assert!(common::flow(&among, "other").bytes > 0 && common::flow(&among, "pages").bytes > 0);
+    assert_eq!(common::flow(&alone, "watched"), common::flow(&among, "watched"));
+    assert_eq!(common::link(&alone, "radio"), common::link(&among, "radio"));
+    assert_eq!(common::link(&alone, "radio-reverse"), common::link(&among, "radio-reverse"));
+    let samples = |t: &Tables| {
+        let rows = t.samples.iter().filter(|s| s.flow == "watched").map(|s| format!("{s:?}"));
+        rows.collect::<Vec<_>>()
+    };
+    assert_eq!(samples(&alone), samples(&among));
+}

@@ -1,0 +1,133 @@
+// Published figures beside measured ones: a table and a plot for each experiment.
+
+import type { ReproductionRow } from "./data";
+import { h } from "./dom";
+import { number } from "./format";
+import { meansPlot, type MeanSeries } from "./plots";
+
+const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
+const PUBLISHED_COLOUR = "#8a96a8";
+const MEASURED_COLOUR = "#4269d0";
+
+export function reproduction(rows: ReproductionRow[]): HTMLElement {
+  const groups = new Map<string, ReproductionRow[]>();
+  for (const row of rows) {
+    const name = `${row.paper} / ${row.experiment}`;
+    groups.set(name, [...(groups.get(name) ?? []), row]);
+  }
+  const all = [...groups];
+  const possible = all.filter(([, rows]) => rows.some((row) => row.verdict !== "not possible yet"));
+  const others = all.filter(([, rows]) => rows.every((row) => row.verdict === "not possible yet"));
+  const counts = Object.keys(VERDICTS).map((verdict) =>
+    h("span", {}, badge(verdict), ` ${rows.filter((row) => row.verdict === verdict).length}`),
+  );
+  return h(
+    "section",
+    {},
+    h("h2", {}, "Published and measured"),
+    h("p", { class: "verdicts" }, ...counts),
+    h("p", { class: "note" }, "± is the published interval, and the 95 % confidence interval of our mean over the runs."),
+    ...possible.map(([name, rows]) => experiment(name, rows)),
+    others.length > 0 &&
+      h(
+        "details",
+        {},
+        h("summary", {}, `Not possible yet: ${others.map(([name, rows]) => `${name} (${rows.length})`).join(", ")}`),
+        ...others.map(([name, rows]) => experiment(name, rows)),
+      ),
+  );
+}
+
+function badge(verdict: string): HTMLElement {
+  return h("span", { class: `badge ${verdict.split(" ")[0]!}` }, VERDICTS[verdict] ?? verdict);
+}
+
+function experiment(name: string, rows: ReproductionRow[]): HTMLElement {
+  const plots = plotsOf(rows);
+  const same = shared(rows);
+  return h(
+    "div",
+    { class: "experiment" },
+    h("h3", { class: "name" }, name, same !== null && h("small", {}, ` ${same.metric}${same.unit === "" ? "" : `, ${same.unit}`}`)),
+    h("div", { class: plots.length > 0 ? "sides" : "" }, table(rows), plots.length > 0 && h("div", {}, ...plots)),
+  );
+}
+
+/** The metric and unit of all rows, if they are the same. */
+function shared(rows: ReproductionRow[]): ReproductionRow | null {
+  const first = rows[0]!;
+  return rows.length > 1 && rows.every((row) => row.metric === first.metric && row.unit === first.unit) ? first : null;
+}
+
+function table(rows: ReproductionRow[]): HTMLElement {
+  const same = shared(rows);
+  const unit = (row: ReproductionRow): string => (row.unit === "" || same !== null ? "" : ` ${row.unit}`);
+  const published = (row: ReproductionRow): string =>
+    row.published === null ? "" : typeof row.published === "string" ? row.published + unit(row) : withCi(row.published, row.published_ci) + unit(row);
+  const columns: [string, string, (row: ReproductionRow) => string][] = [
+    ["Variant", "wrap", (row) => row.variant],
+    ["Parameter", "wrap", (row) => row.parameter],
+    ["Metric", "wrap", (row) => (same === null ? row.metric : "")],
+    ["Published", "number", published],
+    ["Measured", "number", (row) => (row.measured === null ? "–" : withCi(row.measured, row.ci) + unit(row))],
+    ["Off by", "number", offBy],
+  ];
+  const shown = columns.filter(([, , text]) => rows.some((row) => text(row) !== ""));
+  const lines = rows.flatMap((row) => [
+    h("tr", {}, ...shown.map(([, kind, text]) => h("td", { class: kind }, text(row))), h("td", {}, badge(row.verdict))),
+    ...((row.why ?? "") === "" ? [] : [h("tr", { class: "why" }, h("td", { colspan: String(shown.length + 1) }, row.why!))]),
+  ]);
+  const heads = shown.map(([head, kind]) => h("th", { class: kind, scope: "col" }, head));
+  return h(
+    "div",
+    { class: "table plain" },
+    h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("th", { scope: "col" }, "Verdict"))), h("tbody", {}, ...lines)),
+  );
+}
+
+/** The axis and what all rows of the plot have in common. */
+function titleOf(axis: string, rows: ReproductionRow[], keys: readonly ("variant" | "parameter")[]): string {
+  const common = (["variant", "parameter"] as const).filter((key) => !keys.includes(key)).map((key) => rows[0]![key]);
+  return [...common.filter((part) => part !== ""), axis].join(": ");
+}
+
+function withCi(value: number, ci: number | null): string {
+  if (ci === null) return number(value);
+  const decimals = /\.(\d+)/.exec(number(value))?.[1]?.length ?? 0;
+  return `${number(value)} ± ${ci === 0 ? "0" : ci.toFixed(Math.max(decimals, ci < 1 ? 2 : 1))}`;
+}
+
+function offBy(row: ReproductionRow): string {
+  if (typeof row.published !== "number" || row.published === 0 || row.measured === null) return "";
+  const percent = (row.measured / row.published - 1) * 100;
+  return `${percent >= 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)} %`;
+}
+
+/** A plot for each metric: what was published and what was measured, side by side for each variant and parameter. */
+function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
+  const both = rows.filter((row) => typeof row.published === "number" && row.measured !== null);
+  const metrics = new Map<string, ReproductionRow[]>();
+  for (const row of both) {
+    const axis = row.unit === "" ? row.metric : `${row.metric}, ${row.unit}`;
+    metrics.set(axis, [...(metrics.get(axis) ?? []), row]);
+  }
+  const left = rows.filter((row) => typeof row.published === "number").length - both.length;
+  const note = left > 0 ? `${left} published without a measured one: not drawn` : undefined;
+  return [...metrics].map(([axis, rows]) => {
+    // What differs between the rows names them.
+    const differs = (["variant", "parameter"] as const).filter((key) => rows.some((row) => row[key] !== rows[0]![key]));
+    const keys = differs.length > 0 ? differs : (["variant", "parameter"] as const);
+    const names = rows.map((row) => keys.map((key) => row[key]).filter((part) => part !== "").join(", "));
+    const published: MeanSeries = {
+      label: "published",
+      colour: PUBLISHED_COLOUR,
+      means: rows.map((row, x) => ({ x, mean: row.published as number, ci95: row.published_ci })),
+    };
+    const measured: MeanSeries = {
+      label: "measured",
+      colour: MEASURED_COLOUR,
+      means: rows.map((row, x) => ({ x, mean: row.measured!, ci95: row.ci })),
+    };
+    return meansPlot([published, measured], { xLabel: "", yLabel: axis, names, bars: true, wide: false, title: titleOf(axis, rows, keys), ...(note !== undefined && { note }) });
+  });
+}
