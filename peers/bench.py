@@ -142,13 +142,9 @@ def ns3(case: Case) -> tuple[Cost, str]:
     return cost, f"ns-3 {results[0]['version']}"
 
 
-def compare(
-    ranway: Path, turns: int, scratch: Path
-) -> tuple[dict[Case, tuple[list[Cost], list[Cost]]], str]:
+def compare(ranway: Path, turns: int, scratch: Path) -> tuple[dict[Case, tuple[list[Cost], list[Cost]]], str]:
     """Runs each case on both sides in turns."""
-    costs: dict[Case, tuple[list[Cost], list[Cost]]] = {
-        case: ([], []) for case in CASES
-    }
+    costs: dict[Case, tuple[list[Cost], list[Cost]]] = {case: ([], []) for case in CASES}
     begin = time.monotonic()
     peer_name = ""
     for turn in range(turns):
@@ -167,9 +163,7 @@ def compare(
     return costs, peer_name
 
 
-def figures(
-    costs: dict[Case, tuple[list[Cost], list[Cost]]], peer_name: str
-) -> list[dict[str, object]]:
+def figures(costs: dict[Case, tuple[list[Cost], list[Cost]]], peer_name: str) -> list[dict[str, object]]:
     """The medians and their ratios, as results.json has them."""
     rows: list[dict[str, object]] = []
     for case, (our_costs, peer_costs) in costs.items():
@@ -197,10 +191,7 @@ def report(
     width = max(len(str(row["name"])) for row in rows)
     print(f"\n{'':{width}}  {'ranway':>10}  {peer_name:>10}       ratio")
     for row in rows:
-        print(
-            f"{row['name']:{width}}  {row['ours']:10.4g}  {row['peer']:10.4g} {row['unit']}"
-            f"  {row['ratio']:8.1f}"
-        )
+        print(f"{row['name']:{width}}  {row['ours']:10.4g}  {row['peer']:10.4g} {row['unit']}  {row['ratio']:8.1f}")
     print("\ngoodput in Mbit/s, to see that both did the same work")
     for case, (our_costs, peer_costs) in costs.items():
         our, peer = our_costs[0].goodput_mbps, peer_costs[0].goodput_mbps

@@ -66,6 +66,9 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
         (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs: jobs.len() as u64, share });
     };
     let one = |&(p, r): &(u32, u32)| -> Result<Option<Done>, Error> {
+        if options.stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         let world = World::new(&points[p as usize].scenario, p, r, &traces, options.output)?;
         let outcome = world.run(options.stop, &tell)?;
         if outcome.is_some() {

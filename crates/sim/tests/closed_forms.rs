@@ -51,8 +51,8 @@ fn frequency(tables: &Tables) -> f64 {
 /// round trip and is multiplied with `beta` at a loss.
 ///
 /// Counted in packets, the square of the window grows by 2 alpha a packet and is multiplied with q = beta^2 at the events
-/// of a Poisson process of rate p, so in the stationary state it is 2 alpha / p times the sum of q^k E_k with exponential
-/// E_k. The mean over time is the inverse of the mean of 1/W over packets, for which Ramanujan's beta integral gives
+/// of a Poisson process of rate p, so in the stationary state it is 2 alpha / p times the sum of q^k times exponential
+/// variables. The mean over time is the inverse of the mean of 1/W over packets, for which Ramanujan's beta integral gives
 /// sqrt(pi) times the product of (1 - q^(k-1/2)) / (1 - q^k). For alpha 1 and beta 1/2 this is Ott's 1.3098.
 fn random_loss_constant(alpha: f64, beta: f64) -> f64 {
     let q = beta * beta;

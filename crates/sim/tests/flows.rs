@@ -9,7 +9,11 @@ use record::Tables;
 
 /// One flow over an infinitely fast path with a round trip of 100 ms.
 fn far(flow: &str) -> Tables {
-    run(&format!(
+    run(&far_text(flow))
+}
+
+fn far_text(flow: &str) -> String {
+    format!(
         r#"
 duration = "60 s"
 record.samples = "off"
@@ -24,7 +28,7 @@ from = "a"
 to = "b"
 {flow}
 "#
-    ))
+    )
 }
 
 #[test]
@@ -95,6 +99,17 @@ fn a_page_takes_a_handshake_and_a_round_trip_for_each_object_in_turn() {
         assert!((page.start_s - i as f64 * 1.3).abs() < 1e-6);
         assert_eq!(page.bytes, 12 * 12_000);
     }
+}
+
+#[test]
+fn a_warm_up_may_end_in_the_middle_of_a_handshake() {
+    // The browser's SYN is sent at 980 ms and arrives at 1030 ms: the server has not begun when the warm-up ends.
+    let page = "{ kind = \"pages\", objects = 3, object_size = \"12 kB\", think = \"1 s\", count = 1 }";
+    let text = far_text(&format!("start = \"980 ms\"\ntraffic = {page}"));
+    let (tables, warm) = (run(&text), run(&text.replace("record", "warmup = \"1 s\"\nrecord")));
+    let (all, measured) = (flow(&tables, "f"), flow(&warm, "f"));
+    assert_eq!(all.bytes, measured.bytes);
+    assert_eq!((all.limited_app, all.limited_other), (measured.limited_app, measured.limited_other));
 }
 
 #[test]

@@ -10,7 +10,8 @@
 //! 2. Nagle's algorithm is not in: every write leaves as soon as the windows allow.
 //! 3. TCP small queues are not modelled: a segment leaves the host as soon as it is sent.
 //! 4. PSH is set on what empties the send buffer, and not also once in half a window.
-//! 5. The send buffer counts payload, not memory, and does not grow by itself; by default it has no limit.
+//! 5. The send buffer counts payload, not memory, and does not grow by itself; by default it has no limit. Who waits for
+//!    room gets it a segment at a time (Linux wakes when a third is free).
 //! 6. A probe of the tail, and the first retransmission after a time-out, do not wait for the pacer.
 
 use crate::Context;

@@ -1,0 +1,187 @@
+//! The command as a user meets it: what it prints, writes and refuses, and its exit codes.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+fn ranway(dir: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).current_dir(dir).output().expect("the command starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+const SHORT: [&str; 4] = ["--set", "duration=\"2 s\"", "--set", "warmup=\"0 s\""];
+
+#[test]
+fn a_run_writes_a_whole_directory_and_says_where_its_report_is() {
+    let dir = scratch();
+    let output = ranway(dir.path(), &[&["run", "dumbbell"], &SHORT[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).contains("report: ranway-out/dumbbell/report.html"), "{}", stdout(&output));
+    let out = dir.path().join("ranway-out/dumbbell");
+    for file in ["summary.json", "meta.json", "flows.parquet", "samples.parquet", "queues.parquet", "report.html"] {
+        assert!(out.join(file).is_file(), "{file} is missing");
+    }
+    let report = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!report.contains("src=\"http") && !report.contains("href=\"http"), "the report asks for the network");
+}
+
+#[test]
+fn a_wrong_scenario_gets_one_line_exit_code_2_and_nothing_is_written() {
+    let dir = scratch();
+    fs::write(dir.path().join("wrong.toml"), "duration = \"2 s\"\n[dumbbell]\nrat = \"35 Mbit/s\"\nrtt = \"30 ms\"\n").unwrap();
+    let output = ranway(dir.path(), &["run", "wrong.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("wrong.toml:3:") && said.contains("`rate`"), "{said}");
+    assert!(!dir.path().join("ranway-out").exists());
+}
+
+#[test]
+fn typos_in_each_place_are_answered_with_what_would_be_right() {
+    let dir = scratch();
+    for (args, hint) in [
+        (&["run", "dumbel"][..], "dumbbell"),
+        (&["run", "dumbbell", "--set", "dumbbell.rate=35 MB"][..], "Mbit/s"),
+        (&["run", "dumbbell", "--set", "flows.*.cc=cubik"][..], "cubic"),
+        (&["reproduce", "mdcc-toward"][..], "mdcc-towards/wireless-loss"),
+        (&["report", "nowhere"][..], "nowhere"),
+        (&["rum", "dumbbell"][..], "run"),
+    ] {
+        let output = ranway(dir.path(), args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(hint), "{args:?}: {}", stderr(&output));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0, "{args:?} wrote something");
+    }
+}
+
+#[test]
+fn a_foreign_directory_is_refused_and_untouched() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("mine")).unwrap();
+    fs::write(dir.path().join("mine/thesis.tex"), "precious").unwrap();
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--out", "mine"], &SHORT[..]].concat());
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(dir.path().join("mine")).unwrap().count(), 1);
+}
+
+#[test]
+fn json_is_one_object_for_scripts_and_quiet_is_quiet() {
+    let dir = scratch();
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--json", "--runs", "2"], &SHORT[..]].concat());
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    assert_eq!(answer["summary"]["runs"], 2);
+    assert!(answer["summary"]["points"][0]["flows"][0]["goodput_mbps"]["ci95"].is_number());
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet"], &SHORT[..]].concat());
+    assert!(output.stdout.is_empty() && output.stderr.is_empty(), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[test]
+fn the_seed_decides_and_jobs_do_not() {
+    let dir = scratch();
+    let run = |out: &str, more: &[&str]| {
+        let args = [&["run", "loss-sweep", "--quiet", "--runs", "2", "--out", out], &SHORT[..], more].concat();
+        let output = ranway(dir.path(), &args);
+        assert!(output.status.success(), "{}", stderr(&output));
+        fs::read(dir.path().join(out).join("flows.parquet")).unwrap()
+    };
+    let one = run("a", &["--jobs", "1"]);
+    assert_eq!(one, run("b", &["--jobs", "2"]));
+    assert_ne!(one, run("c", &["--seed", "7"]));
+}
+
+#[test]
+fn results_can_be_reported_again_and_compared() {
+    let dir = scratch();
+    for (out, cc) in [("a", "flows.*.cc=cubic"), ("b", "flows.*.cc=bbr")] {
+        let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--out", out, "--set", cc], &SHORT[..]].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let before = fs::read(dir.path().join("a/report.html")).unwrap();
+    fs::remove_file(dir.path().join("a/report.html")).unwrap();
+    assert!(ranway(dir.path(), &["report", "a"]).status.success());
+    assert_eq!(fs::read(dir.path().join("a/report.html")).unwrap(), before);
+    assert!(ranway(dir.path(), &["compare", "a", "b", "--out", "both.html"]).status.success());
+    assert!(fs::read_to_string(dir.path().join("both.html")).unwrap().contains("bbr"));
+}
+
+#[test]
+fn events_and_captures_are_written_on_request() {
+    let dir = scratch();
+    let more = ["--set", "record.events=true", "--set", "record.pcap=[\"bottleneck\"]", "--set", "duration=\"1 s\""];
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--set", "warmup=\"0 s\""], &more[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let out = dir.path().join("ranway-out/dumbbell");
+    assert!(fs::metadata(out.join("captures/point-0-run-0.pcapng")).unwrap().len() > 10_000);
+    assert!(fs::metadata(out.join("events.parquet")).unwrap().len() > 10_000);
+}
+
+#[test]
+fn a_reproduction_prints_every_published_row_with_its_verdict() {
+    let dir = scratch();
+    let output = ranway(dir.path(), &["reproduce", "mdcc-towards/wireless-loss", "--runs", "2", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("an array");
+    assert_eq!(rows.len(), 8);
+    for row in &rows {
+        for key in ["paper", "experiment", "variant", "parameter", "metric", "unit", "published", "published_ci", "measured", "ci", "verdict"] {
+            assert!(row.get(key).is_some(), "{key} is missing in {row}");
+        }
+        let measured = row["variant"] == "cubic";
+        assert_eq!(row["measured"].is_number(), measured, "{row}");
+        assert_eq!(row["verdict"] == "not possible yet", !measured, "{row}");
+    }
+    assert!(dir.path().join("ranway-out/reproduce/report.html").is_file());
+}
+
+#[test]
+fn an_interrupt_keeps_what_has_finished_and_leaves_nothing_half_written() {
+    let dir = scratch();
+    // One run is short, hundreds of them are not.
+    let args = ["run", "dumbbell", "--runs", "10000", "--jobs", "1", "--set", "duration=\"100 s\"", "--set", "record.samples=\"off\""];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).current_dir(dir.path()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(2));
+    let polite = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(polite.success());
+    let begun = Instant::now();
+    let status = child.wait().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(30), "it took {:?} to stop", begun.elapsed());
+    let out = dir.path().join("ranway-out");
+    let names: Vec<_> = fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names, ["dumbbell"], "something half-written is left");
+    assert!(out.join("dumbbell/summary.json").is_file());
+}
+
+#[test]
+fn help_teaches_and_every_listed_scenario_is_right() {
+    let dir = scratch();
+    let help = stdout(&ranway(dir.path(), &["--help"]));
+    assert!(help.contains("ranway run dumbbell") && help.contains("Exit codes"), "{help}");
+    let list = stdout(&ranway(dir.path(), &["list"]));
+    let names: Vec<&str> = list
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(names.len() >= 8, "{list}");
+    for name in names {
+        let output = ranway(dir.path(), &["check", name]);
+        assert!(output.status.success(), "{name}: {}", stderr(&output));
+    }
+}
