@@ -6,7 +6,7 @@ mod layers;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 const HELP: &str = "\
@@ -16,7 +16,17 @@ cargo xtask tests    the tests only: Rust, documentation samples, Python
 cargo xtask docs     write the generated pages of docs/ again
 ";
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
     std::env::set_current_dir(root())?;
     match std::env::args().nth(1).as_deref() {
         Some("ci") => checks().and_then(|()| tests()),

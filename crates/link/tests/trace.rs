@@ -84,7 +84,7 @@ fn recordings_have_the_mean_rates_of_their_summary() {
         let fields: Vec<&str> = row.split(',').collect();
         let text = std::fs::read_to_string(folder.join(fields[0])).unwrap();
         let trace = Trace::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", fields[0]));
-        assert_eq!(trace.opportunities(), fields[2].parse().unwrap(), "{}", fields[0]);
+        assert_eq!(trace.opportunities(), fields[2].parse::<usize>().unwrap(), "{}", fields[0]);
         let published: f64 = fields[4].parse().unwrap();
         let mean = trace.mean_rate().as_mbps();
         assert!((mean - published).abs() < 0.002 + published * 0.001, "{}: {mean} not {published}", fields[0]);

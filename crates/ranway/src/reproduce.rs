@@ -26,22 +26,17 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         results.extend(result);
     }
     let page = args.out.join("report.html");
+    show::save(&page, &report::reproduction(&rows, &results))?;
+    let mut stdout = std::io::stdout().lock();
     if args.job.json {
-        show::save(&page, &report::reproduction(&rows, &results))?;
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&rows)?)?;
-        return Ok(());
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
+    } else if !args.job.quiet {
+        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count();
+        let (held, missed) = (count(Verdict::Held), count(Verdict::Missed));
+        writeln!(stdout, "{held} held, {missed} missed, {} not possible yet", count(Verdict::NotPossible))?;
+        writeln!(stdout, "report: {}", page.display())?;
     }
-    if !args.job.quiet {
-        let count = |verdict| rows.iter().filter(|row| row.verdict == verdict).count() as u64;
-        writeln!(
-            std::io::stdout(),
-            "{} held, {} missed, {} not possible yet",
-            count(Verdict::Held),
-            count(Verdict::Missed),
-            count(Verdict::NotPossible)
-        )?;
-    }
-    show::write(&page, &report::reproduction(&rows, &results))
+    Ok(())
 }
 
 /// Runs an experiment into `out` and compares; one that cannot be run yet gives its published rows only.

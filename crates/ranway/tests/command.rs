@@ -42,7 +42,8 @@ fn a_run_writes_a_whole_directory_and_says_where_its_report_is() {
 #[test]
 fn a_wrong_scenario_gets_one_line_exit_code_2_and_nothing_is_written() {
     let dir = scratch();
-    fs::write(dir.path().join("wrong.toml"), "duration = \"2 s\"\n[dumbbell]\nrat = \"35 Mbit/s\"\nrtt = \"30 ms\"\n").unwrap();
+    fs::write(dir.path().join("wrong.toml"), "duration = \"2 s\"\n[dumbbell]\nrat = \"35 Mbit/s\"\nrtt = \"30 ms\"\n")
+        .unwrap();
     let output = ranway(dir.path(), &["run", "wrong.toml"]);
     assert_eq!(output.status.code(), Some(2));
     let said = stderr(&output);
@@ -108,7 +109,8 @@ fn the_seed_decides_and_jobs_do_not() {
 fn results_can_be_reported_again_and_compared() {
     let dir = scratch();
     for (out, cc) in [("a", "flows.*.cc=cubic"), ("b", "flows.*.cc=bbr")] {
-        let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--out", out, "--set", cc], &SHORT[..]].concat());
+        let output =
+            ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--out", out, "--set", cc], &SHORT[..]].concat());
         assert!(output.status.success(), "{}", stderr(&output));
     }
     let before = fs::read(dir.path().join("a/report.html")).unwrap();
@@ -138,7 +140,19 @@ fn a_reproduction_prints_every_published_row_with_its_verdict() {
     let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("an array");
     assert_eq!(rows.len(), 8);
     for row in &rows {
-        for key in ["paper", "experiment", "variant", "parameter", "metric", "unit", "published", "published_ci", "measured", "ci", "verdict"] {
+        for key in [
+            "paper",
+            "experiment",
+            "variant",
+            "parameter",
+            "metric",
+            "unit",
+            "published",
+            "published_ci",
+            "measured",
+            "ci",
+            "verdict",
+        ] {
             assert!(row.get(key).is_some(), "{key} is missing in {row}");
         }
         let measured = row["variant"] == "cubic";
@@ -152,7 +166,18 @@ fn a_reproduction_prints_every_published_row_with_its_verdict() {
 fn an_interrupt_keeps_what_has_finished_and_leaves_nothing_half_written() {
     let dir = scratch();
     // One run is short, hundreds of them are not.
-    let args = ["run", "dumbbell", "--runs", "10000", "--jobs", "1", "--set", "duration=\"100 s\"", "--set", "record.samples=\"off\""];
+    let args = [
+        "run",
+        "dumbbell",
+        "--runs",
+        "10000",
+        "--jobs",
+        "1",
+        "--set",
+        "duration=\"100 s\"",
+        "--set",
+        "record.samples=\"off\"",
+    ];
     let mut child = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).current_dir(dir.path()).spawn().unwrap();
     std::thread::sleep(Duration::from_secs(2));
     let polite = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
