@@ -29,7 +29,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &["units", "des", "cc", "aqm", "link", "tcp", "traffic"];
 
 /// Libraries that a pure crate may use.
-const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "serde", "schemars"];
+const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -39,8 +39,15 @@ impl<C: Controller> Driver<C> {
             next: 0,
             rate: RateSample::default(),
         };
-        let path =
-            Path { mss: MSS, srtt: None, min_rtt: None, rto: Span::from_millis(250), stack_rate: None, paced: false };
+        let path = Path {
+            mss: MSS,
+            srtt: None,
+            min_rtt: None,
+            rto: Span::from_millis(250),
+            stack_rate: None,
+            paced: false,
+            shrinks_idle: true,
+        };
         let random = Random::seed_from_u64(7);
         let now = Time::from_nanos(1_000_000_000);
         Driver { c, now, path, log: Vec::new(), random, una: 0, next: 0, ack, lost: 0, delivered: 0 }

@@ -81,6 +81,8 @@ pub struct Path {
     pub stack_rate: Option<Rate>,
     /// Whether segments leave paced: `HyStart`'s ACK train test depends on it.
     pub paced: bool,
+    /// Whether a window that is not used shrinks (Linux `tcp_slow_start_after_idle`).
+    pub shrinks_idle: bool,
 }
 
 /// Where loss recovery stands (Linux `tcp_ca_state`).

@@ -237,7 +237,7 @@ impl<G: Growth> LossBased<G> {
     fn restart(&mut self, idle: Span, retransmission: bool, cx: &mut Ctx) {
         self.growth.on_restart(idle, cx);
         let rto = cx.path.rto;
-        if !retransmission && idle > rto && rto > Span::ZERO {
+        if cx.path.shrinks_idle && !retransmission && idle > rto && rto > Span::ZERO {
             self.window.ssthresh = self.window.remembered_ssthresh();
             let floor = self.initial_window.min(self.window.cwnd);
             let periods = (idle.as_nanos() - 1) / rto.as_nanos();
@@ -282,7 +282,7 @@ impl<G: Growth> Controller for LossBased<G> {
             self.used_since = cx.now;
         } else {
             self.used = self.used.max(in_flight);
-            if cx.now.saturating_since(self.used_since) >= cx.path.rto {
+            if cx.path.shrinks_idle && cx.now.saturating_since(self.used_since) >= cx.path.rto {
                 self.validate(cx.now);
             }
         }
@@ -541,6 +541,15 @@ mod tests {
         // 2 s more would leave nothing: the initial window stays.
         d.send(0, Some(ms(2_000)));
         assert_eq!(d.cwnd(), 10);
+    }
+
+    #[test]
+    fn idle_time_changes_nothing_where_the_system_says_so() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.path.shrinks_idle = false;
+        d.acked_singly(70);
+        d.send(0, Some(ms(2_000)));
+        assert_eq!(d.cwnd(), 80);
     }
 
     #[test]

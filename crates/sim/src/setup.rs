@@ -38,6 +38,7 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
         receive_buffer_max: receive_buffer,
         window_clamp: of.window_clamp.map(|c| c.get().min(u32::MAX.into()) as u32),
         delayed_ack: of.delayed_ack,
+        slow_start_after_idle: of.slow_start_after_idle,
         send_buffer: of.send_buffer.get(),
         pacing: of.pacing,
         rto_min: of.min_rto,

@@ -31,6 +31,8 @@ pub struct Config {
     pub window_clamp: Option<u32>,
     /// Whether acknowledgements of data in order may wait; if not, each segment is acknowledged at once.
     pub delayed_ack: bool,
+    /// Whether a window that is not used shrinks (`tcp_slow_start_after_idle`).
+    pub slow_start_after_idle: bool,
     /// Bytes that may be written and not acknowledged.
     pub send_buffer: u64,
     /// Whether the application reads all data as it arrives.
@@ -60,6 +62,7 @@ impl Default for Config {
             receive_buffer_max: 6 << 20,
             window_clamp: None,
             delayed_ack: true,
+            slow_start_after_idle: true,
             send_buffer: u64::MAX,
             auto_read: true,
             pacing: false,

@@ -122,7 +122,15 @@ impl<C: Controller> Sender<C> {
         let mss = u32::from(config.mss.max(88));
         Sender {
             controller,
-            path: Path { mss, srtt: None, min_rtt: None, rto: RTO_INITIAL, stack_rate: None, paced },
+            path: Path {
+                mss,
+                srtt: None,
+                min_rtt: None,
+                rto: RTO_INITIAL,
+                stack_rate: None,
+                paced,
+                shrinks_idle: config.slow_start_after_idle,
+            },
             queue: Queue::default(),
             isn,
             una: 0,

@@ -122,6 +122,7 @@ impl<C: Controller> Sender<C> {
             rto: rtt + RTO_MARGIN,
             stack_rate: None,
             paced: false,
+            shrinks_idle: true,
         };
         Sender {
             controller,
