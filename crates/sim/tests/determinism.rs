@@ -240,7 +240,7 @@ start_jitter = "1 s"
 }
 
 #[test]
-fn determinism_a_further_component_does_not_shift_anothers_numbers() {
+fn determinism_a_further_component_shifts_no_other_numbers() {
     let link = |name: &str, from: &str, to: &str| {
         format!(
             "[[links]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\ndelay = \"5 ms\"\nloss = 0.01\n\
