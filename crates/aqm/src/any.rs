@@ -75,6 +75,7 @@ impl<P: Packet> AnyQueue<P> {
     }
 }
 
+// The laws of all but drop-tail stay out of line (`inline(never)`): next to them the short ways would be slower.
 impl<P: Packet> Queue<P> for AnyQueue<P> {
     #[inline]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {

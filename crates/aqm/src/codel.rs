@@ -188,7 +188,7 @@ impl<P: Packet> Codel<P> {
 }
 
 impl<P: Packet> Queue<P> for Codel<P> {
-    #[inline]
+    #[inline(never)]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         if self.fifo.backlog().packets < self.max_packets {
             self.fifo.push(packet, now);
@@ -197,7 +197,7 @@ impl<P: Packet> Queue<P> for Codel<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn dequeue(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<P> {
         let fifo = &mut self.fifo;
         let pop = || fifo.pop().map(|packet| (packet, fifo.backlog().bytes));

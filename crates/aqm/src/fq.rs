@@ -49,7 +49,7 @@ impl<P: Packet> Fq<P> {
 }
 
 impl<P: Packet> Queue<P> for Fq<P> {
-    #[inline]
+    #[inline(never)]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.table.push(packet, now);
         if self.table.backlog().packets > self.max_packets {
@@ -59,7 +59,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn dequeue(&mut self, _now: Time, _drops: &mut impl Drops<P>) -> Option<P> {
         loop {
             let flow = self.table.select()?;

@@ -96,7 +96,7 @@ impl<P: Packet> FqCodel<P> {
 }
 
 impl<P: Packet> Queue<P> for FqCodel<P> {
-    #[inline]
+    #[inline(never)]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.memory += truesize(packet.len());
         self.table.push(packet, now);
@@ -107,7 +107,7 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn dequeue(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<P> {
         loop {
             let flow = self.table.select()?;

@@ -49,7 +49,7 @@ impl<P: Packet> PfifoFast<P> {
 }
 
 impl<P: Packet> Queue<P> for PfifoFast<P> {
-    #[inline]
+    #[inline(never)]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         let band = &mut self.bands[usize::from(BAND_OF_PRIORITY[usize::from(packet.priority() & 15)])];
         if band.backlog().packets < self.max_packets {
@@ -59,7 +59,7 @@ impl<P: Packet> Queue<P> for PfifoFast<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn dequeue(&mut self, _now: Time, _drops: &mut impl Drops<P>) -> Option<P> {
         self.bands.iter_mut().find_map(Fifo::pop)
     }

@@ -5,19 +5,24 @@
 //! true deadline. Only a deadline that moves earlier costs a second entry; the first is recognised as stale by its
 //! sequence number and skipped. Entries for equal times come out in the order in which they were made.
 
-use core::cmp::Reverse;
-use std::collections::BinaryHeap;
 use units::Time;
 
 /// A part's number, from [`Agenda::add_part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub u32);
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct Entry {
     at: Time,
     sequence: u64,
     part: u32,
+}
+
+impl Entry {
+    #[inline]
+    fn is_before(&self, other: &Entry) -> bool {
+        self.at < other.at || (self.at == other.at && self.sequence < other.sequence)
+    }
 }
 
 /// The entry that counts for a part. A sequence of [`IDLE`] means none.
@@ -34,7 +39,10 @@ const IDLE: Armed = Armed { at: Time::MAX, sequence: u64::MAX };
 pub struct Agenda {
     now: Time,
     sequence: u64,
-    heap: BinaryHeap<Reverse<Entry>>,
+    /// A binary heap: no entry is before the one above it.
+    heap: Vec<Entry>,
+    /// Whether the first entry was called. Mostly its part makes the next entry, which then takes its place.
+    called: bool,
     armed: Vec<Armed>,
     free: Vec<u32>,
     handled: u64,
@@ -64,14 +72,23 @@ impl Agenda {
     #[inline]
     pub fn wake(&mut self, part: Part, at: Option<Time>) {
         let Some(at) = at else { return };
-        let armed = &mut self.armed[part.0 as usize];
+        let armed = self.armed[part.0 as usize];
         if armed.at <= at && armed.sequence != IDLE.sequence {
             return;
         }
-        let at = at.max(self.now);
-        *armed = Armed { at, sequence: self.sequence };
-        self.heap.push(Reverse(Entry { at, sequence: self.sequence, part: part.0 }));
+        self.enter(part, at.max(self.now));
+    }
+
+    fn enter(&mut self, part: Part, at: Time) {
+        let sequence = self.sequence;
         self.sequence += 1;
+        self.armed[part.0 as usize] = Armed { at, sequence };
+        let entry = Entry { at, sequence, part: part.0 };
+        if std::mem::take(&mut self.called) {
+            self.sink(entry);
+        } else {
+            self.rise(entry);
+        }
     }
 
     /// Whether `part` is to be called no later than `at`.
@@ -85,11 +102,17 @@ impl Agenda {
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Part> {
         loop {
-            let &Reverse(entry) = self.heap.peek()?;
+            if std::mem::take(&mut self.called)
+                && let Some(last) = self.heap.pop()
+                && !self.heap.is_empty()
+            {
+                self.sink(last);
+            }
+            let entry = *self.heap.first()?;
             if entry.at > until {
                 return None;
             }
-            self.heap.pop();
+            self.called = true;
             let armed = &mut self.armed[entry.part as usize];
             if armed.sequence != entry.sequence {
                 continue;
@@ -99,6 +122,40 @@ impl Agenda {
             self.handled += 1;
             return Some(Part(entry.part));
         }
+    }
+
+    /// Puts `entry` in the place of the first one, and down to where it belongs.
+    #[inline]
+    fn sink(&mut self, entry: Entry) {
+        let heap = &mut self.heap[..];
+        let (mut place, mut below) = (0, 1);
+        while below < heap.len() {
+            if below + 1 < heap.len() && heap[below + 1].is_before(&heap[below]) {
+                below += 1;
+            }
+            if entry.is_before(&heap[below]) {
+                break;
+            }
+            heap[place] = heap[below];
+            place = below;
+            below = 2 * place + 1;
+        }
+        heap[place] = entry;
+    }
+
+    /// Adds `entry` at the end, and moves it up to where it belongs.
+    fn rise(&mut self, entry: Entry) {
+        let mut place = self.heap.len();
+        self.heap.push(entry);
+        while place > 0 {
+            let above = (place - 1) / 2;
+            if self.heap[above].is_before(&entry) {
+                break;
+            }
+            self.heap[place] = self.heap[above];
+            place = above;
+        }
+        self.heap[place] = entry;
     }
 
     /// The present.
@@ -144,6 +201,34 @@ mod tests {
         agenda.wake(a, at(3));
         agenda.wake(a, at(8));
         assert_eq!(order(&mut agenda), [(3, 0), (7, 1)]);
+    }
+
+    #[test]
+    fn many_deadlines_come_in_order_while_parts_set_new_ones() {
+        let mut agenda = Agenda::new();
+        let parts: Vec<Part> = (0..200).map(|_| agenda.add_part()).collect();
+        let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
+        for (n, &part) in (0..).zip(&parts) {
+            agenda.wake(part, at(spread(n)));
+        }
+        let mut deadlines: Vec<Option<u64>> = (0..200).map(|n| Some(spread(n))).collect();
+        for n in 0..5_000 {
+            let part = agenda.next(Time::MAX).unwrap();
+            let now = agenda.now().as_nanos();
+            assert_eq!(deadlines.iter().flatten().min(), Some(&now));
+            assert_eq!(deadlines[part.0 as usize].take(), Some(now));
+            // None, one or two new deadlines, so that the first place is filled in every way.
+            for i in 0..n % 3 {
+                let other = (part.0 as u64 + i * spread(n)) % 200;
+                let later = now + spread(n + i);
+                let deadline = &mut deadlines[other as usize];
+                *deadline = Some(deadline.map_or(later, |d| d.min(later)));
+                agenda.wake(parts[other as usize], at(later));
+            }
+            agenda.wake(part, at(now + 5_000));
+            let deadline = &mut deadlines[part.0 as usize];
+            *deadline = Some(deadline.map_or(now + 5_000, |d| d.min(now + 5_000)));
+        }
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub struct Link<P> {
     queue: AnyQueue<P>,
     /// Whether the queue holds anything.
     waiting: bool,
+    /// When the server takes its head, or never.
+    next_service: Time,
     /// Whether it was used since the server last found it empty.
     used: bool,
     server: Server,
@@ -119,7 +121,12 @@ pub struct Link<P> {
     wire: VecDeque<(Time, P)>,
     /// Whether service can lose packets, so that it has to happen on time.
     prompt: bool,
+    /// `arrived` and `delivered` are the sums of others, and filled in when they are asked for.
     stats: Stats,
+    /// Bytes that the queue dropped,
+    dropped_bytes: u64,
+    /// and that the wire lost.
+    lost_bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -140,6 +147,7 @@ impl<P: Packet> Link<P> {
             prompt: queue.drops_when_served() || config.loss != Loss::None,
             queue,
             waiting: false,
+            next_service: Time::MAX,
             used: false,
             server: match config.service {
                 Service::Infinite => Server::Infinite,
@@ -152,55 +160,67 @@ impl<P: Packet> Link<P> {
             delay: config.delay,
             wire: VecDeque::new(),
             stats: Stats::default(),
+            dropped_bytes: 0,
+            lost_bytes: 0,
         }
     }
 
     /// `packet` arrives at the link's tail.
     #[inline]
-    pub fn handle_packet(&mut self, mut packet: P, now: Time, drops: &mut impl Drops<P>) {
-        self.stats.arrived.packets += 1;
-        self.stats.arrived.bytes += u64::from(packet.len());
-        self.serve_due(now, drops);
-        let idle = !self.waiting;
-        if idle && self.server.idle_until(now) && self.used {
-            self.used = false;
-            // The server found the queue empty before now, from which disciplines learn that flows went idle.
-            let empty = self.queue.dequeue(now, &mut Counted { drops, stats: &mut self.stats });
-            debug_assert!(empty.is_none(), "a queue that holds nothing gave a packet");
+    pub fn handle_packet(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        // The way of most packets through most links, which is to stay short.
+        if !self.waiting && !self.used && self.server.is_free(now) {
+            self.pass(packet, now, drops);
+        } else {
+            self.queue_or_pass(packet, now, drops);
         }
-        match &mut self.server {
-            Server::Infinite => {
-                packet.set_enqueued(now);
-                return self.depart(packet, now, now, drops);
+    }
+
+    #[inline(never)]
+    fn queue_or_pass(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        if self.next_service <= now {
+            self.serve_due(now, drops);
+        }
+        if !self.waiting {
+            if self.server.idle_until(now) && self.used {
+                self.found_empty(now, drops);
             }
-            Server::Rate(server) if idle && server.next_start() <= now => {
-                let end = server.serve(u64::from(packet.len()) + self.overhead);
-                packet.set_enqueued(now);
-                return self.depart(packet, now, end, drops);
+            if self.server.is_free(now) {
+                return self.pass(packet, now, drops);
             }
-            Server::Rate(_) | Server::Trace(_) => {}
         }
         self.used = true;
-        self.queue.enqueue(packet, now, &mut Counted { drops, stats: &mut self.stats });
-        self.waiting = self.queue.backlog().packets > 0;
+        let counted = &mut Counted { drops, stats: &mut self.stats, bytes: &mut self.dropped_bytes };
+        self.queue.enqueue(packet, now, counted);
+        self.look();
+    }
+
+    /// `packet` is served at once by a server that is free.
+    #[inline(always)]
+    fn pass(&mut self, mut packet: P, now: Time, drops: &mut impl Drops<P>) {
+        packet.set_enqueued(now);
+        let end = self.server.serve_at_once(u64::from(packet.len()) + self.overhead, now);
+        self.depart(packet, Span::ZERO, now, end, drops);
     }
 
     /// Serves everything that is due.
     #[inline]
     pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>) {
-        self.serve_due(now, drops);
+        if self.next_service <= now {
+            self.serve_due(now, drops);
+        }
     }
 
     /// The next packet whose delay has passed, in order.
     #[inline]
     pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
-        if self.wire.front()?.0 > now {
-            return None;
-        }
-        let (_, packet) = self.wire.pop_front()?;
-        self.stats.delivered.packets += 1;
-        self.stats.delivered.bytes += u64::from(packet.len());
-        Some(packet)
+        self.poll_due(now).map(|(_, packet)| packet)
+    }
+
+    /// [`Link::poll_delivery`], and when the packet's delay had passed.
+    #[inline]
+    pub fn poll_due(&mut self, now: Time) -> Option<(Time, P)> {
+        if self.wire.front()?.0 > now { None } else { self.wire.pop_front() }
     }
 
     /// How long the wire takes, without jitter.
@@ -217,7 +237,7 @@ impl<P: Packet> Link<P> {
     /// When the next packet that waits is served, if one does.
     #[inline]
     pub fn next_service(&self) -> Option<Time> {
-        self.waiting.then(|| self.server.next_start()).filter(|&start| start != Time::MAX)
+        (self.next_service != Time::MAX).then_some(self.next_service)
     }
 
     /// A moment before which a packet of `len` bytes that arrives at `at` cannot be delivered. It is the moment of its
@@ -241,7 +261,7 @@ impl<P: Packet> Link<P> {
         let next = if !self.waiting || (delivery != Time::MAX && !self.prompt) {
             delivery
         } else {
-            delivery.min(self.server.next_start())
+            delivery.min(self.next_service)
         };
         (next != Time::MAX).then_some(next)
     }
@@ -255,6 +275,13 @@ impl<P: Packet> Link<P> {
     /// What was done until `now`.
     pub fn stats(&mut self, now: Time) -> Stats {
         self.catch_up(now);
+        let stats = &mut self.stats;
+        let (dropped, waiting) = (stats.overflows + stats.control_drops, self.queue.backlog());
+        stats.arrived.packets = stats.served.packets + dropped + waiting.packets;
+        stats.arrived.bytes = stats.served.bytes + self.dropped_bytes + waiting.bytes;
+        let in_flight = self.wire.iter().map(|(_, packet)| u64::from(packet.len())).sum::<u64>();
+        stats.delivered.packets = stats.served.packets - stats.losses - self.wire.len() as u64;
+        stats.delivered.bytes = stats.served.bytes - self.lost_bytes - in_flight;
         if let Server::Trace(server) = &self.server {
             self.stats.wasted = server.wasted() + if self.waiting { 0 } else { server.passing(now) };
         }
@@ -278,23 +305,40 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn serve_due(&mut self, now: Time, drops: &mut impl Drops<P>) {
-        while self.waiting && self.server.next_start() <= now {
-            let start = self.server.next_start();
-            let head = self.queue.dequeue(start, &mut Counted { drops, stats: &mut self.stats });
-            self.waiting = self.queue.backlog().packets > 0;
+        while self.next_service <= now && self.waiting {
+            let start = self.next_service;
+            let counted = &mut Counted { drops, stats: &mut self.stats, bytes: &mut self.dropped_bytes };
+            let head = self.queue.dequeue(start, counted);
             if let Some(packet) = head {
                 let end = self.server.serve(u64::from(packet.len()) + self.overhead);
-                self.depart(packet, start, end, drops);
+                let wait = sojourn(&packet, start);
+                self.depart(packet, wait, start, end, drops);
             }
+            self.look();
         }
     }
 
-    /// `packet`, in service from `start` to `end`, goes onto the wire.
+    /// Something came into the queue or left it.
+    #[inline]
+    fn look(&mut self) {
+        self.waiting = self.queue.backlog().packets > 0;
+        self.next_service = if self.waiting { self.server.next_start() } else { Time::MAX };
+    }
+
+    /// The server found the queue empty before now, from which disciplines learn that flows went idle.
+    #[cold]
+    fn found_empty(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        self.used = false;
+        let counted = &mut Counted { drops, stats: &mut self.stats, bytes: &mut self.dropped_bytes };
+        let empty = self.queue.dequeue(now, counted);
+        debug_assert!(empty.is_none(), "a queue that holds nothing gave a packet");
+    }
+
+    /// `packet`, in service from `start` to `end` after a wait, goes onto the wire.
     #[inline(always)]
-    fn depart(&mut self, mut packet: P, start: Time, end: Time, drops: &mut impl Drops<P>) {
-        let wait = sojourn(&packet, start);
+    fn depart(&mut self, mut packet: P, wait: Span, start: Time, end: Time, drops: &mut impl Drops<P>) {
         self.stats.served.packets += 1;
         self.stats.served.bytes += u64::from(packet.len());
         packet.set_waited(wait);
@@ -306,10 +350,11 @@ impl<P: Packet> Link<P> {
         }
         if self.loss.loses() {
             self.stats.losses += 1;
+            self.lost_bytes += u64::from(packet.len());
             drops.dropped(packet, DropReason::Loss);
             return;
         }
-        self.wire.push_back((after(after(end, self.delay), self.jitter.draw()), packet));
+        self.wire.push_back((self.jitter.delay(after(end, self.delay)), packet));
     }
 }
 
@@ -334,6 +379,29 @@ impl Server {
         }
     }
 
+    /// Whether a packet that arrives when nothing waits is served at once. A trace's opportunities are only ever used by
+    /// what waits.
+    #[inline]
+    fn is_free(&self, now: Time) -> bool {
+        match self {
+            Server::Infinite => true,
+            Server::Rate(server) => server.next_start() <= now,
+            Server::Trace(_) => false,
+        }
+    }
+
+    /// The server is free. Serves `bytes` from `now` on, and gives the time at which the last of them has left.
+    #[inline]
+    fn serve_at_once(&mut self, bytes: u64, now: Time) -> Time {
+        match self {
+            Server::Rate(server) => {
+                server.idle_until(now);
+                server.serve(bytes)
+            }
+            Server::Infinite | Server::Trace(_) => now,
+        }
+    }
+
     /// Serves `bytes` from `next_start` on, and gives the time at which the last of them has left.
     #[inline]
     fn serve(&mut self, bytes: u64) -> Time {
@@ -349,15 +417,17 @@ impl Server {
 struct Counted<'a, D> {
     drops: &'a mut D,
     stats: &'a mut Stats,
+    bytes: &'a mut u64,
 }
 
-impl<P, D: Drops<P>> Drops<P> for Counted<'_, D> {
+impl<P: Packet, D: Drops<P>> Drops<P> for Counted<'_, D> {
     fn dropped(&mut self, packet: P, reason: DropReason) {
         match reason {
             DropReason::Overflow => self.stats.overflows += 1,
             DropReason::Control => self.stats.control_drops += 1,
-            DropReason::Loss => self.stats.losses += 1,
+            DropReason::Loss => unreachable!("a queue loses nothing at random"),
         }
+        *self.bytes += u64::from(packet.len());
         self.drops.dropped(packet, reason);
     }
 }

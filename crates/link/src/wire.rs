@@ -1,9 +1,9 @@
 //! What happens to a packet after its service: loss and jitter.
 
 use rand_xoshiro::rand_core::Rng;
-use units::Span;
+use units::{Span, Time};
 
-use crate::Random;
+use crate::{Random, after};
 
 /// What the wire loses. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,6 +66,10 @@ impl LossProcess {
     /// Whether the next packet is lost.
     #[inline]
     pub(crate) fn loses(&mut self) -> bool {
+        !matches!(self.model, Loss::None) && self.draw()
+    }
+
+    fn draw(&mut self) -> bool {
         match self.model {
             Loss::None => false,
             Loss::Independent { probability } => unit(&mut self.random) < probability,
@@ -90,8 +94,13 @@ impl JitterSource {
         JitterSource { model, random }
     }
 
+    /// `due`, the end of the next packet's delay, with its jitter.
     #[inline]
-    pub(crate) fn draw(&mut self) -> Span {
+    pub(crate) fn delay(&mut self, due: Time) -> Time {
+        if matches!(self.model, Jitter::None) { due } else { after(due, self.draw()) }
+    }
+
+    fn draw(&mut self) -> Span {
         match self.model {
             Jitter::None => Span::ZERO,
             Jitter::Uniform { max } => Span::from_nanos((unit(&mut self.random) * max.as_nanos() as f64) as u64),

@@ -1,18 +1,19 @@
 //! A distribution of spans in little memory.
 //!
-//! HDR histogram of microseconds with 2 significant digits: a quantile is at most 1 % above the true value (and at least
-//! 1 us apart from it). Count, sum, minimum and maximum are exact. A distribution up to 100 ms takes about 5 kB.
+//! A log-linear histogram of microseconds, as HDR histograms of 2 significant digits are: a bucket for each value below
+//! 256, then 128 to each power of two, so that a quantile is at most 1 % above the true value (and at least 1 us apart
+//! from it). Count, sum, minimum and maximum are exact. A distribution up to 100 ms takes about 5 kB.
 
-use hdrhistogram::Histogram;
 use units::Span;
 
-/// Significant decimal digits of a quantile.
-const DIGITS: u8 = 2;
+/// Buckets to a power of two, as a power of two.
+const BITS: u32 = 7;
 
 /// How often which span was seen.
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    micros: Histogram<u32>,
+    /// By bucket, up to that of the longest span.
+    buckets: Vec<u32>,
     count: u64,
     sum_ns: u128,
     min: Span,
@@ -28,14 +29,17 @@ impl Default for Distribution {
 impl Distribution {
     /// Nothing seen.
     pub fn new() -> Distribution {
-        let micros = Histogram::new(DIGITS).expect("2 digits are legal");
-        Distribution { micros, count: 0, sum_ns: 0, min: Span::MAX, max: Span::ZERO }
+        Distribution { buckets: Vec::new(), count: 0, sum_ns: 0, min: Span::MAX, max: Span::ZERO }
     }
 
     /// `span` was seen. Allocates only when it is longer than everything before.
     #[inline]
     pub fn record(&mut self, span: Span) {
-        self.micros.record(span.as_micros()).expect("an auto-resizing histogram takes any value");
+        let bucket = bucket(span.as_micros());
+        match self.buckets.get_mut(bucket) {
+            Some(n) => *n = n.saturating_add(1),
+            None => self.grow(bucket, 1),
+        }
         self.count += 1;
         self.sum_ns += u128::from(span.as_nanos());
         self.min = self.min.min(span);
@@ -47,16 +51,33 @@ impl Distribution {
         if count == 0 {
             return;
         }
-        self.micros.saturating_record_n(span.as_micros(), u32::try_from(count).unwrap_or(u32::MAX));
+        let (bucket, n) = (bucket(span.as_micros()), u32::try_from(count).unwrap_or(u32::MAX));
+        match self.buckets.get_mut(bucket) {
+            Some(seen) => *seen = seen.saturating_add(n),
+            None => self.grow(bucket, n),
+        }
         self.count += count;
         self.sum_ns += u128::from(span.as_nanos()) * u128::from(count);
         self.min = self.min.min(span);
         self.max = self.max.max(span);
     }
 
+    /// The first span in `bucket`, which is the longest so far, was seen `n` times.
+    #[cold]
+    fn grow(&mut self, bucket: usize, n: u32) {
+        // Up to the next power of two of microseconds, so that it happens seldom.
+        self.buckets.resize((bucket | ((1 << BITS) - 1)) + 1, 0);
+        self.buckets[bucket] = n;
+    }
+
     /// Everything that `other` saw was seen.
     pub fn merge(&mut self, other: &Distribution) {
-        self.micros.add(&other.micros).expect("an auto-resizing histogram takes any value");
+        if self.buckets.len() < other.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        for (n, more) in self.buckets.iter_mut().zip(&other.buckets) {
+            *n = n.saturating_add(*more);
+        }
         self.count += other.count;
         self.sum_ns += other.sum_ns;
         self.min = self.min.min(other.min);
@@ -85,16 +106,34 @@ impl Distribution {
 
     /// The smallest span that at least the share `q` (0 to 1) of the seen ones do not exceed.
     pub fn quantile(&self, q: f64) -> Option<Span> {
-        (self.count > 0).then(|| Span::from_micros(self.micros.value_at_quantile(q)).max(self.min).min(self.max))
+        let wanted = ((q * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
+        let mut seen = 0;
+        let reaches = |&(_, n): &(Span, u64)| {
+            seen += n;
+            seen >= wanted
+        };
+        // Buckets that are full count less than was seen.
+        (self.count > 0).then(|| self.iter().find(reaches).map_or(self.max, |(upper, _)| upper))
     }
 
     /// The buckets that are not empty, in rising order: upper value and count.
     pub fn iter(&self) -> impl Iterator<Item = (Span, u64)> + '_ {
-        self.micros.iter_recorded().map(|bucket| {
-            let upper = Span::from_micros(bucket.value_iterated_to());
-            (upper.max(self.min).min(self.max), bucket.count_since_last_iteration())
-        })
+        let upper = |bucket| Span::from_nanos(last(bucket).saturating_mul(1_000)).max(self.min).min(self.max);
+        self.buckets.iter().enumerate().filter(|(_, n)| **n > 0).map(move |(i, &n)| (upper(i), n.into()))
     }
+}
+
+/// The bucket of a number of microseconds.
+#[inline]
+fn bucket(micros: u64) -> usize {
+    let shift = (63 - BITS).saturating_sub((micros | 1).leading_zeros());
+    ((u64::from(shift) << BITS) + (micros >> shift)) as usize
+}
+
+/// The last number of microseconds in a bucket.
+fn last(bucket: usize) -> u64 {
+    let shift = (bucket as u64 >> BITS).saturating_sub(1);
+    ((bucket as u64 - (shift << BITS) + 1) << shift) - 1
 }
 
 /// `span` in milliseconds, as the tables want it.
@@ -124,6 +163,17 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_ends_where_the_next_begins_and_is_at_most_a_hundredth_wide() {
+        let longest = Span::MAX.as_micros();
+        for micros in (0..5_000).chain((13..=54).flat_map(|e| [(1 << e) - 1, 1 << e, (1 << e) + 1])).chain([longest]) {
+            let upper = last(bucket(micros));
+            assert!(micros <= upper && upper - micros <= micros / 100, "{micros}: {upper}");
+            assert_eq!(bucket(upper), bucket(micros));
+            assert_eq!(bucket(upper + 1), bucket(micros) + 1);
+        }
+    }
+
+    #[test]
     fn an_empty_distribution_has_no_quantiles() {
         let d = Distribution::new();
         assert_eq!((d.count(), d.min(), d.max(), d.mean(), d.quantile(0.5)), (0, None, None, None, None));
@@ -150,7 +200,7 @@ mod tests {
     fn a_hundred_milliseconds_fit_into_six_kilobytes() {
         let mut d = Distribution::new();
         d.record(Span::from_millis(100));
-        assert!(d.micros.distinct_values() * size_of::<u32>() <= 6_000);
+        assert!(d.buckets.capacity() * size_of::<u32>() <= 6_000);
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! next link *pulls* from it what has left it, each packet at its own time, whenever it is itself looked at. What
 //! happens is the same, since a link's service is known in advance ([`link::Link`] serves late calls at the times at
 //! which service was due); but a packet costs a call of the agenda only where ways part and at the end, and not at every
-//! hop. With a [`Watch`] each link is woken on time instead, so that what is noted is noted in order.
+//! hop. A [`Watch`] hears of some things late but with their times, and sorts them before it writes.
 
 use crate::packet::{Packet, Parcel, Store};
-use crate::watch::Watch;
+use crate::watch::{Happening, Watch};
 use aqm::{DropReason, Packet as _};
 use des::{Agenda, Part};
 use link::Link;
@@ -52,10 +52,9 @@ impl Place {
     }
 
     /// The next packet that has left it by `now`, and when it did.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, now: Time) -> Option<(Time, Packet)> {
-        let due = self.link.next_delivery()?.0;
-        let mut packet = self.link.poll_delivery(now)?;
+        let (due, mut packet) = self.link.poll_due(now)?;
         match packet.waited() {
             Span::ZERO => self.passed += 1,
             waited => self.waits.record(waited),
@@ -67,14 +66,20 @@ impl Place {
     /// Serves what is due by `now`.
     #[inline]
     fn serve(&mut self, number: u32, now: Time, traffic: &mut InTransit) {
-        if self.link.next_service().is_some_and(|start| start <= now) {
-            self.link.handle_timeout(now, &mut |packet: Packet, reason| traffic.lose(number, &packet, reason, now));
+        while let Some(start) = self.link.next_service().filter(|&start| start <= now) {
+            // Who watches wants to know when a packet was dropped, not when somebody looked.
+            let until = if traffic.watch.is_some() { start } else { now };
+            self.link.handle_timeout(until, &mut |packet: Packet, reason| traffic.lose(number, &packet, reason, until));
         }
     }
 
     /// `packet` enters it at `at`.
     #[inline]
     fn enter(&mut self, number: u32, packet: Packet, at: Time, traffic: &mut InTransit) {
+        if traffic.watch.is_some() {
+            self.serve(number, at, traffic);
+            traffic.note(at, &packet, |packet, parcel| Happening::Entered(number, packet, parcel));
+        }
         self.link.handle_packet(packet, at, &mut |packet: Packet, reason| traffic.lose(number, &packet, reason, at));
     }
 }
@@ -91,7 +96,7 @@ pub(crate) struct Network {
 /// The packets on their way, and what becomes of those that are lost.
 #[derive(Default)]
 pub(crate) struct InTransit {
-    store: Store,
+    pub(crate) store: Store,
     /// Packets lost so far, by flow.
     pub(crate) lost: Vec<u64>,
     /// Who is told what happens to each packet, if anybody.
@@ -99,35 +104,47 @@ pub(crate) struct InTransit {
 }
 
 impl Network {
-    /// Finds out which links are pulled from, once links, routes and the watch are in place.
+    /// Finds out which links are pulled from, once links and routes are in place.
     pub(crate) fn connect(&mut self) {
-        for link in 0..self.places.len() as u32 {
-            self.places[link as usize].head = link;
-            if let Some(next) = self.only_next(link).filter(|_| self.traffic.watch.is_none()) {
-                self.places[next as usize].feeders.push(link);
+        let nexts = self.only_nexts();
+        for (link, &next) in nexts.iter().enumerate() {
+            if let Some(next) = next {
+                self.places[next as usize].feeders.push(link as u32);
             }
         }
-        for link in 0..self.places.len() as u32 {
-            let pulled = self.places.iter().any(|p| p.feeders.contains(&link));
-            if !pulled {
-                self.set_head(link, link, Span::ZERO);
+        for (link, next) in nexts.iter().enumerate() {
+            if next.is_none() {
+                self.set_head(link as u32, link as u32, Span::ZERO);
             }
         }
     }
 
-    /// The link that everything goes on to that has passed `link`, if there is just one and nothing ends here.
-    fn only_next(&self, link: u32) -> Option<u32> {
-        let on_route = |route: &[u32]| route.iter().position(|&l| l == link).map(|i| route.get(i + 1).copied());
-        let mut nexts = self.routes.iter().filter_map(|route| on_route(route));
-        let first = nexts.next()??;
-        // A circle of links would pull from itself.
-        let circle = || self.routes.iter().any(|r| r.contains(&first) && self.comes_before(r, first, link));
-        (nexts.all(|next| next == Some(first)) && !circle()).then_some(first)
-    }
-
-    fn comes_before(&self, route: &[u32], first: u32, second: u32) -> bool {
-        let place = |link| route.iter().position(|&l| l == link);
-        place(first).zip(place(second)).is_some_and(|(a, b)| a < b)
+    /// For each link: the link that everything goes on to that has passed it, if there is just one and nothing ends here.
+    fn only_nexts(&self) -> Vec<Option<u32>> {
+        // None: no route passes; Some(None): a route ends, or they part.
+        let mut nexts: Vec<Option<Option<u32>>> = vec![None; self.places.len()];
+        for route in &self.routes {
+            for (i, &link) in route.iter().enumerate() {
+                let next = route.get(i + 1).copied();
+                let known = &mut nexts[link as usize];
+                *known = Some(known.map_or(next, |known| known.filter(|_| known == next)));
+            }
+        }
+        let mut nexts: Vec<Option<u32>> = nexts.into_iter().map(Option::flatten).collect();
+        // A circle would pull from itself: it is opened at the link by which it is found.
+        let mut seen = vec![usize::MAX; nexts.len()];
+        for from in 0..nexts.len() {
+            let mut at = from;
+            while seen[at] == usize::MAX {
+                seen[at] = from;
+                let Some(next) = nexts[at] else { break };
+                at = next as usize;
+            }
+            if seen[at] == from && nexts[at].is_some() {
+                nexts[at] = None;
+            }
+        }
+        nexts
     }
 
     fn set_head(&mut self, link: u32, head: u32, ahead: Span) {
@@ -141,11 +158,9 @@ impl Network {
 
     /// A host hands over a packet: it enters the first link of its route.
     #[inline]
-    pub(crate) fn send(&mut self, parcel: Parcel, agenda: &mut Agenda) {
+    pub(crate) fn send(&mut self, parcel: &Parcel, agenda: &mut Agenda) {
         let packet = self.traffic.store.put(parcel);
-        if let Some(watch) = &mut self.traffic.watch {
-            watch.sent(&packet, &parcel, agenda.now());
-        }
+        self.traffic.note(agenda.now(), &packet, Happening::Sent);
         self.enter(self.routes[parcel.route as usize][0], packet, agenda);
     }
 
@@ -157,28 +172,28 @@ impl Network {
     }
 
     /// The next packet that has come to the end of its route over `link`, which was called; those that go on are sent on.
-    /// Call until `None`.
+    /// Call until `None`, and [`Store::free`] the parcel of what arrived.
     #[inline]
-    pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<(Packet, Parcel)> {
+    pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<Packet> {
         let now = agenda.now();
         loop {
             let Some((_, packet)) = self.places[link as usize].leave(now) else {
                 agenda.wake(self.places[link as usize].part, self.next_call(link));
                 return None;
             };
+            self.traffic.note(now, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
             let parcel = self.traffic.store.get(&packet);
-            if let Some(watch) = &mut self.traffic.watch {
-                watch.left(link, &packet, parcel, now);
-            }
             match self.routes[parcel.route as usize].get(usize::from(packet.hop)) {
                 Some(&next) => self.enter(next, packet, agenda),
-                None => return Some((packet, self.traffic.store.take(&packet))),
+                None => return Some(packet),
             }
         }
     }
 
-    /// Brings every link up to `now`, before somebody looks at their counters.
-    pub(crate) fn catch_up(&mut self, now: Time) {
+    /// Brings every link up to just before `moment`, before somebody looks at their counters. What happens at the moment
+    /// itself is left alone, so that looking changes no order.
+    pub(crate) fn catch_up(&mut self, moment: Time) {
+        let now = moment - Span::from_nanos(1);
         for link in 0..self.places.len() as u32 {
             self.pull(link, now);
             self.places[link as usize].serve(link, now, &mut self.traffic);
@@ -188,9 +203,6 @@ impl Network {
     #[inline]
     fn enter(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
-        if let Some(watch) = &mut self.traffic.watch {
-            watch.entered(link, &packet, self.traffic.store.get(&packet), now);
-        }
         self.pull(link, now);
         let place = &mut self.places[link as usize];
         place.enter(link, packet, now, &mut self.traffic);
@@ -225,6 +237,7 @@ impl Network {
         let mut at = Time::ZERO;
         while let Some((due, packet)) = from.leave(now) {
             at = at.max(due);
+            self.traffic.note(at, &packet, |packet, parcel| Happening::Left(feeder, packet, parcel));
             to.enter(link, packet, at, &mut self.traffic);
         }
     }
@@ -241,6 +254,7 @@ impl Network {
         while let Some((_, feeder)) = feeders.iter().filter_map(|&f| Some((due(&self.places[f as usize])?, f))).min() {
             let (due, packet) = self.places[feeder as usize].leave(now).expect("it is due");
             at = at.max(due);
+            self.traffic.note(at, &packet, |packet, parcel| Happening::Left(feeder, packet, parcel));
             self.places[link as usize].enter(link, packet, at, &mut self.traffic);
         }
         self.places[link as usize].feeders = feeders;
@@ -273,10 +287,19 @@ impl Network {
 impl InTransit {
     #[cold]
     fn lose(&mut self, link: u32, packet: &Packet, reason: DropReason, now: Time) {
-        let parcel = self.store.take(packet);
+        let parcel = *self.store.get(packet);
+        self.store.free(packet);
         self.lost[parcel.owner.flow as usize] += 1;
         if let Some(watch) = &mut self.watch {
-            watch.lost(link, packet, &parcel, reason, now);
+            watch.note(now, Happening::Lost(link, *packet, parcel, reason));
+        }
+    }
+
+    /// Tells the watch, if there is one, what happens to a packet at `at`.
+    #[inline]
+    pub(crate) fn note(&mut self, at: Time, packet: &Packet, what: impl FnOnce(Packet, Parcel) -> Happening) {
+        if let Some(watch) = &mut self.watch {
+            watch.note(at, what(*packet, *self.store.get(packet)));
         }
     }
 }

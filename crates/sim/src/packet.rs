@@ -158,7 +158,7 @@ pub(crate) struct Store {
 impl Store {
     /// Keeps a parcel for as long as its packet travels.
     #[inline]
-    pub(crate) fn put(&mut self, parcel: Parcel) -> Packet {
+    pub(crate) fn put(&mut self, parcel: &Parcel) -> Packet {
         let of = match parcel.body {
             Body::Tcp(_) => parcel.owner.connection << 2,
             Body::Udp { .. } => parcel.owner.flow << 2 | 2,
@@ -166,11 +166,11 @@ impl Store {
         let (key, len, ecn) = (of | parcel.towards as u32, parcel.body.packet_len(), parcel.ecn);
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.parcels[slot as usize] = parcel;
+                self.parcels[slot as usize] = *parcel;
                 slot
             }
             None => {
-                self.parcels.push(parcel);
+                self.parcels.push(*parcel);
                 (self.parcels.len() - 1) as u32
             }
         };
@@ -183,10 +183,9 @@ impl Store {
         &mut self.parcels[packet.slot as usize]
     }
 
-    /// Forgets the parcel of a packet that has arrived or was lost, and gives it out.
+    /// Forgets the parcel of a packet that has arrived or was lost.
     #[inline]
-    pub(crate) fn take(&mut self, packet: &Packet) -> Parcel {
+    pub(crate) fn free(&mut self, packet: &Packet) {
         self.free.push(packet.slot);
-        self.parcels[packet.slot as usize]
     }
 }

@@ -89,6 +89,7 @@ pub(crate) fn watch(
         flows: scenario.flows.iter().flat_map(copies).collect(),
         links,
         log: Vec::new(),
+        kept: Vec::new(),
         failure: None,
     })))
 }

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::packet::{Body, End, Packet, Parcel};
-use aqm::{DropReason, Packet as _};
+use aqm::{DropReason, Ecn, Packet as _};
 use record::tables::{EventRow, Events};
 use record::{Capture, PacketView, Transport};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -14,7 +14,21 @@ const PORT_TO: u16 = 5_000;
 /// The first port of the other end; each connection adds its number.
 const PORT_FROM: u16 = 10_000;
 
+/// What happened to a packet, or to a flow's sender.
+#[derive(Clone, Debug)]
+pub(crate) enum Happening {
+    Sent(Packet, Parcel),
+    Received(Packet, Parcel),
+    Entered(u32, Packet, Parcel),
+    Left(u32, Packet, Parcel),
+    Lost(u32, Packet, Parcel, DropReason),
+    State { flow: u32, connection: u32, detail: String },
+}
+
 /// Watches the packets of one run.
+///
+/// Links that are pulled from tell late what happened on them ([`crate::network`]), so that happenings are kept until
+/// everything before a moment is known, and then written in the order of time ([`Watch::write_before`]).
 pub(crate) struct Watch {
     pub(crate) point: u32,
     pub(crate) run: u32,
@@ -26,40 +40,54 @@ pub(crate) struct Watch {
     pub(crate) links: Vec<String>,
     /// By flow: its name, and the hosts of its two ends by number.
     pub(crate) flows: Vec<(String, [u32; 2])>,
-    /// What controllers told and is not in the table yet.
+    /// What controllers told and is not noted yet.
     pub(crate) log: Vec<cc::Event>,
+    /// What happened and is not written yet.
+    pub(crate) kept: Vec<(Time, Happening)>,
     /// The first failure to write a capture.
     pub(crate) failure: Option<Error>,
 }
 
 impl Watch {
-    pub(crate) fn sent(&mut self, packet: &Packet, parcel: &Parcel, now: Time) {
-        self.note("send", None, (packet, parcel), "", now);
+    /// Something happened.
+    pub(crate) fn note(&mut self, at: Time, what: Happening) {
+        self.kept.push((at, what));
     }
 
-    pub(crate) fn received(&mut self, packet: &Packet, parcel: &Parcel, now: Time) {
-        self.note("receive", None, (packet, parcel), "", now);
-    }
-
-    pub(crate) fn entered(&mut self, link: u32, packet: &Packet, parcel: &Parcel, now: Time) {
-        self.note("enqueue", Some(link), (packet, parcel), "", now);
-    }
-
-    pub(crate) fn left(&mut self, link: u32, packet: &Packet, parcel: &Parcel, now: Time) {
-        let detail = if packet.ecn() == aqm::Ecn::Ce { "ce" } else { "" };
-        self.note("deliver", Some(link), (packet, parcel), detail, now);
-        if let Some(interface) = self.interfaces[link as usize] {
-            self.capture(interface, packet, parcel, now);
+    /// Writes what happened before `moment`, when all of that has been noted.
+    pub(crate) fn write_before(&mut self, moment: Time) {
+        // Stable: what happened at once stays in the order in which it was noted.
+        self.kept.sort_by_key(|&(at, _)| at);
+        let known = self.kept.partition_point(|&(at, _)| at < moment);
+        let mut kept = std::mem::take(&mut self.kept);
+        for (at, what) in kept.drain(..known) {
+            self.write(at, &what);
         }
+        self.kept = kept;
     }
 
-    pub(crate) fn lost(&mut self, link: u32, packet: &Packet, parcel: &Parcel, reason: DropReason, now: Time) {
-        let reason = match reason {
-            DropReason::Overflow => "overflow",
-            DropReason::Control => "control",
-            DropReason::Loss => "loss",
-        };
-        self.note("drop", Some(link), (packet, parcel), reason, now);
+    fn write(&mut self, at: Time, what: &Happening) {
+        match what {
+            Happening::Sent(packet, parcel) => self.row("send", None, packet, parcel, "", at),
+            Happening::Received(packet, parcel) => self.row("receive", None, packet, parcel, "", at),
+            Happening::Entered(link, packet, parcel) => self.row("enqueue", Some(*link), packet, parcel, "", at),
+            Happening::Left(link, packet, parcel) => {
+                let detail = if packet.ecn() == Ecn::Ce { "ce" } else { "" };
+                self.row("deliver", Some(*link), packet, parcel, detail, at);
+                if let Some(interface) = self.interfaces[*link as usize] {
+                    self.capture(interface, packet, parcel, at);
+                }
+            }
+            Happening::Lost(link, packet, parcel, reason) => {
+                let reason = match reason {
+                    DropReason::Overflow => "overflow",
+                    DropReason::Control => "control",
+                    DropReason::Loss => "loss",
+                };
+                self.row("drop", Some(*link), packet, parcel, reason, at);
+            }
+            Happening::State { flow, connection, detail } => self.state(*flow, *connection, detail, at),
+        }
     }
 
     /// Where controllers tell of their state changes.
@@ -74,7 +102,7 @@ impl Watch {
                 cc::Event::SlowStartExit { cause, cwnd } => format!("slow start left at {cwnd} segments: {cause:?}"),
                 cc::Event::State(state) => state.to_owned(),
             };
-            self.state(flow, connection, &detail, now);
+            self.note(now, Happening::State { flow, connection, detail });
         }
     }
 
@@ -97,7 +125,8 @@ impl Watch {
     }
 
     /// Ends the captures and gives out the table.
-    pub(crate) fn finish(self) -> Result<Events, Error> {
+    pub(crate) fn finish(mut self) -> Result<Events, Error> {
+        self.write_before(Time::MAX);
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -107,7 +136,7 @@ impl Watch {
         Ok(self.events.unwrap_or_default())
     }
 
-    fn note(&mut self, kind: &str, link: Option<u32>, (packet, parcel): (&Packet, &Parcel), detail: &str, now: Time) {
+    fn row(&mut self, kind: &str, link: Option<u32>, packet: &Packet, parcel: &Parcel, detail: &str, now: Time) {
         let Some(events) = &mut self.events else { return };
         let (seq, ack) = match &parcel.body {
             Body::Tcp(s) => (u64::from(s.seq), if s.flags.has(Flags::ACK) { u64::from(s.ack) } else { 0 }),

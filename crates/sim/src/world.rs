@@ -5,9 +5,10 @@
 //! the next, or arrives ([`World::arrive`]) at the endpoint of the other end, whose answer goes the same way back.
 
 use crate::meter::{Identity, Level, Life, Meter};
-use crate::network::{Network, Place};
+use crate::network::{InTransit, Network, Place};
 use crate::packet::{Body, End, Owner, Packet, Parcel};
 use crate::topology::{self, Traces};
+use crate::watch::Happening;
 use crate::{Error, setup};
 use aqm::{Ecn, Packet as _};
 use cc::{AnyController, Random};
@@ -210,6 +211,10 @@ impl<'a> World<'a> {
             while let Some(part) = self.agenda.next(until) {
                 self.call(part);
             }
+            if self.network.traffic.watch.is_some() {
+                self.network.catch_up(until);
+                self.network.traffic.watch.as_mut().expect("it is there").write_before(until);
+            }
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -224,9 +229,13 @@ impl<'a> World<'a> {
         match self.kinds[part.0 as usize] {
             Kind::Link(link) => {
                 self.network.call(link, &self.agenda);
-                while let Some((packet, parcel)) = self.network.poll(link, &mut self.agenda) {
-                    self.arrive(&packet, &parcel);
-                    self.settle();
+                while let Some(packet) = self.network.poll(link, &mut self.agenda) {
+                    let reached = self.arrive(&packet);
+                    self.network.traffic.store.free(&packet);
+                    if let Some((connection, end)) = reached {
+                        self.pump(connection, end);
+                        self.settle();
+                    }
                 }
             }
             Kind::End(connection, end) => {
@@ -248,13 +257,13 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A packet has come to the end of its route.
+    /// A packet has come to the end of its route. Gives the endpoint that it reached.
     #[inline]
-    fn arrive(&mut self, packet: &Packet, parcel: &Parcel) {
+    fn arrive(&mut self, packet: &Packet) -> Option<(u32, End)> {
         let now = self.agenda.now();
-        if let Some(watch) = &mut self.network.traffic.watch {
-            watch.received(packet, parcel, now);
-        }
+        self.network.traffic.note(now, packet, Happening::Received);
+        let InTransit { store, watch, .. } = &mut self.network.traffic;
+        let parcel = store.get(packet);
         let flow = &mut self.flows[parcel.owner.flow as usize];
         if parcel.towards == End::To {
             let data = parcel.body.carries_data();
@@ -262,15 +271,15 @@ impl<'a> World<'a> {
             self.packets += u64::from(data);
         }
         match &parcel.body {
-            Body::Udp { payload, .. } => flow.meter.deliver((*payload).into()),
+            Body::Udp { payload, .. } => {
+                flow.meter.deliver((*payload).into());
+                None
+            }
             Body::Tcp(segment) => {
-                let slot = parcel.owner.connection as usize;
-                let Some(c) = self.connections[slot].as_mut().filter(|c| c.generation == parcel.owner.generation)
-                else {
-                    // The connection is gone on both sides: nobody is left to be told.
-                    return;
-                };
-                let log = self.network.traffic.watch.as_mut().and_then(|w| w.log());
+                let Owner { connection, generation, .. } = parcel.owner;
+                // If the connection is gone on both sides, nobody is left to be told.
+                let c = self.connections[connection as usize].as_mut().filter(|c| c.generation == generation)?;
+                let log = watch.as_mut().and_then(|w| w.log());
                 let cx = &mut Context { now, random: &mut flow.random, log };
                 let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
                 if parcel.towards == End::From
@@ -278,7 +287,7 @@ impl<'a> World<'a> {
                 {
                     flow.meter.rtt(rtt);
                 }
-                self.touched.push((parcel.owner.connection, parcel.towards));
+                Some((connection, parcel.towards))
             }
         }
     }
@@ -312,7 +321,7 @@ impl<'a> World<'a> {
         while let Some(transmit) = endpoint.poll_transmit(cx) {
             let ecn = if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct };
             let body = Body::Tcp(transmit.segment);
-            network.send(Parcel { body, sent: now, owner, route, towards, ecn }, agenda);
+            network.send(&Parcel { body, sent: now, owner, route, towards, ecn }, agenda);
         }
         while let Some(event) = endpoint.poll_event() {
             let (conn, side) = (c.number, side(end));
@@ -430,7 +439,7 @@ impl<'a> World<'a> {
         let owner = Owner { flow: number, connection: 0, generation: 0 };
         let (route, towards) = (flow.routes[End::To as usize], End::To);
         let parcel = Parcel { body, sent: now, owner, route, towards, ecn: Ecn::NotEct };
-        self.network.send(parcel, &mut self.agenda);
+        self.network.send(&parcel, &mut self.agenda);
     }
 
     fn transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
@@ -504,7 +513,7 @@ impl<'a> World<'a> {
     }
 
     fn finish(mut self, end: Time) -> Result<Done, Error> {
-        self.network.catch_up(end);
+        self.network.catch_up(end + Span::from_nanos(1));
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for &(_, slot) in &flow.connections {
                 let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");

@@ -65,29 +65,35 @@ impl<C: Controller> Sender<C> {
         self.queue.sacked.end().map_or(self.una, |end| end.max(self.una))
     }
 
+    /// Whether an acknowledgement without SACK blocks does not concern the sending side: all that a receiver of data ever
+    /// hears.
+    #[inline]
+    pub(crate) fn is_unconcerned(&self, ack: u64, window: u64) -> bool {
+        self.queue.is_empty()
+            && ack == self.una
+            && window == self.window
+            && self.timer == Timer::Idle
+            && self.rack.probe_end == 0
+    }
+
+    /// Notes an acknowledgement that does not concern the sending side.
+    #[inline]
+    pub(crate) fn note_ack(&mut self, seq: u64, ece: bool) {
+        self.retries = 0;
+        self.window_seq = self.window_seq.max(seq);
+        self.stats.ece_received += u64::from(ece);
+    }
+
     /// Digests an acknowledgement; gives its round-trip time sample.
     #[inline]
     pub(crate) fn on_ack(&mut self, a: &Incoming, cx: &mut Context) -> Option<Span> {
-        if self.queue.is_empty()
-            && a.ack == self.una
-            && a.window == self.window
-            && self.timer == Timer::Idle
-            && self.rack.probe_end == 0
-            && a.sack.blocks().is_empty()
-        {
-            // All a receiver of data ever hears: nothing of it concerns the sending side.
-            self.retries = 0;
-            self.window_seq = self.window_seq.max(a.seq);
-            self.stats.ece_received += u64::from(a.ece);
-            return None;
-        }
         let prior_una = self.una;
         let mut seen = Seen { ece: a.ece, echo: a.echo, not_duplicate: a.has_data, ..Seen::default() };
         self.stats.ece_received += u64::from(a.ece);
         self.touch();
         if a.ack < prior_una {
             // Old; what it reports may still be news.
-            if self.sack && !a.sack.blocks().is_empty() && !self.queue.is_empty() {
+            if self.sack && !a.sack.is_empty() && !self.queue.is_empty() {
                 self.process_sacks(a, prior_una, &mut seen, cx);
                 self.alert(prior_una, false, &mut seen, cx);
             }
@@ -107,7 +113,7 @@ impl<C: Controller> Sender<C> {
             self.max_window = self.max_window.max(a.window);
         }
         self.una = a.ack;
-        if self.sack && !a.sack.blocks().is_empty() {
+        if self.sack && !a.sack.is_empty() {
             self.process_sacks(a, prior_una, &mut seen, cx);
         }
         if self.queue.is_empty() {
@@ -153,6 +159,7 @@ impl<C: Controller> Sender<C> {
             rate: self.rate.sample(&seen.sampler, delivered, self.path.min_rtt, cx.now),
         };
         self.controller.on_ack(&sample, &mut cx.controller(&self.path));
+        self.limits = self.controller.limits();
         self.refresh_stack_rate();
         seen.rtt
     }

@@ -280,13 +280,13 @@ impl<C: Controller> Endpoint<C> {
             return (0, 0);
         }
         let bytes = |segments: u32| u64::from(segments) * u64::from(s.path.mss);
-        (bytes(s.controller.limits().cwnd), bytes(s.queue.in_flight()))
+        (bytes(s.limits.cwnd), bytes(s.queue.in_flight()))
     }
 
     /// The state now.
     pub fn snapshot(&self) -> Snapshot {
         let s = &self.sender;
-        let limits = s.controller.limits();
+        let limits = &s.limits;
         Snapshot {
             state: self.state,
             cwnd: limits.cwnd,
@@ -426,7 +426,7 @@ impl<C: Controller> Endpoint<C> {
         if let Some(seq) = self.reset_due.take() {
             return Some(self.build_reset(seq, cx.now));
         }
-        match self.state {
+        let out = match self.state {
             State::Closed | State::Listen => return None,
             State::SynSent | State::SynReceived => {
                 if core::mem::take(&mut self.syn_due) {
@@ -435,20 +435,20 @@ impl<C: Controller> Endpoint<C> {
                 if self.state == State::SynSent {
                     return None;
                 }
+                None
             }
-            _ => {
-                let option_len = self.receiver.sack_option_len();
-                if let Some(out) = self.sender.poll(option_len, cx) {
-                    return Some(self.build(&out, cx.now));
-                }
+            _ if self.sender.is_settled() => None,
+            _ => self.sender.poll(self.receiver.sack_option_len(), cx),
+        };
+        let out = match out {
+            Some(out) => out,
+            None if self.receiver.now_due => {
+                self.sender.stats.acks_sent += 1;
+                Out { seq: self.sender.next.max(1), len: 0, fin: false, push: false, new: false }
             }
-        }
-        if self.receiver.now_due {
-            self.sender.stats.acks_sent += 1;
-            let out = Out { seq: self.sender.next.max(1), len: 0, fin: false, push: false, new: false };
-            return Some(self.build(&out, cx.now));
-        }
-        None
+            None => return None,
+        };
+        Some(self.build(out, cx.now))
     }
 
     /// The next event, if any.
@@ -517,27 +517,26 @@ impl<C: Controller> Endpoint<C> {
         if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps) {
             self.receiver.update_ts_recent(seq, timestamps.value);
         }
-        let none = Sack::NONE;
-        let incoming = Incoming {
-            ack,
-            seq,
-            has_data: end > seq,
-            window: u64::from(segment.window) << self.sender.window_scale,
-            sack: match &segment.options {
-                Options::Sack(sack) => sack,
-                Options::Syn(_) => &none,
-            },
-            ece: self.ecn && flags.has(Flags::ECE),
-            echo: self.echo(segment),
+        let has_data = end > seq;
+        let window = u64::from(segment.window) << self.sender.window_scale;
+        let ece = self.ecn && flags.has(Flags::ECE);
+        let sack = match &segment.options {
+            Options::Sack(sack) => sack,
+            Options::Syn(_) => &Sack::NONE,
         };
-        let prior_acked = self.sender.stats.bytes_acked;
-        outcome.rtt = self.sender.on_ack(&incoming, cx);
-        outcome.acked = self.sender.stats.bytes_acked - prior_acked;
-        self.events.acked += outcome.acked;
+        if sack.is_empty() && self.sender.is_unconcerned(ack, window) {
+            self.sender.note_ack(seq, ece);
+        } else {
+            let incoming = Incoming { ack, seq, has_data, window, sack, ece, echo: self.echo(segment) };
+            let prior_acked = self.sender.stats.bytes_acked;
+            outcome.rtt = self.sender.on_ack(&incoming, cx);
+            outcome.acked = self.sender.stats.bytes_acked - prior_acked;
+            self.events.acked += outcome.acked;
+        }
         if flags.has(Flags::FIN) || self.closing {
             self.on_fin_acked(cx.now);
         }
-        if end > seq && self.state != State::Closed {
+        if has_data && self.state != State::Closed {
             let push = flags.has(Flags::PSH);
             let payload = Payload { seq, len, fin: flags.has(Flags::FIN), push };
             outcome.delivered = self.on_payload(segment, payload, ce, cx.now);
@@ -722,7 +721,7 @@ impl<C: Controller> Endpoint<C> {
     }
 
     #[inline]
-    fn build(&mut self, out: &Out, now: Time) -> Transmit {
+    fn build(&mut self, out: Out, now: Time) -> Transmit {
         let mut flags = Flags::ACK;
         if out.fin {
             flags |= Flags::FIN;
@@ -745,27 +744,24 @@ impl<C: Controller> Endpoint<C> {
         self.sender.stats.segments_sent += 1;
         let window = self.receiver.announce();
         let blocks_len = self.receiver.sack_option_len();
-        let segment = Segment {
-            seq: self.sender.wire(out.seq),
-            ack: self.receiver.ack_number(),
-            window,
-            len: out.len,
-            flags,
-            timestamps: self.stamps(now),
-            options: Options::Sack(Sack::NONE),
+        let (seq, ack) = (self.sender.wire(out.seq), self.receiver.ack_number());
+        let (timestamps, ect) = (self.stamps(now), self.ecn && out.new);
+        let transmit = |sack| {
+            let options = Options::Sack(sack);
+            Transmit { segment: Segment { seq, ack, window, len: out.len, flags, timestamps, options }, ect }
         };
-        let mut transmit = Transmit { segment, ect: self.ecn && out.new };
         // What is sent again keeps its size, so there may be no room for blocks.
         if blocks_len > 0 && self.sender.sack && u32::from(out.len) + blocks_len <= self.sender.path.mss {
-            self.report_blocks(&mut transmit.segment);
+            transmit(self.take_sack())
+        } else {
+            // Apart, so that the common segment is written once and in place.
+            transmit(Sack::NONE)
         }
-        transmit
     }
 
-    /// Apart, so that the common segment is written once and in place.
-    #[inline(never)]
-    fn report_blocks(&mut self, segment: &mut Segment) {
+    #[cold]
+    fn take_sack(&mut self) -> Sack {
         let max = if self.timestamps { 3 } else { 4 };
-        segment.options = Options::Sack(self.receiver.take_sack(max, &mut self.sender.stats));
+        self.receiver.take_sack(max, &mut self.sender.stats)
     }
 }

@@ -191,9 +191,11 @@ impl Queue {
         self.unlink(id);
         let record = *self.get(id);
         self.first += 1;
-        self.sacked_out -= u32::from(record.has(SACKED));
-        self.lost_out -= u32::from(record.has(LOST));
-        self.retrans_out -= u32::from(record.has(RETRANSMITTED));
+        if record.has(SACKED | LOST | RETRANSMITTED) {
+            self.sacked_out -= u32::from(record.has(SACKED));
+            self.lost_out -= u32::from(record.has(LOST));
+            self.retrans_out -= u32::from(record.has(RETRANSMITTED));
+        }
         if self.lost_out == 0 && !self.lost.is_empty() {
             self.lost.clear();
         }

@@ -25,6 +25,8 @@ const QUICK_ACKS: u32 = 16;
 const DUP_ACKS: u8 = 3;
 const COMPRESSED_MAX: u8 = 44;
 const COMPRESSION_MAX: Span = Span::from_millis(1);
+/// Beyond any offset.
+const NO_FIN: u64 = u64::MAX;
 
 /// What the sending side knows that the delay of acknowledgements depends on.
 #[derive(Clone, Copy, Debug)]
@@ -55,8 +57,8 @@ pub(crate) struct Receiver {
     /// What the application has read.
     copied: u64,
     auto_read: bool,
-    /// The offset of the peer's FIN, once seen.
-    fin: Option<u64>,
+    /// The offset of the peer's FIN; [`NO_FIN`] until it is seen.
+    fin: u64,
     pub(crate) space: Space,
     out_of_order: RangeSet,
     /// The ranges of `out_of_order` that changed last, newest first.
@@ -104,7 +106,7 @@ impl Receiver {
             scale: space.scale(),
             copied: 1,
             auto_read: config.auto_read,
-            fin: None,
+            fin: NO_FIN,
             space,
             out_of_order: RangeSet::default(),
             recent: [Range::default(); 4],
@@ -196,8 +198,9 @@ impl Receiver {
     }
 
     /// Whether the peer has sent, in order, all it will ever send.
+    #[inline]
     pub(crate) fn finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     /// In-order bytes that the application has not read.
@@ -237,20 +240,17 @@ impl Receiver {
     }
 
     /// Takes in a segment that touches the window; gives the payload bytes that are newly in order.
+    #[inline]
     pub(crate) fn on_data(&mut self, data: Payload, delays: Delays, now: Time, stats: &mut Stats) -> u64 {
         let end = data.seq + data.len;
-        if data.fin {
-            self.fin.get_or_insert(end);
+        if data.fin && self.fin == NO_FIN {
+            self.fin = end;
         }
         let all_end = end + u64::from(data.fin);
         if all_end <= self.next || data.seq >= self.next + self.open_window() + u64::from(data.len == 0) {
             // Nothing new, or nothing that there is room for.
             stats.duplicates_received += 1;
-            if all_end <= self.next && data.len > 0 {
-                self.set_d_sack(Range::new(data.seq, end.min(self.next)));
-            }
-            self.enter_quick_acks(QUICK_ACKS);
-            self.owed = true;
+            self.on_useless(data, all_end <= self.next);
             return 0;
         }
         self.owed = true;
@@ -271,12 +271,22 @@ impl Receiver {
             self.join(Range::new(before, end));
         }
         let delivered = self.next - before;
-        if self.fin == Some(self.next) {
+        if self.fin == self.next {
             self.next += 1;
             self.interactive = true;
         }
         stats.bytes_received += delivered;
         delivered
+    }
+
+    /// A segment is not taken in; `old` if all of it had arrived before.
+    #[cold]
+    fn on_useless(&mut self, data: Payload, old: bool) {
+        if old && data.len > 0 {
+            self.set_d_sack(Range::new(data.seq, (data.seq + data.len).min(self.next)));
+        }
+        self.enter_quick_acks(QUICK_ACKS);
+        self.owed = true;
     }
 
     /// In-order data reached what had arrived before it.
@@ -328,6 +338,7 @@ impl Receiver {
     }
 
     /// How far out-of-order data reaches.
+    #[inline]
     fn beyond(&self) -> u64 {
         self.out_of_order.end().map_or(0, |end| end - self.next)
     }
@@ -503,22 +514,25 @@ impl Receiver {
     }
 
     /// The application reads up to `bytes`; gives how many there were (`tcp_recvmsg`, `tcp_cleanup_rbuf`).
+    #[inline]
     pub(crate) fn read(&mut self, bytes: u64, now: Time) -> u64 {
-        let count = bytes.min(self.unread());
+        let unread = self.unread();
+        let count = bytes.min(unread);
         if count == 0 {
             return 0;
         }
         self.copied += count;
-        self.space.adjust(self.copied, self.unread(), self.beyond(), now);
+        let unread = unread - count;
+        self.space.adjust(self.copied, unread, self.beyond(), now);
+        let used = unread + self.out_of_order.bytes();
         if self.owed && !self.now_due {
-            let drained = self.used() == 0;
             self.now_due = self.next - self.acked > self.mss
-                || (drained && (self.pushed_twice || (self.pushed && !self.interactive)));
+                || (used == 0 && (self.pushed_twice || (self.pushed && !self.interactive)));
         }
         // A window that opens a lot must be told.
         let window = self.open_window();
-        if !self.now_due && self.fin.is_none() && self.space.is_low(window) {
-            let (new, _) = self.space.select(self.used(), self.mss, self.window, self.scale);
+        if !self.now_due && self.fin == NO_FIN && self.space.is_low(window) {
+            let (new, _) = self.space.select(used, self.mss, self.window, self.scale);
             self.now_due = new > 0 && new >= 2 * window;
         }
         count

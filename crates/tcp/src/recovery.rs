@@ -94,6 +94,7 @@ impl<C: Controller> Sender<C> {
     fn signal(&mut self, sign: Sign, cx: &mut Context) {
         let congestion = self.congestion(sign);
         self.controller.on_congestion(&congestion, &mut cx.controller(&self.path));
+        self.limits = self.controller.limits();
     }
 
     /// The reduction of the window begins (`tcp_init_cwnd_reduction`).
@@ -141,6 +142,7 @@ impl<C: Controller> Sender<C> {
         }
         if self.recovery.restores {
             self.controller.on_undo(&mut cx.controller(&self.path));
+            self.limits = self.controller.limits();
             self.recovery.restores = false;
             self.queue_cwr = false;
         }
@@ -506,6 +508,7 @@ impl<C: Controller> Sender<C> {
                 },
             };
             self.controller.on_ack(&sample, &mut cx.controller(&self.path));
+            self.limits = self.controller.limits();
         }
         self.timer = Timer::Reorder;
         self.rearm_rto(cx.now);

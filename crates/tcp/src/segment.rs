@@ -22,6 +22,7 @@ impl Flags {
     pub const CWR: Flags = Flags(0x80);
 
     /// Whether all of `other`'s bits are set.
+    #[inline]
     pub const fn has(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -29,12 +30,14 @@ impl Flags {
 
 impl core::ops::BitOr for Flags {
     type Output = Flags;
+    #[inline]
     fn bitor(self, rhs: Flags) -> Flags {
         Flags(self.0 | rhs.0)
     }
 }
 
 impl core::ops::BitOrAssign for Flags {
+    #[inline]
     fn bitor_assign(&mut self, rhs: Flags) {
         self.0 |= rhs.0;
     }
@@ -68,7 +71,14 @@ impl Sack {
         }
     }
 
+    /// Whether there are none.
+    #[inline]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
     /// The blocks, in the option's order.
+    #[inline]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks[..usize::from(self.len)]
     }
@@ -124,6 +134,7 @@ pub struct Segment {
 
 impl Segment {
     /// Bytes of TCP header with its options, padded to 4.
+    #[inline]
     pub fn header_len(&self) -> u32 {
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
         let others = match &self.options {
@@ -137,6 +148,7 @@ impl Segment {
     }
 
     /// Sequence space that the segment occupies: payload, SYN and FIN.
+    #[inline]
     pub fn seq_len(&self) -> u32 {
         u32::from(self.len) + u32::from(self.flags.has(Flags::SYN)) + u32::from(self.flags.has(Flags::FIN))
     }

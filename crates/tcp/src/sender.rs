@@ -23,7 +23,7 @@ use crate::rate::Rate;
 use crate::recovery::Recovery;
 use crate::rtt::Rtt;
 use crate::stats::{Chrono, Limit, Stats};
-use cc::{Controller, Path, Phase, Sent};
+use cc::{Controller, Limits, Path, Phase, Sent};
 use units::{Rate as BitRate, Span, Time};
 
 /// The end of a stream that has none.
@@ -66,6 +66,8 @@ pub(crate) struct Out {
 #[derive(Debug)]
 pub(crate) struct Sender<C> {
     pub(crate) controller: C,
+    /// What the controller allows: read again after each call that may have changed it.
+    pub(crate) limits: Limits,
     pub(crate) path: Path,
     pub(crate) queue: Queue,
     pub(crate) isn: u32,
@@ -118,10 +120,12 @@ pub(crate) struct Sender<C> {
 
 impl<C: Controller> Sender<C> {
     pub(crate) fn new(config: &Config, controller: C, isn: u32, now: Time) -> Sender<C> {
-        let paced = config.pacing || controller.limits().pacing.is_some();
+        let limits = controller.limits();
+        let paced = config.pacing || limits.pacing.is_some();
         let mss = u32::from(config.mss.max(88));
         Sender {
             controller,
+            limits,
             path: Path {
                 mss,
                 srtt: None,
@@ -214,7 +218,7 @@ impl<C: Controller> Sender<C> {
     #[inline]
     pub(crate) fn refresh_stack_rate(&mut self) {
         if let Some(srtt) = self.path.srtt {
-            let limits = self.controller.limits();
+            let limits = &self.limits;
             let percent = if limits.cwnd < limits.ssthresh / 2 { 200 } else { 120 };
             let segments = u64::from(limits.cwnd.max(self.queue.len()));
             let micros = srtt.as_micros().max(1);
@@ -281,7 +285,7 @@ impl<C: Controller> Sender<C> {
     /// Before a write: whether the network had room that the application left unused.
     fn check_app_limited(&mut self) {
         if self.unsent() < u64::from(self.path.mss)
-            && self.queue.in_flight() < self.controller.limits().cwnd
+            && self.queue.in_flight() < self.limits.cwnd
             && self.queue.lost_out <= self.queue.retrans_out
         {
             self.rate.app_limited = (self.rate.delivered + u64::from(self.queue.in_flight())).max(1);
@@ -336,8 +340,13 @@ impl<C: Controller> Sender<C> {
         if len == 0 && !fin { None } else { Some((len as u16, fin)) }
     }
 
-    /// What leaves now, if anything. `option_len` bytes of each new segment are taken by SACK blocks.
+    /// Whether a poll would give nothing and change nothing.
     #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.dirty && !self.sent_some && self.forced == Forced::None
+    }
+
+    /// What leaves now, if anything. `option_len` bytes of each new segment are taken by SACK blocks.
     pub(crate) fn poll(&mut self, option_len: u32, cx: &mut Context) -> Option<Out> {
         if self.forced != Forced::None
             && let Some(out) = self.poll_forced(option_len, cx)
@@ -347,10 +356,9 @@ impl<C: Controller> Sender<C> {
         if !self.dirty && !self.sent_some {
             return None;
         }
-        let limits = self.controller.limits();
+        let cwnd = self.limits.cwnd;
         let in_flight = self.queue.in_flight();
-        let pacing = self.pacing_rate(&limits);
-        let held = pacing.is_some() && !self.pacer.allows(cx.now);
+        let held = self.pacing_rate().is_some() && !self.pacer.allows(cx.now);
         let mut limit = Limit::Application;
         if self.queue.has_lost()
             && !self.recovery.new_data_first
@@ -358,7 +366,7 @@ impl<C: Controller> Sender<C> {
             && let Some(id) = self.queue.next_lost()
         {
             let seq = self.queue.get(id).seq;
-            if in_flight >= limits.cwnd {
+            if in_flight >= cwnd {
                 limit = Limit::Cwnd;
             } else if held {
                 limit = Limit::Pacing;
@@ -379,7 +387,7 @@ impl<C: Controller> Sender<C> {
                 if limit == Limit::Application {
                     limit = Limit::ReceiveWindow;
                 }
-            } else if in_flight >= limits.cwnd && !fin {
+            } else if in_flight >= cwnd && !fin {
                 limit = Limit::Cwnd;
             } else if held {
                 limit = Limit::Pacing;
@@ -389,12 +397,12 @@ impl<C: Controller> Sender<C> {
         } else if (self.buffer_full || self.held() < self.written) && limit == Limit::Application {
             limit = Limit::SendBuffer;
         }
-        self.end_of_chance(limit, &limits, option_len, cx)
+        self.end_of_chance(limit, option_len, cx)
     }
 
     /// Nothing more leaves now: notes what was the limit.
     #[inline]
-    fn end_of_chance(&mut self, limit: Limit, limits: &cc::Limits, option_len: u32, cx: &mut Context) -> Option<Out> {
+    fn end_of_chance(&mut self, limit: Limit, option_len: u32, cx: &mut Context) -> Option<Out> {
         if self.recovery.new_data_first {
             self.recovery.new_data_first = false;
             if self.next <= self.recovery.high {
@@ -410,7 +418,7 @@ impl<C: Controller> Sender<C> {
         self.pacer.end_burst();
         self.paced_until = if limit == Limit::Pacing { self.pacer.next() } else { Time::MAX };
         self.chrono.switch(limit, cx.now);
-        let cwnd_limited = self.queue.in_flight() >= limits.cwnd;
+        let cwnd_limited = self.queue.in_flight() >= self.limits.cwnd;
         if self.sent_some || cwnd_limited {
             let out = self.queue.len();
             if self.una >= self.usage_end || cwnd_limited || (!self.cwnd_limited && out > self.max_out) {
@@ -438,15 +446,16 @@ impl<C: Controller> Sender<C> {
         if self.cwnd_limited {
             return true;
         }
-        let limits = self.controller.limits();
+        let limits = &self.limits;
         limits.cwnd < limits.ssthresh && limits.cwnd < 2 * self.max_out
     }
 
     #[inline]
-    fn pacing_rate(&self, limits: &cc::Limits) -> Option<BitRate> {
-        limits.pacing.or(if self.pacing { self.path.stack_rate } else { None })
+    fn pacing_rate(&self) -> Option<BitRate> {
+        self.limits.pacing.or(if self.pacing { self.path.stack_rate } else { None })
     }
 
+    #[cold]
     fn poll_forced(&mut self, option_len: u32, cx: &mut Context) -> Option<Out> {
         match core::mem::replace(&mut self.forced, Forced::None) {
             Forced::None => None,
@@ -495,11 +504,12 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_new(&mut self, len: u16, fin: bool, cx: &mut Context) -> Out {
         let prior_out = self.queue.len();
         let in_flight = self.queue.in_flight();
-        let mut record = Record { seq: self.next.max(1), sent: cx.now, len, ..Record::default() };
+        let seq = self.next.max(1);
+        let mut record = Record { seq, sent: cx.now, len, ..Record::default() };
         if fin {
             record.flags |= FIN;
             self.fin_sent = true;
@@ -509,10 +519,15 @@ impl<C: Controller> Sender<C> {
         self.queue.push(record);
         let push = self.unsent() == 0;
         if prior_out == 0 || self.timer == Timer::LossProbe {
-            self.rearm_rto(cx.now);
+            if self.calls_for_probe() {
+                // The end of this chance to send arms the probe's timer.
+                self.timer = Timer::Retransmit;
+            } else {
+                self.rearm_rto(cx.now);
+            }
         }
-        self.note_sent(&record, in_flight, false, cx);
-        Out { seq: record.seq, len, fin, push, new: len > 0 }
+        self.note_sent(len, in_flight, false, cx);
+        Out { seq, len, fin, push, new: len > 0 }
     }
 
     /// Sends a segment again. A tail loss probe is not `counted` as in flight twice.
@@ -535,33 +550,34 @@ impl<C: Controller> Sender<C> {
             }
         }
         self.stats.bytes_retransmitted += u64::from(record.len);
-        self.note_sent(&record, in_flight, true, cx);
+        self.note_sent(record.len, in_flight, true, cx);
         let push = record.end() >= self.written;
         Out { seq: record.seq, len: record.len, fin: record.has(FIN), push, new: false }
     }
 
     /// Everything that each data segment passes on its way out.
-    #[inline]
-    fn note_sent(&mut self, record: &Record, in_flight_before: u32, retransmission: bool, cx: &mut Context) {
-        let limits = self.controller.limits();
-        if let Some(rate) = self.pacing_rate(&limits) {
-            let burst = if limits.pacing.is_some() { limits.burst } else { stack_burst(rate, self.path.mss) };
-            self.pacer.on_sent(u32::from(record.len), rate, burst, self.stats.data_segments_sent, cx.now);
+    #[inline(always)]
+    fn note_sent(&mut self, len: u16, in_flight_before: u32, retransmission: bool, cx: &mut Context) {
+        if let Some(rate) = self.pacing_rate() {
+            let stack = self.limits.pacing.is_none();
+            let burst = if stack { stack_burst(rate, self.path.mss) } else { self.limits.burst };
+            self.pacer.on_sent(u32::from(len), rate, burst, self.stats.data_segments_sent, cx.now);
         }
         self.stats.data_segments_sent += 1;
-        self.stats.bytes_sent += u64::from(record.len);
+        self.stats.bytes_sent += u64::from(len);
         self.sent_some = true;
         let alone = !retransmission && self.queue.len() == 1;
         let idle = self.last_data.filter(|_| alone).map(|last| cx.now.saturating_since(last));
         self.last_data = Some(cx.now);
         let sent = Sent {
-            bytes: u32::from(record.len),
+            bytes: u32::from(len),
             retransmission,
             in_flight_before,
             idle,
             app_limited: self.rate.app_limited > 0,
         };
         self.controller.on_sent(&sent, &mut cx.controller(&self.path));
+        self.limits = self.controller.limits();
     }
 
     // Timers.
@@ -601,11 +617,16 @@ impl<C: Controller> Sender<C> {
         self.arm(Timer::Retransmit, deadline);
     }
 
+    /// Whether a loss of the last segments in flight is to be probed for.
+    #[inline]
+    fn calls_for_probe(&self) -> bool {
+        matches!(self.recovery.phase, Phase::Open | Phase::Cwr) && self.sack && !self.queue.is_empty()
+    }
+
     /// Arms the tail loss probe's timer, if one is called for (RFC 8985 section 7.2; Linux `tcp_schedule_loss_probe`).
     #[inline]
     pub(crate) fn schedule_loss_probe(&mut self, from_now: bool, now: Time) -> bool {
-        let calm = matches!(self.recovery.phase, Phase::Open | Phase::Cwr);
-        if !calm || !self.sack || self.queue.is_empty() {
+        if !self.calls_for_probe() {
             return false;
         }
         let mut timeout = match self.path.srtt {
