@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(deadlines[part.0 as usize].take(), Some(now));
             // None, one or two new deadlines, so that the first place is filled in every way.
             for i in 0..n % 3 {
-                let other = (part.0 as u64 + i * spread(n)) % 200;
+                let other = (u64::from(part.0) + i * spread(n)) % 200;
                 let later = now + spread(n + i);
                 let deadline = &mut deadlines[other as usize];
                 *deadline = Some(deadline.map_or(later, |d| d.min(later)));
