@@ -35,18 +35,11 @@ impl Distribution {
     /// `span` was seen. Allocates only when it is longer than everything before.
     #[inline]
     pub fn record(&mut self, span: Span) {
-        let bucket = bucket(span.as_micros());
-        match self.buckets.get_mut(bucket) {
-            Some(n) => *n = n.saturating_add(1),
-            None => self.grow(bucket, 1),
-        }
-        self.count += 1;
-        self.sum_ns += u128::from(span.as_nanos());
-        self.min = self.min.min(span);
-        self.max = self.max.max(span);
+        self.record_many(span, 1);
     }
 
     /// `span` was seen `count` times.
+    #[inline]
     pub fn record_many(&mut self, span: Span, count: u64) {
         if count == 0 {
             return;

@@ -200,6 +200,16 @@ impl Network {
         }
     }
 
+    /// Lets the watch, if there is one, write what happened before `moment`.
+    pub(crate) fn write_before(&mut self, moment: Time) {
+        if self.traffic.watch.is_some() {
+            self.catch_up(moment);
+        }
+        if let Some(watch) = &mut self.traffic.watch {
+            watch.write_before(moment);
+        }
+    }
+
     #[inline]
     fn enter(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();

@@ -16,6 +16,7 @@ use des::{Agenda, Part, Streams};
 use record::tables::{LinkRow, QueueRow, TransferRow};
 use record::{Output, Tables, ms};
 use scenario::{Scenario, Transport};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcp::{Context, Endpoint, Event};
 use traffic::{Action, App, Notice, Side};
@@ -133,8 +134,9 @@ impl<'a> World<'a> {
             let link = topology::link(of, scenario.duration, traces, &streams);
             world.network.places.push(Place::new(of.name.clone(), link, part));
         }
+        let links: BTreeMap<&str, u32> = scenario.links.iter().map(|l| l.name.as_str()).zip(0..).collect();
         for (i, of) in scenario.flows.iter().enumerate() {
-            world.add_flows(i, of)?;
+            world.add_flows(i, of, &links)?;
         }
         world.network.traffic.lost = vec![0; world.flows.len()];
         world.network.traffic.watch = setup::watch(scenario, point, run, output)?;
@@ -150,10 +152,8 @@ impl<'a> World<'a> {
         Ok(world)
     }
 
-    fn add_flows(&mut self, of: usize, flow: &scenario::Flow) -> Result<(), Error> {
-        let index = |name: &String| {
-            self.scenario.links.iter().position(|l| l.name == *name).expect("a checked route's links exist") as u32
-        };
+    fn add_flows(&mut self, of: usize, flow: &scenario::Flow, links: &BTreeMap<&str, u32>) -> Result<(), Error> {
+        let index = |name: &String| links[name.as_str()];
         let towards_to: Box<[u32]> = flow.route.iter().map(index).collect();
         let towards_from: Box<[u32]> = flow.return_route.iter().map(index).collect();
         let routes = [self.network.routes.len() as u32, self.network.routes.len() as u32 + 1];
@@ -211,10 +211,7 @@ impl<'a> World<'a> {
             while let Some(part) = self.agenda.next(until) {
                 self.call(part);
             }
-            if self.network.traffic.watch.is_some() {
-                self.network.catch_up(until);
-                self.network.traffic.watch.as_mut().expect("it is there").write_before(until);
-            }
+            self.network.write_before(until);
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -244,7 +241,7 @@ impl<'a> World<'a> {
                     let log = self.network.traffic.watch.as_mut().and_then(|w| w.log());
                     let cx = &mut Context { now, random: &mut self.flows[c.flow as usize].random, log };
                     c.ends[end as usize].handle_timeout(cx);
-                    self.touched.push((connection, end));
+                    self.pump(connection, end);
                     self.settle();
                 }
             }
