@@ -64,6 +64,17 @@ pub enum Ecn {
 }
 
 impl Ecn {
+    /// The field whose two bits these are, as in the lowest bits of the IP header's traffic class.
+    #[inline]
+    pub fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
     /// Whether a queue may mark instead of drop.
     pub fn capable(self) -> bool {
         self != Ecn::NotEct
@@ -100,6 +111,14 @@ pub struct Backlog {
     pub packets: u64,
     /// Their bytes.
     pub bytes: u64,
+}
+
+impl core::ops::AddAssign for Backlog {
+    #[inline]
+    fn add_assign(&mut self, more: Backlog) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+    }
 }
 
 /// A queue discipline. See the crate's documentation.

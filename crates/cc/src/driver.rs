@@ -44,7 +44,7 @@ impl<C: Controller> Driver<C> {
             srtt: None,
             min_rtt: None,
             rto: Span::from_millis(250),
-            stack_rate: None,
+            stack_rate: crate::StackRate::default(),
             paced: false,
             shrinks_idle: true,
         };

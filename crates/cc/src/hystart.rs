@@ -83,7 +83,7 @@ impl HyStart {
         let mut cause = None;
         if now.saturating_since(self.last_ack) <= ACK_SPACING {
             self.last_ack = now;
-            let threshold = train_threshold(delay_min, path.stack_rate, path.paced);
+            let threshold = train_threshold(delay_min, path.stack_rate.get(), path.paced);
             if micros(now.saturating_since(self.round_start)) > threshold {
                 cause = Some(ExitCause::AckTrain);
             }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
     use crate::cubic::{Cubic, CubicConfig};
     use crate::driver::Driver;
-    use crate::{Controller, Event, INFINITE_SSTHRESH};
+    use crate::{Controller, Event, INFINITE_SSTHRESH, StackRate};
 
     /// CUBIC in slow start with a window of 100, whose minimum RTT of so many ms is known and whose round begins.
     fn starting(min_rtt_ms: u64) -> Driver<Cubic> {
@@ -163,11 +163,11 @@ mod tests {
         assert_eq!(train(&mut d, 1_000), Some((41, ExitCause::AckTrain)));
         // 4 * 65,536 B at 100 MB/s are 2.6 ms, more than the 1 ms that is allowed: the first past 41 ms.
         let mut d = starting(40);
-        (d.path.paced, d.path.stack_rate) = (true, Some(Rate::from_mbps(800)));
+        (d.path.paced, d.path.stack_rate) = (true, StackRate::new(800 * 1_000_000, Span::from_secs(1)));
         assert_eq!(train(&mut d, 1_000), Some((42, ExitCause::AckTrain)));
         // At 1 GB/s they are 262 us: 41 ms is past 40.262.
         let mut d = starting(40);
-        (d.path.paced, d.path.stack_rate) = (true, Some(Rate::from_mbps(8_000)));
+        (d.path.paced, d.path.stack_rate) = (true, StackRate::new(8_000 * 1_000_000, Span::from_secs(1)));
         assert_eq!(train(&mut d, 1_000), Some((41, ExitCause::AckTrain)));
     }
 

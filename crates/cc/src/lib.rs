@@ -78,11 +78,32 @@ pub struct Path {
     pub rto: Span,
     /// The rate at which the stack would pace if asked: twice, later 1.2 times, cwnd per smoothed RTT (Linux
     /// `tcp_update_pacing_rate`).
-    pub stack_rate: Option<Rate>,
+    pub stack_rate: StackRate,
     /// Whether segments leave paced: `HyStart`'s ACK train test depends on it.
     pub paced: bool,
     /// Whether a window that is not used shrinks (Linux `tcp_slow_start_after_idle`).
     pub shrinks_idle: bool,
+}
+
+/// A rate that is computed when it is asked for: at each acknowledgement it changes, and few ask.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackRate {
+    bits: u64,
+    micros: u64,
+}
+
+impl StackRate {
+    /// `bits` in each `srtt`, which counts as a microsecond at least.
+    #[inline]
+    pub fn new(bits: u64, srtt: Span) -> StackRate {
+        StackRate { bits, micros: srtt.as_micros().max(1) }
+    }
+
+    /// The rate; `None` by default, before the first round-trip time sample.
+    pub fn get(self) -> Option<Rate> {
+        let bits = self.bits.saturating_mul(1_000_000).checked_div(self.micros)?;
+        Some(Rate::from_bits_per_sec(bits))
+    }
 }
 
 /// Where loss recovery stands (Linux `tcp_ca_state`).

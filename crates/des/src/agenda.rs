@@ -11,28 +11,32 @@ use units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub u32);
 
-#[derive(Clone, Copy)]
+/// The bits of a ticket that hold the part's number; the sequence number above them orders tickets.
+const PART_BITS: u32 = 24;
+
+/// When a part is called, and which of the entries for that time comes first.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct Entry {
     at: Time,
-    sequence: u64,
-    part: u32,
+    /// The sequence number and the part's number.
+    ticket: u64,
 }
 
 impl Entry {
     #[inline]
     fn is_before(&self, other: &Entry) -> bool {
-        self.at < other.at || (self.at == other.at && self.sequence < other.sequence)
+        let key = |entry: &Entry| u128::from(entry.at.as_nanos()) << 64 | u128::from(entry.ticket);
+        key(self) < key(other)
+    }
+
+    #[inline]
+    fn part(&self) -> usize {
+        (self.ticket & ((1 << PART_BITS) - 1)) as usize
     }
 }
 
-/// The entry that counts for a part. A sequence of [`IDLE`] means none.
-#[derive(Clone, Copy)]
-struct Armed {
-    at: Time,
-    sequence: u64,
-}
-
-const IDLE: Armed = Armed { at: Time::MAX, sequence: u64::MAX };
+/// No entry counts for the part.
+const IDLE: Entry = Entry { at: Time::MAX, ticket: u64::MAX };
 
 /// What happens when. Time never goes back.
 #[derive(Default)]
@@ -43,7 +47,8 @@ pub struct Agenda {
     heap: Vec<Entry>,
     /// Whether the first entry was called. Mostly its part makes the next entry, which then takes its place.
     called: bool,
-    armed: Vec<Armed>,
+    /// By part: the entry that counts.
+    armed: Vec<Entry>,
     free: Vec<u32>,
     handled: u64,
 }
@@ -58,6 +63,7 @@ impl Agenda {
     pub fn add_part(&mut self) -> Part {
         Part(self.free.pop().unwrap_or_else(|| {
             self.armed.push(IDLE);
+            assert!(self.armed.len() < 1 << PART_BITS, "more parts than an agenda can number");
             (self.armed.len() - 1) as u32
         }))
     }
@@ -73,29 +79,21 @@ impl Agenda {
     pub fn wake(&mut self, part: Part, at: Option<Time>) {
         let Some(at) = at else { return };
         let armed = self.armed[part.0 as usize];
-        if armed.at <= at && armed.sequence != IDLE.sequence {
+        if armed.at <= at && armed != IDLE {
             return;
         }
         self.enter(part, at.max(self.now));
     }
 
     fn enter(&mut self, part: Part, at: Time) {
-        let sequence = self.sequence;
+        let entry = Entry { at, ticket: self.sequence << PART_BITS | u64::from(part.0) };
         self.sequence += 1;
-        self.armed[part.0 as usize] = Armed { at, sequence };
-        let entry = Entry { at, sequence, part: part.0 };
+        self.armed[part.0 as usize] = entry;
         if std::mem::take(&mut self.called) {
             self.sink(entry);
         } else {
             self.rise(entry);
         }
-    }
-
-    /// Whether `part` is to be called no later than `at`.
-    #[inline]
-    pub fn is_due_by(&self, part: Part, at: Time) -> bool {
-        let armed = self.armed[part.0 as usize];
-        armed.sequence != IDLE.sequence && armed.at <= at
     }
 
     /// The next part to call, or `None` when nothing is due up to and including `until`. Sets [`Agenda::now`].
@@ -113,14 +111,14 @@ impl Agenda {
                 return None;
             }
             self.called = true;
-            let armed = &mut self.armed[entry.part as usize];
-            if armed.sequence != entry.sequence {
+            let armed = &mut self.armed[entry.part()];
+            if armed.ticket != entry.ticket {
                 continue;
             }
             *armed = IDLE;
             self.now = entry.at;
             self.handled += 1;
-            return Some(Part(entry.part));
+            return Some(Part(entry.part() as u32));
         }
     }
 

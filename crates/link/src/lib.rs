@@ -11,10 +11,12 @@
 
 #![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
 
+mod foreseen;
 mod rate;
 pub mod trace;
 mod wire;
 
+pub use foreseen::Foreseen;
 pub use rate::{Schedule, ScheduleError};
 pub use trace::{Sharing, Trace, TraceError};
 pub use wire::{Jitter, Loss};
@@ -86,9 +88,6 @@ pub struct Stats {
     pub last_sojourn: Span,
     /// The sum of the waits of all packets served.
     pub total_sojourn: Span,
-    /// How long packets were in service, up to the end of the one served last; between the first and the last of the
-    /// opportunities that a packet took, for a trace.
-    pub busy: Span,
     /// Bytes of a trace's opportunities that passed unused.
     pub wasted: u64,
 }
@@ -200,7 +199,7 @@ impl<P: Packet> Link<P> {
     fn pass(&mut self, mut packet: P, now: Time, drops: &mut impl Drops<P>) {
         packet.set_enqueued(now);
         let end = self.server.serve_at_once(u64::from(packet.len()) + self.overhead, now);
-        self.depart(packet, Span::ZERO, now, end, drops);
+        self.depart(packet, Span::ZERO, end, drops);
     }
 
     /// Serves everything that is due.
@@ -214,41 +213,7 @@ impl<P: Packet> Link<P> {
     /// The next packet whose delay has passed, in order.
     #[inline]
     pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
-        self.poll_due(now).map(|(_, packet)| packet)
-    }
-
-    /// [`Link::poll_delivery`], and when the packet's delay had passed.
-    #[inline]
-    pub fn poll_due(&mut self, now: Time) -> Option<(Time, P)> {
-        if self.wire.front()?.0 > now { None } else { self.wire.pop_front() }
-    }
-
-    /// How long the wire takes, without jitter.
-    pub fn delay(&self) -> Span {
-        self.delay
-    }
-
-    /// The packet that the wire gives next, and when.
-    #[inline]
-    pub fn next_delivery(&self) -> Option<(Time, &P)> {
-        self.wire.front().map(|(due, packet)| (*due, packet))
-    }
-
-    /// When the next packet that waits is served, if one does.
-    #[inline]
-    pub fn next_service(&self) -> Option<Time> {
-        (self.next_service != Time::MAX).then_some(self.next_service)
-    }
-
-    /// A moment before which a packet of `len` bytes that arrives at `at` cannot be delivered. It is the moment of its
-    /// delivery if nothing waits then, the length is that of the packet before, and nothing random happens.
-    #[inline]
-    pub fn earliest_delivery(&self, len: u32, at: Time) -> Time {
-        let end = match &self.server {
-            Server::Rate(server) => server.end_from(u64::from(len) + self.overhead, at),
-            Server::Infinite | Server::Trace(_) => at,
-        };
-        after(end, self.delay)
+        self.wire.pop_front_if(|(due, _)| *due <= now).map(|(_, packet)| packet)
     }
 
     /// When to call again: the next delivery, or the next service if that comes first and cannot wait.
@@ -314,7 +279,7 @@ impl<P: Packet> Link<P> {
             if let Some(packet) = head {
                 let end = self.server.serve(u64::from(packet.len()) + self.overhead);
                 let wait = sojourn(&packet, start);
-                self.depart(packet, wait, start, end, drops);
+                self.depart(packet, wait, end, drops);
             }
             self.look();
         }
@@ -336,18 +301,14 @@ impl<P: Packet> Link<P> {
         debug_assert!(empty.is_none(), "a queue that holds nothing gave a packet");
     }
 
-    /// `packet`, in service from `start` to `end` after a wait, goes onto the wire.
+    /// `packet`, in service until `end` after a wait, goes onto the wire.
     #[inline(always)]
-    fn depart(&mut self, mut packet: P, wait: Span, start: Time, end: Time, drops: &mut impl Drops<P>) {
+    fn depart(&mut self, mut packet: P, wait: Span, end: Time, drops: &mut impl Drops<P>) {
         self.stats.served.packets += 1;
         self.stats.served.bytes += u64::from(packet.len());
         packet.set_waited(wait);
         self.stats.last_sojourn = wait;
         self.stats.total_sojourn += wait;
-        // A link that never comes back keeps the packet in service.
-        if end != Time::MAX {
-            self.stats.busy += end - start;
-        }
         if self.loss.loses() {
             self.stats.losses += 1;
             self.lost_bytes += u64::from(packet.len());

@@ -90,18 +90,6 @@ impl RateServer {
         self.busy_until
     }
 
-    /// When `len` bytes that begin no earlier than `at` have left, if nothing comes before them; earlier than that where
-    /// finding out would take a division or a change of the rate is near.
-    #[inline]
-    pub(crate) fn end_from(&self, len: u64, at: Time) -> Time {
-        if len != self.len {
-            return at;
-        }
-        let (start, credit) = if self.busy_until < at { (at, 0) } else { (self.busy_until, self.credit) };
-        let end = start.as_nanos().saturating_add(self.nanos).saturating_add(u64::from(self.rest > credit));
-        if end < self.change.as_nanos() { Time::from_nanos(end) } else { at }
-    }
-
     #[inline]
     pub(crate) fn idle_until(&mut self, now: Time) -> bool {
         let idle = self.busy_until < now;

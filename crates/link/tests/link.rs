@@ -138,7 +138,7 @@ fn the_backlog_is_that_of_the_time_asked_for_without_a_wake_up() {
     assert_eq!(link.backlog(at(3_999_999)).packets, 6);
     assert_eq!(link.backlog(ms(4)).packets, 5);
     let stats = link.stats(ms(100));
-    assert_eq!((stats.served.packets, stats.busy), (10, Span::from_millis(10)));
+    assert_eq!(stats.served.packets, 10);
     assert_eq!((stats.last_sojourn, stats.total_sojourn), (Span::from_millis(9), Span::from_millis(45)));
     assert_eq!(link.in_flight(), 10);
 }
@@ -501,4 +501,102 @@ fn calls_that_come_late_serve_at_the_times_that_were_due() {
     let (on_time, late) = (run(1), run(1700));
     assert!(!on_time.0.is_empty());
     assert_eq!(on_time, late);
+}
+
+/// What became of each packet, in the order of arrival: delivered or lost, and when.
+type Fates = Vec<(Option<DropReason>, Time)>;
+
+/// A link's own account, driven packet by packet, with its counters and backlog at each arrival and in between.
+fn fates_on_a_link(config: Config, arrivals: &[(Time, u32)]) -> (Fates, Vec<(link::Stats, aqm::Backlog)>) {
+    let mut link: Link<TestPacket> = Link::new(config, random(9));
+    let mut fates = vec![(None, Time::MAX); arrivals.len()];
+    let mut seen = Vec::new();
+    let mut now = Time::ZERO;
+    for (id, &(at, len)) in arrivals.iter().enumerate() {
+        while let Some(due) = link.poll_timeout().filter(|&due| due <= at) {
+            now = due;
+            link.handle_timeout(now, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), now));
+            while let Some(packet) = link.poll_delivery(now) {
+                fates[packet.id as usize].1 = now;
+            }
+        }
+        now = now.max(at);
+        let packet = TestPacket::new(id as u64, 0, len);
+        link.handle_packet(packet, at, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), at));
+        while let Some(packet) = link.poll_delivery(at) {
+            fates[packet.id as usize].1 = at;
+        }
+        seen.push((link.stats(at), link.backlog(at)));
+    }
+    while let Some(due) = link.poll_timeout().filter(|&due| due != Time::MAX) {
+        link.handle_timeout(due, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), due));
+        while let Some(packet) = link.poll_delivery(due) {
+            fates[packet.id as usize].1 = due;
+        }
+    }
+    seen.push((link.stats(ms(1 << 40)), link.backlog(ms(1 << 40))));
+    (fates, seen)
+}
+
+#[test]
+fn a_foreseen_link_does_what_a_link_does() {
+    // Gaps of 0 to 65 us, 40 to 1500 bytes; each op picks the configuration too.
+    check!().with_type::<(u8, Vec<(u8, u8)>)>().for_each(|(kind, ops)| {
+        let mut now = Time::ZERO;
+        let arrivals: Vec<(Time, u32)> = ops
+            .iter()
+            .map(|&(gap, len)| {
+                now += Span::from_nanos(u64::from(gap) * 255);
+                (now, 40 + u32::from(len) * 5)
+            })
+            .collect();
+        let limits = [(Some(3), None), (None, Some(4_000)), (Some(0), None), (None, None)];
+        let (packets, bytes) = limits[usize::from(kind & 3)];
+        let schedule = if kind & 4 == 0 {
+            Schedule::constant(Rate::from_mbps(200))
+        } else {
+            let changes = [(40, 0), (90, 300), (300, 7), (2_000, 900)];
+            let changes = changes.map(|(us, mbps)| (Time::ZERO + Span::from_micros(us), Rate::from_mbps(mbps)));
+            Schedule::new(Rate::from_mbps(500), changes.to_vec()).unwrap()
+        };
+        let config = Config {
+            queue: aqm::Config::DropTail(drop_tail::Config { packets, bytes, ..drop_tail::Config::default() }),
+            service: if kind & 8 == 0 { Service::Rate(schedule) } else { Service::Infinite },
+            loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
+            overhead: u32::from(kind >> 5) * 2,
+            delay: Span::from_micros(u64::from(kind >> 5) * 30),
+            ..Config::default()
+        };
+        let (expected, counted) = fates_on_a_link(config.clone(), &arrivals);
+        let mut foreseen = link::Foreseen::new(&config, random(9)).expect("it is of that kind");
+        for (i, &(at, len)) in arrivals.iter().enumerate() {
+            let fate = match foreseen.pass(len, at) {
+                Ok((due, _)) => (None, due),
+                Err((when, why)) => (Some(why), when),
+            };
+            assert_eq!(fate, expected[i], "packet {i}");
+            let (stats, backlog) = (foreseen.stats(at), foreseen.backlog(at));
+            assert_eq!((stats, backlog), counted[i], "counters at packet {i}");
+            if i % 3 == usize::from(kind % 3) {
+                foreseen.settle(at);
+                assert_eq!((foreseen.stats(at), foreseen.backlog(at)), counted[i], "settled at packet {i}");
+            }
+        }
+        let end = ms(1 << 40);
+        assert_eq!((foreseen.stats(end), foreseen.backlog(end)), counted[arrivals.len()]);
+    });
+}
+
+#[test]
+fn managed_queues_traces_and_jitter_are_not_foreseen() {
+    let jitter = Jitter::Uniform { max: Span::from_millis(1) };
+    let oldest = drop_tail::Config { victim: drop_tail::Victim::Oldest, ..drop_tail::Config::default() };
+    for config in [
+        Config { queue: aqm::Config::Codel(aqm::codel::Config::default()), ..Config::default() },
+        Config { queue: aqm::Config::DropTail(oldest), ..Config::default() },
+        Config { jitter, ..Config::default() },
+    ] {
+        assert!(link::Foreseen::new(&config, random(1)).is_none(), "{config:?}");
+    }
+    assert!(link::Foreseen::new(&Config::default(), random(1)).is_some());
 }

@@ -1,86 +1,137 @@
 //! Links and routes: a packet's way from one host to the other.
 //!
-//! Most links hand everything they carry to the same next link. Such a link is not woken when a packet leaves it: the
-//! next link *pulls* from it what has left it, each packet at its own time, whenever it is itself looked at. What
-//! happens is the same, since a link's service is known in advance ([`link::Link`] serves late calls at the times at
-//! which service was due); but a packet costs a call of the agenda only where ways part and at the end, and not at every
-//! hop. A [`Watch`] hears of some things late but with their times, and sorts them before it writes.
+//! Where everything that a link carries goes on to one next link, and that gets nothing from elsewhere, a packet's
+//! passage through both is known when it enters the first, as long as they are [`Foreseen`]. Such links form a *lane*:
+//! the packet passes all of it at once, in its own time, and waits at the end of the last link until that time has come.
+//! So a packet costs a call of the agenda where ways part or meet, or where a queue is managed, and not at every hop.
+//!
+//! What lies ahead is noted ahead: counters leave it out until its time has come ([`Network::catch_up`]), and a
+//! [`Watch`] sorts what it hears before it writes.
 
 use crate::packet::{Packet, Parcel, Store};
 use crate::watch::{Happening, Watch};
-use aqm::{DropReason, Packet as _};
+use aqm::{Backlog, DropReason, Packet as _};
 use des::{Agenda, Part};
-use link::Link;
+use link::{Foreseen, Link};
 use record::Distribution;
+use std::collections::VecDeque;
 use units::{Span, Time};
 
 /// A link in place.
 pub(crate) struct Place {
     pub(crate) name: String,
-    pub(crate) link: Link<Packet>,
-    /// Its number in the agenda, by which it is woken if nobody pulls from it.
-    pub(crate) part: Part,
-    /// How long the packets that had to wait for the server did so, since the warm-up.
-    waits: Distribution,
-    /// How many did not have to.
-    passed: u64,
-    /// The links that it pulls from.
-    feeders: Vec<u32>,
-    /// The woken link that pulls from it, directly or through others; itself if it is woken.
-    head: u32,
-    /// The delays from its end to the end of `head`.
-    ahead: Span,
+    carrier: Carrier,
+    /// The next link of its lane.
+    onward: Option<u32>,
+    /// Its number in the agenda, by which it is woken for what waits at its end.
+    part: Part,
+    /// How long packets waited for the server, since the warm-up.
+    waits: Waits,
+}
+
+/// How long packets waited, apart from those that did not have to, of which there are many.
+#[derive(Default)]
+struct Waits {
+    some: Distribution,
+    none: u64,
+}
+
+impl Waits {
+    #[inline]
+    fn record(&mut self, waited: Span) {
+        match waited {
+            Span::ZERO => self.none += 1,
+            waited => self.some.record(waited),
+        }
+    }
+}
+
+/// What carries packets over a link.
+// The larger one is the one that most links are.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Carrier {
+    /// The packets at the end of the lane, if this is its last link, with the times at which they are delivered.
+    Foreseen(Foreseen, VecDeque<(Time, Packet)>),
+    Link(Link<Packet>),
+}
+
+impl Carrier {
+    pub(crate) fn new(config: link::Config, random: link::Random) -> Carrier {
+        match Foreseen::new(&config, random.clone()) {
+            Some(foreseen) => Carrier::Foreseen(foreseen, VecDeque::new()),
+            None => Carrier::Link(Link::new(config, random)),
+        }
+    }
 }
 
 impl Place {
-    pub(crate) fn new(name: String, link: Link<Packet>, part: Part) -> Place {
-        let waits = Distribution::new();
-        Place { name, link, part, waits, passed: 0, feeders: Vec::new(), head: 0, ahead: Span::ZERO }
+    pub(crate) fn new(name: String, carrier: Carrier, part: Part) -> Place {
+        Place { name, carrier, onward: None, part, waits: Waits::default() }
     }
 
     /// The distribution of the waits in its queue, of those who did not wait too.
     pub(crate) fn waits(&self) -> Distribution {
-        let mut waits = self.waits.clone();
-        waits.record_many(Span::ZERO, self.passed);
+        let mut waits = self.waits.some.clone();
+        waits.record_many(Span::ZERO, self.waits.none);
         waits
     }
 
     /// The warm-up ends.
     pub(crate) fn forget_waits(&mut self) {
-        self.waits = Distribution::new();
-        self.passed = 0;
+        self.waits = Waits::default();
     }
 
-    /// The next packet that has left it by `now`, and when it did.
-    #[inline(always)]
-    fn leave(&mut self, now: Time) -> Option<(Time, Packet)> {
-        let (due, mut packet) = self.link.poll_due(now)?;
-        match packet.waited() {
-            Span::ZERO => self.passed += 1,
-            waited => self.waits.record(waited),
+    /// What was done until `now`.
+    pub(crate) fn stats(&mut self, now: Time) -> link::Stats {
+        match &mut self.carrier {
+            Carrier::Foreseen(foreseen, _) => foreseen.stats(now),
+            Carrier::Link(link) => link.stats(now),
         }
-        packet.hop += 1;
-        Some((due, packet))
     }
 
-    /// Serves what is due by `now`.
+    /// What waits for the server at `now`.
+    pub(crate) fn backlog(&mut self, now: Time) -> Backlog {
+        match &mut self.carrier {
+            Carrier::Foreseen(foreseen, _) => foreseen.backlog(now),
+            Carrier::Link(link) => link.backlog(now),
+        }
+    }
+
+    /// Packets that were marked CE so far.
+    pub(crate) fn marks(&self) -> u64 {
+        match &self.carrier {
+            Carrier::Foreseen(..) => 0,
+            Carrier::Link(link) => link.marks(),
+        }
+    }
+
+    /// Sums up what has been delivered by `now`.
+    fn settle(&mut self, now: Time) {
+        if let Carrier::Foreseen(foreseen, _) = &mut self.carrier {
+            foreseen.settle(now);
+        }
+    }
+
+    /// The next packet that has come to its end by `now`.
     #[inline]
-    fn serve(&mut self, number: u32, now: Time, traffic: &mut InTransit) {
-        while let Some(start) = self.link.next_service().filter(|&start| start <= now) {
-            // Who watches wants to know when a packet was dropped, not when somebody looked.
-            let until = if traffic.watch.is_some() { start } else { now };
-            self.link.handle_timeout(until, &mut |packet: Packet, reason| traffic.lose(number, &packet, reason, until));
+    fn leave(&mut self, now: Time) -> Option<Packet> {
+        match &mut self.carrier {
+            Carrier::Foreseen(_, end) => end.pop_front_if(|(due, _)| *due <= now).map(|(_, packet)| packet),
+            Carrier::Link(link) => {
+                let packet = link.poll_delivery(now)?;
+                self.waits.record(packet.waited());
+                Some(packet.passed())
+            }
         }
     }
 
-    /// `packet` enters it at `at`.
+    /// When to call it.
     #[inline]
-    fn enter(&mut self, number: u32, packet: Packet, at: Time, traffic: &mut InTransit) {
-        if traffic.watch.is_some() {
-            self.serve(number, at, traffic);
-            traffic.note(at, &packet, |packet, parcel| Happening::Entered(number, packet, parcel));
+    fn poll_timeout(&self) -> Option<Time> {
+        match &self.carrier {
+            Carrier::Foreseen(_, end) => end.front().map(|&(due, _)| due),
+            Carrier::Link(link) => link.poll_timeout(),
         }
-        self.link.handle_packet(packet, at, &mut |packet: Packet, reason| traffic.lose(number, &packet, reason, at));
     }
 }
 
@@ -97,78 +148,67 @@ pub(crate) struct Network {
 #[derive(Default)]
 pub(crate) struct InTransit {
     pub(crate) store: Store,
-    /// Packets lost so far, by flow.
+    /// Packets lost so far, by flow,
     pub(crate) lost: Vec<u64>,
+    /// and those that will be: when, and the flow.
+    doomed: Vec<(Time, u32)>,
     /// Who is told what happens to each packet, if anybody.
     pub(crate) watch: Option<Box<Watch>>,
 }
 
 impl Network {
-    /// Finds out which links are pulled from, once links and routes are in place.
+    /// Joins links to lanes, once links and routes are in place.
     pub(crate) fn connect(&mut self) {
-        let nexts = self.only_nexts();
-        for (link, &next) in nexts.iter().enumerate() {
-            if let Some(next) = next {
-                self.places[next as usize].feeders.push(link as u32);
-            }
+        for link in 0..self.places.len() as u32 {
+            self.places[link as usize].onward = self.only_next(link).filter(|&next| {
+                let foreseen = |link: u32| matches!(self.places[link as usize].carrier, Carrier::Foreseen(..));
+                foreseen(link) && foreseen(next) && self.only_before(next) == Some(link)
+            });
         }
-        for (link, next) in nexts.iter().enumerate() {
-            if next.is_none() {
-                self.set_head(link as u32, link as u32, Span::ZERO);
+        // A circle has no end to wait at: it is opened.
+        for first in 0..self.places.len() as u32 {
+            let mut at = first;
+            while let Some(next) = self.places[at as usize].onward {
+                if next == first {
+                    self.places[at as usize].onward = None;
+                }
+                at = next;
             }
         }
     }
 
-    /// For each link: the link that everything goes on to that has passed it, if there is just one and nothing ends here.
-    fn only_nexts(&self) -> Vec<Option<u32>> {
-        // None: no route passes; Some(None): a route ends, or they part.
-        let mut nexts: Vec<Option<Option<u32>>> = vec![None; self.places.len()];
-        for route in &self.routes {
-            for (i, &link) in route.iter().enumerate() {
-                let next = route.get(i + 1).copied();
-                let known = &mut nexts[link as usize];
-                *known = Some(known.map_or(next, |known| known.filter(|_| known == next)));
-            }
-        }
-        let mut nexts: Vec<Option<u32>> = nexts.into_iter().map(Option::flatten).collect();
-        // A circle would pull from itself: it is opened at the link by which it is found.
-        let mut seen = vec![usize::MAX; nexts.len()];
-        for from in 0..nexts.len() {
-            let mut at = from;
-            while seen[at] == usize::MAX {
-                seen[at] = from;
-                let Some(next) = nexts[at] else { break };
-                at = next as usize;
-            }
-            if seen[at] == from && nexts[at].is_some() {
-                nexts[at] = None;
-            }
-        }
-        nexts
+    /// The link that everything goes on to that has passed `link`, if there is just one and nothing ends there.
+    fn only_next(&self, link: u32) -> Option<u32> {
+        only(self.routes.iter().flat_map(|route| {
+            let places = (0..route.len()).filter(move |&i| route[i] == link);
+            places.map(|i| route.get(i + 1).copied())
+        }))
     }
 
-    fn set_head(&mut self, link: u32, head: u32, ahead: Span) {
-        let place = &mut self.places[link as usize];
-        (place.head, place.ahead) = (head, ahead);
-        let ahead = ahead + place.link.delay();
-        for feeder in place.feeders.clone() {
-            self.set_head(feeder, head, ahead);
-        }
+    /// The link that everything comes from that enters `link`, if there is just one and nothing begins there.
+    fn only_before(&self, link: u32) -> Option<u32> {
+        only(self.routes.iter().flat_map(|route| {
+            let places = (0..route.len()).filter(move |&i| route[i] == link);
+            places.map(|i| i.checked_sub(1).map(|before| route[before]))
+        }))
     }
 
-    /// A host hands over a packet: it enters the first link of its route.
-    #[inline]
-    pub(crate) fn send(&mut self, parcel: &Parcel, agenda: &mut Agenda) {
-        let packet = self.traffic.store.put(parcel);
+    /// A host hands over the packet whose parcel was drafted: it enters the first link of its `route`.
+    #[inline(always)]
+    pub(crate) fn send(&mut self, route: u32, agenda: &mut Agenda) {
+        let first = self.routes[route as usize][0];
+        let packet = self.traffic.store.post();
         self.traffic.note(agenda.now(), &packet, Happening::Sent);
-        self.enter(self.routes[parcel.route as usize][0], packet, agenda);
+        self.enter(first, packet, agenda);
     }
 
     /// A woken link is called at its deadline.
     #[inline]
     pub(crate) fn call(&mut self, link: u32, agenda: &Agenda) {
-        self.pull(link, agenda.now());
-        self.places[link as usize].serve(link, agenda.now(), &mut self.traffic);
+        let now = agenda.now();
+        if let Carrier::Link(carrier) = &mut self.places[link as usize].carrier {
+            carrier.handle_timeout(now, &mut |packet: Packet, why| self.traffic.lose(link, &packet, why, now, now));
+        }
     }
 
     /// The next packet that has come to the end of its route over `link`, which was called; those that go on are sent on.
@@ -177,132 +217,122 @@ impl Network {
     pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<Packet> {
         let now = agenda.now();
         loop {
-            let Some((_, packet)) = self.places[link as usize].leave(now) else {
-                agenda.wake(self.places[link as usize].part, self.next_call(link));
+            let place = &mut self.places[link as usize];
+            let Some(packet) = place.leave(now) else {
+                agenda.wake(place.part, place.poll_timeout());
                 return None;
             };
-            self.traffic.note(now, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
+            if matches!(place.carrier, Carrier::Link(_)) {
+                self.traffic.note(now, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
+            }
             let parcel = self.traffic.store.get(&packet);
-            match self.routes[parcel.route as usize].get(usize::from(packet.hop)) {
-                Some(&next) => self.enter(next, packet, agenda),
+            match self.routes[parcel.route as usize].get(usize::from(packet.hop())) {
+                Some(&next) => self.enter_next(next, packet, agenda),
                 None => return Some(packet),
             }
         }
     }
 
-    /// Brings every link up to just before `moment`, before somebody looks at their counters. What happens at the moment
-    /// itself is left alone, so that looking changes no order.
+    /// Brings all counters up to `moment`, before somebody looks at them.
     pub(crate) fn catch_up(&mut self, moment: Time) {
-        let now = moment - Span::from_nanos(1);
-        for link in 0..self.places.len() as u32 {
-            self.pull(link, now);
-            self.places[link as usize].serve(link, now, &mut self.traffic);
-        }
+        self.places.iter_mut().for_each(|place| place.settle(moment));
+        self.traffic.bury(moment);
     }
 
     /// Lets the watch, if there is one, write what happened before `moment`.
     pub(crate) fn write_before(&mut self, moment: Time) {
-        if self.traffic.watch.is_some() {
-            self.catch_up(moment);
-        }
         if let Some(watch) = &mut self.traffic.watch {
             watch.write_before(moment);
         }
     }
 
-    #[inline]
-    fn enter(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+    fn enter_next(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+        self.enter(link, packet, agenda);
+    }
+
+    /// A packet enters `link` and passes the lane that begins there.
+    // In line, for a new packet to stay in registers.
+    #[inline(always)]
+    fn enter(&mut self, mut link: u32, mut packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
-        self.pull(link, now);
+        let Network { places, traffic, .. } = self;
+        let watched = traffic.watch.is_some();
+        let mut at = now;
+        loop {
+            if watched {
+                traffic.note(at, &packet, |packet, parcel| Happening::Entered(link, packet, parcel));
+            }
+            let place = &mut places[link as usize];
+            let Carrier::Foreseen(foreseen, end) = &mut place.carrier else {
+                return self.enter_link(link, packet, agenda);
+            };
+            match foreseen.pass(packet.len(), at) {
+                Err((at, why)) => return traffic.lose(link, &packet, why, at, now),
+                Ok((due, waited)) => {
+                    at = due;
+                    place.waits.record(waited);
+                }
+            }
+            if foreseen.is_full() {
+                foreseen.settle(now);
+            }
+            packet = packet.passed();
+            if watched {
+                traffic.note(at, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
+            }
+            match place.onward {
+                Some(next) if at != Time::MAX => link = next,
+                _ => {
+                    end.push_back((at, packet));
+                    if end.len() == 1 {
+                        agenda.wake(place.part, Some(at));
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    fn enter_link(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+        let now = agenda.now();
         let place = &mut self.places[link as usize];
-        place.enter(link, packet, now, &mut self.traffic);
-        let head = place.head;
-        if head == link && place.feeders.is_empty() {
-            agenda.wake(place.part, place.link.poll_timeout());
-        } else {
-            // Mostly others are ahead on the same way, and the first of them is due before this one can be.
-            let earliest = now + place.ahead + if head == link { Span::ZERO } else { place.link.delay() };
-            let part = self.places[head as usize].part;
-            if !agenda.is_due_by(part, earliest) {
-                agenda.wake(part, self.next_call(head));
-            }
+        if let Carrier::Link(carrier) = &mut place.carrier {
+            let drops = &mut |packet: Packet, why| self.traffic.lose(link, &packet, why, now, now);
+            carrier.handle_packet(packet, now, drops);
+            agenda.wake(place.part, place.poll_timeout());
         }
-    }
-
-    /// Takes from the links that feed `link` what has left them by `now`.
-    #[inline]
-    fn pull(&mut self, link: u32, now: Time) {
-        match self.places[link as usize].feeders[..] {
-            [] => {}
-            [feeder] => self.pull_from(feeder, link, now),
-            _ => self.merge(link, now),
-        }
-    }
-
-    fn pull_from(&mut self, feeder: u32, link: u32, now: Time) {
-        self.pull(feeder, now);
-        let pair = self.places.get_disjoint_mut([feeder as usize, link as usize]);
-        let [from, to] = pair.expect("a link does not feed itself");
-        from.serve(feeder, now, &mut self.traffic);
-        let mut at = Time::ZERO;
-        while let Some((due, packet)) = from.leave(now) {
-            at = at.max(due);
-            self.traffic.note(at, &packet, |packet, parcel| Happening::Left(feeder, packet, parcel));
-            to.enter(link, packet, at, &mut self.traffic);
-        }
-    }
-
-    /// [`Network::pull`] from several links, in the order of time; what leaves two at once, in the order of the links.
-    fn merge(&mut self, link: u32, now: Time) {
-        let feeders = std::mem::take(&mut self.places[link as usize].feeders);
-        for &feeder in &feeders {
-            self.pull(feeder, now);
-            self.places[feeder as usize].serve(feeder, now, &mut self.traffic);
-        }
-        let mut at = Time::ZERO;
-        let due = |place: &Place| place.link.next_delivery().map(|d| d.0).filter(|&due| due <= now);
-        while let Some((_, feeder)) = feeders.iter().filter_map(|&f| Some((due(&self.places[f as usize])?, f))).min() {
-            let (due, packet) = self.places[feeder as usize].leave(now).expect("it is due");
-            at = at.max(due);
-            self.traffic.note(at, &packet, |packet, parcel| Happening::Left(feeder, packet, parcel));
-            self.places[link as usize].enter(link, packet, at, &mut self.traffic);
-        }
-        self.places[link as usize].feeders = feeders;
-    }
-
-    /// When a woken link wants to be called: no later than its next delivery.
-    #[inline]
-    fn next_call(&self, link: u32) -> Option<Time> {
-        let place = &self.places[link as usize];
-        if place.feeders.is_empty() { place.link.poll_timeout() } else { self.next_delivery(link).map(|d| d.0) }
-    }
-
-    /// A moment before which nothing leaves `link`, and the length of what may leave it then.
-    fn next_delivery(&self, link: u32) -> Option<(Time, u32)> {
-        let place = &self.places[link as usize];
-        if let Some((due, packet)) = place.link.next_delivery() {
-            return Some((due, packet.len()));
-        }
-        let mut next = place.link.next_service().map(|start| (start, 0));
-        for &feeder in &place.feeders {
-            if let Some((due, len)) = self.next_delivery(feeder) {
-                let due = place.link.earliest_delivery(len, due);
-                next = Some(next.map_or((due, len), |n| n.min((due, len))));
-            }
-        }
-        next
     }
 }
 
+/// What all of them are, if they are all the same.
+fn only(mut all: impl Iterator<Item = Option<u32>>) -> Option<u32> {
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
 impl InTransit {
+    /// A packet is lost at `at`, which may lie ahead.
     #[cold]
-    fn lose(&mut self, link: u32, packet: &Packet, reason: DropReason, now: Time) {
+    fn lose(&mut self, link: u32, packet: &Packet, reason: DropReason, at: Time, now: Time) {
         let parcel = *self.store.get(packet);
         self.store.free(packet);
-        self.lost[parcel.owner.flow as usize] += 1;
-        if let Some(watch) = &mut self.watch {
-            watch.note(now, Happening::Lost(link, *packet, parcel, reason));
+        if self.doomed.len() == self.doomed.capacity() {
+            self.bury(now);
         }
+        self.doomed.push((at, parcel.owner.flow));
+        if let Some(watch) = &mut self.watch {
+            watch.note(at, Happening::Lost(link, *packet, parcel, reason));
+        }
+    }
+
+    /// Counts what was lost by `moment`.
+    fn bury(&mut self, moment: Time) {
+        let lost = &mut self.lost;
+        self.doomed.retain(|&(at, flow)| {
+            let counts = at <= moment;
+            lost[flow as usize] += u64::from(counts);
+            !counts
+        });
     }
 
     /// Tells the watch, if there is one, what happens to a packet at `at`.

@@ -4,7 +4,7 @@
 //! routes need to know of it stays in one place for its whole way, a [`Parcel`] in the [`Store`].
 
 use aqm::Ecn;
-use tcp::segment::Segment;
+use tcp::Transmit;
 use units::{Span, Time};
 
 /// Bytes of an IPv4 header without options.
@@ -13,9 +13,10 @@ const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
 
 /// One end of a flow: where it starts (`from` in the scenario) or where it goes (`to`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum End {
+    #[default]
     From = 0,
     To = 1,
 }
@@ -32,7 +33,7 @@ impl End {
 /// What an IP packet carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body {
-    Tcp(Segment),
+    Tcp(Transmit),
     Udp { sequence: u64, payload: u32 },
 }
 
@@ -42,7 +43,7 @@ impl Body {
     fn packet_len(&self) -> u32 {
         IP_HEADER
             + match self {
-                Body::Tcp(segment) => segment.header_len() + u32::from(segment.len),
+                Body::Tcp(t) => t.segment.header_len() + u32::from(t.segment.len),
                 Body::Udp { payload, .. } => UDP_HEADER + payload,
             }
     }
@@ -51,14 +52,41 @@ impl Body {
     #[inline]
     pub(crate) fn carries_data(&self) -> bool {
         match self {
-            Body::Tcp(segment) => segment.len > 0,
+            Body::Tcp(t) => t.segment.len > 0,
             Body::Udp { .. } => true,
+        }
+    }
+
+    /// The place of a TCP segment, whatever was there before.
+    #[inline]
+    pub(crate) fn tcp(&mut self) -> &mut Transmit {
+        if let Body::Udp { .. } = self {
+            *self = Body::default();
+        }
+        match self {
+            Body::Tcp(transmit) => transmit,
+            Body::Udp { .. } => unreachable!("it is a segment's place now"),
+        }
+    }
+
+    /// The ECN field as the sender set it.
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        match self {
+            Body::Tcp(t) if t.ect => Ecn::Ect0,
+            _ => Ecn::NotEct,
         }
     }
 }
 
+impl Default for Body {
+    fn default() -> Body {
+        Body::Tcp(Transmit::default())
+    }
+}
+
 /// Whose packet it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Index of the flow.
     pub(crate) flow: u32,
@@ -69,7 +97,7 @@ pub(crate) struct Owner {
 }
 
 /// What the hosts and the routes know of a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) body: Body,
     /// When the sending host gave it to its first link.
@@ -79,27 +107,49 @@ pub(crate) struct Parcel {
     pub(crate) route: u32,
     /// The end that it goes to.
     pub(crate) towards: End,
-    /// The ECN field as the sender set it.
-    pub(crate) ecn: Ecn,
 }
 
 /// What queues and links carry.
+///
+/// Whole words, because it is copied soon after it is made: a wide load has to wait for narrow stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// In a queue: when it entered, in nanoseconds. On a wire: for how long it waited before.
     clock: u64,
-    /// Its parcel's place in the store.
-    pub(crate) slot: u32,
-    /// Stands for the 5-tuple.
-    key: u32,
-    /// Bytes of the IP packet.
-    len: u32,
-    /// Links that it has passed.
-    pub(crate) hop: u16,
-    ecn: Ecn,
+    /// Its parcel's place in the store in the low half; in the high half, what stands for the 5-tuple.
+    ids: u64,
+    /// Bytes of the IP packet, 32 bits; links that it has passed, 16; the ECN field, 2.
+    shape: u64,
 }
 
+const HOP_SHIFT: u32 = 32;
+const ECN_SHIFT: u32 = 48;
+
 impl Packet {
+    #[inline]
+    fn new(slot: u32, key: u32, len: u32, ecn: Ecn) -> Packet {
+        let ids = u64::from(key) << 32 | u64::from(slot);
+        Packet { clock: 0, ids, shape: (ecn as u64) << ECN_SHIFT | u64::from(len) }
+    }
+
+    /// Its parcel's place in the store.
+    #[inline]
+    fn slot(&self) -> u32 {
+        self.ids as u32
+    }
+
+    /// Links that it has passed.
+    #[inline]
+    pub(crate) fn hop(&self) -> u16 {
+        (self.shape >> HOP_SHIFT) as u16
+    }
+
+    /// The packet after a link more.
+    #[inline]
+    pub(crate) fn passed(self) -> Packet {
+        Packet { shape: self.shape + (1 << HOP_SHIFT), ..self }
+    }
+
     /// How long it waited in the queue of the link that it has just left.
     #[inline]
     pub(crate) fn waited(&self) -> Span {
@@ -110,12 +160,12 @@ impl Packet {
 impl aqm::Packet for Packet {
     #[inline]
     fn len(&self) -> u32 {
-        self.len
+        self.shape as u32
     }
 
     #[inline]
     fn flow(&self) -> u64 {
-        self.key.into()
+        self.ids >> 32
     }
 
     #[inline]
@@ -125,11 +175,11 @@ impl aqm::Packet for Packet {
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits((self.shape >> ECN_SHIFT) as u8)
     }
 
     fn mark_ce(&mut self) {
-        self.ecn = Ecn::Ce;
+        self.shape |= (Ecn::Ce as u64) << ECN_SHIFT;
     }
 
     #[inline]
@@ -156,36 +206,40 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Keeps a parcel for as long as its packet travels.
+    /// Where the next parcel is written; [`Store::post`] sends it off. Written in place, since a copy right after would
+    /// wait for each part of it.
     #[inline]
-    pub(crate) fn put(&mut self, parcel: &Parcel) -> Packet {
+    pub(crate) fn draft(&mut self) -> &mut Parcel {
+        if self.free.is_empty() {
+            self.free.push(self.parcels.len() as u32);
+            self.parcels.push(Parcel::default());
+        }
+        let slot = self.free[self.free.len() - 1];
+        &mut self.parcels[slot as usize]
+    }
+
+    /// The packet of the parcel that was drafted. The parcel is kept for as long as it travels.
+    #[inline(always)]
+    pub(crate) fn post(&mut self) -> Packet {
+        let slot = self.free.pop().expect("a parcel was drafted");
+        let parcel = &self.parcels[slot as usize];
         let of = match parcel.body {
             Body::Tcp(_) => parcel.owner.connection << 2,
             Body::Udp { .. } => parcel.owner.flow << 2 | 2,
         };
-        let (key, len, ecn) = (of | parcel.towards as u32, parcel.body.packet_len(), parcel.ecn);
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.parcels[slot as usize] = *parcel;
-                slot
-            }
-            None => {
-                self.parcels.push(*parcel);
-                (self.parcels.len() - 1) as u32
-            }
-        };
-        Packet { clock: 0, slot, key, len, hop: 0, ecn }
+        let (key, len, ecn) = (of | parcel.towards as u32, parcel.body.packet_len(), parcel.body.ecn());
+        Packet::new(slot, key, len, ecn)
     }
 
     /// The parcel of a packet that still travels.
     #[inline]
     pub(crate) fn get(&mut self, packet: &Packet) -> &mut Parcel {
-        &mut self.parcels[packet.slot as usize]
+        &mut self.parcels[packet.slot() as usize]
     }
 
     /// Forgets the parcel of a packet that has arrived or was lost.
     #[inline]
     pub(crate) fn free(&mut self, packet: &Packet) {
-        self.free.push(packet.slot);
+        self.free.push(packet.slot());
     }
 }

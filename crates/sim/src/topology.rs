@@ -1,10 +1,10 @@
 //! From a scenario's description to the parts that run: links, routes, applications, endpoints' settings.
 
 use crate::Error;
-use crate::packet::Packet;
+use crate::network::Carrier;
 use aqm::{codel, drop_tail, fq, fq_codel, pfifo_fast};
 use des::Streams;
-use link::{Link, Schedule, Sharing, Trace};
+use link::{Schedule, Sharing, Trace};
 use scenario::{Capacity, Flow, Gap, Jitter, Loaded, Loss, Queue, Service, Size, Traffic};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
 }
 
 /// One direction of a link, ready to run.
-pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> Link<Packet> {
+pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> Carrier {
     let name = &of.name;
     let config = link::Config {
         queue: queue(&of.queue, streams, name),
@@ -48,7 +48,7 @@ pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams
             Some(Jitter::HalfNormal { sigma }) => link::Jitter::HalfNormal { sigma },
         },
     };
-    Link::new(config, streams.named(&format!("link {name} wire")))
+    Carrier::new(config, streams.named(&format!("link {name} wire")))
 }
 
 fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> link::Service {

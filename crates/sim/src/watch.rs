@@ -7,7 +7,7 @@ use record::tables::{EventRow, Events};
 use record::{Capture, PacketView, Transport};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use tcp::segment::Flags;
-use units::Time;
+use units::{Span, Time};
 
 /// The port of the end that a flow's data goes to; each flow adds its number.
 const PORT_TO: u16 = 5_000;
@@ -27,8 +27,8 @@ pub(crate) enum Happening {
 
 /// Watches the packets of one run.
 ///
-/// Links that are pulled from tell late what happened on them ([`crate::network`]), so that happenings are kept until
-/// everything before a moment is known, and then written in the order of time ([`Watch::write_before`]).
+/// Of lanes it is told what happens ahead of its time ([`crate::network`]), so that happenings are kept until everything
+/// before a moment is known, and then written in the order of time ([`Watch::write_before`]).
 pub(crate) struct Watch {
     pub(crate) point: u32,
     pub(crate) run: u32,
@@ -124,9 +124,9 @@ impl Watch {
         });
     }
 
-    /// Ends the captures and gives out the table.
-    pub(crate) fn finish(mut self) -> Result<Events, Error> {
-        self.write_before(Time::MAX);
+    /// Ends the captures and gives out the table. What lies behind `end` does not happen any more.
+    pub(crate) fn finish(mut self, end: Time) -> Result<Events, Error> {
+        self.write_before(end + Span::from_nanos(1));
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -139,7 +139,9 @@ impl Watch {
     fn row(&mut self, kind: &str, link: Option<u32>, packet: &Packet, parcel: &Parcel, detail: &str, now: Time) {
         let Some(events) = &mut self.events else { return };
         let (seq, ack) = match &parcel.body {
-            Body::Tcp(s) => (u64::from(s.seq), if s.flags.has(Flags::ACK) { u64::from(s.ack) } else { 0 }),
+            Body::Tcp(tcp::Transmit { segment: s, .. }) => {
+                (u64::from(s.seq), if s.flags.has(Flags::ACK) { u64::from(s.ack) } else { 0 })
+            }
             Body::Udp { sequence, .. } => (*sequence, 0),
         };
         events.push(&EventRow {
@@ -176,7 +178,7 @@ impl Watch {
             End::From => (to, from),
         };
         let transport = match &parcel.body {
-            Body::Tcp(segment) => Transport::Tcp(segment),
+            Body::Tcp(transmit) => Transport::Tcp(&transmit.segment),
             Body::Udp { payload, .. } => Transport::Udp(*payload as u16),
         };
         let view = PacketView { time: now, source, destination, ecn: packet.ecn() as u8, transport };

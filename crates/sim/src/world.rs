@@ -50,6 +50,8 @@ struct Connection {
 struct Flow {
     /// Index of its description in the scenario.
     of: usize,
+    /// Whether the application hears of each delivery.
+    follows_delivery: bool,
     /// Which of the description's copies.
     copy: u32,
     app: App,
@@ -175,6 +177,7 @@ impl<'a> World<'a> {
             self.agenda.wake(part, app.poll_timeout());
             self.flows.push(Flow {
                 of,
+                follows_delivery: app.follows_delivery(),
                 copy,
                 app,
                 part,
@@ -272,17 +275,16 @@ impl<'a> World<'a> {
                 flow.meter.deliver((*payload).into());
                 None
             }
-            Body::Tcp(segment) => {
+            Body::Tcp(tcp::Transmit { segment, .. }) => {
                 let Owner { connection, generation, .. } = parcel.owner;
                 // If the connection is gone on both sides, nobody is left to be told.
                 let c = self.connections[connection as usize].as_mut().filter(|c| c.generation == generation)?;
                 let log = watch.as_mut().and_then(|w| w.log());
                 let cx = &mut Context { now, random: &mut flow.random, log };
                 let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
-                if parcel.towards == End::From
-                    && let Some(rtt) = outcome.rtt
-                {
-                    flow.meter.rtt(rtt);
+                match parcel.towards {
+                    End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
+                    End::To => flow.meter.deliver(outcome.delivered),
                 }
                 Some((connection, parcel.towards))
             }
@@ -290,8 +292,14 @@ impl<'a> World<'a> {
     }
 
     /// Lets everything that was touched act, until nothing more happens now.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self) {
+        if !self.touched.is_empty() || !self.stirred.is_empty() {
+            self.settle_all();
+        }
+    }
+
+    fn settle_all(&mut self) {
         loop {
             if let Some((connection, end)) = self.touched.pop() {
                 self.pump(connection, end);
@@ -315,25 +323,22 @@ impl<'a> World<'a> {
         let route = flow.routes[towards as usize];
         let endpoint = &mut c.ends[end as usize];
         let cx = &mut Context { now, random: &mut flow.random, log: None };
-        while let Some(transmit) = endpoint.poll_transmit(cx) {
-            let ecn = if transmit.ect { Ecn::Ect0 } else { Ecn::NotEct };
-            let body = Body::Tcp(transmit.segment);
-            network.send(&Parcel { body, sent: now, owner, route, towards, ecn }, agenda);
+        loop {
+            let parcel = network.traffic.store.draft();
+            if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
+                break;
+            }
+            (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
+            network.send(route, agenda);
         }
-        while let Some(event) = endpoint.poll_event() {
+        let follows = flow.follows_delivery;
+        // Who does not follow the bytes is told of what happens seldom only.
+        while let Some(event) = if follows || endpoint.has_news() { endpoint.poll_event() } else { None } {
             let (conn, side) = (c.number, side(end));
             let notice = match event {
                 Event::Connected => Notice::Connected { conn, side },
-                Event::Delivered(bytes) => {
-                    if end == End::To {
-                        flow.meter.deliver(bytes);
-                    }
-                    if !flow.app.follows_delivery() {
-                        continue;
-                    }
-                    Notice::Delivered { conn, side, bytes }
-                }
-                Event::Acked(_) => continue,
+                Event::Delivered(bytes) if follows => Notice::Delivered { conn, side, bytes },
+                Event::Delivered(_) | Event::Acked(_) => continue,
                 Event::PeerClosed => Notice::Closed { conn, side },
                 Event::Reset | Event::TimedOut => Notice::Failed { conn },
                 Event::Closed => continue,
@@ -341,7 +346,6 @@ impl<'a> World<'a> {
             flow.app.handle(notice, now);
             stirred.push(c.flow);
         }
-        let endpoint = &mut c.ends[end as usize];
         agenda.wake(c.parts[end as usize], endpoint.poll_timeout());
         if let Some(watch) = &mut network.traffic.watch {
             watch.states(c.flow, connection, now);
@@ -350,7 +354,7 @@ impl<'a> World<'a> {
             let (cwnd, flight) = endpoint.window();
             flow.meter.level(&mut c.level, cwnd, flight, now);
         }
-        if c.ends.iter().all(Endpoint::is_over) {
+        if endpoint.is_over() && c.ends.iter().all(Endpoint::is_over) {
             self.remove(connection);
         }
     }
@@ -435,8 +439,8 @@ impl<'a> World<'a> {
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
         let (route, towards) = (flow.routes[End::To as usize], End::To);
-        let parcel = Parcel { body, sent: now, owner, route, towards, ecn: Ecn::NotEct };
-        self.network.send(&parcel, &mut self.agenda);
+        *self.network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards };
+        self.network.send(route, &mut self.agenda);
     }
 
     fn transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
@@ -471,8 +475,8 @@ impl<'a> World<'a> {
             self.tables.samples.push(&flow.meter.sample(&id, now, interval, state.as_ref()));
         }
         for (place, before) in self.network.places.iter_mut().zip(&mut self.link_sampled) {
-            let stats = place.link.stats(now);
-            let backlog = place.link.backlog(now);
+            let stats = place.stats(now);
+            let backlog = place.backlog(now);
             let served = Bytes::new(stats.served.bytes - before.0);
             self.tables.queues.push(&QueueRow {
                 point: self.point,
@@ -482,7 +486,7 @@ impl<'a> World<'a> {
                 packets: backlog.packets,
                 bytes: backlog.bytes,
                 dropped: stats.overflows + stats.control_drops + stats.losses,
-                marked: place.link.marks(),
+                marked: place.marks(),
                 served_mbps: Rate::over(served, interval).as_mbps(),
                 sojourn_ms: (stats.served.packets > before.1).then(|| ms(stats.last_sojourn)),
             });
@@ -504,13 +508,13 @@ impl<'a> World<'a> {
             flow.meter.begin(now, self.network.traffic.lost[number], &live);
         }
         for (place, before) in self.network.places.iter_mut().zip(&mut self.link_before) {
-            *before = (place.link.stats(now), place.link.marks());
+            *before = (place.stats(now), place.marks());
             place.forget_waits();
         }
     }
 
     fn finish(mut self, end: Time) -> Result<Done, Error> {
-        self.network.catch_up(end + Span::from_nanos(1));
+        self.network.catch_up(end);
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for &(_, slot) in &flow.connections {
                 let c = self.connections[slot as usize].as_mut().expect("a flow's connections live");
@@ -526,7 +530,7 @@ impl<'a> World<'a> {
         let span = self.scenario.duration.saturating_sub(self.scenario.warmup);
         for (i, place) in self.network.places.iter_mut().enumerate() {
             let (before, marks) = &self.link_before[i];
-            let stats = place.link.stats(end);
+            let stats = place.stats(end);
             let served = stats.served.bytes - before.served.bytes;
             let of = &self.scenario.links[i];
             let could = match topology::capacity(of, self.scenario.warmup, span) {
@@ -547,7 +551,7 @@ impl<'a> World<'a> {
                 dropped_overflow: stats.overflows - before.overflows,
                 dropped_control: stats.control_drops - before.control_drops,
                 dropped_loss: stats.losses - before.losses,
-                marked: place.link.marks() - marks,
+                marked: place.marks() - marks,
                 utilisation: if could > 0.0 { served as f64 / could } else { 0.0 },
                 sojourn_p50_ms: quantile(0.5),
                 sojourn_p95_ms: quantile(0.95),
@@ -555,7 +559,7 @@ impl<'a> World<'a> {
             });
         }
         if let Some(watch) = self.network.traffic.watch.take() {
-            self.tables.events = watch.finish()?;
+            self.tables.events = watch.finish(end)?;
         }
         Ok(Done {
             tables: self.tables,

@@ -36,7 +36,8 @@ cc = {cc}
     let f = flow(&tables, "f");
     let rtt = f.rtt_mean_ms.unwrap();
     // The formulas are about a round trip that does not depend on the window.
-    near("the round trip time", rtt, rtt_ms, 0.01);
+    // Beside it there is now and then a delayed acknowledgement.
+    near("the round trip time", rtt, rtt_ms, 0.02);
     let window = f.goodput_mbps * 1e6 / 8.0 / MSS * rtt / 1e3;
     (tables, window)
 }
@@ -115,7 +116,8 @@ fn new_reno_follows_the_inverse_square_root_of_the_loss() {
 // anew only so often while it stands still, and lags by that much of growth.
 //
 // At a loss of 1e-2 rounding costs CUBIC more than NewReno, of whose window it gives up and regains about half: half a
-// segment lost of a reduction by four. There the constant for whole segments, 1.14, takes the place of 1.22.
+// segment lost of a reduction by four. There the constant for whole segments, 1.14, takes the place of 1.22. Linux itself is
+// as far below 1.22 as we are: see docs/src/kernel.md.
 #[test]
 fn cubic_in_its_friendly_region_follows_the_inverse_square_root_of_the_loss() {
     let beta = 717.0 / 1024.0;

@@ -168,7 +168,7 @@ impl<C: Controller> Sender<C> {
     #[inline]
     fn clean(&mut self, prior_una: u64, prior_highest: u64, seen: &mut Seen, now: Time) {
         let una = self.una;
-        let mut reordered_from = una;
+        let mut reordered_from = self.next;
         let (mut first_sent, mut last_sent) = (None, None);
         let reno_sacked = self.queue.sacked_out;
         while let Some(&record) = self.queue.front() {

@@ -122,7 +122,7 @@ impl Space {
         }
         free = free.min(self.ssthresh);
         if scale > 0 {
-            return (free.next_multiple_of(1 << scale), short);
+            return (round_up(free, scale), short);
         }
         // Unscaled windows are kept in whole segments, and left alone for less than one.
         if window + mss <= free || window > free {
@@ -199,6 +199,13 @@ impl Space {
     fn grow_buffer(&mut self, window: u64) {
         self.full = self.full.max(window.min(self.full_max));
     }
+}
+
+/// The next multiple of `1 << scale`.
+#[inline]
+pub(crate) fn round_up(bytes: u64, scale: u8) -> u64 {
+    let mask = (1 << scale) - 1;
+    (bytes + mask) & !mask
 }
 
 fn clamp(bytes: Option<u32>) -> u64 {

@@ -70,7 +70,7 @@ pub enum Event {
 }
 
 /// A segment to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transmit {
     /// The segment.
     pub segment: Segment,
@@ -421,19 +421,27 @@ impl<C: Controller> Endpoint<C> {
     // Outputs.
 
     /// The next segment to send now, if any.
-    #[inline]
     pub fn poll_transmit(&mut self, cx: &mut Context) -> Option<Transmit> {
+        let mut transmit = Transmit::default();
+        self.poll_transmit_into(&mut transmit, cx).then_some(transmit)
+    }
+
+    /// [`poll_transmit`](Endpoint::poll_transmit) into a place where the segment can stay; whether there was one.
+    #[inline]
+    pub fn poll_transmit_into(&mut self, transmit: &mut Transmit, cx: &mut Context) -> bool {
         if let Some(seq) = self.reset_due.take() {
-            return Some(self.build_reset(seq, cx.now));
+            *transmit = self.build_reset(seq, cx.now);
+            return true;
         }
         let out = match self.state {
-            State::Closed | State::Listen => return None,
+            State::Closed | State::Listen => return false,
             State::SynSent | State::SynReceived => {
                 if core::mem::take(&mut self.syn_due) {
-                    return Some(self.build_syn(cx.now));
+                    *transmit = self.build_syn(cx.now);
+                    return true;
                 }
                 if self.state == State::SynSent {
-                    return None;
+                    return false;
                 }
                 None
             }
@@ -446,9 +454,16 @@ impl<C: Controller> Endpoint<C> {
                 self.sender.stats.acks_sent += 1;
                 Out { seq: self.sender.next.max(1), len: 0, fin: false, push: false, new: false }
             }
-            None => return None,
+            None => return false,
         };
-        Some(self.build(out, cx.now))
+        self.build(out, transmit, cx.now);
+        true
+    }
+
+    /// Whether there is an event other than of bytes that were delivered or acknowledged.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.events.connected || self.events.peer_closed || self.events.end.is_some()
     }
 
     /// The next event, if any.
@@ -721,7 +736,7 @@ impl<C: Controller> Endpoint<C> {
     }
 
     #[inline]
-    fn build(&mut self, out: Out, now: Time) -> Transmit {
+    fn build(&mut self, out: Out, transmit: &mut Transmit, now: Time) {
         let mut flags = Flags::ACK;
         if out.fin {
             flags |= Flags::FIN;
@@ -745,17 +760,18 @@ impl<C: Controller> Endpoint<C> {
         let window = self.receiver.announce();
         let blocks_len = self.receiver.sack_option_len();
         let (seq, ack) = (self.sender.wire(out.seq), self.receiver.ack_number());
-        let (timestamps, ect) = (self.stamps(now), self.ecn && out.new);
-        let transmit = |sack| {
-            let options = Options::Sack(sack);
-            Transmit { segment: Segment { seq, ack, window, len: out.len, flags, timestamps, options }, ect }
-        };
+        // Field by field, so that each is written in its place: a copy right after would wait for each part of it.
+        let segment = &mut transmit.segment;
+        (segment.seq, segment.ack, segment.window) = (seq, ack, window);
+        (segment.len, segment.flags, segment.timestamps) = (out.len, flags, self.stamps(now));
+        match &mut segment.options {
+            Options::Sack(sack) => sack.clear(),
+            options => *options = Options::default(),
+        }
+        transmit.ect = self.ecn && out.new;
         // What is sent again keeps its size, so there may be no room for blocks.
         if blocks_len > 0 && self.sender.sack && u32::from(out.len) + blocks_len <= self.sender.path.mss {
-            transmit(self.take_sack())
-        } else {
-            // Apart, so that the common segment is written once and in place.
-            transmit(Sack::NONE)
+            transmit.segment.options = Options::Sack(self.take_sack());
         }
     }
 

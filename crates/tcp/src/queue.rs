@@ -163,7 +163,8 @@ impl Queue {
     }
 
     /// Appends a segment that was sent now.
-    #[inline]
+    // In line, for the record to be written in its place: a copy right after would wait for each part of it.
+    #[inline(always)]
     pub(crate) fn push(&mut self, record: Record) {
         if self.len() as usize == self.slots.len() {
             self.grow();

@@ -556,7 +556,7 @@ impl Receiver {
             self.quick = 0;
         }
         if window < open {
-            window = open.next_multiple_of(1 << self.scale);
+            window = crate::autotune::round_up(open, self.scale);
         }
         window = window.min(65_535 << self.scale);
         self.window = window;

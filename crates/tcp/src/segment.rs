@@ -53,7 +53,7 @@ pub struct Block {
 }
 
 /// Up to four SACK blocks (three beside timestamps). A D-SACK (RFC 2883) is the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default)]
 pub struct Sack {
     blocks: [Block; 4],
     len: u8,
@@ -71,6 +71,12 @@ impl Sack {
         }
     }
 
+    /// Forgets them.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.len = 0;
+    }
+
     /// Whether there are none.
     #[inline]
     pub const fn is_empty(&self) -> bool {
@@ -81,6 +87,20 @@ impl Sack {
     #[inline]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks[..usize::from(self.len)]
+    }
+}
+
+impl PartialEq for Sack {
+    fn eq(&self, other: &Sack) -> bool {
+        self.blocks() == other.blocks()
+    }
+}
+
+impl Eq for Sack {}
+
+impl core::fmt::Debug for Sack {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_list().entries(self.blocks()).finish()
     }
 }
 
@@ -113,8 +133,14 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
+impl Default for Options {
+    fn default() -> Options {
+        Options::Sack(Sack::NONE)
+    }
+}
+
 /// A TCP segment. `Copy`, so that queues and links carry it by value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Sequence number of the first payload byte (or of SYN or FIN).
     pub seq: u32,

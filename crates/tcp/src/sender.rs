@@ -23,7 +23,7 @@ use crate::rate::Rate;
 use crate::recovery::Recovery;
 use crate::rtt::Rtt;
 use crate::stats::{Chrono, Limit, Stats};
-use cc::{Controller, Limits, Path, Phase, Sent};
+use cc::{Controller, Limits, Path, Phase, Sent, StackRate};
 use units::{Rate as BitRate, Span, Time};
 
 /// The end of a stream that has none.
@@ -131,7 +131,7 @@ impl<C: Controller> Sender<C> {
                 srtt: None,
                 min_rtt: None,
                 rto: RTO_INITIAL,
-                stack_rate: None,
+                stack_rate: StackRate::default(),
                 paced,
                 shrinks_idle: config.slow_start_after_idle,
             },
@@ -221,9 +221,7 @@ impl<C: Controller> Sender<C> {
             let limits = &self.limits;
             let percent = if limits.cwnd < limits.ssthresh / 2 { 200 } else { 120 };
             let segments = u64::from(limits.cwnd.max(self.queue.len()));
-            let micros = srtt.as_micros().max(1);
-            let bits = (segments * u64::from(self.path.mss) * 8 * percent / 100).saturating_mul(1_000_000) / micros;
-            self.path.stack_rate = Some(BitRate::from_bits_per_sec(bits));
+            self.path.stack_rate = StackRate::new(segments * u64::from(self.path.mss) * 8 * percent / 100, srtt);
         }
     }
 
@@ -452,7 +450,7 @@ impl<C: Controller> Sender<C> {
 
     #[inline]
     fn pacing_rate(&self) -> Option<BitRate> {
-        self.limits.pacing.or(if self.pacing { self.path.stack_rate } else { None })
+        self.limits.pacing.or(if self.pacing { self.path.stack_rate.get() } else { None })
     }
 
     #[cold]

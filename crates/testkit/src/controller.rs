@@ -120,7 +120,7 @@ impl<C: Controller> Sender<C> {
             srtt: Some(rtt),
             min_rtt: Some(rtt),
             rto: rtt + RTO_MARGIN,
-            stack_rate: None,
+            stack_rate: cc::StackRate::default(),
             paced: false,
             shrinks_idle: true,
         };

@@ -1,0 +1,239 @@
+//! Links on which a packet's whole passage is known when it arrives.
+//!
+//! Behind a drop-tail queue nobody overtakes and nobody is dropped later, and the server knows its rates for all time: a
+//! packet's service begins when it arrives or when the one before has been served, whichever is later (Lindley 1952).
+//! So nothing has to be kept waiting, and a driver can send a packet through several such links in a row at once, as
+//! long as each gets its packets from the one before alone. [`crate::Link`] does the same with real queues, packet by
+//! packet.
+
+use std::collections::VecDeque;
+
+use aqm::drop_tail::Victim;
+use aqm::{Backlog, DropReason};
+use units::{Span, Time};
+
+use crate::rate::RateServer;
+use crate::wire::LossProcess;
+use crate::{Config, Jitter, Random, Service, Stats, after};
+
+/// One direction of a link with a drop-tail queue, a known rate, and no jitter.
+///
+/// Order of calls: [`Foreseen::pass`] for each packet, with arrival times that never go back and may lie ahead of the
+/// driver's present, and [`Foreseen::settle`] with that present. Counters are asked for at the present.
+#[derive(Clone, Debug)]
+pub struct Foreseen {
+    /// `None`: nothing ever waits.
+    server: Option<RateServer>,
+    overhead: u64,
+    max_packets: u64,
+    max_bytes: u64,
+    loss: LossProcess,
+    delay: Span,
+    /// The packets that found room and were not settled yet, and the one before them.
+    passages: VecDeque<Passage>,
+    settled: Passage,
+    /// The sums up to the last of them.
+    total: Sums,
+    /// How many of them, from the front on, are known to have begun their service.
+    begun: usize,
+    /// The packets that were lost and not settled yet, and the sums over those before.
+    lost: VecDeque<Lost>,
+    overflowed: Backlog,
+    wire_lost: Backlog,
+}
+
+/// The way through the link of a packet that found room.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passage {
+    arrived: Time,
+    /// When its service began.
+    start: Time,
+    /// When it is delivered, if the wire does not lose it.
+    end: Time,
+    /// Everything that found room up to and with it.
+    sums: Sums,
+}
+
+/// How much found room, and how long it waited for the server.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    packets: u64,
+    bytes: u64,
+    waited: Span,
+}
+
+/// A packet that was not delivered.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    reason: DropReason,
+    at: Time,
+    /// When it would have been delivered.
+    end: Time,
+    len: u32,
+}
+
+impl Foreseen {
+    /// An idle link, if the passages of one of this kind are known in advance.
+    pub fn new(config: &Config, random: Random) -> Option<Foreseen> {
+        let aqm::Config::DropTail(queue) = config.queue else { return None };
+        let server = match &config.service {
+            Service::Infinite => None,
+            Service::Rate(schedule) => Some(RateServer::new(schedule.clone())),
+            Service::Trace { .. } => return None,
+        };
+        if config.jitter != Jitter::None || queue.victim != Victim::Arriving {
+            return None;
+        }
+        Some(Foreseen {
+            server,
+            overhead: u64::from(config.overhead),
+            max_packets: queue.packets.unwrap_or(u64::MAX),
+            max_bytes: queue.bytes.unwrap_or(u64::MAX),
+            loss: LossProcess::new(config.loss, random),
+            delay: config.delay,
+            passages: VecDeque::with_capacity(16),
+            settled: Passage::default(),
+            total: Sums::default(),
+            begun: 0,
+            lost: VecDeque::new(),
+            overflowed: Backlog::default(),
+            wire_lost: Backlog::default(),
+        })
+    }
+
+    /// A packet of `len` bytes arrives at `at`: when it is delivered and how long it waits for the server, or when and why
+    /// it is lost. On a link that never comes back it stays in service, to be delivered at [`Time::MAX`].
+    // In line, for it is the larger part of a hop, and called from one place.
+    #[inline(always)]
+    pub fn pass(&mut self, len: u32, at: Time) -> Result<(Time, Span), (Time, DropReason)> {
+        let (mut start, mut served) = (at, at);
+        if let Some(server) = &mut self.server {
+            if server.idle_until(at) || server.next_start() == at {
+                self.begun = self.passages.len() + 1;
+            } else {
+                start = server.next_start();
+                if !self.finds_room(len, at) {
+                    return Err(self.lose(Lost { reason: DropReason::Overflow, at, end: at, len }));
+                }
+            }
+            let server = self.server.as_mut().expect("there is one");
+            served = server.serve(u64::from(len) + self.overhead);
+        }
+        let (end, waited) = (after(served, self.delay), start.saturating_since(at));
+        self.total.packets += 1;
+        self.total.bytes += u64::from(len);
+        self.total.waited += waited;
+        self.passages.push_back(Passage { arrived: at, start, end, sums: self.total });
+        if self.loss.loses() {
+            return Err(self.lose(Lost { reason: DropReason::Loss, at: start, end, len }));
+        }
+        Ok((end, waited))
+    }
+
+    #[cold]
+    fn lose(&mut self, lost: Lost) -> (Time, DropReason) {
+        self.lost.push_back(lost);
+        (lost.at, lost.reason)
+    }
+
+    /// Whether a packet of `len` bytes that has to wait may do so at `at`.
+    #[inline(always)]
+    fn finds_room(&mut self, len: u32, at: Time) -> bool {
+        // Whoever has begun since the last arrival only makes more room.
+        self.has_room(len) || {
+            while self.passages.get(self.begun).is_some_and(|next| next.start <= at) {
+                self.begun += 1;
+            }
+            self.has_room(len)
+        }
+    }
+
+    #[inline]
+    fn has_room(&self, len: u32) -> bool {
+        let waiting = self.total.since(&self.nth(self.begun).sums);
+        waiting.packets < self.max_packets && waiting.bytes.saturating_add(u64::from(len)) <= self.max_bytes
+    }
+
+    /// The last of the first `count` passages that are not settled, or else the last that is.
+    #[inline]
+    fn nth(&self, count: usize) -> &Passage {
+        count.checked_sub(1).and_then(|last| self.passages.get(last)).unwrap_or(&self.settled)
+    }
+
+    /// Whether there is no room to note more without [`Foreseen::settle`], which is worth calling now and then.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.passages.len() == self.passages.capacity()
+    }
+
+    /// Forgets, but for their sums, the packets that were delivered or lost by `now`.
+    pub fn settle(&mut self, now: Time) {
+        let done = self.passages.partition_point(|passage| passage.end <= now);
+        self.settled = *self.nth(done);
+        self.passages.drain(..done);
+        self.begun = self.begun.saturating_sub(done);
+        while let Some(lost) = self.lost.pop_front_if(|lost| lost.end <= now) {
+            let sum = match lost.reason {
+                DropReason::Overflow => &mut self.overflowed,
+                _ => &mut self.wire_lost,
+            };
+            *sum += lost.size();
+        }
+    }
+
+    /// What was done until `now`, which must not lie before a moment that was settled.
+    pub fn stats(&self, now: Time) -> Stats {
+        let (arrived, begun, ended) = self.at(now);
+        let (mut overflowed, mut lost, mut ended_lost) = (self.overflowed, self.wire_lost, self.wire_lost);
+        for one in self.lost.iter().filter(|one| one.at <= now) {
+            match one.reason {
+                DropReason::Overflow => overflowed += one.size(),
+                _ => lost += one.size(),
+            }
+            if one.reason != DropReason::Overflow && one.end <= now {
+                ended_lost += one.size();
+            }
+        }
+        Stats {
+            arrived: Backlog {
+                packets: arrived.sums.packets + overflowed.packets,
+                bytes: arrived.sums.bytes + overflowed.bytes,
+            },
+            delivered: Backlog {
+                packets: ended.sums.packets - ended_lost.packets,
+                bytes: ended.sums.bytes - ended_lost.bytes,
+            },
+            served: Backlog { packets: begun.sums.packets, bytes: begun.sums.bytes },
+            overflows: overflowed.packets,
+            losses: lost.packets,
+            last_sojourn: begun.start.saturating_since(begun.arrived),
+            total_sojourn: begun.sums.waited,
+            ..Stats::default()
+        }
+    }
+
+    /// What waits for the server at `now`.
+    pub fn backlog(&self, now: Time) -> Backlog {
+        let (arrived, begun, _) = self.at(now);
+        arrived.sums.since(&begun.sums)
+    }
+
+    /// The last that has arrived by `now`, that has begun its service, and that has left the wire.
+    fn at(&self, now: Time) -> (&Passage, &Passage, &Passage) {
+        let last = |by: fn(&Passage) -> Time| self.nth(self.passages.partition_point(|passage| by(passage) <= now));
+        (last(|p| p.arrived), last(|p| p.start), last(|p| p.end))
+    }
+}
+
+impl Sums {
+    #[inline]
+    fn since(&self, before: &Sums) -> Backlog {
+        Backlog { packets: self.packets - before.packets, bytes: self.bytes - before.bytes }
+    }
+}
+
+impl Lost {
+    fn size(&self) -> Backlog {
+        Backlog { packets: 1, bytes: u64::from(self.len) }
+    }
+}
