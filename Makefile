@@ -32,8 +32,10 @@ reproduce: ## every reproduction at full length
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce --out target/reproduce
 
-docs: ## write the generated pages of docs/ again
+docs: ## write the generated pages of docs/ again, and the book to target/book
+	@tools/setup docs
 	cargo xtask docs
+	mdbook build docs
 
 clean: ## remove what was built
 	rm -rf target .venv web/node_modules
