@@ -12,6 +12,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("des", &["units"]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
+    ("radio", &["units"]),
+    ("ran", &["units", "aqm", "radio"]),
     ("link", &["units", "aqm"]),
     ("tcp", &["units", "cc"]),
     ("traffic", &["units"]),
@@ -26,7 +28,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "link", "tcp", "traffic"];
+const PURE: &[&str] = &["units", "des", "cc", "aqm", "radio", "ran", "link", "tcp", "traffic"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];

@@ -51,6 +51,12 @@ impl<P: Packet> DropTail<P> {
         }
     }
 
+    /// The packet that is served next.
+    #[inline]
+    pub fn head(&self) -> Option<&P> {
+        self.fifo.front()
+    }
+
     fn fits(&self, len: u64) -> bool {
         let held = self.fifo.backlog();
         held.packets < self.max_packets && held.bytes.saturating_add(len) <= self.max_bytes

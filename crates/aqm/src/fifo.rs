@@ -33,6 +33,11 @@ impl<P: Packet> Fifo<P> {
     }
 
     #[inline]
+    pub(crate) fn front(&self) -> Option<&P> {
+        self.ring.front()
+    }
+
+    #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         Backlog { packets: self.ring.len() as u64, bytes: self.bytes }
     }

@@ -1,0 +1,99 @@
+//! What the hot functions cost: nanoseconds a call.
+//!
+//! `cargo run --release -p radio --example cost`
+
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use radio::fading::{Config, Doppler, Fading, Profile, Turns};
+use radio::pathloss::Sight;
+use radio::tables::tbs;
+use radio::{
+    Air, AirConfig, Bandwidth, Carrier, Channel, Direction, Mobility, Modulation, PathLoss, Position, Random,
+    Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi,
+};
+use rand_xoshiro::rand_core::SeedableRng;
+use units::{Span, Time};
+
+/// The best of five runs, in nanoseconds a call.
+fn measure(name: &str, calls: u64, mut call: impl FnMut(u64)) {
+    let mut best = f64::MAX;
+    for run in 0..5 {
+        let start = Instant::now();
+        for n in run * calls..(run + 1) * calls {
+            call(n);
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / calls as f64);
+    }
+    println!("{name:58} {best:9.1} ns");
+}
+
+fn air(bandwidth: Bandwidth, fading: Option<Config>) -> Air {
+    let site = Site { carrier: Carrier { bandwidth, ..Carrier::default() }, ..Site::default() };
+    Air::new(&AirConfig { fading, ..AirConfig::default() }, &[site], Random::seed_from_u64(1))
+}
+
+fn main() {
+    let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
+    let mut sinr = Sinr::default();
+
+    let mut flat = air(Bandwidth::Mhz20, None);
+    measure("downlink, static and flat", 10_000_000, |n| flat.downlink(0, at(n), black_box(&mut sinr)));
+    measure("uplink, static and flat", 10_000_000, |n| flat.uplink(0, at(n), 10, black_box(&mut sinr)));
+    measure("wideband_cqi, flat", 10_000_000, |_| {
+        black_box(wideband_cqi(black_box(&sinr)));
+    });
+
+    for (profile, name) in [(Profile::Epa, "EPA"), (Profile::Eva, "EVA"), (Profile::Etu, "ETU")] {
+        for blocks in [25, 100] {
+            let mut fading = Fading::new(profile, blocks, &mut Random::seed_from_u64(1));
+            measure(&format!("fading a subframe, {name}, {blocks} blocks"), 100_000, |n| {
+                black_box(fading.gains(Turns::new(0.07 * n as f64)));
+            });
+        }
+    }
+    let doppler = Doppler::Hz(70.0);
+    let mut faded = air(Bandwidth::Mhz20, Some(Config { profile: Profile::Eva, doppler }));
+    measure("downlink, EVA70, 100 blocks, next subframe", 100_000, |n| faded.downlink(0, at(n), black_box(&mut sinr)));
+    measure("downlink, EVA70, 100 blocks, same subframe", 1_000_000, |_| faded.downlink(0, at(500_000), &mut sinr));
+    let Sinr::PerRb(blocks) = &mut sinr else { unreachable!("a faded channel differs from block to block") };
+    // Down to the SINRs at which links work.
+    blocks.iter_mut().for_each(|sinr| *sinr *= 1e-3);
+    let sites: Vec<Site> =
+        (0..20).map(|n| Site { position: Position::new(f64::from(n) * 300.0, 0.0, 10.0), ..Site::default() }).collect();
+    let config = AirConfig {
+        mobility: Mobility::line(Position::new(0.0, 20.0, 1.5), [120.0 / 3.6, 0.0, 0.0]),
+        channel: Channel::Modelled {
+            path_loss: PathLoss::UmiStreetCanyon(Sight::Random),
+            shadowing: Some(Shadowing::UMI),
+        },
+        ..AirConfig::default()
+    };
+    let mut drive = Air::new(&config, &sites, Random::seed_from_u64(1));
+    let mut flat = Sinr::default();
+    measure("downlink, 20 UMi cells at 120 km/h, next subframe", 100_000, |n| drive.downlink(0, at(n), &mut flat));
+    measure("information, 100 blocks", 1_000_000, |_| {
+        black_box(black_box(&sinr).information(Modulation::Qam16, 0..100));
+    });
+    measure("wideband_cqi, 100 blocks", 100_000, |_| {
+        black_box(wideband_cqi(black_box(&sinr)));
+    });
+
+    measure("mutual_information", 10_000_000, |n| {
+        black_box(mutual_information(Modulation::Qam64, black_box(n as f32 * 1e-5)));
+    });
+    measure("mcs_for", 10_000_000, |n| {
+        black_box(mcs_for(1 + (n % 15) as u8, Direction::Downlink, black_box(-0.3)));
+    });
+    let mut soft = Soft::default();
+    soft.add(0.999, coded_bits(Direction::Downlink, Modulation::Qam64, 100));
+    measure("block_error, certain", 10_000_000, |_| {
+        black_box(block_error(tbs(26, 100), black_box(&soft)));
+    });
+    soft.information *= 0.91;
+    measure("block_error, at the edge", 10_000_000, |_| {
+        black_box(block_error(tbs(26, 100), black_box(&soft)));
+    });
+}

@@ -1,0 +1,151 @@
+//! Shadowing: what buildings and terrain add to the mean path loss, or take from it.
+//!
+//! Source: M. Gudmundson, "Correlation Model for Shadow Fading in Mobile Radio Systems" (Electronics Letters 27(23),
+//! 1991), used by 3GPP TR 38.901 7.4.4: normal in dB, with a correlation of `exp(-d / correlation distance)`. Standard
+//! deviations and distances of UMi: TR 38.901 Tables 7.4.1-1 and 7.5-6.
+//!
+//! Deviations:
+//! 1. `d` is the way that the UE has gone and not the distance between two places: a UE that comes back to a place finds
+//!    another shadow, and two UEs at one place have shadows of their own.
+//! 2. Masts are independent. Sectors of one mast share a shadow.
+//! 3. Between points that lie a sixteenth of the correlation distance apart, the shadow is interpolated.
+
+use rand_xoshiro::rand_core::SeedableRng;
+
+use crate::{Random, normal};
+
+/// Points of the process in a correlation distance.
+const POINTS: f64 = 16.0;
+
+/// Log-normal shadowing of a UE that sees the cell, and of one that does not. Models of path loss that know no
+/// sight use the former.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shadowing {
+    /// With a sight of the cell.
+    pub los: Spread,
+    /// Without.
+    pub nlos: Spread,
+}
+
+/// A normal distribution along a way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Standard deviation in dB.
+    pub sigma_db: f64,
+    /// The way in metres over which the correlation falls to 1/e; above zero.
+    pub correlation_m: f64,
+}
+
+impl Shadowing {
+    /// TR 38.901 UMi street canyon.
+    pub const UMI: Shadowing = Shadowing {
+        los: Spread { sigma_db: 4.0, correlation_m: 10.0 },
+        nlos: Spread { sigma_db: 7.82, correlation_m: 13.0 },
+    };
+
+    /// The same with a sight and without.
+    pub const fn uniform(sigma_db: f64, correlation_m: f64) -> Shadowing {
+        let spread = Spread { sigma_db, correlation_m };
+        Shadowing { los: spread, nlos: spread }
+    }
+}
+
+/// A normal process of mean 0 and standard deviation 1 along a way that is never gone back.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    /// Metres from one point to the next.
+    step: f64,
+    /// The points are numbered from the beginning of the way; `left` is this one,
+    point: f64,
+    left: f64,
+    /// and `right` the next.
+    right: f64,
+    random: Random,
+}
+
+/// The correlation of neighbouring points: `exp(-1 / POINTS)`.
+const NEIGHBOURS: f64 = 0.939_413_062_813_475_8;
+
+impl Process {
+    pub(crate) fn new(correlation_m: f64, seed: u64) -> Process {
+        let mut random = Random::seed_from_u64(seed);
+        let left = normal(&mut random);
+        let right = next(left, &mut random);
+        Process { step: correlation_m / POINTS, point: 0.0, left, right, random }
+    }
+
+    /// The value `travelled` metres along the way.
+    pub(crate) fn at(&mut self, travelled: f64) -> f64 {
+        let place = travelled / self.step;
+        while place >= self.point + 1.0 {
+            self.left = self.right;
+            self.right = next(self.left, &mut self.random);
+            self.point += 1.0;
+        }
+        let (b, a) = (place - self.point, 1.0 - (place - self.point));
+        // Divided by its own standard deviation, which is below 1 between two points.
+        (a * self.left + b * self.right) / libm::sqrt(a * a + b * b + 2.0 * a * b * NEIGHBOURS)
+    }
+}
+
+fn next(left: f64, random: &mut Random) -> f64 {
+    NEIGHBOURS * left + libm::sqrt(1.0 - NEIGHBOURS * NEIGHBOURS) * normal(random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shadows_have_mean_0_and_deviation_1_and_lose_correlation_with_distance() {
+        // 20 ways of 10,000 correlation distances: 200,000 nearly independent values.
+        let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+        let lags = [0.25, 1.0, 2.0, 5.0];
+        let mut products = [0.0; 4];
+        for seed in 0..20 {
+            let mut process = Process::new(13.0, seed);
+            let values: Vec<f64> = (0..40_000).map(|n| process.at(f64::from(n) * 13.0 / 4.0)).collect();
+            for (n, value) in values[..39_000].iter().enumerate() {
+                sum += value;
+                squares += value * value;
+                count += 1.0;
+                for (product, lag) in products.iter_mut().zip(lags) {
+                    *product += value * values[n + (lag * 4.0) as usize];
+                }
+            }
+        }
+        assert!((sum / count).abs() < 0.01, "mean {}", sum / count);
+        assert!((squares / count - 1.0).abs() < 0.015, "variance {}", squares / count);
+        for (product, lag) in products.iter().zip(lags) {
+            let correlation = product / count;
+            assert!((correlation - libm::exp(-lag)).abs() < 0.015, "{correlation} at a lag of {lag}");
+        }
+    }
+
+    #[test]
+    fn a_shadow_between_two_points_has_the_same_deviation() {
+        let mut squares = 0.0;
+        for seed in 0..20_000 {
+            let value = Process::new(16.0, seed).at(0.5);
+            squares += value * value;
+        }
+        assert!((squares / 20_000.0 - 1.0).abs() < 0.03, "variance {}", squares / 20_000.0);
+    }
+
+    #[test]
+    fn a_shadow_depends_on_the_place_and_not_on_the_places_asked_before() {
+        let (mut often, mut seldom) = (Process::new(10.0, 7), Process::new(10.0, 7));
+        for n in 0..1000 {
+            let place = f64::from(n) * 0.3;
+            let value = often.at(place);
+            if n % 100 == 99 {
+                assert_eq!(value, seldom.at(place));
+            }
+        }
+    }
+
+    #[test]
+    fn neighbouring_points_are_correlated_as_their_distance_says() {
+        assert!((NEIGHBOURS - libm::exp(-1.0 / POINTS)).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a cell costs: nanoseconds for each TTI and each packet. `cargo run --release -p ran --example cell_cost`
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use std::time::Instant;
+
+use aqm::{DropReason, Ecn, Packet};
+use radio::fading::{self, Profile};
+use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
+use ran::rlc::{self, Am, Mode};
+use ran::{BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
+use rand_xoshiro::rand_core::SeedableRng;
+use units::{Span, Time};
+
+/// Milliseconds that each case simulates.
+const TTIS: u64 = 100_000;
+
+#[derive(Clone, Copy)]
+struct Pkt {
+    len: u32,
+    entered: Time,
+}
+
+impl Packet for Pkt {
+    fn len(&self) -> u32 {
+        self.len
+    }
+    fn flow(&self) -> u64 {
+        1
+    }
+    fn priority(&self) -> u8 {
+        0
+    }
+    fn ecn(&self) -> Ecn {
+        Ecn::NotEct
+    }
+    fn mark_ce(&mut self) {}
+    fn enqueued(&self) -> Time {
+        self.entered
+    }
+    fn set_enqueued(&mut self, now: Time) {
+        self.entered = now;
+    }
+}
+
+fn ue(air: AirConfig) -> UeConfig {
+    let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
+    let rlc = rlc::Config { mode: Mode::Am(Am::default()), downlink: pdcp, uplink: pdcp };
+    UeConfig {
+        air,
+        cell: Some(0),
+        layers: 1,
+        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc }],
+        host: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
+        modem: Room { packets: None, bytes: Some(100_000) },
+    }
+}
+
+fn still(loss_db: f64) -> AirConfig {
+    let channel = Channel::Modelled { path_loss: PathLoss::Fixed(loss_db), shadowing: None };
+    AirConfig { channel, ..AirConfig::default() }
+}
+
+/// Downloads to the first `active` of `ues`, an acknowledgement for each other packet.
+fn run(name: &str, air: &AirConfig, ues: usize, active: u32, mac: MacConfig) {
+    let site = Site { carrier: Carrier { bandwidth: Bandwidth::Mhz20, ..Carrier::default() }, ..Site::default() };
+    let config = Config {
+        cells: vec![CellConfig { site, ..CellConfig::default() }],
+        ues: (0..ues).map(|_| ue(air.clone())).collect(),
+        mac,
+        ..Config::default()
+    };
+    let mut n = 0;
+    let mut ran: Ran<Pkt> = Ran::new(&config, |_: Stream| {
+        n += 1;
+        Random::seed_from_u64(n)
+    });
+    let mut drops = |_: Pkt, _: DropReason| {};
+    let (mut packets, mut unacknowledged) = (0u64, 0u64);
+    let began = Instant::now();
+    for tti in 0..TTIS {
+        let now = Time::ZERO + Span::from_millis(tti);
+        ran.handle_timeout(now, &mut drops, &mut ());
+        while let Some(delivery) = ran.poll_delivery() {
+            packets += 1;
+            if delivery.direction == Direction::Downlink {
+                unacknowledged += 1;
+                if unacknowledged.is_multiple_of(2) {
+                    ran.handle_uplink(delivery.ue, Pkt { len: 52, entered: now }, now, &mut drops);
+                }
+            }
+        }
+        for ue in 0..active {
+            while ran.rlc_backlog(ue, Direction::Downlink).packets < 10 {
+                ran.handle_downlink(ue, Pkt { len: 1452, entered: now }, now, &mut drops);
+            }
+        }
+    }
+    let nanos = began.elapsed().as_nanos() as f64;
+    let blocks: u64 = (0..active).map(|ue| ran.stats(ue)).map(|s| s.downlink.blocks + s.uplink.blocks).sum();
+    println!(
+        "{name:36} {:8.0} ns a TTI {:8.0} ns a packet {:6.2} packets {:5.2} blocks a TTI {:5.1} Mbit/s",
+        nanos / TTIS as f64,
+        nanos / packets.max(1) as f64,
+        packets as f64 / TTIS as f64,
+        blocks as f64 / TTIS as f64,
+        (0..active).map(|ue| ran.stats(ue).downlink.bits).sum::<u64>() as f64 / TTIS as f64 / 1e3,
+    );
+}
+
+fn main() {
+    let good = still(60.0);
+    let fair = still(30.0 - -92.4 - 8.0);
+    let fading = AirConfig {
+        fading: Some(fading::Config { profile: Profile::Epa, doppler: fading::Doppler::Hz(5.9) }),
+        ..good.clone()
+    };
+    run("idle, 1 UE", &good, 1, 0, MacConfig::default());
+    run("idle, 1000 UEs", &good, 1000, 0, MacConfig::default());
+    run("1 UE, best scheme", &good, 1, 1, MacConfig::default());
+    run("1 UE, best scheme, ideal", &good, 1, 1, MacConfig::ideal());
+    run("1 UE, 8 dB", &fair, 1, 1, MacConfig::default());
+    run("1 UE, EPA fading", &fading, 1, 1, MacConfig::default());
+    run("10 UEs", &good, 10, 10, MacConfig::default());
+    run("1000 UEs, 1 active", &good, 1000, 1, MacConfig::default());
+    run("1000 UEs, 100 active", &good, 1000, 100, MacConfig::default());
+}

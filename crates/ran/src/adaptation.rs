@@ -1,0 +1,373 @@
+//! Link adaptation: what a transport block may carry on the channel that was reported.
+//!
+//! The UE reports a CQI for the whole carrier each period, and the eNodeB uses it once it has arrived; in the uplink the
+//! eNodeB measures the SINR itself (sounding). On top of either, an outer loop moves the assumed SINR down by
+//! [`LinkAdaptation::step_db`] for each first transmission that fails and up by a ninth of it for each that does not,
+//! which settles at one failure in ten wherever the channel lies between two schemes (Sampath, Kumar, Holtzman, VTC
+//! 1997).
+//!
+//! With two layers (rank 2) each has half of the power and a code word of its own, both with one scheme, and the UE
+//! reports a CQI for either rank; the eNodeB takes the rank that carries more.
+//!
+//! Deviations: one wideband report, no subband ones; the loop stops where a better scheme doesn't exist; layers do not
+//! disturb each other, which favours two where the SINR is low, and both code words of a block are decoded or neither is.
+
+use radio::{Direction, Sinr, Soft, tables};
+use units::Span;
+
+/// The largest MCS index.
+const MAX_MCS: u8 = 28;
+/// The outer loop aims at one failure in this many first transmissions.
+const FIRST_TRANSMISSIONS_PER_FAILURE: f32 = 10.0;
+/// How far the outer loop may move, in dB.
+const OUTER_LOOP_RANGE_DB: f32 = 10.0;
+/// Below this SINR in dB the lowest MCS fails too often to be worth more resource blocks.
+const LOWEST_SINR_DB: f64 = -6.5;
+
+/// How the eNodeB learns of channels and what it makes of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkAdaptation {
+    /// How often the channel is measured: CQI reports, and sounding in the uplink.
+    pub period: Span,
+    /// How old a measurement is when it is first used.
+    pub delay: Span,
+    /// How far the outer loop goes down when a first transmission fails, in dB; zero switches it off.
+    pub step_db: f32,
+}
+
+impl Default for LinkAdaptation {
+    fn default() -> Self {
+        LinkAdaptation { period: Span::from_millis(5), delay: Span::from_millis(6), step_db: 0.1 }
+    }
+}
+
+/// The outer loop of one direction of one UE.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OuterLoop {
+    pub(crate) offset_db: f32,
+}
+
+impl OuterLoop {
+    /// The outcome of a first transmission with `mcs`.
+    #[inline]
+    pub(crate) fn outcome(&mut self, step_db: f32, mcs: u8, decoded: bool) {
+        if !decoded {
+            self.offset_db = (self.offset_db - step_db).max(-OUTER_LOOP_RANGE_DB);
+        } else if mcs < MAX_MCS || self.offset_db < 0.0 {
+            let up = step_db / (FIRST_TRANSMISSIONS_PER_FAILURE - 1.0);
+            self.offset_db = (self.offset_db + up).min(OUTER_LOOP_RANGE_DB);
+        }
+    }
+}
+
+/// Measurements on their way: a value and the TTI from which on it holds.
+#[derive(Clone, Copy, Debug)]
+struct Reports<T> {
+    current: T,
+    coming: [(u64, T); 16],
+    first: u8,
+    count: u8,
+}
+
+impl<T: Copy> Reports<T> {
+    fn new(value: T) -> Self {
+        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0 }
+    }
+
+    #[inline]
+    fn send(&mut self, at: u64, value: T) {
+        if usize::from(self.count) == self.coming.len() {
+            // More reports under way than anything uses: the oldest has long arrived.
+            self.current = self.coming[usize::from(self.first)].1;
+            self.first = (self.first + 1) % 16;
+            self.count -= 1;
+        }
+        self.coming[usize::from((self.first + self.count) % 16)] = (at, value);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn at(&mut self, tti: u64) -> T {
+        while self.count > 0 && self.coming[usize::from(self.first)].0 <= tti {
+            self.current = self.coming[usize::from(self.first)].1;
+            self.first = (self.first + 1) % 16;
+            self.count -= 1;
+        }
+        self.current
+    }
+
+    /// Nothing is known any more but `value`.
+    fn reset(&mut self, value: T) {
+        *self = Reports::new(value);
+    }
+}
+
+/// What a UE reports: the CQI of one layer, and of each of two, 0 if it has only one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quality {
+    single: u8,
+    double: u8,
+}
+
+/// What a block is sent with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scheme {
+    /// The CQI that it comes from.
+    pub(crate) cqi: u8,
+    pub(crate) mcs: u8,
+    pub(crate) layers: u8,
+}
+
+/// The downlink of one UE as its eNodeB sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Downlink {
+    reports: Reports<Quality>,
+    pub(crate) outer: OuterLoop,
+    /// The channel that the last report was computed from, if it was the same everywhere.
+    measured: Option<(f32, Quality)>,
+    /// The scheme for a report and an offset.
+    scheme: Option<(Quality, f32, Scheme)>,
+    /// The TTI of the last measurement.
+    pub(crate) measured_at: Option<u64>,
+}
+
+impl Downlink {
+    pub(crate) fn new() -> Downlink {
+        Downlink {
+            reports: Reports::new(Quality { single: 1, double: 0 }),
+            outer: OuterLoop::default(),
+            measured: None,
+            scheme: None,
+            measured_at: None,
+        }
+    }
+
+    /// A report of `sinr`, and of `half` of it if the UE has two layers, is measured in `tti` and holds from `holds` on.
+    /// The first one of a connection holds at once: the UE has reported before.
+    pub(crate) fn measure(&mut self, sinr: &Sinr, half: Option<&Sinr>, tti: u64, holds: u64) {
+        let quality = match (sinr, self.measured) {
+            (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
+            _ => Quality { single: radio::wideband_cqi(sinr), double: half.map_or(0, radio::wideband_cqi) },
+        };
+        self.measured = match sinr {
+            Sinr::Flat(now) => Some((*now, quality)),
+            Sinr::PerRb(_) => None,
+        };
+        if self.measured_at.is_none() {
+            self.reports.reset(quality);
+        } else {
+            self.reports.send(holds, quality);
+        }
+        self.measured_at = Some(tti);
+    }
+
+    /// What a block is to be sent with in `tti`.
+    #[inline]
+    pub(crate) fn scheme(&mut self, tti: u64) -> Scheme {
+        let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);
+        if let Some((q, o, scheme)) = self.scheme
+            && q == quality
+            && o == offset
+        {
+            return scheme;
+        }
+        let of = |cqi, layers| Scheme { cqi, mcs: radio::mcs_for(cqi, Direction::Downlink, offset), layers };
+        let mut scheme = of(quality.single, 1);
+        if quality.double > 0 {
+            let double = of(quality.double, 2);
+            if double.bits(50) > scheme.bits(50) {
+                scheme = double;
+            }
+        }
+        self.scheme = Some((quality, offset, scheme));
+        scheme
+    }
+}
+
+impl Scheme {
+    /// Bits of a block on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn bits(&self, prbs: u8) -> u32 {
+        tables::tbs(tables::dl_mcs(self.mcs).i_tbs, prbs) * u32::from(self.layers)
+    }
+}
+
+/// Half of a channel's SINR, into memory that is reused.
+pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
+    match (sinr, &mut *half) {
+        (Sinr::PerRb(all), Sinr::PerRb(halves)) if all.len() == halves.len() => {
+            for (half, whole) in halves.iter_mut().zip(all.iter()) {
+                *half = whole / 2.0;
+            }
+        }
+        (Sinr::PerRb(all), _) => *half = Sinr::PerRb(all.iter().map(|whole| whole / 2.0).collect()),
+        (Sinr::Flat(whole), _) => *half = Sinr::Flat(whole / 2.0),
+    }
+}
+
+/// What the eNodeB measured of a UE's uplink.
+#[derive(Clone, Copy, Debug)]
+struct Sounded {
+    /// SINR in dB of a resource block while the UE's power suffices.
+    sinr_db: f64,
+    /// Resource blocks that its power suffices for.
+    full_power_prbs: f64,
+}
+
+/// The uplink of one UE as its eNodeB sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Uplink {
+    sounded: Reports<Sounded>,
+    pub(crate) outer: OuterLoop,
+    scheme: Option<(f64, u8)>,
+    pub(crate) measured_at: Option<u64>,
+}
+
+impl Uplink {
+    pub(crate) fn new() -> Uplink {
+        Uplink {
+            sounded: Reports::new(Sounded { sinr_db: LOWEST_SINR_DB, full_power_prbs: 1.0 }),
+            outer: OuterLoop::default(),
+            scheme: None,
+            measured_at: None,
+        }
+    }
+
+    /// The UE was heard in `tti` with `sinr` on one resource block, which takes `power_dbm` of its `max_dbm`.
+    pub(crate) fn measure(&mut self, sinr: &Sinr, power_dbm: f64, max_dbm: f64, tti: u64, holds: u64) {
+        let sinr_db = match sinr {
+            Sinr::Flat(flat) => decibels(f64::from(*flat)),
+            // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
+            Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
+        };
+        let sounded =
+            Sounded { sinr_db, full_power_prbs: libm::exp10((max_dbm - power_dbm).max(0.0) / 10.0).min(110.0) };
+        if self.measured_at.is_none() {
+            self.sounded.reset(sounded);
+        } else {
+            self.sounded.send(holds, sounded);
+        }
+        self.measured_at = Some(tti);
+    }
+
+    /// The MCS on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn scheme(&mut self, prbs: u8, tti: u64) -> u8 {
+        let sounded = self.sounded.at(tti);
+        let mut sinr_db = sounded.sinr_db + f64::from(self.outer.offset_db);
+        if f64::from(prbs) > sounded.full_power_prbs {
+            sinr_db -= decibels(f64::from(prbs) / sounded.full_power_prbs);
+        }
+        match self.scheme {
+            Some((of, mcs)) if of == sinr_db => mcs,
+            _ => {
+                let mcs = radio::phy::mcs_at(sinr_db as f32, Direction::Uplink);
+                self.scheme = Some((sinr_db, mcs));
+                mcs
+            }
+        }
+    }
+
+    /// The most resource blocks that the UE's power is enough for at the lowest MCS.
+    #[inline]
+    pub(crate) fn most_prbs(&mut self, tti: u64) -> u8 {
+        let sounded = self.sounded.at(tti);
+        if sounded.full_power_prbs >= 110.0 {
+            return 110;
+        }
+        let above = (sounded.sinr_db - LOWEST_SINR_DB).max(0.0);
+        (sounded.full_power_prbs * libm::exp10(above / 10.0)).clamp(1.0, 110.0) as u8
+    }
+}
+
+/// The probability that a transport block fails; a channel that is the same as last time costs a comparison.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Errors {
+    last: Option<(f32, u8, u8, f64)>,
+}
+
+impl Errors {
+    /// Adds a transmission of a code word of `bits` on the resource blocks that `prbs` gives to what the receiver holds in
+    /// `soft`, and returns the probability that it still cannot decode it.
+    #[inline]
+    pub(crate) fn transmit(
+        &mut self,
+        direction: Direction,
+        mcs: u8,
+        bits: u32,
+        sinr: &Sinr,
+        prbs: impl ExactSizeIterator<Item = u8>,
+        soft: &mut Soft,
+    ) -> f64 {
+        let first = soft.coded_bits == 0;
+        let count = prbs.len() as u8;
+        let modulation = tables::mcs(direction, mcs).modulation;
+        let information = sinr.information(modulation, prbs);
+        soft.add(information, radio::coded_bits(direction, modulation, count));
+        match (sinr, self.last) {
+            (Sinr::Flat(flat), Some((s, m, p, error))) if first && *flat == s && m == mcs && p == count => error,
+            _ => {
+                let error = radio::block_error(bits, soft);
+                if let Sinr::Flat(flat) = sinr
+                    && first
+                {
+                    self.last = Some((*flat, mcs, count, error));
+                }
+                error
+            }
+        }
+    }
+}
+
+/// Ten times the decimal logarithm.
+pub(crate) fn decibels(ratio: f64) -> f64 {
+    10.0 * libm::log10(ratio.max(1e-12))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outer_loop_settles_at_one_failure_in_ten() {
+        // A channel on which a block fails whenever the assumed SINR is above the true one.
+        let mut outer = OuterLoop::default();
+        let failures = (0..20_000)
+            .filter(|_| {
+                let decoded = outer.offset_db <= 1.7;
+                outer.outcome(0.5, 12, decoded);
+                !decoded
+            })
+            .count();
+        assert!((1900..2100).contains(&failures), "{failures}");
+    }
+
+    #[test]
+    fn the_outer_loop_does_not_wind_up_at_the_best_scheme() {
+        let mut outer = OuterLoop::default();
+        for _ in 0..10_000 {
+            outer.outcome(0.5, MAX_MCS, true);
+        }
+        assert_eq!(outer.offset_db, 0.0);
+    }
+
+    #[test]
+    fn a_report_holds_from_its_arrival_on() {
+        let mut reports = Reports::new(1);
+        reports.send(10, 2);
+        reports.send(15, 3);
+        assert_eq!([9, 10, 14, 15, 16].map(|tti| reports.at(tti)), [1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
+        let mut uplink = Uplink::new();
+        uplink.measure(&Sinr::Flat(100.0), 13.0, 23.0, 0, 0);
+        let sounded = uplink.sounded.at(0);
+        assert!((sounded.full_power_prbs - 10.0).abs() < 1e-9 && (sounded.sinr_db - 20.0).abs() < 1e-6);
+        assert_eq!(uplink.most_prbs(0), 110);
+        uplink.measured_at = None;
+        uplink.measure(&Sinr::Flat(1.0), 23.0, 23.0, 0, 0);
+        assert_eq!(uplink.most_prbs(0), 4, "0 dB on one block, -6.5 dB on 4.47");
+    }
+}

@@ -1,0 +1,166 @@
+//! What a network is made of.
+
+use aqm::Packet;
+use radio::{AirConfig, Site, tables};
+use units::Span;
+
+use crate::adaptation::LinkAdaptation;
+use crate::handover::Handover;
+use crate::requests::Requests;
+use crate::rlc;
+use crate::sched::Discipline;
+
+/// A network: its cells, its UEs, and the rules that they all follow.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// The cells. There is at least one.
+    pub cells: Vec<CellConfig>,
+    /// The UEs.
+    pub ues: Vec<UeConfig>,
+    /// What MAC does.
+    pub mac: MacConfig,
+    /// How UEs change cells.
+    pub handover: Handover,
+}
+
+/// One cell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CellConfig {
+    /// Where it is, and its carriers.
+    pub site: Site,
+    /// Who is served first in the downlink.
+    pub downlink: Discipline,
+    /// Who is served first in the uplink.
+    pub uplink: Discipline,
+    /// The share of its resource blocks that UEs of other cells see as interference, 0 to 1.
+    pub load: f32,
+}
+
+/// One UE.
+#[derive(Clone, Debug)]
+pub struct UeConfig {
+    /// Its radio.
+    pub air: AirConfig,
+    /// The cell that it starts in; `None` is the one that it hears best.
+    pub cell: Option<usize>,
+    /// Layers that it can receive, 1 or 2 (downlink; the uplink has one).
+    pub layers: u8,
+    /// Its bearers: the default bearer first, then the dedicated ones, at most 8 together.
+    pub bearers: Vec<BearerConfig>,
+    /// The queue of the host above its modem.
+    pub host: aqm::Config,
+    /// How much may wait in the modem, in all bearers' uplink queues together. The host hands packets down while there
+    /// is less; the last one may exceed it. The queues themselves should have no lower limit.
+    pub modem: Room,
+}
+
+/// A limit of packets and of bytes; the first that is reached counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Packets; `None` is no limit.
+    pub packets: Option<u64>,
+    /// Bytes; `None` is no limit.
+    pub bytes: Option<u64>,
+}
+
+impl Room {
+    /// Whether one more packet may come to what is held.
+    #[inline]
+    pub(crate) fn is_left(&self, held: aqm::Backlog) -> bool {
+        self.packets.is_none_or(|most| held.packets < most) && self.bytes.is_none_or(|most| held.bytes < most)
+    }
+}
+
+/// One bearer.
+#[derive(Clone, Debug)]
+pub struct BearerConfig {
+    /// QoS class (23.203 table 6.1.7): decides which of a UE's bearers goes first.
+    pub qci: u8,
+    /// Which packets it carries. The default bearer carries what no other does, whatever this says.
+    pub filter: Filter,
+    /// The logical channel group that its data is reported in, 0 to 3.
+    pub group: u8,
+    /// Its RLC and PDCP.
+    pub rlc: rlc::Config,
+}
+
+impl BearerConfig {
+    /// Priority of a class without a row in the table: after all others.
+    const LAST: u8 = u8::MAX;
+
+    pub(crate) fn priority(&self) -> u8 {
+        tables::qci(self.qci).map_or(Self::LAST, |class| class.priority)
+    }
+}
+
+/// Which packets a dedicated bearer carries: its traffic flow template.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// All that no earlier bearer carries.
+    #[default]
+    All,
+    /// Those of flows that are in the list, by [`Packet::flow`].
+    Flows(Vec<u64>),
+    /// Those with a priority whose bit is set, by [`Packet::priority`].
+    Priorities(u16),
+}
+
+impl Filter {
+    /// Whether `packet` belongs to the bearer.
+    #[inline]
+    pub fn admits<P: Packet>(&self, packet: &P) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::Flows(flows) => flows.contains(&packet.flow()),
+            Filter::Priorities(set) => set & (1 << (packet.priority() & 15)) != 0,
+        }
+    }
+}
+
+/// What MAC does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MacConfig {
+    /// How often a transport block is sent before it is given up, at least 1.
+    pub transmissions: u8,
+    /// From the end of a transmission until RLC has what it carried. Rounded up to whole TTIs, at most 3: the receiver
+    /// must have decoded it to acknowledge it.
+    pub decoding: Span,
+    /// How channels are learned and what is made of them.
+    pub link: LinkAdaptation,
+    /// How UEs ask for uplink resources.
+    pub requests: Requests,
+    /// Idealised as ns-3's LTE module: see [`MacConfig::ideal`].
+    pub ideal: bool,
+}
+
+impl Default for MacConfig {
+    fn default() -> Self {
+        MacConfig {
+            transmissions: 4,
+            decoding: Span::from_millis(3),
+            link: LinkAdaptation::default(),
+            requests: Requests::default(),
+            ideal: false,
+        }
+    }
+}
+
+impl MacConfig {
+    /// MAC with the idealisations of ns-3's LTE module, to compare with it and with what was published on it:
+    /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are no
+    ///   scheduling requests, no random access, and no reports in transport blocks;
+    /// - MAC has no headers;
+    /// - what was sent reaches RLC at the end of its TTI;
+    /// - the uplink has no control region, and grants of any size;
+    /// - the channel is reported in each TTI, and there is no outer loop.
+    ///
+    /// [`MacConfig::ideal`] switches the first four on; this function sets the others too.
+    pub fn ideal() -> MacConfig {
+        MacConfig {
+            decoding: Span::ZERO,
+            link: LinkAdaptation { period: crate::TTI, delay: Span::from_millis(3), step_db: 0.0 },
+            ideal: true,
+            ..MacConfig::default()
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The downlink of a TTI: who is served, what is sent, and what becomes of it.
+//!
+//! A block that is assigned in TTI n is sent in it. The UE has decoded it [`crate::MacConfig::decoding`] after its end;
+//! its acknowledgement is sent in n + 4 and allows the process to be used again from n + 8 on. Retransmissions go
+//! before new blocks, with the same scheme and as many resource block groups.
+//!
+//! Deviations: a packet may be sent in the first TTI that begins after it has come; what an eNodeB needs to prepare it
+//! (3 ms in TR 36.881) belongs to the delay of the link that brings it.
+
+use aqm::{Drops, Packet};
+use radio::{Direction, tables};
+use units::Time;
+
+use crate::adaptation::decibels;
+use crate::calendar::Kind;
+use crate::harq::ROUND_TRIP;
+use crate::network::{Io, Ran, start_of};
+use crate::requests::ttis;
+use crate::sched::Candidate;
+use crate::stats::{Event, Sink, Transmission};
+
+/// What MAC adds to a UE's first SDU: its subheader.
+const HEADER: u32 = 1;
+
+impl<P: Packet> Ran<P> {
+    pub(crate) fn schedule_downlink<D: Drops<P>, S: Sink>(&mut self, cell: usize, tti: u64, io: &mut Io<'_, D, S>) {
+        let now = start_of(tti);
+        let groups = self.cells[cell].groups;
+        let mut first = 0;
+        let mut candidates = core::mem::take(&mut self.candidates);
+        let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
+        active.retain(|index| {
+            self.work += 1;
+            let ue = &mut self.ues[*index as usize];
+            if let Some(process) = ue.down.harq.again() {
+                let want = self.cells[cell].groups_of(ue.down.harq.processes[usize::from(process)].prbs);
+                if want <= groups - first {
+                    self.send_downlink(cell, *index, process, (first, want), tti, io);
+                    first += want;
+                }
+                return true;
+            }
+            let backlog = ue.backlog(Direction::Downlink, now);
+            if backlog == 0 {
+                return false;
+            }
+            self.look_at_channel(*index, tti);
+            let ue = &mut self.ues[*index as usize];
+            if ue.down.harq.idle().is_some() {
+                let cell = &self.cells[cell];
+                let scheme = ue.downlink.scheme(tti);
+                let i_tbs = tables::dl_mcs(scheme.mcs).i_tbs;
+                let rate = scheme.bits(cell.prbs) as f32;
+                let metric = cell.downlink.scheduler.metric(rate, &mut ue.down.past, tti);
+                let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers));
+                let want = cell.groups_for(i_tbs, bytes);
+                candidates.push(Candidate { ue: *index, metric, scheme, want, got: 0 });
+            }
+            true
+        });
+        self.cells[cell].downlink.active = active;
+        self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
+        for c in candidates.iter().take_while(|c| c.got > 0) {
+            if let Some(process) = self.fill_downlink(cell, c, first, tti, io) {
+                self.send_downlink(cell, c.ue, process, (first, c.got), tti, io);
+                first += c.got;
+            }
+        }
+        candidates.clear();
+        self.candidates = candidates;
+    }
+
+    /// Measures the channel for a report if one is due.
+    #[inline]
+    fn look_at_channel(&mut self, ue: u32, tti: u64) {
+        let link = self.mac.link;
+        let state = &mut self.ues[ue as usize];
+        let (period, delay) = (ttis(link.period).max(1), ttis(link.delay));
+        let age = state.downlink.measured_at.map(|at| tti - at);
+        if age.is_some_and(|age| age < period) {
+            return;
+        }
+        if age.is_some_and(|age| age > period + delay) {
+            // It was idle, but did report: the last report is one that has arrived by now.
+            state.downlink.measured_at = None;
+        }
+        state.hear(tti, start_of(tti));
+        let half = state.two_layers.then_some(&state.half);
+        state.downlink.measure(&state.sinr, half, tti, tti + delay);
+    }
+
+    /// Builds a new block; gives its process, or `None` if there is nothing to send after all.
+    fn fill_downlink<D: Drops<P>, S: Sink>(
+        &mut self,
+        cell: usize,
+        c: &Candidate,
+        first: u8,
+        tti: u64,
+        io: &mut Io<'_, D, S>,
+    ) -> Option<u8> {
+        let prbs = self.cells[cell].blocks(first, c.got).len() as u8;
+        let ue = &mut self.ues[c.ue as usize];
+        let process = ue.down.harq.idle()?;
+        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        transport.clear();
+        transport.mcs = c.scheme.mcs;
+        transport.layers = c.scheme.layers;
+        transport.prbs = prbs;
+        transport.bits = c.scheme.bits(prbs);
+        transport.built = tti;
+        let (bits, bytes) = (transport.bits, transport.bits / 8);
+        let left = ue.fill(Direction::Downlink, process, bytes, !self.mac.ideal, start_of(tti), io.drops);
+        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        if transport.parcels().is_empty() {
+            return None;
+        }
+        transport.padding = left;
+        ue.down.past.served(tti, bits);
+        let stats = &mut ue.stats.downlink;
+        stats.blocks += 1;
+        stats.bits += u64::from(bits);
+        stats.padding += u64::from(left);
+        Some(process)
+    }
+
+    /// Sends the block of `process`, for the first time or again, on `(first, count)` groups.
+    fn send_downlink<D: Drops<P>, S: Sink>(
+        &mut self,
+        cell: usize,
+        index: u32,
+        process: u8,
+        (first, count): (u8, u8),
+        tti: u64,
+        io: &mut Io<'_, D, S>,
+    ) {
+        let now = start_of(tti);
+        let mut blocks = self.cells[cell].blocks(first, count);
+        let ue = &mut self.ues[index as usize];
+        ue.hear(tti, now);
+        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        // A group at the end of the carrier may be smaller, one elsewhere larger than where the block was sent first.
+        blocks.end = blocks.end.min(blocks.start + transport.prbs);
+        let (first_prb, prbs) = (blocks.start, blocks.len() as u8);
+        transport.attempts += 1;
+        let (mcs, layers) = (transport.mcs, transport.layers);
+        let word = transport.bits / u32::from(layers);
+        let sinr = if layers > 1 { &ue.half } else { &ue.sinr };
+        let error = ue.down.errors.transmit(Direction::Downlink, mcs, word, sinr, blocks, &mut transport.soft);
+        transport.decoded = !happens(error, &mut ue.random);
+        let decoded = transport.decoded;
+        let stats = &mut ue.stats.downlink;
+        stats.prbs += u64::from(prbs);
+        stats.retransmissions += u64::from(transport.attempts > 1);
+        stats.first_failures += u64::from(transport.attempts == 1 && !decoded);
+        let (attempt, bits, padding) = (transport.attempts, transport.bits, transport.padding);
+        ue.down.harq.sent(process);
+        if S::LISTENS {
+            let event = Transmission {
+                cell: cell as u32,
+                ue: index,
+                direction: Direction::Downlink,
+                process,
+                attempt,
+                decoded,
+                mcs,
+                layers,
+                cqi: ue.downlink.scheme(tti).cqi,
+                sinr_cdb: (decibels(f64::from(ue.sinr.mean())) * 100.0) as i32,
+                first_prb,
+                prbs,
+                bits,
+                padding,
+                queued: u64::from(ue.backlog(Direction::Downlink, now)),
+            };
+            io.sink.event(now, &Event::Transmission(event));
+        }
+        if decoded {
+            self.note(tti + 1 + self.decoding, index, Kind::DownlinkDecoded, process);
+        }
+        self.note(tti + ROUND_TRIP, index, Kind::DownlinkFeedback, process);
+        if attempt == 1 {
+            // The timers that filling the block has started.
+            self.note_rlc(index);
+        }
+    }
+
+    pub(crate) fn downlink_decoded<D: Drops<P>, S: Sink>(
+        &mut self,
+        ue: u32,
+        process: u8,
+        now: Time,
+        io: &mut Io<'_, D, S>,
+    ) {
+        self.receive(ue, Direction::Downlink, process, now, io);
+        self.touched(ue, now, io);
+    }
+
+    pub(crate) fn downlink_feedback<D: Drops<P>, S: Sink>(
+        &mut self,
+        index: u32,
+        process: u8,
+        now: Time,
+        io: &mut Io<'_, D, S>,
+    ) {
+        let ue = &mut self.ues[index as usize];
+        let transport = &ue.down.harq.processes[usize::from(process)];
+        let decoded = transport.decoded;
+        if transport.attempts == 1 {
+            ue.downlink.outer.outcome(self.mac.link.step_db, transport.mcs, decoded);
+        }
+        if decoded {
+            ue.down.harq.finished(process);
+        } else if transport.attempts < self.mac.transmissions {
+            ue.down.harq.failed(process);
+            let serving = ue.serving;
+            self.cells[serving].downlink.activate(index);
+        } else {
+            self.give_up(index, Direction::Downlink, process, io.drops);
+            self.ues[index as usize].down.harq.finished(process);
+            self.touched(index, now, io);
+        }
+    }
+}
+
+/// Whether something of `probability` happens.
+#[inline]
+pub(crate) fn happens(probability: f64, random: &mut radio::Random) -> bool {
+    use rand_core::Rng;
+    // What is certain draws nothing.
+    probability > 0.0 && (probability >= 1.0 || ((random.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64)
+}

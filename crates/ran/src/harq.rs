@@ -1,0 +1,188 @@
+//! HARQ: transport blocks that are sent again until they are decoded or given up.
+//!
+//! Eight processes a direction, each with one transport block. In the downlink a process is free to be used again, or to
+//! be retransmitted by any later assignment, once its ACK or NACK is known (36.213 7.3: sent 4 TTIs after the block, and
+//! known to the scheduler 8 TTIs after it). In the uplink the process is the TTI's number modulo 8, and a
+//! retransmission repeats the same resources 8 TTIs later without a grant (36.321 5.4.2).
+//!
+//! Deviations: acknowledgements are free of error; all transmissions of a block carry the same number of coded bits
+//! whatever their redundancy version, and what the receiver holds adds up as in [`radio::Soft`].
+
+use radio::Soft;
+
+use crate::requests::Report;
+use crate::rlc::Block;
+
+/// Processes a direction (36.321 5.3.2, 5.4.2, FDD).
+pub(crate) const PROCESSES: usize = 8;
+/// From a transmission to its repetition.
+pub(crate) const ROUND_TRIP: u64 = 8;
+/// From a transmission in the uplink until the UE knows its outcome.
+pub(crate) const TO_FEEDBACK: u64 = 4;
+
+/// What a transport block carries of one bearer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parcel {
+    pub(crate) bearer: u8,
+    pub(crate) block: Block,
+}
+
+/// One transport block.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Transport {
+    /// Bits of all its code words.
+    pub(crate) bits: u32,
+    pub(crate) mcs: u8,
+    /// Its layers, with a code word each.
+    pub(crate) layers: u8,
+    pub(crate) prbs: u8,
+    /// The first of its resource blocks (uplink).
+    pub(crate) first_prb: u8,
+    /// Transmissions so far.
+    pub(crate) attempts: u8,
+    /// Whether the last of them was decoded.
+    pub(crate) decoded: bool,
+    /// Bytes that nothing was left for.
+    pub(crate) padding: u32,
+    /// The TTI of the first transmission.
+    pub(crate) built: u64,
+    pub(crate) soft: Soft,
+    /// The buffer status report that it carries.
+    pub(crate) report: Option<Report>,
+    /// Only the first `filled` count: the others keep their memory for the next block.
+    parcels: Vec<Parcel>,
+    filled: usize,
+}
+
+impl Transport {
+    /// What it carries.
+    #[inline]
+    pub(crate) fn parcels(&self) -> &[Parcel] {
+        &self.parcels[..self.filled]
+    }
+
+    /// Starts a new block.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.filled = 0;
+        self.attempts = 0;
+        self.decoded = false;
+        self.soft = Soft::default();
+        self.report = None;
+    }
+
+    /// The memory for the next parcel; [`Transport::keep`] makes it count.
+    #[inline]
+    pub(crate) fn spare(&mut self) -> &mut Parcel {
+        if self.filled == self.parcels.len() {
+            self.parcels.push(Parcel::default());
+        }
+        &mut self.parcels[self.filled]
+    }
+
+    /// The spare parcel has been filled.
+    #[inline]
+    pub(crate) fn keep(&mut self) {
+        self.filled += 1;
+    }
+}
+
+/// The processes of one direction of one UE.
+#[derive(Clone, Debug)]
+pub(crate) struct Harq {
+    pub(crate) processes: Box<[Transport; PROCESSES]>,
+    /// Bit p: process p has no block.
+    idle: u8,
+    /// Bit p: process p waits to be sent again.
+    again: u8,
+}
+
+impl Harq {
+    pub(crate) fn new() -> Harq {
+        Harq { processes: Box::default(), idle: u8::MAX, again: 0 }
+    }
+
+    /// A process without a block.
+    #[inline]
+    pub(crate) fn idle(&self) -> Option<u8> {
+        (self.idle != 0).then(|| self.idle.trailing_zeros() as u8)
+    }
+
+    /// A process that waits to be sent again: the one with the oldest block.
+    #[inline]
+    pub(crate) fn again(&self) -> Option<u8> {
+        if self.again == 0 {
+            return None;
+        }
+        (0..PROCESSES as u8)
+            .filter(|p| self.again & (1 << p) != 0)
+            .min_by_key(|p| self.processes[usize::from(*p)].built)
+    }
+
+    #[inline]
+    pub(crate) fn is_busy(&self, process: u8) -> bool {
+        self.idle & (1 << process) == 0
+    }
+
+    /// The process's block is under way.
+    #[inline]
+    pub(crate) fn sent(&mut self, process: u8) {
+        self.idle &= !(1 << process);
+        self.again &= !(1 << process);
+    }
+
+    /// The process's block has to be sent again.
+    #[inline]
+    pub(crate) fn failed(&mut self, process: u8) {
+        self.again |= 1 << process;
+    }
+
+    /// The process's block is decoded or given up.
+    #[inline]
+    pub(crate) fn finished(&mut self, process: u8) {
+        self.idle |= 1 << process;
+        self.again &= !(1 << process);
+    }
+
+    /// All blocks are void.
+    pub(crate) fn flush(&mut self) {
+        self.idle = u8::MAX;
+        self.again = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_blocks_may_be_under_way_and_the_oldest_is_repeated_first() {
+        let mut harq = Harq::new();
+        for built in 0..8 {
+            let process = harq.idle().unwrap();
+            harq.processes[usize::from(process)].built = 100 - built;
+            harq.sent(process);
+        }
+        assert_eq!((harq.idle(), harq.again()), (None, None));
+        harq.failed(2);
+        harq.failed(5);
+        assert_eq!(harq.again(), Some(5), "built at 95, before 98");
+        harq.sent(5);
+        assert_eq!((harq.again(), harq.idle()), (Some(2), None));
+        harq.finished(5);
+        assert_eq!(harq.idle(), Some(5));
+        harq.flush();
+        assert_eq!((harq.again(), harq.idle()), (None, Some(0)));
+    }
+
+    #[test]
+    fn a_cleared_block_holds_nothing() {
+        let mut transport = Transport::default();
+        transport.spare().bearer = 3;
+        transport.keep();
+        assert_eq!(transport.parcels().len(), 1);
+        transport.soft.add(1.0, 100);
+        transport.clear();
+        assert!(transport.parcels().is_empty() && transport.soft == Soft::default());
+    }
+}

@@ -1,0 +1,60 @@
+//! An LTE network from the packets for a UE to the packets from it: PDCP, RLC, MAC and HARQ of cells and UEs.
+//!
+//! Sans-IO: time, packets and randomness are arguments, and everything is generic over the packet ([`aqm::Packet`]).
+//!
+//! # Order of calls
+//! A [`Ran`] is made of a [`Config`]. Then, in any order and with time that never goes back:
+//! - [`Ran::handle_downlink`] when a packet for a UE has come from the core, and [`Ran::handle_uplink`] when a UE's host
+//!   sends one;
+//! - [`Ran::handle_timeout`] at the time that [`Ran::poll_timeout`] gave, before anything else is handed in at that time
+//!   or later;
+//! - after it, [`Ran::poll_delivery`] until it gives nothing: what has come through is delivered at that time.
+//!
+//! After any of them, [`Ran::poll_timeout`] is asked again. Every packet that goes in comes out of `poll_delivery`, lands
+//! in the [`aqm::Drops`] of the call that lost it, or is counted by [`Ran::held`].
+//!
+//! # Time
+//! A transmission time interval (TTI) is a millisecond and begins at a whole one. TTIs run only while a UE has something
+//! to send or something is on its way: with everybody idle and standing still, `poll_timeout` gives `None`. A TTI looks
+//! at the UEs that are active in it and at no other.
+//!
+//! # A packet's way
+//! Downlink: queue of PDCP ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE, out.
+//! Uplink: the host's queue, the modem's as soon as there is room, a scheduling request and a buffer status report, grant,
+//! transport block, HARQ, RLC at the eNodeB, out.
+//!
+//! # What is left out
+//! Measurement gaps, DRX, carrier aggregation, guaranteed bit rates, subband CQI, a control channel that errs or fills
+//! up. Each file lists where it deviates from its source.
+
+#![allow(clippy::doc_markdown, reason = "eNodeB is a name and not code")]
+
+mod adaptation;
+mod calendar;
+mod cell;
+mod config;
+mod downlink;
+mod handover;
+mod harq;
+mod mobility;
+mod network;
+pub mod pdcp;
+mod requests;
+pub mod rlc;
+mod sched;
+mod stats;
+mod ue;
+mod uplink;
+
+pub use adaptation::LinkAdaptation;
+pub use config::{BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
+pub use handover::{A3, Handover, RadioLink};
+pub use network::{Delivery, Ran, Stream};
+pub use requests::Requests;
+pub use sched::Discipline;
+pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};
+
+use units::Span;
+
+/// A transmission time interval: one subframe.
+pub const TTI: Span = Span::from_millis(1);

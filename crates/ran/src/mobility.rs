@@ -1,0 +1,186 @@
+//! How a UE changes its cell, step by step.
+//!
+//! Event A3 triggers; after the preparation the UE has the command, its old cell stops, and RLC is re-established at both
+//! ends (36.331 5.3.5.4, 36.323 5.2.2): with forwarding everything that the UE has not got is sent again in the target.
+//! After the interruption the target may serve it. If the target cannot be reached until T304 ends, or the radio link is
+//! lost, the UE looks for the cell that it hears best and re-establishes its connection there (36.331 5.3.7).
+//!
+//! Deviations: every cell has the UE's context, so a re-establishment never ends in idle mode; the packets that are
+//! forwarded reach the target within the interruption; a cell that is out of sync is tried again every ten milliseconds.
+
+use aqm::{Drops, Packet};
+use units::{Span, Time};
+
+use crate::adaptation::decibels;
+use crate::calendar::Kind;
+use crate::network::{Delivery, Io, Ran, start_of, strongest};
+use crate::pdcp::Keep;
+use crate::requests::ttis;
+use crate::stats::{Event, Sink, Step};
+use crate::ue::Link;
+
+/// Between attempts to reach a cell.
+const RETRY_TTIS: u64 = 10;
+
+impl<P: Packet> Ran<P> {
+    /// Notes that `ue` measures in `tti`, if that can make a difference.
+    pub(crate) fn note_measurement(&mut self, ue: u32, tti: u64) {
+        if self.ues[ue as usize].mobile {
+            self.note(tti, ue, Kind::Measure, 0);
+        }
+    }
+
+    pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
+        let now = start_of(tti);
+        let period = ttis(self.handover.period).max(1);
+        let ue = &mut self.ues[index as usize];
+        for cell in 0..self.cells.len() {
+            let rsrp_dbm = ue.air.rsrp(cell, now);
+            ue.measurements.measured(cell, rsrp_dbm);
+            if S::LISTENS {
+                let rsrq_db = ue.air.rsrq(cell, now);
+                let serving = cell == ue.serving && ue.is_served();
+                let event = Event::Measured { ue: index, cell: cell as u32, rsrp_dbm, rsrq_db, serving };
+                io.sink.event(now, &event);
+            }
+        }
+        self.note_measurement(index, tti + period);
+        let sinr_db = self.sinr_db(index, tti);
+        let ue = &mut self.ues[index as usize];
+        if !ue.is_served() {
+            return;
+        }
+        if ue.sync.indicate(&self.handover.link, sinr_db, now) {
+            self.lose_link(index, now, io);
+            return;
+        }
+        if let (Some(a3), Link::Connected) = (&self.handover.a3, ue.link)
+            && let Some(target) = ue.measurements.a3(a3, ue.serving, now)
+        {
+            ue.link = Link::Preparing { target };
+            tell(io, now, index, Step::Triggered { target: target as u32 });
+            self.note(tti + ttis(self.handover.preparation), index, Kind::Mobility, 0);
+        }
+    }
+
+    pub(crate) fn mobility_step<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
+        let now = start_of(tti);
+        match self.ues[index as usize].link {
+            Link::Connected => {}
+            Link::Preparing { target } => {
+                if self.sinr_db(index, tti) < self.handover.link.q_out_db {
+                    self.ues[index as usize].link = Link::Connected;
+                    tell(io, now, index, Step::CommandLost);
+                    return;
+                }
+                let source = self.ues[index as usize].serving;
+                tell(io, now, index, Step::Left { source: source as u32, target: target as u32 });
+                let link = Link::Moving { target, since: now, deadline: now + self.handover.t304 };
+                self.leave(index, link, self.handover.interruption, now, io);
+            }
+            Link::Moving { target, since, deadline } => {
+                if self.reaches(index, target, tti) {
+                    self.ues[index as usize].stats.handovers += 1;
+                    self.connect(index, since, now, io);
+                } else if start_of(tti + RETRY_TTIS) <= deadline {
+                    self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
+                } else {
+                    let ue = &mut self.ues[index as usize];
+                    ue.stats.handover_failures += 1;
+                    ue.link = Link::Searching { since };
+                    tell(io, now, index, Step::Failed);
+                    let found = ttis(deadline.saturating_since(now) + self.handover.reestablishment);
+                    self.note(tti + found, index, Kind::Mobility, 0);
+                }
+            }
+            Link::Searching { since } => {
+                let cells = self.cells.len();
+                let target = strongest(&mut self.ues[index as usize].air, cells, now);
+                if self.reaches(index, target, tti) {
+                    self.connect(index, since, now, io);
+                } else {
+                    self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
+                }
+            }
+        }
+    }
+
+    /// The radio link of `index` is lost.
+    pub(crate) fn lose_link<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+        let ue = &mut self.ues[index as usize];
+        if !ue.is_served() {
+            return;
+        }
+        ue.stats.link_failures += 1;
+        tell(io, now, index, Step::LinkLost { source: ue.serving as u32 });
+        self.leave(index, Link::Searching { since: now }, self.handover.reestablishment, now, io);
+    }
+
+    /// No cell serves `index` any more; the next step of `link` is due after `pause`.
+    fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
+        let Ran { ues, cells, outbox, handover, .. } = self;
+        let ue = &mut ues[index as usize];
+        cells[ue.serving].downlink.remove(index);
+        cells[ue.serving].uplink.remove(index);
+        ue.leave();
+        ue.link = link;
+        // What the UE has not sent successfully is its own to send again; the network's has to be forwarded.
+        let downlink = if handover.forwarding { Keep::All } else { Keep::Nothing };
+        for bearer in &mut ue.bearers {
+            bearer.rlc.reestablish(
+                downlink,
+                Keep::All,
+                now,
+                &mut |direction, packet, times| {
+                    outbox.push_back(Delivery { ue: index, direction, packet, times });
+                },
+                io.drops,
+            );
+        }
+        ue.hand_down(now, io.drops);
+        let tti = self.tti_of(now);
+        self.note_rlc(index);
+        self.note_measurement(index, tti + ttis(self.handover.period).max(1));
+        self.note(tti + ttis(pause), index, Kind::Mobility, 0);
+    }
+
+    /// The serving cell serves `index` from now on.
+    fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
+        let ue = &mut self.ues[index as usize];
+        ue.link = Link::Connected;
+        let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
+        tell(io, now, index, step);
+        self.touched(index, now, io);
+        let ue = &mut self.ues[index as usize];
+        if ue.is_served() && ue.had_data != 0 && !self.mac.ideal {
+            // The message that completes the change of the cell carries a report.
+            ue.believed.asked = self.mac.requests.first_grant;
+            self.look_at_belief(index);
+        }
+    }
+
+    /// Whether `index` can be served by `target`; it is the serving cell then.
+    fn reaches(&mut self, index: u32, target: usize, tti: u64) -> bool {
+        let ue = &mut self.ues[index as usize];
+        ue.tune(target);
+        self.sinr_db(index, tti) >= self.handover.link.q_out_db
+    }
+
+    /// The serving cell's mean SINR at a UE in dB.
+    fn sinr_db(&mut self, index: u32, tti: u64) -> f64 {
+        let ue = &mut self.ues[index as usize];
+        ue.hear(tti, start_of(tti));
+        decibels(f64::from(ue.sinr.mean()))
+    }
+
+    /// The TTI that begins at `now`.
+    fn tti_of(&self, now: Time) -> u64 {
+        now.as_nanos().div_ceil(crate::TTI.as_nanos())
+    }
+}
+
+fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, ue: u32, step: Step) {
+    if S::LISTENS {
+        io.sink.event(now, &Event::Mobility { ue, step });
+    }
+}

@@ -1,0 +1,402 @@
+//! The network as its owner sees it, and what happens in one TTI.
+
+use std::collections::VecDeque;
+
+use aqm::{DropReason, Drops, Packet, Queue};
+use radio::{Air, Direction, Random, Site};
+use units::Time;
+
+use crate::TTI;
+use crate::calendar::{Calendar, Entry, Kind};
+use crate::cell::Cell;
+use crate::config::{Config, MacConfig};
+use crate::handover::{Handover, Measurements};
+use crate::pdcp::Times;
+use crate::requests::ttis;
+use crate::sched::Candidate;
+use crate::stats::{Event, Sink, UeStats};
+use crate::ue::Ue;
+
+/// Decoding may take so many TTIs and still be done before the acknowledgement is due.
+const MAX_DECODING: u64 = 3;
+
+/// What a random stream is for. Each UE has its own, so that adding one does not shift another's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// The channel of a UE.
+    Air(u32),
+    /// Whether a UE's transport blocks are decoded.
+    Decoding(u32),
+}
+
+/// A packet that has come through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// The UE that it was for or from.
+    pub ue: u32,
+    /// Which of the two.
+    pub direction: Direction,
+    /// The packet.
+    pub packet: P,
+    /// When it was sent over the air.
+    pub times: Times,
+}
+
+/// Where packets and events of one call go.
+pub(crate) struct Io<'a, D, S> {
+    pub(crate) drops: &'a mut D,
+    pub(crate) sink: &'a mut S,
+}
+
+/// Cells and their UEs. See the crate's documentation for the order of calls.
+pub struct Ran<P> {
+    pub(crate) mac: MacConfig,
+    pub(crate) handover: Handover,
+    pub(crate) cells: Vec<Cell>,
+    pub(crate) ues: Vec<Ue<P>>,
+    pub(crate) calendar: Calendar,
+    /// The first TTI that was not run yet.
+    pub(crate) next_tti: u64,
+    /// TTIs that decoding takes.
+    pub(crate) decoding: u64,
+    pub(crate) outbox: VecDeque<Delivery<P>>,
+    pub(crate) work: u64,
+    /// Reused lists.
+    due: Vec<Entry>,
+    pub(crate) candidates: Vec<Candidate>,
+}
+
+impl<P: Packet> Ran<P> {
+    /// The network of `config` at time zero, with everybody connected and idle. `random` gives each stream once.
+    ///
+    /// # Panics
+    /// If there is no cell, a UE has no bearer or more than 8, or its cell does not exist: the configuration's reader
+    /// checks that.
+    pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
+        assert!(!config.cells.is_empty(), "a network has a cell");
+        let sites: Vec<Site> = config.cells.iter().map(|c| c.site).collect();
+        let mut ues = Vec::with_capacity(config.ues.len());
+        for (index, ue) in config.ues.iter().enumerate() {
+            assert!((1..=8).contains(&ue.bearers.len()), "a UE has one to eight bearers");
+            let index = index as u32;
+            let mut air = Air::new(&ue.air, &sites, random(Stream::Air(index)));
+            for (cell, c) in config.cells.iter().enumerate() {
+                air.set_load(cell, c.load);
+            }
+            let best = strongest(&mut air, sites.len(), Time::ZERO);
+            let measurements = Measurements::new(sites.len(), &config.handover);
+            let mut state = Ue::new(ue, air, random(Stream::Decoding(index)), measurements);
+            state.serving = ue.cell.unwrap_or(best);
+            assert!(state.serving < sites.len(), "a UE starts in a cell that exists");
+            // Nothing that a UE measures changes while it stands still, except by a record.
+            state.mobile = ue.air.mobility.max_speed() > 0.0
+                || matches!(ue.air.channel, radio::Channel::Recorded(_))
+                || state.serving != best;
+            ues.push(state);
+        }
+        let mut ran = Ran {
+            mac: config.mac,
+            handover: config.handover,
+            cells: config.cells.iter().map(|c| Cell::new(c, config.mac.ideal)).collect(),
+            ues,
+            calendar: Calendar::new(),
+            next_tti: 0,
+            decoding: ttis(config.mac.decoding).min(MAX_DECODING),
+            outbox: VecDeque::new(),
+            work: 0,
+            due: Vec::new(),
+            candidates: Vec::new(),
+        };
+        for ue in 0..ran.ues.len() as u32 {
+            // Spread over the period, so that not all of them measure in the same TTI.
+            let period = ttis(ran.handover.period).max(1);
+            ran.note_measurement(ue, u64::from(ue) % period);
+        }
+        ran
+    }
+
+    /// A packet for `ue` comes to the cell that serves it, or served it last.
+    pub fn handle_downlink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.reach(now);
+        let state = &mut self.ues[ue as usize];
+        if !state.is_served() && !self.handover.forwarding {
+            // It goes to a cell that the UE has left.
+            drops.dropped(packet, DropReason::Loss);
+            return;
+        }
+        let bearer = state.bearer_of(&packet);
+        state.bearers[bearer].rlc.enqueue(Direction::Downlink, packet, now, drops);
+        if state.is_served() {
+            self.cells[state.serving].downlink.activate(ue);
+        }
+        self.note_rlc(ue);
+    }
+
+    /// The host at `ue` sends a packet.
+    pub fn handle_uplink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.reach(now);
+        let state = &mut self.ues[ue as usize];
+        state.host.enqueue(packet, now, drops);
+        state.hand_down(now, drops);
+        self.look_at_uplink(ue, now);
+        self.note_rlc(ue);
+    }
+
+    /// UEs of other cells hear `cell` on this share of its resource blocks, 0 to 1, from now on.
+    pub fn set_load(&mut self, cell: u32, load: f32) {
+        for ue in &mut self.ues {
+            ue.air.set_load(cell as usize, load);
+        }
+    }
+
+    /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.next_due().map(start_of)
+    }
+
+    /// Runs all TTIs that begin until `now`.
+    pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>, sink: &mut impl Sink) {
+        let mut io = Io { drops, sink };
+        while let Some(tti) = self.next_due()
+            && start_of(tti) <= now
+        {
+            self.run(tti, &mut io);
+        }
+    }
+
+    /// The next packet that has come through.
+    #[inline]
+    pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
+        self.outbox.pop_front()
+    }
+
+    /// Packets that were handed in and neither delivered nor dropped yet, those in [`Ran::poll_delivery`] included.
+    pub fn held(&self) -> u64 {
+        let inside = |ue: &Ue<P>| {
+            let bearers = ue.bearers.iter().flat_map(|b| {
+                [Direction::Downlink, Direction::Uplink]
+                    .map(|way| b.rlc.queue(way).packets + b.rlc.in_transit(way) as u64)
+            });
+            ue.host.backlog().packets + bearers.sum::<u64>()
+        };
+        self.outbox.len() as u64 + self.ues.iter().map(inside).sum::<u64>()
+    }
+
+    /// What waits at a UE in its host's queue.
+    pub fn host_backlog(&self, ue: u32) -> aqm::Backlog {
+        self.ues[ue as usize].host.backlog()
+    }
+
+    /// What waits in RLC and PDCP for a UE in one direction and was not begun to be sent.
+    pub fn rlc_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
+        let mut sum = aqm::Backlog::default();
+        for bearer in &self.ues[ue as usize].bearers {
+            let queue = bearer.rlc.queue(direction);
+            sum.packets += queue.packets;
+            sum.bytes += queue.bytes;
+        }
+        sum
+    }
+
+    /// What was counted for a UE so far.
+    pub fn stats(&self, ue: u32) -> UeStats {
+        self.ues[ue as usize].stats
+    }
+
+    /// The RLC counts of one of a UE's bearers.
+    pub fn rlc_stats(&self, ue: u32, bearer: usize, direction: Direction) -> crate::rlc::Stats {
+        self.ues[ue as usize].bearers[bearer].rlc.stats(direction)
+    }
+
+    /// The cell that serves a UE, if one does.
+    pub fn serving(&self, ue: u32) -> Option<u32> {
+        let state = &self.ues[ue as usize];
+        state.is_served().then_some(state.serving as u32)
+    }
+
+    /// UEs.
+    pub fn ues(&self) -> u32 {
+        self.ues.len() as u32
+    }
+
+    /// How often a UE was looked at or something was done for one: what running costs, independent of the machine.
+    pub fn work(&self) -> u64 {
+        self.work
+    }
+
+    /// The next TTI in which something is to be done.
+    #[inline]
+    fn next_due(&self) -> Option<u64> {
+        if self.cells.iter().any(Cell::is_busy) {
+            return Some(self.next_tti);
+        }
+        self.calendar.first()
+    }
+
+    /// Time has come to `now`: an idle network has let the TTIs before it pass.
+    #[inline]
+    fn reach(&mut self, now: Time) {
+        let tti = now.as_nanos().div_ceil(TTI.as_nanos());
+        if tti > self.next_tti && self.next_due().is_none_or(|due| due >= tti) {
+            self.next_tti = tti;
+        }
+    }
+
+    fn run<D: Drops<P>, S: Sink>(&mut self, tti: u64, io: &mut Io<'_, D, S>) {
+        let now = start_of(tti);
+        let mut due = core::mem::take(&mut self.due);
+        self.calendar.take(tti, &mut due);
+        self.next_tti = tti + 1;
+        for entry in &due {
+            let ue = entry.ue;
+            if self.ues[ue as usize].epoch != entry.epoch {
+                continue;
+            }
+            self.work += 1;
+            match entry.kind {
+                Kind::DownlinkDecoded => self.downlink_decoded(ue, entry.process, now, io),
+                Kind::DownlinkFeedback => self.downlink_feedback(ue, entry.process, now, io),
+                Kind::UplinkTransmit => self.uplink_transmit(ue, entry.process, tti, io),
+                Kind::UplinkDecoded => self.uplink_decoded(ue, entry.process, now, io),
+                Kind::UplinkNack => self.uplink_nack(ue, entry.process, tti, io),
+                Kind::SchedulingRequest => self.request_opportunity(ue, tti, io),
+                Kind::SchedulingRequestHeard => self.request_heard(ue, tti),
+                Kind::RandomAccessDone => self.random_access_done(ue),
+                Kind::RetxBsr => self.retx_bsr(ue, tti),
+                Kind::Rlc => self.rlc_timeout(ue, tti, io),
+                Kind::Measure => self.measure(ue, tti, io),
+                Kind::Mobility => self.mobility_step(ue, tti, io),
+            }
+        }
+        due.clear();
+        self.due = due;
+        for cell in 0..self.cells.len() {
+            if !self.cells[cell].downlink.active.is_empty() {
+                self.schedule_downlink(cell, tti, io);
+            }
+            if !self.cells[cell].uplink.active.is_empty() {
+                self.schedule_uplink(cell, tti);
+            }
+            self.cells[cell].reserved = crate::sched::Blocks::none();
+        }
+    }
+
+    /// Notes that something is due for `ue`.
+    #[inline]
+    pub(crate) fn note(&mut self, tti: u64, ue: u32, kind: Kind, process: u8) {
+        let epoch = self.ues[ue as usize].epoch;
+        self.calendar.at(tti.max(self.next_tti), Entry { ue, epoch, kind, process });
+    }
+
+    /// RLC's or PDCP's entities at either end may have something new to send or to wait for.
+    #[inline]
+    pub(crate) fn touched<D: Drops<P>, S: Sink>(&mut self, ue: u32, now: Time, io: &mut Io<'_, D, S>) {
+        let state = &mut self.ues[ue as usize];
+        if state.bearers.iter().any(|b| b.rlc.failed().is_some()) {
+            self.lose_link(ue, now, io);
+            return;
+        }
+        if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
+            self.cells[state.serving].downlink.activate(ue);
+        }
+        self.look_at_uplink(ue, now);
+        self.note_rlc(ue);
+    }
+
+    /// Notes the next timer of RLC and PDCP.
+    #[inline]
+    pub(crate) fn note_rlc(&mut self, ue: u32) {
+        let state = &mut self.ues[ue as usize];
+        let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).min();
+        if let Some(next) = next {
+            let tti = next.as_nanos().div_ceil(TTI.as_nanos()).max(self.next_tti);
+            if tti < state.rlc_noted {
+                state.rlc_noted = tti;
+                self.note(tti, ue, Kind::Rlc, 0);
+            }
+        }
+    }
+
+    fn rlc_timeout<D: Drops<P>, S: Sink>(&mut self, ue: u32, tti: u64, io: &mut Io<'_, D, S>) {
+        let now = start_of(tti);
+        let Ran { ues, outbox, .. } = self;
+        let state = &mut ues[ue as usize];
+        if state.rlc_noted != tti {
+            // An earlier one took its place.
+            return;
+        }
+        state.rlc_noted = u64::MAX;
+        for bearer in &mut state.bearers {
+            if bearer.rlc.poll_timeout().is_some_and(|due| due <= now) {
+                bearer.rlc.handle_timeout(
+                    now,
+                    &mut |direction, packet, times| outbox.push_back(Delivery { ue, direction, packet, times }),
+                    io.drops,
+                );
+            }
+        }
+        // What PDCP discarded has made room.
+        state.hand_down(now, io.drops);
+        self.touched(ue, now, io);
+    }
+
+    /// Hands what a decoded block carries to RLC.
+    pub(crate) fn receive<D: Drops<P>, S: Sink>(
+        &mut self,
+        ue: u32,
+        way: Direction,
+        process: u8,
+        now: Time,
+        io: &mut Io<'_, D, S>,
+    ) {
+        let Ran { ues, outbox, .. } = self;
+        let Ue { bearers, down, up, .. } = &mut ues[ue as usize];
+        let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
+        for parcel in harq.processes[usize::from(process)].parcels() {
+            bearers[usize::from(parcel.bearer)].rlc.receive(
+                way,
+                &parcel.block,
+                now,
+                &mut |direction, packet, times| outbox.push_back(Delivery { ue, direction, packet, times }),
+                io.drops,
+            );
+        }
+    }
+
+    /// Tells RLC that HARQ has given up a block.
+    pub(crate) fn give_up<D: Drops<P>>(&mut self, ue: u32, way: Direction, process: u8, drops: &mut D) {
+        let Ue { bearers, down, up, stats, .. } = &mut self.ues[ue as usize];
+        let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
+        for parcel in harq.processes[usize::from(process)].parcels() {
+            bearers[usize::from(parcel.bearer)].rlc.lost(way, &parcel.block, drops);
+        }
+        stats.of(way).residual_errors += 1;
+    }
+
+    /// Tells whoever listens.
+    #[inline]
+    pub(crate) fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, event: impl FnOnce() -> Event) {
+        if S::LISTENS {
+            io.sink.event(now, &event());
+        }
+    }
+}
+
+/// The cell that is received with the most power.
+pub(crate) fn strongest(air: &mut Air, cells: usize, now: Time) -> usize {
+    let mut best = (0, f64::NEG_INFINITY);
+    for cell in 0..cells {
+        let rsrp = air.rsrp(cell, now);
+        if rsrp > best.1 {
+            best = (cell, rsrp);
+        }
+    }
+    best.0
+}
+
+/// When a TTI begins.
+#[inline]
+pub(crate) fn start_of(tti: u64) -> Time {
+    Time::ZERO + TTI * tti
+}

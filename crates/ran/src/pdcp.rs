@@ -1,0 +1,422 @@
+//! PDCP: the SDUs of one direction of a bearer, from the queue in front of RLC to their delivery (36.323).
+//!
+//! An SDU is never copied or cut. It waits in a queue discipline; when RLC begins to send it, it joins the SDUs in
+//! transit, whose PDCP PDUs (a header of [`HEADER`] bytes each) form one stream of bytes. RLC's PDUs are ranges of that
+//! stream. When the receiver has an SDU's range, the SDU leaves.
+//!
+//! Deviations:
+//! 1. A COUNT (36.323, 7.1) is given when RLC takes an SDU and not when it arrives, so that what a queue discipline
+//!    reorders or drops leaves no gap, and it is a whole number of 64 bits: the SN of 12 bits is never ambiguous, and no
+//!    more than 2048 SDUs in transit are not a limit.
+//! 2. The discard timer (5.4) acts on SDUs of which nothing has been sent, which are those that RLC may discard (36.322,
+//!    5.3). It acts on time in a FIFO; under other disciplines an SDU that is too old is discarded when it would be sent.
+//!    An SDU that a lossless handover sends again is not discarded any more.
+//! 3. At a lossless re-establishment (5.2) the sender knows what the receiver has, as after a PDCP status report (5.3)
+//!    that is never lost and takes no bytes. An SDU that had arrived out of order is held and delivered in order, and
+//!    nothing is sent twice, so that duplicate removal (5.1.2.1.2) has nothing to do.
+//! 4. The SN has 12 bits in every mode; no ciphering (which changes no length) and no header compression.
+
+use std::collections::VecDeque;
+
+use aqm::{AnyQueue, DropReason, Drops, Packet, Queue, sojourn};
+use radio::Direction;
+use units::{Span, Time};
+
+/// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
+pub const HEADER: u32 = 2;
+/// 36.322, 6.2.2.5: the longest data field element that a length indicator can describe; a longer one is the last.
+const MAX_LI: u64 = 2047;
+
+/// One direction of a bearer above RLC. The default holds everything for ever.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// How SDUs wait for RLC, and who is lost when there are too many. The limits count SDUs without headers, and only
+    /// those of which nothing has been sent.
+    pub queue: aqm::Config,
+    /// How long an SDU may wait before it is discarded, if nothing of it has been sent (`DropReason::Control`); `None`
+    /// is for ever.
+    pub discard: Option<Span>,
+}
+
+/// What a re-establishment (a handover) keeps of one direction. What it does not keep is lost (`DropReason::Loss`),
+/// except SDUs that the receiver has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Everything that the receiver does not have: it is sent again, in order. In UM and TM, which cannot, as
+    /// [`Keep::Queue`].
+    All,
+    /// SDUs of which nothing has been sent.
+    Queue,
+    /// Nothing: the new cell starts empty.
+    Nothing,
+}
+
+impl Keep {
+    /// For modes that cannot send again.
+    pub(crate) fn at_most_queue(self) -> Keep {
+        if self == Keep::All { Keep::Queue } else { self }
+    }
+}
+
+/// When a delivered SDU was sent, in the cell that it was delivered in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// When a block with its first byte was first built: before it the SDU waited in the queue.
+    pub first_sent: Time,
+    /// When a block with its last byte was first built: up to here it was being scheduled, and from here on HARQ, RLC's
+    /// retransmissions and reordering took their time.
+    pub last_sent: Time,
+}
+
+/// Where delivered SDUs go. A closure `FnMut(Direction, P, Times)` is one.
+pub trait Deliver<P> {
+    /// `packet` has arrived.
+    fn delivered(&mut self, way: Direction, packet: P, times: Times);
+}
+
+impl<P, F: FnMut(Direction, P, Times)> Deliver<P> for F {
+    #[inline]
+    fn delivered(&mut self, way: Direction, packet: P, times: Times) {
+        self(way, packet, times);
+    }
+}
+
+/// A range of the stream for one RLC PDU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mapped {
+    pub(crate) start: u64,
+    pub(crate) len: u32,
+    /// Borders of SDUs inside, each of which costs a length indicator.
+    pub(crate) borders: u32,
+}
+
+/// The SDUs of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Sdus<P> {
+    way: Direction,
+    queue: AnyQueue<P>,
+    discard: Option<Span>,
+    header: u32,
+    /// SDUs that left the queue and were neither delivered nor lost, in order; their ranges touch.
+    transit: VecDeque<Sdu<P>>,
+    /// How many left `transit`.
+    gone: u64,
+    /// The number, counted from the first ever, of the SDU that `next` is in.
+    sending: u64,
+    /// The stream up to here has been sent at least once,
+    next: u64,
+    /// and reaches up to here.
+    end: u64,
+}
+
+/// An SDU in transit. Its range is empty if the receiver holds it already.
+#[derive(Clone, Copy, Debug)]
+struct Sdu<P> {
+    packet: P,
+    start: u64,
+    end: u64,
+    times: Times,
+}
+
+/// Bytes that `n` length indicators of 12 bits take (36.322, 6.2.1.3 to 6.2.1.5, figures with an odd and an even number).
+#[inline]
+pub(crate) fn li_bytes(n: u32) -> u32 {
+    (3 * n).div_ceil(2)
+}
+
+/// How many bytes of the elements that end at `ends` (ascending, the last may reach past `limit`) a PDU takes from
+/// `start` on, if data and length indicators have `room` bytes; and how many length indicators.
+pub(crate) fn fit(start: u64, limit: u64, room: u32, ends: impl Iterator<Item = u64>) -> (u32, u32) {
+    let (mut at, mut elements) = (start, 0);
+    for end in ends {
+        let end = end.min(limit);
+        let free = u64::from(room.saturating_sub(li_bytes(elements)));
+        let used = at - start;
+        if free <= used || at == limit {
+            break;
+        }
+        let take = (end - at).min(free - used);
+        at += take;
+        elements += 1;
+        if at < end || take > MAX_LI {
+            break;
+        }
+    }
+    ((at - start) as u32, elements.saturating_sub(1))
+}
+
+impl<P: Packet> Sdus<P> {
+    pub(crate) fn new(way: Direction, config: &Config, header: u32) -> Self {
+        Sdus {
+            way,
+            queue: AnyQueue::new(&config.queue),
+            discard: config.discard,
+            header,
+            transit: VecDeque::new(),
+            gone: 0,
+            sending: 0,
+            next: 0,
+            end: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.queue.enqueue(packet, now, drops);
+    }
+
+    /// SDUs of which nothing has been sent and that wait in the discipline.
+    #[inline]
+    pub(crate) fn queued(&self) -> aqm::Backlog {
+        self.queue.backlog()
+    }
+
+    pub(crate) fn in_transit(&self) -> usize {
+        self.transit.len()
+    }
+
+    /// Bytes that have never been sent, with PDCP headers, and SDUs that they are of.
+    #[inline]
+    pub(crate) fn unsent(&self) -> (u64, u64) {
+        let held = self.queue.backlog();
+        let begun = self.end - self.next;
+        (begun + held.bytes + u64::from(self.header) * held.packets, held.packets + u64::from(begun > 0))
+    }
+
+    #[inline]
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.next < self.end || self.queue.backlog().packets > 0
+    }
+
+    /// When the SDU whose bytes are next entered its queue, as far as the discipline lets see.
+    pub(crate) fn head_since(&self) -> Option<Time> {
+        if self.next < self.end {
+            let mut unsent = self.transit.iter().skip((self.sending - self.gone) as usize);
+            return unsent.find(|sdu| !sdu.is_held()).map(|sdu| sdu.packet.enqueued());
+        }
+        self.fifo_head().map(Packet::enqueued)
+    }
+
+    #[inline]
+    fn fifo_head(&self) -> Option<&P> {
+        match &self.queue {
+            AnyQueue::DropTail(fifo) => fifo.head(),
+            _ => None,
+        }
+    }
+
+    /// When the next SDU is to be discarded.
+    #[inline]
+    pub(crate) fn next_discard(&self) -> Time {
+        let Some(discard) = self.discard else { return Time::MAX };
+        self.fifo_head()
+            .map_or(Time::MAX, |head| Time::from_nanos(head.enqueued().as_nanos().saturating_add(discard.as_nanos())))
+    }
+
+    /// 36.323, 5.4: discards what has waited for too long.
+    pub(crate) fn discard(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        while self.next_discard() <= now {
+            let packet = self.queue.dequeue(now, drops).expect("a FIFO with a head serves it");
+            drops.dropped(packet, DropReason::Control);
+        }
+    }
+
+    /// Takes the next bytes of the stream for a PDU whose data and length indicators have `room` bytes. `border` learns
+    /// where each SDU that leaves the queue ends.
+    #[inline]
+    pub(crate) fn map(
+        &mut self,
+        room: u32,
+        now: Time,
+        drops: &mut impl Drops<P>,
+        mut border: impl FnMut(u64),
+    ) -> Mapped {
+        let start = self.next;
+        let mut elements = 0;
+        loop {
+            let free = u64::from(room.saturating_sub(li_bytes(elements)));
+            let used = self.next - start;
+            if free <= used || (self.next == self.end && !self.pull(now, drops, &mut border)) {
+                break;
+            }
+            while self.transit[(self.sending - self.gone) as usize].is_held() {
+                self.sending += 1;
+            }
+            let sdu = &mut self.transit[(self.sending - self.gone) as usize];
+            if self.next == sdu.start {
+                sdu.times.first_sent = now;
+            }
+            let take = (sdu.end - self.next).min(free - used);
+            self.next += take;
+            elements += 1;
+            if self.next < sdu.end {
+                break;
+            }
+            sdu.times.last_sent = now;
+            self.sending += 1;
+            if take > MAX_LI {
+                break;
+            }
+        }
+        Mapped { start, len: (self.next - start) as u32, borders: elements.saturating_sub(1) }
+    }
+
+    /// The next SDU leaves the queue for the stream.
+    #[inline]
+    fn pull(&mut self, now: Time, drops: &mut impl Drops<P>, border: &mut impl FnMut(u64)) -> bool {
+        while let Some(packet) = self.queue.dequeue(now, drops) {
+            if self.discard.is_some_and(|discard| sojourn(&packet, now) >= discard) {
+                drops.dropped(packet, DropReason::Control);
+                continue;
+            }
+            let start = self.end;
+            self.end += u64::from(packet.len() + self.header);
+            border(self.end);
+            let times = Times { first_sent: now, last_sent: now };
+            self.transit.push_back(Sdu { packet, start, end: self.end, times });
+            return true;
+        }
+        false
+    }
+
+    /// The length of the SDU that is next, for TM, which does not cut.
+    pub(crate) fn next_len(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {
+        if self.next == self.end && !self.pull(now, drops, &mut |_| {}) {
+            return None;
+        }
+        self.transit.get((self.sending - self.gone) as usize).map(|sdu| (sdu.end - sdu.start) as u32)
+    }
+
+    /// The receiver has every byte before `end` that it will ever have, and those from `start` on without a gap: SDUs
+    /// that lie in between are delivered, the ones before are lost.
+    #[inline]
+    pub(crate) fn arrived(&mut self, start: u64, end: u64, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
+        while self.transit.front().is_some_and(|sdu| sdu.end <= end) {
+            let Some(sdu) = self.transit.pop_front() else { return };
+            self.gone += 1;
+            if sdu.start >= start {
+                deliver.delivered(self.way, sdu.packet, sdu.times);
+            } else {
+                drops.dropped(sdu.packet, DropReason::Loss);
+            }
+        }
+        self.sending = self.sending.max(self.gone);
+    }
+
+    /// Takes the SDU that begins at `start` out, wherever it is (TM).
+    pub(crate) fn take(&mut self, start: u64) -> Option<(P, Times)> {
+        let index = self.transit.binary_search_by_key(&start, |sdu| sdu.start).ok()?;
+        let sdu = self.transit.remove(index)?;
+        self.gone += 1;
+        Some((sdu.packet, sdu.times))
+    }
+
+    /// 36.322, 5.4, and 36.323, 5.2: begins a new stream. `has` says whether the receiver has a range of the old one.
+    pub(crate) fn reestablish(
+        &mut self,
+        keep: Keep,
+        has: impl Fn(u64, u64) -> bool,
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
+        let sent = self.next;
+        (self.next, self.end) = (0, 0);
+        for _ in 0..self.transit.len() {
+            let Some(mut sdu) = self.transit.pop_front() else { break };
+            let held = sdu.is_held() || has(sdu.start, sdu.end);
+            // What is held goes on waiting for what is kept before it.
+            let waits = sdu.start >= sent && (!held || self.end > 0);
+            let kept = keep == Keep::All || (keep == Keep::Queue && waits);
+            if kept {
+                let len = if held { 0 } else { sdu.end - sdu.start };
+                (sdu.start, sdu.end) = (self.end, self.end + len);
+                self.end = sdu.end;
+                self.transit.push_back(sdu);
+                continue;
+            }
+            self.gone += 1;
+            if held {
+                deliver.delivered(self.way, sdu.packet, sdu.times);
+            } else {
+                drops.dropped(sdu.packet, DropReason::Loss);
+            }
+        }
+        self.sending = self.gone;
+        // What is held at the head waits for nothing.
+        self.arrived(0, 0, deliver, drops);
+        if keep == Keep::Nothing {
+            while let Some(packet) = self.queue.dequeue(now, drops) {
+                drops.dropped(packet, DropReason::Loss);
+            }
+        }
+    }
+
+    /// Where the SDUs in transit end, for a sender that starts again.
+    pub(crate) fn borders(&self) -> impl Iterator<Item = u64> {
+        self.transit.iter().filter(|sdu| !sdu.is_held()).map(|sdu| sdu.end)
+    }
+}
+
+impl<P> Sdu<P> {
+    #[inline]
+    fn is_held(&self) -> bool {
+        self.start == self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::queue::TestPacket;
+
+    use super::*;
+
+    fn sdus(lengths: &[u32]) -> Sdus<TestPacket> {
+        let mut sdus = Sdus::new(Direction::Downlink, &Config::default(), HEADER);
+        for (id, len) in (0..).zip(lengths) {
+            sdus.enqueue(TestPacket::new(id, 0, len - HEADER), Time::ZERO, &mut |_, _| panic!("there is room"));
+        }
+        sdus
+    }
+
+    fn map(sdus: &mut Sdus<TestPacket>, room: u32) -> (u32, u32) {
+        let mapped = sdus.map(room, Time::ZERO, &mut |_, _| panic!("there is room"), |_| {});
+        (mapped.len, mapped.borders)
+    }
+
+    #[test]
+    fn a_second_element_needs_two_bytes_and_one_of_its_own() {
+        for (room, mapped) in [(99, (99, 0)), (102, (100, 0)), (103, (101, 1)), (203, (200, 1)), (204, (201, 2))] {
+            assert_eq!(map(&mut sdus(&[100, 100, 100]), room), mapped, "{room} bytes");
+            let ends = [100, 200, 300].into_iter();
+            assert_eq!(fit(0, 300, room, ends), mapped, "{room} bytes, sent again");
+        }
+    }
+
+    #[test]
+    fn an_element_longer_than_a_length_indicator_says_is_the_last() {
+        let mut long = sdus(&[100, 2047, 2048, 100, 100]);
+        assert_eq!(map(&mut long, 9000), (100 + 2047 + 2048, 2));
+        assert_eq!(map(&mut long, 9000), (200, 1));
+        assert_eq!(map(&mut long, 9000), (0, 0));
+    }
+
+    #[test]
+    fn what_is_sent_again_ends_where_its_pdu_ended() {
+        let ends = [100, 200, 300];
+        assert_eq!(fit(50, 250, 1000, ends.into_iter()), (200, 2));
+        assert_eq!(fit(50, 200, 1000, ends.into_iter()), (150, 1));
+        assert_eq!(fit(50, 100, 1000, ends.into_iter()), (50, 0));
+        assert_eq!(fit(50, 250, 0, ends.into_iter()), (0, 0));
+    }
+
+    #[test]
+    fn an_sdu_is_delivered_if_its_range_arrived_and_lost_if_it_cannot_any_more() {
+        let mut sdus = sdus(&[100, 100, 100, 100]);
+        map(&mut sdus, 1000);
+        let (mut delivered, mut lost) = (Vec::new(), Vec::new());
+        let mut deliver = |_: Direction, packet: TestPacket, _: Times| delivered.push(packet.id);
+        sdus.arrived(150, 399, &mut deliver, &mut |packet: TestPacket, _| lost.push(packet.id));
+        assert_eq!((delivered, lost, sdus.in_transit()), (vec![2], vec![0, 1], 1));
+    }
+}

@@ -1,0 +1,438 @@
+//! RLC: the transparent, unacknowledged and acknowledged modes (36.322).
+//!
+//! A [`Bearer`] holds both ends of both directions. In each direction a transmitting entity cuts the stream of the SDUs
+//! ([`crate::pdcp`]) into PDUs to the grants that it is given, and a receiving entity works on what arrives. The two
+//! ends know nothing of each other but through PDUs, which a [`Block`] carries and HARQ may lose or reorder; only the
+//! bytes in between are not copied.
+//!
+//! Order of calls: [`Bearer::handle_timeout`] at the time that [`Bearer::poll_timeout`] gave, before the other calls of
+//! that time; [`Bearer::enqueue`], [`Bearer::build`] and [`Bearer::receive`] in any order. After each, the backlog and
+//! the next time-out may be others. Time never goes back. A time-out that is handled late acts late.
+//!
+//! Deviations, beside those of `am_transmit`, `am_receive`, `um` and [`crate::pdcp`]:
+//! 1. A block carries at most eight data PDUs of a bearer (one that is new, and retransmissions).
+//! 2. No LI of 15 bits (36.322, release 11) and no SN of 16 bits (release 13): an element longer than 2047 bytes is the
+//!    last of its PDU, as in 6.2.2.5.
+//! 3. The same parameters hold in both directions of a bearer.
+//! 4. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
+
+mod am_receive;
+mod am_transmit;
+mod pdu;
+mod um;
+
+pub use pdu::Block;
+
+use aqm::{DropReason, Drops, Packet};
+use radio::Direction;
+use units::{Span, Time};
+
+use crate::pdcp::{self, Deliver, Keep, Sdus};
+use am_receive::Receiver;
+use am_transmit::Transmitter;
+use pdu::{AMD_HEADER, MAC_SUBHEADER, Pdu, SEGMENT_HEADER, SO_END};
+
+/// The RLC mode of a bearer, in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Transparent (5.1.1): no header, no segmentation, no numbering. An SDU waits for a grant that takes all of it.
+    Tm,
+    /// Unacknowledged (5.1.2).
+    Um(Um),
+    /// Acknowledged (5.1.3).
+    Am(Am),
+}
+
+/// Parameters of UM. The default is srsRAN 4G's example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Um {
+    /// Length of the sequence number.
+    pub sn: SnLength,
+    /// t-Reordering: how long a PDU that is missing is waited for.
+    pub t_reordering: Span,
+}
+
+/// Length of UM's sequence number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnLength {
+    /// 5 bits: a window of 16 and a header of one byte.
+    Five,
+    /// 10 bits: a window of 512 and a header of two bytes.
+    Ten,
+}
+
+/// Parameters of AM, with sequence numbers of 10 bits and windows of 512. The default is srsRAN 4G's example for QCI 9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Am {
+    /// t-PollRetransmit: how long the answer to a poll is waited for.
+    pub t_poll_retransmit: Span,
+    /// pollPDU: a poll with each so many new PDUs; `None` is infinity.
+    pub poll_pdu: Option<u32>,
+    /// pollByte: a poll with each so many new bytes; `None` is infinity.
+    pub poll_byte: Option<u32>,
+    /// maxRetxThreshold: a PDU that has to be retransmitted once more after so many times is a radio link failure.
+    pub max_retx: u32,
+    /// t-Reordering: how long a PDU that is missing is waited for before it is reported.
+    pub t_reordering: Span,
+    /// t-StatusProhibit: at least so long between STATUS PDUs.
+    pub t_status_prohibit: Span,
+}
+
+/// A bearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The RLC mode of both directions.
+    pub mode: Mode,
+    /// PDCP towards the UE.
+    pub downlink: pdcp::Config,
+    /// PDCP from the UE.
+    pub uplink: pdcp::Config,
+}
+
+/// What one direction has to send, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Never sent, with PDCP headers, without RLC headers.
+    pub new: u64,
+    /// To be retransmitted, without RLC headers.
+    pub retx: u64,
+    /// The STATUS PDU that may be sent now, about the other direction.
+    pub status: u32,
+    /// What the RLC headers and the MAC subheaders between PDUs will take, about.
+    pub headers: u64,
+}
+
+/// Counts of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// New data PDUs.
+    pub pdus: u64,
+    /// Retransmitted PDUs and segments (AM).
+    pub retx_pdus: u64,
+    /// Their bytes, without headers.
+    pub retx_bytes: u64,
+    /// STATUS PDUs about this direction that arrived.
+    pub statuses: u64,
+}
+
+/// A bearer: both ends of both directions, and the SDUs in between.
+#[derive(Clone, Debug)]
+pub struct Bearer<P> {
+    mode: Mode,
+    pipes: [Pipe<P>; 2],
+    /// Re-establishments so far.
+    epoch: u32,
+}
+
+/// One direction.
+#[derive(Clone, Debug)]
+struct Pipe<P> {
+    sdus: Sdus<P>,
+    entity: Entity,
+    stats: Stats,
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly all bearers are AM, and what is behind a pointer is further away")]
+enum Entity {
+    Tm,
+    Um(um::Entity),
+    Am(Transmitter, Receiver),
+}
+
+impl Default for Um {
+    fn default() -> Self {
+        Um { sn: SnLength::Ten, t_reordering: Span::from_millis(45) }
+    }
+}
+
+impl Default for Am {
+    fn default() -> Self {
+        Am {
+            t_poll_retransmit: Span::from_millis(120),
+            poll_pdu: Some(64),
+            poll_byte: Some(750_000),
+            max_retx: 16,
+            t_reordering: Span::from_millis(50),
+            t_status_prohibit: Span::from_millis(50),
+        }
+    }
+}
+
+impl Backlog {
+    /// What a buffer status report counts (36.322, 4.5; 36.321, 6.1.3.1): without headers.
+    #[inline]
+    pub fn data(&self) -> u64 {
+        self.new + self.retx + u64::from(self.status)
+    }
+
+    /// What a grant for all of it has to carry, about.
+    #[inline]
+    pub fn with_headers(&self) -> u64 {
+        self.data() + self.headers
+    }
+
+    /// Whether there is nothing to send.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.data() == 0
+    }
+}
+
+impl<P: Packet> Bearer<P> {
+    /// A bearer with nothing to send.
+    pub fn new(config: &Config) -> Self {
+        let header = if config.mode == Mode::Tm { 0 } else { pdcp::HEADER };
+        let pipe = |way, pdcp| {
+            let sdus = Sdus::new(way, pdcp, header);
+            Pipe { entity: Entity::new(&config.mode, &sdus), sdus, stats: Stats::default() }
+        };
+        Bearer {
+            mode: config.mode,
+            pipes: [pipe(Direction::Downlink, &config.downlink), pipe(Direction::Uplink, &config.uplink)],
+            epoch: 0,
+        }
+    }
+
+    /// What `way` has to send at `now`.
+    #[inline]
+    pub fn backlog(&self, way: Direction, now: Time) -> Backlog {
+        let (this, other) = (&self.pipes[way as usize], &self.pipes[1 - way as usize]);
+        let (new, sdus) = this.sdus.unsent();
+        let mut backlog = Backlog { new, ..Backlog::default() };
+        if new > 0 {
+            backlog.headers = u64::from(AMD_HEADER) + (3 * sdus).div_ceil(2);
+        }
+        if let (Entity::Am(transmitter, _), Entity::Am(_, receiver)) = (&this.entity, &other.entity) {
+            let (retx, portions) = transmitter.pending();
+            backlog.retx = retx;
+            backlog.headers += u64::from(SEGMENT_HEADER + MAC_SUBHEADER) * portions as u64;
+            if let Some(status) = receiver.status(now, u32::MAX) {
+                backlog.status = status.bytes();
+                backlog.headers += u64::from(MAC_SUBHEADER);
+            }
+        }
+        backlog
+    }
+
+    /// When the SDU that is next to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.
+    pub fn head_since(&self, way: Direction) -> Option<Time> {
+        self.pipe(way).sdus.head_since()
+    }
+
+    /// SDUs that wait in the queue discipline of `way`.
+    #[inline]
+    pub fn queue(&self, way: Direction) -> aqm::Backlog {
+        self.pipe(way).sdus.queued()
+    }
+
+    /// SDUs of `way` that left the queue and were neither delivered nor lost.
+    pub fn in_transit(&self, way: Direction) -> usize {
+        self.pipe(way).sdus.in_transit()
+    }
+
+    /// What `way` has done so far.
+    pub fn stats(&self, way: Direction) -> Stats {
+        self.pipe(way).stats
+    }
+
+    /// The direction in which a PDU reached maxRetxThreshold, if one has since the last re-establishment: the radio link
+    /// of its sender has failed.
+    #[inline]
+    pub fn failed(&self) -> Option<Direction> {
+        let failed = |way: &Direction| matches!(&self.pipe(*way).entity, Entity::Am(sender, _) if sender.failed);
+        [Direction::Downlink, Direction::Uplink].into_iter().find(failed)
+    }
+
+    /// `packet` comes down to the PDCP entity that sends `way`.
+    #[inline]
+    pub fn enqueue(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.pipes[way as usize].sdus.enqueue(packet, now, drops);
+    }
+
+    /// Fills `block`, whatever was in it, with what `way` sends in `grant` bytes: a STATUS PDU, then retransmissions, then
+    /// what is new. Gives its bytes: never more than `grant`, and 0 if nothing is to be sent or fits.
+    #[inline]
+    pub fn build(
+        &mut self,
+        way: Direction,
+        grant: u32,
+        now: Time,
+        block: &mut Block,
+        drops: &mut impl Drops<P>,
+    ) -> u32 {
+        block.clear(self.epoch);
+        let (this, other) = self.both(way);
+        match (&mut this.entity, &mut other.entity) {
+            (Entity::Am(transmitter, _), Entity::Am(_, receiver)) => {
+                if let Some(status) = receiver.status(now, grant) {
+                    block.set_status(status);
+                    receiver.status_sent(now);
+                }
+                transmitter.build(&mut this.sdus, grant, now, block, &mut this.stats, drops);
+            }
+            (Entity::Um(entity), _) => {
+                entity.build(&mut this.sdus, grant, now, block, drops);
+                this.stats.pdus += block.data().len() as u64;
+            }
+            _ => this.build_transparent(grant, now, block, drops),
+        }
+        block.bytes()
+    }
+
+    /// HARQ has decoded `block`, which went `way`. A STATUS PDU in it tells the sender of the other direction.
+    #[inline]
+    pub fn receive(
+        &mut self,
+        way: Direction,
+        block: &Block,
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
+        if block.epoch != self.epoch {
+            return;
+        }
+        let (this, other) = self.both(way);
+        if let (Some(status), Entity::Am(transmitter, _)) = (block.status(), &mut other.entity) {
+            transmitter.handle_status(status);
+            other.stats.statuses += 1;
+        }
+        match &mut this.entity {
+            Entity::Am(_, receiver) => {
+                let mut in_order = 0;
+                for pdu in block.data() {
+                    in_order = receiver.receive(pdu, now);
+                }
+                this.sdus.arrived(0, in_order, deliver, drops);
+            }
+            Entity::Um(entity) => {
+                for pdu in block.data() {
+                    entity.receive(pdu, now, &mut this.sdus, deliver, drops);
+                }
+            }
+            Entity::Tm => {
+                for (packet, times) in block.data().iter().filter_map(|pdu| this.sdus.take(pdu.start)) {
+                    deliver.delivered(way, packet, times);
+                }
+            }
+        }
+    }
+
+    /// HARQ has given `block` up. UM and AM find out for themselves; TM, which does not number, is told by this where its
+    /// SDUs have gone.
+    #[inline]
+    pub fn lost(&mut self, way: Direction, block: &Block, drops: &mut impl Drops<P>) {
+        let pipe = &mut self.pipes[way as usize];
+        if block.epoch == self.epoch && matches!(pipe.entity, Entity::Tm) {
+            for (packet, _) in block.data().iter().filter_map(|pdu| pipe.sdus.take(pdu.start)) {
+                drops.dropped(packet, DropReason::Loss);
+            }
+        }
+    }
+
+    /// When [`Bearer::handle_timeout`] is due. The end of t-StatusProhibit is among it if a STATUS PDU waits: the backlog
+    /// changes then.
+    #[inline]
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let due = |pipe: &Pipe<P>| {
+            let entity = match &pipe.entity {
+                Entity::Tm => Time::MAX,
+                Entity::Um(entity) => entity.reordering,
+                Entity::Am(sender, receiver) => {
+                    sender.poll_retransmit.min(receiver.reordering).min(receiver.status_due)
+                }
+            };
+            entity.min(pipe.sdus.next_discard())
+        };
+        let due = due(&self.pipes[0]).min(due(&self.pipes[1]));
+        (due != Time::MAX).then_some(due)
+    }
+
+    /// Acts on the timers that have ended.
+    pub fn handle_timeout(&mut self, now: Time, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
+        for pipe in &mut self.pipes {
+            pipe.sdus.discard(now, drops);
+            match &mut pipe.entity {
+                Entity::Tm => {}
+                Entity::Um(entity) => entity.handle_timeout(now, &mut pipe.sdus, deliver, drops),
+                Entity::Am(transmitter, receiver) => {
+                    transmitter.handle_timeout(now, &pipe.sdus);
+                    receiver.handle_timeout(now);
+                }
+            }
+        }
+    }
+
+    /// 36.322, 5.4: begins anew, as at a handover or after a radio link failure. SDUs that are whole at the receiver are
+    /// not lost. Blocks built before are void: [`Bearer::receive`] and [`Bearer::lost`] ignore them.
+    pub fn reestablish(
+        &mut self,
+        downlink: Keep,
+        uplink: Keep,
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
+        self.epoch += 1;
+        for (pipe, keep) in self.pipes.iter_mut().zip([downlink, uplink]) {
+            let (keep, received) = match &pipe.entity {
+                Entity::Tm => (keep.at_most_queue(), Vec::new()),
+                Entity::Um(entity) => (keep.at_most_queue(), merged(entity.received())),
+                Entity::Am(_, receiver) => (keep, merged(receiver.received())),
+            };
+            let has = |start, end| received.iter().any(|&(from, to)| from <= start && end <= to);
+            pipe.sdus.reestablish(keep, has, now, deliver, drops);
+            pipe.entity = Entity::new(&self.mode, &pipe.sdus);
+        }
+    }
+
+    fn pipe(&self, way: Direction) -> &Pipe<P> {
+        &self.pipes[way as usize]
+    }
+
+    #[inline]
+    fn both(&mut self, way: Direction) -> (&mut Pipe<P>, &mut Pipe<P>) {
+        let [downlink, uplink] = &mut self.pipes;
+        match way {
+            Direction::Downlink => (downlink, uplink),
+            Direction::Uplink => (uplink, downlink),
+        }
+    }
+}
+
+impl<P: Packet> Pipe<P> {
+    /// 5.1.1.1: SDUs as they are.
+    fn build_transparent(&mut self, grant: u32, now: Time, block: &mut Block, drops: &mut impl Drops<P>) {
+        while let Some(len) = self.sdus.next_len(now, drops) {
+            if len > block.room(grant).min(u32::from(SO_END)) {
+                break;
+            }
+            let start = self.sdus.map(len, now, drops, |_| {}).start;
+            block.push(Pdu { start, len: len as u16, so: 0, sn: 0, last: true, poll: false }, 0);
+            self.stats.pdus += 1;
+        }
+    }
+}
+
+impl Entity {
+    fn new<P: Packet>(mode: &Mode, sdus: &Sdus<P>) -> Self {
+        match mode {
+            Mode::Tm => Entity::Tm,
+            Mode::Um(um) => Entity::Um(um::Entity::new(um)),
+            Mode::Am(am) => Entity::Am(Transmitter::new(am, sdus.borders()), Receiver::new(am)),
+        }
+    }
+}
+
+/// Ascending ranges with those that touch made one.
+fn merged(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (start, end) in ranges {
+        match merged.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => merged.push((start, end)),
+        }
+    }
+    merged
+}

@@ -1,0 +1,250 @@
+//! RLC PDUs as ranges of a direction's stream, and the part of a transport block that carries them (36.322, 6.2).
+
+use crate::pdcp::li_bytes;
+
+/// 36.322, 6.2.1.4: the fixed part of the header of an AMD PDU.
+pub(super) const AMD_HEADER: u32 = 2;
+/// 36.322, 6.2.1.5: of an AMD PDU segment.
+pub(super) const SEGMENT_HEADER: u32 = 4;
+/// 36.322, 6.2.2.8: SOstart and SOend have 15 bits, and the highest value means the end. So long is a data field at most.
+pub(super) const SO_END: u16 = 0x7fff;
+/// 36.321, 6.1.2: a MAC subheader with a length field of 15 bits, as every PDU of a block but its last needs.
+pub(super) const MAC_SUBHEADER: u32 = 3;
+/// 36.322, 7.1: AMD PDUs are numbered modulo this,
+const AM_MODULUS: u16 = 1024;
+/// and AM_Window_Size (7.2).
+pub(super) const AM_WINDOW: u16 = 512;
+
+/// Data PDUs that a block can carry.
+const MAX_PDUS: usize = 8;
+/// Runs of NACKs that a STATUS PDU can carry.
+const MAX_NACKS: usize = 8;
+/// 36.322, 6.2.1.6, in bits: D/C, CPT, ACK_SN and E1; NACK_SN with E1 and E2; SOstart and SOend.
+const STATUS_BITS: u32 = 15;
+const NACK_BITS: u32 = 12;
+const SO_BITS: u32 = 30;
+
+/// `a - b` of AM's sequence numbers: where `a` lies in a window that begins at `b`.
+#[inline]
+pub(super) fn ahead(a: u16, b: u16) -> u16 {
+    a.wrapping_sub(b) % AM_MODULUS
+}
+
+/// The sequence number `n` after `sn`.
+#[inline]
+pub(super) fn after(sn: u16, n: u16) -> u16 {
+    sn.wrapping_add(n) % AM_MODULUS
+}
+
+/// A data PDU, whole or a segment of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pdu {
+    /// Where its data field begins in the stream.
+    pub(super) start: u64,
+    /// Length of its data field.
+    pub(super) len: u16,
+    /// Where its data field begins in that of the PDU (SO); 0 for a whole PDU.
+    pub(super) so: u16,
+    pub(super) sn: u16,
+    /// LSF: it ends where the PDU ends. True for a whole PDU.
+    pub(super) last: bool,
+    /// P.
+    pub(super) poll: bool,
+}
+
+impl Pdu {
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.so == 0 && self.last
+    }
+
+    #[inline]
+    pub(super) fn end(&self) -> u64 {
+        self.start + u64::from(self.len)
+    }
+}
+
+/// PDUs that a STATUS PDU reports missing: `count` whole ones from `sn` on, or bytes `from..to` of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Nack {
+    pub(super) sn: u16,
+    pub(super) count: u16,
+    pub(super) from: u16,
+    /// [`SO_END`] is the end of the PDU.
+    pub(super) to: u16,
+}
+
+impl Nack {
+    fn is_whole(&self) -> bool {
+        self.from == 0 && self.to == SO_END
+    }
+}
+
+/// A STATUS PDU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Status {
+    /// Everything before it has arrived but for what is reported missing.
+    pub(super) ack_sn: u16,
+    runs: u8,
+    bits: u16,
+    nacks: [Nack; MAX_NACKS],
+}
+
+impl Status {
+    /// One that reports nothing missing.
+    pub(super) fn new() -> Status {
+        Status { bits: STATUS_BITS as u16, ..Status::default() }
+    }
+
+    pub(super) fn bytes(&self) -> u32 {
+        u32::from(self.bits).div_ceil(8)
+    }
+
+    pub(super) fn nacks(&self) -> &[Nack] {
+        &self.nacks[..usize::from(self.runs)]
+    }
+
+    /// Adds one NACK, the next in order, if it fits `room` bytes.
+    pub(super) fn push(&mut self, sn: u16, from: u16, to: u16, room: u32) -> bool {
+        let nack = Nack { sn, count: 1, from, to };
+        let bits = u32::from(self.bits) + NACK_BITS + if nack.is_whole() { 0 } else { SO_BITS };
+        if bits > room.saturating_mul(8) || bits > u32::from(u16::MAX) {
+            return false;
+        }
+        let runs = usize::from(self.runs);
+        match self.nacks[..runs].last_mut() {
+            Some(run) if run.is_whole() && nack.is_whole() && after(run.sn, run.count) == sn => run.count += 1,
+            _ if runs < MAX_NACKS => {
+                self.nacks[runs] = nack;
+                self.runs += 1;
+            }
+            _ => return false,
+        }
+        self.bits = bits as u16;
+        true
+    }
+
+    /// Has the last NACK, if it is of a portion of `sn`, reach the end of that PDU.
+    pub(super) fn extend(&mut self, sn: u16) -> bool {
+        let last = self.nacks[..usize::from(self.runs)].last_mut().filter(|last| last.sn == sn && last.count == 1);
+        last.is_some_and(|last| {
+            last.to = SO_END;
+            true
+        })
+    }
+}
+
+/// What a transport block carries of one direction of one bearer: a STATUS PDU about the other direction, and data PDUs.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    /// Which stream it is of: re-establishments so far.
+    pub(super) epoch: u32,
+    bytes: u32,
+    has_status: bool,
+    len: u8,
+    pdus: [Pdu; MAX_PDUS],
+    status: Status,
+}
+
+impl Block {
+    /// Bytes, with all RLC headers, and a MAC subheader of 3 bytes after each PDU but the last, whose subheader is the
+    /// MAC's to count.
+    #[inline]
+    pub fn bytes(&self) -> u32 {
+        self.bytes
+    }
+
+    /// Whether it carries nothing.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// RLC PDUs that it carries, STATUS PDUs included.
+    #[inline]
+    pub fn pdus(&self) -> usize {
+        usize::from(self.len) + usize::from(self.has_status)
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, epoch: u32) {
+        (self.epoch, self.bytes, self.has_status, self.len) = (epoch, 0, false, 0);
+    }
+
+    #[inline]
+    pub(super) fn data(&self) -> &[Pdu] {
+        &self.pdus[..usize::from(self.len)]
+    }
+
+    #[inline]
+    pub(super) fn status(&self) -> Option<&Status> {
+        self.has_status.then_some(&self.status)
+    }
+
+    /// What is left of `grant` bytes for another PDU.
+    #[inline]
+    pub(super) fn room(&self, grant: u32) -> u32 {
+        let subheader = if self.bytes == 0 { 0 } else { MAC_SUBHEADER };
+        if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + subheader) }
+    }
+
+    #[inline]
+    pub(super) fn push(&mut self, pdu: Pdu, header: u32) {
+        self.add(header + u32::from(pdu.len));
+        self.pdus[usize::from(self.len)] = pdu;
+        self.len += 1;
+    }
+
+    pub(super) fn set_status(&mut self, status: Status) {
+        self.add(status.bytes());
+        self.status = status;
+        self.has_status = true;
+    }
+
+    #[inline]
+    fn add(&mut self, bytes: u32) {
+        let subheader = if self.bytes == 0 { 0 } else { MAC_SUBHEADER };
+        self.bytes += subheader + bytes;
+    }
+}
+
+/// Length of the header of an AMD PDU or, with a `fixed` part of its own, another, with `borders` of SDUs inside.
+#[inline]
+pub(super) fn header(fixed: u32, borders: u32) -> u32 {
+    fixed + li_bytes(borders)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_costs_15_bits_12_a_nack_and_30_an_offset() {
+        let mut status = Status::new();
+        assert_eq!(status.bytes(), 2);
+        assert!(!status.push(7, 0, SO_END, 3), "27 bits do not fit 3 bytes");
+        assert!(status.push(7, 0, SO_END, 4));
+        assert_eq!(status.bytes(), 4);
+        assert!(status.push(8, 10, 20, 100));
+        assert_eq!(status.bytes(), 9, "69 bits");
+        assert!(status.push(9, 0, SO_END, 100) && status.push(10, 0, SO_END, 100));
+        assert_eq!(status.bytes(), 12, "93 bits");
+        let whole = |sn, count| Nack { sn, count, from: 0, to: SO_END };
+        assert_eq!(status.nacks(), [whole(7, 1), Nack { sn: 8, count: 1, from: 10, to: 20 }, whole(9, 2)]);
+    }
+
+    #[test]
+    fn a_run_of_missing_pdus_goes_on_over_the_wrap() {
+        let mut status = Status::new();
+        for sn in [1022, 1023, 0, 1] {
+            assert!(status.push(sn, 0, SO_END, 100));
+        }
+        assert_eq!(status.nacks(), [Nack { sn: 1022, count: 4, from: 0, to: SO_END }]);
+    }
+
+    #[test]
+    fn length_indicators_are_padded_to_bytes() {
+        assert_eq!([0, 1, 2, 3, 4].map(|n| header(AMD_HEADER, n)), [2, 4, 5, 7, 8]);
+        assert_eq!(header(SEGMENT_HEADER, 1), 6);
+    }
+}

@@ -1,0 +1,370 @@
+//! Who gets how much of a TTI.
+//!
+//! Three disciplines, the same in both directions, over the UEs that have something to send and nobody else:
+//! round robin gives every one an equal part of the carrier in each TTI, in an order that turns; proportional fair serves
+//! by the ratio of the rate that a UE could have now and the one that it had lately (Jalali, Padovani, Pankaj, VTC 2000);
+//! maximum throughput by the rate that a UE could have. No UE gets more than it can use, and what it leaves is the next
+//! one's. Downlink resources are resource block groups (36.213 7.1.6.1, type 0); uplink ones are contiguous blocks
+//! whose number has no prime factor but 2, 3 and 5 (36.211 5.3.3).
+//!
+//! Deviations: channel quality is known for the whole carrier only, so a UE's rate is the same in all of it; ns-3's
+//! proportional fair gives a TTI to one UE even if it can't fill it.
+
+use crate::adaptation::Scheme;
+
+/// In which order UEs are served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Discipline {
+    /// Equal parts of the carrier.
+    RoundRobin,
+    /// The highest ratio of possible rate to past rate first.
+    #[default]
+    ProportionalFair,
+    /// The highest possible rate first. UEs with a worse channel starve.
+    MaxThroughput,
+}
+
+/// The memory of proportional fair, in TTIs: the past rate is an exponential average over so many.
+const AVERAGE_TTIS: f32 = 100.0;
+
+/// One UE that could be served in this TTI.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) ue: u32,
+    /// The discipline's order: higher first.
+    pub(crate) metric: f32,
+    /// What it would be sent with (downlink).
+    pub(crate) scheme: Scheme,
+    /// How much of the carrier it can use, at least 1: resource block groups, or resource blocks in the uplink.
+    pub(crate) want: u8,
+    /// How much of it [`Scheduler::divide`] gives it.
+    pub(crate) got: u8,
+}
+
+/// The scheduler of one direction of one cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scheduler {
+    discipline: Discipline,
+    /// Among equals the one after this UE comes first.
+    last: u32,
+}
+
+impl Scheduler {
+    pub(crate) fn new(discipline: Discipline) -> Scheduler {
+        Scheduler { discipline, last: u32::MAX }
+    }
+
+    /// What decides the order of a UE that could send `rate` bits in this TTI.
+    #[inline]
+    pub(crate) fn metric(&self, rate: f32, past: &mut Past, tti: u64) -> f32 {
+        match self.discipline {
+            Discipline::RoundRobin => 0.0,
+            Discipline::ProportionalFair => rate / past.at(tti).max(1.0),
+            Discipline::MaxThroughput => rate,
+        }
+    }
+
+    /// Gives `free` to `candidates`, which come in ascending order and leave in the order of service: first those that got
+    /// something.
+    pub(crate) fn divide(&mut self, free: u8, candidates: &mut [Candidate]) {
+        // Starting after the one served last: among equals each has its turn.
+        let turn = candidates.partition_point(|c| c.ue <= self.last);
+        candidates.rotate_left(turn);
+        if self.discipline == Discipline::RoundRobin {
+            divide_equally(free, candidates);
+        } else {
+            divide_in_order(free, candidates);
+        }
+        self.turn(candidates);
+    }
+
+    /// `candidates`, in the order of service, have what they got: the next TTI begins with the first one that got
+    /// nothing, or one further if everybody got something.
+    fn turn(&mut self, candidates: &[Candidate]) {
+        let served = candidates.iter().take_while(|c| c.got > 0).count();
+        let last = if served == candidates.len() { 0 } else { served.saturating_sub(1) };
+        if let Some(c) = candidates.get(last) {
+            self.last = c.ue;
+        }
+    }
+}
+
+/// Equal parts; what one can't use is divided among the others in the next round.
+fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
+    let mut unsatisfied = candidates.len();
+    while free > 0 && unsatisfied > 0 {
+        let part = (usize::from(free) / unsatisfied).max(1) as u8;
+        unsatisfied = 0;
+        for c in candidates.iter_mut() {
+            let more = part.min(c.want - c.got).min(free);
+            c.got += more;
+            free -= more;
+            unsatisfied += usize::from(c.got < c.want);
+        }
+    }
+}
+
+/// The highest metric first, and to each what it can use. Few get anything, so the others are not put in order.
+fn divide_in_order(mut free: u8, candidates: &mut [Candidate]) {
+    let mut rest = candidates;
+    while free > 0 && !rest.is_empty() {
+        let best = (1..rest.len()).fold(0, |best, i| if rest[i].metric > rest[best].metric { i } else { best });
+        // The ones before it keep their order.
+        rest[..=best].rotate_right(1);
+        rest[0].got = rest[0].want.min(free);
+        free -= rest[0].got;
+        rest = &mut rest[1..];
+    }
+}
+
+/// What a UE was served lately, as an exponential average in bits a TTI. It needs no update while the UE is idle.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Past {
+    average: f32,
+    /// The TTI that the average holds for: all before it are counted.
+    tti: u64,
+}
+
+impl Past {
+    /// The average at the start of `tti`.
+    #[inline]
+    fn at(&mut self, tti: u64) -> f32 {
+        let idle = tti - self.tti;
+        if idle > 0 {
+            self.average *= decay(idle);
+            self.tti = tti;
+        }
+        self.average
+    }
+
+    /// The UE is served `bits` in `tti`.
+    #[inline]
+    pub(crate) fn served(&mut self, tti: u64, bits: u32) {
+        let before = self.at(tti);
+        self.average = before + bits as f32 / (AVERAGE_TTIS - 1.0);
+    }
+}
+
+/// What remains of an average after `ttis` without service: `(1 - 1/T)^ttis`.
+#[inline]
+fn decay(mut ttis: u64) -> f32 {
+    const STEP: f32 = 1.0 - 1.0 / AVERAGE_TTIS;
+    if ttis == 1 {
+        return STEP;
+    }
+    if ttis > 10_000 {
+        return 0.0;
+    }
+    let (mut product, mut power) = (1.0, STEP);
+    while ttis > 0 {
+        if ttis & 1 == 1 {
+            product *= power;
+        }
+        power *= power;
+        ttis >>= 1;
+    }
+    product
+}
+
+/// The smallest number of blocks from `n` on that an uplink grant may have.
+#[inline]
+pub(crate) fn uplink_size_from(n: u8) -> u8 {
+    (n..110).find(|size| uplink_size(*size) == *size).unwrap_or(108)
+}
+
+/// The largest number of blocks up to `n` that an uplink grant may have (36.211 5.3.3: 2^a 3^b 5^c).
+#[inline]
+pub(crate) fn uplink_size(n: u8) -> u8 {
+    UPLINK_SIZES[usize::from(n.min(110))]
+}
+
+const UPLINK_SIZES: [u8; 111] = {
+    let mut sizes = [0; 111];
+    let mut n = 1;
+    while n < sizes.len() {
+        let mut rest = n;
+        while rest % 2 == 0 {
+            rest /= 2;
+        }
+        while rest % 3 == 0 {
+            rest /= 3;
+        }
+        while rest % 5 == 0 {
+            rest /= 5;
+        }
+        sizes[n] = if rest == 1 { n as u8 } else { sizes[n - 1] };
+        n += 1;
+    }
+    sizes
+};
+
+/// The resource blocks of an uplink carrier that are free in one TTI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Blocks(u128);
+
+impl Blocks {
+    /// `count` blocks from `first` on.
+    #[inline]
+    pub(crate) fn run(first: u8, count: u8) -> Blocks {
+        Blocks((u128::MAX >> (128 - u32::from(count.clamp(1, 127)))) << first)
+    }
+
+    #[inline]
+    pub(crate) fn none() -> Blocks {
+        Blocks(0)
+    }
+
+    #[inline]
+    pub(crate) fn without(self, taken: Blocks) -> Blocks {
+        Blocks(self.0 & !taken.0)
+    }
+
+    #[inline]
+    pub(crate) fn and(self, more: Blocks) -> Blocks {
+        Blocks(self.0 | more.0)
+    }
+
+    #[inline]
+    pub(crate) fn count(self) -> u8 {
+        self.0.count_ones() as u8
+    }
+
+    /// The first run of at least `want` free blocks, or else the longest one: its start and its length up to `want`.
+    pub(crate) fn find(self, want: u8) -> (u8, u8) {
+        let (mut rest, mut at, mut best) = (self.0, 0u32, (0, 0));
+        while rest != 0 {
+            let gap = rest.trailing_zeros();
+            rest >>= gap;
+            at += gap;
+            let length = rest.trailing_ones();
+            if length > u32::from(best.1) {
+                best = (at as u8, length.min(u32::from(want)) as u8);
+                if length >= u32::from(want) {
+                    return best;
+                }
+            }
+            if length == 128 {
+                break;
+            }
+            rest >>= length;
+            at += length;
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidates(metrics: &[f32]) -> Vec<Candidate> {
+        let candidate = |(ue, metric): (usize, &f32)| Candidate {
+            ue: ue as u32,
+            metric: *metric,
+            scheme: Scheme::default(),
+            want: 25,
+            got: 0,
+        };
+        metrics.iter().enumerate().map(candidate).collect()
+    }
+
+    #[test]
+    fn equals_are_served_in_turn() {
+        let mut scheduler = Scheduler::new(Discipline::MaxThroughput);
+        let mut first = Vec::new();
+        for _ in 0..6 {
+            let mut list = candidates(&[2.0, 2.0, 1.0, 2.0]);
+            scheduler.divide(25, &mut list);
+            first.push(list[0].ue);
+        }
+        assert_eq!(first, [0, 1, 3, 0, 1, 3]);
+    }
+
+    #[test]
+    fn whoever_is_first_in_round_robin_changes_from_tti_to_tti() {
+        let mut scheduler = Scheduler::new(Discipline::RoundRobin);
+        for (free, order) in [(25, [1, 2, 3, 1, 2, 3]), (2, [1, 3, 2, 1, 3, 2])] {
+            scheduler.last = 0;
+            for expected in order {
+                let mut list = candidates(&[0.0; 4]);
+                list.remove(0);
+                scheduler.divide(free, &mut list);
+                assert_eq!(list[0].ue, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn round_robin_gives_equal_parts_and_what_one_leaves_to_the_others() {
+        let divided = |wants: &[u8]| {
+            let mut list = candidates(&vec![0.0; wants.len()]);
+            for (c, want) in list.iter_mut().zip(wants) {
+                c.want = *want;
+            }
+            Scheduler::new(Discipline::RoundRobin).divide(25, &mut list);
+            list.iter().map(|c| c.got).collect::<Vec<_>>()
+        };
+        assert_eq!(divided(&[25; 10]), [3, 3, 3, 3, 3, 2, 2, 2, 2, 2]);
+        assert_eq!(divided(&[25, 1]), [24, 1]);
+        assert_eq!(divided(&[1, 25]), [1, 24]);
+        assert_eq!(divided(&[2, 2, 2]), [2, 2, 2]);
+        assert_eq!(divided(&[1; 40])[..26], [[1; 25].as_slice(), &[0]].concat());
+    }
+
+    #[test]
+    fn proportional_fair_gives_equal_time_to_unequal_channels() {
+        let mut scheduler = Scheduler::new(Discipline::ProportionalFair);
+        let rates = [1000.0f32, 4000.0];
+        let mut past = [Past::default(); 2];
+        let mut served = [0u32; 2];
+        for tti in 1..2000 {
+            let mut list = candidates(&[0.0, 0.0]);
+            for c in &mut list {
+                c.metric = scheduler.metric(rates[c.ue as usize], &mut past[c.ue as usize], tti);
+            }
+            scheduler.divide(25, &mut list);
+            let best = list[0].ue as usize;
+            past[best].served(tti, rates[best] as u32);
+            served[best] += 1;
+        }
+        assert!((f64::from(served[0]) / 2000.0 - 0.5).abs() < 0.02, "{served:?}");
+    }
+
+    #[test]
+    fn an_average_that_was_left_alone_has_decayed_as_if_it_had_not() {
+        let (mut asked, mut left) = (Past::default(), Past::default());
+        asked.served(1, 10_000);
+        left.served(1, 10_000);
+        for tti in 2..=300 {
+            asked.at(tti);
+        }
+        assert!((left.at(300) / asked.at(300) - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn uplink_sizes_have_the_factors_2_3_and_5_only() {
+        for n in 1..=110u8 {
+            let size = uplink_size(n);
+            let allowed = |mut k: u8| {
+                for p in [2, 3, 5] {
+                    while k.is_multiple_of(p) {
+                        k /= p;
+                    }
+                }
+                k == 1
+            };
+            assert!(size <= n && allowed(size) && ((size + 1)..=n).all(|k| !allowed(k)), "{n}: {size}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_free_blocks_is_found_or_else_the_longest() {
+        let free = Blocks::run(0, 50).without(Blocks::run(4, 2)).without(Blocks::run(20, 5));
+        assert_eq!(free.find(4), (0, 4));
+        assert_eq!(free.find(10), (6, 10));
+        assert_eq!(free.find(20), (25, 20));
+        assert_eq!(free.find(40), (25, 25));
+        assert_eq!(Blocks::none().find(3), (0, 0));
+        assert_eq!(free.count(), 43);
+    }
+}

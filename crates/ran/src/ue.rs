@@ -1,0 +1,291 @@
+//! One UE: its radio, its bearers, and both ends' knowledge of its transmissions.
+
+use aqm::{AnyQueue, Drops, Packet, Queue};
+use radio::{Air, Direction, Random, Sinr};
+use units::Time;
+
+use crate::adaptation::{self, Errors};
+use crate::config::{BearerConfig, Filter, Room, UeConfig};
+use crate::handover::{Measurements, Sync};
+use crate::harq::Harq;
+use crate::requests::{Asking, Believed, GROUPS};
+use crate::rlc::Bearer;
+use crate::sched::Past;
+use crate::stats::UeStats;
+
+/// A MAC subheader without a length, as the last one of a block has.
+const LAST_SUBHEADER: u32 = 1;
+/// Another SDU gives the one before it a length of up to two bytes.
+const FURTHER_SUBHEADER: u32 = 3;
+
+/// What one direction of a UE remembers.
+pub(crate) struct Way {
+    pub(crate) harq: Harq,
+    pub(crate) past: Past,
+    pub(crate) errors: Errors,
+}
+
+impl Way {
+    fn new() -> Way {
+        Way { harq: Harq::new(), past: Past::default(), errors: Errors::default() }
+    }
+}
+
+/// One bearer and where it stands among the others.
+pub(crate) struct Slot<P> {
+    pub(crate) rlc: Bearer<P>,
+    filter: Filter,
+    group: u8,
+    priority: u8,
+}
+
+/// Whether a cell serves the UE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// The serving cell does.
+    Connected,
+    /// It does, until the UE has the command to change to `target`.
+    Preparing { target: usize },
+    /// None does since `since`: the UE is on its way to `target`, and gives up at `deadline`.
+    Moving { target: usize, since: Time, deadline: Time },
+    /// None does since `since`: the UE looks for a cell.
+    Searching { since: Time },
+}
+
+/// See the module.
+pub(crate) struct Ue<P> {
+    pub(crate) air: Air,
+    /// Whether transport blocks are decoded.
+    pub(crate) random: Random,
+    pub(crate) max_dbm: f64,
+    pub(crate) bearers: Vec<Slot<P>>,
+    /// Indices of the bearers by descending priority.
+    order: Vec<u8>,
+    pub(crate) host: AnyQueue<P>,
+    modem: Room,
+    /// The cell that serves it, or did last.
+    pub(crate) serving: usize,
+    pub(crate) link: Link,
+    /// Entries of the calendar from before the last change of the cell have another one.
+    pub(crate) epoch: u16,
+    pub(crate) down: Way,
+    pub(crate) up: Way,
+    pub(crate) downlink: adaptation::Downlink,
+    pub(crate) uplink: adaptation::Uplink,
+    /// Whether it can receive two layers.
+    pub(crate) two_layers: bool,
+    pub(crate) sinr: Sinr,
+    /// Half of it, where two layers share the power.
+    pub(crate) half: Sinr,
+    /// The TTI that `sinr` is the downlink's of.
+    sinr_at: Option<u64>,
+    pub(crate) up_sinr: Sinr,
+    pub(crate) asking: Asking,
+    pub(crate) believed: Believed,
+    /// Bit b: bearer b had uplink data when it was last looked at.
+    pub(crate) had_data: u8,
+    /// The TTI of the only entry for RLC's timers in the calendar that counts.
+    pub(crate) rlc_noted: u64,
+    pub(crate) measurements: Measurements,
+    pub(crate) sync: Sync,
+    /// Whether its channel may change so much that its cell does.
+    pub(crate) mobile: bool,
+    pub(crate) stats: UeStats,
+}
+
+impl<P: Packet> Ue<P> {
+    pub(crate) fn new(config: &UeConfig, air: Air, random: Random, measurements: Measurements) -> Ue<P> {
+        let slot = |bearer: &BearerConfig| Slot {
+            rlc: Bearer::new(&bearer.rlc),
+            filter: bearer.filter.clone(),
+            group: bearer.group.min(GROUPS as u8 - 1),
+            priority: bearer.priority(),
+        };
+        let bearers: Vec<Slot<P>> = config.bearers.iter().map(slot).collect();
+        let mut order: Vec<u8> = (0..bearers.len() as u8).collect();
+        order.sort_by_key(|b| bearers[usize::from(*b)].priority);
+        Ue {
+            air,
+            random,
+            max_dbm: config.air.power.max_dbm,
+            bearers,
+            order,
+            host: AnyQueue::new(&config.host),
+            modem: config.modem,
+            serving: 0,
+            link: Link::Connected,
+            epoch: 0,
+            down: Way::new(),
+            up: Way::new(),
+            downlink: adaptation::Downlink::new(),
+            uplink: adaptation::Uplink::new(),
+            two_layers: config.layers > 1,
+            sinr: Sinr::default(),
+            half: Sinr::default(),
+            sinr_at: None,
+            up_sinr: Sinr::default(),
+            asking: Asking::new(),
+            believed: Believed::default(),
+            had_data: 0,
+            rlc_noted: u64::MAX,
+            measurements,
+            sync: Sync::default(),
+            mobile: false,
+            stats: UeStats::default(),
+        }
+    }
+
+    /// The bearer that `packet` belongs to: the first dedicated one that admits it, or the default one.
+    #[inline]
+    pub(crate) fn bearer_of(&self, packet: &P) -> usize {
+        (1..self.bearers.len()).find(|b| self.bearers[*b].filter.admits(packet)).unwrap_or(0)
+    }
+
+    /// Whether a cell serves it.
+    #[inline]
+    pub(crate) fn is_served(&self) -> bool {
+        matches!(self.link, Link::Connected | Link::Preparing { .. })
+    }
+
+    /// Bytes that a grant would have to carry.
+    #[inline]
+    pub(crate) fn backlog(&self, way: Direction, now: Time) -> u32 {
+        let bytes: u64 = self.bearers.iter().map(|b| waiting(&b.rlc, way, now)).sum();
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// The same for the uplink by logical channel group, and bit b for each bearer b that has any.
+    #[inline]
+    pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u8) {
+        let (mut groups, mut with_data) = ([0u32; GROUPS], 0);
+        for (b, bearer) in self.bearers.iter().enumerate() {
+            let bytes = waiting(&bearer.rlc, Direction::Uplink, now);
+            if bytes > 0 {
+                let group = &mut groups[usize::from(bearer.group)];
+                *group = group.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
+                with_data |= 1 << b;
+            }
+        }
+        (groups, with_data)
+    }
+
+    /// Whether one of the bearers in `new` goes before all of those in `old`.
+    #[inline]
+    pub(crate) fn is_urgent(&self, new: u8, old: u8) -> bool {
+        let first = |set: u8| {
+            let in_set = |b: &usize| set & (1 << b) != 0;
+            (0..self.bearers.len()).filter(in_set).map(|b| self.bearers[b].priority).min()
+        };
+        match (first(new), first(old)) {
+            (Some(new), Some(old)) => new < old,
+            (new, _) => new.is_some(),
+        }
+    }
+
+    /// The host hands packets down while the modem has room.
+    #[inline]
+    pub(crate) fn hand_down(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        while self.host.backlog().packets > 0 && self.modem_has_room() {
+            let Some(packet) = self.host.dequeue(now, drops) else { return };
+            let bearer = self.bearer_of(&packet);
+            self.bearers[bearer].rlc.enqueue(Direction::Uplink, packet, now, drops);
+        }
+    }
+
+    #[inline]
+    fn modem_has_room(&self) -> bool {
+        let mut held = aqm::Backlog::default();
+        for bearer in &self.bearers {
+            let queue = bearer.rlc.queue(Direction::Uplink);
+            held.packets += queue.packets;
+            held.bytes += queue.bytes;
+        }
+        self.modem.is_left(held)
+    }
+
+    /// Fills the block of `process` with up to `bytes`, bearer after bearer; gives the bytes that are left.
+    #[inline]
+    pub(crate) fn fill(
+        &mut self,
+        way: Direction,
+        process: u8,
+        bytes: u32,
+        headers: bool,
+        now: Time,
+        drops: &mut impl Drops<P>,
+    ) -> u32 {
+        let harq = match way {
+            Direction::Downlink => &mut self.down.harq,
+            Direction::Uplink => &mut self.up.harq,
+        };
+        let transport = &mut harq.processes[usize::from(process)];
+        let mut left = bytes;
+        for b in &self.order {
+            let header = match (headers, transport.parcels().is_empty()) {
+                (false, _) => 0,
+                (true, true) => LAST_SUBHEADER,
+                (true, false) => FURTHER_SUBHEADER,
+            };
+            if left <= header {
+                break;
+            }
+            let parcel = transport.spare();
+            let used = self.bearers[usize::from(*b)].rlc.build(way, left - header, now, &mut parcel.block, drops);
+            assert!(used <= left - header, "RLC filled more than its grant");
+            if used > 0 {
+                parcel.bearer = *b;
+                transport.keep();
+                left -= used + header;
+            }
+        }
+        left
+    }
+
+    /// The downlink's SINR in `tti`, into `self.sinr` and `self.half`.
+    #[inline]
+    pub(crate) fn hear(&mut self, tti: u64, now: Time) {
+        if self.sinr_at != Some(tti) {
+            self.air.downlink(self.serving, now, &mut self.sinr);
+            self.sinr_at = Some(tti);
+            if self.two_layers {
+                adaptation::halve(&self.sinr, &mut self.half);
+            }
+        }
+    }
+
+    /// `cell` is the one to be heard from now on.
+    pub(crate) fn tune(&mut self, cell: usize) {
+        self.serving = cell;
+        self.sinr_at = None;
+    }
+
+    /// Bytes that wait in the host.
+    pub(crate) fn host_bytes(&self) -> u64 {
+        self.host.backlog().bytes
+    }
+
+    /// Forgets everything about the cell that served it, except what RLC and PDCP hold.
+    pub(crate) fn leave(&mut self) {
+        self.epoch = self.epoch.wrapping_add(1);
+        self.down.harq.flush();
+        self.up.harq.flush();
+        self.down.past = Past::default();
+        self.up.past = Past::default();
+        self.downlink = adaptation::Downlink::new();
+        self.uplink = adaptation::Uplink::new();
+        self.sinr_at = None;
+        self.asking = Asking::new();
+        self.believed = Believed::default();
+        self.had_data = 0;
+        self.rlc_noted = u64::MAX;
+        self.sync = Sync::default();
+        self.measurements.forget();
+    }
+}
+
+/// Bytes that a grant would have to carry of one bearer; 0 if there is nothing to send.
+#[inline]
+fn waiting<P: Packet>(rlc: &Bearer<P>, way: Direction, now: Time) -> u64 {
+    let backlog = rlc.backlog(way, now);
+    if backlog.is_empty() { 0 } else { backlog.with_headers() }
+}
