@@ -90,6 +90,26 @@ class Results:
         """One row a transfer within a flow: an object of a page, a page, a burst."""
         return self.table("transfers")
 
+    @property
+    def ues(self) -> pl.DataFrame:
+        """One row a UE, direction and run of an LTE network: its share of the air, and where its packets' time went."""
+        return self.table("ues")
+
+    @property
+    def radio(self) -> pl.DataFrame:
+        """One row a UE and sampling moment: what it measures, what it was given, what waits."""
+        return self.table("radio")
+
+    @property
+    def mobility(self) -> pl.DataFrame:
+        """One row for each step of a handover and each lost link."""
+        return self.table("mobility")
+
+    @property
+    def transmissions(self) -> pl.DataFrame:
+        """One row for each transmission of a transport block, if the scenario records them (`record.radio`)."""
+        return self.table("transmissions")
+
     @overload
     def table(self, name: str, as_: Literal["polars"] = "polars") -> pl.DataFrame: ...
     @overload

@@ -131,6 +131,10 @@ impl Results {
             tables::Links::NAME => parquet(&tables.links),
             tables::Events::NAME => parquet(&tables.events),
             tables::Transfers::NAME => parquet(&tables.transfers),
+            tables::Ues::NAME => parquet(&tables.ues),
+            tables::Radio::NAME => parquet(&tables.radio),
+            tables::Mobility::NAME => parquet(&tables.mobility),
+            tables::Transmissions::NAME => parquet(&tables.transmissions),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no table `{table}`"))),
         })?;
         Ok(PyBytes::new(py, &bytes))

@@ -11,13 +11,17 @@ from typing import Any
 import duckdb
 import pandas
 import polars as pl
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 import ranway
 from conftest import TOML
 
 ROOT = Path(__file__).parents[2]
 TABLES = ["flows", "samples", "rtts", "queues", "links", "events", "transfers"]
+RADIO = ["ues", "radio", "mobility", "transmissions"]
+TABLES += RADIO
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +85,27 @@ def test_values_of_different_kinds_are_texts_or_floats(scenario: ranway.Scenario
 def test_an_empty_table_has_its_columns(swept: ranway.Results) -> None:
     assert (swept.events.height, swept.transfers.height) == (0, 0)
     assert {"t_ns", "kind", "loss"} <= set(swept.events.columns)
+    assert [swept.table(table).height for table in RADIO] == [0, 0, 0, 0]
+    assert {"ue", "direction", "queue_ms", "loss"} <= set(swept.ues.columns)
+
+
+def test_the_tables_of_ues_are_frames_like_the_others(tmp_path: Path, swept: ranway.Results) -> None:
+    swept.write(tmp_path / "out")
+    for table in RADIO:
+        path = tmp_path / "out" / f"{table}.parquet"
+        schema = parquet.read_schema(path)
+        texts = [field.name for field in schema if pyarrow.types.is_dictionary(field.type)]
+        values = {name: f"{name}-{table}" if name in texts else name == "decoded" or 1 for name in schema.names}
+        rows = [{**values, "point": point, "run": run} for point in (0, 3) for run in (0, 1)]
+        parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), path, compression="zstd")
+    again = ranway.read(tmp_path / "out")
+    for table, frame in zip(RADIO, [again.ues, again.radio, again.mobility, again.transmissions], strict=True):
+        assert frame.columns[:4] == ["point", "run", "flows.first.cc", "loss"]
+        assert frame["ue"].cast(pl.String).to_list() == [f"ue-{table}"] * 4
+        assert frame["loss"].to_list() == [swept.points[point]["loss"] for point in (0, 0, 3, 3)]
+        assert again.table(table).equals(frame)
+    assert again.radio["sinr_db"].to_list() == [1.0] * 4
+    assert again.transmissions["decoded"].to_list() == [True] * 4
 
 
 def test_every_reader_opens_the_files_as_they_are(tmp_path: Path, swept: ranway.Results) -> None:

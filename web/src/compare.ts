@@ -1,6 +1,6 @@
 // The comparison of all cases: one metric over what was varied, and a table of everything.
 
-import { seriesOf, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Stat } from "./data";
+import { seriesOf, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Stat, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, text } from "./format";
 import { colour, completionLine, drawPlots, linePlot, meansPlot, type MeanSeries } from "./plots";
@@ -10,7 +10,7 @@ const MOST_SERIES = 10;
 /** Flows whose completion times get a column. */
 const MOST_COLUMNS = 3;
 
-type Of = "all" | "flow" | "link";
+type Of = "all" | "flow" | "link" | "ue";
 
 interface Metric {
   of: Of;
@@ -20,6 +20,7 @@ interface Metric {
   all?: (point: PointSummary) => Stat | null;
   flow?: (flow: FlowSummary) => Stat | null;
   link?: (link: LinkSummary) => Stat | null;
+  ue?: (ue: UeSummary) => Stat | null;
 }
 
 const METRICS: Metric[] = [
@@ -41,9 +42,19 @@ const METRICS: Metric[] = [
   { of: "link", name: "Drops", axis: "%", scale: 100, link: (l) => l.drop_rate },
   { of: "link", name: "Queueing delay, median", axis: "ms", link: (l) => l.sojourn_p50_ms },
   { of: "link", name: "Queueing delay, 95th percentile", axis: "ms", link: (l) => l.sojourn_p95_ms },
+  { of: "ue", name: "Downlink capacity", axis: "Mbit/s", ue: (u) => u.downlink.scheduled_mbps },
+  { of: "ue", name: "Uplink capacity", axis: "Mbit/s", ue: (u) => u.uplink.scheduled_mbps },
+  { of: "ue", name: "Downlink resource blocks", axis: "%", scale: 100, ue: (u) => u.downlink.utilisation },
+  { of: "ue", name: "Uplink resource blocks", axis: "%", scale: 100, ue: (u) => u.uplink.utilisation },
+  { of: "ue", name: "Downlink block error rate", axis: "%", scale: 100, ue: (u) => u.downlink.block_error_rate },
+  { of: "ue", name: "Uplink block error rate", axis: "%", scale: 100, ue: (u) => u.uplink.block_error_rate },
+  { of: "ue", name: "Downlink queueing delay, mean", axis: "ms", ue: (u) => u.downlink.queue_ms },
+  { of: "ue", name: "Uplink queueing delay, mean", axis: "ms", ue: (u) => u.uplink.queue_ms },
+  { of: "ue", name: "Handovers", axis: "a run", ue: (u) => u.handovers },
+  { of: "ue", name: "Radio links lost", axis: "a run", ue: (u) => u.link_failures },
 ];
 
-const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link" };
+const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link", ue: "Each UE" };
 
 /** What the reader chose to see of each comparison, by its first case; kept while the page is drawn anew. */
 const choices = new Map<Case, { metrics: number[]; along: string | null }>();
@@ -120,6 +131,7 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
       if (metric.all !== undefined) add("", metric.all(one.summary));
       for (const flow of one.summary.flows) if (metric.flow !== undefined) add(flow.flow, metric.flow(flow));
       for (const link of one.summary.links) if (metric.link !== undefined) add(link.link, metric.link(link));
+      for (const ue of one.summary.ues) if (metric.ue !== undefined) add(ue.ue, metric.ue(ue));
     });
     const all = [...byLabel.values()];
     const ticks = along === "" ? cases.map((one) => one.label) : names;
@@ -136,11 +148,13 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
     if (chart.isConnected) drawPlots();
   }
 
+  const radio = cases.some((one) => one.summary.ues.length > 0);
+  const offered = METRICS.flatMap((m, i) => (m.of !== "ue" || radio ? [[String(i), m.name, GROUPS[m.of]] as const] : []));
   const shown = charts.map((chart, which) =>
     h(
       "div",
       {},
-      select("Show", METRICS.map((m, i) => [String(i), m.name, GROUPS[m.of]] as const), String(choice.metrics[which]), (value) => {
+      select("Show", offered, String(choice.metrics[which]), (value) => {
         choice.metrics[which] = Number(value);
         draw(which);
       }),

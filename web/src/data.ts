@@ -42,6 +42,24 @@ export interface LinkSummary {
   sojourn_p99_ms: Stat | null;
 }
 
+export interface UeDirection {
+  scheduled_mbps: Stat | null;
+  block_error_rate: Stat | null;
+  utilisation: Stat | null;
+  queue_ms: Stat | null;
+  air_ms: Stat | null;
+  harq_rlc_ms: Stat | null;
+}
+
+export interface UeSummary {
+  ue: string;
+  downlink: UeDirection;
+  uplink: UeDirection;
+  handovers: Stat | null;
+  handover_failures: Stat | null;
+  link_failures: Stat | null;
+}
+
 export interface PointSummary {
   point: number;
   values: Record<string, unknown>;
@@ -52,21 +70,25 @@ export interface PointSummary {
   jain: Stat | null;
   flows: FlowSummary[];
   links: LinkSummary[];
+  ues: UeSummary[];
 }
 
-/** A row of the table of flows or of links. */
+/** A row of the table of flows, links, UEs or mobility. */
 export type Row = Record<string, string | number | null | number[]> & { point: number; run: number };
 
 export type Column = (number | null)[];
 
-/** Columns over a common first one: `t` or, of a distribution, `x`. Transfers are those of all runs, under run 0. */
+/**
+ * Columns over a common first one: `t` or, of a distribution, `x`. Transfers are those of all runs, under run 0. The
+ * column `cell` of a UE numbers its `cells`.
+ */
 export interface Series {
   point: number;
   run: number;
-  kind: "goodput" | "samples" | "rtts" | "queue" | "transfers";
+  kind: "goodput" | "samples" | "rtts" | "queue" | "transfers" | "radio" | "cell";
   name: string;
   conn: number | null;
-  [column: string]: Column | number | string | null;
+  [column: string]: Column | number | string | string[] | null;
 }
 
 export interface Result {
@@ -82,6 +104,8 @@ export interface Result {
   summary: { points: PointSummary[] };
   flows: Row[];
   links: Row[];
+  ues: Row[];
+  mobility: Row[];
   series: Series[];
 }
 
@@ -160,5 +184,5 @@ export function isUdp(of: Case, flow: string): boolean {
 
 export function column(series: Series, name: string): Column | undefined {
   const values = series[name];
-  return Array.isArray(values) ? values : undefined;
+  return Array.isArray(values) ? (values as Column) : undefined;
 }

@@ -18,6 +18,7 @@ import {
 import { h, select, sortable, type TableColumn } from "./dom";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { colour, completionLine, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
+import { radio } from "./radio";
 import { reproduction } from "./reproduction";
 // After the plots, so that it overrides the plot library's own style.
 import "./style.css";
@@ -30,6 +31,8 @@ const MOST_THRESHOLDS = 3;
 const MOST_TITLES = 3;
 /** Flows whose completion times get a card. */
 const MOST_CARDS = 2;
+/** Of the second case's lines. */
+const BESIDE = [8, 4];
 const DROP_COLOUR = "#d43d3d";
 const LIMITS: [keyof Limited, string][] = [
   ["app", "application"],
@@ -60,7 +63,7 @@ function render(): void {
     header(titles),
     ...(data.reproduction.length > 0 ? [reproduction(data.reproduction)] : []),
     ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
-    ...(cases.length > 0 ? [controls(), ...(chosen().length > 1 ? [legend()] : []), cards(), details(), footer()] : []),
+    ...(cases.length > 0 ? [controls(), ...(chosen().length > 1 ? [legend()] : []), cards(), details(), ...radio(shown(), state.run, redraw), h("section", {}, ...tables()), footer()] : []),
   );
   drawPlots();
 }
@@ -214,6 +217,11 @@ function prefix(i: number): string {
   return chosen().length > 1 ? (i === 0 ? "A " : "B ") : "";
 }
 
+/** The chosen cases with what tells their lines apart. */
+function shown(): { of: Case; prefix: string; dash?: number[] }[] {
+  return chosen().map((of, i) => ({ of, prefix: prefix(i), ...(i > 0 && { dash: BESIDE }) }));
+}
+
 interface Picked {
   of: Case;
   series: Series;
@@ -240,7 +248,7 @@ function pickSeries(kind: Series["kind"]): Picked[] {
         series,
         label: `${prefix(i)}${series.name}${several(series.name) ? ` #${series.conn}` : ""}`,
         hue: colour(next++),
-        ...(i > 0 && { dash: [8, 4] }),
+        ...(i > 0 && { dash: BESIDE }),
       }));
   });
 }
@@ -330,7 +338,6 @@ function details(): HTMLElement {
       ),
     ),
     limits(),
-    ...tables(),
   );
 }
 
@@ -488,11 +495,11 @@ function footer(): HTMLElement {
   const notes = [
     `Each series has at most ${count(shown.points_per_series)} points: of every group of neighbouring samples its smallest and largest value are kept, so that no peak is lost.`,
     shown.series < shown.series_of
-      ? `To stay below ${number(shown.max_bytes / 1e6)} MB this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows.`
+      ? `To stay below ${number(shown.max_bytes / 1e6)} MB this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows and UEs.`
       : "",
-    shown.rows < shown.rows_of ? `It holds ${count(shown.rows)} of ${count(shown.rows_of)} rows of flows and links.` : "",
+    shown.rows < shown.rows_of ? `It holds ${count(shown.rows)} of ${count(shown.rows_of)} rows of flows, links, UEs and mobility.` : "",
     shown.summaries < shown.summaries_of
-      ? `It holds the means of ${count(shown.summaries)} of ${count(shown.summaries_of)} flows and links, the largest of each point.`
+      ? `It holds the means of ${count(shown.summaries)} of ${count(shown.summaries_of)} flows, links and UEs, the largest of each point.`
       : "",
     "The Parquet tables beside it hold everything. Mbit/s are 10⁶ bits per second; goodput counts what the application received.",
   ];

@@ -26,6 +26,13 @@ export interface Line {
   steps?: boolean;
 }
 
+/** A moment: a line from the bottom to the top. */
+export interface Mark {
+  x: number;
+  text: string;
+  colour: string;
+}
+
 export interface PlotOptions {
   x: string;
   y: string;
@@ -34,6 +41,11 @@ export interface PlotOptions {
   time?: boolean;
   logX?: boolean;
   yMax?: number;
+  /** The vertical axis goes from the smallest to the largest value, not from zero. */
+  fit?: boolean;
+  /** Values are places of these names, from 0. */
+  names?: string[];
+  marks?: Mark[];
 }
 
 /** The plots on the page; they follow its width and end with it. */
@@ -110,10 +122,17 @@ export function linePlot(name: string, lines: Line[], options: PlotOptions, note
       width: 1.6,
       scale: line.dots === true ? "right" : "y",
       points: line.dots === true ? { show: true, size: 5, fill: line.colour } : { show: false },
-      value: (_: uPlot, y: number | null) => number(y),
+      value: (_: uPlot, y: number | null) => (names === undefined || y === null ? number(y) : named(y)),
       ...(line.dash !== undefined && { dash: line.dash }),
       ...(line.dots === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
     }));
+    const { names } = options;
+    const named = (y: number): string => names?.[Math.round(y)] ?? "";
+    const fitting = (_: uPlot, min: number | null, max: number | null): [number, number] => {
+      if (min === null || max === null) return [0, 1];
+      const margin = (max - min) * 0.08 || 1;
+      return [min - margin, max + margin];
+    };
     const fromZero = (_: uPlot, __: number, max: number | null): [number, number] => [0, (max ?? 0) > 0 ? max! * 1.06 : 1];
     const plot = new uPlot(
       {
@@ -122,16 +141,21 @@ export function linePlot(name: string, lines: Line[], options: PlotOptions, note
         cursor: options.time === true ? { sync: { key: ZOOM_GROUP }, drag: { x: true, y: false } } : { drag: { x: true, y: false } },
         scales: {
           x: options.logX === true ? { time: false, distr: 3 } : { time: false },
-          y: { range: options.yMax === undefined ? fromZero : [0, options.yMax] },
+          y: {
+            range: names !== undefined ? [-0.5, names.length - 0.5] : options.fit === true ? fitting : options.yMax === undefined ? fromZero : [0, options.yMax],
+          },
           right: { range: fromZero },
         },
         axes: [
           axis(options.x, 2, options.logX === true ? logTicks : ticks),
-          axis(options.y, 3, ticks),
+          names === undefined ? axis(options.y, 3, ticks) : namesAxis(options.y, names),
           ...(options.right === undefined ? [] : [axis(options.right, 1, ticks, "right")]),
         ],
         series: [{ label: options.x, value: (_, x) => number(x) }, ...series],
-        hooks: options.time === true ? { setScale: [zoomTogether] } : {},
+        hooks: {
+          ...(options.time === true && { setScale: [zoomTogether] }),
+          ...(options.marks !== undefined && { draw: [(u) => drawMarks(u, options.marks!)] }),
+        },
       },
       data,
       host,
@@ -140,6 +164,41 @@ export function linePlot(name: string, lines: Line[], options: PlotOptions, note
     if (options.time === true) timePlots.add(plot);
   });
   return figure;
+}
+
+/** A vertical axis of names at equal distances. */
+function namesAxis(label: string, names: string[]): uPlot.Axis {
+  const longest = Math.max(...names.map((name) => name.length));
+  const places = names.map((_, i) => i);
+  return { ...axis(label, 3, (_, at) => at.map((i) => names[i] ?? "")), splits: () => places, size: Math.min(50 + Math.max(longest - 5, 0) * 6, 160), labelSize: 0 };
+}
+
+/** Lines at moments, with their texts at the top where there is room. */
+function drawMarks(u: uPlot, marks: Mark[]): void {
+  const { ctx } = u;
+  const ratio = devicePixelRatio;
+  const { left, top, width, height } = u.bbox;
+  let end = left;
+  ctx.save();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "top";
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([4 * ratio, 3 * ratio]);
+  for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
+    const x = u.valToPos(mark.x, "x", true);
+    if (x < left || x > left + width) continue;
+    ctx.strokeStyle = ctx.fillStyle = mark.colour;
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+    ctx.stroke();
+    const size = ctx.measureText(mark.text).width + 6 * ratio;
+    if (x < end || x + size > left + width) continue;
+    ctx.fillText(mark.text, x + 3 * ratio, top + 2 * ratio);
+    end = x + size;
+  }
+  ctx.restore();
 }
 
 function zoomTogether(from: uPlot, key: string): void {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
-use record::tables::{Events, Flows, Links, Queues, Rtts, Samples, Transfers};
+use record::tables::{Events, Flows, Links, Mobility, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues};
 use record::{Table, Tables};
 use scenario::Scenario;
 use std::fs;
@@ -137,6 +137,10 @@ fn the_page_of_results_has_every_column_and_its_meaning() {
         rows::<Links>(),
         rows::<Events>(),
         rows::<Transfers>(),
+        rows::<Ues>(),
+        rows::<Radio>(),
+        rows::<Mobility>(),
+        rows::<Transmissions>(),
     ];
     assert_eq!(tables.each_ref().map(|(name, _)| *name), Tables::NAMES);
     for (name, rows) in tables {

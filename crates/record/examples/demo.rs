@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     made_up::single("A download on a cell with a deep buffer", 600).write(&dir.join("single"))?;
     let sweep = made_up::sweep("CUBIC and BBR against random loss", 5, 600);
     sweep.write(&dir.join("sweep"))?;
+    made_up::cells("Walks between two cells", 5, 600, 3).write(&dir.join("cells"))?;
     let other = made_up::sweep("The same on a quiet cell </script><b>&", 5, 600);
     std::fs::write(dir.join("compared.html"), record::report::compare(&[sweep, other]))?;
     Ok(())

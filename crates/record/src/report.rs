@@ -5,7 +5,7 @@
 //! - a series has at most [`POINTS_PER_SERIES`] points: of every group of neighbouring samples, each column keeps its
 //!   smallest and its largest value, so that a peak is never lost;
 //! - the whole page stays below [`MAX_BYTES`]: first the series get coarser, then series are left out, those of later
-//!   runs and of smaller flows first. The tables (Parquet) always hold everything.
+//!   runs, of smaller flows and of UEs with less traffic first. The tables (Parquet) always hold everything.
 
 mod series;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::tables::{FlowRow, LinkRow};
+use crate::tables::{FlowRow, LinkRow, MobilityRow, UeRow};
 use crate::{Meta, Results, Summary, Timing};
 use series::Series;
 
@@ -26,7 +26,7 @@ pub const MAX_BYTES: usize = 20_000_000;
 
 /// Series get coarser down to this before any is left out.
 const COARSEST: usize = 200;
-/// Shares of [`MAX_BYTES`] for the summary and for the rows of flows and links; series get the rest.
+/// Shares of [`MAX_BYTES`] for the summary and for rows of tables; series get the rest.
 const SUMMARY_BYTES: usize = 4_000_000;
 const ROWS_BYTES: usize = 4_000_000;
 /// Room for [`Shown`] and the names around the series.
@@ -96,6 +96,8 @@ struct Embedded<'a> {
     summary: Box<RawValue>,
     flows: Vec<Box<RawValue>>,
     links: Vec<Box<RawValue>>,
+    ues: Vec<Box<RawValue>>,
+    mobility: Vec<Box<RawValue>>,
     series: Vec<Box<RawValue>>,
 }
 
@@ -111,6 +113,8 @@ struct Ranked<T> {
 enum Row {
     Flow(usize),
     Link(usize),
+    Ue(usize),
+    Mobility(usize),
 }
 
 fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize) -> String {
@@ -127,6 +131,8 @@ fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize)
             summary: raw(&rounded(cut(result.summary(), entries_per_point, &mut shown))),
             flows: Vec::new(),
             links: Vec::new(),
+            ues: Vec::new(),
+            mobility: Vec::new(),
             series: Vec::new(),
         });
         candidates(i, result, &mut rows, &mut series);
@@ -141,6 +147,8 @@ fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize)
         let (into, text) = match row.what {
             Row::Flow(i) => (&mut embedded.flows, raw(&flow_json(&tables.flows.row(i)))),
             Row::Link(i) => (&mut embedded.links, raw(&link_json(&tables.links.row(i)))),
+            Row::Ue(i) => (&mut embedded.ues, raw(&ue_json(&tables.ues.row(i)))),
+            Row::Mobility(i) => (&mut embedded.mobility, raw(&mobility_json(&tables.mobility.row(i)))),
         };
         let Some(rest) = left.checked_sub(text.get().len() + 1) else { break };
         left = rest;
@@ -201,21 +209,41 @@ fn candidates<'a>(
     for (i, link) in results.tables.links.iter().enumerate() {
         rows.push(Ranked { rank: (link.run, 0, link.point), result, what: Row::Link(i) });
     }
+    // The rank of a UE within its run: by the bits that it was sent and sent.
+    let mut bits: BTreeMap<(u32, u32, &str), f64> = BTreeMap::new();
+    for (i, ue) in results.tables.ues.iter().enumerate() {
+        *bits.entry((ue.point, ue.run, ue.ue)).or_default() += ue.mbits;
+        rows.push(Ranked { rank: (ue.run, 0, ue.point), result, what: Row::Ue(i) });
+    }
+    let mut ues: Vec<_> = bits.into_iter().collect();
+    ues.sort_by(|((point, run, ue), a), (other, b)| {
+        (*point, *run).cmp(&(other.0, other.1)).then(b.total_cmp(a)).then(ue.cmp(&other.2))
+    });
+    let mut ue_ranks: BTreeMap<(u32, u32, &str), usize> = BTreeMap::new();
+    for group in ues.chunk_by(|(a, _), (b, _)| (a.0, a.1) == (b.0, b.1)) {
+        ue_ranks.extend(group.iter().enumerate().map(|(rank, (ue, _))| (*ue, rank)));
+    }
+    // There may be many, and they are the first that a reader can do without.
+    for (i, row) in results.tables.mobility.iter().enumerate() {
+        rows.push(Ranked { rank: (row.run, usize::MAX, row.point), result, what: Row::Mobility(i) });
+    }
     for one in series::of(&results.tables) {
-        let rank =
-            one.copy().and_then(|(flow, conn)| ranks.get(&(one.point, one.run, flow, conn))).copied().unwrap_or(0);
+        let of_copy = one.copy().and_then(|(flow, conn)| ranks.get(&(one.point, one.run, flow, conn)));
+        let of_ue = one.ue().and_then(|ue| ue_ranks.get(&(one.point, one.run, ue)));
+        let rank = of_copy.or(of_ue).copied().unwrap_or(0);
         series.push(Ranked { rank: (one.run, rank, one.point), result, what: one });
     }
 }
 
-/// The summary with at most so many flows and so many links at a point: those with the most goodput, and the busiest.
+/// The summary with at most so many flows, links and UEs at a point: those with the most goodput, and the busiest.
 fn cut(mut summary: Summary, entries: usize, shown: &mut Shown) -> Summary {
     for point in &mut summary.points {
-        shown.summaries_of += point.flows.len() + point.links.len();
+        shown.summaries_of += point.flows.len() + point.links.len() + point.ues.len();
         let mean = |stat: Option<crate::Stat>| stat.map_or(0.0, |stat| stat.mean);
         keep_largest(&mut point.flows, entries, |flow| mean(flow.goodput_mbps));
         keep_largest(&mut point.links, entries, |link| mean(link.utilisation));
-        shown.summaries += point.flows.len() + point.links.len();
+        keep_largest(&mut point.ues, entries, |ue| mean(ue.downlink.scheduled_mbps) + mean(ue.uplink.scheduled_mbps));
+        shown.summaries += point.flows.len() + point.links.len() + point.ues.len();
     }
     summary
 }
@@ -261,6 +289,26 @@ fn link_json(link: &LinkRow<'_>) -> Value {
         "dropped_control": link.dropped_control, "dropped_loss": link.dropped_loss, "marked": link.marked,
         "utilisation": short(link.utilisation), "sojourn_p50_ms": link.sojourn_p50_ms.map(short),
         "sojourn_p95_ms": link.sojourn_p95_ms.map(short), "sojourn_p99_ms": link.sojourn_p99_ms.map(short),
+    })
+}
+
+fn ue_json(ue: &UeRow<'_>) -> Value {
+    json!({
+        "point": ue.point, "run": ue.run, "ue": ue.ue, "direction": ue.direction, "measured_s": short(ue.measured_s),
+        "blocks": ue.blocks, "mbits": short(ue.mbits), "retransmissions": ue.retransmissions,
+        "block_error_rate": short(ue.block_error_rate), "residual_errors": ue.residual_errors, "prbs": ue.prbs,
+        "utilisation": short(ue.utilisation), "padding_bytes": ue.padding_bytes, "rlc_retx_pdus": ue.rlc_retx_pdus,
+        "rlc_retx_bytes": ue.rlc_retx_bytes, "scheduling_requests": ue.scheduling_requests,
+        "random_accesses": ue.random_accesses, "handovers": ue.handovers, "handover_failures": ue.handover_failures,
+        "link_failures": ue.link_failures, "queue_ms": short(ue.queue_ms), "air_ms": short(ue.air_ms),
+        "harq_rlc_ms": short(ue.harq_rlc_ms), "packets": ue.packets,
+    })
+}
+
+fn mobility_json(row: &MobilityRow<'_>) -> Value {
+    json!({
+        "point": row.point, "run": row.run, "t_s": short(row.t_s), "ue": row.ue, "event": row.event, "cell": row.cell,
+        "interruption_ms": row.interruption_ms.map(short),
     })
 }
 

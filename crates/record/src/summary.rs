@@ -7,6 +7,8 @@
 //! - a round-trip time quantile of several copies is that of all their samples together (table `rtts`);
 //! - completion times are those of the finished transfers of all copies (table `transfers`), the warm-up's too;
 //! - shares of time are weighted by the copies' measured times;
+//! - a UE's delays are those of packets that were delivered, its error rate that of blocks that were sent: null without
+//!   any;
 //! - Jain's index (Jain, Chiu, Hawe 1984) is over the goodputs of all TCP flows' copies, if there are at least two.
 
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Results;
-use crate::tables::{FlowRow, LinkRow};
+use crate::tables::{FlowRow, LinkRow, UeRow};
 
 /// The version of the file's layout.
 const FORMAT: u32 = 1;
@@ -117,6 +119,40 @@ pub struct LinkSummary {
     pub sojourn_p99_ms: Option<Stat>,
 }
 
+/// A direction of a UE at a point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UeDirection {
+    /// Transport blocks, each counted once, Mbit/s.
+    pub scheduled_mbps: Option<Stat>,
+    /// Blocks whose first transmission failed over all.
+    pub block_error_rate: Option<Stat>,
+    /// Its resource blocks over those of the carrier.
+    pub utilisation: Option<Stat>,
+    /// Mean one-way delay up to the first byte on the air, ms.
+    pub queue_ms: Option<Stat>,
+    /// From then to the last byte's first transmission, ms.
+    pub air_ms: Option<Stat>,
+    /// From then to delivery, ms.
+    pub harq_rlc_ms: Option<Stat>,
+}
+
+/// A UE at a point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UeSummary {
+    /// The UE's name.
+    pub ue: String,
+    /// To the UE.
+    pub downlink: UeDirection,
+    /// From the UE.
+    pub uplink: UeDirection,
+    /// Handovers that reached their target.
+    pub handovers: Option<Stat>,
+    /// Handovers that did not.
+    pub handover_failures: Option<Stat>,
+    /// Radio links lost.
+    pub link_failures: Option<Stat>,
+}
+
 /// A point of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointSummary {
@@ -139,6 +175,9 @@ pub struct PointSummary {
     pub flows: Vec<FlowSummary>,
     /// The links, in the order of their first appearance.
     pub links: Vec<LinkSummary>,
+    /// The UEs, in the order of their first appearance.
+    #[serde(default)]
+    pub ues: Vec<UeSummary>,
 }
 
 /// `summary.json`.
@@ -185,6 +224,7 @@ struct Run<'a> {
     by_flow: BTreeMap<&'a str, Vec<FlowRow<'a>>>,
     links: Vec<LinkRow<'a>>,
     by_link: BTreeMap<&'a str, LinkRow<'a>>,
+    ues: Vec<UeRow<'a>>,
     rtts: BTreeMap<&'a str, Vec<(f64, u64)>>,
     /// The completion times of the transfers that began; missing for those that did not finish.
     transfers: BTreeMap<&'a str, Vec<Option<f64>>>,
@@ -218,6 +258,9 @@ fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
         run.links.push(link);
         run.by_link.insert(link.link, link);
     }
+    for ue in results.tables.ues.iter() {
+        runs.entry((ue.point, ue.run)).or_default().ues.push(ue);
+    }
     for rtt in results.tables.rtts.iter() {
         let run = runs.entry((rtt.point, rtt.run)).or_default();
         run.rtts.entry(rtt.flow).or_default().push((rtt.rtt_ms, rtt.count));
@@ -233,6 +276,7 @@ fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, 
     let runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
     let flows = in_order(runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.flow)));
     let links = in_order(runs.iter().flat_map(|run| run.links.iter().map(|link| link.link)));
+    let ues = in_order(runs.iter().flat_map(|run| run.ues.iter().map(|ue| ue.ue)));
 
     let mut goodputs: Vec<Option<f64>> = vec![None; runs.len()];
     let flows = flows.into_iter().map(|name| {
@@ -263,6 +307,7 @@ fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, 
         jain: Stat::of(runs.iter().filter_map(|run| jain(&run.flows))),
         flows,
         links: links.into_iter().map(|name| link_summary(name, &runs)).collect(),
+        ues: ues.into_iter().map(|name| ue_summary(name, &runs)).collect(),
     }
 }
 
@@ -306,6 +351,29 @@ fn link_summary(name: &str, runs: &[&Run<'_>]) -> LinkSummary {
         sojourn_p50_ms: over(|link| link.sojourn_p50_ms),
         sojourn_p95_ms: over(|link| link.sojourn_p95_ms),
         sojourn_p99_ms: over(|link| link.sojourn_p99_ms),
+    }
+}
+
+fn ue_summary(name: &str, runs: &[&Run<'_>]) -> UeSummary {
+    let rows: Vec<&UeRow<'_>> = runs.iter().flat_map(|run| &run.ues).filter(|row| row.ue == name).collect();
+    let over = |direction: &str, figure: fn(&UeRow<'_>) -> Option<f64>| {
+        Stat::of(rows.iter().filter(|row| row.direction == direction).filter_map(|row| figure(row)))
+    };
+    let of = |direction: &str| UeDirection {
+        scheduled_mbps: over(direction, |row| ratio(row.mbits, row.measured_s)),
+        block_error_rate: over(direction, |row| (row.blocks > 0).then_some(row.block_error_rate)),
+        utilisation: over(direction, |row| Some(row.utilisation)),
+        queue_ms: over(direction, |row| (row.packets > 0).then_some(row.queue_ms)),
+        air_ms: over(direction, |row| (row.packets > 0).then_some(row.air_ms)),
+        harq_rlc_ms: over(direction, |row| (row.packets > 0).then_some(row.harq_rlc_ms)),
+    };
+    UeSummary {
+        ue: name.to_owned(),
+        downlink: of("downlink"),
+        uplink: of("uplink"),
+        handovers: over("uplink", |row| Some(row.handovers as f64)),
+        handover_failures: over("uplink", |row| Some(row.handover_failures as f64)),
+        link_failures: over("uplink", |row| Some(row.link_failures as f64)),
     }
 }
 

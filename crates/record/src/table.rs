@@ -25,6 +25,8 @@ use parquet::file::properties::WriterProperties;
 
 /// Rows that are turned into Arrow arrays at a time: bounds the memory that writing takes.
 const BATCH_ROWS: usize = 1 << 16;
+/// A table of fewer rows is not compressed.
+const SMALL: usize = 1_000;
 
 /// The values of one column.
 pub trait Column: Default {
@@ -187,8 +189,13 @@ pub trait Table: Default {
     /// # Errors
     /// `to` could not be written.
     fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
-        let zstd = ZstdLevel::try_new(3).expect("3 is a zstd level");
-        let properties = WriterProperties::builder().set_compression(Compression::ZSTD(zstd)).build();
+        // A compressor for each column takes longer than a small table is worth.
+        let compression = if self.len() < SMALL {
+            Compression::UNCOMPRESSED
+        } else {
+            Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a zstd level"))
+        };
+        let properties = WriterProperties::builder().set_compression(compression).build();
         let mut writer = ArrowWriter::try_new(to, Self::schema(), Some(properties)).map_err(into_io)?;
         for start in (0..self.len()).step_by(BATCH_ROWS) {
             let batch = self.batch(start..self.len().min(start + BATCH_ROWS));

@@ -273,6 +273,172 @@ table! {
     }
 }
 
+table! {
+    /// A UE's share of the air in one direction of one run, after the warm-up. What concerns both directions together is
+    /// in the `uplink` row and 0 in the other.
+    pub struct UeRow<'a> in Ues "ues" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The direction: `downlink` or `uplink`.
+        "" direction: str,
+        /// The time that is counted: from the end of the warm-up to the end of the run.
+        "s" measured_s: f64,
+        /// Transport blocks sent, each counted once however often it was retransmitted.
+        "" blocks: u64,
+        /// The bits of these blocks, in 10^6.
+        "Mbit" mbits: f64,
+        /// HARQ retransmissions: transmissions of a block beyond its first.
+        "" retransmissions: u64,
+        /// Share of the blocks whose first transmission was not decoded (0 to 1).
+        "1" block_error_rate: f64,
+        /// Blocks that HARQ gave up, left to RLC.
+        "" residual_errors: u64,
+        /// Resource blocks (PRB, each for 1 ms) that it was given, retransmissions included.
+        "" prbs: u64,
+        /// `prbs` over those of the carrier in the measured time (0 to 1).
+        "1" utilisation: f64,
+        /// Bytes of the blocks that carried nothing.
+        "B" padding_bytes: u64,
+        /// PDUs that RLC sent again, whole or in segments.
+        "" rlc_retx_pdus: u64,
+        /// The bytes of these PDUs.
+        "B" rlc_retx_bytes: u64,
+        /// Scheduling requests sent; both directions together.
+        "" scheduling_requests: u64,
+        /// Random accesses because scheduling requests went unanswered; both directions together.
+        "" random_accesses: u64,
+        /// Handovers that reached their target; both directions together.
+        "" handovers: u64,
+        /// Handovers that did not; both directions together.
+        "" handover_failures: u64,
+        /// Radio links lost; both directions together.
+        "" link_failures: u64,
+        /// Mean of the delivered packets' time from their arrival at the cell (downlink) or the host (uplink) until the
+        /// first byte was sent over the air; 0 if none was delivered.
+        "ms" queue_ms: f64,
+        /// From then until the last byte was sent: segmentation and scheduling; likewise.
+        "ms" air_ms: f64,
+        /// From then until delivery: HARQ, RLC and reordering; likewise.
+        "ms" harq_rlc_ms: f64,
+        /// Packets delivered: the means above are over these.
+        "" packets: u64,
+    }
+}
+
+table! {
+    /// A UE at a sampling moment: what it measures, what it was given and what waits.
+    pub struct RadioRow<'a> in Radio "radio" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// The serving cell's name in the scenario; empty while none serves.
+        "" cell: str,
+        /// Reference signal received power of the serving cell, or the last that served.
+        "dBm" rsrp_dbm: f64,
+        /// Reference signal received quality of the same cell.
+        "dB" rsrq_db: f64,
+        /// Signal to interference and noise of the downlink; missing while no cell serves.
+        "dB" sinr_db: opt_f64,
+        /// The latest wideband channel quality indicator that the cell has (0 to 15).
+        "" cqi: u32,
+        /// Mean modulation and coding scheme of the downlink transmissions since the sample before; missing without any.
+        "" dl_mcs: opt_f64,
+        /// Mean modulation and coding scheme of the uplink transmissions since the sample before; missing without any.
+        "" ul_mcs: opt_f64,
+        /// Bits of the downlink transport blocks first sent since the sample before, over that interval.
+        "Mbit/s" dl_mbps: f64,
+        /// Bits of the uplink transport blocks first sent since the sample before, over that interval.
+        "Mbit/s" ul_mbps: f64,
+        /// Share of the downlink carrier's resource blocks that it was given since the sample before (0 to 1).
+        "1" dl_prbs: f64,
+        /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
+        "1" ul_prbs: f64,
+        /// Bytes that wait for it in the base station (PDCP and RLC).
+        "B" dl_queue_bytes: u64,
+        /// Bytes that wait in its modem (PDCP and RLC).
+        "B" ul_queue_bytes: u64,
+        /// Bytes that wait in its host, before the modem.
+        "B" host_queue_bytes: u64,
+        /// HARQ retransmissions since the sample before, both directions together.
+        "" harq_retx: u64,
+    }
+}
+
+table! {
+    /// Something that happened to a UE's connection to the cells.
+    pub struct MobilityRow<'a> in Mobility "mobility" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// What happened: `triggered` (event A3 asks for a handover), `left` (it has the command and leaves its cell),
+        /// `connected` (a cell serves it again), `failed` (the target was not reached before T304 ended), `link-lost`,
+        /// `command-lost` (the command did not reach it).
+        "" event: str,
+        /// The cell concerned: the target, or the one that it connected to or lost; empty if there is none.
+        "" cell: str,
+        /// For how long no cell served it, of `connected`; missing of others.
+        "ms" interruption_ms: opt_f64,
+    }
+}
+
+table! {
+    /// A transmission of a transport block. Recorded on request only.
+    pub struct TransmissionRow<'a> in Transmissions "transmissions" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// When its subframe began, exactly.
+        "ns" t_ns: u64,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The UE's radio network temporary identifier: 61 and up, in the order of the scenario.
+        "" rnti: u32,
+        /// The cell's name in the scenario.
+        "" cell: str,
+        /// The direction: `downlink` or `uplink`.
+        "" direction: str,
+        /// HARQ process.
+        "" process: u32,
+        /// 1 for the block's first transmission, then 2 and on.
+        "" attempt: u32,
+        /// Whether the receiver could decode the block after this transmission.
+        "" decoded: bool,
+        /// Modulation and coding scheme, its index.
+        "" mcs: u32,
+        /// Spatial layers.
+        "" layers: u32,
+        /// The channel quality indicator that the UE reported last; 0 in the uplink.
+        "" cqi: u32,
+        /// Signal to interference and noise over the carrier, the linear mean.
+        "dB" sinr_db: f64,
+        /// The first resource block.
+        "" first_prb: u32,
+        /// Resource blocks.
+        "" prbs: u32,
+        /// The block's size.
+        "bit" bits: u32,
+        /// Bytes of the block that carry nothing.
+        "B" padding_bytes: u32,
+        /// Bytes that still waited at the sender, in RLC and above it, after the block was filled.
+        "B" queued_bytes: u64,
+    }
+}
+
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -283,6 +449,10 @@ macro_rules! each_table {
         $do!(links);
         $do!(events);
         $do!(transfers);
+        $do!(ues);
+        $do!(radio);
+        $do!(mobility);
+        $do!(transmissions);
     };
 }
 pub(crate) use each_table;
@@ -304,12 +474,31 @@ pub struct Tables {
     pub events: Events,
     /// One row a transfer.
     pub transfers: Transfers,
+    /// One row a UE and direction.
+    pub ues: Ues,
+    /// One row a UE and sampling moment.
+    pub radio: Radio,
+    /// Handovers and lost links.
+    pub mobility: Mobility,
+    /// What was sent over the air, on request.
+    pub transmissions: Transmissions,
 }
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 7] =
-        [Flows::NAME, Samples::NAME, Rtts::NAME, Queues::NAME, Links::NAME, Events::NAME, Transfers::NAME];
+    pub const NAMES: [&'static str; 11] = [
+        Flows::NAME,
+        Samples::NAME,
+        Rtts::NAME,
+        Queues::NAME,
+        Links::NAME,
+        Events::NAME,
+        Transfers::NAME,
+        Ues::NAME,
+        Radio::NAME,
+        Mobility::NAME,
+        Transmissions::NAME,
+    ];
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the
     /// tables do not depend on which run finished first.

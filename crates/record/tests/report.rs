@@ -113,3 +113,62 @@ fn a_transfer_that_did_not_finish_keeps_the_distribution_below_one() {
     assert_eq!(transfers["begun"], 40);
     assert_eq!(transfers["share"].as_array().unwrap().last().unwrap(), 0.75);
 }
+
+#[test]
+fn a_cells_resource_blocks_are_those_of_its_ues() {
+    let results = made_up::cells("Cells", 1, 200, 3);
+    let data = data(&html(&results));
+    let result = &data["results"][0];
+    let series = |kind: &str, name: &str| {
+        let all = result["series"].as_array().unwrap();
+        all.iter().find(|one| one["kind"] == kind && one["name"] == name && one["point"] == 0).unwrap().clone()
+    };
+    let column = |series: &Value, name: &str| -> Vec<Option<f64>> {
+        series[name].as_array().unwrap().iter().map(Value::as_f64).collect()
+    };
+    for (name, cell) in [("west", series("cell", "west")), ("east", series("cell", "east"))] {
+        let (t, shares) = (column(&cell, "t"), column(&cell, "dl_prbs"));
+        assert_eq!(t.len(), 200, "a moment without a UE counts as unused");
+        assert!(t.is_sorted_by(|a, b| a < b));
+        for i in [0, 77, 199] {
+            let moment =
+                results.tables.radio.iter().filter(|row| row.point == 0 && (row.t_s - t[i].unwrap()).abs() < 1e-3);
+            let expected: f64 = moment.filter(|row| row.cell == name).map(|row| row.dl_prbs).sum();
+            assert!((shares[i].unwrap() - expected).abs() < 1e-3, "{name} {i}");
+        }
+    }
+    let ue = series("radio", "ue-2");
+    let cells: Vec<&str> = ue["cells"].as_array().unwrap().iter().map(|cell| cell.as_str().unwrap()).collect();
+    let rows = results.tables.radio.iter().filter(|row| row.point == 0 && row.ue == "ue-2");
+    for (row, cell) in rows.zip(column(&ue, "cell")) {
+        assert_eq!(cell.map_or("", |cell| cells[cell as usize]), row.cell);
+    }
+    assert_eq!(result["ues"].as_array().unwrap().len(), results.tables.ues.iter().len());
+    assert_eq!(result["mobility"].as_array().unwrap().len(), results.tables.mobility.iter().len());
+}
+
+#[test]
+fn the_busiest_ues_are_kept_when_not_all_fit() {
+    let results: Vec<_> = (0..6).map(|i| made_up::cells(&format!("{i}"), 10, 1_000, 12)).collect();
+    let page = compare(&results);
+    assert!(page.len() <= MAX_BYTES && page.len() > MAX_BYTES / 4, "{}", page.len());
+    let data = data(&page);
+    assert!(data["shown"]["series"].as_u64().unwrap() < data["shown"]["series_of"].as_u64().unwrap());
+    let mut parted = 0;
+    for (result, embedded) in results.iter().zip(data["results"].as_array().unwrap()) {
+        for (point, run) in (0..2).flat_map(|point| (0..10).map(move |run| (point, run))) {
+            let mut mbits = std::collections::BTreeMap::<&str, f64>::new();
+            for row in result.tables.ues.iter().filter(|row| (row.point, row.run) == (point, run)) {
+                *mbits.entry(row.ue).or_default() += row.mbits;
+            }
+            let kept = embedded["series"].as_array().unwrap().iter().filter(|one| {
+                one["kind"] == "radio" && one["point"] == u64::from(point) && one["run"] == u64::from(run)
+            });
+            let kept: Vec<f64> = kept.filter_map(|one| mbits.remove(one["name"].as_str().unwrap())).collect();
+            let least = kept.iter().copied().fold(f64::INFINITY, f64::min);
+            assert!(mbits.values().all(|left_out| *left_out <= least), "point {point}, run {run}");
+            parted += usize::from(!kept.is_empty() && !mbits.is_empty());
+        }
+    }
+    assert!(parted > 0, "some run's UEs are kept in part");
+}

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-use record::tables::{Flows, Samples};
+use record::tables::{Flows, Mobility, Radio, Samples, Transmissions, UeRow, Ues};
 use record::{Error, Output, Results, Stat, Summary, Table};
 
 fn files(dir: &Path) -> Vec<String> {
@@ -23,11 +23,12 @@ fn files(dir: &Path) -> Vec<String> {
 fn results_read_back_are_equal_to_those_written() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("not yet/there");
-    let results = made_up::sweep("A sweep", 2, 50);
-    results.write(&dir).unwrap();
-    assert_eq!(Results::read(&dir).unwrap(), results);
-    let summary: Summary = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
-    assert_eq!(summary, results.summary());
+    for results in [made_up::sweep("A sweep", 2, 50), made_up::cells("Cells", 2, 100, 3)] {
+        results.write(&dir).unwrap();
+        assert_eq!(Results::read(&dir).unwrap(), results);
+        let summary: Summary = serde_json::from_slice(&fs::read(dir.join("summary.json")).unwrap()).unwrap();
+        assert_eq!(summary, results.summary());
+    }
 }
 
 #[test]
@@ -68,10 +69,13 @@ fn the_same_results_are_the_same_bytes() {
 
 #[test]
 fn every_column_says_what_it_is_and_every_quantity_its_unit() {
-    for schema in [Flows::schema(), Samples::schema()] {
+    let radio = [Ues::schema(), Radio::schema(), Mobility::schema(), Transmissions::schema()];
+    for schema in [Flows::schema(), Samples::schema()].into_iter().chain(radio) {
         for field in schema.fields() {
             assert!(field.metadata().get("doc").is_some_and(|doc| doc.len() > 5), "{}", field.name());
-            for (ending, unit) in [("_s", "s"), ("_ms", "ms"), ("_mbps", "Mbit/s"), ("_bytes", "B")] {
+            let units =
+                [("_s", "s"), ("_ms", "ms"), ("_mbps", "Mbit/s"), ("_bytes", "B"), ("_dbm", "dBm"), ("_db", "dB")];
+            for (ending, unit) in units {
                 if field.name().ends_with(ending) {
                     assert_eq!(field.metadata().get("unit").map(String::as_str), Some(unit), "{}", field.name());
                 }
@@ -287,6 +291,45 @@ fn an_unfinished_transfer_counts_as_begun_and_has_no_completion_time() {
     assert_eq!(flow.completion_s.unwrap().mean, 2.5);
     assert_eq!(flow.completion_p50_s.unwrap().mean, 1.0);
     assert_eq!(flow.completion_p95_s.unwrap().mean, 4.0);
+}
+
+#[test]
+fn the_summary_of_a_ue_follows_from_its_rows() {
+    let results = made_up::cells("Cells", 3, 200, 2);
+    for point in &results.summary().points {
+        assert_eq!(point.ues.iter().map(|ue| ue.ue.as_str()).collect::<Vec<_>>(), ["ue-1", "ue-2"]);
+        for ue in &point.ues {
+            let of = |direction: &str| -> Vec<UeRow<'_>> {
+                let all = results.tables.ues.iter();
+                all.filter(|row| row.point == point.point && row.ue == ue.ue && row.direction == direction).collect()
+            };
+            for (summary, rows) in [(&ue.downlink, of("downlink")), (&ue.uplink, of("uplink"))] {
+                assert_eq!(summary.scheduled_mbps, Stat::of(rows.iter().map(|row| row.mbits / 60.0)));
+                assert_eq!(summary.block_error_rate, Stat::of(rows.iter().map(|row| row.block_error_rate)));
+                assert_eq!(summary.utilisation, Stat::of(rows.iter().map(|row| row.utilisation)));
+                assert_eq!(summary.queue_ms, Stat::of(rows.iter().map(|row| row.queue_ms)));
+                assert_eq!(summary.air_ms, Stat::of(rows.iter().map(|row| row.air_ms)));
+                assert_eq!(summary.harq_rlc_ms, Stat::of(rows.iter().map(|row| row.harq_rlc_ms)));
+                assert_eq!(summary.queue_ms.map(|stat| stat.n), Some(3));
+            }
+            assert_eq!(ue.handovers, Stat::of(of("uplink").iter().map(|row| row.handovers as f64)));
+            assert_eq!(ue.handover_failures, Stat::of(of("uplink").iter().map(|row| row.handover_failures as f64)));
+            assert_eq!(ue.link_failures, Stat::of(of("uplink").iter().map(|row| row.link_failures as f64)));
+        }
+    }
+}
+
+#[test]
+fn a_ue_that_got_nothing_has_no_delay_and_no_error_rate() {
+    let template = made_up::cells("Cells", 1, 100, 1);
+    let mut results = template.clone();
+    results.tables.ues = Ues::default();
+    let row = template.tables.ues.row(0);
+    results.tables.ues.push(&UeRow { blocks: 0, mbits: 0.0, block_error_rate: 0.0, packets: 0, ..row });
+    let ue = &results.summary().points[0].ues[0];
+    assert_eq!(ue.downlink.scheduled_mbps.map(|stat| stat.mean), Some(0.0));
+    assert_eq!((ue.downlink.block_error_rate, ue.downlink.queue_ms, ue.downlink.harq_rlc_ms), (None, None, None));
+    assert_eq!((ue.uplink.scheduled_mbps, ue.handovers), (None, None));
 }
 
 #[test]

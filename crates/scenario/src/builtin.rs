@@ -27,10 +27,24 @@ const SCENARIOS: &[Builtin] = files!(
     "capacity-step",
     "trace",
     "page-load",
-    "parking-lot"
+    "parking-lot",
+    "lte-download",
+    "lte-cell",
+    "lte-drive"
 );
 
-const PRESETS: &[Builtin] = files!("presets/", "lte-like", "nr-like", "wired");
+const PRESETS: &[Builtin] = files!(
+    "presets/",
+    "lte-like",
+    "nr-like",
+    "wired",
+    "lte-5mhz",
+    "lte-10mhz",
+    "lte-20mhz",
+    "lte-pedestrian",
+    "lte-vehicular",
+    "lte-drive"
+);
 
 impl Builtin {
     const fn new(name: &'static str, text: &'static str) -> Builtin {

@@ -1,5 +1,7 @@
 //! What the types cannot say: ranges, and what one value means for another. All faults are collected.
 
+mod lte;
+
 use crate::error::did_you_mean;
 use crate::tree::Step;
 use crate::*;
@@ -9,6 +11,8 @@ use units::{Bytes, Rate, Span};
 
 /// Most flows, counting each flow's `count`.
 pub(crate) const MAX_FLOWS: u64 = 100_000;
+/// Most UEs, counting each one's `count`.
+pub(crate) const MAX_UES: u64 = 10_000;
 /// Most one-way links.
 pub(crate) const MAX_LINKS: usize = 10_000;
 
@@ -56,8 +60,15 @@ impl Check {
 
     fn range<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, range: RangeInclusive<T>) {
         if !range.contains(&value) {
+            self.key(key, |c| c.within(value, range));
+        }
+    }
+
+    /// The value at hand is in the range.
+    fn within<T: PartialOrd + Display + Copy>(&mut self, value: T, range: RangeInclusive<T>) {
+        if !range.contains(&value) {
             let (low, high) = range.into_inner();
-            self.key(key, |c| c.wrong(format!("{value} is out of range: from {low} to {high}")));
+            self.wrong(format!("{value} is out of range: from {low} to {high}"));
         }
     }
 
@@ -89,10 +100,15 @@ impl Check {
     }
 
     fn name(&mut self, key: &str, name: &str) {
+        self.key(key, |c| c.is_name(name));
+    }
+
+    /// The value at hand is a name.
+    fn is_name(&mut self, name: &str) {
         let fit = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | ' ');
         if name.is_empty() || name.len() > 100 || !name.chars().all(fit) {
             let right = "a name has 1 to 100 letters, digits, spaces, or - _ . :";
-            self.key(key, |c| c.wrong(format!("`{name}` is no name; {right}")));
+            self.wrong(format!("`{name}` is no name; {right}"));
         }
     }
 }
@@ -109,6 +125,9 @@ pub(crate) fn scenario(s: &Scenario, c: &mut Check) {
     }
     if let Some(dumbbell) = &s.dumbbell {
         c.key("dumbbell", |c| check_dumbbell(dumbbell, c));
+    }
+    if let Some(lte) = &s.lte {
+        c.key("lte", |c| lte::check(lte, c));
     }
     for (i, link) in s.links.iter().enumerate() {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
@@ -300,6 +319,7 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     }
     c.span("start_jitter", flow.start_jitter);
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
+    c.range("priority", flow.priority, 0..=15);
     if let Cc::Scalable { step, decrease } = flow.cc {
         c.key("cc", |c| {
             c.positive("step", step, 0.0, 1.0);

@@ -2,7 +2,7 @@
 //!
 //! Each level adds its step to the path of an error on its way out; the innermost origin stays. Enumerations take their
 //! variant from a text, or from the `kind` of a table. A value that is neither (a number, or a text that begins with a
-//! digit: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
+//! digit and is no variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
 
 use crate::error::{Fault, Origin, did_you_mean};
 use crate::tree::{Node, Step, Table, Value, show};
@@ -149,6 +149,10 @@ impl<'de> Deserializer<'de> for De<'de> {
         result.map_err(|e| e.at(&self.0.origin))
     }
 
+    fn deserialize_u8<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_u64(self.whole(u64::from(u8::MAX))?)
+    }
+
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_u64(self.whole(u64::from(u32::MAX))?)
     }
@@ -218,7 +222,7 @@ impl<'de> Deserializer<'de> for De<'de> {
                     return Err(<Error as de::Error>::custom(missing).at(&self.0.origin));
                 }
             },
-            Value::Text(text) if !bare(text) => (self.0, text.as_str()),
+            Value::Text(text) if !bare(text) || variants.contains(&text.as_str()) => (self.0, text.as_str()),
             _ => (self.0, ""),
         };
         let bare = name.is_empty() && !matches!(&self.0.value, Value::Table(_));
@@ -227,7 +231,7 @@ impl<'de> Deserializer<'de> for De<'de> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct
+        i8 i16 i32 i64 i128 u16 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct
         map identifier ignored_any
     }
 }
@@ -306,7 +310,10 @@ impl<'de> VariantAccess<'de> for Kind<'de> {
 
     fn unit_variant(self) -> Result<(), Error> {
         if self.bare {
-            return Err(self.mismatch());
+            return Err(match self.of.0.text() {
+                Some(text) => <Error as de::Error>::unknown_variant(text, self.variants),
+                None => self.mismatch(),
+            });
         }
         match self.of.0.table().and_then(|table| table.iter().find(|(key, _)| *key != "kind")) {
             Some((key, node)) => {

@@ -83,6 +83,9 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
+/// Most names that are compared with a wrong one.
+const MAX_NAMES: usize = 1000;
+
 /// `; did you mean ...?`, or nothing if no name is near.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     // The distance costs the product of the lengths: what is longer than any name is no misspelling of one.
@@ -92,6 +95,7 @@ pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a 
     let wrong = wrong.to_lowercase();
     let near = names
         .into_iter()
+        .take(MAX_NAMES)
         .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
         .min();

@@ -12,10 +12,11 @@ pub struct Flow {
     /// The flow's name in results. Unless given: `flow-1`, `flow-2`, ... by position.
     #[serde(default)]
     pub name: String,
-    /// The node that sends the data. Needed unless there is a dumbbell.
+    /// The node that sends the data. Needed unless there is a dumbbell or an LTE network. In an LTE network `PREFIX*` stands
+    /// for each UE whose name begins so, or each host if no UE's does: each has a flow `NAME-UE`.
     #[serde(default)]
     pub from: String,
-    /// The node that receives the data. Needed unless there is a dumbbell.
+    /// The node that receives the data, as `from`. Only one of the two may have a `*`.
     #[serde(default)]
     pub to: String,
     /// What the application sends.
@@ -24,6 +25,10 @@ pub struct Flow {
     /// Congestion control of the sender.
     #[serde(default)]
     pub cc: Cc,
+    /// Priority of its packets, 0 to 15, as Linux takes it from the TOS byte; 0 is best effort. `pfifo-fast` sorts by it, and
+    /// dedicated bearers choose by it.
+    #[serde(default)]
+    pub priority: u8,
     /// When it starts.
     #[serde(default)]
     pub start: Span,

@@ -10,11 +10,13 @@
 //! 3. `[sweep]`: the product of its arrays gives the points; each key is a parameter or a dotted path.
 //! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer text.
 //! 5. The table `[tcp]` is laid under the table `tcp` of each flow.
-//! 6. The dumbbell and duplex links become one-way links, flows get their routes, and everything is checked.
+//! 6. The dumbbell, the LTE network and duplex links become one-way links and radio hops, flows get their routes, and
+//!    everything is checked.
 //!
 //! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Amounts are texts with a unit.
 //! Every error is one line: where, which key, what is wrong, what would be right. Limits, against files that would take
-//! for ever: 1 MiB a file, 256 files, 16 deep; 10,000 points; 10,000 links; 100,000 flows; 64 links on a route.
+//! for ever: 1 MiB a file, 256 files, 16 deep; 10,000 points; 10,000 links; 100 cells; 10,000 UEs; 100,000 flows; 64
+//! links on a route.
 //!
 //! The crate reads no files by itself: [`Files`] is an argument, and [`read_file`] is the one for real files.
 
@@ -26,6 +28,7 @@ mod error;
 mod flows;
 mod kinds;
 mod load;
+mod lte;
 mod model;
 mod network;
 mod reference;
@@ -36,6 +39,9 @@ mod tree;
 pub use error::{Error, Fault, Origin};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use load::{Files, Loaded, Point, read_file};
+pub use lte::{
+    Bandwidth, Bearer, Cell, Channel, Dedicated, Fading, Handover, Lte, Mac, Mobility, Rlc, Scheduler, Sight, Ue,
+};
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use reference::reference_markdown;

@@ -18,8 +18,10 @@ const MAX_POINTS: usize = 10_000;
 /// Most values and characters of one point, parameters put in; and of all points together.
 const MAX_POINT_SIZE: usize = 4 << 20;
 const MAX_SWEEP_SIZE: usize = 64 << 20;
+/// What each UE and flow of an LTE network counts in that: loading may have made it of a `count` or a `*`.
+const EXPANDED_SIZE: usize = 256;
 
-/// Where scenario files and traces are read from. A closure `Fn(&str) -> io::Result<String>` is one.
+/// Where scenario files, traces and recorded channels are read from. A closure `Fn(&str) -> io::Result<String>` is one.
 pub trait Files {
     /// The text of the file at `path`: the path that was given to [`Scenario::load`], or one relative to it.
     fn read(&self, path: &str) -> io::Result<String>;
@@ -42,6 +44,7 @@ pub fn read_file(path: &str) -> io::Result<String> {
 pub struct Loaded {
     points: Vec<Point>,
     traces: BTreeMap<String, String>,
+    channels: BTreeMap<String, String>,
     warnings: Vec<Fault>,
 }
 
@@ -71,6 +74,11 @@ impl Loaded {
     /// The text of a trace file that a link of any point names.
     pub fn trace(&self, file: &str) -> Option<&str> {
         self.traces.get(file).map(String::as_str)
+    }
+
+    /// The text of a recorded channel's file that a UE of any point names.
+    pub fn channel(&self, file: &str) -> Option<&str> {
+        self.channels.get(file).map(String::as_str)
     }
 
     /// What is suspicious but no error: parameters that nothing uses.
@@ -316,9 +324,16 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Lo
     }
 
     let mut points = Vec::with_capacity(count);
-    let mut trace_files = BTreeMap::new();
+    let mut recordings = Recordings::default();
     let mut used = BTreeSet::new();
     let mut size = 0;
+    let fits = |size: usize| {
+        if size <= MAX_SWEEP_SIZE {
+            return Ok(());
+        }
+        let origin = axes.last().and_then(|(_, items)| origin(items));
+        Err(Fault::new(origin.as_ref(), "sweep", format!("too large: {count} points of a scenario of this size")))
+    };
     for number in 0..count {
         let mut document = root.clone();
         let mut values = parameters.clone();
@@ -339,13 +354,9 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Lo
         let mut substitution = Substitution { values: &values, used: &mut used, left: MAX_POINT_SIZE };
         substitution.node(&mut document, &mut Vec::new())?;
         size += MAX_POINT_SIZE - substitution.left;
-        if size > MAX_SWEEP_SIZE {
-            let origin = axes.last().and_then(|(_, items)| origin(items));
-            let message = format!("too large: {count} points of a scenario of this size");
-            return Err(Fault::new(origin.as_ref(), "sweep", message).into());
-        }
+        fits(size)?;
         lay_tcp(&mut document);
-        find_traces(&mut document, &mut Vec::new(), &mut trace_files);
+        recordings.find(&mut document, &mut Vec::new());
         // The first point's faults are the scenario's own; a later one's come from what the sweep changed.
         let scenario = resolve(&document).map_err(|mut faults| {
             if number > 0 {
@@ -354,6 +365,8 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Lo
             }
             Error::new(faults)
         })?;
+        size += scenario.lte.as_ref().map_or(0, |lte| EXPANDED_SIZE * (lte.ues.len() + scenario.flows.len()));
+        fits(size)?;
         points.push(Point { label, scenario, values: values_here });
     }
 
@@ -368,19 +381,20 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Lo
     if !faults.is_empty() {
         return Err(Error::new(faults));
     }
-    let traces = trace_files
-        .into_iter()
-        .map(|(path, (origin, key))| match files.read(&path) {
+    let read_all = |named: Named| {
+        let read = |(path, (origin, key)): (String, (Origin, String))| match files.read(&path) {
             Ok(text) => Ok((path, text)),
             Err(e) => Err(Fault::new(Some(&origin), key, format!("cannot read `{path}`: {}", reason(&e)))),
-        })
-        .collect::<Result<_, _>>()?;
+        };
+        named.into_iter().map(read).collect::<Result<_, _>>()
+    };
+    let (traces, channels) = (read_all(recordings.traces)?, read_all(recordings.channels)?);
     let warnings = declared
         .iter()
         .filter(|(name, _)| unused(name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "nothing uses this parameter"))
         .collect();
-    Ok(Loaded { points, traces, warnings })
+    Ok(Loaded { points, traces, channels, warnings })
 }
 
 /// Takes the axis `key` out of the sweep, however its dots were written.
@@ -504,35 +518,56 @@ fn lay_tcp(root: &mut Node) {
     }
 }
 
-/// Makes the names of trace files relative to where the scenario's path is, and collects them.
-fn find_traces(node: &mut Node, path: &mut Vec<Step>, found: &mut BTreeMap<String, (Origin, String)>) {
-    match &mut node.value {
-        Value::Table(table) => {
-            let is_trace = table.get("kind").and_then(Node::text) == Some("trace");
-            if let Some((file, node)) =
-                table.get_mut("file").filter(|_| is_trace).and_then(|n| Some((n.text()?.to_owned(), n)))
-            {
-                let file = if node.origin.position.is_some() { beside(&node.origin.source, &file) } else { file };
-                node.value = Value::Text(file.clone());
-                path.push(Step::Key("file".into()));
-                found.insert(file, (node.origin.clone(), tree::show(path)));
-                path.pop();
+/// Files by path, each with where and by which key it is named.
+type Named = BTreeMap<String, (Origin, String)>;
+
+/// The recordings that the points name.
+#[derive(Default)]
+struct Recordings {
+    traces: Named,
+    channels: Named,
+}
+
+impl Recordings {
+    /// Makes the names of recordings relative to where the scenario's path is, and collects them.
+    fn find(&mut self, node: &mut Node, path: &mut Vec<Step>) {
+        match &mut node.value {
+            Value::Table(table) => {
+                let is = |kind| table.get("kind").and_then(Node::text) == Some(kind);
+                let (trace, recorded) = (is("trace"), is("recorded"));
+                for (key, inner) in table {
+                    path.push(Step::Key(key.clone()));
+                    match key.as_str() {
+                        "file" if trace => name_file(inner, path, &mut self.traces),
+                        "files" if recorded => {
+                            for (cell, file) in inner.table_mut().into_iter().flatten() {
+                                path.push(Step::Key(cell.clone()));
+                                name_file(file, path, &mut self.channels);
+                                path.pop();
+                            }
+                        }
+                        _ => self.find(inner, path),
+                    }
+                    path.pop();
+                }
             }
-            for (key, inner) in table {
-                path.push(Step::Key(key.clone()));
-                find_traces(inner, path, found);
-                path.pop();
+            Value::Array(items) => {
+                for (i, inner) in items.iter_mut().enumerate() {
+                    path.push(Step::Index(i));
+                    self.find(inner, path);
+                    path.pop();
+                }
             }
+            _ => {}
         }
-        Value::Array(items) => {
-            for (i, inner) in items.iter_mut().enumerate() {
-                path.push(Step::Index(i));
-                find_traces(inner, path, found);
-                path.pop();
-            }
-        }
-        _ => {}
     }
+}
+
+fn name_file(node: &mut Node, path: &[Step], found: &mut Named) {
+    let Some(file) = node.text().filter(|file| !file.is_empty()) else { return };
+    let file = if node.origin.position.is_some() { beside(&node.origin.source, file) } else { file.to_owned() };
+    found.insert(file.clone(), (node.origin.clone(), tree::show(path)));
+    node.value = Value::Text(file);
 }
 
 /// One point: from its tree to a checked scenario.

@@ -1,15 +1,16 @@
 //! A scenario, as plain data.
 
 use crate::kinds::kinds;
-use crate::{Dumbbell, Flow, Link, Tcp};
+use crate::{Dumbbell, Flow, Link, Lte, Tcp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
 /// What network, which flows, how long, what to record.
 ///
-/// A loaded scenario is resolved and checked: the dumbbell and duplex links have become one-way links, each flow has a
-/// name, its ends, both its routes and all its TCP options.
+/// A loaded scenario is resolved and checked: the dumbbell and duplex links have become one-way links, and so have those of
+/// the LTE network; cells and UEs stand one by one, with their names; each flow has a name, its ends, both its routes and all
+/// its TCP options. A route names links, and radio hops (see [`Lte`]), which are not among the links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -36,6 +37,9 @@ pub struct Scenario {
     /// The shortcut topology.
     #[serde(default, skip_serializing)]
     pub(crate) dumbbell: Option<Dumbbell>,
+    /// An LTE network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lte: Option<Lte>,
     /// Links of an arbitrary small network.
     #[serde(default)]
     pub links: Vec<Link>,
@@ -72,6 +76,8 @@ pub struct Record {
     pub samples: Samples,
     /// Whether to write a table with a row for each thing that happens to a packet. It is large.
     pub events: bool,
+    /// Whether to write a table with a row for each transport block. It is large.
+    pub radio: bool,
     /// Links whose packets are captured into pcapng files, or `["*"]` for all.
     pub pcap: Vec<String>,
 }
@@ -106,11 +112,12 @@ impl Samples {
 }
 
 impl Scenario {
-    /// The nodes, in the order in which links first name them.
+    /// The nodes, in the order in which links first name them; then the UEs that none names.
     pub fn nodes(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();
         let ends = self.links.iter().flat_map(|l| [l.from.as_str(), l.to.as_str()]);
-        ends.filter(|n| seen.insert(*n)).collect()
+        let ues = self.lte.iter().flat_map(|lte| lte.ues.iter().map(|ue| ue.name.as_str()));
+        ends.chain(ues).filter(|n| seen.insert(*n)).collect()
     }
 }
 

@@ -98,6 +98,7 @@ fn default_of(value: &Value, needed: bool) -> String {
         _ if needed => "needed".into(),
         Value::Null => "none".into(),
         Value::Array(items) if items.is_empty() => "none".into(),
+        Value::Array(items) if items[0].is_object() => "see there".into(),
         Value::Object(map) if map.is_empty() => "none".into(),
         // A choice without keys of its own is its name; a table's defaults stand at the table's own keys.
         Value::Object(map) => match map.get("kind") {
@@ -125,7 +126,10 @@ fn type_of(value: &Value) -> String {
     match value["type"].as_str() {
         Some("array") => match value["prefixItems"].as_array() {
             Some(items) => format!("[{}]", items.iter().map(type_of).collect::<Vec<_>>().join(", ")),
-            None => format!("array of {}", type_of(&value["items"])),
+            None => match value["minItems"].as_u64().filter(|least| value["maxItems"] == *least) {
+                Some(exactly) => format!("[{}]", vec![type_of(&value["items"]); exactly as usize].join(", ")),
+                None => format!("array of {}", type_of(&value["items"])),
+            },
         },
         Some("string") => "text".into(),
         Some("integer") => "whole number".into(),

@@ -23,8 +23,10 @@ pub fn schema() -> Value {
         "Parameter".into(),
         json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A text with the value of a parameter." }),
     );
-    if let Some(dumbbell) = definitions.get_mut("Dumbbell").and_then(Value::as_object_mut) {
-        dumbbell.remove("required");
+    for table in ["Dumbbell", "Lte"] {
+        if let Some(table) = definitions.get_mut(table).and_then(Value::as_object_mut) {
+            table.remove("required");
+        }
     }
     if let Some(root) = root.as_object_mut() {
         root.remove("required");

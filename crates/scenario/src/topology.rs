@@ -1,4 +1,6 @@
-//! From a dumbbell and duplex links to one-way links, and from the ends of flows to routes.
+//! From a dumbbell, an LTE network and duplex links to one-way links, and from the ends of flows to routes.
+
+mod lte;
 
 use crate::check::{Check, MAX_LINKS, unknown};
 use crate::*;
@@ -8,20 +10,42 @@ use units::Span;
 
 /// Most links on a route, as the hop limit of IP.
 const MAX_HOPS: usize = 64;
+/// Faults after which the rest is not looked at: of many UEs or flows alike, each may have the same.
+const MAX_FAULTS: usize = 100;
 
 /// Resolves the network of `s` in place.
 pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
+    if s.lte.is_some() && s.dumbbell.is_some() {
+        return c
+            .key("lte", |c| c.wrong("there is a dumbbell already; a scenario has `[dumbbell]` or `[lte]`, not both"));
+    }
+    if let Some(lte) = &mut s.lte
+        && !c.key("lte", |c| lte::expand(lte, c))
+    {
+        return;
+    }
     let given = core::mem::take(&mut s.links);
-    if given.len() + s.dumbbell.as_ref().map_or(0, |d| 1 + d.senders.len() + d.receivers.len()) > MAX_LINKS / 2 {
+    let short_form = match (&s.dumbbell, &s.lte) {
+        (Some(dumbbell), _) => dumbbell_links(dumbbell),
+        (None, Some(lte)) => lte::links(lte),
+        (None, None) => Vec::new(),
+    };
+    if given.len() + short_form.len() > MAX_LINKS / 2 {
         return c.key("links", |c| c.wrong(format!("more than {} duplex links", MAX_LINKS / 2)));
     }
     let mut links = Vec::new();
     let mut names = BTreeSet::new();
-    for link in s.dumbbell.as_ref().map_or(Vec::new(), dumbbell_links) {
+    for link in short_form {
         names.extend([reverse_name(&link.name), link.name.clone()]);
         add(link, &mut links);
     }
+    let of_short_form = links.len();
+    names.extend(s.lte.iter().flat_map(lte::radio_hops).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
     for (i, link) in given.into_iter().enumerate() {
+        // A resolved scenario that is read again says the links of its `[lte]` itself.
+        if s.lte.is_some() && names.contains(&link.name) && links[..of_short_form].iter().any(|(own, _)| *own == link) {
+            continue;
+        }
         let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
         for name in core::iter::once(name).chain(twin) {
             if !names.insert(name.clone()) {
@@ -32,37 +56,57 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         add(link, &mut links);
     }
     s.links = links.iter().map(|(link, _)| link.clone()).collect();
-    let network = Network::new(&links);
-    let hosts = s.dumbbell.take().map(|d| (d.senders, d.receivers));
-    let default_end = |ends: Option<&Vec<String>>| ends.and_then(|e| e.first().cloned()).unwrap_or_default();
+    for hop in s.lte.iter().flat_map(lte::radio_hops) {
+        add(hop, &mut links);
+    }
+    let network = Network::new(&links, s.links.len());
+    let (from, to) = match (s.dumbbell.take(), &s.lte) {
+        (Some(d), _) => (d.senders.into_iter().next(), d.receivers.into_iter().next()),
+        (None, Some(lte)) => (lte.servers.first().cloned(), lte.ues.first().map(|ue| ue.name.clone())),
+        (None, None) => (None, None),
+    };
     let mut flow_names = BTreeSet::new();
     let mut trees = BTreeMap::new();
-    for (i, flow) in s.flows.iter_mut().enumerate() {
+    let mut count = 0;
+    for (i, mut flow) in core::mem::take(&mut s.flows).into_iter().enumerate() {
+        if c.faults.len() > MAX_FAULTS {
+            break;
+        }
         if flow.name.is_empty() {
             flow.name = format!("flow-{}", i + 1);
         }
         if flow.from.is_empty() {
-            flow.from = default_end(hosts.as_ref().map(|h| &h.0));
+            flow.from = from.clone().unwrap_or_default();
         }
         if flow.to.is_empty() {
-            flow.to = default_end(hosts.as_ref().map(|h| &h.1));
+            flow.to = to.clone().unwrap_or_default();
         }
         c.key("flows", |c| {
             c.index(i, |c| {
-                if !flow_names.insert(flow.name.clone()) {
-                    c.key("name", |c| c.wrong(format!("there is a flow `{}` already", flow.name)));
+                let flows = match &s.lte {
+                    Some(lte) => lte::flows(flow, lte, count, c),
+                    None => vec![flow],
+                };
+                for mut flow in flows {
+                    if !flow_names.insert(flow.name.clone()) {
+                        c.key("name", |c| c.wrong(format!("there is a flow `{}` already", flow.name)));
+                    }
+                    network.route(&mut flow, &mut trees, c);
+                    count += u64::from(flow.count);
+                    s.flows.push(flow);
                 }
-                network.route(flow, &mut trees, c);
             });
         });
     }
     // The table has been laid under each flow's own.
     s.tcp = Tcp::default();
-    for (i, name) in s.record.pcap.iter().enumerate() {
-        if name != "*" && !network.by_name.contains_key(name.as_str()) {
-            let message = unknown("link", name, network.by_name.keys().copied());
-            c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
-        }
+    for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {
+        let message = match network.by_name.get(name.as_str()) {
+            Some(&index) if index < network.wired => continue,
+            Some(_) => format!("`{name}` is a radio hop and cannot be captured; `s1` is the link in front of it"),
+            None => unknown("link", name, s.links.iter().map(|link| link.name.as_str())),
+        };
+        c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
     }
 }
 
@@ -70,25 +114,29 @@ fn reverse_name(name: &str) -> String {
     format!("{name}-reverse")
 }
 
-fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
-    let access = |host: &String, from: &str, to: &str| Link {
-        name: format!("access-{host}"),
+/// A duplex link that takes no time and loses nothing.
+fn plain_link(name: String, from: &str, to: &str) -> Link {
+    Link {
+        name,
         from: from.to_owned(),
         to: to.to_owned(),
         duplex: true,
-        rate: d.access_rate.clone(),
+        rate: None,
         delay: Span::ZERO,
         jitter: None,
         loss: None,
         queue: Queue::default(),
         overhead: Default::default(),
         reverse: None,
+    }
+}
+
+fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
+    let access = |host: &String, from: &str, to: &str| Link {
+        rate: d.access_rate.clone(),
+        ..plain_link(format!("access-{host}"), from, to)
     };
     let bottleneck = Link {
-        name: "bottleneck".into(),
-        from: "r1".into(),
-        to: "r2".into(),
-        duplex: true,
         rate: Some(d.rate.clone()),
         delay: d.rtt / 2,
         jitter: d.jitter,
@@ -96,6 +144,7 @@ fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
         queue: d.queue.clone(),
         overhead: d.overhead,
         reverse: d.reverse.clone(),
+        ..plain_link("bottleneck".into(), "r1", "r2")
     };
     let senders = d.senders.iter().map(|s| access(s, s, "r1"));
     let receivers = d.receivers.iter().map(|r| access(r, "r2", r));
@@ -134,22 +183,27 @@ type Tree<'a> = BTreeMap<&'a str, usize>;
 
 struct Network<'a> {
     links: &'a [(Link, Option<usize>)],
+    /// So many links come first; what follows is radio hops.
+    wired: usize,
     by_name: BTreeMap<&'a str, usize>,
     leaving: BTreeMap<&'a str, Vec<usize>>,
     nodes: BTreeSet<&'a str>,
+    ues: BTreeSet<&'a str>,
 }
 
 impl<'a> Network<'a> {
-    fn new(links: &'a [(Link, Option<usize>)]) -> Network<'a> {
+    fn new(links: &'a [(Link, Option<usize>)], wired: usize) -> Network<'a> {
         let mut leaving = BTreeMap::<_, Vec<usize>>::new();
         for (i, (link, _)) in links.iter().enumerate() {
             leaving.entry(link.from.as_str()).or_default().push(i);
         }
         Network {
             links,
+            wired,
             by_name: links.iter().enumerate().map(|(i, (link, _))| (link.name.as_str(), i)).collect(),
             leaving,
             nodes: links.iter().flat_map(|(link, _)| [link.from.as_str(), link.to.as_str()]).collect(),
+            ues: links[wired..].iter().step_by(2).map(|(hop, _)| hop.to.as_str()).collect(),
         }
     }
 
@@ -159,7 +213,7 @@ impl<'a> Network<'a> {
             let node = self.nodes.get(name.as_str()).copied();
             if node.is_none() {
                 let message = match name.as_str() {
-                    "" => "a node is needed; there is no dumbbell to take it from".to_owned(),
+                    "" => "a node is needed; there is neither a dumbbell nor an LTE network to take it from".to_owned(),
                     _ => unknown("node", name, self.nodes.iter().copied()),
                 };
                 c.key(key, |c| c.wrong(message));
@@ -226,19 +280,31 @@ impl<'a> Network<'a> {
         trees: &mut BTreeMap<&'a str, Tree<'a>>,
         c: &mut Check,
     ) -> Option<Vec<usize>> {
+        // What UEs send to each other goes through the core.
+        if self.ues.contains(from) && self.ues.contains(to) {
+            let up = self.find(key, from, lte::CORE, trees, c)?;
+            let down = self.find(key, lte::CORE, to, trees, c)?;
+            return Some([up, down].concat());
+        }
+        // The only way out of a host is taken at once: many hosts share the tree of the node behind it.
+        let first = match self.leaving.get(from).map(Vec::as_slice) {
+            Some(&[only]) => Some(only),
+            _ => None,
+        };
+        let root = first.map_or(from, |index| self.links[index].0.to.as_str());
         // Trees of a large network are large: a few of them are kept.
-        if trees.len() >= 64 && !trees.contains_key(from) {
+        if trees.len() >= 64 && !trees.contains_key(root) {
             trees.clear();
         }
-        let tree = trees.entry(from).or_insert_with(|| self.tree(from));
+        let tree = trees.entry(root).or_insert_with(|| self.tree(root));
         let mut route = Vec::new();
         let mut at = to;
-        while at != from {
+        while at != root {
             let Some(&index) = tree.get(at) else {
                 c.key(key, |c| c.wrong(format!("there is no route from `{from}` to `{to}`")));
                 return None;
             };
-            if route.len() == MAX_HOPS {
+            if route.len() + usize::from(first.is_some()) == MAX_HOPS {
                 let message = format!("the route from `{from}` to `{to}` has more than {MAX_HOPS} links");
                 c.key(key, |c| c.wrong(message));
                 return None;
@@ -246,6 +312,7 @@ impl<'a> Network<'a> {
             route.push(index);
             at = &self.links[index].0.from;
         }
+        route.extend(first);
         route.reverse();
         Some(route)
     }

@@ -33,5 +33,8 @@ capacity-step   3 points,  6 links, 1 flows: Ten times the capacity appears at o
 trace           3 points,  6 links, 1 flows: A link whose capacity moves like a phone's: drawn at random, or from a recording
 page-load       3 points,  6 links, 2 flows: Web pages beside a download: page load time as people feel it
 parking-lot     1 points,  4 links, 3 flows: Two bottlenecks in a row: the long flow pays at both
+lte-download    1 points,  4 links, 2 flows: A download over LTE fills the bearer's queue: where a ping's time goes
+lte-cell        1 points,  4 links, 40 flows: Ten UEs share an LTE cell of 5 MHz, each with large and small flows in both directions
+lte-drive       2 points,  4 links, 2 flows: A drive past five LTE cells: what handovers cost with and without forwarding
 "#);
 }

@@ -47,7 +47,7 @@ fn a_misspelt_key_gets_the_nearest_one() {
     assert_snapshot!(before("durration = \"3 s\""), @"s.toml:1:1: durration: unknown key; did you mean `duration`?");
     assert_snapshot!(with("queue = { kind = \"codel\", taget = \"5 ms\" }\n[[flows]]"), @"s.toml:6:27: dumbbell.queue.taget: unknown key; did you mean `target`?");
     assert_snapshot!(with("[[flows]]\ntcp = { initial_widnow = 3 }"), @"s.toml:7:9: flows[0].tcp.initial_widnow: unknown key; did you mean `initial_window`?");
-    assert_snapshot!(with("[record]\nxyzzy = 1\n[[flows]]"), @"s.toml:7:1: record.xyzzy: unknown key; the keys here are samples, events, pcap");
+    assert_snapshot!(with("[record]\nxyzzy = 1\n[[flows]]"), @"s.toml:7:1: record.xyzzy: unknown key; the keys here are samples, events, radio, pcap");
     assert_snapshot!(with("[[flows]]\ncc = { kind = \"bbr\", gain = 2 }"), @"s.toml:7:22: flows[0].cc.gain: unknown key; `bbr` has none");
 }
 
@@ -143,7 +143,7 @@ s.toml:6:6: flows[0].to: there is no node `b`; known: none
 fn a_flow_needs_nodes_and_a_route() {
     let links = "duration = \"9 s\"\nlinks = [{ name = \"ab\", from = \"a\", to = \"b\" }, { name = \"cd\", from = \"c\", to = \"d\", duplex = false }]\n";
     assert_snapshot!(with("[[flows]]\nfrom = \"sendr\""), @"s.toml:7:8: flows[0].from: there is no node `sendr`; did you mean `sender`?");
-    assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"")), @"s.toml:3:1: flows[0].to: a node is needed; there is no dumbbell to take it from");
+    assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"")), @"s.toml:3:1: flows[0].to: a node is needed; there is neither a dumbbell nor an LTE network to take it from");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"\nto = \"d\"")), @"s.toml:4:8: flows[0].from: there is no route from `a` to `d`");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"c\"\nto = \"d\"")), @"s.toml:5:6: flows[0].to: there is no route from `d` to `c`");
     assert_snapshot!(says(&format!("{links}[[flows]]\nfrom = \"a\"\nto = \"a\"")), @"s.toml:5:6: flows[0].to: a flow from `a` to itself");
@@ -216,7 +216,7 @@ fn a_file_that_cannot_be_included_is_named() {
     assert_snapshot!(says("include = [\"base.toml\"]"), @"s.toml:1:12: include[0]: cannot read `base.toml`: there is no such file");
     assert_snapshot!(says("include = \"base.toml\""), @r#"s.toml:1:11: include: should be an array of file names, but has the text "base.toml""#);
     assert_snapshot!(says("include = [1]"), @"s.toml:1:12: include: should be an array of file names, but has the number 1");
-    assert_snapshot!(says("include = [\"preset:lte\"]"), @"s.toml:1:12: include[0]: there is no preset `lte`; known: lte-like, nr-like, wired");
+    assert_snapshot!(says("include = [\"preset:lte\"]"), @"s.toml:1:12: include[0]: there is no preset `lte`; known: lte-like, nr-like, wired, lte-5mhz, lte-10mhz, lte-20mhz, lte-pedestrian, lte-vehicular, lte-drive");
     assert_snapshot!(says("include = [\"s.toml\"]"), @"s.toml:1:12: include[0]: files include each other in a circle: s.toml -> s.toml");
     assert_snapshot!(included(&[("d/a", "include = [\"../b\"]"), ("b", "include = [\"d/c\"]"), ("d/c", "include = [\"./a\"]")]), @"d/c:1:12: include[0]: files include each other in a circle: d/a -> b -> d/c -> d/a");
     assert_snapshot!(included(&[("a", "include = [\"b\"]\n[[flows]]"), ("b", "duration = \"9 s\"\nwarmup = \"x\"")]), @"b:2:10: warmup: `x` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)");

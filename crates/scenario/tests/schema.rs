@@ -65,6 +65,10 @@ impl Validator {
                 value.as_object().is_none_or(|o| o.iter().all(|(key, v)| rule.get(key).is_none_or(|s| self.fits(s, v))))
             }
             "additionalProperties" if *rule == true => true,
+            // A table of texts.
+            "additionalProperties" if rule.is_object() => {
+                value.as_object().is_none_or(|o| o.values().all(|v| self.fits(rule, v)))
+            }
             "additionalProperties" => {
                 assert_eq!(*rule, false);
                 value.as_object().is_none_or(|o| o.keys().all(|key| schema["properties"].get(key).is_some()))
@@ -135,6 +139,32 @@ const KEYS: &[(&str, bool)] = &[
     ("[[links]]\nname = \"x\"\nfrom = \"r1\"", false),
 ];
 
+/// What a file with an LTE network says after the lines that each needs.
+const LTE_KEYS: &[(&str, bool)] = &[
+    ("bandwidth = \"1.4 MHz\"", true),
+    ("bandwidth = \"7 MHz\"", false),
+    ("cells = [{}, { name = \"b\", position = [0, 500, 30.5], scheduler = \"max-throughput\" }]", true),
+    ("cells = [{ position = [0, 500] }]", false),
+    ("mac = { ideal = true, sr_period = \"${n}\" }", true),
+    ("mac = { sr_period = 1.5 }", false),
+    ("handover.time_to_trigger = \"100 ms\"", true),
+    ("handover.time_to_trigger = 100", false),
+    ("[[lte.ues]]\nname = \"b\"\nmobility = [1, 2, 3]\nfading = \"epa\"", true),
+    ("[[lte.ues]]\nname = \"b\"\nmobility = \"route\"", false),
+    ("[[lte.ues]]\nname = \"b\"\nmobility = { kind = \"route\", points = [[0, 0, 0], [1, 0, 0]], speeds = [1] }", true),
+    ("[[lte.ues]]\nname = \"b\"\nchannel = { kind = \"umi\", sight = \"los\" }", true),
+    ("[[lte.ues]]\nname = \"b\"\nchannel = { kind = \"recorded\", files = { cell-1 = \"r.csv\" } }", true),
+    ("[[lte.ues]]\nname = \"b\"\nchannel = { kind = \"recorded\", files = { cell-1 = 1 } }", false),
+    (
+        "[[lte.ues]]\nname = \"b\"\nbearer = { qci = 7, rlc = \"um\", queue = { kind = \"codel\", target = \"20 ms\" } }",
+        true,
+    ),
+    ("[[lte.ues]]\nname = \"b\"\nbearer = { rlc = \"xm\" }", false),
+    ("[[lte.ues]]\nname = \"b\"\ndedicated = [{ priorities = [6] }]", true),
+    ("[[lte.ues]]\nname = \"b\"\ndedicated = [{ bearer = {} }]", false),
+    ("[[lte.ues]]\ncount = 2", false),
+];
+
 #[test]
 fn the_schema_accepts_what_loads_and_refuses_what_does_not() {
     let validator = validator();
@@ -151,6 +181,19 @@ fn the_schema_accepts_what_loads_and_refuses_what_does_not() {
 }
 
 #[test]
+fn the_schema_accepts_what_loads_of_an_lte_network_and_refuses_what_does_not() {
+    let validator = validator();
+    for (keys, good) in LTE_KEYS {
+        let ue = if keys.contains("lte.ues") { "" } else { "[[lte.ues]]\nname = \"a\"\n" };
+        let n = if keys.contains("${n}") { "parameters.n = 20\n" } else { "" };
+        let text = format!("duration = \"9 s\"\n{n}[[flows]]\npriority = 6\n[lte]\n{keys}\n{ue}");
+        let loaded = load(&[("s", &text), ("r.csv", "")], &[]);
+        assert_eq!(loaded.is_ok(), *good, "loading {keys}: {:?}", loaded.err());
+        assert_eq!(validator.is_valid(&json(&text)), *good, "the schema on {keys}");
+    }
+}
+
+#[test]
 fn the_reference_names_every_key_with_its_meaning() {
     let page = reference_markdown();
     for line in [
@@ -158,6 +201,9 @@ fn the_reference_names_every_key_with_its_meaning() {
         "| `duration` | time | needed | Simulated time. |",
         "    - `target` (time, `\"5 ms\"`): Standing delay that is tolerated.",
         "- `new-reno`: `NewReno` (RFC 6582); `reno` is another name for it.",
+        "| `position` | [number, number, number] | `[0.0,0.0,30.0]` | Where its antenna is: metres east, north, and above the ground. |",
+        "| `cells` | array of [Cell](#cell) | see there | The cells; one at the origin unless given. |",
+        "- `1.4 MHz`: 6 resource blocks.",
     ] {
         assert!(page.contains(line), "`{line}` is missing from\n{page}");
     }

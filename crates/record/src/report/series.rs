@@ -1,6 +1,6 @@
 //! What the report plots: columns over a common first one, thinned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
@@ -27,6 +27,10 @@ enum Of<'a> {
     Queue(&'a str),
     /// The completion times of a flow's transfers, of all copies and runs together.
     Transfers(&'a str),
+    /// What a UE measures, was given and has waiting, over time.
+    Radio(&'a str),
+    /// The resource blocks of a cell that its UEs were given, over time.
+    Cell(&'a str),
 }
 
 /// A few columns over the first one.
@@ -38,6 +42,8 @@ pub(super) struct Series<'a> {
     columns: Vec<Vec<Option<f64>>>,
     /// Of a distribution of transfers: those that began.
     begun: usize,
+    /// Of a UE: the cells that its column `cell` numbers.
+    cells: Vec<&'a str>,
 }
 
 /// All series of `tables`.
@@ -82,10 +88,65 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
         let values = [row.completion_s, Some(1.0)];
         all.push((row.point, 0, Of::Transfers(row.flow)), DISTRIBUTION, &values);
     }
+    push_radio(tables, &mut all);
     let of_goodput = all.series.values().filter(|series| matches!(series.of, Of::Goodput(..)));
     let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
     let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
     all.series.into_values().map(|series| series.accumulated().averaged(window)).collect()
+}
+
+/// The series of the table `radio`: those of the UEs, and the sums over the UEs of each cell.
+fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
+    const RADIO: &[&str] = &[
+        "t",
+        "cell",
+        "rsrp_dbm",
+        "sinr_db",
+        "dl_mcs",
+        "ul_mcs",
+        "dl_mbps",
+        "ul_mbps",
+        "dl_queue_bytes",
+        "ul_queue_bytes",
+        "host_queue_bytes",
+    ];
+    const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
+    type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
+    // Of a moment, which cannot be negative, so that its bits are in the order of time.
+    let mut moments: BTreeMap<(u32, u32), BTreeMap<u64, Shares<'a>>> = BTreeMap::new();
+    for row in tables.radio.iter() {
+        let key = (row.point, row.run, Of::Radio(row.ue));
+        let cell = (!row.cell.is_empty()).then(|| all.cell(key, RADIO, row.cell) as f64);
+        let values = [
+            Some(row.t_s),
+            cell,
+            Some(row.rsrp_dbm),
+            row.sinr_db,
+            row.dl_mcs,
+            row.ul_mcs,
+            Some(row.dl_mbps),
+            Some(row.ul_mbps),
+            Some(row.dl_queue_bytes as f64),
+            Some(row.ul_queue_bytes as f64),
+            Some(row.host_queue_bytes as f64),
+        ];
+        all.push(key, RADIO, &values);
+        let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();
+        if cell.is_some() {
+            let [dl, ul] = shares.entry(row.cell).or_default();
+            *dl += row.dl_prbs;
+            *ul += row.ul_prbs;
+        }
+    }
+    for ((point, run), moments) in moments {
+        let cells: BTreeSet<&str> = moments.values().flat_map(|shares| shares.keys().copied()).collect();
+        for (t, shares) in moments {
+            for &cell in &cells {
+                let [dl, ul] = shares.get(cell).copied().unwrap_or_default();
+                all.push((point, run, Of::Cell(cell)), CELL, &[Some(f64::from_bits(t)), Some(dl), Some(ul)]);
+            }
+        }
+    }
 }
 
 #[derive(Default)]
@@ -95,12 +156,25 @@ struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     fn push(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str], values: &[Option<f64>]) {
-        let (point, run, of) = key;
-        let empty = || Series { point, run, of, names, columns: vec![Vec::new(); names.len()], begun: 0 };
-        let series = self.series.entry(key).or_insert_with(empty);
-        for (column, value) in series.columns.iter_mut().zip(values) {
+        for (column, value) in self.series(key, names).columns.iter_mut().zip(values) {
             column.push(*value);
         }
+    }
+
+    /// The number of the cell `name` within a UE's series.
+    fn cell(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str], name: &'a str) -> usize {
+        let cells = &mut self.series(key, names).cells;
+        cells.iter().position(|cell| *cell == name).unwrap_or_else(|| {
+            cells.push(name);
+            cells.len() - 1
+        })
+    }
+
+    fn series(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str]) -> &mut Series<'a> {
+        let (point, run, of) = key;
+        let columns = || vec![Vec::new(); names.len()];
+        let empty = || Series { point, run, of, names, columns: columns(), begun: 0, cells: Vec::new() };
+        self.series.entry(key).or_insert_with(empty)
     }
 }
 
@@ -109,7 +183,15 @@ impl Series<'_> {
     pub(super) fn copy(&self) -> Option<(&str, u32)> {
         match self.of {
             Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) => Some((flow, conn)),
-            Of::Queue(_) | Of::Transfers(_) => None,
+            Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,
+        }
+    }
+
+    /// The UE that the series is of.
+    pub(super) fn ue(&self) -> Option<&str> {
+        match self.of {
+            Of::Radio(ue) => Some(ue),
+            _ => None,
         }
     }
 
@@ -130,12 +212,17 @@ impl Series<'_> {
             Of::Rtts(flow, conn) => ("rtts", flow, Some(conn)),
             Of::Queue(link) => ("queue", link, None),
             Of::Transfers(flow) => ("transfers", flow, None),
+            Of::Radio(ue) => ("radio", ue, None),
+            Of::Cell(cell) => ("cell", cell, None),
         };
         of.insert("kind".to_owned(), json!(kind));
         of.insert("name".to_owned(), json!(name));
         of.insert("conn".to_owned(), json!(conn));
         if matches!(self.of, Of::Transfers(_)) {
             of.insert("begun".to_owned(), json!(self.begun));
+        }
+        if matches!(self.of, Of::Radio(_)) {
+            of.insert("cells".to_owned(), json!(self.cells));
         }
         for (name, column) in self.names.iter().zip(thinned(&self.columns, points)) {
             // A column without a value says nothing.

@@ -1,8 +1,11 @@
 //! Results that no simulation gave, but that look like some: a bulk transfer and a page load over a cell with a deep
 //! buffer, with a sawtooth, a queue that follows it, and random-looking noise from a fixed sequence.
 
+mod cells;
+
 use std::collections::BTreeMap;
 
+pub(crate) use cells::cells;
 use record::tables::{EventRow, FlowRow, LinkRow, QueueRow, SampleRow, TransferRow};
 use record::{Distribution, Meta, Point, Results, Tables, Timing, ms};
 use serde_json::json;

@@ -1,0 +1,268 @@
+//! The table `[lte]`: ranges, names of cells, and what a bearer is for.
+
+use super::*;
+use crate::lte::Channel;
+
+/// Most cells.
+const MAX_CELLS: usize = 100;
+/// Most bearers of a UE, the default one among them (36.300, 9.3: eight data radio bearers).
+const MAX_BEARERS: usize = 8;
+
+/// Metres from the origin; the other end of a country is nearer.
+const METRES: RangeInclusive<f64> = -1e6..=1e6;
+/// Metres a second: several times the speed of sound.
+const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
+const DBM: RangeInclusive<f64> = -50.0..=80.0;
+const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
+const NOISE_DB: RangeInclusive<f64> = 0.0..=50.0;
+/// From nothing to far beyond what hides a cell.
+const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
+/// The carriers below 6 GHz, for which the path losses hold.
+const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
+
+/// No timer of the radio protocols is longer, nor does it have a use.
+const MAX_TIMER: Span = Span::from_secs(100);
+const MILLISECOND: Span = Span::from_millis(1);
+/// Milliseconds between opportunities for scheduling requests (36.213 table 10.1.5-1).
+const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
+
+pub(super) fn check(lte: &Lte, c: &mut Check) {
+    for (key, empty) in
+        [("servers", lte.servers.is_empty()), ("cells", lte.cells.is_empty()), ("ues", lte.ues.is_empty())]
+    {
+        if empty {
+            c.key(key, |c| c.wrong("there must be at least one"));
+        }
+    }
+    for (i, server) in lte.servers.iter().enumerate() {
+        c.key("servers", |c| c.index(i, |c| c.is_name(server)));
+    }
+    for (key, delay, rate_key, rate) in [
+        ("server_delay", lte.server_delay, "server_rate", &lte.server_rate),
+        ("s1_delay", lte.s1_delay, "s1_rate", &lte.s1_rate),
+    ] {
+        c.span(key, delay);
+        if let Some(rate) = rate {
+            check_capacity(rate_key, rate, c);
+        }
+    }
+    c.range("downlink_mhz", lte.downlink_mhz, CARRIER_MHZ);
+    c.range("uplink_mhz", lte.uplink_mhz, CARRIER_MHZ);
+    check_cells(lte, c);
+    let cells = lte.cell_names();
+    let mut ues = 0;
+    for (i, ue) in lte.ues.iter().enumerate() {
+        c.key("ues", |c| c.index(i, |c| check_ue(ue, &cells, c)));
+        ues += u64::from(ue.count);
+        if ues > MAX_UES {
+            c.key("ues", |c| c.index(i, |c| c.wrong(format!("more than {MAX_UES} UEs"))));
+            break;
+        }
+    }
+    c.key("mac", |c| check_mac(&lte.mac, c));
+    c.key("handover", |c| check_handover(&lte.handover, c));
+}
+
+fn check_cells(lte: &Lte, c: &mut Check) {
+    if lte.cells.len() > MAX_CELLS {
+        c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
+    }
+    let mut names = std::collections::BTreeSet::new();
+    for (i, (cell, name)) in lte.cells.iter().zip(lte.cell_names()).enumerate() {
+        c.key("cells", |c| {
+            c.index(i, |c| {
+                c.name("name", &name);
+                c.key("position", |c| check_vector(&cell.position, METRES, c));
+                c.range("power_dbm", cell.power_dbm, DBM);
+                c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
+                c.range("sector_deg", cell.sector_deg.unwrap_or_default(), -360.0..=360.0);
+                c.range("load", cell.load, 0.0..=1.0);
+                let message = format!("there is a cell `{name}` already");
+                if !names.insert(name) {
+                    c.key("name", |c| c.wrong(message));
+                }
+            });
+        });
+    }
+}
+
+fn check_vector(vector: &[f64; 3], range: RangeInclusive<f64>, c: &mut Check) {
+    for (i, x) in vector.iter().enumerate() {
+        c.index(i, |c| c.within(*x, range.clone()));
+    }
+}
+
+fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
+    c.name("name", &ue.name);
+    c.range("count", ue.count, 1..=MAX_UES as u32);
+    c.key("mobility", |c| check_mobility(&ue.mobility, c));
+    c.key("channel", |c| check_channel(&ue.channel, cells, c));
+    if let Some(Fading::Epa { kmh } | Fading::Eva { kmh } | Fading::Etu { kmh }) = ue.fading {
+        c.key("fading", |c| c.range("kmh", kmh.unwrap_or_default(), 0.0..=1000.0));
+    }
+    c.range("noise_figure_db", ue.noise_figure_db, NOISE_DB);
+    c.range("gain_db", ue.gain_db, GAIN_DB);
+    c.range("power_dbm", ue.power_dbm, DBM);
+    if let Some(cell) = &ue.cell {
+        c.key("cell", |c| check_cell(cell, cells, c));
+    }
+    c.range("layers", ue.layers, 1..=2);
+    c.key("bearer", |c| check_bearer(&ue.bearer, c));
+    if ue.dedicated.len() >= MAX_BEARERS {
+        let most = MAX_BEARERS - 1;
+        c.key("dedicated", |c| c.wrong(format!("a UE has at most {most} dedicated bearers beside its default one")));
+    }
+    let mut taken = [false; 16];
+    for (i, dedicated) in ue.dedicated.iter().enumerate() {
+        c.key("dedicated", |c| {
+            c.index(i, |c| {
+                c.key("priorities", |c| check_priorities(&dedicated.priorities, &mut taken, c));
+                c.key("bearer", |c| check_bearer(&dedicated.bearer, c));
+            });
+        });
+    }
+    c.size("modem", ue.modem);
+    c.key("host_queue", |c| check_queue(&ue.host_queue, c));
+}
+
+fn check_cell(cell: &str, cells: &[String], c: &mut Check) {
+    if !cells.iter().any(|name| name == cell) {
+        c.wrong(unknown("cell", cell, cells.iter().map(String::as_str)));
+    }
+}
+
+/// `taken` is the priorities that a bearer has already.
+fn check_priorities(priorities: &[u8], taken: &mut [bool; 16], c: &mut Check) {
+    if priorities.is_empty() {
+        c.wrong("there must be at least one");
+    }
+    for (i, priority) in priorities.iter().enumerate() {
+        c.index(i, |c| match taken.get_mut(usize::from(*priority)) {
+            None => c.within(*priority, 0..=15),
+            Some(true) => c.wrong(format!("a dedicated bearer has the priority {priority} already")),
+            Some(free) => *free = true,
+        });
+    }
+}
+
+fn check_mobility(mobility: &Mobility, c: &mut Check) {
+    match mobility {
+        Mobility::Still { position } => c.key("position", |c| check_vector(position, METRES, c)),
+        Mobility::Line { from, velocity } => {
+            c.key("from", |c| check_vector(from, METRES, c));
+            c.key("velocity", |c| check_vector(velocity, SPEED, c));
+        }
+        Mobility::Waypoints { points } => c.key("points", |c| {
+            if points.is_empty() {
+                c.wrong("there must be at least one");
+            }
+            for (i, (at, position)) in points.iter().enumerate() {
+                c.index(i, |c| {
+                    c.index(0, |c| c.within(*at, Span::ZERO..=MAX_SPAN));
+                    c.index(1, |c| check_vector(position, METRES, c));
+                });
+            }
+            for (i, pair) in points.windows(2).enumerate() {
+                if pair[0].0 >= pair[1].0 {
+                    let message = format!("{} must be later than the point before it, {}", pair[1].0, pair[0].0);
+                    c.index(i + 1, |c| c.wrong(message));
+                }
+            }
+        }),
+        Mobility::Route { points, speeds } => {
+            let legs = points.len().saturating_sub(1);
+            c.key("points", |c| {
+                if legs == 0 {
+                    c.wrong("there must be at least two");
+                }
+                for (i, point) in points.iter().enumerate() {
+                    c.index(i, |c| check_vector(point, METRES, c));
+                }
+            });
+            c.key("speeds", |c| {
+                if speeds.is_empty() || speeds.len() > legs.max(1) {
+                    let given = speeds.len();
+                    c.wrong(format!(
+                        "there must be one speed a leg, or fewer: 1 to {}, but there are {given}",
+                        legs.max(1)
+                    ));
+                }
+                for (i, speed) in speeds.iter().enumerate() {
+                    if !(*speed > 0.0 && SPEED.contains(speed)) {
+                        let most = SPEED.end();
+                        c.index(i, |c| c.wrong(format!("{speed} is out of range: more than 0, at most {most}")));
+                    }
+                }
+            });
+        }
+    }
+}
+
+fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
+    match channel {
+        Channel::Friis | Channel::Umi { .. } => {}
+        Channel::LogDistance { exponent, at_1m_db, shadowing_db, correlation_m } => {
+            c.positive("exponent", *exponent, 0.0, 10.0);
+            c.range("at_1m_db", *at_1m_db, LOSS_DB);
+            c.range("shadowing_db", *shadowing_db, 0.0..=30.0);
+            c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
+        }
+        Channel::Fixed { loss_db } => c.range("loss_db", *loss_db, LOSS_DB),
+        Channel::Recorded { files } => c.key("files", |c| {
+            if files.is_empty() {
+                c.wrong("there must be at least one");
+            }
+            for (cell, file) in files {
+                c.key(cell, |c| {
+                    check_cell(cell, cells, c);
+                    if file.is_empty() {
+                        c.wrong("the name of a file is needed");
+                    }
+                });
+            }
+        }),
+    }
+}
+
+fn check_bearer(bearer: &Bearer, c: &mut Check) {
+    c.range("qci", bearer.qci, 1..=9);
+    c.key("rlc", |c| match bearer.rlc {
+        Rlc::Tm => {}
+        Rlc::Um { t_reordering } => c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER),
+        Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx } => {
+            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
+            c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER);
+            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
+            c.range("poll_pdu", poll_pdu, 1..=65_536);
+            c.range("max_retx", max_retx, 1..=32);
+        }
+    });
+    c.key("queue", |c| check_queue(&bearer.queue, c));
+    c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
+}
+
+fn check_mac(mac: &Mac, c: &mut Check) {
+    c.range("harq_transmissions", mac.harq_transmissions, 1..=8);
+    c.range("decoding", mac.decoding, Span::ZERO..=MAX_TIMER);
+    c.range("cqi_period", mac.cqi_period, MILLISECOND..=MAX_TIMER);
+    c.range("cqi_delay", mac.cqi_delay, Span::ZERO..=MAX_TIMER);
+    c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
+    if !SR_PERIODS.contains(&mac.sr_period) {
+        c.key("sr_period", |c| c.wrong(format!("{} is none of 1, 2, 5, 10, 20, 40, 80", mac.sr_period)));
+    }
+    c.range("sr_prohibit", mac.sr_prohibit, 0..=7);
+    c.range("sr_maximum", mac.sr_maximum, 4..=64);
+    c.range("bsr_period", mac.bsr_period, MILLISECOND..=MAX_TIMER);
+    c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
+}
+
+fn check_handover(handover: &Handover, c: &mut Check) {
+    // Within the values of 36.331, 6.3.5, twice as far for the time to trigger.
+    c.range("offset_db", handover.offset_db, -15.0..=15.0);
+    c.range("hysteresis_db", handover.hysteresis_db, 0.0..=15.0);
+    c.range("time_to_trigger", handover.time_to_trigger, Span::ZERO..=Span::from_secs(10));
+    c.range("preparation", handover.preparation, Span::ZERO..=MAX_TIMER);
+    c.range("interruption", handover.interruption, Span::ZERO..=MAX_TIMER);
+    c.range("t304", handover.t304, MILLISECOND..=MAX_TIMER);
+    c.range("reestablishment", handover.reestablishment, Span::ZERO..=MAX_TIMER);
+}

@@ -1,0 +1,103 @@
+//! From the table `[lte]` to links, radio hops and flows.
+
+use super::*;
+use crate::check::{MAX_FLOWS, MAX_UES};
+
+/// The node behind which the hosts are.
+pub(super) const CORE: &str = "core";
+/// The node that the radio hops start at.
+const RAN: &str = "ran";
+
+/// Gives each cell its name, makes each of several UEs alike one of its own, and each queue its limit. Returns whether
+/// the rest of the network can be looked at.
+pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
+    // The check has told that there are none or too many.
+    let ues = lte.ues.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
+    if lte.servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
+        return false;
+    }
+    let names = lte.cell_names();
+    for (cell, name) in lte.cells.iter_mut().zip(names) {
+        cell.name = name;
+    }
+    let mut nodes = BTreeSet::from([CORE.to_owned(), RAN.to_owned()]);
+    let mut node = |name: &str, c: &mut Check| {
+        if !nodes.insert(name.to_owned()) {
+            c.wrong(format!("there is a node `{name}` already"));
+        }
+        if name.ends_with("-reverse") {
+            c.wrong(format!("`{name}` ends in `-reverse`, as the names of the links back do"));
+        }
+    };
+    for (i, server) in lte.servers.iter().enumerate() {
+        c.key("servers", |c| c.index(i, |c| node(server, c)));
+    }
+    for (i, mut ue) in core::mem::take(&mut lte.ues).into_iter().enumerate() {
+        let (name, count) = (ue.name.clone(), core::mem::replace(&mut ue.count, 1));
+        let bearers = core::iter::once(&mut ue.bearer).chain(ue.dedicated.iter_mut().map(|d| &mut d.bearer));
+        for queue in bearers.map(|bearer| &mut bearer.queue).chain([&mut ue.host_queue]) {
+            *queue = core::mem::take(queue).with_limit();
+        }
+        for number in 1..=count {
+            if count > 1 {
+                ue.name = format!("{name}-{number}");
+            }
+            c.key("ues", |c| c.index(i, |c| c.key("name", |c| node(&ue.name, c))));
+            if c.faults.len() > MAX_FAULTS {
+                return false;
+            }
+            lte.ues.push(ue.clone());
+        }
+    }
+    true
+}
+
+/// The duplex links.
+pub(super) fn links(lte: &Lte) -> Vec<Link> {
+    let internet = |server: &String| Link {
+        rate: lte.server_rate.clone(),
+        delay: lte.server_delay,
+        ..plain_link(format!("internet-{server}"), server, CORE)
+    };
+    let s1 = Link { rate: lte.s1_rate.clone(), delay: lte.s1_delay, ..plain_link("s1".into(), CORE, RAN) };
+    lte.servers.iter().map(internet).chain([s1]).collect()
+}
+
+/// The radio hops, as duplex links.
+pub(super) fn radio_hops(lte: &Lte) -> impl Iterator<Item = Link> {
+    lte.ues.iter().map(|ue| plain_link(format!("radio-{}", ue.name), RAN, &ue.name))
+}
+
+/// One flow for each UE, or host, that the `*` at one of the ends of `flow` stands for. `count` is of the flows before it.
+pub(super) fn flows(flow: Flow, lte: &Lte, count: u64, c: &mut Check) -> Vec<Flow> {
+    let (key, end) = match (flow.from.ends_with('*'), flow.to.ends_with('*')) {
+        (false, false) => return vec![flow],
+        (true, false) => ("from", &flow.from),
+        (false, true) => ("to", &flow.to),
+        (true, true) => {
+            c.key("to", |c| c.wrong("only one of `from` and `to` may have a `*`"));
+            return Vec::new();
+        }
+    };
+    let prefix = end.trim_end_matches('*');
+    let fits = |name: &&str| name.starts_with(prefix);
+    let ues = || lte.ues.iter().map(|ue| ue.name.as_str());
+    let hosts = || lte.servers.iter().map(String::as_str);
+    let mut names: Vec<&str> = ues().filter(fits).collect();
+    if names.is_empty() {
+        names = hosts().filter(fits).collect();
+    }
+    if names.is_empty() {
+        c.key(key, |c| c.wrong(unknown("UE or host", end, ues().chain(hosts()))));
+    } else if count + names.len() as u64 * u64::from(flow.count) > MAX_FLOWS {
+        c.key(key, |c| c.wrong(format!("more than {MAX_FLOWS} flows")));
+        return Vec::new();
+    }
+    let one = |name: &str| {
+        let mut one = flow.clone();
+        one.name = format!("{}-{name}", flow.name);
+        *(if key == "from" { &mut one.from } else { &mut one.to }) = name.to_owned();
+        one
+    };
+    names.into_iter().map(one).collect()
+}

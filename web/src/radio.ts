@@ -1,0 +1,281 @@
+// The radio: what each UE was given over time, what it measured, where it was served, and where its packets' time went.
+
+import { withInterval } from "./compare";
+import { rowsOf, seriesOf, type Case, type Column, type Row, type Series, type Stat, type UeDirection, type UeSummary } from "./data";
+import { h, select, sortable, type TableColumn } from "./dom";
+import { bytes, count, number, percent, text } from "./format";
+import { colour, linePlot, lineOf, type Line, type Mark } from "./plots";
+
+/** UEs that a person can tell apart in a plot. */
+const MOST_UES = 10;
+const ALL = "";
+const HOST_DASH = [2, 4];
+const FAILED_COLOUR = "#d43d3d";
+/** Events of table `mobility` that are drawn; what leads to them is in the table. */
+const MARKED = ["connected", "failed", "link-lost"];
+const SPLIT: [keyof UeDirection & ("queue_ms" | "air_ms" | "harq_rlc_ms"), string, string][] = [
+  ["queue_ms", "queue", "queue: until the first byte is on the air"],
+  ["air_ms", "air", "air: until the last byte is, segmentation and scheduling"],
+  ["harq_rlc_ms", "harq", "HARQ and RLC: until delivery"],
+];
+
+/** A case beside others: what tells it apart in a legend, and whether its lines are dashed. */
+export interface Shown {
+  of: Case;
+  prefix: string;
+  dash?: number[];
+}
+
+/** Which UE the reader wants to see. */
+let wanted = ALL;
+
+interface OfUe {
+  shown: Shown;
+  series: Series;
+  label: string;
+  hue: string;
+}
+
+/** The section, if any case has UEs. */
+export function radio(cases: Shown[], run: number, redraw: () => void): HTMLElement[] {
+  const names = [...new Set(cases.flatMap(({ of }) => of.summary.ues.map((ue) => ue.ue)))];
+  if (names.length === 0) return [];
+  if (!names.includes(wanted)) wanted = ALL;
+  const drawn = wanted === ALL ? names.slice(0, MOST_UES) : [wanted];
+  const all: [string, string] = [ALL, names.length > MOST_UES ? `the first ${MOST_UES} of ${names.length}` : `all ${names.length}`];
+  const choice = select("UE", [all, ...names.map((name): [string, string] => [name, name])], wanted, (name) => {
+    wanted = name;
+    redraw();
+  });
+  return [
+    h(
+      "section",
+      { id: "radio" },
+      h("h2", {}, "Radio"),
+      ...(names.length > 1 ? [h("div", { class: "controls" }, choice)] : []),
+      plots(cases, run, drawn),
+      split(cases, drawn),
+      ...tables(cases, run, drawn),
+    ),
+  ];
+}
+
+function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
+  let hue = 0;
+  const ues: OfUe[] = cases.flatMap((shown) => {
+    const all = seriesOf(shown.of, run, "radio");
+    return names.flatMap((name) => {
+      const series = all.find((one) => one.name === name);
+      return series === undefined ? [] : [{ shown, series, label: shown.prefix + name, hue: colour(hue++) }];
+    });
+  });
+  const held = cases.reduce((sum, { of }) => sum + of.summary.ues.filter((ue) => names.includes(ue.ue)).length, 0);
+  const note = ues.length < held ? `${ues.length} of ${held}: the others did not fit into this page` : undefined;
+  const lines = (y: string, suffix = "", dash?: number[]): Line[] =>
+    ues.flatMap(({ series, label, hue, shown }) => lineOf(series, "t", y, label + suffix, hue, dash ?? shown.dash));
+  hue = 0;
+  const cells = cases.flatMap(({ of, prefix, dash }) =>
+    seriesOf(of, run, "cell").map((series) => ({ series, label: prefix + series.name, hue: colour(hue++), dash })),
+  );
+  const used = (y: string): Line[] =>
+    cells.slice(0, MOST_UES).flatMap(({ series, label, hue, dash }) => lineOf(series, "t", y, label, hue, dash).map((line) => ({ ...line, y: scaled(line.y, 100) })));
+  const cellNote = cells.length > MOST_UES ? `the first ${MOST_UES} of ${cells.length}` : undefined;
+  const time = { x: "Time, s", time: true };
+  const marks = ues.flatMap((ue) => marksOf(ue, run));
+  const rate = "transport blocks, first transmissions";
+  const join = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined).join("; ");
+  return h(
+    "div",
+    { class: "grid" },
+    linePlot("Downlink capacity", lines("dl_mbps"), { ...time, y: "Mbit/s" }, join(rate, note)),
+    linePlot("Uplink capacity", lines("ul_mbps"), { ...time, y: "Mbit/s" }, join(rate, note)),
+    linePlot("Downlink MCS", lines("dl_mcs"), { ...time, y: "index" }, note),
+    linePlot("Uplink MCS", lines("ul_mcs"), { ...time, y: "index" }, note),
+    linePlot("Downlink SINR", lines("sinr_db"), { ...time, y: "dB", fit: true }, note),
+    linePlot(
+      "RSRP of the serving cell",
+      lines("rsrp_dbm"),
+      { ...time, y: "dBm", fit: true, marks },
+      join(marks.length > 0 ? "vertical: served by a new cell; red: handover failed or link lost" : undefined, note),
+    ),
+    linePlot("Queue in the base station", lines("dl_queue_bytes"), { ...time, y: "bytes" }, join("PDCP and RLC", note)),
+    linePlot(
+      "Queues of the UE",
+      [...lines("ul_queue_bytes", ": modem"), ...lines("host_queue_bytes", ": host", HOST_DASH)],
+      { ...time, y: "bytes" },
+      join("modem (PDCP and RLC) and, dotted, host", note),
+    ),
+    linePlot("Downlink resource blocks of each cell", used("dl_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
+    linePlot("Uplink resource blocks of each cell", used("ul_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
+    ...serving(ues, time, note),
+  );
+}
+
+function scaled(values: Column, by: number): Column {
+  return values.map((value) => (value === null ? null : value * by));
+}
+
+/** Which cell serves each UE, if there is more than one. */
+function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement[] {
+  const cellsOf = (series: Series): string[] => (series["cells"] ?? []) as string[];
+  const names = [...new Set(ues.flatMap(({ series }) => cellsOf(series)))].sort();
+  if (names.length < 2) return [];
+  // UEs that one cell serves lie beside each other, not upon each other.
+  const lines = ues.flatMap(({ series, label, hue, shown }, i) => {
+    const shift = ((i + 0.5) / ues.length - 0.5) * 0.5;
+    const place = cellsOf(series).map((cell) => names.indexOf(cell) + shift);
+    return lineOf(series, "t", "cell", label, hue, shown.dash).map((line) => ({ ...line, steps: true, y: line.y.map((at) => (at === null ? null : place[at]!)) }));
+  });
+  return [linePlot("Serving cell", lines, { ...time, y: "", names }, note)];
+}
+
+/** Where a UE changed cells or failed to. */
+function marksOf({ shown, label, hue }: OfUe, run: number): Mark[] {
+  const ue = label.slice(shown.prefix.length);
+  return rowsOf(shown.of.result.mobility, shown.of.point, run)
+    .filter((row) => row["ue"] === ue && MARKED.includes(text(row["event"])))
+    .map((row) => {
+      const good = row["event"] === "connected";
+      return { x: row["t_s"] as number, text: good ? text(row["cell"]) : text(row["event"]), colour: good ? hue : FAILED_COLOUR };
+    });
+}
+
+/** Bars as long as the delay, of one scale. */
+function split(cases: Shown[], names: string[]): HTMLElement {
+  const bars = names.flatMap((name) =>
+    cases.flatMap(({ of, prefix }) => {
+      const ue = of.summary.ues.find((ue) => ue.ue === name);
+      if (ue === undefined) return [];
+      return (["downlink", "uplink"] as const).flatMap((direction) => {
+        const parts = SPLIT.map(([key, kind, title]) => ({ kind, title, ms: ue[direction][key]?.mean ?? null }));
+        if (parts.some((part) => part.ms === null)) return [];
+        return [{ who: prefix + name, direction, parts, sum: parts.reduce((sum, part) => sum + part.ms!, 0) }];
+      });
+    }),
+  );
+  const longest = Math.max(...bars.map((bar) => bar.sum), 0);
+  const rows = bars.map(({ who, direction, parts, sum }) => {
+    const stack = h(
+      "div",
+      { class: "stack" },
+      ...parts.map(({ kind, title, ms }) => {
+        const part = h("span", { class: `limit ${kind}`, title: `${title}: ${number(ms)} ms` }, ms! >= longest * 0.05 ? number(ms) : "");
+        part.style.flexGrow = String(ms);
+        return part;
+      }),
+    );
+    stack.style.width = `${longest > 0 ? (sum / longest) * 100 : 0}%`;
+    return h("div", { class: "limits delays" }, h("span", { class: "who", title: who }, who, h("small", {}, ` ${direction}`)), h("div", {}, stack), h("span", { class: "sum" }, `${number(sum)} ms`));
+  });
+  return h(
+    "figure",
+    { class: "wide" },
+    h("figcaption", {}, h("b", {}, "Where the packets' time went"), h("span", {}, "one-way delay between the host and the base station, mean over packets and runs, ms")),
+    h("div", { class: "legend" }, ...SPLIT.map(([, kind, title]) => h("span", {}, h("i", { class: `limit ${kind}` }), title))),
+    ...(rows.length > 0 ? rows : [h("p", { class: "empty" }, "No packet was delivered.")]),
+  );
+}
+
+type Of = Row & { case: string };
+
+function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
+  const rows = (of: "ues" | "mobility"): Of[] =>
+    cases.flatMap(({ of: one, prefix }) =>
+      rowsOf(one.result[of], one.point, run)
+        .filter((row) => names.includes(text(row["ue"])))
+        .map((row): Of => ({ ...row, case: prefix.trim() })),
+    );
+  const value = (row: Of, key: string): number | null => (row[key] as number | null | undefined) ?? null;
+  const num = (head: string, key: string, show: (x: number | null) => string = number, title?: string): TableColumn<Of> => ({
+    head,
+    value: (row) => value(row, key),
+    text: (row) => show(value(row, key)),
+    ...(title !== undefined && { title }),
+  });
+  const str = (head: string, key: string): TableColumn<Of> => ({ head, value: (row) => text(row[key] ?? "") });
+  const derived = (head: string, of: (row: Of) => number | null, show: (x: number | null) => string, title: string): TableColumn<Of> => ({
+    head,
+    title,
+    value: of,
+    text: (row) => show(of(row)),
+  });
+  const ratio = (part: number | null, whole: number | null): number | null => (part === null || whole === null || whole <= 0 ? null : part / whole);
+  /** What is counted for both directions together stands in the uplink's row. */
+  const both = (head: string, key: string, title: string): TableColumn<Of> =>
+    derived(head, (row) => (row["direction"] === "uplink" ? value(row, key) : null), (x) => (x === null ? "" : count(x)), title);
+  const which = cases.length > 1 ? [str("", "case")] : [];
+  const ues = sortable<Of>(
+    [
+      ...which,
+      str("UE", "ue"),
+      str("Direction", "direction"),
+      derived("Mbit/s", (row) => ratio(value(row, "mbits"), value(row, "measured_s")), number, "Bits of the transport blocks, each counted once"),
+      num("PRBs", "utilisation", percent, "Share of the carrier's resource blocks that it was given"),
+      num("Blocks", "blocks", count, "Transport blocks"),
+      derived("BLER", (row) => (row["blocks"] === 0 ? null : value(row, "block_error_rate")), percent, "Share of the blocks whose first transmission failed"),
+      num("HARQ retx", "retransmissions", count, "HARQ retransmissions"),
+      num("given up", "residual_errors", count, "Blocks that HARQ gave up"),
+      num("RLC retx", "rlc_retx_pdus", count, "PDUs that RLC sent again"),
+      num("bytes", "rlc_retx_bytes", bytes, "Bytes of the PDUs that RLC sent again"),
+      derived("Padding", (row) => ratio((value(row, "padding_bytes") ?? 0) * 8e-6, value(row, "mbits")), percent, "Share of the blocks' bits that carried nothing"),
+      both("SR", "scheduling_requests", "Scheduling requests"),
+      both("RA", "random_accesses", "Random accesses because scheduling requests went unanswered"),
+      both("Handovers", "handovers", "Handovers that reached their target"),
+      both("failed", "handover_failures", "Handovers that did not reach their target"),
+      both("Links lost", "link_failures", "Radio links lost"),
+    ],
+    rows("ues"),
+  );
+  const events = rows("mobility");
+  const mobility = sortable<Of>(
+    [...which, num("Time, s", "t_s", (x) => (x === null ? "–" : x.toFixed(3))), str("UE", "ue"), str("Event", "event"), str("Cell", "cell"), num("Interruption, ms", "interruption_ms", number, "For how long no cell served it")],
+    events,
+  );
+  const runs = Math.max(...cases.map(({ of }) => of.result.meta.runs));
+  return [
+    h("h2", {}, runs > 1 ? `UEs, run ${run + 1}` : "UEs"),
+    ...(runs > 1 ? [means(cases, names)] : []),
+    ues,
+    ...(events.length > 0 ? [h("details", {}, h("summary", {}, `Handovers and lost links (${count(events.length)} events)`), mobility)] : []),
+  ];
+}
+
+/** Means over the runs. */
+function means(cases: Shown[], names: string[]): HTMLElement {
+  const rows = cases.flatMap(({ of, prefix }) =>
+    of.summary.ues
+      .filter((ue) => names.includes(ue.ue))
+      .flatMap((ue) => (["downlink", "uplink"] as const).map((direction) => ({ ue, direction, prefix, own: ue[direction] }))),
+  );
+  type R = (typeof rows)[number];
+  const stat = (head: string, of: (row: R) => Stat | null, show: (x: number) => string = number): TableColumn<R> => ({
+    head,
+    value: (row) => of(row)?.mean ?? null,
+    text: (row) => withInterval(of(row), show),
+  });
+  const both = (head: string, of: (ue: UeSummary) => Stat | null): TableColumn<R> => {
+    const own = (row: R): Stat | null => (row.direction === "uplink" ? of(row.ue) : null);
+    return { head, value: (row) => own(row)?.mean ?? null, text: (row) => (own(row) === null ? "" : withInterval(own(row), number)) };
+  };
+  return h(
+    "details",
+    { open: "" },
+    h("summary", {}, "Means over the runs, with 95 % confidence intervals"),
+    sortable<R>(
+      [
+        { head: "UE", value: (row) => row.prefix + row.ue.ue },
+        { head: "Direction", value: (row) => row.direction },
+        stat("Mbit/s", (row) => row.own.scheduled_mbps),
+        stat("PRBs", (row) => row.own.utilisation, percent),
+        stat("BLER", (row) => row.own.block_error_rate, percent),
+        stat("Queue, ms", (row) => row.own.queue_ms),
+        stat("air", (row) => row.own.air_ms),
+        stat("HARQ, RLC", (row) => row.own.harq_rlc_ms),
+        both("Handovers", (ue) => ue.handovers),
+        both("failed", (ue) => ue.handover_failures),
+        both("Links lost", (ue) => ue.link_failures),
+      ],
+      rows,
+    ),
+  );
+}
