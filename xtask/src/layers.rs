@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("record", &["units", "tcp"]),
-    ("sim", &["units", "des", "cc", "aqm", "link", "tcp", "traffic", "scenario", "record"]),
+    ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "traffic", "scenario", "record"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("ranway", &["units", "scenario", "record", "sim", "reproduce"]),
     ("ranway-python", &["units", "scenario", "record", "sim"]),

@@ -40,7 +40,8 @@ impl Cell {
         Cell {
             prbs,
             group: bandwidth.rbg_size(),
-            groups: bandwidth.rbgs(),
+            // ns-3 leaves out the last group if it is smaller than the others.
+            groups: if ideal { prbs / bandwidth.rbg_size() } else { bandwidth.rbgs() },
             downlink: side(config.downlink),
             uplink: side(config.uplink),
             shared: Blocks::run(control / 2, prbs - control),
@@ -74,7 +75,7 @@ impl Cell {
         if tables::tbs(i_tbs, self.prbs) <= bits {
             return self.groups;
         }
-        self.groups_of(fewest(i_tbs, bits, self.prbs))
+        self.groups_of(fewest(i_tbs, bits, self.prbs)).min(self.groups)
     }
 
     /// The fewest resource blocks that an uplink grant may have in which `bytes` fit, or the most that it may have.

@@ -152,9 +152,10 @@ impl MacConfig {
     /// - MAC has no headers;
     /// - what was sent reaches RLC at the end of its TTI;
     /// - the uplink has no control region, and grants of any size;
+    /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25);
     /// - the channel is reported in each TTI, and there is no outer loop.
     ///
-    /// [`MacConfig::ideal`] switches the first four on; this function sets the others too.
+    /// [`MacConfig::ideal`] switches the first five on; this function sets the others too.
     pub fn ideal() -> MacConfig {
         MacConfig {
             decoding: Span::ZERO,

@@ -49,7 +49,7 @@ mod uplink;
 pub use adaptation::LinkAdaptation;
 pub use config::{BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
-pub use network::{Delivery, Ran, Stream};
+pub use network::{Delivery, Heard, Ran, Stream};
 pub use requests::Requests;
 pub use sched::Discipline;
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use aqm::{DropReason, Drops, Packet, Queue};
-use radio::{Air, Direction, Random, Site};
+use radio::{Air, Direction, Random, Sinr, Site};
 use units::Time;
 
 use crate::TTI;
+use crate::adaptation::decibels;
 use crate::calendar::{Calendar, Entry, Kind};
 use crate::cell::Cell;
 use crate::config::{Config, MacConfig};
@@ -40,6 +41,19 @@ pub struct Delivery<P> {
     pub packet: P,
     /// When it was sent over the air.
     pub times: Times,
+}
+
+/// What a UE hears of the cell that serves it, or served it last.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heard {
+    /// Power of its reference signals in dBm.
+    pub rsrp_dbm: f64,
+    /// Their quality in dB.
+    pub rsrq_db: f64,
+    /// Linear mean of the downlink's SINR over the carrier, in dB; `None` while no cell serves the UE.
+    pub sinr_db: Option<f64>,
+    /// The quality that it reported last, or would report.
+    pub cqi: u8,
 }
 
 /// Where packets and events of one call go.
@@ -209,10 +223,30 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].bearers[bearer].rlc.stats(direction)
     }
 
+    /// How many bearers a UE has.
+    pub fn bearers(&self, ue: u32) -> usize {
+        self.ues[ue as usize].bearers.len()
+    }
+
     /// The cell that serves a UE, if one does.
     pub fn serving(&self, ue: u32) -> Option<u32> {
         let state = &self.ues[ue as usize];
         state.is_served().then_some(state.serving as u32)
+    }
+
+    /// What `ue` hears at `now`, which lies at no moment before a call of the past.
+    pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
+        let served = self.serving(ue).is_some();
+        let state = &mut self.ues[ue as usize];
+        let mut sinr = Sinr::default();
+        state.air.downlink(state.serving, now, &mut sinr);
+        let reported = state.downlink.measured_at.map(|_| state.downlink.scheme(self.next_tti).cqi);
+        Heard {
+            rsrp_dbm: state.air.rsrp(state.serving, now),
+            rsrq_db: state.air.rsrq(state.serving, now),
+            sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
+            cqi: reported.unwrap_or_else(|| radio::wideband_cqi(&sinr)),
+        }
     }
 
     /// UEs.

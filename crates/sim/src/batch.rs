@@ -55,7 +55,7 @@ pub struct Outcome {
 /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
 pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     let points = loaded.points();
-    let traces = topology::load_traces(loaded)?;
+    let recordings = topology::load_recordings(loaded)?;
     let jobs: Vec<(u32, u32)> =
         points.iter().enumerate().flat_map(|(p, point)| (0..point.scenario.runs).map(move |r| (p as u32, r))).collect();
     let total: u64 = jobs.iter().map(|&(p, _)| points[p as usize].scenario.duration.as_nanos() / 1000).sum();
@@ -69,7 +69,7 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
         if options.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let world = World::new(&points[p as usize].scenario, p, r, &traces, options.output)?;
+        let world = World::new(&points[p as usize].scenario, p, r, &recordings, options.output)?;
         let outcome = world.run(options.stop, &tell)?;
         if outcome.is_some() {
             done.fetch_add(1, Ordering::Relaxed);

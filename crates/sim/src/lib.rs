@@ -14,6 +14,7 @@
 //! | `topology`, `setup` | from the scenario's words to the parts |
 
 mod batch;
+mod lte;
 mod meter;
 mod network;
 mod packet;
@@ -33,6 +34,14 @@ pub enum Error {
     /// A trace cannot be read, or is not one.
     #[error("trace {file}: {what}")]
     Trace {
+        /// The file, as the scenario names it.
+        file: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A recorded channel cannot be read, or is not one.
+    #[error("channel {file}: {what}")]
+    Channel {
         /// The file, as the scenario names it.
         file: String,
         /// What is wrong.

@@ -8,11 +8,13 @@
 //! What lies ahead is noted ahead: counters leave it out until its time has come ([`Network::catch_up`]), and a
 //! [`Watch`] sorts what it hears before it writes.
 
+use crate::lte::Radio;
 use crate::packet::{Packet, Parcel, Store};
 use crate::watch::{Happening, Watch};
 use aqm::{Backlog, DropReason, Packet as _};
 use des::{Agenda, Part};
 use link::{Foreseen, Link};
+use radio::Direction;
 use record::Distribution;
 use std::collections::VecDeque;
 use units::{Span, Time};
@@ -53,7 +55,12 @@ pub(crate) enum Carrier {
     /// The packets at the end of the lane, if this is its last link, with the times at which they are delivered.
     Foreseen(Foreseen, VecDeque<(Time, Packet)>),
     Link(Link<Packet>),
+    /// The radio hop of this UE.
+    Radio(u32, Direction),
 }
+
+/// Radio hops are not asked what links are asked.
+const NO_LINK: &str = "a radio hop is no link";
 
 impl Carrier {
     pub(crate) fn new(config: link::Config, random: link::Random) -> Carrier {
@@ -86,6 +93,7 @@ impl Place {
         match &mut self.carrier {
             Carrier::Foreseen(foreseen, _) => foreseen.stats(now),
             Carrier::Link(link) => link.stats(now),
+            Carrier::Radio(..) => unreachable!("{NO_LINK}"),
         }
     }
 
@@ -94,13 +102,14 @@ impl Place {
         match &mut self.carrier {
             Carrier::Foreseen(foreseen, _) => foreseen.backlog(now),
             Carrier::Link(link) => link.backlog(now),
+            Carrier::Radio(..) => unreachable!("{NO_LINK}"),
         }
     }
 
     /// Packets that were marked CE so far.
     pub(crate) fn marks(&self) -> u64 {
         match &self.carrier {
-            Carrier::Foreseen(..) => 0,
+            Carrier::Foreseen(..) | Carrier::Radio(..) => 0,
             Carrier::Link(link) => link.marks(),
         }
     }
@@ -122,6 +131,7 @@ impl Place {
                 self.waits.record(packet.waited());
                 Some(packet.passed())
             }
+            Carrier::Radio(..) => unreachable!("{NO_LINK}"),
         }
     }
 
@@ -131,6 +141,7 @@ impl Place {
         match &self.carrier {
             Carrier::Foreseen(_, end) => end.front().map(|&(due, _)| due),
             Carrier::Link(link) => link.poll_timeout(),
+            Carrier::Radio(..) => unreachable!("{NO_LINK}"),
         }
     }
 }
@@ -141,6 +152,8 @@ pub(crate) struct Network {
     pub(crate) places: Vec<Place>,
     /// Indices of links, in the order of the way.
     pub(crate) routes: Vec<Box<[u32]>>,
+    /// What radio hops lead through.
+    pub(crate) radio: Option<Box<Radio>>,
     pub(crate) traffic: InTransit,
 }
 
@@ -233,6 +246,37 @@ impl Network {
         }
     }
 
+    /// The LTE network is called at its deadline.
+    #[inline]
+    pub(crate) fn call_radio(&mut self, agenda: &Agenda) {
+        let (now, Network { radio, routes, traffic, .. }) = (agenda.now(), self);
+        if let Some(radio) = radio {
+            radio.run(now, &mut |packet, why| traffic.lose_on_air(routes, &packet, why, now));
+        }
+    }
+
+    /// As [`Network::poll`], of the LTE network.
+    #[inline]
+    pub(crate) fn poll_radio(&mut self, agenda: &mut Agenda) -> Option<Packet> {
+        let now = agenda.now();
+        loop {
+            let Network { radio, traffic, .. } = self;
+            let radio = radio.as_mut()?;
+            let Some(packet) = radio.poll(now, |packet| *traffic.store.get(packet)) else {
+                agenda.wake(radio.part, radio.poll_timeout());
+                return None;
+            };
+            let route = &self.routes[traffic.store.get(&packet).route as usize];
+            let hop = route[usize::from(packet.hop())];
+            let packet = packet.passed();
+            traffic.note(now, &packet, |packet, parcel| Happening::Left(hop, packet, parcel));
+            match route.get(usize::from(packet.hop())) {
+                Some(&next) => self.enter_next(next, packet, agenda),
+                None => return Some(packet),
+            }
+        }
+    }
+
     /// Brings all counters up to `moment`, before somebody looks at them.
     pub(crate) fn catch_up(&mut self, moment: Time) {
         self.places.iter_mut().for_each(|place| place.settle(moment));
@@ -264,7 +308,7 @@ impl Network {
             }
             let place = &mut places[link as usize];
             let Carrier::Foreseen(foreseen, end) = &mut place.carrier else {
-                return self.enter_link(link, packet, agenda);
+                return self.enter_other(link, packet, agenda);
             };
             match foreseen.pass(packet.len(), at) {
                 Err((at, why)) => return traffic.lose(link, &packet, why, at, now),
@@ -293,13 +337,24 @@ impl Network {
         }
     }
 
-    fn enter_link(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+    fn enter_other(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
-        let place = &mut self.places[link as usize];
-        if let Carrier::Link(carrier) = &mut place.carrier {
-            let drops = &mut |packet: Packet, why| self.traffic.lose(link, &packet, why, now, now);
-            carrier.handle_packet(packet, now, drops);
-            agenda.wake(place.part, place.poll_timeout());
+        let Network { places, routes, radio, traffic } = self;
+        let place = &mut places[link as usize];
+        match &mut place.carrier {
+            Carrier::Foreseen(..) => unreachable!("it passes at once"),
+            Carrier::Link(carrier) => {
+                carrier.handle_packet(packet, now, &mut |packet: Packet, why| {
+                    traffic.lose(link, &packet, why, now, now);
+                });
+                agenda.wake(place.part, place.poll_timeout());
+            }
+            Carrier::Radio(ue, direction) => {
+                let radio = radio.as_mut().expect("a radio hop leads through a network");
+                let drops = &mut |packet: Packet, why| traffic.lose_on_air(routes, &packet, why, now);
+                radio.enter(*ue, *direction, packet, now, drops);
+                agenda.wake(radio.part, radio.poll_timeout());
+            }
         }
     }
 }
@@ -323,6 +378,13 @@ impl InTransit {
         if let Some(watch) = &mut self.watch {
             watch.note(at, Happening::Lost(link, *packet, parcel, reason));
         }
+    }
+
+    /// A packet is lost on the radio hop that it is on.
+    #[cold]
+    fn lose_on_air(&mut self, routes: &[Box<[u32]>], packet: &Packet, reason: DropReason, now: Time) {
+        let route = &routes[self.store.get(packet).route as usize];
+        self.lose(route[usize::from(packet.hop())], packet, reason, now, now);
     }
 
     /// Counts what was lost by `moment`.

@@ -107,6 +107,8 @@ pub(crate) struct Parcel {
     pub(crate) route: u32,
     /// The end that it goes to.
     pub(crate) towards: End,
+    /// The flow's, 0 to 15.
+    pub(crate) priority: u8,
 }
 
 /// What queues and links carry.
@@ -118,18 +120,20 @@ pub(crate) struct Packet {
     clock: u64,
     /// Its parcel's place in the store in the low half; in the high half, what stands for the 5-tuple.
     ids: u64,
-    /// Bytes of the IP packet, 32 bits; links that it has passed, 16; the ECN field, 2.
+    /// Bytes of the IP packet, 32 bits; links that it has passed, 16; the ECN field, 8; the priority, 8.
     shape: u64,
 }
 
 const HOP_SHIFT: u32 = 32;
 const ECN_SHIFT: u32 = 48;
+const PRIORITY_SHIFT: u32 = 56;
 
 impl Packet {
     #[inline]
-    fn new(slot: u32, key: u32, len: u32, ecn: Ecn) -> Packet {
+    fn new(slot: u32, key: u32, len: u32, ecn: Ecn, priority: u8) -> Packet {
         let ids = u64::from(key) << 32 | u64::from(slot);
-        Packet { clock: 0, ids, shape: (ecn as u64) << ECN_SHIFT | u64::from(len) }
+        let marks = u64::from(priority) << PRIORITY_SHIFT | (ecn as u64) << ECN_SHIFT;
+        Packet { clock: 0, ids, shape: marks | u64::from(len) }
     }
 
     /// Its parcel's place in the store.
@@ -170,7 +174,7 @@ impl aqm::Packet for Packet {
 
     #[inline]
     fn priority(&self) -> u8 {
-        0
+        (self.shape >> PRIORITY_SHIFT) as u8
     }
 
     #[inline]
@@ -228,7 +232,7 @@ impl Store {
             Body::Udp { .. } => parcel.owner.flow << 2 | 2,
         };
         let (key, len, ecn) = (of | parcel.towards as u32, parcel.body.packet_len(), parcel.body.ecn());
-        Packet::new(slot, key, len, ecn)
+        Packet::new(slot, key, len, ecn, parcel.priority)
     }
 
     /// The parcel of a packet that still travels.

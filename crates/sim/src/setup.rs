@@ -54,13 +54,14 @@ pub(crate) fn jitter(width: Span, random: &mut Random) -> Span {
 /// The watch that a scenario asks for, if it asks for any.
 pub(crate) fn watch(
     scenario: &Scenario,
-    point: u32,
-    run: u32,
+    links: &[String],
+    (point, run): (u32, u32),
     output: Option<&Output>,
 ) -> Result<Option<Box<Watch>>, Error> {
     let record = &scenario.record;
-    let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name);
-    let links: Vec<String> = scenario.links.iter().map(|l| l.name.clone()).collect();
+    // A radio hop is no link with an interface.
+    let is_link = |name: &String| scenario.links.iter().any(|link| link.name == *name);
+    let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name) && is_link(name);
     let wanted: Vec<&str> = links.iter().filter(|l| captured(l)).map(String::as_str).collect();
     if !record.events && wanted.is_empty() {
         return Ok(None);
@@ -87,7 +88,7 @@ pub(crate) fn watch(
         captures,
         interfaces,
         flows: scenario.flows.iter().flat_map(copies).collect(),
-        links,
+        links: links.to_vec(),
         log: Vec::new(),
         kept: Vec::new(),
         failure: None,

@@ -1,6 +1,7 @@
 //! From a scenario's description to the parts that run: links, routes, applications, endpoints' settings.
 
 use crate::Error;
+use crate::lte::{Channels, load_channels};
 use crate::network::Carrier;
 use aqm::{codel, drop_tail, fq, fq_codel, pfifo_fast};
 use des::Streams;
@@ -13,8 +14,19 @@ use units::{Bytes, Rate, Span, Time};
 /// The recorded traces that a scenario's links name, by the name that they use.
 pub(crate) type Traces = BTreeMap<String, Arc<Trace>>;
 
+/// Everything recorded that a scenario names.
+pub(crate) struct Recordings {
+    pub(crate) traces: Traces,
+    pub(crate) channels: Channels,
+}
+
+/// Reads everything recorded that `loaded` names.
+pub(crate) fn load_recordings(loaded: &Loaded) -> Result<Recordings, Error> {
+    Ok(Recordings { traces: load_traces(loaded)?, channels: load_channels(loaded)? })
+}
+
 /// The traces that the links of `loaded` name.
-pub(crate) fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
+fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
     let mut traces = Traces::new();
     for link in loaded.points().iter().flat_map(|p| &p.scenario.links) {
         let Some(Capacity::Trace { file, .. }) = &link.rate else { continue };
@@ -31,7 +43,7 @@ pub(crate) fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
 pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> Carrier {
     let name = &of.name;
     let config = link::Config {
-        queue: queue(&of.queue, streams, name),
+        queue: queue(&of.queue, streams, &format!("link {name}")),
         service: service(of, duration, traces, streams),
         overhead: of.overhead.get() as u32,
         loss: match of.loss {
@@ -84,9 +96,10 @@ fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Strea
     }
 }
 
-fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config {
+/// A queue discipline; `name` is whose it is.
+pub(crate) fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config {
     use rand_xoshiro::rand_core::Rng;
-    let salt = || streams.named(&format!("link {name} salt")).next_u64();
+    let salt = || streams.named(&format!("{name} salt")).next_u64();
     let params = |target, interval, ecn| codel::Params { target, interval, ecn, ..codel::Params::default() };
     match *queue {
         Queue::DropTail { packets, bytes } => aqm::Config::DropTail(drop_tail::Config {

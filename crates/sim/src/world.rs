@@ -4,15 +4,17 @@
 //! first link of its route ([`Network::send`]); the agenda calls the link when the packet has crossed it, and it enters
 //! the next, or arrives ([`World::arrive`]) at the endpoint of the other end, whose answer goes the same way back.
 
+use crate::lte::Radio;
 use crate::meter::{Identity, Level, Life, Meter};
-use crate::network::{InTransit, Network, Place};
+use crate::network::{Carrier, InTransit, Network, Place};
 use crate::packet::{Body, End, Owner, Packet, Parcel};
-use crate::topology::{self, Traces};
+use crate::topology::{self, Recordings};
 use crate::watch::Happening;
 use crate::{Error, setup};
 use aqm::{Ecn, Packet as _};
 use cc::{AnyController, Random};
 use des::{Agenda, Part, Streams};
+use radio::Direction;
 use record::tables::{LinkRow, QueueRow, TransferRow};
 use record::{Output, Tables, ms};
 use scenario::{Scenario, Transport};
@@ -31,6 +33,7 @@ enum Kind {
     Link(u32),
     End(u32, End),
     Flow(u32),
+    Radio,
     Sample,
     WarmedUp,
 }
@@ -52,6 +55,7 @@ struct Flow {
     of: usize,
     /// Whether the application hears of each delivery.
     follows_delivery: bool,
+    priority: u8,
     /// Which of the description's copies.
     copy: u32,
     app: App,
@@ -108,7 +112,7 @@ impl<'a> World<'a> {
         scenario: &'a Scenario,
         point: u32,
         run: u32,
-        traces: &Traces,
+        recordings: &Recordings,
         output: Option<&Output>,
     ) -> Result<World<'a>, Error> {
         let streams = Streams::new(scenario.seed, run.into());
@@ -133,15 +137,30 @@ impl<'a> World<'a> {
         };
         for (i, of) in scenario.links.iter().enumerate() {
             let part = world.part(Kind::Link(i as u32));
-            let link = topology::link(of, scenario.duration, traces, &streams);
+            let link = topology::link(of, scenario.duration, &recordings.traces, &streams);
             world.network.places.push(Place::new(of.name.clone(), link, part));
         }
-        let links: BTreeMap<&str, u32> = scenario.links.iter().map(|l| l.name.as_str()).zip(0..).collect();
+        if let Some(lte) = &scenario.lte {
+            let part = world.part(Kind::Radio);
+            let radio = Radio::new(scenario, lte, (point, run), &recordings.channels, &streams, part);
+            world.agenda.wake(part, radio.poll_timeout());
+            world.network.radio = Some(Box::new(radio));
+            for (ue, of) in (0..).zip(&lte.ues) {
+                let hops = [
+                    (format!("radio-{}", of.name), Direction::Downlink),
+                    (format!("radio-{}-reverse", of.name), Direction::Uplink),
+                ];
+                let place = |(name, direction)| Place::new(name, Carrier::Radio(ue, direction), part);
+                world.network.places.extend(hops.map(place));
+            }
+        }
+        let names: Vec<String> = world.network.places.iter().map(|place| place.name.clone()).collect();
+        let links: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
         for (i, of) in scenario.flows.iter().enumerate() {
             world.add_flows(i, of, &links)?;
         }
         world.network.traffic.lost = vec![0; world.flows.len()];
-        world.network.traffic.watch = setup::watch(scenario, point, run, output)?;
+        world.network.traffic.watch = setup::watch(scenario, &names, (point, run), output)?;
         world.network.connect();
         if let Some(interval) = scenario.record.samples.interval() {
             let part = world.part(Kind::Sample);
@@ -178,6 +197,7 @@ impl<'a> World<'a> {
             self.flows.push(Flow {
                 of,
                 follows_delivery: app.follows_delivery(),
+                priority: flow.priority,
                 copy,
                 app,
                 part,
@@ -230,12 +250,13 @@ impl<'a> World<'a> {
             Kind::Link(link) => {
                 self.network.call(link, &self.agenda);
                 while let Some(packet) = self.network.poll(link, &mut self.agenda) {
-                    let reached = self.arrive(&packet);
-                    self.network.traffic.store.free(&packet);
-                    if let Some((connection, end)) = reached {
-                        self.pump(connection, end);
-                        self.settle();
-                    }
+                    self.deliver(&packet);
+                }
+            }
+            Kind::Radio => {
+                self.network.call_radio(&self.agenda);
+                while let Some(packet) = self.network.poll_radio(&mut self.agenda) {
+                    self.deliver(&packet);
                 }
             }
             Kind::End(connection, end) => {
@@ -254,6 +275,17 @@ impl<'a> World<'a> {
             }
             Kind::Sample => self.sample(part),
             Kind::WarmedUp => self.warmed_up(),
+        }
+    }
+
+    /// A packet has come to the end of its route, and what it reached acts.
+    #[inline(always)]
+    fn deliver(&mut self, packet: &Packet) {
+        let reached = self.arrive(packet);
+        self.network.traffic.store.free(packet);
+        if let Some((connection, end)) = reached {
+            self.pump(connection, end);
+            self.settle();
         }
     }
 
@@ -329,6 +361,7 @@ impl<'a> World<'a> {
                 break;
             }
             (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
+            parcel.priority = flow.priority;
             network.send(route, agenda);
         }
         let follows = flow.follows_delivery;
@@ -438,8 +471,8 @@ impl<'a> World<'a> {
         flow.datagrams += 1;
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
-        let (route, towards) = (flow.routes[End::To as usize], End::To);
-        *self.network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards };
+        let (route, towards, priority) = (flow.routes[End::To as usize], End::To, flow.priority);
+        *self.network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards, priority };
         self.network.send(route, &mut self.agenda);
     }
 
@@ -492,6 +525,9 @@ impl<'a> World<'a> {
             });
             *before = (stats.served.bytes, stats.served.packets);
         }
+        if let Some(radio) = &mut self.network.radio {
+            radio.sample(now, interval, &mut self.tables);
+        }
         self.agenda.wake(part, Some(now + interval));
     }
 
@@ -511,6 +547,9 @@ impl<'a> World<'a> {
             *before = (place.stats(now), place.marks());
             place.forget_waits();
         }
+        if let Some(radio) = &mut self.network.radio {
+            radio.warmed_up(now);
+        }
     }
 
     fn finish(mut self, end: Time) -> Result<Done, Error> {
@@ -528,7 +567,7 @@ impl<'a> World<'a> {
             self.tables.push_rtts(self.point, self.run, id.flow, id.copy, flow.meter.rtts());
         }
         let span = self.scenario.duration.saturating_sub(self.scenario.warmup);
-        for (i, place) in self.network.places.iter_mut().enumerate() {
+        for (i, place) in self.network.places.iter_mut().take(self.scenario.links.len()).enumerate() {
             let (before, marks) = &self.link_before[i];
             let stats = place.stats(end);
             let served = stats.served.bytes - before.served.bytes;
@@ -557,6 +596,9 @@ impl<'a> World<'a> {
                 sojourn_p95_ms: quantile(0.95),
                 sojourn_p99_ms: quantile(0.99),
             });
+        }
+        if let Some(radio) = self.network.radio.take() {
+            radio.finish(end, &mut self.tables);
         }
         if let Some(watch) = self.network.traffic.watch.take() {
             self.tables.events = watch.finish(end)?;
