@@ -29,7 +29,7 @@ from statistics import fmean, median
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / "peers"
-NS3 = ROOT / "target" / "peers" / "dumbbell"
+NS3 = ROOT / "target" / "peers"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,12 @@ class Case:
     duration_s: int
     warmup_s: int
     runs: int
+    program: str = "dumbbell"
     ns3: tuple[str, ...] = ()
+    ranway: tuple[str, ...] = ()
 
+
+FOUR_FLOWS = ("--four", "--rlc=um", "--cc=TcpNewReno", "--prbs=25", "--queue=500000", "--buffer=131072")
 
 CASES = (
     Case("dumbbell 35 Mbit/s, 30 ms", "dumbbell.toml", 100, 10, 1),
@@ -52,7 +56,19 @@ CASES = (
         10,
         2,
         3,
-        ("--bw=1Gbps", "--rtt=100", "--queue=8333", "--loss=1e-4", "--buffer=64000000"),
+        ns3=("--bw=1Gbps", "--rtt=100", "--queue=8333", "--loss=1e-4", "--buffer=64000000"),
+    ),
+    Case("LTE, one UE, 100 blocks, AM, download", "lte-download.toml", 20, 5, 1, "lte"),
+    Case("LTE, one UE, 25 blocks, UM, four flows", "lte-cell.toml", 20, 5, 1, "lte", FOUR_FLOWS),
+    Case(
+        "LTE, ten UEs, 25 blocks, UM, 40 flows",
+        "lte-cell.toml",
+        20,
+        5,
+        1,
+        "lte",
+        (*FOUR_FLOWS, "--ues=10"),
+        ("--set", "ues=10"),
     ),
 )
 
@@ -113,7 +129,7 @@ def ours(ranway: Path, case: Case, scratch: Path) -> Cost:
     scenario = PEERS / "scenarios" / case.scenario
     with tempfile.TemporaryDirectory(dir=scratch) as directory:
         out = Path(directory) / "out"
-        _, cpu_s = measure([ranway, "run", scenario, "--quiet", "--out", out])
+        _, cpu_s = measure([ranway, "run", scenario, *case.ranway, "--quiet", "--out", out])
         timing = json.loads((out / "timing.json").read_text())
         summary = json.loads((out / "summary.json").read_text())
     simulated_s = case.duration_s * case.runs
@@ -130,7 +146,7 @@ def ns3(case: Case) -> tuple[Cost, str]:
     results = []
     cpu_s = 0.0
     for run in range(1, case.runs + 1):
-        output, seconds = measure([NS3, *options, f"--run={run}"])
+        output, seconds = measure([NS3 / case.program, *options, f"--run={run}"])
         results.append(json.loads(output))
         cpu_s += seconds
     cost = Cost(

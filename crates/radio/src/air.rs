@@ -351,6 +351,12 @@ impl Air {
         decibels(self.block_mw(serving, now, prbs) * f64::from(prbs))
     }
 
+    /// On how many resource blocks to `serving` the UE's greatest power is as much for each as power control asks for.
+    #[inline]
+    pub fn full_power_prbs(&mut self, serving: usize, now: Time) -> f64 {
+        self.max_mw / self.block_mw(serving, now, 1)
+    }
+
     /// Where the UE is at `now`.
     pub fn position(&self, now: Time) -> Position {
         self.mobility.position(now)

@@ -220,6 +220,8 @@ pub(crate) struct Uplink {
     sounded: Reports<Sounded>,
     pub(crate) outer: OuterLoop,
     scheme: Option<(f64, u8)>,
+    /// The last SINR that was the same on the whole carrier, and in dB.
+    flat: (f32, f64),
     pub(crate) measured_at: Option<u64>,
 }
 
@@ -229,19 +231,24 @@ impl Uplink {
             sounded: Reports::new(Sounded { sinr_db: LOWEST_SINR_DB, full_power_prbs: 1.0 }),
             outer: OuterLoop::default(),
             scheme: None,
+            flat: (1.0, 0.0),
             measured_at: None,
         }
     }
 
-    /// The UE was heard in `tti` with `sinr` on one resource block, which takes `power_dbm` of its `max_dbm`.
-    pub(crate) fn measure(&mut self, sinr: &Sinr, power_dbm: f64, max_dbm: f64, tti: u64, holds: u64) {
+    /// The UE was heard in `tti` with `sinr` on one resource block; its power is enough for `full_power_prbs` such.
+    pub(crate) fn measure(&mut self, sinr: &Sinr, full_power_prbs: f64, tti: u64, holds: u64) {
         let sinr_db = match sinr {
-            Sinr::Flat(flat) => decibels(f64::from(*flat)),
+            Sinr::Flat(flat) => {
+                if *flat != self.flat.0 {
+                    self.flat = (*flat, decibels(f64::from(*flat)));
+                }
+                self.flat.1
+            }
             // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
-        let sounded =
-            Sounded { sinr_db, full_power_prbs: libm::exp10((max_dbm - power_dbm).max(0.0) / 10.0).min(110.0) };
+        let sounded = Sounded { sinr_db, full_power_prbs: full_power_prbs.clamp(1.0, 110.0) };
         if self.measured_at.is_none() {
             self.sounded.reset(sounded);
         } else {
@@ -362,12 +369,12 @@ mod tests {
     #[test]
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
         let mut uplink = Uplink::new();
-        uplink.measure(&Sinr::Flat(100.0), 13.0, 23.0, 0, 0);
+        uplink.measure(&Sinr::Flat(100.0), 10.0, 0, 0);
         let sounded = uplink.sounded.at(0);
         assert!((sounded.full_power_prbs - 10.0).abs() < 1e-9 && (sounded.sinr_db - 20.0).abs() < 1e-6);
         assert_eq!(uplink.most_prbs(0), 110);
         uplink.measured_at = None;
-        uplink.measure(&Sinr::Flat(1.0), 23.0, 23.0, 0, 0);
+        uplink.measure(&Sinr::Flat(1.0), 1.0, 0, 0);
         assert_eq!(uplink.most_prbs(0), 4, "0 dB on one block, -6.5 dB on 4.47");
     }
 }

@@ -151,7 +151,7 @@ impl MacConfig {
     ///   scheduling requests, no random access, and no reports in transport blocks;
     /// - MAC has no headers;
     /// - what was sent reaches RLC at the end of its TTI;
-    /// - the uplink has no control region, and grants of any size;
+    /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
     /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25);
     /// - the channel is reported in each TTI, and there is no outer loop.
     ///

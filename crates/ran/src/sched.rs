@@ -24,6 +24,9 @@ pub enum Discipline {
     MaxThroughput,
 }
 
+/// The fewest resource blocks that ns-3 grants in the uplink.
+const NS3_LEAST: u8 = 3;
+
 /// The memory of proportional fair, in TTIs: the past rate is an exponential average over so many.
 const AVERAGE_TTIS: f32 = 100.0;
 
@@ -67,15 +70,31 @@ impl Scheduler {
     /// Gives `free` to `candidates`, which come in ascending order and leave in the order of service: first those that got
     /// something.
     pub(crate) fn divide(&mut self, free: u8, candidates: &mut [Candidate]) {
-        // Starting after the one served last: among equals each has its turn.
-        let turn = candidates.partition_point(|c| c.ue <= self.last);
-        candidates.rotate_left(turn);
+        self.rotate(candidates);
         if self.discipline == Discipline::RoundRobin {
             divide_equally(free, candidates);
         } else {
             divide_in_order(free, candidates);
         }
         self.turn(candidates);
+    }
+
+    /// As ns-3 grants its uplink, whatever the discipline: in turn, to each an equal part of the carrier and at least
+    /// [`NS3_LEAST`], whether it can use it or not; what is left in the end for less than that is left.
+    pub(crate) fn divide_as_ns3(&mut self, mut free: u8, candidates: &mut [Candidate]) {
+        self.rotate(candidates);
+        let part = (usize::from(free) / candidates.len().max(1)).max(NS3_LEAST.into()) as u8;
+        for c in candidates.iter_mut() {
+            c.got = if free < NS3_LEAST { 0 } else { part.min(free) };
+            free -= c.got;
+        }
+        self.turn(candidates);
+    }
+
+    /// Starting after the one served last: among equals each has its turn.
+    fn rotate(&self, candidates: &mut [Candidate]) {
+        let turn = candidates.partition_point(|c| c.ue <= self.last);
+        candidates.rotate_left(turn);
     }
 
     /// `candidates`, in the order of service, have what they got: the next TTI begins with the first one that got

@@ -57,7 +57,6 @@ pub(crate) struct Ue<P> {
     pub(crate) air: Air,
     /// Whether transport blocks are decoded.
     pub(crate) random: Random,
-    pub(crate) max_dbm: f64,
     pub(crate) bearers: Vec<Slot<P>>,
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
@@ -107,7 +106,6 @@ impl<P: Packet> Ue<P> {
         Ue {
             air,
             random,
-            max_dbm: config.air.power.max_dbm,
             bearers,
             order,
             host: AnyQueue::new(&config.host),

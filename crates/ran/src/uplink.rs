@@ -163,7 +163,12 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].uplink.active = active;
-        self.cells[cell].uplink.scheduler.divide(free.count(), &mut candidates);
+        let scheduler = &mut self.cells[cell].uplink.scheduler;
+        if self.mac.ideal {
+            scheduler.divide_as_ns3(free.count(), &mut candidates);
+        } else {
+            scheduler.divide(free.count(), &mut candidates);
+        }
         for c in candidates.iter().take_while(|c| c.got > 0) {
             let (_, found) = free.find(c.got);
             let prbs = self.cells[cell].grant(found);
@@ -212,8 +217,8 @@ impl<P: Packet> Ran<P> {
         }
         let now = start_of(tti);
         ue.air.uplink(ue.serving, now, 1, &mut ue.up_sinr);
-        let power = ue.air.uplink_power_dbm(ue.serving, now, 1);
-        ue.uplink.measure(&ue.up_sinr, power, ue.max_dbm, tti, tti + delay);
+        let blocks = ue.air.full_power_prbs(ue.serving, now);
+        ue.uplink.measure(&ue.up_sinr, blocks, tti, tti + delay);
     }
 
     /// The UE sends what it was granted, or sends it again.
