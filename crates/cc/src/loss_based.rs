@@ -15,6 +15,8 @@
 //!    Vegas forgets it.
 //! 3. A reduction leaves a window of 2 segments at least; Linux's PRR can reach 1.
 //! 4. The window in use (RFC 2861) is noted at each segment and not once a burst.
+//! 5. A retransmission that is lost again after a time-out, before what was sent by then is acknowledged, does not reduce
+//!    the window a second time.
 
 use crate::prr::{Delivery, Prr};
 use crate::{AckSample, Congestion, Controller, Ctx, Event, ExitCause, INFINITE_SSTHRESH, Limits, Phase, Sent, Sign};

@@ -277,7 +277,7 @@ fn check_queue(queue: &Queue, c: &mut Check) {
         c.range("quantum", quantum, Bytes::new(1)..=Bytes::new(1 << 20));
     };
     match queue {
-        Queue::DropTail { packets, bytes } => {
+        Queue::DropTail { packets, bytes, .. } => {
             c.range("packets", packets.unwrap_or(1), packets_range);
             c.size("bytes", bytes.unwrap_or(Bytes::new(1)));
         }

@@ -43,6 +43,6 @@ pub use lte::{
     Bandwidth, Bearer, Cell, Channel, Dedicated, Fading, Handover, Lte, Mac, Mobility, Rlc, Scheduler, Sight, Ue,
 };
 pub use model::{Record, Samples, Scenario};
-pub use network::{Capacity, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
+pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use reference::reference_markdown;
 pub use schema::schema;

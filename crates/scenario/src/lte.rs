@@ -1,7 +1,7 @@
 //! An LTE network: cells, UEs, and the way from the hosts beyond the core to them.
 
 use crate::kinds::kinds;
-use crate::{Capacity, Queue};
+use crate::{Capacity, Drop, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -313,7 +313,7 @@ impl Default for Bearer {
         Bearer {
             qci: 9,
             rlc: Rlc::default(),
-            queue: Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)) },
+            queue: Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: Drop::default() },
             discard: None,
         }
     }

@@ -209,6 +209,9 @@ kinds! { "Queue",
             /// Most bytes held.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             bytes: Option<Bytes>,
+            /// Who is lost when it is full.
+            #[serde(default)]
+            drop: Drop,
         },
         /// Three bands by priority, first in, first out in each (Linux `pfifo_fast`).
         PfifoFast {
@@ -270,16 +273,32 @@ kinds! { "Queue",
     }
 }
 
+/// Who is lost when a queue is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Drop {
+    /// The packet that arrives.
+    #[default]
+    Tail,
+    /// The oldest ones, until it fits.
+    Head,
+}
+
 impl Queue {
     /// A drop-tail queue without a limit gets the default one.
     pub(crate) fn with_limit(self) -> Queue {
-        if self == (Queue::DropTail { packets: None, bytes: None }) { Queue::default() } else { self }
+        match self {
+            Queue::DropTail { packets: None, bytes: None, drop } => {
+                Queue::DropTail { packets: Some(thousand()), bytes: None, drop }
+            }
+            other => other,
+        }
     }
 }
 
 impl Default for Queue {
     fn default() -> Queue {
-        Queue::DropTail { packets: Some(thousand()), bytes: None }
+        Queue::DropTail { packets: Some(thousand()), bytes: None, drop: Drop::default() }
     }
 }
 

@@ -55,7 +55,10 @@ fn a_table_that_says_its_kind_replaces_and_one_that_does_not_is_joined() {
     let (target, interval) = (Span::from_millis(7), Span::from_millis(50));
     assert_eq!(queue("{ interval = \"50 ms\" }"), Queue::Codel { target, interval, packets: 1000, ecn: true });
     assert_eq!(queue("{ kind = \"pfifo-fast\" }"), Queue::PfifoFast { packets: 1000 });
-    assert_eq!(queue("\"drop-tail\""), Queue::DropTail { packets: Some(1000), bytes: None });
+    assert_eq!(
+        queue("\"drop-tail\""),
+        Queue::DropTail { packets: Some(1000), bytes: None, drop: scenario::Drop::Tail }
+    );
 }
 
 #[test]

@@ -102,10 +102,13 @@ pub(crate) fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config
     let salt = || streams.named(&format!("{name} salt")).next_u64();
     let params = |target, interval, ecn| codel::Params { target, interval, ecn, ..codel::Params::default() };
     match *queue {
-        Queue::DropTail { packets, bytes } => aqm::Config::DropTail(drop_tail::Config {
+        Queue::DropTail { packets, bytes, drop } => aqm::Config::DropTail(drop_tail::Config {
             packets: packets.map(u64::from),
             bytes: bytes.map(Bytes::get),
-            ..drop_tail::Config::default()
+            victim: match drop {
+                scenario::Drop::Tail => drop_tail::Victim::Arriving,
+                scenario::Drop::Head => drop_tail::Victim::Oldest,
+            },
         }),
         Queue::PfifoFast { packets } => {
             aqm::Config::PfifoFast(pfifo_fast::Config { packets_per_band: Some(packets.into()) })

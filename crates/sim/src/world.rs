@@ -354,7 +354,8 @@ impl<'a> World<'a> {
         let towards = end.other();
         let route = flow.routes[towards as usize];
         let endpoint = &mut c.ends[end as usize];
-        let cx = &mut Context { now, random: &mut flow.random, log: None };
+        let mut told = network.traffic.watch.as_mut().and_then(|w| w.log()).map(std::mem::take);
+        let cx = &mut Context { now, random: &mut flow.random, log: told.as_mut() };
         loop {
             let parcel = network.traffic.store.draft();
             if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
@@ -363,6 +364,9 @@ impl<'a> World<'a> {
             (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
             parcel.priority = flow.priority;
             network.send(route, agenda);
+        }
+        if let Some((told, log)) = told.zip(network.traffic.watch.as_mut().and_then(|w| w.log())) {
+            *log = told;
         }
         let follows = flow.follows_delivery;
         // Who does not follow the bytes is told of what happens seldom only.

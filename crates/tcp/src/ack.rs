@@ -48,6 +48,8 @@ pub(crate) struct Seen {
     pub(crate) lost_retransmission: bool,
     pub(crate) ece: bool,
     pub(crate) set_timer: bool,
+    /// It acknowledged one short segment that was all of its round trip (`FLAG_ACK_MAYBE_DELAYED`).
+    lone: bool,
     pub(crate) echo: Option<u32>,
     retransmitted_acked: bool,
     acked: u32,
@@ -142,6 +144,8 @@ impl<C: Controller> Sender<C> {
             self.rearm_rto(cx.now);
         }
         let delivered = (self.rate.delivered - prior_delivered) as u32;
+        let mut rate = self.rate.sample(&seen.sampler, delivered, self.path.min_rtt, cx.now);
+        rate.maybe_delayed = seen.lone;
         let sample = AckSample {
             acked: seen.acked,
             delivered,
@@ -156,7 +160,7 @@ impl<C: Controller> Sender<C> {
             rtt: seen.rtt,
             una: self.una,
             next: self.next,
-            rate: self.rate.sample(&seen.sampler, delivered, self.path.min_rtt, cx.now),
+            rate,
         };
         self.controller.on_ack(&sample, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
@@ -219,13 +223,13 @@ impl<C: Controller> Sender<C> {
             && let (Some(first), Some(last)) = (first_sent, last_sent)
         {
             seen.rtt = Some(now.saturating_since(last));
-            let lone = seen.acked == 1
+            seen.lone = seen.acked == 1
                 && una - prior_una < u64::from(self.path.mss)
                 && seen.sampler.prior.is_some_and(|(prior, _)| prior + 1 == self.rate.delivered)
                 && !seen.sacked
                 && !seen.ece;
             // A short segment alone: its acknowledgement was probably delayed, so it tells nothing of the minimum.
-            self.take_rtt(now.saturating_since(first), seen.rtt.filter(|_| !lone), now);
+            self.take_rtt(now.saturating_since(first), seen.rtt.filter(|_| !seen.lone), now);
         }
     }
 
