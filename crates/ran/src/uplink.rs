@@ -345,7 +345,8 @@ impl<P: Packet> Ran<P> {
         if let Some(report) = transport.report {
             ue.believed.learn(&report, transport.built);
             Self::tell(io, now, || Event::BufferStatus { ue: index, levels: report.levels });
-        } else if transport.padding == 0 {
+        } else if transport.padding < SHORT_BSR {
+            // There was no room to report what waits.
             ue.believed.came_full(transport.built, transport.bits / 8);
         }
         if !self.mac.ideal {

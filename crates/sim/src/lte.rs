@@ -476,7 +476,10 @@ fn mobility(of: &scenario::Mobility) -> Mobility {
         }
         scenario::Mobility::Route { points, speeds } => {
             let points: Vec<_> = points.iter().map(|point| position(*point)).collect();
-            Mobility::route(&points, speeds).expect(CHECKED)
+            // The last speed holds for the rest.
+            let rest = std::iter::repeat(speeds.last().copied().unwrap_or_default());
+            let speeds: Vec<f64> = speeds.iter().copied().chain(rest).take(points.len() - 1).collect();
+            Mobility::route(&points, &speeds).expect(CHECKED)
         }
     }
 }

@@ -258,3 +258,36 @@ traffic = {{ kind = "cbr", rate = "100 kbit/s", packet = "250 B" }}
     assert_eq!(few.results.timing.events, many.results.timing.events);
     near("Mbit/s", mean(&many.results.tables, "call", |f| f.goodput_mbps), 0.1 * 222.0 / 250.0, 0.02);
 }
+
+#[test]
+fn every_built_in_scenario_and_preset_for_lte_runs() {
+    for name in ["lte-download", "lte-cell", "lte-drive"] {
+        let tables = run(&format!("include = [\"{name}\"]\nduration = \"6 s\"\nwarmup = \"1 s\"\n"));
+        assert!(mean(&tables, "", |f| f.goodput_mbps) > 0.01, "{name}");
+    }
+    let presets = scenario::builtin::presets().iter().filter(|p| p.name.starts_with("lte-") && p.name != "lte-like");
+    let mut seen = 0;
+    for preset in presets {
+        let text = format!(
+            "include = [\"preset:{}\"]\nduration = \"6 s\"\nwarmup = \"1 s\"\n[[lte.ues]]\nname = \"own\"\n[[flows]]\nname = \"f\"\n",
+            preset.name
+        );
+        // Where the preset has UEs, the list above takes their place.
+        let alone = text.replace("[[lte.ues]]\nname = \"own\"\n", "");
+        let text = if preset.text.contains("[[lte.ues]]") { alone } else { text };
+        let tables = run(&text);
+        assert!(flow(&tables, "f").goodput_mbps > 0.5, "{}: {}", preset.name, flow(&tables, "f").goodput_mbps);
+        seen += 1;
+    }
+    assert_eq!(seen, 6);
+}
+
+#[test]
+fn an_uplink_that_is_just_full_does_not_stall() {
+    let tables = run("include = [\"lte-download\"]\nrecord = { samples = \"100 ms\" }\n");
+    // Acknowledgements that wait for 320 ms, until the UE may ask again, would empty the download's queue.
+    let still: Vec<f64> = tables.radio.iter().filter(|r| r.t_s > 2.0 && r.dl_mbps < 30.0).map(|r| r.t_s).collect();
+    assert!(still.len() <= 2, "next to nothing is sent at {still:?}");
+    let most = tables.radio.iter().map(|r| r.ul_queue_bytes).max().unwrap();
+    assert!(most < 12_000, "{most} bytes of acknowledgements wait");
+}
