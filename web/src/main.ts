@@ -178,7 +178,7 @@ function cards(): HTMLElement {
     ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
     ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
     ["Retransmissions", "", (p) => p.retransmission_rate, percent],
-    ["Utilisation, busiest link", "", busiest, percent],
+    ...(chosen().some((one) => busiest(one.summary) !== null) ? [["Utilisation, busiest link", "", busiest, percent] as Card] : []),
     ...(chosen().some((one) => one.summary.jain !== null) ? [["Fairness (Jain)", "", (p: PointSummary) => p.jain, number] as Card] : []),
     ...flows.map((flow): Card => [`Completion, median: ${flow}`, "s", (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null, number]),
   ];
@@ -302,6 +302,8 @@ function details(): HTMLElement {
     ...drops(series, `${label}: drops`, queues.length > 1 ? hue : DROP_COLOUR),
   ]);
   const delay = queues.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "sojourn_ms", label, hue, dash));
+  // Where packets wait in a cell and in no link, the section on radio tells.
+  const linked = backlog.length > 0 || !chosen().some((one) => one.summary.ues.length > 0);
   const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => completionLine(series, label, hue, dash));
   const thresholds = samples.length <= MOST_THRESHOLDS;
 
@@ -327,8 +329,8 @@ function details(): HTMLElement {
         note,
       ),
       linePlot("Bytes in flight", over("in_flight_bytes"), { ...time, y: "bytes" }, note),
-      linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
-      linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
+      linked && linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
+      linked && linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf,
       transfers.length > 0 && linePlot(
         "Completion time of transfers",

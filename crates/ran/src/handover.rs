@@ -6,7 +6,8 @@
 //! failure.
 //!
 //! Deviations: the neighbour's and the serving cell's individual offsets are one number, [`A3::offset_db`]; the
-//! reporting interval and amount are left out, because the first report is always acted upon; a UE's measurements are
+//! reporting interval and amount are left out, because the first report is acted upon (if the command is lost, the next
+//! comes after another time to trigger); a UE's measurements are
 //! free of error and need no gaps; sync is judged once per measurement from the mean SINR, not from a hypothetical PDCCH
 //! error rate over 200 and 100 ms.
 
@@ -141,7 +142,7 @@ impl Measurements {
         best
     }
 
-    /// The serving cell has changed: no neighbour has been better than it yet.
+    /// The serving cell has changed, or the command to change it was lost: no neighbour has been better than it yet.
     pub(crate) fn forget(&mut self) {
         self.entered.fill(None);
     }

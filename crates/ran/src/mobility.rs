@@ -69,7 +69,9 @@ impl<P: Packet> Ran<P> {
             Link::Connected => {}
             Link::Preparing { target } => {
                 if self.sinr_db(index, tti) < self.handover.link.q_out_db {
-                    self.ues[index as usize].link = Link::Connected;
+                    let ue = &mut self.ues[index as usize];
+                    ue.link = Link::Connected;
+                    ue.measurements.forget();
                     tell(io, now, index, Step::CommandLost);
                     return;
                 }
