@@ -70,7 +70,9 @@ pub(crate) fn simulate(
     let options =
         sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output) };
     let outcome = sim::run(loaded, &options).map_err(|e| match e {
-        sim::Error::Trace { .. } | sim::Error::Flow { .. } => Failure::Wrong(e.to_string()),
+        sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
+            Failure::Wrong(e.to_string())
+        }
         _ => e.into(),
     })?;
     drop(bar);
