@@ -152,7 +152,8 @@ impl MacConfig {
     /// - MAC has no headers;
     /// - what was sent reaches RLC at the end of its TTI;
     /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
-    /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25);
+    /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25), and
+    ///   round robin what remains when it divides the groups; who is served gets its part whether it can fill it or not;
     /// - the channel is reported in each TTI, and there is no outer loop.
     ///
     /// [`MacConfig::ideal`] switches the first five on; this function sets the others too.

@@ -53,13 +53,19 @@ impl<P: Packet> Ran<P> {
                 let rate = scheme.bits(cell.prbs) as f32;
                 let metric = cell.downlink.scheduler.metric(rate, &mut ue.down.past, tti);
                 let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers));
-                let want = cell.groups_for(i_tbs, bytes);
+                // ns-3 gives the best UE all groups on which it is the best, which here are all.
+                let want = if self.mac.ideal { cell.groups } else { cell.groups_for(i_tbs, bytes) };
                 candidates.push(Candidate { ue: *index, metric, scheme, want, got: 0 });
             }
             true
         });
         self.cells[cell].downlink.active = active;
-        self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
+        let scheduler = &mut self.cells[cell].downlink.scheduler;
+        if self.mac.ideal && scheduler.takes_turns() {
+            scheduler.divide_as_ns3(groups - first, 1, &mut candidates);
+        } else {
+            scheduler.divide(groups - first, &mut candidates);
+        }
         for c in candidates.iter().take_while(|c| c.got > 0) {
             if let Some(process) = self.fill_downlink(cell, c, first, tti, io) {
                 self.send_downlink(cell, c.ue, process, (first, c.got), tti, io);

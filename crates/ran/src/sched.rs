@@ -24,9 +24,6 @@ pub enum Discipline {
     MaxThroughput,
 }
 
-/// The fewest resource blocks that ns-3 grants in the uplink.
-const NS3_LEAST: u8 = 3;
-
 /// The memory of proportional fair, in TTIs: the past rate is an exponential average over so many.
 const AVERAGE_TTIS: f32 = 100.0;
 
@@ -79,16 +76,21 @@ impl Scheduler {
         self.turn(candidates);
     }
 
-    /// As ns-3 grants its uplink, whatever the discipline: in turn, to each an equal part of the carrier and at least
-    /// [`NS3_LEAST`], whether it can use it or not; what is left in the end for less than that is left.
-    pub(crate) fn divide_as_ns3(&mut self, mut free: u8, candidates: &mut [Candidate]) {
+    /// As ns-3's round robin does, and its uplink whatever the discipline: in turn, to each an equal part of the carrier,
+    /// rounded down but no less than `least`, whether it can use it or not. What remains is left.
+    pub(crate) fn divide_as_ns3(&mut self, mut free: u8, least: u8, candidates: &mut [Candidate]) {
         self.rotate(candidates);
-        let part = (usize::from(free) / candidates.len().max(1)).max(NS3_LEAST.into()) as u8;
+        let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u8;
         for c in candidates.iter_mut() {
-            c.got = if free < NS3_LEAST { 0 } else { part.min(free) };
+            c.got = if free < least { 0 } else { part.min(free) };
             free -= c.got;
         }
         self.turn(candidates);
+    }
+
+    /// Whether it is round robin.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.discipline == Discipline::RoundRobin
     }
 
     /// Starting after the one served last: among equals each has its turn.

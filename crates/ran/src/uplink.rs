@@ -21,6 +21,8 @@ use crate::stats::{Event, Sink, Transmission};
 
 /// What a grant leaves for MAC: a subheader and a short report.
 const MAC_PART: u32 = 1 + SHORT_BSR;
+/// The fewest resource blocks that ns-3 grants.
+const NS3_LEAST: u8 = 3;
 
 impl<P: Packet> Ran<P> {
     /// Looks whether there is uplink data that the cell has to be told of.
@@ -165,7 +167,7 @@ impl<P: Packet> Ran<P> {
         self.cells[cell].uplink.active = active;
         let scheduler = &mut self.cells[cell].uplink.scheduler;
         if self.mac.ideal {
-            scheduler.divide_as_ns3(free.count(), &mut candidates);
+            scheduler.divide_as_ns3(free.count(), NS3_LEAST, &mut candidates);
         } else {
             scheduler.divide(free.count(), &mut candidates);
         }
