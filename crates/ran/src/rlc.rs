@@ -76,6 +76,8 @@ pub struct Am {
     pub t_reordering: Span,
     /// t-StatusProhibit: at least so long between STATUS PDUs.
     pub t_status_prohibit: Span,
+    /// A STATUS PDU takes a grant for itself, as in ns-3. In the standard, data follows it.
+    pub status_alone: bool,
 }
 
 /// A bearer.
@@ -155,6 +157,7 @@ impl Default for Am {
             max_retx: 16,
             t_reordering: Span::from_millis(50),
             t_status_prohibit: Span::from_millis(50),
+            status_alone: false,
         }
     }
 }
@@ -262,12 +265,16 @@ impl<P: Packet> Bearer<P> {
         drops: &mut impl Drops<P>,
     ) -> u32 {
         block.clear(self.epoch);
+        let status_alone = matches!(self.mode, Mode::Am(am) if am.status_alone);
         let (this, other) = self.both(way);
         match (&mut this.entity, &mut other.entity) {
             (Entity::Am(transmitter, _), Entity::Am(_, receiver)) => {
                 if let Some(status) = receiver.status(now, grant) {
                     block.set_status(status);
                     receiver.status_sent(now);
+                    if status_alone {
+                        return block.bytes();
+                    }
                 }
                 transmitter.build(&mut this.sdus, grant, now, block, &mut this.stats, drops);
             }

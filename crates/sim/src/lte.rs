@@ -401,7 +401,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
         filter,
         group,
         rlc: rlc::Config {
-            mode: mode(of.rlc),
+            mode: mode(of.rlc, lte.mac.ideal),
             downlink: ran::pdcp::Config { queue: topology::queue(&of.queue, streams, name), discard: of.discard },
             uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
         },
@@ -484,7 +484,7 @@ fn mobility(of: &scenario::Mobility) -> Mobility {
     }
 }
 
-fn mode(rlc: scenario::Rlc) -> rlc::Mode {
+fn mode(rlc: scenario::Rlc, ideal: bool) -> rlc::Mode {
     match rlc {
         scenario::Rlc::Tm => rlc::Mode::Tm,
         scenario::Rlc::Um { t_reordering } => rlc::Mode::Um(rlc::Um { t_reordering, ..rlc::Um::default() }),
@@ -495,6 +495,7 @@ fn mode(rlc: scenario::Rlc) -> rlc::Mode {
                 t_status_prohibit,
                 poll_pdu: Some(poll_pdu),
                 max_retx,
+                status_alone: ideal,
                 ..rlc::Am::default()
             })
         }

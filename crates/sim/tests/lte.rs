@@ -67,8 +67,11 @@ fn ten_ues_with_four_flows_each_are_as_in_ns3() {
 
 #[test]
 fn a_saturated_cell_carries_what_it_does_in_ns3() {
-    // ns-3's AM carries 65.2: it acknowledges each PDU. Its UM carries 72.5, and a right AM costs little more.
-    near("AM", flow(&run(DOWNLOAD), "bulk-down").goodput_mbps, 72.5, 0.05);
+    // ns-3's AM carries 65.2 because a STATUS PDU takes a whole transport block, as one of each ten does here; with data
+    // after it, AM carries nearly what UM does.
+    near("AM as in ns-3", flow(&run(DOWNLOAD), "bulk-down").goodput_mbps, 65.2, 0.05);
+    let real = DOWNLOAD.replace("ideal = true", "ideal = false");
+    near("AM", flow(&run(&real), "bulk-down").goodput_mbps, 72.5, 0.05);
     let um = DOWNLOAD.lines().map(|l| if l.starts_with("rlc = ") { "rlc = \"um\"" } else { l });
     near("UM", flow(&run(&um.collect::<Vec<_>>().join("\n")), "bulk-down").goodput_mbps, 72.5, 0.05);
 }
