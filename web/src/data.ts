@@ -46,9 +46,11 @@ export interface UeDirection {
   scheduled_mbps: Stat | null;
   block_error_rate: Stat | null;
   utilisation: Stat | null;
+  core_ms: Stat | null;
   queue_ms: Stat | null;
   air_ms: Stat | null;
-  harq_rlc_ms: Stat | null;
+  harq_ms: Stat | null;
+  rlc_ms: Stat | null;
 }
 
 export interface UeSummary {

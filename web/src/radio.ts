@@ -13,10 +13,12 @@ const HOST_DASH = [2, 4];
 const FAILED_COLOUR = "#d43d3d";
 /** Events of table `mobility` that are drawn; what leads to them is in the table. */
 const MARKED = ["connected", "failed", "link-lost"];
-const SPLIT: [keyof UeDirection & ("queue_ms" | "air_ms" | "harq_rlc_ms"), string, string][] = [
+const SPLIT: [keyof UeDirection & ("core_ms" | "queue_ms" | "air_ms" | "harq_ms" | "rlc_ms"), string, string][] = [
+  ["core_ms", "core", "core: outside the radio"],
   ["queue_ms", "queue", "queue: until the first byte is on the air"],
   ["air_ms", "air", "air: until the last byte is, segmentation and scheduling"],
-  ["harq_rlc_ms", "harq", "HARQ and RLC: until delivery"],
+  ["harq_ms", "harq", "HARQ: until that is decoded"],
+  ["rlc_ms", "rlc", "RLC: until delivery, in order"],
 ];
 
 /** A case beside others: what tells it apart in a legend, and whether its lines are dashed. */
@@ -170,7 +172,7 @@ function split(cases: Shown[], names: string[]): HTMLElement {
   return h(
     "figure",
     { class: "wide" },
-    h("figcaption", {}, h("b", {}, "Where the packets' time went"), h("span", {}, "one-way delay between the host and the base station, mean over packets and runs, ms")),
+    h("figcaption", {}, h("b", {}, "Where the packets' time went"), h("span", {}, "one-way delay of packets, mean over packets and runs, ms")),
     h("div", { class: "legend" }, ...SPLIT.map(([, kind, title]) => h("span", {}, h("i", { class: `limit ${kind}` }), title))),
     ...(rows.length > 0 ? rows : [h("p", { class: "empty" }, "No packet was delivered.")]),
   );
@@ -268,9 +270,11 @@ function means(cases: Shown[], names: string[]): HTMLElement {
         stat("Mbit/s", (row) => row.own.scheduled_mbps),
         stat("PRBs", (row) => row.own.utilisation, percent),
         stat("BLER", (row) => row.own.block_error_rate, percent),
-        stat("Queue, ms", (row) => row.own.queue_ms),
+        stat("Core, ms", (row) => row.own.core_ms),
+        stat("queue", (row) => row.own.queue_ms),
         stat("air", (row) => row.own.air_ms),
-        stat("HARQ, RLC", (row) => row.own.harq_rlc_ms),
+        stat("HARQ", (row) => row.own.harq_ms),
+        stat("RLC", (row) => row.own.rlc_ms),
         both("Handovers", (ue) => ue.handovers),
         both("failed", (ue) => ue.handover_failures),
         both("Links lost", (ue) => ue.link_failures),

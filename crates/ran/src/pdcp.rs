@@ -63,9 +63,11 @@ impl Keep {
 pub struct Times {
     /// When a block with its first byte was first built: before it the SDU waited in the queue.
     pub first_sent: Time,
-    /// When a block with its last byte was first built: up to here it was being scheduled, and from here on HARQ, RLC's
-    /// retransmissions and reordering took their time.
+    /// When a block with its last byte was first built: up to here it was being scheduled.
     pub last_sent: Time,
+    /// When its last byte was decoded, after HARQ and, in AM, RLC's retransmissions, if it then had to wait in RLC for what
+    /// was missing before it.
+    pub decoded: Option<Time>,
 }
 
 /// Where delivered SDUs go. A closure `FnMut(Direction, P, Times)` is one.
@@ -272,7 +274,7 @@ impl<P: Packet> Sdus<P> {
             let start = self.end;
             self.end += u64::from(packet.len() + self.header);
             border(self.end);
-            let times = Times { first_sent: now, last_sent: now };
+            let times = Times { first_sent: now, last_sent: now, decoded: None };
             self.transit.push_back(Sdu { packet, start, end: self.end, times });
             return true;
         }
@@ -301,6 +303,18 @@ impl<P: Packet> Sdus<P> {
             }
         }
         self.sending = self.sending.max(self.gone);
+    }
+
+    /// The bytes from `start` to `end` were decoded: SDUs that end there and are still in transit wait for others.
+    #[inline]
+    pub(crate) fn decoded(&mut self, start: u64, end: u64, now: Time) {
+        if self.transit.front().is_none_or(|sdu| sdu.end > end) {
+            return;
+        }
+        let first = self.transit.partition_point(|sdu| sdu.end <= start);
+        for sdu in self.transit.range_mut(first..).take_while(|sdu| sdu.end <= end) {
+            sdu.times.decoded.get_or_insert(now);
+        }
     }
 
     /// Takes the SDU that begins at `start` out, wherever it is (TM).

@@ -324,6 +324,9 @@ impl<P: Packet> Bearer<P> {
                 }
             }
         }
+        for pdu in block.data() {
+            this.sdus.decoded(pdu.start, pdu.end(), now);
+        }
     }
 
     /// HARQ has given `block` up. UM and AM find out for themselves; TM, which does not number, is told by this where its

@@ -300,8 +300,8 @@ fn ue_json(ue: &UeRow<'_>) -> Value {
         "utilisation": short(ue.utilisation), "padding_bytes": ue.padding_bytes, "rlc_retx_pdus": ue.rlc_retx_pdus,
         "rlc_retx_bytes": ue.rlc_retx_bytes, "scheduling_requests": ue.scheduling_requests,
         "random_accesses": ue.random_accesses, "handovers": ue.handovers, "handover_failures": ue.handover_failures,
-        "link_failures": ue.link_failures, "queue_ms": short(ue.queue_ms), "air_ms": short(ue.air_ms),
-        "harq_rlc_ms": short(ue.harq_rlc_ms), "packets": ue.packets,
+        "link_failures": ue.link_failures, "core_ms": short(ue.core_ms), "queue_ms": short(ue.queue_ms),
+        "air_ms": short(ue.air_ms), "harq_ms": short(ue.harq_ms), "rlc_ms": short(ue.rlc_ms), "packets": ue.packets,
     })
 }
 

@@ -128,12 +128,16 @@ pub struct UeDirection {
     pub block_error_rate: Option<Stat>,
     /// Its resource blocks over those of the carrier.
     pub utilisation: Option<Stat>,
-    /// Mean one-way delay up to the first byte on the air, ms.
+    /// Mean one-way delay outside the radio, ms.
+    pub core_ms: Option<Stat>,
+    /// From the arrival at the cell or the host up to the first byte on the air, ms.
     pub queue_ms: Option<Stat>,
     /// From then to the last byte's first transmission, ms.
     pub air_ms: Option<Stat>,
+    /// From then until it is decoded, ms.
+    pub harq_ms: Option<Stat>,
     /// From then to delivery, ms.
-    pub harq_rlc_ms: Option<Stat>,
+    pub rlc_ms: Option<Stat>,
 }
 
 /// A UE at a point.
@@ -363,9 +367,11 @@ fn ue_summary(name: &str, runs: &[&Run<'_>]) -> UeSummary {
         scheduled_mbps: over(direction, |row| ratio(row.mbits, row.measured_s)),
         block_error_rate: over(direction, |row| (row.blocks > 0).then_some(row.block_error_rate)),
         utilisation: over(direction, |row| Some(row.utilisation)),
+        core_ms: over(direction, |row| (row.packets > 0).then_some(row.core_ms)),
         queue_ms: over(direction, |row| (row.packets > 0).then_some(row.queue_ms)),
         air_ms: over(direction, |row| (row.packets > 0).then_some(row.air_ms)),
-        harq_rlc_ms: over(direction, |row| (row.packets > 0).then_some(row.harq_rlc_ms)),
+        harq_ms: over(direction, |row| (row.packets > 0).then_some(row.harq_ms)),
+        rlc_ms: over(direction, |row| (row.packets > 0).then_some(row.rlc_ms)),
     };
     UeSummary {
         ue: name.to_owned(),

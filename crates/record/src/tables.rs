@@ -317,13 +317,18 @@ table! {
         "" handover_failures: u64,
         /// Radio links lost; both directions together.
         "" link_failures: u64,
+        /// Mean of the delivered packets' time outside the radio: before they came to the cell (downlink), from the cell to
+        /// their end (uplink); 0 if none was delivered.
+        "ms" core_ms: f64,
         /// Mean of the delivered packets' time from their arrival at the cell (downlink) or the host (uplink) until the
         /// first byte was sent over the air; 0 if none was delivered.
         "ms" queue_ms: f64,
         /// From then until the last byte was sent: segmentation and scheduling; likewise.
         "ms" air_ms: f64,
-        /// From then until delivery: HARQ, RLC and reordering; likewise.
-        "ms" harq_rlc_ms: f64,
+        /// From then until the last byte was decoded: HARQ, and RLC's retransmissions; likewise.
+        "ms" harq_ms: f64,
+        /// From then until delivery: the wait in RLC for what was missing before; likewise.
+        "ms" rlc_ms: f64,
         /// Packets delivered: the means above are over these.
         "" packets: u64,
     }

@@ -309,7 +309,9 @@ fn the_summary_of_a_ue_follows_from_its_rows() {
                 assert_eq!(summary.utilisation, Stat::of(rows.iter().map(|row| row.utilisation)));
                 assert_eq!(summary.queue_ms, Stat::of(rows.iter().map(|row| row.queue_ms)));
                 assert_eq!(summary.air_ms, Stat::of(rows.iter().map(|row| row.air_ms)));
-                assert_eq!(summary.harq_rlc_ms, Stat::of(rows.iter().map(|row| row.harq_rlc_ms)));
+                assert_eq!(summary.core_ms, Stat::of(rows.iter().map(|row| row.core_ms)));
+                assert_eq!(summary.harq_ms, Stat::of(rows.iter().map(|row| row.harq_ms)));
+                assert_eq!(summary.rlc_ms, Stat::of(rows.iter().map(|row| row.rlc_ms)));
                 assert_eq!(summary.queue_ms.map(|stat| stat.n), Some(3));
             }
             assert_eq!(ue.handovers, Stat::of(of("uplink").iter().map(|row| row.handovers as f64)));
@@ -328,7 +330,7 @@ fn a_ue_that_got_nothing_has_no_delay_and_no_error_rate() {
     results.tables.ues.push(&UeRow { blocks: 0, mbits: 0.0, block_error_rate: 0.0, packets: 0, ..row });
     let ue = &results.summary().points[0].ues[0];
     assert_eq!(ue.downlink.scheduled_mbps.map(|stat| stat.mean), Some(0.0));
-    assert_eq!((ue.downlink.block_error_rate, ue.downlink.queue_ms, ue.downlink.harq_rlc_ms), (None, None, None));
+    assert_eq!((ue.downlink.block_error_rate, ue.downlink.queue_ms, ue.downlink.harq_ms), (None, None, None));
     assert_eq!((ue.uplink.scheduled_mbps, ue.handovers), (None, None));
 }
 

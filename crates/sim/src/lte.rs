@@ -4,7 +4,7 @@
 //! delivered it ([`crate::network`]).
 
 use crate::Error;
-use crate::packet::{Packet, Parcel};
+use crate::packet::{Packet, Store};
 use crate::topology;
 use aqm::{DropReason, Packet as _};
 use des::{Part, Streams};
@@ -75,9 +75,11 @@ struct Meter {
 #[derive(Clone, Copy, Default)]
 struct Way {
     packets: u64,
+    core: Span,
     queue: Span,
     air: Span,
-    harq_rlc: Span,
+    harq: Span,
+    rlc_wait: Span,
     /// RLC's counts at the end of the warm-up.
     rlc: rlc::Stats,
     /// MCS of the transmissions since the last sample, and how many they were.
@@ -172,22 +174,40 @@ impl Radio {
         }
     }
 
-    /// The next packet that has come through, with its parcel from `parcel`.
+    /// The next packet that has come through.
     #[inline]
-    pub(crate) fn poll(&mut self, now: Time, parcel: impl FnOnce(&Packet) -> Parcel) -> Option<Packet> {
+    pub(crate) fn poll(&mut self, now: Time, store: &mut Store) -> Option<Packet> {
         let delivery = self.ran.poll_delivery()?;
         let (packet, times) = (delivery.packet, delivery.times);
+        let parcel = store.get(&packet);
         // A UE's own packets came to the host's queue when they were sent, and later to the modem's.
         let arrived = match delivery.direction {
-            Direction::Uplink if packet.hop() == 0 => parcel(&packet).sent,
+            Direction::Uplink if packet.hop() == 0 => parcel.sent,
             _ => packet.enqueued(),
         };
+        if delivery.direction == Direction::Downlink {
+            // From another UE, the core is on that one's account.
+            match parcel.aired.take() {
+                Some((from, left)) => self.beyond(from, arrived.saturating_since(left)),
+                None => self.ues[delivery.ue as usize].ways[0].core += arrived.saturating_since(parcel.sent),
+            }
+        } else {
+            parcel.aired = Some((delivery.ue, now));
+        }
         let way = &mut self.ues[delivery.ue as usize].ways[delivery.direction as usize];
         way.packets += 1;
         way.queue += times.first_sent.saturating_since(arrived);
         way.air += times.last_sent.saturating_since(times.first_sent);
-        way.harq_rlc += now.saturating_since(times.last_sent);
+        let decoded = times.decoded.unwrap_or(now);
+        way.harq += decoded.saturating_since(times.last_sent);
+        way.rlc_wait += now.saturating_since(decoded);
         Some(packet)
+    }
+
+    /// A packet of `ue` took so long from the cell to its end.
+    #[inline]
+    pub(crate) fn beyond(&mut self, ue: u32, span: Span) {
+        self.ues[ue as usize].ways[Direction::Uplink as usize].core += span;
     }
 
     /// The warm-up ends: what was counted so far is left out of the summary.
@@ -279,9 +299,11 @@ impl Radio {
                     handovers: once(all.handovers - before.handovers),
                     handover_failures: once(all.handover_failures - before.handover_failures),
                     link_failures: once(all.link_failures - before.link_failures),
+                    core_ms: mean(way.core),
                     queue_ms: mean(way.queue),
                     air_ms: mean(way.air),
-                    harq_rlc_ms: mean(way.harq_rlc),
+                    harq_ms: mean(way.harq),
+                    rlc_ms: mean(way.rlc_wait),
                     packets: way.packets,
                 });
             }

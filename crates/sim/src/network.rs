@@ -262,7 +262,7 @@ impl Network {
         loop {
             let Network { radio, traffic, .. } = self;
             let radio = radio.as_mut()?;
-            let Some(packet) = radio.poll(now, |packet| *traffic.store.get(packet)) else {
+            let Some(packet) = radio.poll(now, &mut traffic.store) else {
                 agenda.wake(radio.part, radio.poll_timeout());
                 return None;
             };

@@ -109,6 +109,8 @@ pub(crate) struct Parcel {
     pub(crate) towards: End,
     /// The flow's, 0 to 15.
     pub(crate) priority: u8,
+    /// The UE whose radio hop it has left towards the core, and when.
+    pub(crate) aired: Option<(u32, Time)>,
 }
 
 /// What queues and links carry.

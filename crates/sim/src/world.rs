@@ -294,13 +294,16 @@ impl<'a> World<'a> {
     fn arrive(&mut self, packet: &Packet) -> Option<(u32, End)> {
         let now = self.agenda.now();
         self.network.traffic.note(now, packet, Happening::Received);
-        let InTransit { store, watch, .. } = &mut self.network.traffic;
+        let Network { traffic: InTransit { store, watch, .. }, radio, .. } = &mut self.network;
         let parcel = store.get(packet);
         let flow = &mut self.flows[parcel.owner.flow as usize];
         if parcel.towards == End::To {
             let data = parcel.body.carries_data();
             flow.meter.arrive(packet.len(), packet.ecn(), data.then(|| now - parcel.sent), now);
             self.packets += u64::from(data);
+        }
+        if let (Some((ue, left)), Some(radio)) = (parcel.aired, radio) {
+            radio.beyond(ue, now - left);
         }
         match &parcel.body {
             Body::Udp { payload, .. } => {
@@ -362,7 +365,7 @@ impl<'a> World<'a> {
                 break;
             }
             (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
-            parcel.priority = flow.priority;
+            (parcel.priority, parcel.aired) = (flow.priority, None);
             network.send(route, agenda);
         }
         if let Some((told, log)) = told.zip(network.traffic.watch.as_mut().and_then(|w| w.log())) {
@@ -476,7 +479,7 @@ impl<'a> World<'a> {
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
         let (route, towards, priority) = (flow.routes[End::To as usize], End::To, flow.priority);
-        *self.network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards, priority };
+        *self.network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards, priority, aired: None };
         self.network.send(route, &mut self.agenda);
     }
 

@@ -212,7 +212,8 @@ traffic = { kind = "cbr", rate = "500 kbit/s", packet = "300 B" }
 "#);
     for (name, direction) in [("down", "downlink"), ("up", "uplink")] {
         let u = tables.ues.iter().find(|u| u.direction == direction).unwrap();
-        let parts = 13.0 + u.queue_ms + u.air_ms + u.harq_rlc_ms;
+        near("in the core", u.core_ms, 13.0, 1e-3);
+        let parts = u.core_ms + u.queue_ms + u.air_ms + u.harq_ms + u.rlc_ms;
         near(&format!("{name}, ms"), flow(&tables, name).owd_p50_ms.unwrap(), parts, 0.1);
     }
     // A block of an idle cell is there after its subframe and the decoding; the uplink asks first.

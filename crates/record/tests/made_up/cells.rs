@@ -141,9 +141,11 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             handovers: both(handovers),
             handover_failures: both(failures),
             link_failures: both(u64::from(index == 2)),
+            core_ms: 12.5,
             queue_ms: if i == 0 { 24.0 + loaded } else { 9.3 },
             air_ms: if i == 0 { 1.4 + noise.next() } else { 3.1 },
-            harq_rlc_ms: if i == 0 { 2.0 + noise.next() } else { 5.2 },
+            harq_ms: if i == 0 { 2.0 + noise.next() } else { 5.2 },
+            rlc_ms: if i == 0 { 0.6 } else { 1.1 },
             packets: blocks * 2,
         });
     }
