@@ -206,6 +206,7 @@ fn am() -> Mode {
         max_retx: u32::MAX,
         t_reordering: Span::from_millis(15),
         t_status_prohibit: Span::from_millis(10),
+        status_alone: false,
     })
 }
 

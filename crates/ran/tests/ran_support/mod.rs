@@ -179,6 +179,7 @@ pub fn am() -> Mode {
         max_retx: 16,
         t_reordering: Span::from_millis(35),
         t_status_prohibit: Span::from_millis(10),
+        status_alone: false,
     })
 }
 
