@@ -98,7 +98,7 @@ fn an_sdu_that_waited_too_long_is_gone_and_no_longer_announced() {
     assert_eq!(story.bearer.backlog(Downlink, at(50)).new, 100);
     let block = story.build(Downlink, 51, 500);
     story.receive(Downlink, 55, &block);
-    assert_eq!(story.delivered, [(2, Times { first_sent: at(51), last_sent: at(51) })]);
+    assert_eq!(story.delivered, [(2, Times { first_sent: at(51), last_sent: at(51), decoded: None })]);
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_sdu_that_is_partly_sent_is_not_discarded() {
     let rest = story.build(Downlink, 70, 500);
     story.receive(Downlink, 71, &first);
     story.receive(Downlink, 72, &rest);
-    assert_eq!(story.delivered, [(0, Times { first_sent: at(1), last_sent: at(70) })]);
+    assert_eq!(story.delivered, [(0, Times { first_sent: at(1), last_sent: at(70), decoded: None })]);
 }
 
 #[test]
@@ -303,4 +303,19 @@ fn the_transparent_mode_adds_nothing_and_cuts_nothing() {
     story.receive(Downlink, 5, &second);
     story.bearer.lost(Downlink, &first, &mut |p: TestPacket, r| story.dropped.push((p.id, r)));
     assert_eq!((story.ids(), story.dropped), (vec![1, 2], vec![(0, DropReason::Loss)]));
+}
+
+#[test]
+fn what_waited_in_rlc_is_told_from_what_was_on_its_way() {
+    for mode in [am(), um()] {
+        let mut story = Story::new(mode, aqm::Config::default(), None);
+        story.enqueue(0, 2);
+        let (first, second) = (story.build(Downlink, 1, 103), story.build(Downlink, 2, 103));
+        // HARQ repeats the first block, and the second overtakes it.
+        story.receive(Downlink, 6, &second);
+        assert_eq!(story.ids(), []);
+        story.receive(Downlink, 9, &first);
+        let decoded: Vec<_> = story.delivered.iter().map(|(id, times)| (*id, times.decoded)).collect();
+        assert_eq!(decoded, [(0, None), (1, Some(at(6)))]);
+    }
 }
