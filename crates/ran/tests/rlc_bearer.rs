@@ -313,7 +313,7 @@ fn what_waited_in_rlc_is_told_from_what_was_on_its_way() {
         let (first, second) = (story.build(Downlink, 1, 103), story.build(Downlink, 2, 103));
         // HARQ repeats the first block, and the second overtakes it.
         story.receive(Downlink, 6, &second);
-        assert_eq!(story.ids(), []);
+        assert!(story.ids().is_empty());
         story.receive(Downlink, 9, &first);
         let decoded: Vec<_> = story.delivered.iter().map(|(id, times)| (*id, times.decoded)).collect();
         assert_eq!(decoded, [(0, None), (1, Some(at(6)))]);
