@@ -75,7 +75,8 @@ struct Meter {
 #[derive(Clone, Copy, Default)]
 struct Way {
     packets: u64,
-    core: Span,
+    /// The time in the core, and of how many packets: some are still there in the end.
+    core: (Span, u64),
     queue: Span,
     air: Span,
     harq: Span,
@@ -84,6 +85,13 @@ struct Way {
     rlc: rlc::Stats,
     /// MCS of the transmissions since the last sample, and how many they were.
     mcs: (u64, u64),
+}
+
+impl Way {
+    fn add_core(&mut self, span: Span) {
+        self.core.0 += span;
+        self.core.1 += 1;
+    }
 }
 
 /// Listens to the network.
@@ -189,7 +197,7 @@ impl Radio {
             // From another UE, the core is on that one's account.
             match parcel.aired.take() {
                 Some((from, left)) => self.beyond(from, arrived.saturating_since(left)),
-                None => self.ues[delivery.ue as usize].ways[0].core += arrived.saturating_since(parcel.sent),
+                None => self.ues[delivery.ue as usize].ways[0].add_core(arrived.saturating_since(parcel.sent)),
             }
         } else {
             parcel.aired = Some((delivery.ue, now));
@@ -207,7 +215,7 @@ impl Radio {
     /// A packet of `ue` took so long from the cell to its end.
     #[inline]
     pub(crate) fn beyond(&mut self, ue: u32, span: Span) {
-        self.ues[ue as usize].ways[Direction::Uplink as usize].core += span;
+        self.ues[ue as usize].ways[Direction::Uplink as usize].add_core(span);
     }
 
     /// The warm-up ends: what was counted so far is left out of the summary.
@@ -299,7 +307,7 @@ impl Radio {
                     handovers: once(all.handovers - before.handovers),
                     handover_failures: once(all.handover_failures - before.handover_failures),
                     link_failures: once(all.link_failures - before.link_failures),
-                    core_ms: mean(way.core),
+                    core_ms: if way.core.1 > 0 { ms(way.core.0 / way.core.1) } else { 0.0 },
                     queue_ms: mean(way.queue),
                     air_ms: mean(way.air),
                     harq_ms: mean(way.harq),
