@@ -31,24 +31,26 @@ pub enum Victim {
     Oldest,
 }
 
+impl Config {
+    /// Whether a packet of `len` bytes may come to what is `held`.
+    #[inline]
+    pub fn has_room(&self, held: Backlog, len: u64) -> bool {
+        self.packets.is_none_or(|most| held.packets < most)
+            && self.bytes.is_none_or(|most| held.bytes.saturating_add(len) <= most)
+    }
+}
+
 /// A FIFO with a limit.
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     fifo: Fifo<P>,
-    max_packets: u64,
-    max_bytes: u64,
-    victim: Victim,
+    config: Config,
 }
 
 impl<P: Packet> DropTail<P> {
     /// An empty queue.
     pub fn new(config: Config) -> Self {
-        DropTail {
-            fifo: Fifo::new(),
-            max_packets: config.packets.unwrap_or(u64::MAX),
-            max_bytes: config.bytes.unwrap_or(u64::MAX),
-            victim: config.victim,
-        }
+        DropTail { fifo: Fifo::new(), config }
     }
 
     /// The packet that is served next.
@@ -57,9 +59,9 @@ impl<P: Packet> DropTail<P> {
         self.fifo.front()
     }
 
+    #[inline]
     fn fits(&self, len: u64) -> bool {
-        let held = self.fifo.backlog();
-        held.packets < self.max_packets && held.bytes.saturating_add(len) <= self.max_bytes
+        self.config.has_room(self.fifo.backlog(), len)
     }
 }
 
@@ -67,7 +69,7 @@ impl<P: Packet> Queue<P> for DropTail<P> {
     #[inline]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         let len = u64::from(packet.len());
-        if self.victim == Victim::Oldest && self.max_packets > 0 && len <= self.max_bytes {
+        if self.config.victim == Victim::Oldest && self.config.has_room(Backlog::default(), len) {
             while !self.fits(len) {
                 let oldest = self.fifo.pop().expect("an empty queue has room for a packet within its limits");
                 drops.dropped(oldest, DropReason::Overflow);

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use aqm::drop_tail::Victim;
+use aqm::drop_tail::{self, Victim};
 use aqm::{Backlog, DropReason};
 use units::{Span, Time};
 
@@ -25,8 +25,7 @@ pub struct Foreseen {
     /// `None`: nothing ever waits.
     server: Option<RateServer>,
     overhead: u64,
-    max_packets: u64,
-    max_bytes: u64,
+    queue: drop_tail::Config,
     loss: LossProcess,
     delay: Span,
     /// The packets that found room and were not settled yet, and the one before them.
@@ -87,8 +86,7 @@ impl Foreseen {
         Some(Foreseen {
             server,
             overhead: u64::from(config.overhead),
-            max_packets: queue.packets.unwrap_or(u64::MAX),
-            max_bytes: queue.bytes.unwrap_or(u64::MAX),
+            queue,
             loss: LossProcess::new(config.loss, random),
             delay: config.delay,
             passages: VecDeque::with_capacity(16),
@@ -150,8 +148,7 @@ impl Foreseen {
 
     #[inline]
     fn has_room(&self, len: u32) -> bool {
-        let waiting = self.total.since(&self.nth(self.begun).sums);
-        waiting.packets < self.max_packets && waiting.bytes.saturating_add(u64::from(len)) <= self.max_bytes
+        self.queue.has_room(self.total.since(&self.nth(self.begun).sums), u64::from(len))
     }
 
     /// The last of the first `count` passages that are not settled, or else the last that is.

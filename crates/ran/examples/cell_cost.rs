@@ -3,44 +3,17 @@
 
 use std::time::Instant;
 
-use aqm::{DropReason, Ecn, Packet};
+use aqm::DropReason;
 use radio::fading::{self, Profile};
 use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::rlc::{self, Am, Mode};
 use ran::{BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
 use rand_xoshiro::rand_core::SeedableRng;
+use testkit::queue::TestPacket;
 use units::{Span, Time};
 
 /// Milliseconds that each case simulates.
 const TTIS: u64 = 100_000;
-
-#[derive(Clone, Copy)]
-struct Pkt {
-    len: u32,
-    entered: Time,
-}
-
-impl Packet for Pkt {
-    fn len(&self) -> u32 {
-        self.len
-    }
-    fn flow(&self) -> u64 {
-        1
-    }
-    fn priority(&self) -> u8 {
-        0
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn mark_ce(&mut self) {}
-    fn enqueued(&self) -> Time {
-        self.entered
-    }
-    fn set_enqueued(&mut self, now: Time) {
-        self.entered = now;
-    }
-}
 
 fn ue(air: AirConfig) -> UeConfig {
     let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
@@ -70,11 +43,11 @@ fn run(name: &str, air: &AirConfig, ues: usize, active: u32, mac: MacConfig) {
         ..Config::default()
     };
     let mut n = 0;
-    let mut ran: Ran<Pkt> = Ran::new(&config, |_: Stream| {
+    let mut ran: Ran<TestPacket> = Ran::new(&config, |_: Stream| {
         n += 1;
         Random::seed_from_u64(n)
     });
-    let mut drops = |_: Pkt, _: DropReason| {};
+    let mut drops = |_: TestPacket, _: DropReason| {};
     let (mut packets, mut unacknowledged) = (0u64, 0u64);
     let began = Instant::now();
     for tti in 0..TTIS {
@@ -85,13 +58,13 @@ fn run(name: &str, air: &AirConfig, ues: usize, active: u32, mac: MacConfig) {
             if delivery.direction == Direction::Downlink {
                 unacknowledged += 1;
                 if unacknowledged.is_multiple_of(2) {
-                    ran.handle_uplink(delivery.ue, Pkt { len: 52, entered: now }, now, &mut drops);
+                    ran.handle_uplink(delivery.ue, TestPacket::new(0, 1, 52), now, &mut drops);
                 }
             }
         }
         for ue in 0..active {
             while ran.rlc_backlog(ue, Direction::Downlink).packets < 10 {
-                ran.handle_downlink(ue, Pkt { len: 1452, entered: now }, now, &mut drops);
+                ran.handle_downlink(ue, TestPacket::new(0, 1, 1452), now, &mut drops);
             }
         }
     }

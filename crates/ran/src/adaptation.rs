@@ -15,6 +15,8 @@
 use radio::{Direction, Sinr, Soft, tables};
 use units::Span;
 
+use crate::requests::ttis;
+
 /// The largest MCS index.
 const MAX_MCS: u8 = 28;
 /// The outer loop aims at one failure in this many first transmissions.
@@ -62,16 +64,46 @@ impl OuterLoop {
 
 /// Measurements on their way: a value and the TTI from which on it holds.
 #[derive(Clone, Copy, Debug)]
-struct Reports<T> {
+pub(crate) struct Reports<T> {
     current: T,
     coming: [(u64, T); 16],
     first: u8,
     count: u8,
+    /// The TTI of the last measurement, if the UE has not been idle since.
+    measured_at: Option<u64>,
 }
 
 impl<T: Copy> Reports<T> {
     fn new(value: T) -> Self {
-        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0 }
+        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, measured_at: None }
+    }
+
+    /// Whether a measurement is due in `tti`.
+    #[inline]
+    pub(crate) fn is_due(&mut self, link: &LinkAdaptation, tti: u64) -> bool {
+        let Some(at) = self.measured_at else { return true };
+        let (age, period) = (tti - at, ttis(link.period).max(1));
+        if age > period + ttis(link.delay) {
+            // The UE was idle, but did report and sound: the last measurement is one that has arrived by now.
+            self.measured_at = None;
+        }
+        age >= period
+    }
+
+    /// `value` is measured in `tti` and holds from `holds` on; at once if it is the first, because the UE has reported
+    /// before.
+    #[inline]
+    fn measured(&mut self, value: T, tti: u64, holds: u64) {
+        match self.measured_at {
+            Some(_) => self.send(holds, value),
+            None => *self = Reports::new(value),
+        }
+        self.measured_at = Some(tti);
+    }
+
+    /// Whether anything was measured since the UE was idle.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.measured_at.is_some()
     }
 
     #[inline]
@@ -95,16 +127,11 @@ impl<T: Copy> Reports<T> {
         }
         self.current
     }
-
-    /// Nothing is known any more but `value`.
-    fn reset(&mut self, value: T) {
-        *self = Reports::new(value);
-    }
 }
 
 /// What a UE reports: the CQI of one layer, and of each of two, 0 if it has only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Quality {
+pub(crate) struct Quality {
     single: u8,
     double: u8,
 }
@@ -121,14 +148,12 @@ pub(crate) struct Scheme {
 /// The downlink of one UE as its eNodeB sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Downlink {
-    reports: Reports<Quality>,
+    pub(crate) reports: Reports<Quality>,
     pub(crate) outer: OuterLoop,
     /// The channel that the last report was computed from, if it was the same everywhere.
     measured: Option<(f32, Quality)>,
     /// The scheme for a report and an offset.
     scheme: Option<(Quality, f32, Scheme)>,
-    /// The TTI of the last measurement.
-    pub(crate) measured_at: Option<u64>,
 }
 
 impl Downlink {
@@ -138,12 +163,10 @@ impl Downlink {
             outer: OuterLoop::default(),
             measured: None,
             scheme: None,
-            measured_at: None,
         }
     }
 
     /// A report of `sinr`, and of `half` of it if the UE has two layers, is measured in `tti` and holds from `holds` on.
-    /// The first one of a connection holds at once: the UE has reported before.
     pub(crate) fn measure(&mut self, sinr: &Sinr, half: Option<&Sinr>, tti: u64, holds: u64) {
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
@@ -153,12 +176,7 @@ impl Downlink {
             Sinr::Flat(now) => Some((*now, quality)),
             Sinr::PerRb(_) => None,
         };
-        if self.measured_at.is_none() {
-            self.reports.reset(quality);
-        } else {
-            self.reports.send(holds, quality);
-        }
-        self.measured_at = Some(tti);
+        self.reports.measured(quality, tti, holds);
     }
 
     /// What a block is to be sent with in `tti`.
@@ -207,7 +225,7 @@ pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
 
 /// What the eNodeB measured of a UE's uplink.
 #[derive(Clone, Copy, Debug)]
-struct Sounded {
+pub(crate) struct Sounded {
     /// SINR in dB of a resource block while the UE's power suffices.
     sinr_db: f64,
     /// Resource blocks that its power suffices for.
@@ -217,22 +235,20 @@ struct Sounded {
 /// The uplink of one UE as its eNodeB sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Uplink {
-    sounded: Reports<Sounded>,
+    pub(crate) reports: Reports<Sounded>,
     pub(crate) outer: OuterLoop,
     scheme: Option<(f64, u8)>,
     /// The last SINR that was the same on the whole carrier, and in dB.
     flat: (f32, f64),
-    pub(crate) measured_at: Option<u64>,
 }
 
 impl Uplink {
     pub(crate) fn new() -> Uplink {
         Uplink {
-            sounded: Reports::new(Sounded { sinr_db: LOWEST_SINR_DB, full_power_prbs: 1.0 }),
+            reports: Reports::new(Sounded { sinr_db: LOWEST_SINR_DB, full_power_prbs: 1.0 }),
             outer: OuterLoop::default(),
             scheme: None,
             flat: (1.0, 0.0),
-            measured_at: None,
         }
     }
 
@@ -249,18 +265,13 @@ impl Uplink {
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
         let sounded = Sounded { sinr_db, full_power_prbs: full_power_prbs.clamp(1.0, 110.0) };
-        if self.measured_at.is_none() {
-            self.sounded.reset(sounded);
-        } else {
-            self.sounded.send(holds, sounded);
-        }
-        self.measured_at = Some(tti);
+        self.reports.measured(sounded, tti, holds);
     }
 
     /// The MCS on `prbs` resource blocks.
     #[inline]
     pub(crate) fn scheme(&mut self, prbs: u8, tti: u64) -> u8 {
-        let sounded = self.sounded.at(tti);
+        let sounded = self.reports.at(tti);
         let mut sinr_db = sounded.sinr_db + f64::from(self.outer.offset_db);
         if f64::from(prbs) > sounded.full_power_prbs {
             sinr_db -= decibels(f64::from(prbs) / sounded.full_power_prbs);
@@ -278,7 +289,7 @@ impl Uplink {
     /// The most resource blocks that the UE's power is enough for at the lowest MCS.
     #[inline]
     pub(crate) fn most_prbs(&mut self, tti: u64) -> u8 {
-        let sounded = self.sounded.at(tti);
+        let sounded = self.reports.at(tti);
         if sounded.full_power_prbs >= 110.0 {
             return 110;
         }
@@ -370,10 +381,10 @@ mod tests {
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
         let mut uplink = Uplink::new();
         uplink.measure(&Sinr::Flat(100.0), 10.0, 0, 0);
-        let sounded = uplink.sounded.at(0);
+        let sounded = uplink.reports.at(0);
         assert!((sounded.full_power_prbs - 10.0).abs() < 1e-9 && (sounded.sinr_db - 20.0).abs() < 1e-6);
         assert_eq!(uplink.most_prbs(0), 110);
-        uplink.measured_at = None;
+        uplink.reports.measured_at = None;
         uplink.measure(&Sinr::Flat(1.0), 1.0, 0, 0);
         assert_eq!(uplink.most_prbs(0), 4, "0 dB on one block, -6.5 dB on 4.47");
     }

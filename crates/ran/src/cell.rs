@@ -3,7 +3,10 @@
 use radio::tables;
 
 use crate::config::CellConfig;
-use crate::sched::{Blocks, Scheduler, uplink_size, uplink_size_from};
+use crate::sched::{Blocks, Discipline, Scheduler, uplink_size, uplink_size_from};
+
+/// The fewest resource blocks that ns-3 grants in the uplink.
+const NS3_LEAST: u8 = 3;
 
 /// One direction of a cell.
 #[derive(Clone, Debug)]
@@ -36,14 +39,22 @@ impl Cell {
         let prbs = bandwidth.prbs();
         // The control channel takes the edges: one block of 25 on both sides together, an estimate of what operators do.
         let control = if ideal { 0 } else { prbs / 25 };
-        let side = |discipline| Side { scheduler: Scheduler::new(discipline), active: Vec::new() };
+        let side = |scheduler| Side { scheduler, active: Vec::new() };
+        let downlink = match config.downlink {
+            Discipline::RoundRobin if ideal => Scheduler::in_parts(config.downlink, 1),
+            discipline => Scheduler::new(discipline),
+        };
+        let uplink = match config.uplink {
+            discipline if ideal => Scheduler::in_parts(discipline, NS3_LEAST),
+            discipline => Scheduler::new(discipline),
+        };
         Cell {
             prbs,
             group: bandwidth.rbg_size(),
             // ns-3 leaves out the last group if it is smaller than the others.
             groups: if ideal { prbs / bandwidth.rbg_size() } else { bandwidth.rbgs() },
-            downlink: side(config.downlink),
-            uplink: side(config.uplink),
+            downlink: side(downlink),
+            uplink: side(uplink),
             shared: Blocks::run(control / 2, prbs - control),
             reserved: Blocks::none(),
             any_size: ideal,
@@ -75,7 +86,7 @@ impl Cell {
         if tables::tbs(i_tbs, self.prbs) <= bits {
             return self.groups;
         }
-        self.groups_of(fewest(i_tbs, bits, self.prbs)).min(self.groups)
+        self.groups_of(fewest(i_tbs, bits, self.prbs))
     }
 
     /// The fewest resource blocks that an uplink grant may have in which `bytes` fit, or the most that it may have.
@@ -86,8 +97,7 @@ impl Cell {
         if tables::tbs(i_tbs, most) <= bits {
             return self.grant(most);
         }
-        let need = fewest(i_tbs, bits, most);
-        if self.any_size { need } else { uplink_size_from(need).min(self.grant(most)) }
+        uplink_size_from(fewest(i_tbs, bits, most)).min(self.grant(most))
     }
 
     /// The largest grant of at most `prbs` resource blocks.

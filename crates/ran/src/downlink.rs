@@ -60,12 +60,7 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].downlink.active = active;
-        let scheduler = &mut self.cells[cell].downlink.scheduler;
-        if self.mac.ideal && scheduler.takes_turns() {
-            scheduler.divide_as_ns3(groups - first, 1, &mut candidates);
-        } else {
-            scheduler.divide(groups - first, &mut candidates);
-        }
+        self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
             if let Some(process) = self.fill_downlink(cell, c, first, tti, io) {
                 self.send_downlink(cell, c.ue, process, (first, c.got), tti, io);
@@ -79,20 +74,13 @@ impl<P: Packet> Ran<P> {
     /// Measures the channel for a report if one is due.
     #[inline]
     fn look_at_channel(&mut self, ue: u32, tti: u64) {
-        let link = self.mac.link;
+        let link = &self.mac.link;
         let state = &mut self.ues[ue as usize];
-        let (period, delay) = (ttis(link.period).max(1), ttis(link.delay));
-        let age = state.downlink.measured_at.map(|at| tti - at);
-        if age.is_some_and(|age| age < period) {
-            return;
+        if state.downlink.reports.is_due(link, tti) {
+            state.hear(tti, start_of(tti));
+            let half = state.two_layers.then_some(&state.half);
+            state.downlink.measure(&state.sinr, half, tti, tti + ttis(link.delay));
         }
-        if age.is_some_and(|age| age > period + delay) {
-            // It was idle, but did report: the last report is one that has arrived by now.
-            state.downlink.measured_at = None;
-        }
-        state.hear(tti, start_of(tti));
-        let half = state.two_layers.then_some(&state.half);
-        state.downlink.measure(&state.sinr, half, tti, tti + delay);
     }
 
     /// Builds a new block; gives its process, or `None` if there is nothing to send after all.

@@ -13,7 +13,7 @@ use units::{Span, Time};
 
 use crate::adaptation::decibels;
 use crate::calendar::Kind;
-use crate::network::{Delivery, Io, Ran, start_of, strongest};
+use crate::network::{self, Delivery, Io, Ran, start_of, strongest};
 use crate::pdcp::Keep;
 use crate::requests::ttis;
 use crate::stats::{Event, Sink, Step};
@@ -182,7 +182,5 @@ impl<P: Packet> Ran<P> {
 }
 
 fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, ue: u32, step: Step) {
-    if S::LISTENS {
-        io.sink.event(now, &Event::Mobility { ue, step });
-    }
+    network::tell(io, now, || Event::Mobility { ue, step });
 }

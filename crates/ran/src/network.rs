@@ -204,13 +204,7 @@ impl<P: Packet> Ran<P> {
 
     /// What waits in RLC and PDCP for a UE in one direction and was not begun to be sent.
     pub fn rlc_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
-        let mut sum = aqm::Backlog::default();
-        for bearer in &self.ues[ue as usize].bearers {
-            let queue = bearer.rlc.queue(direction);
-            sum.packets += queue.packets;
-            sum.bytes += queue.bytes;
-        }
-        sum
+        self.ues[ue as usize].queued(direction)
     }
 
     /// What was counted for a UE so far.
@@ -218,14 +212,9 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].stats
     }
 
-    /// The RLC counts of one of a UE's bearers.
-    pub fn rlc_stats(&self, ue: u32, bearer: usize, direction: Direction) -> crate::rlc::Stats {
-        self.ues[ue as usize].bearers[bearer].rlc.stats(direction)
-    }
-
-    /// How many bearers a UE has.
-    pub fn bearers(&self, ue: u32) -> usize {
-        self.ues[ue as usize].bearers.len()
+    /// The RLC counts of a UE, over all its bearers.
+    pub fn rlc_stats(&self, ue: u32, direction: Direction) -> crate::rlc::Stats {
+        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.stats(direction)).sum()
     }
 
     /// The cell that serves a UE, if one does.
@@ -234,13 +223,13 @@ impl<P: Packet> Ran<P> {
         state.is_served().then_some(state.serving as u32)
     }
 
-    /// What `ue` hears at `now`, which lies at no moment before a call of the past.
+    /// What `ue` hears at `now`.
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();
         let state = &mut self.ues[ue as usize];
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let reported = state.downlink.measured_at.map(|_| state.downlink.scheme(self.next_tti).cqi);
+        let reported = state.downlink.reports.is_fresh().then(|| state.downlink.scheme(self.next_tti).cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -407,13 +396,13 @@ impl<P: Packet> Ran<P> {
         }
         stats.of(way).residual_errors += 1;
     }
+}
 
-    /// Tells whoever listens.
-    #[inline]
-    pub(crate) fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, event: impl FnOnce() -> Event) {
-        if S::LISTENS {
-            io.sink.event(now, &event());
-        }
+/// Tells whoever listens.
+#[inline]
+pub(crate) fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, event: impl FnOnce() -> Event) {
+    if S::LISTENS {
+        io.sink.event(now, &event());
     }
 }
 

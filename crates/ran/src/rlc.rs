@@ -117,6 +117,17 @@ pub struct Stats {
     pub statuses: u64,
 }
 
+impl core::iter::Sum for Stats {
+    fn sum<I: Iterator<Item = Stats>>(all: I) -> Stats {
+        all.fold(Stats::default(), |sum, one| Stats {
+            pdus: sum.pdus + one.pdus,
+            retx_pdus: sum.retx_pdus + one.retx_pdus,
+            retx_bytes: sum.retx_bytes + one.retx_bytes,
+            statuses: sum.statuses + one.statuses,
+        })
+    }
+}
+
 /// A bearer: both ends of both directions, and the SDUs in between.
 #[derive(Clone, Debug)]
 pub struct Bearer<P> {

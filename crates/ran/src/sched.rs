@@ -45,13 +45,21 @@ pub(crate) struct Candidate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduler {
     discipline: Discipline,
+    /// Each in turn has an equal part, rounded down but no less than this; `None` divides by the discipline.
+    parts: Option<u8>,
     /// Among equals the one after this UE comes first.
     last: u32,
 }
 
 impl Scheduler {
     pub(crate) fn new(discipline: Discipline) -> Scheduler {
-        Scheduler { discipline, last: u32::MAX }
+        Scheduler { discipline, parts: None, last: u32::MAX }
+    }
+
+    /// As ns-3's round robin and its uplink: in turn, to each an equal part of at least `least`, whether it can use it or
+    /// not. What remains is left.
+    pub(crate) fn in_parts(discipline: Discipline, least: u8) -> Scheduler {
+        Scheduler { parts: Some(least), ..Scheduler::new(discipline) }
     }
 
     /// What decides the order of a UE that could send `rate` bits in this TTI.
@@ -67,36 +75,15 @@ impl Scheduler {
     /// Gives `free` to `candidates`, which come in ascending order and leave in the order of service: first those that got
     /// something.
     pub(crate) fn divide(&mut self, free: u8, candidates: &mut [Candidate]) {
-        self.rotate(candidates);
-        if self.discipline == Discipline::RoundRobin {
-            divide_equally(free, candidates);
-        } else {
-            divide_in_order(free, candidates);
-        }
-        self.turn(candidates);
-    }
-
-    /// As ns-3's round robin does, and its uplink whatever the discipline: in turn, to each an equal part of the carrier,
-    /// rounded down but no less than `least`, whether it can use it or not. What remains is left.
-    pub(crate) fn divide_as_ns3(&mut self, mut free: u8, least: u8, candidates: &mut [Candidate]) {
-        self.rotate(candidates);
-        let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u8;
-        for c in candidates.iter_mut() {
-            c.got = if free < least { 0 } else { part.min(free) };
-            free -= c.got;
-        }
-        self.turn(candidates);
-    }
-
-    /// Whether it is round robin.
-    pub(crate) fn takes_turns(&self) -> bool {
-        self.discipline == Discipline::RoundRobin
-    }
-
-    /// Starting after the one served last: among equals each has its turn.
-    fn rotate(&self, candidates: &mut [Candidate]) {
+        // Starting after the one served last: among equals each has its turn.
         let turn = candidates.partition_point(|c| c.ue <= self.last);
         candidates.rotate_left(turn);
+        match (self.parts, self.discipline) {
+            (Some(least), _) => divide_in_parts(free, least, candidates),
+            (None, Discipline::RoundRobin) => divide_equally(free, candidates),
+            (None, _) => divide_in_order(free, candidates),
+        }
+        self.turn(candidates);
     }
 
     /// `candidates`, in the order of service, have what they got: the next TTI begins with the first one that got
@@ -107,6 +94,15 @@ impl Scheduler {
         if let Some(c) = candidates.get(last) {
             self.last = c.ue;
         }
+    }
+}
+
+/// See [`Scheduler::in_parts`].
+fn divide_in_parts(mut free: u8, least: u8, candidates: &mut [Candidate]) {
+    let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u8;
+    for c in candidates {
+        c.got = if free < least { 0 } else { part.min(free) };
+        free -= c.got;
     }
 }
 

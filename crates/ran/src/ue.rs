@@ -183,22 +183,19 @@ impl<P: Packet> Ue<P> {
     /// The host hands packets down while the modem has room.
     #[inline]
     pub(crate) fn hand_down(&mut self, now: Time, drops: &mut impl Drops<P>) {
-        while self.host.backlog().packets > 0 && self.modem_has_room() {
+        while self.host.backlog().packets > 0 && self.modem.is_left(self.queued(Direction::Uplink)) {
             let Some(packet) = self.host.dequeue(now, drops) else { return };
             let bearer = self.bearer_of(&packet);
             self.bearers[bearer].rlc.enqueue(Direction::Uplink, packet, now, drops);
         }
     }
 
+    /// What waits in its bearers in one direction and was not begun to be sent.
     #[inline]
-    fn modem_has_room(&self) -> bool {
-        let mut held = aqm::Backlog::default();
-        for bearer in &self.bearers {
-            let queue = bearer.rlc.queue(Direction::Uplink);
-            held.packets += queue.packets;
-            held.bytes += queue.bytes;
-        }
-        self.modem.is_left(held)
+    pub(crate) fn queued(&self, way: Direction) -> aqm::Backlog {
+        let mut sum = aqm::Backlog::default();
+        self.bearers.iter().for_each(|bearer| sum += bearer.rlc.queue(way));
+        sum
     }
 
     /// Fills the block of `process` with up to `bytes`, bearer after bearer; gives the bytes that are left.

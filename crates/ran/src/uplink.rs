@@ -14,15 +14,13 @@ use crate::adaptation::{Scheme, decibels};
 use crate::calendar::Kind;
 use crate::downlink::happens;
 use crate::harq::{PROCESSES, TO_FEEDBACK};
-use crate::network::{Io, Ran, start_of};
+use crate::network::{Io, Ran, start_of, tell};
 use crate::requests::{Asking, GRANT_TO_DATA, Opportunity, REQUEST_TO_GRANT, Report, SHORT_BSR, ttis};
 use crate::sched::{Blocks, Candidate};
 use crate::stats::{Event, Sink, Transmission};
 
 /// What a grant leaves for MAC: a subheader and a short report.
 const MAC_PART: u32 = 1 + SHORT_BSR;
-/// The fewest resource blocks that ns-3 grants.
-const NS3_LEAST: u8 = 3;
 
 impl<P: Packet> Ran<P> {
     /// Looks whether there is uplink data that the cell has to be told of.
@@ -64,7 +62,7 @@ impl<P: Packet> Ran<P> {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
-                    Self::tell(io, start_of(tti), || Event::SchedulingRequest { ue: index });
+                    tell(io, start_of(tti), || Event::SchedulingRequest { ue: index });
                     self.note(tti + REQUEST_TO_GRANT, index, Kind::SchedulingRequestHeard, 0);
                 }
                 Opportunity::Exhausted => {
@@ -152,6 +150,12 @@ impl<P: Packet> Ran<P> {
                 return true;
             }
             self.sound(*index, tti);
+            if ideal {
+                // Everybody has the same part, however much it is worth to him.
+                let want = free.count();
+                candidates.push(Candidate { ue: *index, metric: 0.0, scheme: Scheme::default(), want, got: 0 });
+                return true;
+            }
             let (ue, cell) = (&mut self.ues[*index as usize], &self.cells[cell]);
             let whole = cell.grant(free.count()).max(1);
             let most = ue.uplink.most_prbs(tti);
@@ -165,12 +169,7 @@ impl<P: Packet> Ran<P> {
             true
         });
         self.cells[cell].uplink.active = active;
-        let scheduler = &mut self.cells[cell].uplink.scheduler;
-        if self.mac.ideal {
-            scheduler.divide_as_ns3(free.count(), NS3_LEAST, &mut candidates);
-        } else {
-            scheduler.divide(free.count(), &mut candidates);
-        }
+        self.cells[cell].uplink.scheduler.divide(free.count(), &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
             let (_, found) = free.find(c.got);
             let prbs = self.cells[cell].grant(found);
@@ -206,21 +205,14 @@ impl<P: Packet> Ran<P> {
     /// Measures the uplink if that is due.
     #[inline]
     fn sound(&mut self, index: u32, tti: u64) {
-        let link = self.mac.link;
-        let (period, delay) = (ttis(link.period).max(1), ttis(link.delay));
+        let link = &self.mac.link;
         let ue = &mut self.ues[index as usize];
-        let age = ue.uplink.measured_at.map(|at| tti - at);
-        if age.is_some_and(|age| age < period) {
-            return;
+        if ue.uplink.reports.is_due(link, tti) {
+            let now = start_of(tti);
+            ue.air.uplink(ue.serving, now, 1, &mut ue.up_sinr);
+            let blocks = ue.air.full_power_prbs(ue.serving, now);
+            ue.uplink.measure(&ue.up_sinr, blocks, tti, tti + ttis(link.delay));
         }
-        if age.is_some_and(|age| age > period + delay) {
-            // It was idle, but did send sounding signals.
-            ue.uplink.measured_at = None;
-        }
-        let now = start_of(tti);
-        ue.air.uplink(ue.serving, now, 1, &mut ue.up_sinr);
-        let blocks = ue.air.full_power_prbs(ue.serving, now);
-        ue.uplink.measure(&ue.up_sinr, blocks, tti, tti + delay);
     }
 
     /// The UE sends what it was granted, or sends it again.
@@ -346,7 +338,7 @@ impl<P: Packet> Ran<P> {
         }
         if let Some(report) = transport.report {
             ue.believed.learn(&report, transport.built);
-            Self::tell(io, now, || Event::BufferStatus { ue: index, levels: report.levels });
+            tell(io, now, || Event::BufferStatus { ue: index, levels: report.levels });
         } else if transport.padding < SHORT_BSR {
             // There was no room to report what waits.
             ue.believed.came_full(transport.built, transport.bits / 8);

@@ -53,7 +53,6 @@ pub(crate) struct Radio {
     ran: Ran<Packet>,
     pub(crate) part: Part,
     ues: Vec<Meter>,
-    cells: Vec<String>,
     /// Resource blocks of a carrier.
     prbs: u8,
     recorder: Recorder,
@@ -63,8 +62,8 @@ pub(crate) struct Radio {
 }
 
 /// What is counted of one UE, downlink first.
+#[derive(Clone, Default)]
 struct Meter {
-    name: String,
     ways: [Way; 2],
     /// What had been counted at the end of the warm-up, and at the last sample.
     before: ran::UeStats,
@@ -83,8 +82,6 @@ struct Way {
     rlc_wait: Span,
     /// RLC's counts at the end of the warm-up.
     rlc: rlc::Stats,
-    /// MCS of the transmissions since the last sample, and how many they were.
-    mcs: (u64, u64),
 }
 
 impl Way {
@@ -100,7 +97,7 @@ struct Recorder {
     run: u32,
     names: Vec<String>,
     cells: Vec<String>,
-    /// The sums of `Way::mcs`.
+    /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
     mcs: Vec<[(u64, u64); 2]>,
     /// The table of transmissions, if it is asked for.
     transmissions: Option<tables::Transmissions>,
@@ -122,29 +119,22 @@ impl Radio {
             Stream::Air(ue) => streams.named(&format!("ue {} air", names[ue as usize])),
             Stream::Decoding(ue) => streams.named(&format!("ue {} decoding", names[ue as usize])),
         };
-        let meter = |name: &String| Meter {
-            name: name.clone(),
-            ways: Default::default(),
-            before: ran::UeStats::default(),
-            sampled: ran::UeStats::default(),
-        };
         Radio {
             ran: Ran::new(&config(lte, channels, streams), stream),
             part,
-            ues: names.iter().map(meter).collect(),
+            ues: vec![Meter::default(); names.len()],
             prbs: bandwidth(lte.bandwidth).prbs(),
+            // What nobody looks at is not computed.
+            listens: scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1,
             recorder: Recorder {
                 point,
                 run,
                 mcs: vec![Default::default(); names.len()],
                 names,
-                cells: cells.clone(),
+                cells,
                 transmissions: scenario.record.radio.then(Default::default),
                 mobility: tables::Mobility::default(),
             },
-            // What nobody looks at is not computed.
-            listens: scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1,
-            cells,
             since: Time::ZERO,
         }
     }
@@ -224,8 +214,7 @@ impl Radio {
         for (ue, meter) in (0..).zip(&mut self.ues) {
             meter.before = self.ran.stats(ue);
             for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
-                let mcs = way.mcs;
-                *way = Way { rlc: rlc_stats(&self.ran, ue, direction), mcs, ..Way::default() };
+                *way = Way { rlc: self.ran.rlc_stats(ue, direction), ..Way::default() };
             }
         }
     }
@@ -240,11 +229,11 @@ impl Radio {
             let (all, last) = (self.ran.stats(ue), meter.sampled);
             let mcs = std::mem::take(&mut self.recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
-            let cell = self.ran.serving(ue).map_or("", |cell| &self.cells[cell as usize]);
+            let cell = self.ran.serving(ue).map_or("", |cell| &self.recorder.cells[cell as usize]);
             tables.radio.push(&RadioRow {
                 point: self.recorder.point,
                 run: self.recorder.run,
-                ue: &meter.name,
+                ue: &self.recorder.names[ue as usize],
                 t_s: now.as_secs_f64(),
                 cell,
                 rsrp_dbm: heard.rsrp_dbm,
@@ -272,7 +261,7 @@ impl Radio {
     pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
         let measured = end.saturating_since(self.since);
         let blocks = measured.as_secs_f64() / ran::TTI.as_secs_f64() * f64::from(self.prbs);
-        let Recorder { point, run, .. } = self.recorder;
+        let Recorder { point, run, ref names, .. } = self.recorder;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (self.ran.stats(ue), &meter.before);
             for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
@@ -280,7 +269,7 @@ impl Radio {
                     Direction::Downlink => (&all.downlink, &before.downlink),
                     Direction::Uplink => (&all.uplink, &before.uplink),
                 };
-                let rlc = rlc_stats(&self.ran, ue, *direction);
+                let rlc = self.ran.rlc_stats(ue, *direction);
                 // Counts of both directions stand in the uplink's row.
                 let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
                 let (sent, failed) = (now.blocks - then.blocks, now.first_failures - then.first_failures);
@@ -289,7 +278,7 @@ impl Radio {
                 tables.ues.push(&UeRow {
                     point,
                     run,
-                    ue: &meter.name,
+                    ue: &names[ue as usize],
                     direction: name,
                     measured_s: measured.as_secs_f64(),
                     blocks: sent,
@@ -319,18 +308,6 @@ impl Radio {
         tables.mobility = self.recorder.mobility;
         tables.transmissions = self.recorder.transmissions.unwrap_or_default();
     }
-}
-
-/// RLC's counts over all bearers of a UE.
-fn rlc_stats(ran: &Ran<Packet>, ue: u32, direction: Direction) -> rlc::Stats {
-    (0..ran.bearers(ue)).map(|bearer| ran.rlc_stats(ue, bearer, direction)).fold(rlc::Stats::default(), |sum, one| {
-        rlc::Stats {
-            pdus: sum.pdus + one.pdus,
-            retx_pdus: sum.retx_pdus + one.retx_pdus,
-            retx_bytes: sum.retx_bytes + one.retx_bytes,
-            statuses: sum.statuses + one.statuses,
-        }
-    })
 }
 
 impl Sink for Recorder {

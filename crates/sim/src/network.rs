@@ -238,12 +238,19 @@ impl Network {
             if matches!(place.carrier, Carrier::Link(_)) {
                 self.traffic.note(now, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
             }
-            let parcel = self.traffic.store.get(&packet);
-            match self.routes[parcel.route as usize].get(usize::from(packet.hop())) {
-                Some(&next) => self.enter_next(next, packet, agenda),
-                None => return Some(packet),
+            if !self.goes_on(packet, agenda) {
+                return Some(packet);
             }
         }
+    }
+
+    /// Sends a packet on that has come to the end of a hop; whether there was a next one.
+    #[inline(always)]
+    fn goes_on(&mut self, packet: Packet, agenda: &mut Agenda) -> bool {
+        let route = self.traffic.store.get(&packet).route;
+        let Some(&next) = self.routes[route as usize].get(usize::from(packet.hop())) else { return false };
+        self.enter_next(next, packet, agenda);
+        true
     }
 
     /// The LTE network is called at its deadline.
@@ -266,13 +273,11 @@ impl Network {
                 agenda.wake(radio.part, radio.poll_timeout());
                 return None;
             };
-            let route = &self.routes[traffic.store.get(&packet).route as usize];
-            let hop = route[usize::from(packet.hop())];
+            let hop = traffic.place_of(&self.routes, &packet);
             let packet = packet.passed();
             traffic.note(now, &packet, |packet, parcel| Happening::Left(hop, packet, parcel));
-            match route.get(usize::from(packet.hop())) {
-                Some(&next) => self.enter_next(next, packet, agenda),
-                None => return Some(packet),
+            if !self.goes_on(packet, agenda) {
+                return Some(packet);
             }
         }
     }
@@ -383,8 +388,13 @@ impl InTransit {
     /// A packet is lost on the radio hop that it is on.
     #[cold]
     fn lose_on_air(&mut self, routes: &[Box<[u32]>], packet: &Packet, reason: DropReason, now: Time) {
-        let route = &routes[self.store.get(packet).route as usize];
-        self.lose(route[usize::from(packet.hop())], packet, reason, now, now);
+        let hop = self.place_of(routes, packet);
+        self.lose(hop, packet, reason, now, now);
+    }
+
+    /// The place that a packet is at.
+    fn place_of(&mut self, routes: &[Box<[u32]>], packet: &Packet) -> u32 {
+        routes[self.store.get(packet).route as usize][usize::from(packet.hop())]
     }
 
     /// Counts what was lost by `moment`.
