@@ -156,6 +156,17 @@ impl Agenda {
         self.heap[place] = entry;
     }
 
+    /// Time comes to `now`, until which nothing is due any more ([`Agenda::next`] has given nothing).
+    pub fn pass(&mut self, now: Time) {
+        debug_assert!(self.heap.first().is_none_or(|entry| entry.at > now), "something is due");
+        self.now = self.now.max(now);
+    }
+
+    /// A moment before which nothing is due; `None` if nothing is noted.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.heap.first().map(|entry| entry.at)
+    }
+
     /// The present.
     #[inline]
     pub fn now(&self) -> Time {
@@ -188,6 +199,18 @@ mod tests {
             agenda.wake(parts[i], at(5));
         }
         assert_eq!(order(&mut agenda), [(5, 2), (5, 0), (5, 3), (5, 1)]);
+    }
+
+    #[test]
+    fn what_is_noted_after_time_has_passed_is_due_no_earlier() {
+        let mut agenda = Agenda::new();
+        let (a, b) = (agenda.add_part(), agenda.add_part());
+        agenda.wake(a, at(3));
+        assert_eq!(agenda.poll_timeout(), at(3));
+        assert!(agenda.next(Time::from_nanos(5)).is_some() && agenda.next(Time::from_nanos(5)).is_none());
+        agenda.pass(Time::from_nanos(5));
+        agenda.wake(b, at(4));
+        assert_eq!((agenda.now(), agenda.poll_timeout()), (Time::from_nanos(5), at(5)));
     }
 
     #[test]

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use aqm::{AnyQueue, Backlog, DropReason, Drops, Packet, Queue, sojourn};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 use rate::RateServer;
 use trace::TraceServer;
@@ -94,8 +94,8 @@ pub struct Stats {
 
 /// One direction of a link.
 ///
-/// Order of calls: [`Link::handle_packet`] when a packet arrives and [`Link::handle_timeout`] at the time that
-/// [`Link::poll_timeout`] gave; after either, [`Link::poll_delivery`] until it gives nothing, then
+/// Order of calls: [`Link::handle_packet`] when a packet arrives, [`Link::handle_timeout`] at the time that
+/// [`Link::poll_timeout`] gave, [`Link::set_rate`] if ever; after any of them, [`Link::poll_delivery`] until it gives nothing, then
 /// [`Link::poll_timeout`] again. Time never goes back. Calls that come late serve at the times at which service was
 /// due, so that only deliveries are late by it.
 ///
@@ -229,6 +229,32 @@ impl<P: Packet> Link<P> {
             delivery.min(self.next_service)
         };
         (next != Time::MAX).then_some(next)
+    }
+
+    /// The rate is `rate` from `now` on, whatever its schedule said for later, and a packet in service finishes its
+    /// remaining bits at it: deliveries are those of a link whose schedule had said so from the start. An infinitely fast
+    /// link has a rate then, and a queue. A trace stays what it is: returns whether the rate was set.
+    ///
+    /// [`Link::poll_timeout`] is asked again after it. [`Foreseen`] links cannot do this: they have told what they will do.
+    pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
+        self.catch_up(now);
+        match &mut self.server {
+            Server::Infinite => self.server = Server::Rate(RateServer::new(Schedule::constant(rate))),
+            Server::Rate(server) => {
+                let due = |end| self.jitter.delay_again(after(end, self.delay));
+                let before = due(server.next_start());
+                server.set_rate(rate, now);
+                // Whatever is in service is the last on the wire, unless it is to be lost there.
+                if let Some((last, _)) = self.wire.back_mut()
+                    && *last == before
+                {
+                    *last = due(server.next_start());
+                }
+            }
+            Server::Trace(_) => return false,
+        }
+        self.look();
+        true
     }
 
     /// What waits for the server at `now`.

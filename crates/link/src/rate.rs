@@ -6,7 +6,7 @@
 
 use core::fmt;
 
-use units::{Rate, Time};
+use units::{Rate, Span, Time};
 
 /// The unit of work here is a bit at 1 bit/s for a nanosecond; a byte is so many.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
@@ -51,6 +51,8 @@ impl Schedule {
 
 #[derive(Clone, Debug)]
 pub(crate) struct RateServer {
+    /// Bits per second before the first of `changes`, if that may be asked for.
+    initial: u64,
     changes: Vec<(Time, Rate)>,
     /// Index of the next change.
     next: usize,
@@ -62,6 +64,8 @@ pub(crate) struct RateServer {
     busy_until: Time,
     /// Work that the server could have done between the exact end and `busy_until`, the next full nanosecond.
     credit: u64,
+    /// Work that is left for ever of a packet in service that never ends.
+    stuck: u64,
     /// The packet length that `nanos` and `rest` are for, at `rate`.
     len: u64,
     /// Its work divided by the rate: the quotient,
@@ -74,11 +78,13 @@ impl RateServer {
     pub(crate) fn new(schedule: Schedule) -> Self {
         RateServer {
             change: schedule.changes.first().map_or(Time::MAX, |c| c.0),
+            initial: schedule.initial.bits_per_sec(),
             rate: schedule.initial.bits_per_sec(),
             changes: schedule.changes,
             next: 0,
             busy_until: Time::ZERO,
             credit: 0,
+            stuck: 0,
             len: 0,
             nanos: 0,
             rest: 0,
@@ -132,9 +138,13 @@ impl RateServer {
 
     #[cold]
     fn serve_across_changes(&mut self, len: u64) {
-        let mut work = len.saturating_mul(WORK_PER_BYTE).saturating_sub(self.credit);
+        self.do_work(len.saturating_mul(WORK_PER_BYTE).saturating_sub(self.credit));
+    }
+
+    /// Serves `work` from `busy_until` on.
+    fn do_work(&mut self, mut work: u64) {
         let mut at = self.busy_until;
-        self.credit = 0;
+        (self.credit, self.stuck) = (0, 0);
         loop {
             while at >= self.change && self.change != Time::MAX {
                 self.rate = self.changes[self.next].1.bits_per_sec();
@@ -158,11 +168,42 @@ impl RateServer {
             }
             if self.change == Time::MAX {
                 self.busy_until = Time::MAX;
+                self.stuck = work;
                 return;
             }
             // Less than `work`, which would have ended by the change otherwise.
             work -= self.rate * (self.change - at).as_nanos();
             at = self.change;
         }
+    }
+
+    /// The rate is `rate` from `now` on, as if the schedule had ended with that: a packet in service finishes its remaining
+    /// bits at it. What begins its service before `now` and was not served yet still finds the rates until then.
+    pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) {
+        let in_service = (self.busy_until > now).then(|| self.left(now));
+        let before = self.changes.partition_point(|change| change.0 < now);
+        self.changes.truncate(before);
+        self.changes.push((now, rate));
+        // What has happened is not asked for again.
+        self.changes.drain(..self.next.min(before));
+        self.next = 0;
+        self.change = self.changes[0].0;
+        if let Some(work) = in_service {
+            self.busy_until = now;
+            self.do_work(work);
+        }
+    }
+
+    /// What is left to do at `now` for the packet in service.
+    fn left(&self, now: Time) -> u64 {
+        let (mut at, mut rate) = (now, self.initial);
+        let mut work = u128::from(self.stuck);
+        let mut serve = |rate: u64, span: Span| work += u128::from(rate) * u128::from(span.as_nanos());
+        for &(change, next) in self.changes.iter().take_while(|change| change.0 < self.busy_until) {
+            serve(rate, change.saturating_since(at));
+            (at, rate) = (at.max(change), next.bits_per_sec());
+        }
+        serve(rate, self.busy_until - at);
+        u64::try_from(work.saturating_sub(u128::from(self.credit))).unwrap_or(u64::MAX)
     }
 }

@@ -87,17 +87,28 @@ impl LossProcess {
 pub(crate) struct JitterSource {
     model: Jitter,
     random: Random,
+    /// What was drawn last.
+    last: Span,
 }
 
 impl JitterSource {
     pub(crate) fn new(model: Jitter, random: Random) -> Self {
-        JitterSource { model, random }
+        JitterSource { model, random, last: Span::ZERO }
     }
 
     /// `due`, the end of the next packet's delay, with its jitter.
     #[inline]
     pub(crate) fn delay(&mut self, due: Time) -> Time {
-        if matches!(self.model, Jitter::None) { due } else { after(due, self.draw()) }
+        if matches!(self.model, Jitter::None) {
+            return due;
+        }
+        self.last = self.draw();
+        self.delay_again(due)
+    }
+
+    /// The same for another end of the packet that was asked for last.
+    pub(crate) fn delay_again(&self, due: Time) -> Time {
+        after(due, self.last)
     }
 
     fn draw(&mut self) -> Span {

@@ -506,36 +506,47 @@ fn calls_that_come_late_serve_at_the_times_that_were_due() {
 /// What became of each packet, in the order of arrival: delivered or lost, and when.
 type Fates = Vec<(Option<DropReason>, Time)>;
 
-/// A link's own account, driven packet by packet, with its counters and backlog at each arrival and in between.
-fn fates_on_a_link(config: Config, arrivals: &[(Time, u32)]) -> (Fates, Vec<(link::Stats, aqm::Backlog)>) {
+/// What happens to a link from outside.
+#[derive(Clone, Copy)]
+enum Input {
+    Packet(u32),
+    Rate(Rate),
+}
+
+/// A link's own account, driven input by input, with its counters and backlog at each of them and in the end.
+fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<(link::Stats, aqm::Backlog)>) {
     let mut link: Link<TestPacket> = Link::new(config, random(9));
-    let mut fates = vec![(None, Time::MAX); arrivals.len()];
+    let mut fates = Fates::new();
     let mut seen = Vec::new();
-    let mut now = Time::ZERO;
-    for (id, &(at, len)) in arrivals.iter().enumerate() {
+    for &(at, input) in inputs {
         while let Some(due) = link.poll_timeout().filter(|&due| due <= at) {
-            now = due;
-            link.handle_timeout(now, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), now));
-            while let Some(packet) = link.poll_delivery(now) {
-                fates[packet.id as usize].1 = now;
-            }
+            serve(&mut link, due, &mut fates);
         }
-        now = now.max(at);
-        let packet = TestPacket::new(id as u64, 0, len);
-        link.handle_packet(packet, at, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), at));
+        match input {
+            Input::Packet(len) => {
+                let packet = TestPacket::new(fates.len() as u64, u64::from(len % 3), len);
+                fates.push((None, Time::MAX));
+                link.handle_packet(packet, at, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), at));
+            }
+            Input::Rate(rate) => assert!(link.set_rate(rate, at), "it has a rate"),
+        }
         while let Some(packet) = link.poll_delivery(at) {
             fates[packet.id as usize].1 = at;
         }
         seen.push((link.stats(at), link.backlog(at)));
     }
     while let Some(due) = link.poll_timeout().filter(|&due| due != Time::MAX) {
-        link.handle_timeout(due, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), due));
-        while let Some(packet) = link.poll_delivery(due) {
-            fates[packet.id as usize].1 = due;
-        }
+        serve(&mut link, due, &mut fates);
     }
     seen.push((link.stats(ms(1 << 40)), link.backlog(ms(1 << 40))));
     (fates, seen)
+}
+
+fn serve(link: &mut Link<TestPacket>, now: Time, fates: &mut Fates) {
+    link.handle_timeout(now, &mut |p: TestPacket, why| fates[p.id as usize] = (Some(why), now));
+    while let Some(packet) = link.poll_delivery(now) {
+        fates[packet.id as usize].1 = now;
+    }
 }
 
 #[test]
@@ -567,7 +578,8 @@ fn a_foreseen_link_does_what_a_link_does() {
             delay: Span::from_micros(u64::from(kind >> 5) * 30),
             ..Config::default()
         };
-        let (expected, counted) = fates_on_a_link(config.clone(), &arrivals);
+        let inputs: Vec<_> = arrivals.iter().map(|&(at, len)| (at, Input::Packet(len))).collect();
+        let (expected, counted) = fates_on_a_link(config.clone(), &inputs);
         let mut foreseen = link::Foreseen::new(&config, random(9)).expect("it is of that kind");
         for (i, &(at, len)) in arrivals.iter().enumerate() {
             let fate = match foreseen.pass(len, at) {
@@ -599,4 +611,77 @@ fn managed_queues_traces_and_jitter_are_not_foreseen() {
         assert!(link::Foreseen::new(&config, random(1)).is_none(), "{config:?}");
     }
     assert!(link::Foreseen::new(&Config::default(), random(1)).is_some());
+}
+
+#[test]
+fn a_rate_that_is_set_does_what_a_schedule_that_had_it_from_the_start_does() {
+    // Gaps of 1 to 65 us, 40 to 1500 bytes, one input in eight a rate; the first byte picks the configuration.
+    check!().with_type::<(u8, Vec<(u8, u8)>)>().with_iterations(3_000).for_each(|(kind, ops)| {
+        let first = vec![
+            (at(40_000), Rate::from_mbps(3)),
+            (at(90_000), Rate::from_mbps(0)),
+            (at(900_000), Rate::from_mbps(70)),
+        ];
+        let (mut inputs, mut changes) = (Vec::new(), first.clone());
+        let mut now = Time::ZERO;
+        for &(gap, what) in ops {
+            now += Span::from_nanos(u64::from(gap) * 255 + 1);
+            if what % 8 == 0 {
+                let rate = Rate::from_bits_per_sec([0, 1_000, 7_000_001, 999_999_999][usize::from(what) / 8 % 4]);
+                if changes == first {
+                    changes.retain(|change| change.0 < now);
+                }
+                changes.push((now, rate));
+                inputs.push((now, Input::Rate(rate)));
+            } else {
+                inputs.push((now, Input::Packet(40 + u32::from(what) * 5)));
+            }
+        }
+        let params = aqm::codel::Params { target: Span::from_micros(50), ..Default::default() };
+        let queue = match kind % 3 {
+            0 => aqm::Config::DropTail(drop_tail::Config { packets: Some(3), ..Default::default() }),
+            1 => aqm::Config::FqCodel(aqm::fq_codel::Config { packets: Some(9), params, ..Default::default() }),
+            _ => aqm::Config::default(),
+        };
+        let initial = Rate::from_mbps(200);
+        let config = |changes| Config {
+            queue,
+            service: Service::Rate(Schedule::new(initial, changes).unwrap()),
+            loss: if kind & 16 == 0 { Loss::None } else { Loss::Independent { probability: 0.2 } },
+            jitter: if kind & 32 == 0 { Jitter::None } else { Jitter::Uniform { max: Span::from_micros(20) } },
+            overhead: u32::from(kind >> 6) * 2,
+            delay: Span::from_micros(u64::from(kind >> 6) * 30),
+        };
+        let of_schedule: Vec<_> = inputs.iter().copied().filter(|(_, i)| matches!(i, Input::Packet(_))).collect();
+        let (expected, counted) = fates_on_a_link(config(changes), &of_schedule);
+        let (fates, seen) = fates_on_a_link(config(first), &inputs);
+        assert_eq!(fates, expected);
+        let at_packets = inputs.iter().zip(&seen).filter(|((_, i), _)| matches!(i, Input::Packet(_)));
+        let seen: Vec<_> = at_packets.map(|(_, seen)| *seen).chain(seen.last().copied()).collect();
+        assert_eq!(seen, counted);
+    });
+}
+
+#[test]
+fn a_packet_in_service_during_an_outage_leaves_once_there_is_a_rate() {
+    let config = Config { service: rate(12_000_000), delay: Span::from_millis(5), ..Config::default() };
+    let mut driver = Driver::new(config);
+    driver.link.handle_packet(TestPacket::new(0, 0, 1500), ms(0), &mut no_drops);
+    // Half of it has left.
+    assert!(driver.link.set_rate(Rate::from_mbps(0), at(500_000)));
+    assert_eq!(driver.link.poll_timeout(), None);
+    driver.run_until(ms(1000));
+    assert!(driver.link.set_rate(Rate::from_mbps(6), ms(1000)));
+    driver.run_until(ms(2000));
+    assert_eq!(driver.times(), [ms(1006)]);
+}
+
+#[test]
+fn an_infinitely_fast_link_can_be_given_a_rate_and_a_trace_cannot() {
+    let mut driver = Driver::new(Config::default());
+    assert!(driver.link.set_rate(Rate::from_mbps(12), ms(1)));
+    let driver = driver.run([(ms(2), 1500), (ms(2), 1500)]);
+    assert_eq!(driver.times(), [ms(3), ms(4)]);
+    let mut driver = Driver::new(Config { service: tiny_trace(Sharing::Whole), ..Config::default() });
+    assert!(!driver.link.set_rate(Rate::from_mbps(12), ms(1)));
 }

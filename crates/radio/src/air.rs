@@ -9,8 +9,8 @@
 //! 2. Uplink and downlink fade independently, as on two carriers, and shadow alike.
 //! 3. Uplink interference is a constant noise rise, in the cell's noise figure. Reference signals of an idle cell do not
 //!    interfere with data.
-//! 4. A recorded SINR or CQI also stands for the received power that it would need without interference, from which the
-//!    uplink follows as from a path loss.
+//! 4. A recorded SINR or CQI, and one that is set ([`Air::set_sinr`]), also stands for the received power that it would
+//!    need without interference, from which the uplink follows as from a path loss.
 
 use std::sync::Arc;
 
@@ -166,6 +166,8 @@ pub struct Air {
     valid_until: Time,
     /// The UE's place,
     place: Position,
+    /// the SINR in dB that was set,
+    set_db: Option<f64>,
     /// the cell whose flat downlink SINR there is `downlink`; none if it is to be computed again,
     downlink_of: Option<usize>,
     downlink: f32,
@@ -286,6 +288,7 @@ impl Air {
             period: (max_speed > 0.0).then_some(period),
             valid_until: Time::ZERO,
             place: Position::default(),
+            set_db: None,
             downlink_of: None,
             downlink: 0.0,
             uplink_of: None,
@@ -306,6 +309,15 @@ impl Air {
             self.cells[cell].load = load;
             self.downlink_of = None;
         }
+    }
+
+    /// From now on the UE hears whichever cell serves it with this mean SINR in dB, whatever others send, and the uplink is
+    /// what the path loss behind it would make of it. Fading goes on around it. `None` goes back to the channel.
+    ///
+    /// Received powers ([`Air::rsrp`], [`Air::rsrq`]) stay those of the channel.
+    pub fn set_sinr(&mut self, sinr_db: Option<f64>) {
+        self.set_db = sinr_db;
+        (self.downlink_of, self.uplink_of) = (None, None);
     }
 
     /// Received power of a cell's reference signals per resource element, in dBm, without fast fading (36.214 5.1.1);
@@ -432,6 +444,9 @@ impl Air {
 
     /// The downlink's SINR without fading.
     fn flat_downlink(&self, serving: usize) -> f32 {
+        if let Some(sinr_db) = self.set_db {
+            return linear(sinr_db) as f32;
+        }
         let cell = &self.cells[serving];
         let others = self.cells.iter().enumerate().filter(|&(index, other)| {
             index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
@@ -443,12 +458,13 @@ impl Air {
     /// The uplink's power and SINR without fading.
     fn flat_uplink(&self, serving: usize) -> Uplink {
         let cell = &self.cells[serving];
-        let downlink_db = cell.element_dbm - cell.rsrp_dbm;
+        let rsrp_dbm = self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm);
+        let downlink_db = cell.element_dbm - rsrp_dbm;
         let uplink_db = match &self.channel {
-            Channel::Modelled { path_loss, .. } => {
+            Channel::Modelled { path_loss, .. } if self.set_db.is_none() => {
                 path_loss.loss_db(cell.position, self.place, cell.carrier.uplink_hz, cell.sees) - cell.gain_db
             }
-            Channel::Recorded(_) => downlink_db,
+            Channel::Modelled { .. } | Channel::Recorded(_) => downlink_db,
         };
         Uplink {
             // The UE knows the downlink's loss and takes it for the uplink's.

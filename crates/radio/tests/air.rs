@@ -296,3 +296,38 @@ fn a_record_is_what_the_ue_has() {
     close(rsrp.uplink_power_dbm(0, ms(10), 1), -80.0 + 92.218, 2e-3);
     close(flat_uplink(&mut rsrp, 0, ms(10), 1), -80.0 + 116.447, 2e-3);
 }
+
+#[test]
+fn a_sinr_that_is_set_is_heard_at_once_and_until_it_is_taken_back() {
+    let sites = [site(0.0, Bandwidth::Mhz10), site(500.0, Bandwidth::Mhz10)];
+    let mut air = Air::new(&AirConfig::default(), &sites, random(1));
+    air.set_load(1, 1.0);
+    let before = (flat_downlink(&mut air, 0, ms(5)), flat_uplink(&mut air, 0, ms(5), 1), air.rsrp(0, ms(5)));
+    air.set_sinr(Some(2.0));
+    // Whatever the neighbour sends, and from whichever cell.
+    close(flat_downlink(&mut air, 0, ms(5)), 2.0, 1e-5);
+    close(flat_downlink(&mut air, 1, ms(5)), 2.0, 1e-5);
+    // 2 dB above -123.239 dBm, from 30 dBm over 600 subcarriers: 123.457 dB are lost, more than 23 dBm make up for.
+    close(air.uplink_power_dbm(0, ms(5), 1), 23.0, 1e-9);
+    close(flat_uplink(&mut air, 0, ms(5), 1), 23.0 - 123.457 + 116.447, 5e-3);
+    assert_eq!(air.rsrp(0, ms(5)), before.2, "what decides on handovers is the channel's");
+    air.set_sinr(None);
+    assert_eq!((flat_downlink(&mut air, 0, ms(5)), flat_uplink(&mut air, 0, ms(5), 1), air.rsrp(0, ms(5))), before);
+}
+
+#[test]
+fn fading_goes_on_around_a_sinr_that_is_set() {
+    let fading = Some(fading::Config { profile: fading::Profile::Epa, doppler: fading::Doppler::Hz(300.0) });
+    let mut air = Air::new(&AirConfig { fading, ..AirConfig::default() }, &[site(0.0, Bandwidth::Mhz10)], random(2));
+    let mut sinr = Sinr::default();
+    let mut sum = 0.0;
+    let mut range = (f32::MAX, f32::MIN);
+    air.set_sinr(Some(7.0));
+    for n in 0..20_000 {
+        air.downlink(0, ms(n), &mut sinr);
+        sum += f64::from(sinr.mean());
+        range = (range.0.min(sinr.at(25)), range.1.max(sinr.at(25)));
+    }
+    close(db((sum / 20_000.0) as f32), 7.0, 0.2);
+    assert!(db(range.0) < -3.0 && db(range.1) > 11.0, "{range:?}");
+}

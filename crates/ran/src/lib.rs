@@ -8,7 +8,8 @@
 //!   sends one;
 //! - [`Ran::handle_timeout`] at the time that [`Ran::poll_timeout`] gave, before anything else is handed in at that time
 //!   or later;
-//! - after it, [`Ran::poll_delivery`] until it gives nothing: what has come through is delivered at that time.
+//! - after it, [`Ran::poll_delivery`] until it gives nothing: what has come through is delivered at that time;
+//! - [`Ran::set_load`], [`Ran::set_sinr`] and [`Ran::hand_over`] for what is to be other than configured from then on.
 //!
 //! After any of them, [`Ran::poll_timeout`] is asked again. Every packet that goes in comes out of `poll_delivery`, lands
 //! in the [`aqm::Drops`] of the call that lost it, or is counted by [`Ran::held`].
@@ -49,6 +50,7 @@ mod uplink;
 pub use adaptation::LinkAdaptation;
 pub use config::{BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
+pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};
 pub use requests::Requests;
 pub use sched::Discipline;

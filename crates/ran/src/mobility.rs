@@ -8,6 +8,8 @@
 //! Deviations: every cell has the UE's context, so a re-establishment never ends in idle mode; the packets that are
 //! forwarded reach the target within the interruption; a cell that is out of sync is tried again every ten milliseconds.
 
+use core::fmt;
+
 use aqm::{Drops, Packet};
 use units::{Span, Time};
 
@@ -22,7 +24,72 @@ use crate::ue::Link;
 /// Between attempts to reach a cell.
 const RETRY_TTIS: u64 = 10;
 
+/// Why [`Ran::hand_over`] does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such cell.
+    NoSuchCell,
+    /// The cell serves the UE already.
+    OwnCell,
+    /// The UE is being handed over to this cell.
+    UnderWay {
+        /// Which cell that is.
+        target: u32,
+    },
+    /// No cell serves the UE: it has lost its radio link and looks for one.
+    NotServed,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Refused::NoSuchCell => "there is no such cell",
+            Refused::OwnCell => "this cell serves the UE already",
+            Refused::UnderWay { .. } => "the UE is being handed over already",
+            Refused::NotServed => "no cell serves the UE: it has lost its radio link",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
 impl<P: Packet> Ran<P> {
+    /// Hands `ue` over to `cell` as if event A3 had triggered at `now`: the command is given after the preparation, and may
+    /// be lost; the target may be out of reach.
+    ///
+    /// The rules go on as before. A UE that hears another cell better than its new one is handed over again by A3, which
+    /// is to be off for it to stay.
+    pub fn hand_over(&mut self, ue: u32, cell: u32, now: Time, sink: &mut impl Sink) -> Result<(), Refused> {
+        self.reach(now);
+        let state = &mut self.ues[ue as usize];
+        match state.link {
+            _ if cell as usize >= self.cells.len() => return Err(Refused::NoSuchCell),
+            Link::Searching { .. } => return Err(Refused::NotServed),
+            Link::Preparing { target } | Link::Moving { target, .. } => {
+                return Err(Refused::UnderWay { target: target as u32 });
+            }
+            Link::Connected if state.serving == cell as usize => return Err(Refused::OwnCell),
+            Link::Connected => {}
+        }
+        self.keep_measuring(ue, now);
+        self.prepare(ue, cell as usize, now, sink);
+        Ok(())
+    }
+
+    /// The old cell prepares the change to `target`.
+    fn prepare<S: Sink>(&mut self, ue: u32, target: usize, now: Time, sink: &mut S) {
+        self.ues[ue as usize].link = Link::Preparing { target };
+        tell(sink, now, ue, Step::Triggered { target: target as u32 });
+        self.note(self.tti_of(now) + ttis(self.handover.preparation), ue, Kind::Mobility, 0);
+    }
+
+    /// From `now` on `ue` measures, also if it stands still: its channel or its cell is not what it was.
+    pub(crate) fn keep_measuring(&mut self, ue: u32, now: Time) {
+        if !core::mem::replace(&mut self.ues[ue as usize].mobile, true) {
+            self.note_measurement(ue, self.tti_of(now));
+        }
+    }
+
     /// Notes that `ue` measures in `tti`, if that can make a difference.
     pub(crate) fn note_measurement(&mut self, ue: u32, tti: u64) {
         if self.ues[ue as usize].mobile {
@@ -57,9 +124,7 @@ impl<P: Packet> Ran<P> {
         if let (Some(a3), Link::Connected) = (&self.handover.a3, ue.link)
             && let Some(target) = ue.measurements.a3(a3, ue.serving, now)
         {
-            ue.link = Link::Preparing { target };
-            tell(io, now, index, Step::Triggered { target: target as u32 });
-            self.note(tti + ttis(self.handover.preparation), index, Kind::Mobility, 0);
+            self.prepare(index, target, now, io.sink);
         }
     }
 
@@ -72,11 +137,11 @@ impl<P: Packet> Ran<P> {
                     let ue = &mut self.ues[index as usize];
                     ue.link = Link::Connected;
                     ue.measurements.forget();
-                    tell(io, now, index, Step::CommandLost);
+                    tell(io.sink, now, index, Step::CommandLost);
                     return;
                 }
                 let source = self.ues[index as usize].serving;
-                tell(io, now, index, Step::Left { source: source as u32, target: target as u32 });
+                tell(io.sink, now, index, Step::Left { source: source as u32, target: target as u32 });
                 let link = Link::Moving { target, since: now, deadline: now + self.handover.t304 };
                 self.leave(index, link, self.handover.interruption, now, io);
             }
@@ -90,7 +155,7 @@ impl<P: Packet> Ran<P> {
                     let ue = &mut self.ues[index as usize];
                     ue.stats.handover_failures += 1;
                     ue.link = Link::Searching { since };
-                    tell(io, now, index, Step::Failed);
+                    tell(io.sink, now, index, Step::Failed);
                     let found = ttis(deadline.saturating_since(now) + self.handover.reestablishment);
                     self.note(tti + found, index, Kind::Mobility, 0);
                 }
@@ -114,7 +179,7 @@ impl<P: Packet> Ran<P> {
             return;
         }
         ue.stats.link_failures += 1;
-        tell(io, now, index, Step::LinkLost { source: ue.serving as u32 });
+        tell(io.sink, now, index, Step::LinkLost { source: ue.serving as u32 });
         self.leave(index, Link::Searching { since: now }, self.handover.reestablishment, now, io);
     }
 
@@ -151,7 +216,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         ue.link = Link::Connected;
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
-        tell(io, now, index, step);
+        tell(io.sink, now, index, step);
         self.touched(index, now, io);
         let ue = &mut self.ues[index as usize];
         if ue.is_served() && ue.had_data != 0 && !self.mac.ideal {
@@ -181,6 +246,6 @@ impl<P: Packet> Ran<P> {
     }
 }
 
-fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, ue: u32, step: Step) {
-    network::tell(io, now, || Event::Mobility { ue, step });
+fn tell<S: Sink>(sink: &mut S, now: Time, ue: u32, step: Step) {
+    network::tell(sink, now, || Event::Mobility { ue, step });
 }

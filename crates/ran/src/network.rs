@@ -163,6 +163,16 @@ impl<P: Packet> Ran<P> {
         }
     }
 
+    /// From `now` on `ue` hears the cell that serves it with this mean SINR in dB, whatever others send and wherever it is;
+    /// `None` goes back to the channel of the configuration. What it does to the uplink and to fading, and that handovers
+    /// still go by the channel's received powers, is [`Air::set_sinr`]'s. Cells learn of it by the next reports, and a
+    /// radio link may be lost by it.
+    pub fn set_sinr(&mut self, ue: u32, sinr_db: Option<f64>, now: Time) {
+        self.reach(now);
+        self.ues[ue as usize].air.set_sinr(sinr_db);
+        self.keep_measuring(ue, now);
+    }
+
     /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
@@ -259,7 +269,7 @@ impl<P: Packet> Ran<P> {
 
     /// Time has come to `now`: an idle network has let the TTIs before it pass.
     #[inline]
-    fn reach(&mut self, now: Time) {
+    pub(crate) fn reach(&mut self, now: Time) {
         let tti = now.as_nanos().div_ceil(TTI.as_nanos());
         if tti > self.next_tti && self.next_due().is_none_or(|due| due >= tti) {
             self.next_tti = tti;
@@ -400,9 +410,9 @@ impl<P: Packet> Ran<P> {
 
 /// Tells whoever listens.
 #[inline]
-pub(crate) fn tell<D, S: Sink>(io: &mut Io<'_, D, S>, now: Time, event: impl FnOnce() -> Event) {
+pub(crate) fn tell<S: Sink>(sink: &mut S, now: Time, event: impl FnOnce() -> Event) {
     if S::LISTENS {
-        io.sink.event(now, &event());
+        sink.event(now, &event());
     }
 }
 

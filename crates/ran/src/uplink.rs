@@ -62,7 +62,7 @@ impl<P: Packet> Ran<P> {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
-                    tell(io, start_of(tti), || Event::SchedulingRequest { ue: index });
+                    tell(io.sink, start_of(tti), || Event::SchedulingRequest { ue: index });
                     self.note(tti + REQUEST_TO_GRANT, index, Kind::SchedulingRequestHeard, 0);
                 }
                 Opportunity::Exhausted => {
@@ -338,7 +338,7 @@ impl<P: Packet> Ran<P> {
         }
         if let Some(report) = transport.report {
             ue.believed.learn(&report, transport.built);
-            tell(io, now, || Event::BufferStatus { ue: index, levels: report.levels });
+            tell(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
         } else if transport.padding < SHORT_BSR {
             // There was no room to report what waits.
             ue.believed.came_full(transport.built, transport.bits / 8);

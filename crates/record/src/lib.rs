@@ -30,7 +30,7 @@ pub use capture::{Capture, PacketView, Transport};
 pub use distribution::{Distribution, ms};
 pub use error::Error;
 pub use output::{Output, OutputFile};
-pub use results::{Meta, Point, Results, Timing};
+pub use results::{Lateness, Meta, Point, Results, Timing};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use table::{Column, Strings, Table};
 pub use tables::Tables;

@@ -66,6 +66,34 @@ pub struct Timing {
     pub packets: u64,
     /// Threads.
     pub threads: u32,
+    /// Of an emulation: how well it kept to the time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Lateness>,
+}
+
+/// How well an emulation kept to the time: by how much packets were given to the hosts after the moment at which the
+/// network delivered them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50_ms: f64,
+    /// 99th percentile.
+    pub p99_ms: f64,
+    /// The latest.
+    pub max_ms: f64,
+    /// What the 99th percentile may be.
+    pub bound_ms: f64,
+    /// Packets that were given to the hosts.
+    pub packets: u64,
+    /// Packets of the hosts that the network never saw, because the queue in front of it was full.
+    pub missed: u64,
+    /// The processor time of the thread that keeps the time, over its wall-clock time (0 to 1).
+    pub cpu_share: f64,
+    /// Whether it had a real-time priority.
+    pub realtime: bool,
+    /// Whether the bound was kept and nothing was missed. If not, the results say more about this machine than about
+    /// the network.
+    pub valid: bool,
 }
 
 /// The results of some runs.

@@ -6,18 +6,21 @@
 //!   the last one's measured end;
 //! - a round-trip time quantile of several copies is that of all their samples together (table `rtts`);
 //! - completion times are those of the finished transfers of all copies (table `transfers`), the warm-up's too;
-//! - shares of time are weighted by the copies' measured times;
+//! - shares of time are weighted by the copies' measured times; null where no sender told them: of UDP, and of
+//!   connections of real hosts of which the packets alone were seen;
 //! - a UE's delays are those of packets that were delivered, its error rate that of blocks that were sent: null without
 //!   any;
-//! - Jain's index (Jain, Chiu, Hawe 1984) is over the goodputs of all TCP flows' copies, if there are at least two.
+//! - Jain's index (Jain, Chiu, Hawe 1984) is over the goodputs of all TCP flows' copies, if there are at least two;
+//! - connections of real hosts come and go: the goodput of an emulation is that of all bytes over the time from the first
+//!   measured start to the last measured end, and Jain's index leaves them out.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Results;
 use crate::tables::{FlowRow, LinkRow, UeRow};
+use crate::{Lateness, Point, Results};
 
 /// The version of the file's layout.
 const FORMAT: u32 = 1;
@@ -94,9 +97,9 @@ pub struct FlowSummary {
     pub completion_p50_s: Option<Stat>,
     /// 95th percentile of their completion times, s.
     pub completion_p95_s: Option<Stat>,
-    /// Retransmitted segments over sent ones.
+    /// Retransmitted segments over sent ones, of TCP.
     pub retransmission_rate: Option<Stat>,
-    /// What held the flow back.
+    /// What held the flow back, if its sender told.
     pub limited: Option<Limited>,
 }
 
@@ -164,7 +167,7 @@ pub struct PointSummary {
     pub point: u32,
     /// What was varied, and its values here.
     pub values: BTreeMap<String, Value>,
-    /// Sum of the flows' goodputs, Mbit/s.
+    /// Sum of the flows' goodputs, Mbit/s; of an emulation, all their bytes over the whole time.
     pub goodput_mbps: Option<Stat>,
     /// Of all flows' samples, ms.
     pub rtt_p50_ms: Option<Stat>,
@@ -195,6 +198,9 @@ pub struct Summary {
     pub runs: u32,
     /// The points in order.
     pub points: Vec<PointSummary>,
+    /// Of an emulation: how well it kept to the time, and so whether it is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Lateness>,
 }
 
 impl Stat {
@@ -216,8 +222,16 @@ impl Summary {
     pub fn of(results: &Results) -> Summary {
         let runs = gather(results);
         let points = results.meta.points.iter().enumerate();
-        let points = points.map(|(point, at)| summarise(point as u32, at.values.clone(), &runs)).collect();
-        Summary { format: FORMAT, title: results.meta.title.clone(), runs: results.meta.runs, points }
+        let emulated = results.timing.lateness.is_some();
+        let summarise = |(point, at): (usize, &Point)| summarise(point as u32, at.values.clone(), &runs, emulated);
+        let points = points.map(summarise).collect();
+        Summary {
+            format: FORMAT,
+            title: results.meta.title.clone(),
+            runs: results.meta.runs,
+            points,
+            lateness: results.timing.lateness,
+        }
     }
 }
 
@@ -276,7 +290,12 @@ fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
     runs
 }
 
-fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, u32), Run<'_>>) -> PointSummary {
+fn summarise(
+    point: u32,
+    values: BTreeMap<String, Value>,
+    runs: &BTreeMap<(u32, u32), Run<'_>>,
+    emulated: bool,
+) -> PointSummary {
     let runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
     let flows = in_order(runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.flow)));
     let links = in_order(runs.iter().flat_map(|run| run.links.iter().map(|link| link.link)));
@@ -304,7 +323,7 @@ fn summarise(point: u32, values: BTreeMap<String, Value>, runs: &BTreeMap<(u32, 
     PointSummary {
         point,
         values,
-        goodput_mbps: Stat::of(goodputs.into_iter().flatten()),
+        goodput_mbps: if emulated { over(|run| run.goodput_mbps) } else { Stat::of(goodputs.into_iter().flatten()) },
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
         retransmission_rate: over(|run| run.retransmission_rate),
@@ -336,7 +355,7 @@ fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
         completion_s: over(|run| run.completion_s),
         completion_p50_s: over(|run| run.completion_p50_s),
         completion_p95_s: over(|run| run.completion_p95_s),
-        retransmission_rate: over(|run| run.retransmission_rate),
+        retransmission_rate: over(|run| run.retransmission_rate).filter(|_| row.transport == "tcp"),
         limited: limited(),
     }
 }
@@ -422,7 +441,8 @@ impl Figures {
             completion_p50_s: quantile(&completions, 0.5),
             completion_p95_s: quantile(&completions, 0.95),
             retransmission_rate: ratio(sum(|row| row.retransmitted as f64), sum(|row| row.segments_sent as f64)),
-            limited: (time > 0.0).then(|| {
+            // Without a congestion control there is no sender that knows: UDP, or a connection of real hosts.
+            limited: (time > 0.0 && rows.iter().any(|row| !row.cc.is_empty())).then(|| {
                 [
                     share(|row| row.limited_app),
                     share(|row| row.limited_cwnd),
@@ -456,9 +476,10 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
     (whole > 0.0).then(|| part / whole)
 }
 
-/// (sum x)^2 / (n sum x^2) over the goodputs of the TCP flows' copies. What UDP sends is the application's choice.
+/// (sum x)^2 / (n sum x^2) over the goodputs of the TCP flows' copies. What UDP sends is the application's choice, and so
+/// is what real hosts do.
 fn jain(rows: &[FlowRow<'_>]) -> Option<f64> {
-    let rates: Vec<f64> = rows.iter().filter(|row| row.transport == "tcp").map(|row| row.goodput_mbps).collect();
+    let rates: Vec<f64> = rows.iter().filter(|row| !row.cc.is_empty()).map(|row| row.goodput_mbps).collect();
     let (sum, squares) = rates.iter().fold((0.0, 0.0), |(sum, squares), rate| (sum + rate, squares + rate * rate));
     if rates.len() > 1 { ratio(sum * sum, rates.len() as f64 * squares) } else { None }
 }

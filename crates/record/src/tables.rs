@@ -9,7 +9,9 @@
 use crate::table::{Table, column_of, item_of, table};
 
 table! {
-    /// A flow's copy in one run: what it achieved and what held it back.
+    /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
+    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`; what only its sender knows is empty or 0, and all of its
+    /// time is in `limited_other`.
     pub struct FlowRow<'a> in Flows "flows" {
         /// Point of the sweep.
         "" point: u32,
@@ -19,7 +21,7 @@ table! {
         "" flow: str,
         /// The copy of the flow, from 0.
         "" conn: u32,
-        /// The transport protocol: `tcp` or `udp`.
+        /// The transport protocol: `tcp` or `udp`; of real hosts also `icmp`, or `ip` for any other.
         "" transport: str,
         /// The congestion control; empty for UDP.
         "" cc: str,
@@ -35,7 +37,8 @@ table! {
         "" completed: bool,
         /// When the counting of the bytes below began: the start, or the end of the warm-up if that is later.
         "s" measured_from_s: f64,
-        /// When the counting ended: the last delivery if it completed, else the end of the run.
+        /// When the counting ended: the last delivery if it completed, else the end of the run. What real hosts send without
+        /// TCP never completes, but ends with the last delivery before 10 s of silence at the run's end.
         "s" measured_to_s: f64,
         /// Payload delivered to the receiving application in the measured interval.
         "B" bytes: u64,
@@ -108,7 +111,7 @@ table! {
 
 table! {
     /// A flow's copy at a sampling moment: its goodput over all its connections, and the state of the newest of them,
-    /// which is zero or missing while there is none and for UDP.
+    /// which is zero, empty or missing while there is none, for UDP, and as far as only its sender knows it.
     pub struct SampleRow<'a> in Samples "samples" {
         /// Point of the sweep.
         "" point: u32,

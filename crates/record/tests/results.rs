@@ -9,8 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 
-use record::tables::{Flows, Mobility, Radio, Samples, Transmissions, UeRow, Ues};
-use record::{Error, Output, Results, Stat, Summary, Table};
+use record::tables::{FlowRow, Flows, Mobility, Radio, Samples, Transmissions, UeRow, Ues};
+use record::{Error, Lateness, Output, Results, Stat, Summary, Table};
 
 fn files(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
@@ -340,7 +340,7 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
     let (flow, link) = (results.tables.flows.row(0), results.tables.links.row(0));
     let mut tables = record::Tables::default();
     tables.flows.push(&flow);
-    tables.flows.push(&record::tables::FlowRow { flow: "call", transport: "udp", cc: "", ..flow });
+    tables.flows.push(&FlowRow { flow: "call", transport: "udp", cc: "", ..flow });
     tables.links.push(&record::tables::LinkRow { utilisation: 0.0, ..link });
     tables.links.push(&record::tables::LinkRow { link: "idle", utilisation: 0.0, bytes_out: 0, ..link });
     results.tables = tables;
@@ -348,4 +348,21 @@ fn a_link_without_a_rate_has_no_utilisation_and_one_flow_no_fairness() {
     assert_eq!(point.jain, None);
     assert_eq!(point.links[0].utilisation, None);
     assert_eq!(point.links[1].utilisation.unwrap().mean, 0.0);
+}
+
+#[test]
+fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_back() {
+    let mut results = made_up::single("an emulation", 10);
+    let flow = FlowRow { flow: "tcp server:80 > ue:1", cc: "", ..results.tables.flows.row(0) };
+    let at = |from: f64| FlowRow { measured_from_s: from, measured_to_s: from + 5.0, bytes: 5_000_000, ..flow };
+    let mut tables = record::Tables::default();
+    tables.flows.push(&at(0.0));
+    tables.flows.push(&FlowRow { flow: "tcp server:80 > ue:2", ..at(5.0) });
+    results.tables = tables;
+    results.timing.lateness = Some(Lateness::default());
+    let point = &results.summary().points[0];
+    assert_eq!(point.goodput_mbps.unwrap().mean, 8.0);
+    assert_eq!(point.flows.iter().map(|flow| flow.goodput_mbps.unwrap().mean).collect::<Vec<_>>(), [8.0, 8.0]);
+    assert_eq!(point.flows.iter().map(|flow| flow.limited).collect::<Vec<_>>(), [None, None]);
+    assert_eq!(point.jain, None);
 }

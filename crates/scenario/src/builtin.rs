@@ -30,7 +30,8 @@ const SCENARIOS: &[Builtin] = files!(
     "parking-lot",
     "lte-download",
     "lte-cell",
-    "lte-drive"
+    "lte-drive",
+    "lte-20mhz-vehicular"
 );
 
 const PRESETS: &[Builtin] = files!(
@@ -66,7 +67,7 @@ const fn end_of_line(text: &[u8]) -> usize {
     end
 }
 
-/// The built-in scenarios, simplest first.
+/// The built-in scenarios, simplest first. Those at the end have no flows ([`crate::Scenario::load_for_emulation`]).
 pub fn list() -> &'static [Builtin] {
     SCENARIOS
 }

@@ -113,8 +113,17 @@ impl Check {
     }
 }
 
+/// Whether a scenario is of any use without flows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flows {
+    /// It is simulated, and nothing would happen.
+    Needed,
+    /// Real hosts use its network.
+    Optional,
+}
+
 /// Everything but the network as a whole, which [`crate::topology`] sees to.
-pub(crate) fn scenario(s: &Scenario, c: &mut Check) {
+pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     c.positive_span("duration", s.duration);
     if s.warmup >= s.duration && s.duration > Span::ZERO {
         c.key("warmup", |c| c.wrong(format!("{} must be shorter than the duration, {}", s.warmup, s.duration)));
@@ -133,7 +142,7 @@ pub(crate) fn scenario(s: &Scenario, c: &mut Check) {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));
     }
     c.key("tcp", |c| check_tcp(&s.tcp, c));
-    if s.flows.is_empty() {
+    if s.flows.is_empty() && needed == Flows::Needed {
         c.key("flows", |c| c.wrong("there is no flow; add [[flows]]"));
     }
     let mut flows = 0;

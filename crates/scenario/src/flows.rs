@@ -87,6 +87,9 @@ pub struct Tcp {
     pub ecn: bool,
     /// Pace segments even if the congestion control does not ask for it.
     pub pacing: bool,
+    /// Keep parts of bursts back until the rest can follow, as Linux does where an interface cuts segments itself (TSO). Then
+    /// a fast sender sends a millisecond's worth at once.
+    pub tso: bool,
     /// Delay acknowledgements (with Linux's quick-acknowledgement phase); if not, every segment is acknowledged.
     pub delayed_ack: bool,
     /// Shrink the congestion window after an idle time (RFC 2861).
@@ -109,6 +112,7 @@ impl Default for Tcp {
             initial_window: 10,
             ecn: false,
             pacing: false,
+            tso: false,
             delayed_ack: true,
             slow_start_after_idle: true,
             min_rto: Span::from_millis(200),

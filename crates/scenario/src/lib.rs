@@ -46,3 +46,4 @@ pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use reference::reference_markdown;
 pub use schema::schema;
+pub use topology::{hosts, route};

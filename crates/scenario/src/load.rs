@@ -1,6 +1,6 @@
 //! From files and overrides to the points of a sweep: include, set, sweep, substitute, read, check.
 
-use crate::check::{self, Check};
+use crate::check::{self, Check, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::tree::{self, Node, Step, Table, Value};
 use crate::{Scenario, builtin, de, topology};
@@ -92,14 +92,20 @@ impl Scenario {
     /// `--set` takes them) on it.
     pub fn load(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
         let root = Gather { files, left: MAX_FILES }.start(path)?;
-        expand(root, overrides, files)
+        expand(root, overrides, files, Flows::Needed)
+    }
+
+    /// As [`Scenario::load`], for a network that real hosts use: it may be without flows.
+    pub fn load_for_emulation(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
+        let root = Gather { files, left: MAX_FILES }.start(path)?;
+        expand(root, overrides, files, Flows::Optional)
     }
 
     /// Reads a scenario that is no sweep and needs no other file.
     pub fn parse(text: &str) -> Result<Scenario, Error> {
         let none = |_: &str| Err(io::Error::other("no files can be read here"));
         let root = Gather { files: &none, left: MAX_FILES }.own("scenario", text, &mut Vec::new())?;
-        let mut loaded = expand(root, &[], &none)?;
+        let mut loaded = expand(root, &[], &none, Flows::Needed)?;
         if loaded.points.len() > 1 {
             return Err(Fault::new(None, "sweep", "this is a sweep and not one scenario").into());
         }
@@ -291,7 +297,7 @@ fn is_parameter(name: &str, declared: &Table) -> bool {
     declared.contains_key(name) || !(scenario_key || name.contains(['.', '[']))
 }
 
-fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
+fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows) -> Result<Loaded, Error> {
     // What an override or the sweep gives a value to; it must be used.
     let mut given = BTreeMap::<String, Origin>::new();
     let mut parameters = take_table(&mut root, "parameters")?;
@@ -358,7 +364,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files) -> Result<Lo
         lay_tcp(&mut document);
         recordings.find(&mut document, &mut Vec::new());
         // The first point's faults are the scenario's own; a later one's come from what the sweep changed.
-        let scenario = resolve(&document).map_err(|mut faults| {
+        let scenario = resolve(&document, flows).map_err(|mut faults| {
             if number > 0 {
                 let at = label.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ");
                 faults.iter_mut().for_each(|f| f.message += &format!(" (at {at})"));
@@ -571,10 +577,10 @@ fn name_file(node: &mut Node, path: &[Step], found: &mut Named) {
 }
 
 /// One point: from its tree to a checked scenario.
-fn resolve(document: &Node) -> Result<Scenario, Vec<Fault>> {
+fn resolve(document: &Node, flows: Flows) -> Result<Scenario, Vec<Fault>> {
     let mut scenario: Scenario = de::read(document).map_err(|fault| vec![fault])?;
     let mut check = Check::default();
-    check::scenario(&scenario, &mut check);
+    check::scenario(&scenario, flows, &mut check);
     topology::resolve(&mut scenario, &mut check);
     if check.faults.is_empty() {
         return Ok(scenario);

@@ -110,6 +110,45 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     }
 }
 
+/// The links and radio hops, by name, that lead from one node of a loaded scenario to another: the fewest, then the least
+/// delay, then those that are written first, as for flows; from UE to UE through the core. `None` if there is no way or no
+/// such node, or if both are one.
+pub fn route(scenario: &Scenario, from: &str, to: &str) -> Option<Vec<String>> {
+    let mut links: Vec<_> = scenario.links.iter().map(|link| (link.clone(), None)).collect();
+    for hop in scenario.lte.iter().flat_map(lte::radio_hops) {
+        add(hop, &mut links);
+    }
+    let network = Network::new(&links, scenario.links.len());
+    let [from, to] = [network.nodes.get(from)?, network.nodes.get(to)?];
+    if from == to {
+        return None;
+    }
+    let found = network.find("", from, to, &mut BTreeMap::new(), &mut Check::default())?;
+    Some(network.names(&found))
+}
+
+/// The nodes of a loaded scenario that real hosts stand at. The first is the server.
+///
+/// Of an LTE network the first server and the UEs; otherwise the ends of the flows: the first one's sender, all receivers,
+/// then the other senders. Without flows they are the nodes with one link out, in the order of [`Scenario::nodes`].
+pub fn hosts(scenario: &Scenario) -> Vec<String> {
+    let flows = &scenario.flows;
+    let hosts: Vec<&String> = match &scenario.lte {
+        Some(lte) => lte.servers.iter().take(1).chain(lte.ues.iter().map(|ue| &ue.name)).collect(),
+        None => {
+            let senders = || flows.iter().map(|flow| &flow.from);
+            senders().take(1).chain(flows.iter().map(|flow| &flow.to)).chain(senders()).collect()
+        }
+    };
+    if hosts.is_empty() {
+        let mut out = BTreeMap::new();
+        scenario.links.iter().for_each(|link| *out.entry(link.from.as_str()).or_insert(0) += 1);
+        return scenario.nodes().into_iter().filter(|node| out.get(node) == Some(&1)).map(str::to_owned).collect();
+    }
+    let mut seen = BTreeSet::new();
+    hosts.into_iter().filter(|host| seen.insert(*host)).cloned().collect()
+}
+
 fn reverse_name(name: &str) -> String {
     format!("{name}-reverse")
 }
@@ -237,9 +276,12 @@ impl<'a> Network<'a> {
         } else {
             self.follow("return_route", &flow.return_route, to, from, c)
         };
-        let names = |route: &[usize]| route.iter().map(|&i| self.links[i].0.name.clone()).collect();
-        flow.route = names(&forward);
-        flow.return_route = names(&back.unwrap_or_default());
+        flow.route = self.names(&forward);
+        flow.return_route = self.names(&back.unwrap_or_default());
+    }
+
+    fn names(&self, route: &[usize]) -> Vec<String> {
+        route.iter().map(|&i| self.links[i].0.name.clone()).collect()
     }
 
     /// Follows the named links.

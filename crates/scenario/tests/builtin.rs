@@ -11,7 +11,7 @@ fn no_files(_: &str) -> io::Result<String> {
 fn every_built_in_scenario_loads_without_a_warning() {
     let mut table = String::new();
     for b in builtin::list() {
-        let loaded = Scenario::load(b.name, &[], &no_files).unwrap_or_else(|e| panic!("{e}"));
+        let loaded = Scenario::load_for_emulation(b.name, &[], &no_files).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(loaded.warnings(), [], "{}", b.name);
         let first = &loaded.points()[0].scenario;
         table += &format!(
@@ -36,5 +36,19 @@ parking-lot     1 points,  4 links, 3 flows: Two bottlenecks in a row: the long 
 lte-download    1 points,  4 links, 2 flows: A download over LTE fills the bearer's queue: where a ping's time goes
 lte-cell        1 points,  4 links, 40 flows: Ten UEs share an LTE cell of 5 MHz, each with large and small flows in both directions
 lte-drive       2 points,  4 links, 2 flows: A drive past five LTE cells: what handovers cost with and without forwarding
+lte-20mhz-vehicular  1 points,  4 links, 0 flows: For `ranway emulate`: a car at 60 km/h past an LTE cell of 20 MHz, a server 10 ms behind it
 "#);
+}
+
+#[test]
+fn a_built_in_scenario_without_flows_says_that_it_is_for_emulation_and_is_not_simulated() {
+    for b in builtin::list() {
+        let emulated = Scenario::load_for_emulation(b.name, &[], &no_files).unwrap();
+        let without = emulated.points()[0].scenario.flows.is_empty();
+        assert_eq!(b.about.contains("`ranway emulate`"), without, "{}", b.name);
+        match Scenario::load(b.name, &[], &no_files) {
+            Ok(simulated) => assert!(!without && simulated.points() == emulated.points(), "{}", b.name),
+            Err(e) => assert!(without && e.to_string().ends_with("flows: there is no flow; add [[flows]]"), "{e}"),
+        }
+    }
 }

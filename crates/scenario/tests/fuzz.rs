@@ -1,6 +1,6 @@
 //! Whatever a file or an override says: an answer, no panic, and soon.
 
-use scenario::{Scenario, builtin};
+use scenario::{Point, Scenario, builtin, hosts, route};
 use std::io;
 
 /// The input is files, each after a line `=== NAME`, and then overrides, each after `=== --set`.
@@ -16,11 +16,18 @@ fn load(input: &[u8]) {
         let file = files.iter().find(|(name, _)| *name == path);
         file.map(|(_, text)| (*text).to_owned()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     };
-    match Scenario::load("main", &set, &read) {
+    match Scenario::load_for_emulation("main", &set, &read) {
         Ok(loaded) => {
-            for point in loaded.points() {
-                assert!(point.scenario.flows.iter().all(|f| !f.route.is_empty() && !f.return_route.is_empty()));
+            for Point { scenario, .. } in loaded.points() {
+                assert!(scenario.flows.iter().all(|f| !f.route.is_empty() && !f.return_route.is_empty()));
+                let hosts = hosts(scenario);
+                for pair in hosts.windows(2).take(9) {
+                    let route = route(scenario, &pair[0], &pair[1]);
+                    assert!(route.is_none_or(|route| !route.is_empty()));
+                }
             }
+            let flows = loaded.points().iter().all(|point| !point.scenario.flows.is_empty());
+            assert_eq!(Scenario::load("main", &set, &read).is_ok(), flows);
         }
         Err(e) => {
             assert!(!e.faults().is_empty());

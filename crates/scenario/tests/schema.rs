@@ -95,7 +95,11 @@ fn a_resolved_scenario_fits_the_schema_and_loads_as_itself() {
     let none = |_: &str| Err(std::io::ErrorKind::NotFound.into());
     let validator = validator();
     for b in builtin::list() {
-        for point in scenario::Scenario::load(b.name, &[], &none).unwrap().points() {
+        for point in scenario::Scenario::load_for_emulation(b.name, &[], &none).unwrap().points() {
+            if point.scenario.flows.is_empty() {
+                // It does not load as itself, for it is not simulated.
+                continue;
+            }
             let resolved = serde_json::to_value(&point.scenario).unwrap();
             assert!(validator.is_valid(&resolved), "{}: {resolved}", b.name);
             let text = toml::to_string(&resolved).unwrap();

@@ -69,7 +69,7 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
         if options.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let world = World::new(&points[p as usize].scenario, p, r, &recordings, options.output)?;
+        let world = World::new(&points[p as usize].scenario, p, r, &recordings, options.output, false)?;
         let outcome = world.run(options.stop, &tell)?;
         if outcome.is_some() {
             done.fetch_add(1, Ordering::Relaxed);
@@ -94,14 +94,20 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     }
     timing.wall_s = start.0.elapsed().as_secs_f64();
     timing.cpu_s = start.1.elapsed().as_secs_f64();
+    let meta = meta(loaded);
+    Ok(Outcome { results: Results { meta, timing, tables }, finished, runs: jobs.len() as u64 })
+}
+
+/// What is run.
+pub(crate) fn meta(loaded: &Loaded) -> Meta {
+    let points = loaded.points();
     let first = &points[0].scenario;
-    let meta = Meta {
+    Meta {
         title: first.title.clone(),
         version: VERSION.to_owned(),
         scenario: serde_json::to_value(first).expect("a scenario is plain data"),
         points: points.iter().map(|point| Point { values: point.values() }).collect(),
         runs: first.runs,
         seed: first.seed,
-    };
-    Ok(Outcome { results: Results { meta, timing, tables }, finished, runs: jobs.len() as u64 })
+    }
 }

@@ -7,6 +7,7 @@
 //! | file | what |
 //! | --- | --- |
 //! | `batch` | points and repetitions on all cores |
+//! | `live` | one run whose time somebody else keeps, with packets from outside |
 //! | `world` | one run: the parts, and the loop that calls them |
 //! | `network` | links and routes |
 //! | `packet` | what travels |
@@ -14,6 +15,7 @@
 //! | `topology`, `setup` | from the scenario's words to the parts |
 
 mod batch;
+mod live;
 mod lte;
 mod meter;
 mod network;
@@ -24,6 +26,8 @@ mod watch;
 mod world;
 
 pub use batch::{Options, Outcome, Progress, run};
+pub use live::{Arrival, LinkStatus, Live, Status, UeStatus};
+pub use packet::Visitor;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

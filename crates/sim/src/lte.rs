@@ -4,8 +4,10 @@
 //! delivered it ([`crate::network`]).
 
 use crate::Error;
+use crate::live::UeStatus;
 use crate::packet::{Packet, Store};
 use crate::topology;
+use crate::world::none_such;
 use aqm::{DropReason, Packet as _};
 use des::{Part, Streams};
 use radio::{
@@ -219,6 +221,39 @@ impl Radio {
         }
     }
 
+    /// As [`crate::Live::set_sinr`].
+    pub(crate) fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>, now: Time) -> Result<(), String> {
+        self.ran.set_sinr(place("UE", ue, &self.recorder.names)?, sinr_db, now);
+        Ok(())
+    }
+
+    /// As [`crate::Live::hand_over`].
+    pub(crate) fn hand_over(&mut self, ue: &str, cell: &str, now: Time) -> Result<(), String> {
+        let (ue, cell) = (place("UE", ue, &self.recorder.names)?, place("cell", cell, &self.recorder.cells)?);
+        self.ran.hand_over(ue, cell, now, &mut self.recorder).map_err(|refused| refused.to_string())
+    }
+
+    /// As [`crate::Live::set_load`].
+    pub(crate) fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
+        self.ran.set_load(place("cell", cell, &self.recorder.cells)?, load);
+        Ok(())
+    }
+
+    /// What can be seen of the UEs.
+    pub(crate) fn status(&mut self, now: Time) -> Vec<UeStatus> {
+        let names = self.recorder.names.iter();
+        (0..)
+            .zip(names)
+            .map(|(ue, name)| UeStatus {
+                ue: name.clone(),
+                cell: self.ran.serving(ue).map(|cell| self.recorder.cells[cell as usize].clone()),
+                cqi: self.ran.hears(ue, now).cqi,
+                downlink_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes,
+                uplink_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes + self.ran.host_backlog(ue).bytes,
+            })
+            .collect()
+    }
+
     /// The rows of the UEs at a sampling moment.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
         let ttis = interval.as_secs_f64() / ran::TTI.as_secs_f64();
@@ -308,6 +343,12 @@ impl Radio {
         tables.mobility = self.recorder.mobility;
         tables.transmissions = self.recorder.transmissions.unwrap_or_default();
     }
+}
+
+/// The index of what has this name.
+fn place(what: &str, name: &str, known: &[String]) -> Result<u32, String> {
+    let found = known.iter().position(|known| known == name).map(|at| at as u32);
+    found.ok_or_else(|| none_such(what, name, known.iter().map(String::as_str)))
 }
 
 impl Sink for Recorder {

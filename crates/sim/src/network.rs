@@ -9,7 +9,7 @@
 //! [`Watch`] sorts what it hears before it writes.
 
 use crate::lte::Radio;
-use crate::packet::{Packet, Parcel, Store};
+use crate::packet::{Body, Packet, Parcel, Store};
 use crate::watch::{Happening, Watch};
 use aqm::{Backlog, DropReason, Packet as _};
 use des::{Agenda, Part};
@@ -17,7 +17,7 @@ use link::{Foreseen, Link};
 use radio::Direction;
 use record::Distribution;
 use std::collections::VecDeque;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 /// A link in place.
 pub(crate) struct Place {
@@ -29,6 +29,8 @@ pub(crate) struct Place {
     part: Part,
     /// How long packets waited for the server, since the warm-up.
     waits: Waits,
+    /// Whether its rate is not the scenario's any more.
+    changed: bool,
 }
 
 /// How long packets waited, apart from those that did not have to, of which there are many.
@@ -63,8 +65,9 @@ pub(crate) enum Carrier {
 const NO_LINK: &str = "a radio hop is no link";
 
 impl Carrier {
-    pub(crate) fn new(config: link::Config, random: link::Random) -> Carrier {
-        match Foreseen::new(&config, random.clone()) {
+    /// `foresee`: whether nothing will happen to the link but packets.
+    pub(crate) fn new(config: link::Config, random: link::Random, foresee: bool) -> Carrier {
+        match Foreseen::new(&config, random.clone()).filter(|_| foresee) {
             Some(foreseen) => Carrier::Foreseen(foreseen, VecDeque::new()),
             None => Carrier::Link(Link::new(config, random)),
         }
@@ -73,7 +76,7 @@ impl Carrier {
 
 impl Place {
     pub(crate) fn new(name: String, carrier: Carrier, part: Part) -> Place {
-        Place { name, carrier, onward: None, part, waits: Waits::default() }
+        Place { name, carrier, onward: None, part, waits: Waits::default(), changed: false }
     }
 
     /// The distribution of the waits in its queue, of those who did not wait too.
@@ -114,6 +117,24 @@ impl Place {
         }
     }
 
+    /// Gives the link another rate, if it has one that can be changed.
+    pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
+        let Carrier::Link(link) = &mut self.carrier else { return false };
+        let done = link.set_rate(rate, now);
+        self.changed |= done;
+        done
+    }
+
+    /// Whether [`Place::set_rate`] has changed it.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Its number in the agenda.
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+
     /// Sums up what has been delivered by `now`.
     fn settle(&mut self, now: Time) {
         if let Carrier::Foreseen(foreseen, _) = &mut self.carrier {
@@ -137,7 +158,7 @@ impl Place {
 
     /// When to call it.
     #[inline]
-    fn poll_timeout(&self) -> Option<Time> {
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match &self.carrier {
             Carrier::Foreseen(_, end) => end.front().map(|&(due, _)| due),
             Carrier::Link(link) => link.poll_timeout(),
@@ -165,6 +186,8 @@ pub(crate) struct InTransit {
     pub(crate) lost: Vec<u64>,
     /// and those that will be: when, and the flow.
     doomed: Vec<(Time, u32)>,
+    /// Tags of visitors that were lost and nobody has asked for yet.
+    pub(crate) lost_visitors: Vec<u32>,
     /// Who is told what happens to each packet, if anybody.
     pub(crate) watch: Option<Box<Watch>>,
 }
@@ -380,6 +403,9 @@ impl InTransit {
             self.bury(now);
         }
         self.doomed.push((at, parcel.owner.flow));
+        if let Body::Visitor(visitor) = parcel.body {
+            self.lost_visitors.push(visitor.tag);
+        }
         if let Some(watch) = &mut self.watch {
             watch.note(at, Happening::Lost(link, *packet, parcel, reason));
         }

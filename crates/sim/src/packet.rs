@@ -35,6 +35,7 @@ impl End {
 pub(crate) enum Body {
     Tcp(Transmit),
     Udp { sequence: u64, payload: u32 },
+    Visitor(Visitor),
 }
 
 impl Body {
@@ -45,6 +46,7 @@ impl Body {
             + match self {
                 Body::Tcp(t) => t.segment.header_len() + u32::from(t.segment.len),
                 Body::Udp { payload, .. } => UDP_HEADER + payload,
+                Body::Visitor(visitor) => return visitor.len,
             }
     }
 
@@ -53,19 +55,19 @@ impl Body {
     pub(crate) fn carries_data(&self) -> bool {
         match self {
             Body::Tcp(t) => t.segment.len > 0,
-            Body::Udp { .. } => true,
+            Body::Udp { .. } | Body::Visitor(_) => true,
         }
     }
 
     /// The place of a TCP segment, whatever was there before.
     #[inline]
     pub(crate) fn tcp(&mut self) -> &mut Transmit {
-        if let Body::Udp { .. } = self {
+        if !matches!(self, Body::Tcp(_)) {
             *self = Body::default();
         }
         match self {
             Body::Tcp(transmit) => transmit,
-            Body::Udp { .. } => unreachable!("it is a segment's place now"),
+            Body::Udp { .. } | Body::Visitor(_) => unreachable!("it is a segment's place now"),
         }
     }
 
@@ -74,6 +76,7 @@ impl Body {
     fn ecn(&self) -> Ecn {
         match self {
             Body::Tcp(t) if t.ect => Ecn::Ect0,
+            Body::Visitor(visitor) => visitor.ecn,
             _ => Ecn::NotEct,
         }
     }
@@ -83,6 +86,21 @@ impl Default for Body {
     fn default() -> Body {
         Body::Tcp(Transmit::default())
     }
+}
+
+/// A packet from outside: the hosts have it, the network carries what stands for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Visitor {
+    /// Which one it is, to those who have it.
+    pub tag: u32,
+    /// Bytes of the IP packet.
+    pub len: u32,
+    /// What stands for its 5-tuple.
+    pub key: u32,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its priority, 0 to 15 ([`scenario::Flow::priority`]).
+    pub priority: u8,
 }
 
 /// Whose packet it is.
@@ -232,6 +250,7 @@ impl Store {
         let of = match parcel.body {
             Body::Tcp(_) => parcel.owner.connection << 2,
             Body::Udp { .. } => parcel.owner.flow << 2 | 2,
+            Body::Visitor(visitor) => visitor.key << 2,
         };
         let (key, len, ecn) = (of | parcel.towards as u32, parcel.body.packet_len(), parcel.body.ecn());
         Packet::new(slot, key, len, ecn, parcel.priority)

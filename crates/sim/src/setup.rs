@@ -41,6 +41,7 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
         slow_start_after_idle: of.slow_start_after_idle,
         send_buffer: of.send_buffer.get(),
         pacing: of.pacing,
+        tso: of.tso,
         rto_min: of.min_rto,
         ..default
     }
@@ -87,7 +88,7 @@ pub(crate) fn watch(
         events: record.events.then(Events::default),
         captures,
         interfaces,
-        flows: scenario.flows.iter().flat_map(copies).collect(),
+        flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
         links: links.to_vec(),
         log: Vec::new(),
         kept: Vec::new(),

@@ -39,8 +39,8 @@ fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
     Ok(traces)
 }
 
-/// One direction of a link, ready to run.
-pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> Carrier {
+/// One direction of a link, ready to run; `foresee` as in [`Carrier::new`].
+pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams, foresee: bool) -> Carrier {
     let name = &of.name;
     let config = link::Config {
         queue: queue(&of.queue, streams, &format!("link {name}")),
@@ -60,7 +60,7 @@ pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams
             Some(Jitter::HalfNormal { sigma }) => link::Jitter::HalfNormal { sigma },
         },
     };
-    Carrier::new(config, streams.named(&format!("link {name} wire")))
+    Carrier::new(config, streams.named(&format!("link {name} wire")), foresee)
 }
 
 fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> link::Service {

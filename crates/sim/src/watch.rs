@@ -143,6 +143,7 @@ impl Watch {
                 (u64::from(s.seq), if s.flags.has(Flags::ACK) { u64::from(s.ack) } else { 0 })
             }
             Body::Udp { sequence, .. } => (*sequence, 0),
+            Body::Visitor(_) => (0, 0),
         };
         events.push(&EventRow {
             point: self.point,
@@ -180,6 +181,8 @@ impl Watch {
         let transport = match &parcel.body {
             Body::Tcp(transmit) => Transport::Tcp(&transmit.segment),
             Body::Udp { payload, .. } => Transport::Udp(*payload as u16),
+            // Whoever has the packet itself captures it.
+            Body::Visitor(_) => return,
         };
         let view = PacketView { time: now, source, destination, ecn: packet.ecn() as u8, transport };
         if let Err(error) = capture.packet(interface, &view) {

@@ -4,10 +4,11 @@
 //! first link of its route ([`Network::send`]); the agenda calls the link when the packet has crossed it, and it enters
 //! the next, or arrives ([`World::arrive`]) at the endpoint of the other end, whose answer goes the same way back.
 
+use crate::live::Arrival;
 use crate::lte::Radio;
 use crate::meter::{Identity, Level, Life, Meter};
 use crate::network::{Carrier, InTransit, Network, Place};
-use crate::packet::{Body, End, Owner, Packet, Parcel};
+use crate::packet::{Body, End, Owner, Packet, Parcel, Visitor};
 use crate::topology::{self, Recordings};
 use crate::watch::Happening;
 use crate::{Error, setup};
@@ -18,7 +19,7 @@ use radio::Direction;
 use record::tables::{LinkRow, QueueRow, TransferRow};
 use record::{Output, Tables, ms};
 use scenario::{Scenario, Transport};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tcp::{Context, Endpoint, Event};
 use traffic::{Action, App, Notice, Side};
@@ -89,7 +90,7 @@ pub(crate) struct World<'a> {
     agenda: Agenda,
     /// By part number.
     kinds: Vec<Kind>,
-    network: Network,
+    pub(crate) network: Network,
     flows: Vec<Flow>,
     connections: Vec<Option<Box<Connection>>>,
     /// Indices of `connections` that are free.
@@ -104,16 +105,20 @@ pub(crate) struct World<'a> {
     /// Links' served bytes at the last sample.
     link_sampled: Vec<(u64, u64)>,
     packets: u64,
+    /// Visitors that have come to the end of their route and nobody has asked for yet.
+    pub(crate) arrived: VecDeque<Arrival>,
 }
 
 impl<'a> World<'a> {
-    /// Sets up run `run` of a scenario, which is the point `point` of its sweep.
+    /// Sets up run `run` of a scenario, which is the point `point` of its sweep; `live` if visitors come and links change
+    /// while it runs.
     pub(crate) fn new(
         scenario: &'a Scenario,
         point: u32,
         run: u32,
         recordings: &Recordings,
         output: Option<&Output>,
+        live: bool,
     ) -> Result<World<'a>, Error> {
         let streams = Streams::new(scenario.seed, run.into());
         let mut world = World {
@@ -134,10 +139,11 @@ impl<'a> World<'a> {
             link_before: vec![Default::default(); scenario.links.len()],
             link_sampled: vec![Default::default(); scenario.links.len()],
             packets: 0,
+            arrived: VecDeque::new(),
         };
         for (i, of) in scenario.links.iter().enumerate() {
             let part = world.part(Kind::Link(i as u32));
-            let link = topology::link(of, scenario.duration, &recordings.traces, &streams);
+            let link = topology::link(of, scenario.duration, &recordings.traces, &streams, !live);
             world.network.places.push(Place::new(of.name.clone(), link, part));
         }
         if let Some(lte) = &scenario.lte {
@@ -159,7 +165,8 @@ impl<'a> World<'a> {
         for (i, of) in scenario.flows.iter().enumerate() {
             world.add_flows(i, of, &links)?;
         }
-        world.network.traffic.lost = vec![0; world.flows.len()];
+        // The last one is of all visitors together.
+        world.network.traffic.lost = vec![0; world.flows.len() + 1];
         world.network.traffic.watch = setup::watch(scenario, &names, (point, run), output)?;
         world.network.connect();
         if let Some(interval) = scenario.record.samples.interval() {
@@ -244,6 +251,82 @@ impl<'a> World<'a> {
         self.finish(end).map(Some)
     }
 
+    /// Does what is due until `now`.
+    pub(crate) fn advance(&mut self, now: Time) {
+        while let Some(part) = self.agenda.next(now) {
+            self.call(part);
+        }
+        self.agenda.pass(now);
+        self.network.write_before(now);
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> Time {
+        self.agenda.now()
+    }
+
+    /// The radio network may want to be called earlier than it has said.
+    pub(crate) fn look_at_radio(&mut self) {
+        if let Some(radio) = &self.network.radio {
+            self.agenda.wake(radio.part, radio.poll_timeout());
+        }
+    }
+
+    /// A link has this rate from now on.
+    pub(crate) fn set_rate(&mut self, name: &str, rate: Rate) -> Result<(), String> {
+        let places = &mut self.network.places[..self.scenario.links.len()];
+        let Some(place) = places.iter_mut().find(|place| place.name == name) else {
+            let names = places.iter().map(|place| place.name.as_str());
+            return Err(none_such("link", name, names));
+        };
+        if !place.set_rate(rate, self.agenda.now()) {
+            return Err(format!("the link `{name}` has no rate that could be set"));
+        }
+        self.agenda.wake(place.part(), place.poll_timeout());
+        Ok(())
+    }
+
+    /// When there is something to do.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.agenda.poll_timeout()
+    }
+
+    /// Adds a route and gives its number.
+    pub(crate) fn add_route(&mut self, links: &[String]) -> u32 {
+        let place = |name: &String| self.network.places.iter().position(|place| place.name == *name);
+        let route = links.iter().map(|name| place(name).expect("a route names places") as u32).collect();
+        self.network.routes.push(route);
+        (self.network.routes.len() - 1) as u32
+    }
+
+    /// A visitor enters the first link of its route.
+    pub(crate) fn enter(&mut self, route: u32, visitor: Visitor) {
+        let owner = Owner { flow: self.flows.len() as u32, connection: 0, generation: 0 };
+        *self.network.traffic.store.draft() = Parcel {
+            body: Body::Visitor(visitor),
+            sent: self.agenda.now(),
+            owner,
+            route,
+            towards: End::To,
+            priority: visitor.priority,
+            aired: None,
+        };
+        self.network.send(route, &mut self.agenda);
+    }
+
+    /// A visitor has come to the end of its route.
+    fn let_go(&mut self, visitor: Visitor, packet: &Packet) {
+        let now = self.agenda.now();
+        self.network.traffic.note(now, packet, Happening::Received);
+        let parcel = *self.network.traffic.store.get(packet);
+        if let (Some((ue, left)), Some(radio)) = (parcel.aired, &mut self.network.radio) {
+            radio.beyond(ue, now - left);
+        }
+        self.packets += 1;
+        let ce = packet.ecn() == Ecn::Ce && visitor.ecn != Ecn::Ce;
+        self.arrived.push_back(Arrival { tag: visitor.tag, at: now, delay: now - parcel.sent, ce });
+    }
+
     #[inline]
     fn call(&mut self, part: Part) {
         match self.kinds[part.0 as usize] {
@@ -281,7 +364,13 @@ impl<'a> World<'a> {
     /// A packet has come to the end of its route, and what it reached acts.
     #[inline(always)]
     fn deliver(&mut self, packet: &Packet) {
-        let reached = self.arrive(packet);
+        let reached = match self.network.traffic.store.get(packet).body {
+            Body::Visitor(visitor) => {
+                self.let_go(visitor, packet);
+                None
+            }
+            _ => self.arrive(packet),
+        };
         self.network.traffic.store.free(packet);
         if let Some((connection, end)) = reached {
             self.pump(connection, end);
@@ -310,6 +399,7 @@ impl<'a> World<'a> {
                 flow.meter.deliver((*payload).into());
                 None
             }
+            Body::Visitor(_) => unreachable!("visitors have no endpoint"),
             Body::Tcp(tcp::Transmit { segment, .. }) => {
                 let Owner { connection, generation, .. } = parcel.owner;
                 // If the connection is gone on both sides, nobody is left to be told.
@@ -559,7 +649,8 @@ impl<'a> World<'a> {
         }
     }
 
-    fn finish(mut self, end: Time) -> Result<Done, Error> {
+    /// Ends the run at `end`.
+    pub(crate) fn finish(mut self, end: Time) -> Result<Done, Error> {
         self.network.catch_up(end);
         for (number, flow) in self.flows.iter_mut().enumerate() {
             for &(_, slot) in &flow.connections {
@@ -573,13 +664,15 @@ impl<'a> World<'a> {
             self.tables.flows.push(&flow.meter.row(&id, &life, self.network.traffic.lost[number], &live));
             self.tables.push_rtts(self.point, self.run, id.flow, id.copy, flow.meter.rtts());
         }
-        let span = self.scenario.duration.saturating_sub(self.scenario.warmup);
+        let span = (end - Time::ZERO).saturating_sub(self.scenario.warmup);
         for (i, place) in self.network.places.iter_mut().take(self.scenario.links.len()).enumerate() {
             let (before, marks) = &self.link_before[i];
             let stats = place.stats(end);
             let served = stats.served.bytes - before.served.bytes;
             let of = &self.scenario.links[i];
             let could = match topology::capacity(of, self.scenario.warmup, span) {
+                // After a change nobody knows what it could have been.
+                _ if place.is_changed() => 0.0,
                 Some(bytes) => bytes,
                 // A trace: what was served and what was not used of it.
                 None if of.rate.is_some() => (served + stats.wasted - before.wasted) as f64,
@@ -612,7 +705,7 @@ impl<'a> World<'a> {
         }
         Ok(Done {
             tables: self.tables,
-            simulated: self.scenario.duration,
+            simulated: end - Time::ZERO,
             events: self.agenda.handled(),
             packets: self.packets,
         })
@@ -639,6 +732,11 @@ fn identity(scenario: &Scenario, point: u32, run: u32, of: usize, copy: u32) -> 
         Transport::Udp => ("udp", ""),
     };
     Identity { point, run, flow: &flow.name, copy, transport, cc, from: &flow.from, to: &flow.to }
+}
+
+/// What to say of a name that there is none of.
+pub(crate) fn none_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    format!("there is no {what} `{name}`; there are {}", known.collect::<Vec<_>>().join(", "))
 }
 
 fn side(end: End) -> Side {

@@ -39,6 +39,8 @@ pub struct Config {
     pub auto_read: bool,
     /// Whether segments leave paced at the stack's rate where the controller asks for no pacing (as with the `fq` queue).
     pub pacing: bool,
+    /// Whether parts of bursts wait for the rest, as for an interface that cuts segments itself (TSO).
+    pub tso: bool,
     /// The shortest retransmission time-out (`tcp_rto_min`).
     pub rto_min: Span,
     /// Retransmissions of a SYN before giving up (`tcp_syn_retries`).
@@ -66,6 +68,7 @@ impl Default for Config {
             send_buffer: u64::MAX,
             auto_read: true,
             pacing: false,
+            tso: false,
             rto_min: Span::from_millis(200),
             syn_retries: 6,
             synack_retries: 5,

@@ -30,6 +30,7 @@ mod rtt;
 pub mod segment;
 mod sender;
 mod stats;
+mod tso;
 
 pub use config::Config;
 pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};

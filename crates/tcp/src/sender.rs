@@ -5,8 +5,8 @@
 //! (`tcp_rate_check_app_limited`).
 //!
 //! Deviations:
-//! 1. Segments are sent one by one: there is no TSO, so no deferral of partial bursts and no limit of half a window a
-//!    burst.
+//! 1. Segments are sent one by one, and the deferral of partial bursts ([`crate::tso`]) is off unless it is asked for.
+//!    There is no limit of half a window a burst.
 //! 2. Nagle's algorithm is not in: every write leaves as soon as the windows allow.
 //! 3. TCP small queues are not modelled: a segment leaves the host as soon as it is sent.
 //! 4. PSH is set on what empties the send buffer, and not also once in half a window.
@@ -23,6 +23,7 @@ use crate::rate::Rate;
 use crate::recovery::Recovery;
 use crate::rtt::Rtt;
 use crate::stats::{Chrono, Limit, Stats};
+use crate::tso::Tso;
 use cc::{Controller, Limits, Path, Phase, Sent, StackRate};
 use units::{Rate as BitRate, Span, Time};
 
@@ -107,7 +108,8 @@ pub(crate) struct Sender<C> {
     cwnd_limited: bool,
     max_out: u32,
     usage_end: u64,
-    last_data: Option<Time>,
+    pub(crate) last_data: Option<Time>,
+    pub(crate) tso: Tso,
     /// Something was sent since the last chance to send ended.
     sent_some: bool,
     /// Something happened since then.
@@ -167,6 +169,7 @@ impl<C: Controller> Sender<C> {
             max_out: 0,
             usage_end: 0,
             last_data: None,
+            tso: Tso { on: config.tso, ..Tso::default() },
             sent_some: false,
             dirty: true,
             paced_until: Time::MAX,
@@ -312,7 +315,7 @@ impl<C: Controller> Sender<C> {
     }
 
     #[inline]
-    fn window_end(&self) -> u64 {
+    pub(crate) fn window_end(&self) -> u64 {
         self.una + self.window
     }
 
@@ -389,6 +392,8 @@ impl<C: Controller> Sender<C> {
                 limit = Limit::Cwnd;
             } else if held {
                 limit = Limit::Pacing;
+            } else if !fin && self.defers(cx.now) {
+                limit = if self.tso.deferred { Limit::Cwnd } else { Limit::ReceiveWindow };
             } else {
                 return Some(self.send_new(len, fin, cx));
             }
@@ -416,7 +421,8 @@ impl<C: Controller> Sender<C> {
         self.pacer.end_burst();
         self.paced_until = if limit == Limit::Pacing { self.pacer.next() } else { Time::MAX };
         self.chrono.switch(limit, cx.now);
-        let cwnd_limited = self.queue.in_flight() >= self.limits.cwnd;
+        let cwnd_limited = self.queue.in_flight() >= self.limits.cwnd || self.tso.deferred;
+        (self.tso.left, self.tso.deferred) = (0, false);
         if self.sent_some || cwnd_limited {
             let out = self.queue.len();
             if self.una >= self.usage_end || cwnd_limited || (!self.cwnd_limited && out > self.max_out) {

@@ -532,3 +532,31 @@ fn more_than_4_gib_pass_the_wrap_of_sequence_numbers() {
     assert!(p.has_event(Client, Event::Closed) && p.has_event(Server, Event::Closed));
     assert_eq!(p.client.stats().timeouts, 0);
 }
+
+/// Sizes of the bursts that leave at one moment, at `mbps` over a round trip of 10 ms, and how often each occurs.
+fn bursts(tso: bool, mbps: u64) -> std::collections::BTreeMap<usize, usize> {
+    let config = Config { tso, ..Config::default() };
+    let mut p = Pipe::with(&config, &config, fixed(60), fixed(60), 7);
+    (p.delay, p.rate) = (ms(5), Some(Rate::from_mbps(mbps)));
+    p.client.write_unlimited();
+    p.run_until(at(1000));
+    let mut moments = std::collections::BTreeMap::<Time, usize>::new();
+    p.data(Client).iter().filter(|e| e.time > at(500)).for_each(|e| *moments.entry(e.time).or_default() += 1);
+    moments.into_values().fold(std::collections::BTreeMap::new(), |mut sizes, size| {
+        *sizes.entry(size).or_default() += 1;
+        sizes
+    })
+}
+
+#[test]
+fn where_an_interface_cuts_segments_a_fast_sender_keeps_a_millisecond_of_them_together() {
+    // 1.2 windows a round trip are 8.5 kB/ms: 5 segments. Acknowledgements are for 2 of them.
+    assert!(bursts(false, 100).keys().eq(&[2]), "{:?}", bursts(false, 100));
+    assert!(bursts(true, 100).keys().eq(&[6]), "{:?}", bursts(true, 100));
+}
+
+#[test]
+fn a_slow_sender_keeps_nothing_back() {
+    // An acknowledgement comes every 2.4 ms.
+    assert_eq!(bursts(true, 10), bursts(false, 10));
+}

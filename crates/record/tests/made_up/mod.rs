@@ -57,7 +57,15 @@ fn finish(title: &str, points: Vec<Point>, runs: u32, tables: Tables) -> Results
         "flow": [{ "name": "download", "type": "bulk" }, { "name": "pages", "type": "page" }],
     });
     let meta = Meta { title: title.to_owned(), version: "0.1.0".to_owned(), scenario, points, runs, seed: 7 };
-    let timing = Timing { wall_s: 1.84, cpu_s: 3.5, simulated_s, events: 91_000_000, packets: 11_200_000, threads: 2 };
+    let timing = Timing {
+        wall_s: 1.84,
+        cpu_s: 3.5,
+        simulated_s,
+        events: 91_000_000,
+        packets: 11_200_000,
+        threads: 2,
+        lateness: None,
+    };
     Results { meta, timing, tables }
 }
 

@@ -1,0 +1,185 @@
+//! A run whose time somebody else keeps, with packets from outside beside the scenario's own traffic.
+//!
+//! The network is that of a simulation, and so are its tables. The emulator calls it in wall-clock time.
+
+use crate::Error;
+use crate::batch::meta;
+use crate::lte::Radio;
+use crate::packet::Visitor;
+use crate::topology;
+use crate::world::World;
+use record::{Output, Results, Timing};
+use scenario::{Loaded, Scenario};
+use units::{Rate, Span, Time};
+
+/// A visitor has come to the end of its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// [`Visitor::tag`].
+    pub tag: u32,
+    /// When it is to be given to the host.
+    pub at: Time,
+    /// Since when it has been on its way.
+    pub delay: Span,
+    /// Whether it was marked with congestion experienced on its way.
+    pub ce: bool,
+}
+
+/// What can be seen of a link at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkStatus {
+    /// Its name.
+    pub link: String,
+    /// Packets that wait,
+    pub packets: u64,
+    /// and their bytes.
+    pub bytes: u64,
+}
+
+/// What can be seen of a UE at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UeStatus {
+    /// Its name.
+    pub ue: String,
+    /// The cell that serves it; none during a handover.
+    pub cell: Option<String>,
+    /// The CQI that it reported last.
+    pub cqi: u8,
+    /// Bytes that wait at the cell for it,
+    pub downlink_bytes: u64,
+    /// and at itself for the cell, in the modem and in the host's queue.
+    pub uplink_bytes: u64,
+}
+
+/// What can be seen of the network at a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Status {
+    /// The links, in the scenario's order.
+    pub links: Vec<LinkStatus>,
+    /// The UEs, in the scenario's order.
+    pub ues: Vec<UeStatus>,
+}
+
+/// A run whose time somebody else keeps.
+///
+/// Order of calls: [`Live::advance`] to the present before anything else at that moment; then [`Live::send`] and the
+/// commands; [`Live::poll_arrival`] and [`Live::poll_lost`] until they give nothing; then [`Live::poll_timeout`]. Time
+/// never goes back. Each tag that is sent comes back once, from `poll_arrival` or `poll_lost`, or never if the run ends
+/// before.
+pub struct Live<'a> {
+    loaded: &'a Loaded,
+    scenario: &'a Scenario,
+    world: World<'a>,
+}
+
+impl<'a> Live<'a> {
+    /// A run of a point of `loaded` at time zero. `scenario` is that point's, perhaps without some of its flows.
+    ///
+    /// # Errors
+    /// As [`crate::run`].
+    pub fn new(
+        loaded: &'a Loaded,
+        scenario: &'a Scenario,
+        (point, run): (u32, u32),
+        output: Option<&Output>,
+    ) -> Result<Live<'a>, Error> {
+        let world = World::new(scenario, point, run, &topology::load_recordings(loaded)?, output, true)?;
+        Ok(Live { loaded, scenario, world })
+    }
+
+    /// The number of a route over links and radio hops, for [`Live::send`].
+    ///
+    /// # Panics
+    /// If one of them does not exist.
+    pub fn route(&mut self, links: &[String]) -> u32 {
+        self.world.add_route(links)
+    }
+
+    /// Does what is due until `now`, at the moments at which it is due.
+    pub fn advance(&mut self, now: Time) {
+        self.world.advance(now);
+    }
+
+    /// A packet sets out on `route` at the present.
+    pub fn send(&mut self, route: u32, visitor: Visitor) {
+        self.world.enter(route, visitor);
+    }
+
+    /// The next visitor that has come to the end of its route.
+    pub fn poll_arrival(&mut self) -> Option<Arrival> {
+        self.world.arrived.pop_front()
+    }
+
+    /// The tag of the next visitor that was lost.
+    pub fn poll_lost(&mut self) -> Option<u32> {
+        self.world.network.traffic.lost_visitors.pop()
+    }
+
+    /// When to advance it again.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.world.poll_timeout()
+    }
+
+    /// What can be seen of the network at `now`, the present.
+    pub fn status(&mut self, now: Time) -> Status {
+        let network = &mut self.world.network;
+        let links = self.scenario.links.len();
+        let link = |place: &mut crate::network::Place| {
+            let backlog = place.backlog(now);
+            LinkStatus { link: place.name.clone(), packets: backlog.packets, bytes: backlog.bytes }
+        };
+        Status {
+            links: network.places.iter_mut().take(links).map(link).collect(),
+            ues: network.radio.as_mut().map_or_else(Vec::new, |radio| radio.status(now)),
+        }
+    }
+
+    /// From now on a UE hears its cell with this mean SINR in dB; `None` goes back to the scenario's channel.
+    ///
+    /// # Errors
+    /// As of the next three: what there is instead of what was named, or why it cannot be.
+    pub fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>) -> Result<(), String> {
+        let (now, radio) = self.radio()?;
+        radio.set_sinr(ue, sinr_db, now)
+    }
+
+    /// Hands a UE over to a cell.
+    pub fn hand_over(&mut self, ue: &str, cell: &str) -> Result<(), String> {
+        let (now, radio) = self.radio()?;
+        radio.hand_over(ue, cell, now)?;
+        self.world.look_at_radio();
+        Ok(())
+    }
+
+    /// UEs of other cells hear a cell on this share of its resource blocks, 0 to 1, from now on.
+    pub fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
+        self.radio()?.1.set_load(cell, load)
+    }
+
+    /// A link has this rate from now on.
+    pub fn set_rate(&mut self, link: &str, rate: Rate) -> Result<(), String> {
+        self.world.set_rate(link, rate)
+    }
+
+    fn radio(&mut self) -> Result<(Time, &mut Radio), String> {
+        let now = self.world.now();
+        let radio = self.world.network.radio.as_mut().ok_or("the scenario has no radio network")?;
+        Ok((now, radio))
+    }
+
+    /// Ends the run at `end`, the present.
+    ///
+    /// # Errors
+    /// [`Error::Record`] if a capture could not be written.
+    pub fn finish(self, end: Time) -> Result<Results, Error> {
+        let done = self.world.finish(end)?;
+        let timing = Timing {
+            simulated_s: done.simulated.as_secs_f64(),
+            events: done.events,
+            packets: done.packets,
+            threads: 1,
+            ..Timing::default()
+        };
+        Ok(Results { meta: meta(self.loaded), timing, tables: done.tables })
+    }
+}

@@ -1,0 +1,139 @@
+//! A run whose time somebody else keeps: the same as any other run, and what becomes of packets from outside.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+mod common;
+
+use aqm::Ecn;
+use common::{load, run};
+use record::tables::LinkRow;
+use sim::{Arrival, Live, Visitor};
+use std::collections::BTreeSet;
+use units::{Span, Time};
+
+const DUMBBELL: &str = r#"
+duration = "5 s"
+warmup = "1 s"
+[dumbbell]
+rate = "12 Mbit/s"
+rtt = "40 ms"
+loss = 0.001
+queue = { kind = "drop-tail", packets = 50 }
+[[flows]]
+name = "download"
+[[flows]]
+name = "call"
+traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
+"#;
+
+// The delay is no multiple of a TTI: what happens at the same moment has no order that both would share.
+const LTE: &str = r#"
+duration = "3 s"
+[lte]
+server_delay = "10.3 ms"
+[[lte.ues]]
+name = "ue"
+[[flows]]
+name = "download"
+"#;
+
+fn at(millis: f64) -> Time {
+    Time::ZERO + Span::from_secs_f64(millis / 1000.0)
+}
+
+fn visitor(tag: u32, len: u32) -> Visitor {
+    Visitor { tag, len, key: 7, ecn: Ecn::NotEct, priority: 0 }
+}
+
+/// All that has arrived by `now`, which is passed in uneven steps.
+fn arrivals(live: &mut Live, now: Time) -> Vec<Arrival> {
+    live.advance(now);
+    std::iter::from_fn(|| live.poll_arrival()).collect()
+}
+
+#[test]
+fn a_run_in_uneven_steps_of_time_gives_the_tables_of_one_at_a_stretch() {
+    for text in [DUMBBELL, LTE] {
+        let loaded = load(text, &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        let (mut now, mut step) = (0.0, 0.013);
+        while at(now) < Time::ZERO + scenario.duration {
+            live.advance(at(now));
+            now += step;
+            step = (step * 1.37) % 3.1;
+        }
+        live.advance(Time::ZERO + scenario.duration);
+        let mut stepped = live.finish(Time::ZERO + scenario.duration).expect("it ends").tables;
+        let whole = run(text);
+        // Which packets' waits count where the warm-up ends and at the end depends on the kind of link.
+        let counts = |row: LinkRow<'_>| (row.packets_in, row.packets_out, row.bytes_out, row.dropped_loss);
+        assert!(stepped.links.iter().map(counts).eq(whole.links.iter().map(counts)), "{text}");
+        stepped.links = whole.links.clone();
+        assert!(stepped == whole, "{text}");
+    }
+}
+
+#[test]
+fn a_visitor_takes_as_long_as_the_links_say() {
+    // 12 Mbit/s: 1500 bytes take 1 ms; 20 ms one way.
+    let text = DUMBBELL.replace("loss = 0.001", "").replace("[[flows]]\nname = \"download\"", "");
+    let loaded = load(&text, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    let scenario = &loaded.points()[0].scenario;
+    let route = live.route(&scenario.flows[0].return_route);
+    live.advance(at(2.0));
+    live.send(route, visitor(1, 1500));
+    live.send(route, visitor(2, 1500));
+    let all = arrivals(&mut live, at(100.0));
+    let expected = |tag: u32, millis: f64| Arrival {
+        tag,
+        at: at(2.0 + millis),
+        delay: Span::from_secs_f64(millis / 1e3),
+        ce: false,
+    };
+    assert_eq!(all, [expected(1, 21.0), expected(2, 22.0)]);
+}
+
+#[test]
+fn each_visitor_comes_back_once_arrived_or_lost() {
+    for text in [DUMBBELL, LTE] {
+        let loaded = load(text, &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        let route = live.route(&scenario.flows[0].route);
+        let (mut arrived, mut lost) = (BTreeSet::new(), BTreeSet::new());
+        for tag in 0..2_000 {
+            live.advance(at(f64::from(tag)));
+            live.send(route, visitor(tag, 1 + tag % 1500));
+            for arrival in std::iter::from_fn(|| live.poll_arrival()) {
+                assert!(arrived.insert(arrival.tag), "{} arrived twice", arrival.tag);
+            }
+            for tag in std::iter::from_fn(|| live.poll_lost()) {
+                assert!(lost.insert(tag), "{tag} was lost twice");
+            }
+        }
+        for arrival in arrivals(&mut live, at(3_000.0)) {
+            assert!(arrived.insert(arrival.tag));
+        }
+        while let Some(tag) = live.poll_lost() {
+            assert!(lost.insert(tag));
+        }
+        assert!(arrived.is_disjoint(&lost));
+        // The rest is still behind the download.
+        assert!(arrived.len() + lost.len() > 1_900 && arrived.len() > 1_500, "{} and {}", arrived.len(), lost.len());
+    }
+}
+
+#[test]
+fn a_visitor_waits_behind_simulated_packets() {
+    let loaded = load(DUMBBELL, &[]);
+    let scenario = &loaded.points()[0].scenario;
+    let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+    let route = live.route(&scenario.flows[0].route);
+    live.advance(at(500.0));
+    live.send(route, visitor(1, 1500));
+    let alone = Span::from_millis(21);
+    let all = arrivals(&mut live, at(1_000.0));
+    assert!(all.len() == 1 && all[0].delay > alone + Span::from_millis(5), "{all:?}");
+}

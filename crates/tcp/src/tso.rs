@@ -1,0 +1,99 @@
+//! Bursts of a sender whose interface, or the stack in front of it, cuts long packets into segments (TSO, GSO).
+//!
+//! Source: Linux `tcp_output.c` (`tcp_tso_autosize`, `tcp_tso_should_defer`). A packet is a millisecond's worth of
+//! segments, two at least. While the congestion window has room for a part of one only, the sender waits for the next
+//! acknowledgement, if it has sent within the last millisecond, the window has less than a third of itself to spare, and
+//! the acknowledgement can be expected soon.
+//!
+//! Deviations:
+//! 1. What the application has written lies in packets of 64 kB; Linux cuts them where writes and windows happened to end.
+//! 2. The pacer's bursts are its own ([`crate::pacing`]).
+
+use crate::sender::Sender;
+use cc::{Controller, Phase};
+use units::{Rate, Span, Time};
+
+/// The longest packet that an interface takes (`sk_gso_max_size`).
+const LONGEST: u64 = 65_536;
+/// The fewest segments of a packet (`tcp_min_tso_segs`).
+const LEAST: u32 = 2;
+/// A part of a packet is kept back only if the last was sent less than this ago.
+const RECENT: Span = Span::from_millis(1);
+/// The share of a window that is sent even if it is a part of a packet (`tcp_tso_win_divisor`).
+const WINDOW_SHARE: u64 = 3;
+/// At this round-trip time, as a power of two of microseconds, a packet gains a byte of every two of [`LONGEST`]
+/// (`tcp_tso_rtt_log`).
+const RTT_LOG: u32 = 9;
+
+/// The segments of the packet that is being sent.
+#[derive(Debug, Default)]
+pub(crate) struct Tso {
+    pub(crate) on: bool,
+    /// Segments of it that have not left yet.
+    pub(crate) left: u32,
+    /// A part of a packet is kept back, for lack of congestion window.
+    pub(crate) deferred: bool,
+}
+
+impl<C: Controller> Sender<C> {
+    /// Whether the next new segment waits, because a longer packet can be sent soon. It has room in both windows.
+    #[inline(always)]
+    pub(crate) fn defers(&mut self, now: Time) -> bool {
+        self.tso.on && self.waits_for_the_rest(now)
+    }
+
+    #[inline(never)]
+    fn waits_for_the_rest(&mut self, now: Time) -> bool {
+        if self.tso.left == 0 {
+            let mss = u64::from(self.path.mss);
+            let quota = u64::from(self.limits.cwnd.saturating_sub(self.queue.in_flight())) * mss;
+            let window = self.window_end().saturating_sub(self.next);
+            if self.can_wait(quota, window, now) {
+                self.tso.deferred = quota < window;
+                return true;
+            }
+            let segments = (quota.min(window) / mss) as u32;
+            self.tso.left = self.packet_segments().min(segments).max(1);
+        }
+        self.tso.left -= 1;
+        false
+    }
+
+    /// `tcp_tso_should_defer`, for a packet in front of a congestion window and a receive window with so many bytes left.
+    fn can_wait(&self, quota: u64, window: u64, now: Time) -> bool {
+        let mss = u64::from(self.path.mss);
+        let limit = quota.min(window);
+        let whole = u64::from(self.packet_segments()) * mss;
+        let packet = self.unsent().min(LONGEST / mss * mss);
+        let in_use = self.window.min(u64::from(self.limits.cwnd) * mss);
+        let soon = |srtt: Span| self.queue.front().is_some_and(|first| now.saturating_since(first.sent) >= srtt / 2);
+        packet > mss
+            && !matches!(self.recovery.phase, Phase::Recovery | Phase::Loss)
+            && self.last_data.is_some_and(|last| now.saturating_since(last) <= RECENT)
+            && limit < whole
+            && (packet == self.unsent() || limit < packet)
+            && limit < in_use / WINDOW_SHARE
+            && self.path.srtt.is_some_and(soon)
+            && limit <= packet
+    }
+
+    /// `tcp_tso_autosize`, in segments.
+    fn packet_segments(&self) -> u32 {
+        let rate = self.limits.pacing.or_else(|| self.path.stack_rate.get()).map_or(0, Rate::bytes_per_sec);
+        let doublings = self.path.min_rtt.map_or(u64::MAX, |rtt| rtt.as_micros() >> RTT_LOG);
+        let more = u32::try_from(doublings).ok().and_then(|by| LONGEST.checked_shr(by)).unwrap_or(0);
+        let bytes = ((rate >> 10) + more).min(LONGEST);
+        ((bytes / u64::from(self.path.mss.max(1))) as u32).max(LEAST)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_round_trip_makes_longer_packets() {
+        let more = |micros: u64| LONGEST.checked_shr((micros >> RTT_LOG) as u32).unwrap_or(0);
+        assert_eq!([more(100), more(512), more(1_600), more(20_000)], [65_536, 32_768, 8_192, 0]);
+    }
+}
