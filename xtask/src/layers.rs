@@ -22,8 +22,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("record", &["units", "tcp"]),
     ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "traffic", "scenario", "record"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("ranway", &["units", "scenario", "record", "sim", "reproduce"]),
-    ("ranway-python", &["units", "scenario", "record", "sim"]),
+    ("host", &["units", "aqm", "scenario", "record", "sim"]),
+    ("oracle", &["units", "scenario", "record", "sim", "host"]),
+    ("ranway", &["units", "scenario", "record", "sim", "reproduce", "host", "oracle"]),
+    ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,111 @@
+//! The packets that are in the network. The network itself knows them by their tags.
+
+use std::ops::Range;
+
+/// Packets at once, and their bytes: what bounds the memory, whatever hosts send.
+const MOST: usize = 1 << 18;
+const MOST_BYTES: usize = 512 << 20;
+/// The room of a packet that is kept for the next one, so that those of usual size cost no allocation.
+const ROOM: usize = 2048;
+
+/// A packet on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Held {
+    /// The frame that goes out at the other end.
+    pub(crate) frame: Vec<u8>,
+    /// Where in it the packet is.
+    ip: Range<usize>,
+    /// The observer's number for it.
+    pub(crate) flow: u32,
+    /// The host that gets it.
+    pub(crate) to: usize,
+}
+
+impl Held {
+    /// The IP packet.
+    #[inline]
+    pub(crate) fn packet(&mut self) -> &mut [u8] {
+        &mut self.frame[self.ip.clone()]
+    }
+}
+
+/// Packets by tag.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    held: Vec<Held>,
+    free: Vec<u32>,
+    bytes: usize,
+}
+
+impl Store {
+    /// Whether there is room for a frame of this length.
+    #[inline]
+    pub(crate) fn has_room(&self, len: usize) -> bool {
+        (!self.free.is_empty() || self.held.len() < MOST) && self.bytes + len <= MOST_BYTES
+    }
+
+    /// Keeps a frame with an IP packet in it. Gives the tag.
+    #[inline]
+    pub(crate) fn keep(&mut self, frame: &[u8], ip: Range<usize>, flow: u32, to: usize) -> u32 {
+        let tag = self.free.pop().unwrap_or_else(|| {
+            self.held.push(Held::default());
+            (self.held.len() - 1) as u32
+        });
+        let place = &mut self.held[tag as usize];
+        place.frame.reserve_exact(frame.len());
+        place.frame.extend_from_slice(frame);
+        (place.ip, place.flow, place.to) = (ip, flow, to);
+        self.bytes += frame.len();
+        tag
+    }
+
+    /// The packet with this tag.
+    #[inline]
+    pub(crate) fn get(&mut self, tag: u32) -> &mut Held {
+        &mut self.held[tag as usize]
+    }
+
+    /// The packet has left the network; its tag is given again.
+    #[inline]
+    pub(crate) fn free(&mut self, tag: u32) {
+        let frame = &mut self.held[tag as usize].frame;
+        self.bytes -= frame.len();
+        frame.clear();
+        if frame.capacity() > ROOM {
+            *frame = Vec::new();
+        }
+        self.free.push(tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_what_it_was_until_it_is_freed_and_its_tag_is_used_again() {
+        let mut store = Store::default();
+        let [one, other] = [store.keep(b"eth-one", 4..7, 7, 1), store.keep(b"other", 0..5, 8, 0)];
+        assert_eq!((store.get(one).packet().to_vec(), store.get(one).flow, store.get(one).to), (b"one".to_vec(), 7, 1));
+        store.free(one);
+        assert_eq!(store.get(other).packet(), b"other");
+        assert_eq!(store.keep(b"3", 0..1, 9, 1), one);
+        assert_eq!(store.get(one).frame, b"3");
+        assert_eq!(store.bytes, 6);
+    }
+
+    #[test]
+    fn long_packets_take_no_more_memory_than_many_short_ones() {
+        let mut store = Store::default();
+        let long = vec![0; 65_535];
+        let mut tags = Vec::new();
+        while store.has_room(long.len()) {
+            tags.push(store.keep(&long, 0..long.len(), 0, 0));
+        }
+        assert_eq!(tags.len(), MOST_BYTES / long.len());
+        tags.into_iter().for_each(|tag| store.free(tag));
+        assert!(store.has_room(long.len()) && store.bytes == 0);
+        let kept: usize = store.held.iter().map(|held| held.frame.capacity()).sum();
+        assert_eq!(kept, 0);
+    }
+}

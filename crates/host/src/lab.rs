@@ -1,0 +1,321 @@
+//! Real hosts: a network namespace for each, all attached to the simulated network and to nothing else.
+//!
+//! Every host has one interface beside `lo`, the TUN device `cell0`, by which all its packets leave: all hosts' addresses
+//! are in the prefix of its own, and its default routes point there too. A host is silent until somebody in it speaks:
+//! there is no link layer to ask for addresses, and the kernel announces nothing (no link-local address, no duplicate
+//! address detection, no router solicitation, no multicast reports).
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::sched::CloneFlags;
+use nix::unistd::AccessFlags;
+
+use crate::Error;
+use crate::tidy::{Claim, FILES, NAMESPACES};
+use crate::tun::{self, Tun};
+
+/// Network-wide lengths of prefixes: every host is in reach of every other without a router.
+const PREFIX_V4: u8 = 8;
+const PREFIX_V6: u8 = 16;
+
+/// Hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
+const HOSTS_MAX: usize = 255 * HOSTS_PER_OCTET;
+const HOSTS_PER_OCTET: usize = 254;
+
+/// What differs from a new namespace's settings. They are made before `cell0`, which takes its own from `default`.
+const SETTINGS: [(&str, &str); 6] = [
+    // What comes from the cell may come from any address.
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv4/conf/default/rp_filter", "0"),
+    // One connection's end is not the next one's beginning.
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv6/conf/all/disable_ipv6", "0"),
+    ("ipv6/conf/default/disable_ipv6", "0"),
+    // No link-local address, and with it nothing that is sent from one.
+    ("ipv6/conf/default/addr_gen_mode", "1"),
+];
+
+/// The /etc/resolv.conf of every host: the machine's name server is not in reach, and waiting for it takes a program many
+/// seconds. Here nobody listens, which is known at once.
+const RESOLVER: &str = "nameserver 127.0.0.1\n";
+
+/// A real host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The scenario's node.
+    pub name: String,
+    /// Its network namespace, by the name that `ip netns` knows.
+    pub netns: String,
+    /// Its address.
+    pub v4: Ipv4Addr,
+    /// Its other address.
+    pub v6: Ipv6Addr,
+}
+
+/// Real hosts. Dropping them ends every process inside them and removes every trace; so does the death of this process.
+#[derive(Debug)]
+pub struct Lab {
+    hosts: Vec<Host>,
+    tuns: Vec<Option<Tun>>,
+    /// Dropped last.
+    claim: Claim,
+}
+
+impl Lab {
+    /// Hosts for the scenario's nodes `names`, of which the first is the server.
+    pub fn new(names: &[String], mtu: u32) -> Result<Lab, Error> {
+        check_mtu(mtu)?;
+        if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
+            return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
+        }
+        check()?;
+        let claim = Claim::new()?;
+        let plain = plain_names(names);
+        let hosts = names.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
+            let (v4, v6) = addresses(n);
+            Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
+        });
+        let mut lab = Lab { hosts: hosts.collect(), tuns: Vec::with_capacity(names.len()), claim };
+        lab.set_up(&plain, mtu)?;
+        Ok(lab)
+    }
+
+    fn set_up(&mut self, plain: &[String], mtu: u32) -> Result<(), Error> {
+        let names = hosts_file(plain);
+        let mut namespaces = String::new();
+        for host in &self.hosts {
+            let files = Path::new(FILES).join(&host.netns);
+            let written = fs::create_dir_all(&files).and_then(|()| {
+                fs::write(files.join("hosts"), &names)?;
+                // `ip` lays it over this file, and complains if there is none.
+                if Path::new("/etc/resolv.conf").exists() {
+                    fs::write(files.join("resolv.conf"), RESOLVER)
+                } else {
+                    Ok(())
+                }
+            });
+            written.map_err(Error::system(format!("write to {}", files.display())))?;
+            let _ = writeln!(namespaces, "netns add {}", host.netns);
+        }
+        ip(&[], &namespaces)?;
+        for n in 0..self.hosts.len() {
+            let tun = self.inside(n, || {
+                for (name, value) in SETTINGS {
+                    let path = format!("/proc/sys/net/{name}");
+                    fs::write(&path, value).map_err(Error::system(format!("write {value} to {path}")))?;
+                }
+                Tun::new().map_err(Error::system(format!("make the interface {}", tun::NAME)))
+            })??;
+            self.tuns.push(Some(tun));
+            let Host { netns, v4, v6, .. } = &self.hosts[n];
+            let (dev, queue) = (tun::NAME, tun::QUEUE);
+            let commands = format!(
+                "link set dev lo up\n\
+                 link set dev {dev} mtu {mtu} txqueuelen {queue} multicast off\n\
+                 address add {v4}/{PREFIX_V4} dev {dev}\n\
+                 address add {v6}/{PREFIX_V6} dev {dev} nodad\n\
+                 link set dev {dev} up\n\
+                 route add 0.0.0.0/0 dev {dev}\n\
+                 route add ::/0 dev {dev}\n"
+            );
+            ip(&["-netns", netns], &commands)?;
+        }
+        Ok(())
+    }
+
+    /// What tells this lab's namespaces and files from others': short, and unique on this machine.
+    pub fn id(&self) -> &str {
+        self.claim.id()
+    }
+
+    /// A directory that lives as long as the lab.
+    pub fn dir(&self) -> &Path {
+        self.claim.directory()
+    }
+
+    /// The hosts, in the order in which they were named.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The end of a host's interface, which is taken once. The namespace is freed when this is closed, too.
+    pub fn tun(&mut self, host: usize) -> Tun {
+        self.tuns[host].take().expect("a host's interface is taken once")
+    }
+
+    /// A command that runs `program` in a host, with the caller's terminal, process group, and streams.
+    ///
+    /// It becomes `program` by exec, so its process number, signals and status are that program's. Whatever it leaves
+    /// running ends with the lab. See [`find_program`] for one that may not be installed.
+    // No PR_SET_PDEATHSIG: that comes when the spawning *thread* ends, and the keeper sees to what it is good for.
+    pub fn command(&self, host: usize, program: &OsStr) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hosts[host].netns]).arg(program);
+        command
+    }
+
+    /// Acts in a host, in a thread that lives for this long. Sockets that are made there belong to the host for good.
+    ///
+    /// The thread's files, and the names that it looks up, are those of this process, not the host's.
+    pub fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let netns = &self.hosts[host].netns;
+        let enter = || {
+            let namespace = fs::File::open(Path::new(NAMESPACES).join(netns))?;
+            Ok(nix::sched::setns(namespace, CloneFlags::CLONE_NEWNET)?)
+        };
+        let result: io::Result<T> = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name(netns.clone());
+            let thread = thread.spawn_scoped(scope, || enter().map(|()| act()))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        result.map_err(Error::system(format!("enter the namespace {netns}")))
+    }
+}
+
+impl Lab {
+    /// Packets that hosts have sent and nobody read in time, so that the queue of their interface had no room.
+    pub fn missed(&self) -> u64 {
+        let dropped = || {
+            // Of this thread: `/proc/net` is that of the process.
+            let counts = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+            let ours = counts.lines().find_map(|line| line.trim_start().strip_prefix(tun::NAME)?.strip_prefix(':'));
+            // Eight numbers of what was received come first; of what was sent, drops are the fourth.
+            ours.and_then(|numbers| numbers.split_ascii_whitespace().nth(11)?.parse::<u64>().ok())
+        };
+        (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
+    }
+}
+
+#[cfg(test)]
+impl Lab {
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
+    }
+}
+
+/// Whether this machine, and this user, can have real hosts.
+pub fn check() -> Result<(), Error> {
+    check_rights()?;
+    let missing = |what: &str| Err(Error::Missing(what.into()));
+    if find_program(OsStr::new("ip")).is_none() {
+        return missing("`ip` is missing: install iproute2");
+    }
+    match fs::OpenOptions::new().read(true).write(true).open(tun::DEVICE) {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return missing("/dev/net/tun is missing: `modprobe tun`, or give the container that device");
+        }
+        Err(e) => return missing(&format!("/dev/net/tun cannot be opened: {e}")),
+    }
+    if !Path::new("/proc/sys/net/ipv6").exists() {
+        return missing("IPv6 is missing: the kernel was built or started without it (ipv6.disable=1)");
+    }
+    Ok(())
+}
+
+/// Where `program` is: the path itself if it has a slash, or the first executable file of that name in `PATH`.
+pub fn find_program(program: &OsStr) -> Option<PathBuf> {
+    let runs = |path: &PathBuf| path.is_file() && nix::unistd::access(path, AccessFlags::X_OK).is_ok();
+    if program.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(program)).filter(runs);
+    }
+    std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(program)).find(runs)
+}
+
+/// Whether this user may do such things.
+pub(crate) fn check_rights() -> Result<(), Error> {
+    /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, by capability(7).
+    const NEEDED: u64 = 1 << 12 | 1 << 21;
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    if effective.is_some_and(|effective| effective & NEEDED == NEEDED) {
+        return Ok(());
+    }
+    Err(Error::Missing("real hosts need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): use sudo".into()))
+}
+
+/// Whether packets may be so long at most: the number as it stands in headers.
+pub(crate) fn check_mtu(mtu: u32) -> Result<u16, Error> {
+    let wrong = || Error::Wrong(format!("an MTU of {mtu} bytes: real hosts need 1280 (for IPv6) to 65535"));
+    u16::try_from(mtu).ok().filter(|&mtu| mtu >= 1280).ok_or_else(wrong)
+}
+
+/// Runs `ip` on a list of its commands, of which the first that fails is the last.
+fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
+    let what = || "run `ip`".to_owned();
+    let mut child = Command::new("ip")
+        .args(options)
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(Error::system(what()))?;
+    // If it goes away before it has read everything, it says why.
+    let _ = child.stdin.take().expect("it is piped").write_all(commands.as_bytes());
+    let output = child.wait_with_output().map_err(Error::system(what()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    // "Command failed -:3" tells which line of ours it was.
+    let line = said.rsplit_once("-:").and_then(|(_, n)| n.trim().parse::<usize>().ok());
+    let command = line.and_then(|n| commands.lines().nth(n.checked_sub(1)?)).unwrap_or("-batch");
+    let source = io::Error::other(said.lines().next().unwrap_or("it failed").to_owned());
+    Err(Error::System { what: [&["ip"], options, &[command]].concat().join(" "), source })
+}
+
+/// The addresses of the `n`-th host; number 0 is the server. Both end in the same numbers.
+fn addresses(n: usize) -> (Ipv4Addr, Ipv6Addr) {
+    let (high, low) = match n.checked_sub(1) {
+        None => (0, 1),
+        Some(n) => (1 + n / HOSTS_PER_OCTET, 1 + n % HOSTS_PER_OCTET),
+    };
+    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, high as u16, low as u16);
+    (Ipv4Addr::new(10, 0, high as u8, low as u8), v6)
+}
+
+/// The nodes' names as they can stand in a path and in /etc/hosts: short, of plain characters, and all different.
+fn plain_names(names: &[String]) -> Vec<String> {
+    let mut plain: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+        let short: String = name.chars().take(32).map(keep).collect();
+        let mut unique = if short.is_empty() { "host".into() } else { short.clone() };
+        let mut times = 1;
+        while plain.iter().any(|taken| taken.eq_ignore_ascii_case(&unique)) {
+            times += 1;
+            unique = format!("{short}-{times}");
+        }
+        plain.push(unique);
+    }
+    plain
+}
+
+/// The /etc/hosts of every host: all by name, and by what they are where no name says otherwise.
+fn hosts_file(plain: &[String]) -> String {
+    let mut file = String::from("127.0.0.1 localhost\n::1 localhost\n");
+    for (n, name) in plain.iter().enumerate() {
+        let mut names = vec![name.clone()];
+        let aliases = match n {
+            0 => vec!["server".to_owned()],
+            1 => vec!["ue1".to_owned(), "ue".to_owned()],
+            _ => vec![format!("ue{n}")],
+        };
+        names.extend(aliases.into_iter().filter(|alias| !plain.iter().any(|p| p.eq_ignore_ascii_case(alias))));
+        let (v4, v6) = addresses(n);
+        let names = names.join(" ");
+        let _ = writeln!(file, "{v4} {names}\n{v6} {names}");
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests;

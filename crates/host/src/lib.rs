@@ -1,0 +1,76 @@
+//! Real hosts behind a simulated network: the only crate with clocks, sockets, interfaces and namespaces.
+//!
+//! | file | what |
+//! | --- | --- |
+//! | `emulate` | an emulation from its scenario to its results |
+//! | `engine`, `held`, `realtime` | the loop that keeps the network at the present |
+//! | `rows` | rows of the tables for real flows |
+//! | `attend` | a command in a namespace |
+//! | `lab`, `tidy` | network namespaces, and that they go away |
+//! | `tun` | the interface by which a namespace's packets come to the network |
+//! | `attach`, `frames` | existing interfaces as the network's ends |
+//! | `port` | either of these |
+//! | `kernel` | the scenario's flows, sent by the kernel's TCP |
+//! | `observe` | what can be seen of real packets: flows, round-trip times, losses |
+//! | `capture` | real packets into pcapng files |
+//! | `serve` | a web server and iperf3 for the server's namespace |
+//! | `control` | changes while it runs |
+//! | `sys` | system calls that no library wraps; the only `unsafe` code |
+
+// This crate is where the program meets the machine.
+#![allow(clippy::disallowed_methods)]
+
+pub mod attach;
+pub mod attend;
+pub mod capture;
+pub mod control;
+pub mod emulate;
+mod engine;
+pub mod frames;
+mod held;
+pub mod kernel;
+pub mod lab;
+pub mod observe;
+mod port;
+mod realtime;
+mod rows;
+pub mod serve;
+mod sys;
+mod tidy;
+pub mod tun;
+
+pub use emulate::{Emulation, Finished, Options, hosts, single};
+pub use engine::Glance;
+pub use realtime::{Granted, hurry};
+
+/// Why a network with real hosts cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The machine lacks something, or does not allow it.
+    #[error("{0}")]
+    Missing(String),
+    /// The scenario or an option asks for what cannot be.
+    #[error("{0}")]
+    Wrong(String),
+    /// The system refused something.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The network cannot be set up.
+    #[error(transparent)]
+    Sim(#[from] sim::Error),
+    /// Results cannot be written.
+    #[error(transparent)]
+    Record(#[from] record::Error),
+}
+
+impl Error {
+    /// `map_err` with what was tried.
+    pub(crate) fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
+        move |source| Error::System { what: what.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,98 @@
+//! Wall-clock time, a thread that gets the processor when it needs it, and how late things were.
+
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+use record::{Distribution, Lateness};
+use units::{Span, Time};
+
+use crate::sys;
+
+/// The priority of the thread among those of `SCHED_FIFO`: below the kernel's own threads (50).
+const PRIORITY: i32 = 40;
+
+/// Counts from when it was made, in the kernel's monotonic clock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    start: u64,
+}
+
+impl Clock {
+    /// It is time zero.
+    pub(crate) fn start() -> Clock {
+        Clock { start: monotonic() }
+    }
+
+    /// The present.
+    #[inline]
+    pub(crate) fn now(&self) -> Time {
+        Time::from_nanos(monotonic() - self.start)
+    }
+}
+
+#[inline]
+fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// What the calling thread was allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Granted {
+    /// It runs before all ordinary threads (`SCHED_FIFO`).
+    pub realtime: bool,
+    /// The processor that it stays on.
+    pub cpu: Option<usize>,
+}
+
+/// Takes for the calling thread what keeps it on time, as far as it is allowed: a real-time priority, a processor (the
+/// last one, if there are several), pages that stay in memory.
+pub fn hurry() -> Granted {
+    // Only what is used: stacks of threads are long.
+    let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault);
+    Granted { realtime: sys::be_realtime(PRIORITY).is_ok(), cpu: stay().ok().flatten() }
+}
+
+fn stay() -> nix::Result<Option<usize>> {
+    use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let this_thread = Pid::from_raw(0);
+    let allowed = sched_getaffinity(this_thread)?;
+    let cpus: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect();
+    let (Some(&last), true) = (cpus.last(), cpus.len() > 1) else { return Ok(None) };
+    let mut one = CpuSet::new();
+    one.set(last)?;
+    sched_setaffinity(this_thread, &one)?;
+    Ok(Some(last))
+}
+
+/// How late packets were given to the hosts.
+#[derive(Debug, Default)]
+pub(crate) struct Lates {
+    spans: Distribution,
+}
+
+impl Lates {
+    /// What was due at `due` was done by `done`.
+    #[inline]
+    pub(crate) fn note(&mut self, due: Time, done: Time) {
+        self.spans.record(done.saturating_since(due));
+    }
+
+    /// The figures, and whether they keep to `bound`; the network missed so many packets.
+    pub(crate) fn summary(&self, bound: Span, missed: u64, cpu_share: f64, granted: Granted) -> Lateness {
+        let quantile = |q| self.spans.quantile(q).map_or(0.0, record::ms);
+        let p99 = self.spans.quantile(0.99).unwrap_or(Span::ZERO);
+        Lateness {
+            p50_ms: quantile(0.5),
+            p99_ms: quantile(0.99),
+            max_ms: self.spans.max().map_or(0.0, record::ms),
+            bound_ms: record::ms(bound),
+            packets: self.spans.count(),
+            missed,
+            cpu_share,
+            realtime: granted.realtime,
+            valid: p99 <= bound && missed == 0,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Rows of the tables for real flows: what was seen of them from outside, and what the kernel told of those that it sent.
+
+use crate::kernel::{Measured, Sample};
+use crate::observe::Seen;
+use record::tables::{FlowRow, SampleRow};
+use record::{Tables, ms};
+use units::{Bytes, Rate, Span, Time};
+
+/// Adds the rows of what was seen. Flows that the kernel sent for us have the scenario's names; what is counted of them
+/// begins at `warmup`.
+pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], which: (u32, u32), warmup: Time) {
+    let (point, run) = which;
+    for seen in seen {
+        let sent =
+            measured.iter().find(|m| seen.key.is_some_and(|key| (key.sender, key.receiver) == (m.sender, m.receiver)));
+        match sent {
+            Some(measured) => {
+                tables.flows.push(&sent_row(measured, seen, which, warmup));
+                tables.push_rtts(point, run, &measured.flow.name, measured.flow.copy, &seen.rtts);
+            }
+            // The rest of a connection of ours, which has its row.
+            None if measured
+                .iter()
+                .any(|m| seen.key.is_some_and(|key| (key.receiver, key.sender) == (m.sender, m.receiver))) => {}
+            None => {
+                tables.flows.push(&seen.row(point, run));
+                tables.push_rtts(point, run, &seen.name, seen.conn, &seen.rtts);
+                for sample in &seen.samples {
+                    tables.samples.push(&sample.row(seen, point, run));
+                }
+            }
+        }
+    }
+    for measured in measured {
+        let mut before = None;
+        for sample in &measured.samples {
+            tables.samples.push(&sample_row(measured, sample, before, which));
+            before = Some(sample);
+        }
+    }
+}
+
+/// The row of a flow that the kernel sent.
+fn sent_row<'a>(measured: &'a Measured, seen: &'a Seen, (point, run): (u32, u32), warmup: Time) -> FlowRow<'a> {
+    let after = measured.samples.iter().filter(|sample| Time::ZERO + sample.at >= warmup);
+    let count = after.clone().count().max(1) as f64;
+    let bytes = |segments: u32, sample: &Sample| f64::from(segments) * f64::from(sample.mss);
+    let cwnds = || after.clone().map(|sample| bytes(sample.cwnd, sample));
+    let (first, last) = (measured.samples.iter().rfind(|s| Time::ZERO + s.at < warmup), measured.samples.last());
+    let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - first.map_or(0, what);
+    let seconds = |what: fn(&Sample) -> Span| {
+        last.map_or(Span::ZERO, what).saturating_sub(first.map_or(Span::ZERO, what)).as_secs_f64()
+    };
+    let connected = last
+        .map_or(Span::ZERO, |s| s.at)
+        .saturating_sub(first.or(measured.samples.first()).map_or(Span::ZERO, |s| s.at));
+    let connected = connected.as_secs_f64();
+    let share = |part: f64| if connected > 0.0 { (part / connected).clamp(0.0, 1.0) } else { 0.0 };
+    let (busy, rwnd, buffer) = (seconds(|s| s.busy), seconds(|s| s.rwnd_limited), seconds(|s| s.sndbuf_limited));
+    FlowRow {
+        flow: &measured.flow.name,
+        conn: measured.flow.copy,
+        cc: in_scenarios(measured.flow.cc),
+        retransmitted: since(|s| s.total_retrans.into()),
+        segments_sent: since(|s| s.data_segs_out.into()),
+        rtos: since(|s| s.total_rto.unwrap_or(0).into()),
+        limited_app: share(connected - busy),
+        limited_rwnd: share(rwnd),
+        // The kernel does not tell pacing from the window.
+        limited_cwnd: share(busy - rwnd - buffer),
+        limited_pacing: 0.0,
+        limited_other: share(buffer),
+        mean_cwnd_bytes: cwnds().sum::<f64>() / count,
+        max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
+        ..seen.row(point, run)
+    }
+}
+
+fn sample_row<'a>(
+    measured: &'a Measured,
+    sample: &Sample,
+    before: Option<&Sample>,
+    (point, run): (u32, u32),
+) -> SampleRow<'a> {
+    let bytes = |segments: u32| u64::from(segments) * u64::from(sample.mss);
+    let (then, had) = before.map_or((measured.flow.start, 0), |before| (before.at, before.bytes_received));
+    let delivered = Bytes::new(sample.bytes_received - had);
+    SampleRow {
+        point,
+        run,
+        flow: &measured.flow.name,
+        conn: measured.flow.copy,
+        t_s: sample.at.as_secs_f64(),
+        goodput_mbps: Rate::over(delivered, sample.at.saturating_sub(then)).as_mbps(),
+        cwnd_bytes: bytes(sample.cwnd),
+        ssthresh_bytes: sample.ssthresh.map(bytes),
+        // As `tcp_packets_in_flight` of the kernel.
+        in_flight_bytes: bytes((sample.unacked + sample.retrans).saturating_sub(sample.sacked + sample.lost)),
+        srtt_ms: (sample.srtt > Span::ZERO).then(|| ms(sample.srtt)),
+        rtt_ms: None,
+        rto_ms: ms(sample.rto),
+        // Of others the kernel tells a rate that it does not keep to.
+        pacing_mbps: sample
+            .pacing_rate
+            .filter(|_| measured.flow.cc == "bbr" || measured.flow.tcp.pacing)
+            .map(Rate::as_mbps),
+        limit: "",
+        state: state(sample, measured.flow.cc),
+    }
+}
+
+/// What the simulator would call a sender's state.
+fn state(sample: &Sample, cc: &str) -> &'static str {
+    match sample.ca_state {
+        2 => "cwr",
+        3 => "recovery",
+        4 => "loss",
+        // BBR has phases of its own, which it does not tell this way.
+        _ if cc == "bbr" => "",
+        _ if sample.ssthresh.is_none_or(|ssthresh| sample.cwnd < ssthresh) => "slow-start",
+        _ => "avoidance",
+    }
+}
+
+/// What scenarios call a congestion control of the kernel.
+fn in_scenarios(cc: &'static str) -> &'static str {
+    if cc == "reno" { "new-reno" } else { cc }
+}

@@ -1,0 +1,71 @@
+//! The interface by which a namespace's packets come to the network and leave it: a TUN device without offloads.
+//!
+//! Without a virtio header (`IFF_VNET_HDR`) the kernel may hand over nothing unfinished: it cuts what TCP sends in one
+//! piece (GSO) to the MTU, and completes checksums, before a packet is read here. What is written is not merged (GRO)
+//! either, so both ends see the packets that the simulated network sees.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::sys;
+
+/// The interface's name, in every namespace.
+pub(crate) const NAME: &str = "cell0";
+
+/// Where TUN devices come from.
+pub(crate) const DEVICE: &str = "/dev/net/tun";
+
+/// How many packets wait to be read, at most (`txqueuelen`).
+///
+/// The kernel takes a packet off its sender's account when it enters this queue, and what finds the queue full is lost
+/// in silence: neither TCP small queues nor a send buffer (nor byte queue limits, which TUN lacks) hold a sender back
+/// here. So the queue has to take what may be sent at once while the reader is busy elsewhere. The default, 500, is less
+/// than one connection's window. 10,000 are the default largest send buffers (`tcp_wmem`, 4 MiB) of three connections,
+/// for 80 kB of pointers; in normal use the queue is empty, and waiting is the simulated network's business.
+pub(crate) const QUEUE: u32 = 10_000;
+
+/// A TUN device's descriptor: non-blocking, closed on exec. The interface goes away with it.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+}
+
+impl Tun {
+    /// Makes the interface, in the namespace of the calling thread.
+    pub(crate) fn new() -> io::Result<Tun> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
+        sys::make_tun(file.as_fd(), NAME)?;
+        Ok(Tun { file })
+    }
+
+    /// Reads one IP packet that the namespace sends; `buffer` holds the MTU, or the packet's end is lost.
+    ///
+    /// [`io::ErrorKind::WouldBlock`] if there is none.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        uninterrupted(|| (&self.file).read(buffer))
+    }
+
+    /// Gives one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface
+    /// is down; later on, its own rules apply, as to a packet from any interface.
+    pub fn write(&self, packet: &[u8]) -> io::Result<()> {
+        // A packet is taken whole or not at all.
+        uninterrupted(|| (&self.file).write(packet)).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
