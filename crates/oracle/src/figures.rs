@@ -1,0 +1,115 @@
+//! What is read from the tables of one flow in one run, in the same way for both worlds.
+
+use crate::curve::Curve;
+use record::Results;
+use record::tables::{FlowRow, SampleRow};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A flow's copy at a point of the sweep.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Flow {
+    pub(crate) point: u32,
+    name: String,
+    copy: u32,
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.copy {
+            0 => f.write_str(&self.name),
+            copy => write!(f, "{}, copy {copy}", self.name),
+        }
+    }
+}
+
+/// What a flow did in a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    pub(crate) goodput_mbps: f64,
+    pub(crate) rtt_p50_ms: Option<f64>,
+    pub(crate) rtt_p95_ms: Option<f64>,
+    pub(crate) srtt_p50_ms: Option<f64>,
+    pub(crate) srtt_p95_ms: Option<f64>,
+    /// Of the data segments sent.
+    pub(crate) retransmitted_percent: Option<f64>,
+    /// Of the samples after the warm-up, while there was a connection.
+    pub(crate) recovery_percent: Option<f64>,
+    pub(crate) exit: Option<Exit>,
+    /// Of CUBIC alone.
+    pub(crate) curve: Option<Curve>,
+    /// Between samples.
+    pub(crate) interval_s: Option<f64>,
+}
+
+/// Where slow start ended.
+///
+/// Both worlds begin with an infinite threshold, so it ended when there is a finite one, whether for delay or for loss. The
+/// threshold tells the window exactly, whenever it is sampled: that of a delay's exit is the window, that of a loss the
+/// same share of it in both worlds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exit {
+    /// Since the flow's start.
+    pub(crate) after_s: f64,
+    /// The threshold that is left.
+    pub(crate) window_kb: f64,
+    pub(crate) rtt_s: Option<f64>,
+}
+
+/// The figures of all TCP flows, of each in every run, in the order of the flows.
+pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>) -> Vec<(Flow, Vec<Figures>)> {
+    let mut flows: BTreeMap<Flow, Vec<Figures>> = BTreeMap::new();
+    for results in results {
+        let mut samples: BTreeMap<(u32, u32, &str, u32), Vec<SampleRow<'_>>> = BTreeMap::new();
+        for row in results.tables.samples.iter() {
+            samples.entry((row.point, row.run, row.flow, row.conn)).or_default().push(row);
+        }
+        for row in results.tables.flows.iter().filter(|row| row.transport == "tcp") {
+            let samples = samples.get(&(row.point, row.run, row.flow, row.conn)).map_or(&[][..], Vec::as_slice);
+            let flow = Flow { point: row.point, name: row.flow.to_owned(), copy: row.conn };
+            flows.entry(flow).or_default().push(Figures::new(&row, samples));
+        }
+    }
+    flows.into_iter().collect()
+}
+
+impl Figures {
+    fn new(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Figures {
+        let measured = || samples.iter().filter(|row| row.t_s >= flow.measured_from_s && row.state != "closed");
+        let mut srtts: Vec<f64> = measured().filter_map(|row| row.srtt_ms).collect();
+        srtts.sort_by(f64::total_cmp);
+        let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
+        Figures {
+            goodput_mbps: flow.goodput_mbps,
+            rtt_p50_ms: flow.rtt_p50_ms,
+            rtt_p95_ms: flow.rtt_p95_ms,
+            srtt_p50_ms: quantile(&srtts, 0.5),
+            srtt_p95_ms: quantile(&srtts, 0.95),
+            retransmitted_percent: percent(flow.retransmitted as f64, flow.segments_sent as f64),
+            recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
+            exit: exit(flow, samples),
+            curve: (flow.cc == "cubic").then(|| Curve::new(samples)).flatten(),
+            interval_s: samples.windows(2).map(|pair| pair[1].t_s - pair[0].t_s).reduce(f64::min),
+        }
+    }
+}
+
+/// Whether the sender recovers from a loss, or a mark.
+pub(crate) fn reduces(row: &SampleRow<'_>) -> bool {
+    matches!(row.state, "recovery" | "loss" | "cwr")
+}
+
+fn exit(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Option<Exit> {
+    let row = samples.iter().find(|row| row.ssthresh_bytes.is_some())?;
+    Some(Exit {
+        after_s: row.t_s - flow.start_s,
+        window_kb: row.ssthresh_bytes? as f64 / 1e3,
+        rtt_s: row.srtt_ms.map(|ms| ms / 1e3),
+    })
+}
+
+/// The smallest value that the share `q` does not exceed; `values` in rising order.
+fn quantile(values: &[f64], q: f64) -> Option<f64> {
+    let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
+    values.get(rank - 1).copied()
+}

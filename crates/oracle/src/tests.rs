@@ -1,0 +1,218 @@
+//! The comparison on made-up tables, and of the simulator with itself.
+
+use super::*;
+use record::tables::{FlowRow, SampleRow};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// What a made-up world does.
+#[derive(Clone, Copy)]
+struct World {
+    goodput: f64,
+    rtt: f64,
+    /// When slow start ends for delay, and at which window.
+    exit: (f64, u64),
+    /// Segments a second by which the window grows after the loss at 2 s, from 100 on.
+    growth: f64,
+    loss: bool,
+}
+
+const WORLD: World = World { goodput: 10.0, rtt: 50.0, exit: (0.5, 100_000), growth: 20.0, loss: false };
+
+const FLOW: FlowRow<'static> = FlowRow {
+    point: 0,
+    run: 0,
+    flow: "a",
+    conn: 0,
+    transport: "tcp",
+    cc: "cubic",
+    from: "",
+    to: "",
+    start_s: 0.0,
+    end_s: None,
+    completed: false,
+    measured_from_s: 0.0,
+    measured_to_s: 5.0,
+    bytes: 0,
+    goodput_mbps: 0.0,
+    throughput_mbps: 0.0,
+    completion_s: None,
+    rtt_min_ms: None,
+    rtt_p5_ms: None,
+    rtt_p50_ms: None,
+    rtt_mean_ms: None,
+    rtt_p95_ms: None,
+    rtt_p99_ms: None,
+    rtt_max_ms: None,
+    owd_p5_ms: None,
+    owd_p50_ms: None,
+    owd_p95_ms: None,
+    segments_sent: 1000,
+    retransmitted: 20,
+    retrans_fast: 0,
+    retrans_rto: 0,
+    retrans_tlp: 0,
+    rtos: 0,
+    undos: 0,
+    dup_acks: 0,
+    ce_marks: 0,
+    lost_packets: 0,
+    limited_app: 0.0,
+    limited_cwnd: 0.0,
+    limited_rwnd: 0.0,
+    limited_pacing: 0.0,
+    limited_other: 0.0,
+    mean_cwnd_bytes: 0.0,
+    max_cwnd_bytes: 0,
+    mean_in_flight_bytes: 0.0,
+    max_in_flight_bytes: 0,
+};
+
+const SAMPLE: SampleRow<'static> = SampleRow {
+    point: 0,
+    run: 0,
+    flow: "a",
+    conn: 0,
+    t_s: 0.0,
+    goodput_mbps: 0.0,
+    cwnd_bytes: 0,
+    ssthresh_bytes: None,
+    in_flight_bytes: 0,
+    srtt_ms: None,
+    rtt_ms: None,
+    rto_ms: 0.0,
+    pacing_mbps: None,
+    limit: "",
+    state: "",
+};
+
+fn world(w: World) -> Results {
+    let mut results = Results::default();
+    if w.loss {
+        results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.01 } }] });
+    }
+    results.tables.flows.push(&FlowRow {
+        goodput_mbps: w.goodput,
+        rtt_p50_ms: Some(w.rtt),
+        rtt_p95_ms: Some(w.rtt),
+        ..FLOW
+    });
+    for i in 0..=500u32 {
+        let t_s = f64::from(i) / 100.0;
+        let (cwnd, ssthresh, state) = match t_s {
+            t if t < w.exit.0 => (f64::from(i) * 1_000.0, None, "slow-start"),
+            t if t < 2.0 => (w.exit.1 as f64, Some(w.exit.1), "avoidance"),
+            t if t < 2.05 => (120_000.0, Some(100_000), "recovery"),
+            t if t < 4.0 => (100_000.0 + w.growth * 1_000.0 * (t - 2.05), Some(100_000), "avoidance"),
+            _ => (90_000.0, Some(90_000), "recovery"),
+        };
+        results.tables.samples.push(&SampleRow {
+            t_s,
+            cwnd_bytes: cwnd as u64,
+            ssthresh_bytes: ssthresh,
+            srtt_ms: Some(w.rtt),
+            state,
+            ..SAMPLE
+        });
+    }
+    results
+}
+
+fn row<'a>(rows: &'a [Row], metric: &str) -> &'a Row {
+    rows.iter().find(|row| row.metric == metric).unwrap_or_else(|| panic!("no row {metric}"))
+}
+
+fn verdict(rows: &[Row], metric: &str) -> Verdict {
+    row(rows, metric).verdict.unwrap()
+}
+
+#[test]
+fn a_world_is_within_all_bounds_of_itself() {
+    let rows = compare("made up", &world(WORLD), &[world(WORLD)]);
+    assert_eq!(rows.len(), 10);
+    assert!(rows.iter().all(|row| row.deviation == Some(0.0)), "{rows:?}");
+    assert!(rows.iter().all(|row| row.verdict.is_none_or(|verdict| verdict == Verdict::Within)), "{rows:?}");
+    // Five of a hundred samples after 2 s, and all from 4 s on: 106 of 501.
+    let recovery = row(&rows, "time in recovery");
+    assert!((recovery.simulated.unwrap() - 100.0 * 106.0 / 501.0).abs() < 1e-9, "{recovery:?}");
+}
+
+#[test]
+fn each_figure_has_its_own_bound() {
+    let bounds = [
+        ("goodput", World { goodput: 10.4, ..WORLD }, World { goodput: 10.6, ..WORLD }),
+        ("RTT, median", World { rtt: 54.0, ..WORLD }, World { rtt: 56.0, ..WORLD }),
+        ("RTT, p95", World { rtt: 57.0, ..WORLD }, World { rtt: 58.0, ..WORLD }),
+        ("smoothed RTT, median", World { rtt: 54.0, ..WORLD }, World { rtt: 56.0, ..WORLD }),
+        ("slow start's end, window", World { exit: (0.5, 114_000), ..WORLD }, World { exit: (0.5, 116_000), ..WORLD }),
+        ("slow start's end, time", World { exit: (0.54, 100_000), ..WORLD }, World { exit: (0.58, 100_000), ..WORLD }),
+        // At 1.94 s the windows are 138.8 and 148.5 or 158.2 kB: 7 and 14 % apart, half of it on average.
+        ("CUBIC's curve", World { growth: 25.0, ..WORLD }, World { growth: 30.0, ..WORLD }),
+    ];
+    for (metric, near, far) in bounds {
+        let of = |w| verdict(&compare("made up", &world(w), &[world(WORLD)]), metric);
+        assert_eq!((of(near), of(far)), (Verdict::Within, Verdict::Beyond), "{metric}");
+    }
+}
+
+#[test]
+fn random_loss_doubles_the_bound_of_goodput() {
+    let lossy = World { loss: true, ..WORLD };
+    let rows = compare("made up", &world(World { goodput: 10.9, ..lossy }), &[world(lossy)]);
+    assert_eq!(verdict(&rows, "goodput"), Verdict::Within);
+}
+
+#[test]
+fn what_is_beyond_the_bound_by_no_more_than_the_kernels_own_range_is_noise() {
+    let kernel = |goodput| world(World { goodput, ..WORLD });
+    let of = |ours| {
+        let rows = compare("made up", &kernel(ours), &[kernel(9.5), kernel(10.5)]);
+        let row = row(&rows, "goodput");
+        assert_eq!((row.emulated, row.noise), (Some(10.0), Some(0.05)));
+        row.verdict.unwrap()
+    };
+    assert_eq!([of(10.4), of(10.9), of(11.1)], [Verdict::Within, Verdict::Noise, Verdict::Beyond]);
+}
+
+#[test]
+fn a_figure_that_only_one_world_has_is_beyond() {
+    let never = world(World { exit: (9.0, 0), ..WORLD });
+    let rows = compare("made up", &world(WORLD), std::slice::from_ref(&never));
+    assert_eq!(verdict(&rows, "slow start's end, time"), Verdict::Beyond);
+    let rows = compare("made up", &world(WORLD), &[Results::default()]);
+    assert_eq!(verdict(&rows, "goodput"), Verdict::Beyond);
+    let rows = compare("made up", &never, std::slice::from_ref(&never));
+    assert!(rows.iter().all(|row| !row.metric.starts_with("slow start")), "{rows:?}");
+}
+
+#[test]
+fn tables_say_how_many_rows_are_beyond() {
+    let rows = compare("made up", &world(World { goodput: 11.0, ..WORLD }), &[world(WORLD)]);
+    let comparison = Comparison { rows };
+    assert_eq!(comparison.count(Verdict::Beyond), 1);
+    let counts = "7 within the bound, 0 within the kernel's own noise, 1 beyond.";
+    assert!(comparison.text().ends_with(&format!("{counts}\n")), "{}", comparison.text());
+    let markdown = comparison.markdown();
+    assert!(markdown.starts_with(counts), "{markdown}");
+    assert!(markdown.contains("| **10.0 %** of 10.000 |"), "{markdown}");
+}
+
+fn simulate(overrides: &[&str]) -> Results {
+    let short = cases().into_iter().find(Case::is_short).unwrap();
+    let overrides: Vec<String> = overrides.iter().map(|&set| set.to_owned()).collect();
+    let loaded = short.load(Path::new(""), &overrides).unwrap();
+    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| (), output: None };
+    sim::run(&loaded, &options).unwrap().results
+}
+
+#[test]
+fn the_simulator_is_within_all_bounds_of_itself_with_another_seed_and_not_over_another_link() {
+    let with = |more| simulate(&["cc=\"cubic\"", more]);
+    let (one, other) = (with("seed=1"), with("seed=2"));
+    let comparison = Comparison { rows: compare("short", &one, &[other]) };
+    let metrics: Vec<_> = comparison.rows.iter().map(|row| row.metric).collect();
+    assert!(metrics.contains(&"CUBIC's curve") && metrics.contains(&"slow start's end, time"), "{metrics:?}");
+    assert_eq!((comparison.count(Verdict::Noise), comparison.count(Verdict::Beyond)), (0, 0), "{}", comparison.text());
+    let faster = with("dumbbell.rate=\"24 Mbit/s\"");
+    assert_eq!(verdict(&compare("short", &one, &[faster]), "goodput"), Verdict::Beyond);
+}
