@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[command(version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
 #[command(
     after_help = "Exit codes: 0 done, 1 something outside failed (a disk, a missing file), 2 the input is wrong and \
-nothing was written, 130 interrupted; what had finished was written."
+nothing was written, 130 interrupted; what had finished was written. `ranway emulate` has more."
 )]
 pub(crate) struct Args {
     /// What to do.
@@ -32,6 +32,12 @@ pub(crate) enum Command {
     Schema,
     /// Write the report of results again
     Report(ReportArgs),
+    /// Put real hosts and their kernels behind a scenario's network, in real time (needs root)
+    Emulate(EmulateArgs),
+    /// Change a running emulation, or ask what it does
+    Control(ControlArgs),
+    /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
+    Oracle(OracleArgs),
     /// Put several results into one report, side by side
     Compare(CompareArgs),
     /// Run papers' experiments and print published and measured numbers side by side
@@ -89,6 +95,122 @@ pub(crate) struct RunArgs {
     /// Where to write results; earlier results there are replaced [default: ranway-out/NAME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "The hosts are network namespaces: a server, and one for each UE. The command runs in the first UE's. It \
+finds the server under the name `server`, with a web server on port 80, and iperf3 on its own port if it is installed. The \
+scenario's own flows are simulated beside the real packets, in the same queues and cells.
+
+Examples:
+  ranway emulate lte-20mhz-vehicular -- curl -o /dev/null http://server/100MB
+  ranway emulate lte-20mhz-vehicular -- iperf3 -c server -R
+  ranway emulate lte-download -- ping -c 10 server        beside a simulated download
+  ranway emulate lte-cell --ue 2 --shell                  a shell at the second UE
+  ranway emulate dumbbell --kernel                        the scenario's flows, sent by the kernel
+  ranway emulate lte-cell --attach eth1 eth2              a network between two cables
+
+With --attach, the hosts are whoever is behind two Ethernet interfaces, with whatever addresses, as if a cable joined them \
+that takes IP packets through the network: from the first interface as the server's, from the second as the UE's. ARP, \
+neighbour discovery, multicast and what is not IP pass at once. It runs until Ctrl-C or `ranway control stop`, and writes \
+its results then. The interfaces should have no addresses; while it runs they merge no frames (GRO, LRO).
+
+Exit codes: the command's own; without a command, or after one that succeeded, 3 if packets were given to the hosts too \
+late for the results to be valid, and otherwise as for `ranway` in general."
+)]
+pub(crate) struct EmulateArgs {
+    /// A scenario file, or the name of a built-in one (`ranway list`)
+    #[arg(value_name = "FILE")]
+    pub(crate) file: String,
+    /// Set a parameter or any key, as loss=1e-3, links.radio.delay="20 ms" or flows.*.cc=bbr
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Seed of all randomness, instead of the scenario's
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// The UE in whose namespace the command runs, or that stands for `RAN_IF`, counted from 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) ue: usize,
+    /// A command for the server's namespace, started before the other and ended after it; a shell reads it
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) server: Option<String>,
+    /// Run an interactive shell at the UE
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) shell: bool,
+    /// Let the kernel's TCP send the scenario's flows, instead of simulating them
+    #[arg(long)]
+    pub(crate) kernel: bool,
+    /// Put the network between two Ethernet interfaces, the server's and the UE's, until Ctrl-C
+    #[arg(long, num_args = 2, value_names = ["WAN_IF", "RAN_IF"], conflicts_with_all = ["server", "shell", "kernel", "command"])]
+    pub(crate) attach: Option<Vec<String>>,
+    /// Capture all packets of the hosts into captures/hosts.pcapng
+    #[arg(long)]
+    pub(crate) pcap: bool,
+    /// The longest IP packet of the hosts' interfaces in bytes; behind --attach, senders of longer ones are told
+    #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
+    pub(crate) mtu: u32,
+    /// By how much 1 % of the packets may be late in a valid run
+    #[arg(long, value_name = "TIME", default_value = "0.5 ms", value_parser = |text: &str| text.parse::<units::Span>())]
+    pub(crate) max_lateness: units::Span,
+    /// Where to write results; earlier results there are replaced [default: ranway-out/NAME-emulated]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print nothing but errors, and what the command prints
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What to run at the UE; without it, the scenario's flows run for the scenario's duration
+    #[arg(value_name = "COMMAND", last = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  ranway control status
+  ranway control sinr ue 3
+  ranway control handover ue cell-2
+  ranway control load cell-1 0.8
+  ranway control rate bottleneck 5 Mbit/s
+  ranway control stop")]
+pub(crate) struct ControlArgs {
+    /// Which emulation, if several are running
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// What to do; `help` lists what there is
+    #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Each case is a scenario that is simulated, and run over the emulated network with the kernel's CUBIC, \
+Reno and BBR. Goodput, round-trip times, the end of slow start and the growth after a loss are put side by side, with the \
+bound for each, and with what the kernel does differently from itself.
+
+Examples:
+  ranway oracle                        every case; more than an hour
+  ranway oracle short                  the quick one
+  ranway oracle loss codel --runs 5"
+)]
+pub(crate) struct OracleArgs {
+    /// Which cases; all unless given
+    #[arg(value_name = "CASE")]
+    pub(crate) cases: Vec<String>,
+    /// Runs of each point, in each world
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// Where recorded traces are; cases that need one that is not there are skipped
+    #[arg(long, value_name = "DIR", default_value = "../shared/data/traces")]
+    pub(crate) recordings: PathBuf,
+    /// Where to write the table and the results of both worlds
+    #[arg(long, short, value_name = "DIR", default_value = "ranway-out/oracle")]
+    pub(crate) out: PathBuf,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(ClapArgs)]

@@ -4,8 +4,10 @@
 
 mod args;
 mod demo;
+mod emulate;
 mod generate;
 mod interrupt;
+mod oracle;
 mod progress;
 mod reproduce;
 mod run;
@@ -21,13 +23,19 @@ enum Failure {
     Failed(anyhow::Error),
     /// The input is wrong. Exit code 2; nothing was written.
     Wrong(String),
+    /// Whatever ended has this exit code, and has said why.
+    Ended(u8),
     /// Stopped by Ctrl-C after writing what had finished. Exit code 130.
     Interrupted,
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
-        Failure::Failed(error.into())
+        let error = error.into();
+        match error.downcast_ref::<host::Error>() {
+            Some(host::Error::Wrong(what)) => Failure::Wrong(what.clone()),
+            _ => Failure::Failed(error),
+        }
     }
 }
 
@@ -37,6 +45,9 @@ fn main() -> ExitCode {
         Command::Check(args) => run::check(&args),
         Command::List => show::list(),
         Command::Schema => generate::schema(),
+        Command::Emulate(args) => emulate::emulate(&args),
+        Command::Control(args) => emulate::control(&args),
+        Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
         Command::Compare(args) => show::compare(&args),
         Command::Reproduce(args) => reproduce::run(&args),
@@ -58,6 +69,7 @@ fn main() -> ExitCode {
             eprintln!("error: {what}");
             ExitCode::from(2)
         }
+        Err(Failure::Ended(code)) => ExitCode::from(code),
         Err(Failure::Interrupted) => ExitCode::from(130),
     }
 }

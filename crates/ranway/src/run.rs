@@ -26,9 +26,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
-    let loaded = load(args)?;
+    let loaded = warned(Scenario::load_for_emulation(&args.file, &overrides(args), &scenario::read_file))?;
     let first = &loaded.points()[0].scenario;
     let flows: u32 = first.flows.iter().map(|f| f.count).sum();
+    if flows == 0 {
+        let links = first.links.len();
+        writeln!(std::io::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.file)?;
+        return Ok(());
+    }
     writeln!(
         std::io::stdout(),
         "{}: right. {} for {} of {} flows over {} links, {} of each",
@@ -44,10 +49,20 @@ pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
 
 /// Reads a scenario with what the command line says of it; its warnings go to standard error.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded, Failure> {
+    warned(Scenario::load(&args.file, &overrides(args), &scenario::read_file))
+}
+
+/// What the command line says of a scenario.
+fn overrides(args: &ScenarioArgs) -> Vec<String> {
     let mut set = args.set.clone();
     set.extend(args.seed.map(|seed| format!("seed={seed}")));
     set.extend(args.runs.map(|runs| format!("runs={runs}")));
-    let loaded = Scenario::load(&args.file, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;
+    set
+}
+
+/// A scenario that was read; its warnings go to standard error.
+pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, Failure> {
+    let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
     for warning in loaded.warnings() {
         eprintln!("warning: {warning}");
     }
@@ -93,11 +108,11 @@ pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
     Err(Failure::Interrupted)
 }
 
-fn default_out(file: &str) -> PathBuf {
+pub(crate) fn default_out(file: &str) -> PathBuf {
     Path::new("ranway-out").join(stem(file))
 }
 
-fn stem(file: &str) -> String {
+pub(crate) fn stem(file: &str) -> String {
     Path::new(file).file_stem().map_or_else(|| "scenario".to_owned(), |s| s.to_string_lossy().into_owned())
 }
 

@@ -48,7 +48,12 @@ pub(crate) fn summary(results: &Results) -> String {
         let _ = writeln!(text, "and {} more rows: see the report", rows().count() - MAX_ROWS);
     }
     let t = &results.timing;
-    let _ = writeln!(text, "{:.0} s simulated in {:.2} s, {} data packets", t.simulated_s, t.wall_s, t.packets);
+    let _ = match t.lateness {
+        Some(_) => writeln!(text, "{:.0} s emulated, {} packets", t.simulated_s, t.packets),
+        None => {
+            writeln!(text, "{:.0} s simulated in {:.2} s, {} data packets", t.simulated_s, t.wall_s, t.packets)
+        }
+    };
     text
 }
 
@@ -90,7 +95,7 @@ fn limits(flow: &FlowSummary) -> String {
 
 pub(crate) fn list() -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let width = 16;
+    let width = 20;
     writeln!(out, "Scenarios (ranway run NAME):")?;
     for s in scenario::builtin::list() {
         writeln!(out, "  {:width$} {}", s.name, s.about)?;
@@ -117,8 +122,9 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let results = args.dirs.iter().map(|dir| read(dir)).collect::<Result<Vec<_>, _>>()?;
+    let mut out = std::io::stdout().lock();
     for one in &results {
-        print!("{}", summary(one));
+        write!(out, "{}", summary(one))?;
     }
     write(&args.out, &report::compare(&results))
 }

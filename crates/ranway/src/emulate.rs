@@ -1,0 +1,257 @@
+//! `ranway emulate` and `ranway control`.
+
+use crate::args::{ControlArgs, EmulateArgs};
+use crate::run::{default_out, stem, warned};
+use crate::{Failure, show};
+use anyhow::anyhow;
+use host::attend::{Attended, Happened, Signals};
+use host::{Emulation, Finished, Glance, Options, control};
+use record::{Lateness, Output};
+use scenario::{Loaded, Scenario};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+use units::{Bytes, Rate, Span};
+
+/// The exit code of what something outside has ended.
+const FAILED: u8 = 1;
+/// The exit code of an emulation whose results are not valid because it was late.
+const INVALID: u8 = 3;
+/// The exit code of shells for a program that there is none of.
+const NOT_FOUND: u8 = 127;
+/// How often the line about what goes on is renewed.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
+    let loaded = load(args)?;
+    // What is refused is refused before anything is written.
+    let scenario = host::single(&loaded)?;
+    let (duration, hosts) = (scenario.duration, host::hosts(scenario));
+    let ue = which_ue(args.ue, &hosts)?;
+    let command = command(args)?;
+    let interfaces = match args.attach.as_deref() {
+        Some([wan, ran]) => Some([wan.as_str(), ran]),
+        _ => None,
+    };
+    interfaces.map_or_else(host::lab::check, host::attach::check)?;
+    let signals = Signals::take()?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.file))));
+    let output = Output::create(&out)?;
+    let options = Options {
+        which: None,
+        mtu: args.mtu,
+        kernel: args.kernel,
+        capture: args.pcap,
+        bound: args.max_lateness,
+        output: Some(output),
+    };
+    let (emulation, code) = match interfaces {
+        Some([wan, ran]) => {
+            let emulation = Emulation::attach(loaded, options, [wan, ran], ue)?;
+            if !args.quiet {
+                let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
+                eprintln!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
+            }
+            stand_by(&emulation, live(args).then_some(&hosts[ue]), &signals);
+            if live(args) {
+                eprint!("\r\x1b[K");
+            }
+            (emulation, 0)
+        }
+        None => {
+            let emulation = Emulation::start(loaded, options)?;
+            let code = attend(args, &emulation, (ue, &hosts[ue]), command.as_ref(), duration, &signals)?;
+            (emulation, code)
+        }
+    };
+    let finished = emulation.finish()?;
+    let notes = finished.notes();
+    let Finished { results, output, gone, .. } = finished;
+    let code = if gone.is_some() { FAILED } else { code };
+    let output = output.expect("it was given one");
+    results.write_to(&output)?;
+    output.commit()?;
+    let lateness = results.timing.lateness.unwrap_or_default();
+    let mut stderr = std::io::stderr().lock();
+    if args.json {
+        let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
+        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !args.quiet {
+        write!(stderr, "{}", show::summary(&results))?;
+        writeln!(stderr, "{}", on_time(&lateness))?;
+        for note in notes {
+            writeln!(stderr, "{note}")?;
+        }
+        writeln!(stderr, "report: {}", out.join("report.html").display())?;
+    }
+    if !lateness.valid {
+        writeln!(stderr, "invalid: {}", why_invalid(&lateness))?;
+    }
+    if let Some(what) = gone {
+        return Err(anyhow!("{what}; what was measured until then is in {}", out.display()).into());
+    }
+    match code {
+        0 if !lateness.valid => Err(Failure::Ended(INVALID)),
+        0 => Ok(()),
+        code => Err(Failure::Ended(code)),
+    }
+}
+
+/// Reads the scenario; an emulation is one run of it.
+fn load(args: &EmulateArgs) -> Result<Loaded, Failure> {
+    let mut set = args.set.clone();
+    set.extend(args.seed.map(|seed| format!("seed={seed}")));
+    set.push("runs=1".into());
+    warned(Scenario::load_for_emulation(&args.file, &set, &scenario::read_file))
+}
+
+/// The index of the UE, counted from 1, among the hosts, of which the first is the server.
+fn which_ue(ue: usize, hosts: &[String]) -> Result<usize, Failure> {
+    if ue == 0 || ue >= hosts.len() {
+        let ues = hosts.iter().skip(1).enumerate().map(|(i, name)| format!("{} ({name})", i + 1));
+        let ues: Vec<String> = ues.collect();
+        return Err(Failure::Wrong(format!("--ue {ue}: there is no such UE; there are {}", ues.join(", "))));
+    }
+    Ok(ue)
+}
+
+/// What to run at the UE, if anything.
+fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Failure> {
+    if args.shell {
+        let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
+        return Ok(Some((shell, Vec::new())));
+    }
+    let Some((program, rest)) = args.command.split_first() else { return Ok(None) };
+    if host::lab::find_program(program).is_none() {
+        eprintln!("error: {}: there is no such program", program.display());
+        return Err(Failure::Ended(NOT_FOUND));
+    }
+    Ok(Some((program.clone(), rest.to_vec())))
+}
+
+/// Whether a line says all the time what goes on.
+fn live(args: &EmulateArgs) -> bool {
+    !args.quiet && !args.shell && std::io::stderr().is_terminal()
+}
+
+/// Lets time pass until somebody asks for the end. `ue`: whose state is shown, if any.
+fn stand_by(emulation: &Emulation, ue: Option<&String>, signals: &Signals) {
+    while !emulation.is_over() {
+        match (signals.wait(TICK), ue) {
+            (Happened::Asked { .. }, _) => break,
+            (Happened::Nothing, Some(ue)) => show_glance(&emulation.glance(), 1, ue),
+            _ => {}
+        }
+    }
+}
+
+/// Runs the command at a UE, or lets time pass without one, and gives the exit code.
+fn attend(
+    args: &EmulateArgs,
+    emulation: &Emulation,
+    (host, ue): (usize, &str),
+    command: Option<&(OsString, Vec<OsString>)>,
+    duration: Span,
+    signals: &Signals,
+) -> Result<u8, Failure> {
+    let lab = emulation.lab().expect("commands run in namespaces");
+    let at_server = args.server.as_ref().map(|line| {
+        let mut shell = lab.command(0, "sh".as_ref());
+        shell.args(["-c", line]);
+        Attended::start(shell, line)
+    });
+    let _at_server = at_server.transpose()?;
+    let mut attended = match command {
+        None => None,
+        Some((program, rest)) => {
+            let mut command = lab.command(host, program);
+            command.args(rest);
+            Some(Attended::start(command, &program.to_string_lossy())?)
+        }
+    };
+    let live = live(args);
+    loop {
+        let happened = signals.wait(TICK);
+        if let Some(attended) = &mut attended
+            && let Some(code) = attended.ended()?
+        {
+            break Ok(code);
+        }
+        if emulation.is_over() || (attended.is_none() && emulation.elapsed() >= duration) {
+            break Ok(0);
+        }
+        match (happened, &attended) {
+            // The terminal has told the command too.
+            (Happened::Asked { terminal: true, .. }, Some(_)) => {}
+            (Happened::Asked { signal, terminal: false }, Some(attended)) => attended.signal(signal),
+            (Happened::Asked { signal, .. }, None) => break Ok(128 + signal as u8),
+            (Happened::Nothing, _) if live => show_glance(&emulation.glance(), host, ue),
+            _ => {}
+        }
+    }
+}
+
+/// One line about what goes on, in the place of the one before: of the host with this number, which is this UE.
+fn show_glance(glance: &Glance, host: usize, ue: &str) {
+    let mbps = |bytes: Option<&u64>| Rate::over(Bytes::new(bytes.copied().unwrap_or(0)), Span::from_secs(1)).as_mbps();
+    let delay =
+        glance.delay.get(host).copied().flatten().map_or_else(|| "-".into(), |d| format!("{:.0}", record::ms(d)));
+    let ue = glance.status.ues.iter().find(|status| status.ue == ue);
+    let queue = ue.map_or_else(
+        || glance.status.links.iter().map(|link| link.bytes).max().unwrap_or(0),
+        |ue| ue.downlink_bytes.max(ue.uplink_bytes),
+    );
+    let radio = ue.map_or_else(String::new, |ue| {
+        format!("  CQI {:2}  {}", ue.cqi, ue.cell.as_deref().unwrap_or("between cells"))
+    });
+    eprint!(
+        "\r{:5.0} s  down {:7.2} Mbit/s  up {:7.2} Mbit/s  delay {delay:>5} ms  queue {:6} kB{radio}\x1b[K",
+        glance.at.as_secs_f64(),
+        mbps(glance.received.get(host)),
+        mbps(glance.received.first()),
+        queue / 1000,
+    );
+}
+
+fn on_time(late: &Lateness) -> String {
+    format!(
+        "packets were late by {:.3} ms (median), {:.3} ms (99 %), {:.3} ms at most; one core was busy for {:.0} %",
+        late.p50_ms,
+        late.p99_ms,
+        late.max_ms,
+        late.cpu_share * 100.0
+    )
+}
+
+fn why_invalid(late: &Lateness) -> String {
+    if late.missed > 0 {
+        return format!("{} packets were lost before they came to the network: too many for this machine", late.missed);
+    }
+    let hint = if late.realtime { "" } else { "; without a real-time priority that is to be expected" };
+    format!(
+        "1 % of the packets were late by more than {:.3} ms, and {:.3} ms is the bound{hint}",
+        late.p99_ms, late.bound_ms
+    )
+}
+
+pub(crate) fn control(args: &ControlArgs) -> Result<(), Failure> {
+    let running = control::running();
+    let names = || running.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
+    let (_, path) = match (&args.id, &running[..]) {
+        (_, []) => return Err(anyhow!("no emulation is running here, or it is somebody else's").into()),
+        (Some(id), _) => running
+            .iter()
+            .find(|(running, _)| running == id)
+            .ok_or_else(|| Failure::Wrong(format!("no emulation has the ID {id}; there are {}", names())))?,
+        (None, [only]) => only,
+        (None, _) => {
+            return Err(Failure::Wrong(format!("several emulations are running: choose with --id {}", names())));
+        }
+    };
+    let line = control::line(args.words.iter().map(String::as_str));
+    let answer = control::ask(path, &line, Duration::from_secs(2))?;
+    if !answer.is_empty() {
+        writeln!(std::io::stdout(), "{answer}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,435 @@
+//! A simulated network between two interfaces, as a user meets it: `a0 - ma` and `mb - b0`, with the command in the middle.
+//! Each test that needs root says loudly if it is skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Busy machines are late; only the tests of lateness care.
+const PATIENT: [&str; 2] = ["--max-lateness", "200 ms"];
+const ATTACH: [&str; 3] = ["--attach", "ma", "mb"];
+
+/// 20 ms there and back, 8 Mbit/s, room for 100 packets.
+const LINK: &str = r#"
+duration = "2 s"
+[[links]]
+name = "wire"
+from = "server"
+to = "phone"
+duplex = true
+rate = "8 Mbit/s"
+delay = "10 ms"
+queue = { kind = "drop-tail", packets = 100 }
+"#;
+
+const A: &str = "a";
+const MIDDLE: &str = "m";
+const B: &str = "b";
+const A4: &str = "10.9.0.1";
+const A6: &str = "fd09::1";
+const B4: &str = "10.9.0.2";
+const B6: &str = "fd09::2";
+
+/// Three namespaces that go away with this, and a directory.
+struct Net {
+    name: String,
+    dir: tempfile::TempDir,
+}
+
+impl Net {
+    /// `None`, and says so, where that cannot be.
+    fn new() -> Option<Net> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        let name = format!("ranway-c{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let net = Net { name, dir: tempfile::tempdir().expect("a temporary directory") };
+        fs::write(net.dir.path().join("net.toml"), LINK).expect("it is written");
+        for host in [A, MIDDLE, B] {
+            ip(&format!("netns add {}", net.space(host)));
+        }
+        for (host, end, [v4, v6]) in [(A, "a0", [A4, A6]), (B, "b0", [B4, B6])] {
+            let (this, middle) = (net.space(host), net.space(MIDDLE));
+            ip(&format!("-n {this} link add {end} type veth peer name m{host} netns {middle}"));
+            ip(&format!("-n {this} addr add {v4}/24 dev {end}"));
+            ip(&format!("-n {this} addr add {v6}/64 dev {end} nodad"));
+            ip(&format!("-n {this} link set dev {end} up"));
+            ip(&format!("-n {middle} link set dev m{host} up"));
+        }
+        Some(net)
+    }
+
+    fn space(&self, host: &str) -> String {
+        format!("{}-{host}", self.name)
+    }
+
+    /// A command inside a namespace.
+    fn command(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
+        command
+    }
+
+    fn run(&self, host: &str, program: &str, args: &str) -> Output {
+        self.command(host, program).args(args.split(' ')).output().expect("the command starts")
+    }
+
+    /// Acts in a namespace. Sockets made there stay there.
+    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
+        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("it exists");
+        let act = move || {
+            setns(space, CloneFlags::CLONE_NEWNET).expect("root may enter it");
+            act()
+        };
+        std::thread::scope(|scope| scope.spawn(act).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// What would be switched on again at the middle's interfaces: what is on now.
+    fn offloads(&self) -> [String; 2] {
+        self.inside(MIDDLE, || host::attach::open(["ma", "mb"])).expect("they can be had").each_ref().map(restore)
+    }
+
+    /// Starts the network and waits until it is there.
+    fn attach(&self, args: &[&str]) -> Attached {
+        self.attach_by(self.command(MIDDLE, env!("CARGO_BIN_EXE_ranway")), args)
+    }
+
+    fn attach_by(&self, mut command: Command, args: &[&str]) -> Attached {
+        let args = [&["emulate", "net.toml"], &PATIENT[..], &ATTACH, args].concat();
+        command.args(args).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("a line");
+        let id = line.strip_prefix("attached ma (server) and mb (phone); ID ");
+        let id = id.and_then(|rest| rest.strip_suffix("; Ctrl-C ends it\n"));
+        let id = id.unwrap_or_else(|| panic!("{line}")).to_owned();
+        Attached { child, stderr, id }
+    }
+
+    /// A counter of a host's kernel: in a file of `/proc/net`, in two lines that begin with a group, or in one with its name.
+    fn count(&self, host: &str, file: &str, group: &str, name: &str) -> f64 {
+        let all = text(&self.run(host, "cat", &format!("/proc/net/{file}")).stdout);
+        let lines: Vec<Vec<&str>> = all.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
+        let mut ours = lines.iter().filter(|line| line[0].trim_end_matches(':') == group);
+        let first = ours.next().unwrap_or_else(|| panic!("{group} in {all}"));
+        let value =
+            ours.next().map_or(first[1], |values| values[first.iter().position(|&n| n == name).expect("a name")]);
+        value.parse().expect("a number")
+    }
+
+    fn flows(&self) -> Vec<serde_json::Value> {
+        let summary = fs::read(self.dir.path().join("ranway-out/net-emulated/summary.json")).expect("a summary");
+        let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
+        summary["points"][0]["flows"].as_array().expect("flows").clone()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for host in [A, MIDDLE, B] {
+            let _ = Command::new("ip").args(["netns", "del", &self.space(host)]).status();
+        }
+    }
+}
+
+/// A network that runs.
+struct Attached {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    id: String,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Attached {
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
+    }
+
+    /// Its exit code and what it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut said = String::new();
+        self.stderr.read_to_string(&mut said).expect("text");
+        let status = self.child.wait().expect("it ends");
+        assert!(!Path::new("/run/ranway").join(&self.id).exists());
+        (status.code(), said)
+    }
+
+    fn interrupt(self) -> String {
+        self.signal(Signal::SIGINT);
+        let (code, said) = self.end();
+        assert_eq!(code, Some(0), "{said}");
+        said
+    }
+}
+
+fn restore(wire: &host::attach::Wire) -> String {
+    wire.restore_lines()
+}
+
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip runs");
+    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Waits until something is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Sends `data` by TCP from one host to another, compares what comes, and says how long it took.
+fn transfer(net: &Net, from: &str, to: &str, address: &str, data: &[u8]) -> Duration {
+    let listener = net.inside(to, || TcpListener::bind((address, 5000))).expect("the port is free");
+    let began = Instant::now();
+    let mut stream = net.inside(from, || TcpStream::connect((address, 5000))).expect("it connects");
+    let (mut receiver, _) = listener.accept().expect("it has connected");
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+    std::thread::scope(|scope| {
+        let receiving = scope.spawn(move || {
+            let mut got = Vec::new();
+            receiver.read_to_end(&mut got).map(|_| got)
+        });
+        stream.write_all(data).expect("it takes it");
+        drop(stream);
+        assert!(receiving.join().expect("no panic").expect("it comes") == data, "from {from} to {address}");
+    });
+    began.elapsed()
+}
+
+fn noise(len: usize) -> Vec<u8> {
+    (0..len as u64).map(|index| (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+}
+
+#[test]
+fn root_hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_links_say() {
+    let Some(net) = Net::new() else { return };
+    let attached = net.attach(&["--pcap"]);
+    // 1000 bytes of payload and 8 of ICMP: 1.028 ms (IPv4) and 1.048 ms (IPv6) each way at 8 Mbit/s, and 10 ms.
+    for (from, to, least) in [(B, A4, 22.056), (A, B6, 22.096)] {
+        let said = text(&net.run(from, "ping", &format!("-c 10 -i 0.1 -s 1000 {to}")).stdout);
+        let times = said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
+        let times: Vec<f64> = times.collect();
+        assert_eq!(times.len(), 10, "{said}");
+        let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+        // What it takes the hosts comes on top, and on a busy machine much of it.
+        assert!((least..least + 5.0).contains(&fastest), "{to}: {fastest} ms, of which {least} are the network's");
+    }
+    // 691 segments of 1500 bytes at 8 Mbit/s, and the handshake: longer than the scenario lasts, which ends nothing.
+    for (from, to, address) in [(A, B, B4), (B, A, A6)] {
+        let took = transfer(&net, from, to, address, &noise(1_000_000)).as_secs_f64();
+        assert!((1.03..1.6).contains(&took), "to {address}: {took} s");
+    }
+    let said = attached.interrupt();
+    assert!(said.contains("report: "), "{said}");
+    assert!(!said.contains("nobody here") && !said.contains("not taken"), "{said}");
+
+    let flows = net.flows();
+    let flow = |name: &str| flows.iter().find(|flow| flow["flow"].as_str().is_some_and(|flow| flow.starts_with(name)));
+    let down = flow("tcp 10.9.0.1:").unwrap_or_else(|| panic!("{flows:?}"));
+    assert_eq!((down["from"].as_str(), down["to"].as_str()), (Some("server"), Some("phone")));
+    let goodput = down["goodput_mbps"]["mean"].as_f64().expect("a number");
+    // 1448 of 1500 bytes are payload.
+    assert!((4.0..7.73).contains(&goodput), "{goodput} Mbit/s");
+    assert!(flow("icmp 10.9.0.2 > 10.9.0.1").is_some() && flow("tcp [fd09::2]:").is_some(), "{flows:?}");
+
+    let file = net.dir.path().join("ranway-out/net-emulated/captures/hosts.pcapng");
+    let Ok(tshark) =
+        Command::new("tshark").args(["-Y", "icmpv6 && frame.interface_name == \"server\"", "-r"]).arg(file).output()
+    else {
+        eprintln!("SKIPPED: tshark is missing");
+        return;
+    };
+    // Requests and replies; the neighbours' questions are not among them.
+    assert_eq!(text(&tshark.stdout).lines().count(), 20, "{}", text(&tshark.stdout));
+}
+
+#[test]
+fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
+    let Some(net) = Net::new() else { return };
+    let attached = net.attach(&["--mtu", "1300"]);
+    for (from, to, address) in [(A, B, B4), (B, A, A6)] {
+        transfer(&net, from, to, address, &noise(200_000));
+        let route = text(&net.run(from, "ip", &format!("route get {address}")).stdout);
+        assert!(route.contains("mtu 1300"), "{route}");
+    }
+    // One that does not listen: 1,000 packets at once, each of which would be answered.
+    ip(&format!("-n {} link add idle type veth peer name other", net.space(B)));
+    ip(&format!("-n {} link set dev idle up", net.space(B)));
+    let [wire, _] = net.inside(B, || host::attach::open(["b0", "idle"])).expect("they can be had");
+    let header = [0x45, 0, 1400_u16.to_be_bytes()[0], 1400_u16.to_be_bytes()[1], 0, 0, 0x40, 0, 64, 17, 0, 0];
+    let packet = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0][..], &header, &[10, 9, 0, 2], &[10, 9, 0, 1], &[0; 1380]];
+    let packet = packet.concat();
+    let began = Instant::now();
+    for _ in 0..1000 {
+        while wire.send(&packet).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(10), "there is no room");
+        }
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let windows = began.elapsed().as_secs() as usize + 2;
+    let mut buffer = vec![0; host::attach::LONGEST];
+    let mut answers = 0;
+    while let Ok(frame) = wire.receive(&mut buffer) {
+        // "Fragmentation needed" to the address that the frames came from.
+        answers += usize::from(frame.bytes.starts_with(&[2, 0, 0, 0, 0, 8]) && frame.bytes[34..36] == [3, 4]);
+    }
+    // Some of the first second's went to the transfers.
+    assert!((50..=windows * 100).contains(&answers), "{answers} answers");
+    attached.interrupt();
+}
+
+#[test]
+fn root_congestion_is_marked_in_packets_within_frames() {
+    let Some(net) = Net::new() else { return };
+    let codel = LINK.replace("kind = \"drop-tail\", packets = 100", "kind = \"codel\"");
+    fs::write(net.dir.path().join("net.toml"), codel).expect("it is written");
+    for host in [A, B] {
+        assert!(net.run(host, "sysctl", "-qw net.ipv4.tcp_ecn=1").status.success());
+    }
+    let attached = net.attach(&[]);
+    transfer(&net, A, B, B4, &noise(1_000_000));
+    transfer(&net, A, B, B6, &noise(1_000_000));
+    attached.interrupt();
+    assert!(net.count(B, "netstat", "IpExt", "InCEPkts") > 0.0 && net.count(B, "snmp6", "Ip6InCEPkts", "") > 0.0);
+    assert_eq!(net.count(B, "snmp", "Ip", "InHdrErrors"), 0.0);
+}
+
+#[test]
+fn root_it_is_controlled_and_ended_like_any_other_and_leaves_the_interfaces_as_they_were() {
+    let Some(net) = Net::new() else { return };
+    let before = net.offloads();
+    assert!(before[0].starts_with("ethtool -K 'ma' rx on"), "{before:?}");
+    let control = |id: &str, line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        let output = command.args(["control", "--id", id]).args(line.split(' ')).output().expect("it starts");
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for ended_by in ["stop", "SIGTERM"] {
+        let attached = net.attach(&[]);
+        assert_eq!(net.offloads(), ["", ""]);
+        assert!(control(&attached.id, "status").contains("\"wire-reverse\""));
+        control(&attached.id, "rate wire 80 Mbit/s");
+        let took = transfer(&net, A, B, B4, &noise(1_000_000)).as_secs_f64();
+        assert!((0.1..0.9).contains(&took), "{took} s");
+        match ended_by {
+            "stop" => drop(control(&attached.id, "stop")),
+            _ => attached.signal(Signal::SIGTERM),
+        }
+        let (code, said) = attached.end();
+        assert_eq!(code, Some(0), "{ended_by}: {said}");
+        assert_eq!(net.offloads(), before, "{ended_by}");
+    }
+}
+
+#[test]
+fn root_after_a_kill_the_keeper_sets_the_interfaces_right() {
+    let Some(net) = Net::new() else { return };
+    let before = net.offloads();
+    // In place of the command that may not be installed, what writes down how it was called.
+    let called = net.dir.path().join("called");
+    let stub = net.dir.path().join("ethtool");
+    fs::write(&stub, format!("#!/bin/sh\necho \"$@\" >> {}\n", called.display())).expect("it is written");
+    fs::set_permissions(&stub, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it is ours");
+    let mut command = net.command(MIDDLE, env!("CARGO_BIN_EXE_ranway"));
+    let path = std::env::var("PATH").expect("there is one");
+    command.env("PATH", format!("{}:{path}", net.dir.path().display()));
+    let mut attached = net.attach_by(command, &[]);
+    let record = Path::new("/run/ranway").join(&attached.id);
+    assert!(record.join("restore").is_file());
+    attached.child.kill().expect("it runs");
+    attached.child.wait().expect("it ends");
+    eventually("the record is gone", || !record.exists());
+    assert_eq!(
+        fs::read_to_string(called).expect("it was called"),
+        before.concat().replace("ethtool ", "").replace('\'', "")
+    );
+}
+
+#[test]
+fn root_it_ends_with_an_error_and_with_results_when_an_interface_goes_away() {
+    let Some(net) = Net::new() else { return };
+    let attached = net.attach(&[]);
+    assert!(net.run(B, "ping", &format!("-c 1 -W 5 {A4}")).status.success());
+    ip(&format!("-n {} link del b0", net.space(B)));
+    let began = Instant::now();
+    let (code, said) = attached.end();
+    assert_eq!(code, Some(1), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(5));
+    assert!(said.contains("error: the interface mb of phone is gone"), "{said}");
+    assert_eq!(net.flows().len(), 1);
+}
+
+#[test]
+fn root_it_goes_on_when_an_interface_was_down_for_a_while() {
+    let Some(net) = Net::new() else { return };
+    let attached = net.attach(&[]);
+    let reaches = || net.run(B, "ping", &format!("-c 1 -W 3 {A4}")).status.success();
+    assert!(reaches());
+    let middle = net.space(MIDDLE);
+    ip(&format!("-n {middle} link set dev mb down"));
+    assert!(!reaches());
+    ip(&format!("-n {middle} link set dev mb up"));
+    eventually("the other side answers again", reaches);
+    attached.interrupt();
+}
+
+#[test]
+fn root_interfaces_that_cannot_be_had_are_refused_in_a_line_and_nothing_is_changed() {
+    let Some(net) = Net::new() else { return };
+    let (middle, before) = (net.space(MIDDLE), net.offloads());
+    ip(&format!("-n {middle} link add idle type veth peer name other"));
+    ip(&format!("-n {middle} link add bridge0 type bridge"));
+    ip(&format!("-n {middle} link add port type veth peer name end"));
+    ip(&format!("-n {middle} link set dev port up"));
+    ip(&format!("-n {middle} link set dev port master bridge0"));
+    for (interface, why) in [
+        ("eth77", "there is no such interface"),
+        ("ma", "it is one interface with `ma`, and two are needed"),
+        ("lo", "it does not carry Ethernet frames"),
+        ("idle", "it is down; bring it up with: ip link set dev idle up"),
+        ("port", "it belongs to `bridge0`; take it out with: ip link set dev port nomaster"),
+    ] {
+        let output =
+            net.run(MIDDLE, env!("CARGO_BIN_EXE_ranway"), &format!("emulate net.toml --attach ma {interface}"));
+        let said = text(&output.stderr);
+        assert_eq!((output.status.code(), said), (Some(2), format!("error: cannot attach `{interface}`: {why}\n")));
+    }
+    assert!(!net.dir.path().join("ranway-out").exists());
+    assert_eq!(net.offloads(), before);
+}
+
+#[test]
+fn what_only_namespaces_have_is_refused_with_interfaces() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("net.toml"), LINK).expect("it is written");
+    for args in [&["--shell"][..], &["--kernel"], &["--server", "true"], &["--", "true"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        command.args(["emulate", "net.toml"]).args(ATTACH).args(args).current_dir(dir.path());
+        let output = command.output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains("cannot be used with"), "{args:?}: {}", text(&output.stderr));
+    }
+}

@@ -1,0 +1,281 @@
+//! Real hosts behind a simulated network, as a user meets them. Each test that needs root and TUN says loudly if it is
+//! skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::{CELLS, LINK, Running, command, emulate, eventually, flows, may, namespaces, scratch, text};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Command;
+
+#[test]
+fn root_the_command_has_its_own_streams_and_exit_code() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let output = emulate(dir.path(), &["--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "out\n");
+    assert!(text(&output.stderr).contains("err\n") && text(&output.stderr).contains("report: "));
+    assert!(dir.path().join("ranway-out/net-emulated/report.html").is_file());
+
+    let mut cat = Running::start(dir.path(), &["--quiet", "--", "cat"]);
+    cat.say("through\n");
+    let output = cat.end();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "through\n".to_owned()));
+}
+
+#[test]
+fn root_a_signal_reaches_the_command_and_the_results_are_written() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let catch = "trap 'echo caught; exit 9' TERM; echo ready; sleep 30 & wait";
+    let mut running = Running::start(dir.path(), &["--", "sh", "-c", catch]);
+    running.ready();
+    running.signal("-TERM");
+    let output = running.end();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(9), "caught\n".to_owned()));
+    assert!(dir.path().join("ranway-out/net-emulated/summary.json").is_file());
+}
+
+#[test]
+fn root_ctrl_c_ends_the_command_and_the_results_are_written() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let line = format!("{} emulate net.toml -- sh -c 'echo ready; exec sleep 30'", env!("CARGO_BIN_EXE_ranway"));
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(dir.path());
+    let mut terminal = Running::of(script);
+    terminal.ready();
+    terminal.say("\x03");
+    let output = terminal.end();
+    assert_eq!(output.status.code(), Some(128 + 2), "{}", text(&output.stdout));
+    assert!(text(&output.stdout).contains("report: "), "{}", text(&output.stdout));
+}
+
+#[test]
+fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    // 1000 bytes of payload and 8 of ICMP: 1.028 ms (IPv4) and 1.048 ms (IPv6) each way at 8 Mbit/s, and 10 ms.
+    for (version, least) in [("-4", 22.056), ("-6", 22.096)] {
+        let output =
+            emulate(dir.path(), &["--quiet", "--", "ping", version, "-c", "10", "-i", "0.1", "-s", "1000", "server"]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let said = text(&output.stdout);
+        let times = said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
+        let times: Vec<f64> = times.collect();
+        assert_eq!(times.len(), 10, "{said}");
+        let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
+        // What it takes the hosts comes on top, and on a busy machine much of it.
+        assert!((least..least + 5.0).contains(&fastest), "{version}: {fastest} ms, of which {least} are the network's");
+    }
+}
+
+#[test]
+fn root_the_built_in_web_server_fills_the_link_and_takes_uploads() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let output =
+        emulate(dir.path(), &["--", "curl", "-s", "-o", "/dev/null", "-w", "%{size_download}", "http://server/1MB"]);
+    assert_eq!(text(&output.stdout), "1000000", "{}", text(&output.stderr));
+    let flows = flows(dir.path());
+    let down = flows
+        .iter()
+        .find(|flow| flow["flow"].as_str().is_some_and(|name| name.starts_with("tcp a:80")))
+        .expect("a row");
+    assert!(down["limited"].is_null(), "only its sender knows: {down}");
+    assert!(text(&output.stderr).contains(" s emulated, "), "{}", text(&output.stderr));
+    let goodput = down["goodput_mbps"]["mean"].as_f64().expect("a number");
+    // 1448 of 1500 bytes are payload; slow start and the handshake take some of it.
+    assert!((4.0..7.73).contains(&goodput), "{goodput} Mbit/s");
+
+    let file = dir.path().join("upload");
+    fs::write(&file, vec![7; 300_000]).expect("it is written");
+    let output = emulate(dir.path(), &["--quiet", "--", "curl", "-s", "-T", "upload", "http://server/"]);
+    assert!(text(&output.stdout).contains("300000"), "{}", text(&output.stdout));
+}
+
+#[test]
+fn root_a_change_over_the_control_socket_has_its_effect() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(CELLS);
+    let mut running = Running::start(dir.path(), &["--", "sh", "-c", "echo ready; sleep 30"]);
+    running.ready();
+    let status = || running.control("status").1;
+    assert!(status().contains("\"cell\":\"cell-1\""), "{}", status());
+    assert_eq!(running.control("handover phone cell-2").0, Some(0));
+    eventually("it is in the other cell", || status().contains("\"cell\":\"cell-2\""));
+    assert_eq!(running.control("sinr phone -4").0, Some(0));
+    eventually("its CQI is low", || status().contains("\"cqi\":1,") || status().contains("\"cqi\":2,"));
+    for (words, hint) in [
+        ("handover phone cell-9", "cell-2"),
+        ("sinr fone 3", "phone"),
+        ("rate s2 3 Mbit/s", "s1"),
+        ("jump", "handover"),
+    ] {
+        let (code, said) = running.control(words);
+        assert!(code == Some(2) && said.contains(hint), "{words}: {said}");
+    }
+    assert_eq!(running.control("stop").0, Some(0));
+    let output = running.end();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn root_nothing_is_left_after_the_end_or_a_kill() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    // A process that nobody else has.
+    let nap = format!("sleep 77{}", std::process::id());
+    for kill in [None, Some("-TERM"), Some("-KILL")] {
+        let mut running =
+            Running::start(dir.path(), &["--", "sh", "-c", &format!("setsid {nap} & echo ready; sleep 1")]);
+        running.ready();
+        let id = running.id();
+        assert_eq!(namespaces(&id).len(), 2);
+        kill.inspect(|signal| running.signal(signal));
+        let status = running.end().status;
+        assert!(kill != Some("-KILL") || status.signal() == Some(9));
+        eventually("the namespaces are gone", || namespaces(&id).is_empty());
+        let left = Command::new("pgrep").args(["-f", &nap]).output().expect("pgrep runs");
+        assert!(left.stdout.is_empty(), "{kill:?} leaves {}", text(&left.stdout));
+    }
+}
+
+#[test]
+fn root_two_emulations_run_side_by_side() {
+    if !may() {
+        return;
+    }
+    let (one, other) = (scratch(LINK), scratch(LINK));
+    let ping = ["--quiet", "--", "ping", "-c", "5", "-i", "0.2", "server"];
+    let both = [Running::start(one.path(), &ping), Running::start(other.path(), &ping)];
+    for running in both {
+        let output = running.end();
+        assert!(
+            output.status.success() && text(&output.stdout).contains(" 0% packet loss"),
+            "{}",
+            text(&output.stdout)
+        );
+    }
+}
+
+#[test]
+fn root_real_packets_wait_behind_simulated_ones() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(&(LINK.to_owned() + "[[flows]]\nname = \"download\"\nfrom = \"a\"\nto = \"b\"\n"));
+    let output = emulate(dir.path(), &["--", "sh", "-c", "sleep 3; ping -c 10 -i 0.1 server"]);
+    let said = text(&output.stdout);
+    let mean = said.lines().find_map(|line| line.strip_prefix("rtt ")?.split('/').nth(4)?.parse::<f64>().ok());
+    // 100 packets of 1500 bytes at 8 Mbit/s are 150 ms of queue; CUBIC keeps much of it full.
+    let mean = mean.unwrap_or_else(|| panic!("{said}"));
+    assert!((60.0..190.0).contains(&mean), "{mean} ms");
+    assert!(flows(dir.path()).iter().any(|flow| flow["flow"] == "download"));
+}
+
+#[test]
+fn root_the_kernel_sends_the_flows_of_the_scenario() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(
+        &(LINK.replace("2 s", "4 s") + "[[flows]]\nname = \"download\"\nfrom = \"a\"\nto = \"b\"\ncc = \"new-reno\"\n"),
+    );
+    let output = emulate(dir.path(), &["--kernel"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let flows = flows(dir.path());
+    let [download] = &flows[..] else { panic!("{flows:?}") };
+    assert_eq!((download["flow"].as_str(), download["cc"].as_str()), (Some("download"), Some("new-reno")));
+    let goodput = download["goodput_mbps"]["mean"].as_f64().expect("a number");
+    assert!((6.5..7.73).contains(&goodput), "{goodput} Mbit/s");
+}
+
+#[test]
+fn root_a_run_that_is_late_is_invalid_and_says_so() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let args = ["emulate", "net.toml", "--max-lateness", "1 ns", "--", "ping", "-c", "2", "-i", "0.1", "server"];
+    let output = command(dir.path(), &args).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("invalid: "), "{}", text(&output.stderr));
+    let summary = fs::read_to_string(dir.path().join("ranway-out/net-emulated/summary.json")).expect("a summary");
+    assert!(summary.contains("\"valid\": false"), "{summary}");
+}
+
+#[test]
+fn root_captures_hold_the_real_packets() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let output = emulate(dir.path(), &["--pcap", "--", "curl", "-s", "-o", "/dev/null", "http://server/10kB"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let file = dir.path().join("ranway-out/net-emulated/captures/hosts.pcapng");
+    let request = "tcp.payload contains \"GET /10kB\"";
+    let Ok(tshark) = Command::new("tshark").arg("-r").arg(&file).args(["-Y", request]).output() else {
+        eprintln!("SKIPPED: tshark is missing");
+        return;
+    };
+    // Once at each host.
+    assert_eq!(text(&tshark.stdout).lines().count(), 2, "{}", text(&tshark.stderr));
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused_in_one_line() {
+    let dir = scratch(&(LINK.to_owned() + "[sweep]\n\"links.wire.delay\" = [\"1 ms\", \"2 ms\"]\n"));
+    for (args, hint) in [
+        (&["emulate", "net.toml"][..], "--set links.wire.delay="),
+        (&["emulate", "net.tom"], "net.tom"),
+        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--ue", "2"], "--ue 2"),
+        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--max-lateness", "soon"], "soon"),
+    ] {
+        let output = command(dir.path(), args).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{args:?}: {}", text(&output.stderr));
+    }
+    assert!(!dir.path().join("ranway-out").exists());
+    let args = ["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--", "no-such-program"];
+    let output = command(dir.path(), &args).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(127), "{}", text(&output.stderr));
+}
+
+#[test]
+fn root_without_root_one_line_says_what_is_missing() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("it is ours");
+    let binary = dir.path().join("ranway");
+    fs::copy(env!("CARGO_BIN_EXE_ranway"), &binary).expect("it is copied");
+    let output = Command::new("setpriv")
+        .args(["--reuid=65534", "--clear-groups"])
+        .arg(&binary)
+        .args(["emulate", "net.toml"])
+        .current_dir(dir.path())
+        .output();
+    let output = output.expect("setpriv is part of Debian");
+    let said = text(&output.stderr);
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains("root"), "{said}");
+}
