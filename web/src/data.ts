@@ -93,6 +93,19 @@ export interface Series {
   [column: string]: Column | number | string | string[] | null;
 }
 
+/** How well an emulation kept to the time. */
+export interface Lateness {
+  p50_ms: number;
+  p99_ms: number;
+  max_ms: number;
+  bound_ms: number;
+  packets: number;
+  missed: number;
+  cpu_share: number;
+  realtime: boolean;
+  valid: boolean;
+}
+
 export interface Result {
   meta: {
     title: string;
@@ -102,7 +115,15 @@ export interface Result {
     runs: number;
     seed: number;
   };
-  timing: { wall_s: number; cpu_s: number; simulated_s: number; events: number; packets: number; threads: number };
+  timing: {
+    wall_s: number;
+    cpu_s: number;
+    simulated_s: number;
+    events: number;
+    packets: number;
+    threads: number;
+    lateness?: Lateness;
+  };
   summary: { points: PointSummary[] };
   flows: Row[];
   links: Row[];
@@ -151,15 +172,19 @@ export interface Case {
   summary: PointSummary;
 }
 
+/** The results' titles, with a number where several have the same. */
+export function namesOf(data: Data): string[] {
+  const titles = data.results.map((result) => result.meta.title);
+  return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`));
+}
+
 /** All cases, results first. With several results, which one it is counts as a varied value. */
 export function casesOf(data: Data): Case[] {
-  const titles = data.results.map((result) => result.meta.title);
-  const name = (i: number): string =>
-    titles.indexOf(titles[i]!) === titles.lastIndexOf(titles[i]!) ? titles[i]! : `${titles[i]} (${i + 1})`;
+  const names = namesOf(data);
   return data.results.flatMap((result, i) =>
     result.summary.points.map((summary) => {
-      const parts = [data.results.length > 1 ? name(i) : "", valuesLabel(summary.values)].filter((x) => x !== "");
-      const values = data.results.length > 1 ? { result: name(i), ...summary.values } : summary.values;
+      const parts = [data.results.length > 1 ? names[i]! : "", valuesLabel(summary.values)].filter((x) => x !== "");
+      const values = data.results.length > 1 ? { result: names[i]!, ...summary.values } : summary.values;
       return { result, point: summary.point, label: parts.join(": ") || result.meta.title, values, summary };
     }),
   );
@@ -179,9 +204,13 @@ export function seriesOf(of: Case, run: number, kind: Series["kind"]): Series[] 
   return of.result.series.filter((series) => series.point === of.point && series.run === run && series.kind === kind);
 }
 
-/** The scenario's flows that use UDP, which has no windows and no round-trip time. */
-export function isUdp(of: Case, flow: string): boolean {
-  return of.summary.flows.some((one) => one.flow === flow && one.transport === "udp");
+/** Whether a flow's sender told of itself: one of the simulator's or the kernel's TCP. Of others only packets are seen. */
+export function told(flow: FlowSummary): boolean {
+  return flow.cc !== "";
+}
+
+export function flowOf(of: Case, name: string): FlowSummary | undefined {
+  return of.summary.flows.find((one) => one.flow === name);
 }
 
 export function column(series: Series, name: string): Column | undefined {

@@ -4,11 +4,14 @@ import { comparable, comparison, interval, withInterval } from "./compare";
 import {
   casesOf,
   column,
-  isUdp,
+  flowOf,
+  namesOf,
   rowsOf,
   seriesOf,
+  told,
   type Case,
   type Data,
+  type FlowSummary,
   type Limited,
   type PointSummary,
   type Row,
@@ -16,6 +19,7 @@ import {
   type Stat,
 } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
+import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { colour, completionLine, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
 import { radio } from "./radio";
@@ -29,6 +33,8 @@ const MOST_LINES = 16;
 const MOST_THRESHOLDS = 3;
 /** Titles that fit into a heading. */
 const MOST_TITLES = 3;
+/** Flows that are named in a sentence. */
+const MOST_NAMES = 3;
 /** Flows whose completion times get a card. */
 const MOST_CARDS = 2;
 /** Of the second case's lines. */
@@ -100,22 +106,29 @@ function header(titles: string[]): HTMLElement {
     redraw();
   });
   const print = h("button", { type: "button" }, "Print");
+  const names = namesOf(data);
   print.addEventListener("click", () => window.print());
   const facts = data.results.map(({ meta, timing }, i) => {
     const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
-    const list: [string, string][] = [
+    const simulated: [string, string][] = [
       ["Points", count(meta.points.length)],
       ["Runs each", count(meta.runs)],
       ["Seed", String(meta.seed)],
       ["Simulated", seconds(timing.simulated_s)],
       ["In", `${seconds(timing.wall_s)}${speed > 0 ? ` (${number(speed)}× real time)` : ""}`],
       ["Data packets", count(timing.packets)],
-      ["Ranway", meta.version],
     ];
+    const emulated: [string, string][] = [
+      ["Seed", String(meta.seed)],
+      ["Emulated", seconds(timing.simulated_s)],
+      ["Packets", count(timing.packets)],
+    ];
+    const list: [string, string][] = [...(timing.lateness === undefined ? simulated : emulated), ["Ranway", meta.version]];
     return h(
       "div",
       { class: "facts" },
-      titles.length > 1 && h("strong", {}, titles[i]!),
+      titles.length > 1 && h("strong", {}, names[i]!),
+      timing.lateness !== undefined && keptTime(timing.lateness),
       h("dl", {}, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h("details", {}, h("summary", {}, "Scenario"), h("pre", {}, JSON.stringify(meta.scenario, null, 2))),
     );
@@ -125,6 +138,7 @@ function header(titles: string[]): HTMLElement {
     {},
     h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print),
     h("h1", {}, titles.length === 0 ? "Reproduction" : titles.length > MOST_TITLES ? `${titles.length} results` : titles.join(" · ")),
+    ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? names[i]! : "")] : [])),
     ...(facts.length > MOST_TITLES ? [h("details", {}, h("summary", {}, "About the results"), ...facts)] : facts),
   );
 }
@@ -279,12 +293,20 @@ function warmUp(): string {
 
 function details(): HTMLElement {
   const goodput = pickSeries("goodput");
-  const samples = pickSeries("samples").filter((one) => !isUdp(one.of, one.series.name));
+  const sampled = pickSeries("samples");
+  const of = (only: (flow: FlowSummary) => boolean): Picked[] =>
+    sampled.filter((one) => {
+      const flow = flowOf(one.of, one.series.name);
+      return flow === undefined || only(flow);
+    });
+  // Of real hosts only the packets are seen: what is in flight, and not the window that let it.
+  const [flying, windowed] = [of((flow) => flow.transport === "tcp"), of(told)];
+  const untold = windowed.length < flying.length ? "not known of real senders" : undefined;
   const windows = goodput.map(({ series }) => (column(series, "t")?.[1] ?? 0) - (column(series, "t")?.[0] ?? 0));
   const averaged = [Math.max(...windows, 0) > 0 ? `means over ${seconds(Math.max(...windows))}` : "", leftOut("goodput", goodput.length) ?? ""];
-  const note = samples.length < goodput.length ? leftOut("goodput", goodput.length) : leftOut("samples", samples.length);
-  const over = (y: string, dash?: number[], suffix = ""): Line[] =>
-    samples.flatMap(({ series, label, hue, dash: own }) => lineOf(series, "t", y, label + suffix, hue, dash ?? own));
+  const note = leftOut("samples", sampled.length);
+  const over = (which: Picked[], y: string, dash?: number[], suffix = ""): Line[] =>
+    which.flatMap(({ series, label, hue, dash: own }) => lineOf(series, "t", y, label + suffix, hue, dash ?? own));
   const time = { x: "Time, s", time: true };
 
   const rtts = pickSeries("rtts").flatMap(({ series, label, hue, dash }) => lineOf(series, "x", "share", label, hue, dash));
@@ -305,7 +327,7 @@ function details(): HTMLElement {
   // Where packets wait in a cell and in no link, the section on radio tells.
   const linked = backlog.length > 0 || !chosen().some((one) => one.summary.ues.length > 0);
   const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => completionLine(series, label, hue, dash));
-  const thresholds = samples.length <= MOST_THRESHOLDS;
+  const thresholds = windowed.length <= MOST_THRESHOLDS;
 
   return h(
     "section",
@@ -321,14 +343,14 @@ function details(): HTMLElement {
         { ...time, y: "Mbit/s" },
         averaged.filter((part) => part !== "").join("; "),
       ),
-      linePlot("Round-trip time, smoothed", over("srtt_ms"), { ...time, y: "ms" }, note),
-      linePlot(
+      linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms" }, note),
+      (windowed.length > 0 || untold === undefined) && linePlot(
         thresholds ? "Congestion window and slow start threshold" : "Congestion window",
-        [...over("cwnd_bytes"), ...(thresholds ? over("ssthresh_bytes", [2, 4], ": ssthresh") : [])],
+        [...over(windowed, "cwnd_bytes"), ...(thresholds ? over(windowed, "ssthresh_bytes", [2, 4], ": ssthresh") : [])],
         { ...time, y: "bytes" },
-        note,
+        untold ?? note,
       ),
-      linePlot("Bytes in flight", over("in_flight_bytes"), { ...time, y: "bytes" }, note),
+      linePlot("Bytes in flight", over(flying, "in_flight_bytes"), { ...time, y: "bytes" }, note),
       linked && linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linked && linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf,
@@ -355,9 +377,11 @@ function drops(series: Series, label: string, hue: string): Line[] {
 }
 
 function limits(): HTMLElement {
-  const rows = chosen().flatMap((one, i) =>
-    one.summary.flows
-      .filter((flow) => flow.limited !== null && flow.transport !== "udp" && flow.flow.includes(state.filter))
+  const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(state.filter)));
+  const untold = flows.flat().filter((flow) => !told(flow));
+  const rows = flows.flatMap((flows, i) =>
+    flows
+      .filter((flow) => flow.limited !== null && told(flow))
       .slice(0, 40)
       .map((flow) => {
         const parts = LIMITS.map(([key, name]) => {
@@ -378,9 +402,16 @@ function limits(): HTMLElement {
     "figure",
     { class: "wide" },
     h("figcaption", {}, h("b", {}, "What held each flow back"), h("span", {}, "share of its time, mean over the runs")),
-    h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
-    ...(rows.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
+    rows.length > 0 && h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
+    ...(rows.length > 0 || untold.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
+    untold.length > 0 && h("p", { class: "note" }, `Not known of ${named(untold)}: the senders are real hosts, of which only the packets are seen.`),
   );
+}
+
+/** The first names, and how many more. */
+function named(flows: FlowSummary[]): string {
+  const first = flows.slice(0, MOST_NAMES).map((flow) => flow.flow);
+  return flows.length > first.length ? `${first.join(", ")} and ${flows.length - first.length} more` : first.join(", ");
 }
 
 function tables(): (HTMLElement | string)[] {
@@ -401,7 +432,8 @@ function tables(): (HTMLElement | string)[] {
   const str = (head: string, key: string): TableColumn<Row> => ({ head, value: (row) => text(row[key] ?? "") });
   const which = several ? [str("", "case")] : [];
   const retransmitted = (row: Row): number | null =>
-    (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
+    row["transport"] === "tcp" && (row["segments_sent"] as number) > 0 ? (row["retransmitted"] as number) / (row["segments_sent"] as number) : null;
+  const timeouts = (row: Row): number | null => (row["cc"] === "" ? null : (row["rtos"] as number));
   const dropped = (row: Row): number => ["dropped_overflow", "dropped_control", "dropped_loss"].reduce((sum, key) => sum + (row[key] as number), 0);
   const utilisation = (row: Row): number | null => (row["utilisation"] === 0 && row["bytes_out"] !== 0 ? null : (row["utilisation"] as number));
   const copies = rows("flows").some((row) => row["conn"] !== 0);
@@ -422,7 +454,7 @@ function tables(): (HTMLElement | string)[] {
       num("One-way p50", "owd_p50_ms", number, "One-way delay of data packets, median, ms"),
       num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
       { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },
-      num("RTOs", "rtos", count),
+      { head: "RTOs", title: "Retransmission time-outs, where the sender told of them", value: timeouts, text: (row) => count(timeouts(row)) },
       num("Lost", "lost_packets", count, "Packets of the flow that were lost on the way, in either direction"),
       num("CE", "ce_marks", count, "Packets marked with congestion experienced"),
       ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Done in, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
