@@ -6,6 +6,9 @@
     print(results.flows)                       # a Polars DataFrame
     ranway.plot.rtt_cdf(results)               # matplotlib Axes
 
+    with ranway.emulate("lte-20mhz-vehicular") as cell:     # as root: a real host behind a real-time cell
+        cell.ue.run(["ping", "-c", "3", "server"])
+
 A `Scenario` is a file, a built-in name, TOML text or a dict; `run` takes it through all points of its sweep on all
 cores; `Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
 """
@@ -14,6 +17,7 @@ import json
 from typing import Any
 
 from ranway import _ranway, plot
+from ranway._emulate import Emulation, Host, emulate
 from ranway._errors import RanwayError, ScenarioError
 from ranway._results import Results, read
 from ranway._run import Progress, run
@@ -22,6 +26,8 @@ from ranway._scenario import Scenario
 __version__: str = _ranway.__version__
 
 __all__ = [
+    "Emulation",
+    "Host",
     "Progress",
     "RanwayError",
     "Results",
@@ -29,6 +35,7 @@ __all__ = [
     "ScenarioError",
     "__version__",
     "builtin",
+    "emulate",
     "plot",
     "read",
     "run",

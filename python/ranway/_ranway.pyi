@@ -31,6 +31,20 @@ class Results:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
+@final
+class Emulation:
+    def hosts(self) -> list[tuple[str, str, str, str]]: ...
+    def control(self, line: str) -> str: ...
+    def finish(self) -> tuple[Results, list[str]]: ...
+
+def emulate(
+    loaded: Loaded,
+    kernel: bool,
+    mtu: int,
+    max_lateness: str,
+    pcap: bool,
+    out: str | PathLike[str] | None,
+) -> Emulation: ...
 def run(
     loaded: Loaded,
     jobs: int,

@@ -7,7 +7,7 @@
 // A binding is at the edge: it reads the files that a scenario names, and starts the thread that it waits for.
 #![allow(clippy::disallowed_methods)]
 
-use pyo3::exceptions::{PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -19,13 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+/// How long a running emulation may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How long signals and progress wait at most.
 const LOOK: Duration = Duration::from_millis(50);
 
 import_exception!(ranway._errors, RanwayError);
 import_exception!(ranway._errors, ScenarioError);
 
-/// A scenario that was read and checked: the points of its sweep.
+/// A scenario that was read and checked: the points of its sweep. It may be without flows, as a network for real hosts.
 #[pyclass(frozen, module = "ranway._ranway")]
 struct Loaded(scenario::Loaded);
 
@@ -63,7 +65,7 @@ impl Loaded {
 }
 
 fn read(path: &str, overrides: &[String], files: &impl scenario::Files) -> PyResult<Loaded> {
-    scenario::Scenario::load(path, overrides, files).map(Loaded).map_err(|error| {
+    scenario::Scenario::load_for_emulation(path, overrides, files).map(Loaded).map_err(|error| {
         let lines: Vec<String> = error.faults().iter().map(line).collect();
         ScenarioError::new_err(lines.join("\n"))
     })
@@ -159,6 +161,9 @@ fn run(
     progress: Option<&Bound<'_, PyAny>>,
     out: Option<PathBuf>,
 ) -> PyResult<Results> {
+    if loaded.0.points().iter().any(|point| point.scenario.flows.is_empty()) {
+        return Err(ScenarioError::new_err("flows: there is no flow; add [[flows]]"));
+    }
     let output = out.as_deref().map(create).transpose()?;
     let progress = progress.map(|callback| callback.clone().unbind());
     let outcome = py.detach(|| batch(&loaded.0, jobs, progress.as_ref(), output.as_ref()))?;
@@ -234,6 +239,82 @@ fn record_error(error: record::Error) -> PyErr {
     }
 }
 
+/// An emulation while it runs.
+#[pyclass(frozen, module = "ranway._ranway")]
+struct Emulation {
+    running: Mutex<Option<host::Emulation>>,
+    hosts: Vec<(String, String, String, String)>,
+    control: PathBuf,
+}
+
+#[pymethods]
+impl Emulation {
+    /// The hosts, the server first: name, namespace, IPv4 and IPv6 address.
+    fn hosts(&self) -> Vec<(String, String, String, String)> {
+        self.hosts.clone()
+    }
+
+    /// Says a line over the control socket and gives the answer without its `ok`.
+    fn control(&self, py: Python<'_>, line: &str) -> PyResult<String> {
+        py.detach(|| host::control::ask(&self.control, line, PATIENCE)).map_err(|error| match error {
+            host::Error::Wrong(what) => RanwayError::new_err(what),
+            error => host_error(error),
+        })
+    }
+
+    /// Ends it, writes what `emulate` was asked to write, and gives the results, and a line about each thing that a reader
+    /// of them should know.
+    fn finish(&self, py: Python<'_>) -> PyResult<(Results, Vec<String>)> {
+        let running = self.running.lock().expect("nobody panics with it").take();
+        let running = running.ok_or_else(|| PyRuntimeError::new_err("the emulation has ended already"))?;
+        let finished = py.detach(|| running.finish()).map_err(host_error)?;
+        let notes = finished.notes();
+        let host::Finished { results, output, gone, .. } = finished;
+        if let Some(output) = output {
+            py.detach(|| results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
+        }
+        if let Some(what) = gone {
+            return Err(RanwayError::new_err(what));
+        }
+        Ok((Results(results), notes))
+    }
+}
+
+/// Puts real hosts behind the network of `loaded`. With `out`, the results are written there in the end.
+#[pyfunction]
+fn emulate(
+    py: Python<'_>,
+    loaded: &Loaded,
+    kernel: bool,
+    mtu: u32,
+    max_lateness: &str,
+    pcap: bool,
+    out: Option<PathBuf>,
+) -> PyResult<Emulation> {
+    let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
+    let output = out.as_deref().map(create).transpose()?;
+    let options = host::Options { which: None, mtu, kernel, capture: pcap, bound, output };
+    let start = || host::attend::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
+    let running = py.detach(start).map_err(host_error)?;
+    let lab = running.lab().expect("it was started with namespaces");
+    let host =
+        |host: &host::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
+    Ok(Emulation {
+        hosts: lab.hosts().iter().map(host).collect(),
+        control: lab.dir().join("control"),
+        running: Mutex::new(Some(running)),
+    })
+}
+
+fn host_error(error: host::Error) -> PyErr {
+    match error {
+        host::Error::Wrong(what) => ScenarioError::new_err(what),
+        host::Error::Sim(error) => sim_error(error),
+        host::Error::Record(error) => record_error(error),
+        host::Error::Missing(_) | host::Error::System { .. } => RanwayError::new_err(error.to_string()),
+    }
+}
+
 /// The built-in scenarios: name and one line about it.
 #[pyfunction]
 fn builtin() -> Vec<(&'static str, &'static str)> {
@@ -256,7 +337,9 @@ fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("TABLES", record::Tables::NAMES)?;
     module.add_class::<Loaded>()?;
     module.add_class::<Results>()?;
+    module.add_class::<Emulation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(emulate, module)?)?;
     module.add_function(wrap_pyfunction!(builtin, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)
 }

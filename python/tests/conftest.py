@@ -1,11 +1,18 @@
 """What the tests share."""
 
+import os
+from pathlib import Path
+
 import matplotlib
 import pytest
 
 import ranway
 
 matplotlib.use("Agg")
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="real hosts need root and /dev/net/tun"
+)
 
 # Short, with losses, so that another seed gives other results.
 TOML = """

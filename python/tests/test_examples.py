@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from conftest import needs_root
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,7 +30,26 @@ def test_the_quickstart_saves_a_figure(tmp_path: Path) -> None:
     assert (tmp_path / "f.png").stat().st_size > 20_000
 
 
+@needs_root
+def test_a_real_transfer_prints_a_table() -> None:
+    out = run(ROOT / "examples" / "real_transfer.py", "--transfers", 1, "--warmup", 1)
+    assert [line.split("  ")[0] for line in out.splitlines()[1:]] == [
+        "alone",
+        "download, drop-tail",
+        "download, fq-codel",
+    ]
+
+
+def samples() -> list[str]:
+    return re.findall(r"```python\n(import ranway\n.*?)```", (ROOT / "python" / "README.md").read_text(), re.DOTALL)
+
+
 def test_the_sample_of_the_readme_runs(tmp_path: Path) -> None:
-    (sample,) = re.findall(r"```python\n(.*?)```", (ROOT / "python" / "README.md").read_text(), re.DOTALL)
-    assert "goodput_mbps" in run("-c", sample, cwd=tmp_path)
+    assert "goodput_mbps" in run("-c", samples()[0], cwd=tmp_path)
     assert (tmp_path / "rtt.pdf").exists()
+
+
+@needs_root
+def test_the_sample_with_real_hosts_runs(tmp_path: Path) -> None:
+    _, real = samples()
+    assert "tcp server:80 > ue:" in run("-c", real, cwd=tmp_path)

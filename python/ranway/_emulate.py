@@ -1,0 +1,159 @@
+"""Real hosts behind a scenario's network, in real time."""
+
+import json
+import os
+import signal
+import subprocess
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from ranway import _ranway
+from ranway._errors import ScenarioError
+from ranway._results import Results
+from ranway._scenario import Scenario
+
+
+class Host:
+    """A network namespace of a running emulation. Its interface `cell0` leads into the network."""
+
+    __slots__ = ("_started", "address", "address6", "name", "netns")
+
+    def __init__(self, name: str, netns: str, address: str, address6: str) -> None:
+        self.name = name
+        """The scenario's name of the node."""
+        self.netns = netns
+        """The name of the namespace, as `ip netns exec` takes it."""
+        self.address = address
+        """Its IPv4 address. The other hosts also find it under its name."""
+        self.address6 = address6
+        """Its IPv6 address."""
+        self._started: list[subprocess.Popen[Any]] = []
+
+    def run(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[Any]:
+        """Runs a command in the namespace and waits for it, as `subprocess.run`, which takes the `options`."""
+        return subprocess.run(self._inside(command), **options)
+
+    def popen(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
+        """Starts a command in the namespace, as `subprocess.Popen`. It is killed at the end of the emulation."""
+        process = subprocess.Popen(self._inside(command), **options)
+        self._started.append(process)
+        return process
+
+    def _reap(self) -> None:
+        """Takes note of the ends of those that were killed with the namespace."""
+        for process in self._started:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(1)
+
+    def _inside(self, command: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
+        if isinstance(command, str):
+            raise TypeError("a command is a list of its words, as ['ping', '-c', '3', 'server']")
+        return ["ip", "netns", "exec", self.netns, *command]
+
+    def __repr__(self) -> str:
+        return f"<Host {self.name} {self.address} in {self.netns}>"
+
+
+class Emulation:
+    """A running emulation, from `emulate`. Leaving its `with` block ends it; `results` is there from then on.
+
+    Without a `with` block it ends when it is collected, and there are no results.
+    """
+
+    def __init__(self, running: _ranway.Emulation) -> None:
+        self._running = running
+        self._results: Results | None = None
+        hosts = [Host(*host) for host in running.hosts()]
+        self.server = hosts[0]
+        """The host beyond the network. A web server answers there on port 80: `http://server/10MB`."""
+        self.ues = hosts[1:]
+        """The UEs, in the scenario's order; of a network without radio, the hosts that receive."""
+
+    @property
+    def ue(self) -> Host:
+        """The first UE."""
+        return self.ues[0]
+
+    @property
+    def results(self) -> Results:
+        """The results, with the tables of a simulation and a row for each real flow. There once it has ended."""
+        if self._results is None:
+            raise RuntimeError("the emulation is still running: its results are there after the `with` block")
+        return self._results
+
+    @property
+    def valid(self) -> bool:
+        """Whether the machine kept to the time; if not, the results say more about it than about the network."""
+        return bool(self.results.timing["lateness"]["valid"])
+
+    def control(self, command: str) -> str:
+        """Changes something, as `ranway control`: `control("sinr ue 3")`. Gives the answer.
+
+        Raises `RanwayError` with the answer if that is an error.
+        """
+        return self._running.control(command)
+
+    def status(self) -> dict[str, Any]:
+        """What there is to see of the network now."""
+        status: dict[str, Any] = json.loads(self._running.control("status"))
+        return status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        results, notes = self._running.finish()
+        self._results = Results(results)
+        for host in (self.server, *self.ues):
+            host._reap()
+        for note in notes:
+            warnings.warn(note, stacklevel=2)
+
+
+def emulate(
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    kernel: bool = False,
+    mtu: int = 1500,
+    max_lateness: str = "0.5 ms",
+    pcap: bool = False,
+    out: str | os.PathLike[str] | None = None,
+) -> Emulation:
+    """Puts network namespaces behind the network of `scenario`, in real time. Needs root.
+
+        with ranway.emulate("lte-20mhz-vehicular") as cell:
+            cell.ue.run(["curl", "-so", "/dev/null", "http://server/10MB"], check=True)
+        print(cell.results.flows["flow", "goodput_mbps"])
+
+    - `kernel`: whether the scenario's TCP flows are sent by the kernel; otherwise they are simulated beside the real
+      packets, in the same queues and cells.
+    - `mtu`: the longest IP packet of the hosts' interfaces.
+    - `max_lateness`: by how much 1 % of the packets may be late for `Emulation.valid`.
+    - `pcap`: whether all packets are captured, into `captures/hosts.pcapng` in `out`.
+    - `out`: a directory to write the results to at the end.
+
+    An emulation is one run: a sweep is refused. Everything that is made for it goes away with it, even if this process
+    is killed. What is worth knowing beside the results, as packets to addresses that nobody has, is a warning in the
+    end.
+
+    Raises `ScenarioError`, `OSError` or `RanwayError`, the last also for what the machine lacks.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario(scenario)
+    if pcap and out is None:
+        raise ValueError("pcap=True needs out=DIRECTORY to write the capture to")
+    if len(points := scenario.points) > 1:
+        swept = list(points[0])
+        raise ScenarioError(
+            f"the scenario has a sweep over {', '.join(swept)}, and an emulation is one run: "
+            f"choose with set({{{swept[0]!r}: VALUE}})"
+        )
+    scenario = scenario.set(runs=1)
+    # Polars has the system go on waiting after Ctrl-C (SA_RESTART); then `run` would wait for its process all the same.
+    signal.siginterrupt(signal.SIGINT, True)
+    return Emulation(_ranway.emulate(scenario._loaded, kernel, mtu, max_lateness, pcap, out))

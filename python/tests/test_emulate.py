@@ -1,0 +1,208 @@
+"""Real hosts: they are behind the network, what happens to them is in the results, and they go away."""
+
+import gc
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import ranway
+from conftest import needs_root
+
+NAMESPACES = Path("/run/netns")
+
+# 20 ms there and back, 8 Mbit/s, and no flows: a network for real hosts.
+LINK = {
+    "title": "A link",
+    "duration": "2 s",
+    "links": [
+        {"name": "wire", "from": "a", "to": "b", "rate": "8 Mbit/s", "delay": "10 ms", "queue": {"kind": "codel"}},
+    ],
+}
+
+# Busy machines are late; only the test of lateness cares.
+PATIENT = "200 ms"
+
+
+@pytest.fixture
+def link() -> ranway.Scenario:
+    return ranway.Scenario.from_dict(LINK)
+
+
+@pytest.fixture
+def cell(link: ranway.Scenario) -> Iterator[ranway.Emulation]:
+    """A test of an application takes such a fixture, and runs the application in `cell.ue`."""
+    with ranway.emulate(link, max_lateness=PATIENT) as cell:
+        yield cell
+
+
+def is_there(host: ranway.Host) -> bool:
+    return (NAMESPACES / host.netns).exists()
+
+
+def goes_away(netns: str) -> bool:
+    """Whether a namespace goes away within a few seconds, which is time for who cleans up after a death."""
+    for _ in range(100):
+        if not (NAMESPACES / netns).exists():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@needs_root
+def test_a_packet_takes_as_long_as_the_network_says(cell: ranway.Emulation) -> None:
+    ping = cell.ue.run(["ping", "-c", "5", "-i", "0.1", "server"], capture_output=True, text=True, check=True)
+    fastest = float(ping.stdout.split("rtt ")[1].split("= ")[1].split("/")[0])
+    # What it takes the hosts comes on top, and on a busy machine much of it.
+    assert 20 < fastest < 25
+
+
+@needs_root
+def test_hosts_have_names_addresses_and_namespaces(cell: ranway.Emulation) -> None:
+    assert (cell.server.name, cell.ue.name, len(cell.ues)) == ("a", "b", 1)
+    assert is_there(cell.server)
+    assert is_there(cell.ue)
+    for address in (cell.server.address, cell.server.address6):
+        cell.ue.run(["ping", "-c", "1", address], stdout=subprocess.DEVNULL, check=True)
+    with pytest.raises(TypeError, match="a list of its words"):
+        cell.ue.run("ping server")
+
+
+@needs_root
+def test_the_web_server_answers_and_its_transfer_is_a_row_of_the_results(link: ranway.Scenario) -> None:
+    with ranway.emulate(link, max_lateness=PATIENT) as cell:
+        size = cell.ue.run(
+            ["curl", "-so", "/dev/null", "-w", "%{size_download}", "http://server/500kB"],
+            capture_output=True,
+            text=True,
+        ).stdout
+        assert size == "500000"
+        with pytest.raises(RuntimeError, match="still running"):
+            _ = cell.results
+    assert cell.valid
+    (flow,) = cell.results.flows.filter(pl.col("transport") == "tcp").rows(named=True)
+    assert flow["flow"].startswith("tcp a:80 > b:")
+    assert flow["bytes"] > 500_000
+    assert 3 < flow["goodput_mbps"] < 8
+    assert cell.results.meta["runs"] == 1
+    # Nobody asked the hosts what held them back.
+    assert [one["limited"] for one in cell.results.summary["points"][0]["flows"]] == [None]
+    with pytest.raises(ValueError, match="no TCP flow"):
+        ranway.plot.limits(cell.results)
+
+
+@needs_root
+def test_a_process_is_started_and_the_network_changed_beside_it(cell: ranway.Emulation) -> None:
+    with cell.ue.popen(["ping", "-c", "3", "-i", "0.2", "server"], stdout=subprocess.PIPE, text=True) as ping:
+        assert cell.control("rate wire 1 Mbit/s") == ""
+        out, _ = ping.communicate(timeout=10)
+    assert " 0% packet loss" in out
+    assert set(cell.status()["links"]) == {"wire", "wire-reverse"}
+    with pytest.raises(ranway.RanwayError, match="wire-reverse"):
+        cell.control("rate wir 1 Mbit/s")
+
+
+@needs_root
+def test_scenarios_flows_are_simulated_beside_or_sent_by_the_kernel(link: ranway.Scenario) -> None:
+    link = link.set({"flows": [{"name": "download", "from": "a", "to": "b", "cc": "new-reno"}]})
+    for kernel in (False, True):
+        with ranway.emulate(link, kernel=kernel, max_lateness=PATIENT) as cell:
+            time.sleep(2)
+        (flow,) = cell.results.flows.rows(named=True)
+        assert (flow["flow"], flow["cc"]) == ("download", "new-reno")
+        assert flow["bytes"] > 500_000
+
+
+@needs_root
+def test_results_and_captures_are_written_at_the_end(tmp_path: Path, link: ranway.Scenario) -> None:
+    with ranway.emulate(link, max_lateness=PATIENT, pcap=True, out=tmp_path / "out") as cell:
+        cell.ue.run(["ping", "-c", "1", "server"], stdout=subprocess.DEVNULL, check=True)
+    assert ranway.read(tmp_path / "out") == cell.results
+    assert (tmp_path / "out" / "captures" / "hosts.pcapng").stat().st_size > 300
+    assert (tmp_path / "out" / "report.html").exists()
+
+
+@needs_root
+def test_one_that_is_late_is_not_valid(link: ranway.Scenario) -> None:
+    with ranway.emulate(link, max_lateness="1 ns") as cell:
+        cell.ue.run(["ping", "-c", "1", "server"], stdout=subprocess.DEVNULL, check=True)
+    assert not cell.valid
+    assert cell.results.timing["lateness"]["bound_ms"] == 1e-6
+
+
+@needs_root
+def test_what_a_reader_should_know_is_a_warning_at_the_end(link: ranway.Scenario) -> None:
+    with pytest.warns(UserWarning, match="1 packets were for nobody here"):  # noqa: SIM117
+        with ranway.emulate(link, max_lateness=PATIENT) as cell:
+            cell.ue.run(["ping", "-c", "1", "-W", "0.1", "10.9.9.9"], stdout=subprocess.DEVNULL)
+
+
+@needs_root
+def test_an_exception_in_the_block_is_raised_and_nothing_is_left(link: ranway.Scenario) -> None:
+    with pytest.raises(ZeroDivisionError), ranway.emulate(link) as cell:
+        sleep = cell.ue.popen(["sleep", "100"])
+        raise ZeroDivisionError
+    assert sleep.returncode == -signal.SIGKILL
+    assert not is_there(cell.ue)
+    assert not is_there(cell.server)
+    # And there are results of what happened until then.
+    assert cell.results.timing["lateness"] is not None
+
+
+@needs_root
+def test_one_that_is_dropped_goes_away(link: ranway.Scenario) -> None:
+    cell = ranway.emulate(link)
+    ue = cell.ue
+    assert is_there(ue)
+    del cell
+    gc.collect()
+    assert not is_there(ue)
+
+
+@needs_root
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_process_that_is_interrupted_or_killed_leaves_nothing(tmp_path: Path, how: signal.Signals) -> None:
+    script = f"""
+import ranway
+try:
+    with ranway.emulate(ranway.Scenario.from_dict({LINK!r}), out={str(tmp_path / "out")!r}) as cell:
+        cell.ue.run(["sh", "-c", "sleep 0.5; echo $0; sleep 100", cell.ue.netns])
+except KeyboardInterrupt:
+    print("interrupted", cell.results.meta["title"])
+"""
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        netns = process.stdout.readline().strip()
+        assert (NAMESPACES / netns).exists()
+        process.send_signal(how)
+        out, _ = process.communicate(timeout=10)
+    assert goes_away(netns)
+    if how == signal.SIGINT:
+        assert out == "interrupted A link\n"
+        assert (tmp_path / "out" / "summary.json").exists()
+    else:
+        assert process.returncode == -how
+        assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_is_refused_and_told_what_to_choose(link: ranway.Scenario) -> None:
+    with pytest.raises(
+        ranway.ScenarioError, match=r"sweep over links\.wire\.delay, .* set\(\{'links\.wire\.delay': VALUE"
+    ):
+        ranway.emulate(link.sweep({"links.wire.delay": ["1 ms", "2 ms"]}))
+    with pytest.raises(ValueError, match="pcap=True needs out="):
+        ranway.emulate(link, pcap=True)
+    with pytest.raises(ValueError, match="max_lateness: `soon` is not a time"):
+        ranway.emulate(link, max_lateness="soon")
+
+
+def test_a_network_without_flows_is_a_scenario_that_cannot_be_simulated(link: ranway.Scenario) -> None:
+    assert ranway.Scenario("lte-20mhz-vehicular").points == [{}]
+    for scenario in (link, "lte-20mhz-vehicular"):
+        with pytest.raises(ranway.ScenarioError, match=r"^flows: there is no flow; add \[\[flows\]\]$"):
+            ranway.run(scenario)
