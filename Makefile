@@ -5,10 +5,10 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup demo test bench reproduce docs clean
+.PHONY: help setup demo test bench bench-emulate oracle reproduce docs clean
 
 help: ## this list
-	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what building and testing need (Debian packages, Python, npm, cargo)
 	@tools/setup all
@@ -26,6 +26,16 @@ bench: ## measure against ns-3 on this machine; writes target/bench/results.json
 	@tools/setup bench
 	cargo build --release --locked -p ranway
 	python3 peers/bench.py
+
+bench-emulate: ## measure what emulation carries on this machine (as root); writes target/bench/emulate.json
+	@tools/setup emulate
+	python3 peers/emulate.py
+
+oracle: ## compare the simulator's TCP with this machine's kernel (root; over an hour); writes the docs' table
+	@tools/setup build
+	cargo build --release --locked -p ranway
+	target/release/ranway oracle --recordings "$(TRACES)" --out target/oracle
+	cp target/oracle/oracle.md docs/oracle-table.md
 
 reproduce: ## every reproduction at full length
 	@tools/setup build
