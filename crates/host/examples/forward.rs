@@ -3,8 +3,6 @@
 //!
 //! `forward COMMAND...` runs the command at the second host; the first, `server`, has iperf3. Needs root.
 
-#![allow(clippy::disallowed_methods)] // A program that measures reads clocks.
-
 use host::lab::Lab;
 use host::tun::Tun;
 use host::{hurry, serve};
