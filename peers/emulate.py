@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -192,6 +193,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.seconds < 1:
         parser.error("--seconds must be at least 1")
+    # So that namespaces go away then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if os.geteuid() != 0:
         fail("real hosts need root: use sudo")
     ranway = arguments.ranway or build("ranway", "-p", "ranway")
