@@ -110,6 +110,11 @@ class Results:
         """One row for each transmission of a transport block, if the scenario records them (`record.radio`)."""
         return self.table("transmissions")
 
+    @property
+    def peps(self) -> pl.DataFrame:
+        """One row a lightweight PEP: what passed it and what it reported."""
+        return self.table("peps")
+
     @overload
     def table(self, name: str, as_: Literal["polars"] = "polars") -> pl.DataFrame: ...
     @overload

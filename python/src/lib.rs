@@ -137,6 +137,7 @@ impl Results {
             tables::Radio::NAME => parquet(&tables.radio),
             tables::Mobility::NAME => parquet(&tables.mobility),
             tables::Transmissions::NAME => parquet(&tables.transmissions),
+            tables::Peps::NAME => parquet(&tables.peps),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no table `{table}`"))),
         })?;
         Ok(PyBytes::new(py, &bytes))
@@ -301,7 +302,7 @@ fn emulate(
         |host: &host::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
     Ok(Emulation {
         hosts: lab.hosts().iter().map(host).collect(),
-        control: lab.dir().join("control"),
+        control: host::control::socket(lab.dir()),
         running: Mutex::new(Some(running)),
     })
 }

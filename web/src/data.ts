@@ -142,10 +142,32 @@ export interface ReproductionRow {
   unit: string;
   published: number | string | null;
   published_ci: number | null;
-  measured: number | null;
+  measured: number | string | null;
   ci: number | null;
+  floor?: number | null;
   verdict: string;
   why?: string | null;
+}
+
+export interface DrawnLine {
+  label: string;
+  x: number[];
+  y: (number | null)[];
+  ci: (number | null)[];
+  published: boolean;
+}
+
+/** A figure of a reproduction. */
+export interface Drawn {
+  paper: string;
+  experiment: string;
+  kind: "lines" | "steps" | "means" | "map";
+  title: string;
+  x: string;
+  y: string;
+  down: string;
+  names: string[];
+  lines: DrawnLine[];
 }
 
 export interface Data {
@@ -160,6 +182,7 @@ export interface Data {
     max_bytes: number;
   };
   reproduction: ReproductionRow[];
+  figures: Drawn[];
   results: Result[];
 }
 

@@ -67,7 +67,7 @@ function render(): void {
   document.title = `${titles.join(" | ")} – Ranway`;
   app.replaceChildren(
     header(titles),
-    ...(data.reproduction.length > 0 ? [reproduction(data.reproduction)] : []),
+    ...(data.reproduction.length > 0 ? [reproduction(data.reproduction, data.figures)] : []),
     ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
     ...(cases.length > 0 ? [controls(), ...(chosen().length > 1 ? [legend()] : []), cards(), details(), ...radio(shown(), state.run, redraw), h("section", {}, ...tables()), footer()] : []),
   );

@@ -1,15 +1,16 @@
 // Published figures beside measured ones: a table and a plot for each experiment.
 
-import type { ReproductionRow } from "./data";
+import type { Drawn, ReproductionRow } from "./data";
 import { h } from "./dom";
 import { number } from "./format";
-import { meansPlot, type MeanSeries } from "./plots";
+import { colour, linePlot, meansPlot, type MeanSeries } from "./plots";
 
 const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
 const PUBLISHED_COLOUR = "#8a96a8";
 const MEASURED_COLOUR = "#4269d0";
 
-export function reproduction(rows: ReproductionRow[]): HTMLElement {
+export function reproduction(rows: ReproductionRow[], figures: Drawn[]): HTMLElement {
+  const drawn = (name: string): HTMLElement[] => figures.filter((one) => `${one.paper} / ${one.experiment}` === name).map(figure);
   const groups = new Map<string, ReproductionRow[]>();
   for (const row of rows) {
     const name = `${row.paper} / ${row.experiment}`;
@@ -27,13 +28,13 @@ export function reproduction(rows: ReproductionRow[]): HTMLElement {
     h("h2", {}, "Published and measured"),
     h("p", { class: "verdicts" }, ...counts),
     h("p", { class: "note" }, "± is the published interval, and the 95 % confidence interval of our mean over the runs."),
-    ...possible.map(([name, rows]) => experiment(name, rows)),
+    ...possible.map(([name, rows]) => experiment(name, rows, drawn(name))),
     others.length > 0 &&
       h(
         "details",
         {},
         h("summary", {}, `Not possible yet: ${others.map(([name, rows]) => `${name} (${rows.length})`).join(", ")}`),
-        ...others.map(([name, rows]) => experiment(name, rows)),
+        ...others.map(([name, rows]) => experiment(name, rows, [])),
       ),
   );
 }
@@ -42,14 +43,58 @@ function badge(verdict: string): HTMLElement {
   return h("span", { class: `badge ${verdict.split(" ")[0]!}` }, VERDICTS[verdict] ?? verdict);
 }
 
-function experiment(name: string, rows: ReproductionRow[]): HTMLElement {
+function experiment(name: string, rows: ReproductionRow[], figures: HTMLElement[]): HTMLElement {
   const plots = plotsOf(rows);
   const same = shared(rows);
   return h(
     "div",
     { class: "experiment" },
     h("h3", { class: "name" }, name, same !== null && h("small", {}, ` ${same.metric}${same.unit === "" ? "" : `, ${same.unit}`}`)),
-    h("div", { class: plots.length > 0 ? "sides" : "" }, table(rows), plots.length > 0 && h("div", {}, ...plots)),
+    h("div", { class: plots.length > 0 && rows.every((row) => row.floor == null) ? "sides" : "" }, table(rows), plots.length > 0 && h("div", {}, ...plots)),
+    figures.length > 0 && h("div", { class: "figures" }, ...figures),
+  );
+}
+
+/** A figure like one of the paper's. */
+function figure(drawn: Drawn): HTMLElement {
+  if (drawn.kind === "map") return map(drawn);
+  if (drawn.kind === "means") {
+    const series: MeanSeries[] = drawn.lines.map((line) => ({
+      label: line.label,
+      means: line.y.flatMap((mean, i) => (mean === null ? [] : [{ x: line.x[i]!, mean, ci95: line.ci[i] ?? null }])),
+    }));
+    return meansPlot(series, { xLabel: drawn.x, yLabel: drawn.y, names: drawn.names, bars: true, wide: false, title: drawn.title });
+  }
+  const lines = drawn.lines.map((line, i) => ({
+    label: line.label,
+    x: line.x,
+    y: line.y,
+    colour: line.published ? PUBLISHED_COLOUR : colour(i),
+    steps: drawn.kind === "steps",
+    ...(line.published && { dash: [6, 4] }),
+  }));
+  return linePlot(drawn.title, lines, { x: drawn.x, y: drawn.y, ...(drawn.kind === "steps" && { yMax: 1.02 }) });
+}
+
+/** A table of coloured cells: green above zero, red below. */
+function map(drawn: Drawn): HTMLElement {
+  const values = drawn.lines.flatMap((line) => line.y.filter((value) => value !== null));
+  const most = Math.max(...values.map(Math.abs), 1);
+  const cell = (value: number | null, ci: number | null): HTMLElement => {
+    if (value === null) return h("td", { class: "number" }, "–");
+    const share = Math.round(Math.sqrt(Math.abs(value) / most) * 70);
+    const hue = value >= 0 ? "#3ca951" : "#d9453c";
+    const text = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
+    const title = ci === null ? text : `${text} ± ${ci.toFixed(1)}`;
+    return h("td", { class: "number", title, style: `background: color-mix(in srgb, ${hue} ${share}%, transparent)` }, text);
+  };
+  const head = h("tr", {}, h("th", {}, `${drawn.down} ↓  ${drawn.x} →`), ...drawn.names.map((name) => h("th", { class: "number" }, name)));
+  const rows = drawn.lines.map((line) => h("tr", {}, h("th", { scope: "row" }, line.label), ...line.y.map((y, i) => cell(y, line.ci[i] ?? null))));
+  return h(
+    "figure",
+    {},
+    h("figcaption", {}, h("b", {}, drawn.title), h("span", {}, drawn.y)),
+    h("div", { class: "table plain" }, h("table", { class: "map" }, h("thead", {}, head), h("tbody", {}, ...rows))),
   );
 }
 
@@ -61,15 +106,18 @@ function shared(rows: ReproductionRow[]): ReproductionRow | null {
 
 function table(rows: ReproductionRow[]): HTMLElement {
   const same = shared(rows);
-  const unit = (row: ReproductionRow): string => (row.unit === "" || same !== null ? "" : ` ${row.unit}`);
+  const unit = (row: ReproductionRow): string => (row.unit === "" || row.unit === "1" || same !== null ? "" : ` ${row.unit}`);
   const published = (row: ReproductionRow): string =>
     row.published === null ? "" : typeof row.published === "string" ? row.published + unit(row) : withCi(row.published, row.published_ci) + unit(row);
+  const measured = (row: ReproductionRow): string =>
+    row.measured === null ? "–" : typeof row.measured === "string" ? row.measured + unit(row) : withCi(row.measured, row.ci) + unit(row);
   const columns: [string, string, (row: ReproductionRow) => string][] = [
     ["Variant", "wrap", (row) => row.variant],
     ["Parameter", "wrap", (row) => row.parameter],
     ["Metric", "wrap", (row) => (same === null ? row.metric : "")],
     ["Published", "number", published],
-    ["Measured", "number", (row) => (row.measured === null ? "–" : withCi(row.measured, row.ci) + unit(row))],
+    ["Measured", "number", measured],
+    ["Floor", "number", (row) => (row.floor == null ? "" : number(row.floor) + unit(row))],
     ["Off by", "number", offBy],
   ];
   const shown = columns.filter(([, , text]) => rows.some((row) => text(row) !== ""));
@@ -98,17 +146,17 @@ function withCi(value: number, ci: number | null): string {
 }
 
 function offBy(row: ReproductionRow): string {
-  if (typeof row.published !== "number" || row.published === 0 || row.measured === null) return "";
+  if (typeof row.published !== "number" || row.published === 0 || typeof row.measured !== "number") return "";
   const percent = (row.measured / row.published - 1) * 100;
   return `${percent >= 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)} %`;
 }
 
 /** A plot for each metric: what was published and what was measured, side by side for each variant and parameter. */
 function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
-  const both = rows.filter((row) => typeof row.published === "number" && row.measured !== null);
+  const both = rows.filter((row) => typeof row.published === "number" && typeof row.measured === "number");
   const metrics = new Map<string, ReproductionRow[]>();
   for (const row of both) {
-    const axis = row.unit === "" ? row.metric : `${row.metric}, ${row.unit}`;
+    const axis = row.unit === "" || row.unit === "1" ? row.metric : `${row.metric}, ${row.unit}`;
     metrics.set(axis, [...(metrics.get(axis) ?? []), row]);
   }
   const left = rows.filter((row) => typeof row.published === "number").length - both.length;
@@ -126,7 +174,7 @@ function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
     const measured: MeanSeries = {
       label: "measured",
       colour: MEASURED_COLOUR,
-      means: rows.map((row, x) => ({ x, mean: row.measured!, ci95: row.ci })),
+      means: rows.map((row, x) => ({ x, mean: row.measured as number, ci95: row.ci })),
     };
     return meansPlot([published, measured], { xLabel: "", yLabel: axis, names, bars: true, wide: false, title: titleOf(axis, rows, keys), ...(note !== undefined && { note }) });
   });

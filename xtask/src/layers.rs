@@ -16,21 +16,23 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("ran", &["units", "aqm", "radio"]),
     ("link", &["units", "aqm"]),
     ("tcp", &["units", "cc"]),
+    ("pep", &["units", "tcp"]),
     ("traffic", &["units"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("record", &["units", "tcp"]),
-    ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "traffic", "scenario", "record"]),
+    ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "scenario", "record", "sim"]),
+    ("host", &["units", "aqm", "tcp", "pep", "scenario", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
-    ("ranway", &["units", "scenario", "record", "sim", "reproduce", "host", "oracle"]),
+    ("ebpf", &[]),
+    ("ranway", &["units", "scenario", "record", "sim", "reproduce", "host", "oracle", "ebpf"]),
     ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
     ("xtask", &[]),
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "radio", "ran", "link", "tcp", "traffic"];
+const PURE: &[&str] = &["units", "des", "cc", "aqm", "radio", "ran", "link", "tcp", "pep", "traffic"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];

@@ -2,12 +2,13 @@
 
 use crate::bbr::Bbr;
 use crate::cubic::{Cubic, CubicConfig};
+use crate::multi_domain::{MultiDomain, MultiDomainConfig};
 use crate::new_reno::NewReno;
 use crate::scalable::{Scalable, ScalableConfig};
 use crate::vegas::{Vegas, VegasConfig};
 use crate::westwood::Westwood;
 use crate::yeah::Yeah;
-use crate::{AckSample, Congestion, Controller, Ctx, Limits, Sent};
+use crate::{AckSample, Congestion, Controller, Cooperation, Ctx, Limits, Passage, Sent};
 
 /// The table: for each controller its name, its variant and type, and how it is built with default parameters from an
 /// initial window.
@@ -60,6 +61,7 @@ controllers! { $
     "westwood" => Westwood(Westwood), Westwood::new;
     "yeah" => Yeah(Yeah), Yeah::new;
     "scalable" => Scalable(Scalable), |w| Scalable::new(ScalableConfig::default(), w);
+    "mdcc" => MultiDomain(MultiDomain), |w| MultiDomain::new(MultiDomainConfig::default(), w);
 }
 
 impl Controller for AnyController {
@@ -79,6 +81,18 @@ impl Controller for AnyController {
 
     fn on_undo(&mut self, cx: &mut Ctx) {
         dispatch!(self, c => c.on_undo(cx));
+    }
+
+    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
+        dispatch!(self, c => c.on_passage(passage, cx));
+    }
+
+    fn cooperation(&self) -> Option<Cooperation> {
+        dispatch!(self, c => c.cooperation())
+    }
+
+    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
+        dispatch!(self, c => c.domain_windows())
     }
 
     #[inline]

@@ -106,6 +106,13 @@ impl CubicGrowth {
         }
     }
 
+    /// From now on acknowledgements come from elsewhere: what was learnt of the path's delay is void. The round in
+    /// progress ends with `next`.
+    pub(crate) fn forget_delay(&mut self, next: u64, now: Time) {
+        self.delay_min = 0;
+        self.hystart.reset(now, next);
+    }
+
     /// Acknowledged segments for a segment of growth at `now`.
     #[inline]
     fn update(&mut self, cwnd: u32, acked: u32, now: Time) -> u32 {

@@ -112,7 +112,7 @@ impl<C: Controller> Driver<C> {
     }
 
     pub(crate) fn react(&mut self, sign: Sign, in_flight: u32) {
-        let congestion = Congestion { sign, in_flight, lost: 1, una: self.una, next: self.next };
+        let congestion = Congestion { sign, in_flight, lost: 1, una: self.una, next: self.next, announced: false };
         self.call(|c, cx| c.on_congestion(&congestion, cx));
     }
 
@@ -131,6 +131,11 @@ impl<C: Controller> Driver<C> {
         self.ack.phase = Phase::Open;
         // Nothing is delivered by the last acknowledgement, so that nothing grows yet.
         self.acked(0);
+    }
+
+    /// SND.UNA and SND.NXT.
+    pub(crate) fn sequence(&self) -> (u64, u64) {
+        (self.una, self.next)
     }
 
     pub(crate) fn limits(&self) -> Limits {

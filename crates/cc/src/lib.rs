@@ -10,6 +10,9 @@
 //!    delivered and the [`Phase`] that it left the connection in,
 //! 5. and reads [`Controller::limits`] at any time.
 //!
+//! A controller that [cooperates](Controller::cooperation) with a PEP also hears of each of its reports
+//! ([`Controller::on_passage`]), before the reaction to what is missing (2).
+//!
 //! Time in `Ctx` never goes back. Windows are counted in segments of `Path::mss` bytes, as the Linux kernel counts them,
 //! because its arithmetic (which is the reference here) is integer arithmetic on segments.
 //!
@@ -23,6 +26,7 @@ pub mod cubic;
 mod driver;
 mod hystart;
 pub mod loss_based;
+pub mod multi_domain;
 pub mod new_reno;
 pub mod prr;
 pub mod scalable;
@@ -194,6 +198,34 @@ pub struct RateSample {
     pub maybe_delayed: bool,
 }
 
+/// What a PEP between the wired and the radio domain told, after the endpoint has checked it.
+#[derive(Clone, Debug)]
+pub struct Passage {
+    /// Whether a report told it. If not, it follows from what the receiver acknowledged, which must have passed too.
+    pub reported: bool,
+    /// Segments newly known to have passed the PEP.
+    pub passed: u32,
+    /// Segments newly known to be missing there.
+    pub missing: u32,
+    /// Segments in flight now, between sender and receiver.
+    pub in_flight: u32,
+    /// Whether the window, and nothing else, limited sending at the last chance.
+    pub cwnd_limited: bool,
+    /// The round-trip time to the PEP: never from a retransmission (Karn).
+    pub rtt: Option<Span>,
+    /// Everything below has passed; SND.NXT. Both as offsets that never wrap.
+    pub una: u64,
+    /// See `una`.
+    pub next: u64,
+}
+
+/// How a controller works with a PEP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cooperation {
+    /// What a report names as missing is retransmitted at once.
+    pub retransmit: bool,
+}
+
 /// Why the sender must react.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
@@ -221,6 +253,8 @@ pub struct Congestion {
     pub una: u64,
     /// SND.NXT, as an offset that never wraps: recovery ends when it is acknowledged.
     pub next: u64,
+    /// All that is behind a [`Sign::Loss`] was missing at a PEP, and [`Controller::on_passage`] has told so.
+    pub announced: bool,
 }
 
 /// What a controller allows.
@@ -271,6 +305,19 @@ pub trait Controller {
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx);
     /// The last reaction was spurious: everything that was thought lost had arrived.
     fn on_undo(&mut self, cx: &mut Ctx);
+    /// A PEP told what has passed it.
+    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
+        let _ = (passage, cx);
+    }
+    /// Whether and how it works with a PEP.
+    fn cooperation(&self) -> Option<Cooperation> {
+        None
+    }
+    /// The windows of the wired domain and of the whole path in segments, if the smaller of two counts; the second is
+    /// missing while no PEP is heard.
+    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
+        None
+    }
     /// What is allowed now.
     fn limits(&self) -> Limits;
     /// The controller's name, as scenarios and `sysctl` write it.

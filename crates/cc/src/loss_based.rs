@@ -197,7 +197,18 @@ impl<G: Growth> LossBased<G> {
         &self.window
     }
 
-    fn reducing(&self) -> bool {
+    /// The growth policy, to change.
+    pub(crate) fn growth_mut(&mut self) -> &mut G {
+        &mut self.growth
+    }
+
+    /// Lowers the window to `cwnd`, 2 at least, if it is larger. It grows on from there as it would have.
+    pub(crate) fn lower_to(&mut self, cwnd: u32) {
+        self.window.cwnd = self.window.cwnd.min(cwnd.max(2));
+    }
+
+    /// Whether a reduction is in progress.
+    pub(crate) fn reducing(&self) -> bool {
         matches!(self.phase, Phase::Cwr | Phase::Recovery)
     }
 

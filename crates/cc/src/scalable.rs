@@ -1,7 +1,8 @@
 //! Scalable TCP: a fixed step for each acknowledged segment, so that recovery takes the same time at any rate.
 //!
 //! Source: T. Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (2003); Linux 6.1
-//! `tcp_scalable.c`. The step of 0.01 and the decrease of 1/8 are the paper's and Linux's.
+//! `tcp_scalable.c`. The step of 0.01 and the decrease of 1/8 are the paper's and Linux's. Linux before 4.8 counts
+//! acknowledgements, however many segments each covers, and so does the paper; later ones count segments.
 //!
 //! Deviation from Linux: step and decrease are parameters, because publications disagree about them (a step of 0.02 in
 //! ns-3, 0.1 elsewhere).
@@ -16,11 +17,13 @@ pub struct ScalableConfig {
     pub acks_per_segment: u32,
     /// What a loss takes from the window, in 1024ths.
     pub decrease_1024ths: u32,
+    /// Count acknowledgements, and not the segments that they cover.
+    pub per_acknowledgement: bool,
 }
 
 impl Default for ScalableConfig {
     fn default() -> ScalableConfig {
-        ScalableConfig { acks_per_segment: 100, decrease_1024ths: 128 }
+        ScalableConfig { acks_per_segment: 100, decrease_1024ths: 128, per_acknowledgement: false }
     }
 }
 
@@ -34,9 +37,9 @@ impl ScalableGrowth {
     /// The growth with its parameters, kept within what makes sense: at least one acknowledgement for a segment, at most
     /// the whole window lost.
     pub fn new(config: ScalableConfig) -> ScalableGrowth {
-        let ScalableConfig { acks_per_segment, decrease_1024ths } = config;
-        let acks_per_segment = acks_per_segment.max(1);
-        ScalableGrowth { config: ScalableConfig { acks_per_segment, decrease_1024ths: decrease_1024ths.min(1024) } }
+        let acks_per_segment = config.acks_per_segment.max(1);
+        let decrease_1024ths = config.decrease_1024ths.min(1024);
+        ScalableGrowth { config: ScalableConfig { acks_per_segment, decrease_1024ths, ..config } }
     }
 }
 
@@ -60,6 +63,7 @@ impl Growth for ScalableGrowth {
 
     #[inline]
     fn avoid(&mut self, window: &mut Window, acked: u32, _ack: &AckSample, _cx: &mut Ctx) {
+        let acked = if self.config.per_acknowledgement { 1 } else { acked };
         window.grow_one_per(window.cwnd.min(self.config.acks_per_segment), acked);
     }
 }
@@ -106,9 +110,21 @@ mod tests {
     fn step_and_decrease_are_parameters() {
         // Steps 0.02 and 0.1 are one segment for 50 and for 10 acknowledged; a decrease of 1/2 leaves 100.
         for (acks_per_segment, after_a_round) in [(50, 102), (10, 110)] {
-            let mut d = avoiding(ScalableConfig { acks_per_segment, decrease_1024ths: 512 }, 200);
+            let mut d =
+                avoiding(ScalableConfig { acks_per_segment, decrease_1024ths: 512, ..ScalableConfig::default() }, 200);
             assert_eq!(d.cwnd(), 100);
             d.acked_singly(100);
+            assert_eq!(d.cwnd(), after_a_round);
+        }
+    }
+
+    #[test]
+    fn an_acknowledgement_of_two_segments_may_count_once() {
+        for (per_acknowledgement, after_a_round) in [(false, 177), (true, 176)] {
+            let mut d = avoiding(ScalableConfig { per_acknowledgement, ..ScalableConfig::default() }, 200);
+            for _ in 0..100 {
+                d.acked(2);
+            }
             assert_eq!(d.cwnd(), after_a_round);
         }
     }

@@ -48,7 +48,7 @@ macro_rules! conformance {
         }
     };
 }
-conformance!(reno, cubic, bbr, vegas, westwood, yeah, scalable);
+conformance!(reno, cubic, bbr, vegas, westwood, yeah, scalable, mdcc);
 
 #[test]
 fn short_stories_keep_the_invariants() {

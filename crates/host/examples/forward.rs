@@ -5,7 +5,7 @@
 
 use host::lab::Lab;
 use host::tun::Tun;
-use host::{hurry, serve};
+use host::{Resident, hurry, serve};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
@@ -31,6 +31,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn forward(ports: &[Tun; 2], stop: &AtomicBool) {
+    let _resident = Resident::hold();
     hurry();
     let mut buffer = vec![0; 1 << 16];
     while !stop.load(Ordering::Relaxed) {

@@ -21,6 +21,7 @@ use nix::sys::socket::{self, AddressFamily, Backlog, MsgFlags, SockFlag, SockTyp
 use nix::sys::stat::{Mode, fchmod};
 
 use crate::Error;
+use crate::tidy::RECORDS;
 
 /// Most clients at a time.
 const CLIENTS: usize = 8;
@@ -28,8 +29,6 @@ const CLIENTS: usize = 8;
 const LINE: usize = 4096;
 /// Longest answer that a client of ours takes, in bytes.
 const ANSWER: usize = 4 << 20;
-/// Where emulations keep what others are to find, each in a directory with its name.
-const RUNNING: &str = "/run/ranway";
 
 /// The control socket of a running emulation.
 ///
@@ -267,20 +266,25 @@ fn exchange(path: &Path, line: &str, timeout: Duration) -> io::Result<String> {
     }
 }
 
+/// The control socket of the emulation that has this directory.
+pub fn socket(directory: &Path) -> PathBuf {
+    directory.join("control")
+}
+
 /// The running emulations, by name, with their control sockets.
 pub fn running() -> Vec<(String, PathBuf)> {
-    running_in(Path::new(RUNNING))
+    running_in(Path::new(RECORDS))
 }
 
 fn running_in(directory: &Path) -> Vec<(String, PathBuf)> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let socket = |entry: std::fs::DirEntry| {
-        let path = entry.path().join("control");
+    let listening = |entry: std::fs::DirEntry| {
+        let path = socket(&entry.path());
         // One that was killed has left its socket, and nobody listens.
         UnixStream::connect(&path).ok()?;
         Some((entry.file_name().into_string().ok()?, path))
     };
-    let mut running: Vec<_> = entries.filter_map(socket).collect();
+    let mut running: Vec<_> = entries.filter_map(listening).collect();
     running.sort();
     running
 }
@@ -295,7 +299,7 @@ mod tests {
         for name in ["b", "a", "dead", "without"] {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let path = |name: &str| directory.path().join(name).join("control");
+        let path = |name: &str| socket(&directory.path().join(name));
         let _running = ["a", "b"].map(|name| Control::bind(&path(name)).unwrap());
         // A listener of the library leaves its socket behind, as a process that was killed does.
         drop(UnixListener::bind(path("dead")).unwrap());

@@ -3,21 +3,22 @@
 
 use crate::Error;
 use crate::attach::{self, Wire};
+use crate::border::Border;
 use crate::capture::RawCapture;
-use crate::control::Control;
+use crate::control::{self, Control};
 use crate::engine::{Ended, Engine, Forward, Glance, State};
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab};
 use crate::observe::{self, Observer, Seen};
 use crate::port::Port;
-use crate::realtime::{Clock, Granted, hurry};
+use crate::realtime::{Clock, Granted, Resident, hurry};
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
 use record::{Output, Results};
 use scenario::{Loaded, Scenario};
 use sim::Live;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -62,10 +63,6 @@ pub struct Emulation {
     _web: Option<Web>,
     engine: Running,
     site: Site,
-    which: (u32, u32),
-    bound: Span,
-    warmup: Time,
-    started: Instant,
 }
 
 /// Where the hosts are.
@@ -121,6 +118,12 @@ impl Finished {
 
 /// The engine's thread.
 struct Running {
+    /// The point and the number of the run.
+    which: (u32, u32),
+    bound: Span,
+    warmup: Time,
+    /// When its time began.
+    started: Instant,
     stop: Arc<AtomicBool>,
     glance: Arc<Mutex<Glance>>,
     thread: Option<JoinHandle<Result<Outcome, Error>>>,
@@ -152,24 +155,12 @@ impl Emulation {
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let (which, bound) = (options.which.unwrap_or_default(), options.bound);
-        let warmup = Time::ZERO + scenario.warmup;
         let mut lab = Lab::new(&names, options.mtu)?;
-        let web = Some(Web::start(listeners(&lab)?)?);
+        let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
-        let (engine, started) = Running::start(loaded, options, Ends::of(&mut lab)?)?;
-        let kernel = if flows.is_empty() { None } else { Some(Kernel::start(&lab, flows, started, interval)?) };
-        Ok(Emulation {
-            kernel,
-            _iperf3: iperf3,
-            _web: web,
-            engine,
-            site: Site::Lab(lab),
-            which,
-            bound,
-            warmup,
-            started,
-        })
+        let engine = Running::start(loaded, options, Ends::of(&mut lab)?)?;
+        let kernel = if flows.is_empty() { None } else { Some(Kernel::start(&lab, flows, engine.started, interval)?) };
+        Ok(Emulation { kernel, _iperf3: iperf3, _web: web, engine, site: Site::Lab(lab) })
     }
 
     /// Puts the network between two interfaces of this thread's network namespace, and lets time begin: whoever is behind
@@ -191,14 +182,11 @@ impl Emulation {
             }
         }
         let names = [server.clone(), ue.clone()];
-        let (which, bound) = (options.which.unwrap_or_default(), options.bound);
-        let warmup = Time::ZERO + scenario.warmup;
         let claim = Claim::new()?;
         let wires = attach::open(interfaces)?;
         claim.restore_by(&wires.each_ref().map(Wire::restore_lines).concat())?;
-        let (engine, started) = Running::start(loaded, options, Ends::attached(names, wires, mtu, claim.directory())?)?;
-        let site = Site::Attached(claim);
-        Ok(Emulation { kernel: None, _iperf3: None, _web: None, engine, site, which, bound, warmup, started })
+        let engine = Running::start(loaded, options, Ends::attached(names, wires, mtu, claim.directory())?)?;
+        Ok(Emulation { kernel: None, _iperf3: None, _web: None, engine, site: Site::Attached(claim) })
     }
 
     /// The hosts, if they are in namespaces; the first is the server.
@@ -224,7 +212,7 @@ impl Emulation {
 
     /// For how long it has run.
     pub fn elapsed(&self) -> Span {
-        Span::from_nanos(self.started.elapsed().as_nanos() as u64)
+        Span::from_nanos(self.engine.started.elapsed().as_nanos() as u64)
     }
 
     /// Whether it has ended by itself: somebody asked it to over its control socket, or it failed.
@@ -240,14 +228,14 @@ impl Emulation {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
         let missed = self.lab().map_or(0, Lab::missed);
         let Outcome { mut results, ended, gone, seen, granted, output, not_captured } = self.engine.join()?;
-        rows::add(&mut results.tables, &seen, &measured, self.which, self.warmup);
+        rows::add(&mut results.tables, &seen, &measured, self.engine.which, self.engine.warmup);
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
         results.timing.cpu_s = results.timing.wall_s * ended.cpu_share;
         let Ended { lates, stray, refused, untaken, cpu_share, .. } = ended;
         let missed = missed + ended.missed + refused;
-        results.timing.lateness = Some(lates.summary(self.bound, missed, cpu_share, granted));
+        results.timing.lateness = Some(lates.summary(self.engine.bound, missed, cpu_share, granted));
         Ok(Finished { results, output, stray, refused, untaken, not_captured, failures, gone })
     }
 }
@@ -282,12 +270,10 @@ pub fn single(loaded: &Loaded) -> Result<&Scenario, Error> {
     Ok(&point.scenario)
 }
 
-/// The sockets of the web server.
-fn listeners(lab: &Lab) -> Result<Vec<TcpListener>, Error> {
-    let any: [IpAddr; 1] = [Ipv6Addr::UNSPECIFIED.into()];
-    let bind = |address: &IpAddr| TcpListener::bind((*address, WEB));
-    let listeners = lab.inside(0, || any.iter().map(bind).collect::<Result<Vec<_>, _>>())?;
-    listeners.map_err(Error::system("the web server's port"))
+/// The socket of the web server, for IPv4 as well.
+fn listener(lab: &Lab) -> Result<TcpListener, Error> {
+    let listener = lab.inside(0, || TcpListener::bind((Ipv6Addr::UNSPECIFIED, WEB)))?;
+    listener.map_err(Error::system("the web server's port"))
 }
 
 impl Ends {
@@ -295,7 +281,8 @@ impl Ends {
         let hosts: Vec<_> = lab.hosts().iter().map(|host| (host.name.clone(), host.v4, host.v6)).collect();
         let addresses = hosts.iter().zip(0..).flat_map(|(&(_, v4, v6), i)| [(v4.into(), i), (v6.into(), i)]).collect();
         let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
-        Ok(Ends { hosts, ports, forward: Forward::ByAddress(addresses), control: control(lab.dir())? })
+        let control = Control::bind(&control::socket(lab.dir()))?;
+        Ok(Ends { hosts, ports, forward: Forward::ByAddress(addresses), control })
     }
 
     fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Path) -> Result<Ends, Error> {
@@ -304,26 +291,21 @@ impl Ends {
             hosts: names.map(anywhere).into(),
             ports: wires.map(Port::Wire).into(),
             forward: Forward::Across { mtu },
-            control: control(directory)?,
+            control: Control::bind(&control::socket(directory))?,
         })
     }
 }
 
-/// The control socket of what has this directory.
-fn control(directory: &Path) -> Result<Control, Error> {
-    Control::bind(&directory.join("control"))
-}
-
 impl Running {
     /// Starts the engine's thread and waits until it is ready.
-    /// Its time begins at the moment that comes with it.
-    fn start(loaded: Loaded, options: Options, ends: Ends) -> Result<(Running, Instant), Error> {
+    fn start(loaded: Loaded, options: Options, ends: Ends) -> Result<Running, Error> {
+        let (which, bound) = (options.which.unwrap_or_default(), options.bound);
+        let warmup = Time::ZERO + loaded.points()[which.0 as usize].scenario.warmup;
         let (stop, glance) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Glance::default())));
         let Ends { hosts, ports, forward, control } = ends;
         let (ready, is_ready) = mpsc::channel();
         let (stop2, glance2) = (Arc::clone(&stop), Arc::clone(&glance));
         let run = move || {
-            let which = options.which.unwrap_or_default();
             let mut scenario = loaded.points()[which.0 as usize].scenario.clone();
             if options.kernel {
                 scenario.flows.clear();
@@ -338,8 +320,15 @@ impl Running {
             let mut live = Live::new(&loaded, &scenario, which, options.output.as_ref())?;
             let names = hosts.iter().map(|(name, ..)| name.as_str());
             let mut route = |from: &str, to: &str| scenario::route(&scenario, from, to).map(|links| live.route(&links));
-            let routes = names.clone().map(|from| names.clone().map(|to| route(from, to)).collect()).collect();
-            let granted = hurry();
+            let routes: Vec<Vec<_>> =
+                names.clone().map(|from| names.clone().map(|to| route(from, to)).collect()).collect();
+            for (one, other) in (0..routes.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
+                if let (Some(there), Some(back)) = (routes[one][other], routes[other][one]) {
+                    live.watch(there, back);
+                }
+            }
+            let border = Border::new(live.pep_nodes().len());
+            let (granted, _resident) = (hurry(), Resident::hold());
             let mut engine = Engine {
                 scenario: &scenario,
                 live,
@@ -347,6 +336,7 @@ impl Running {
                 ports,
                 routes,
                 forward,
+                border,
                 observer: Observer::new(hosts.clone()),
                 capture,
                 control,
@@ -367,9 +357,12 @@ impl Running {
         };
         let thread = thread::Builder::new().name("engine".into()).spawn(run);
         let thread = thread.map_err(Error::system("a thread for the network"))?;
-        let mut running = Running { stop, glance, thread: Some(thread) };
+        let mut running = Running { which, bound, warmup, started: Instant::now(), stop, glance, thread: Some(thread) };
         match is_ready.recv() {
-            Ok(began) => Ok((running, began)),
+            Ok(started) => {
+                running.started = started;
+                Ok(running)
+            }
             Err(_) => Err(running.join().err().unwrap_or_else(|| Error::Wrong("the network did not start".into()))),
         }
     }

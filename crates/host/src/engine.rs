@@ -8,10 +8,11 @@
 //! A host is whoever is behind a port: a namespace, or everybody at a wire. Hosts send what they like, and take away their
 //! interfaces when they like. The first does no harm, the second ends it, with what was measured until then.
 
+use crate::border::Border;
 use crate::capture::{Direction, RawCapture};
 use crate::control::{Command, Control};
 use crate::frames;
-use crate::held::Store;
+use crate::held::{Held, Store};
 use crate::observe::{Header, Observer, mark_ce};
 use crate::port::{LONGEST, Port};
 use crate::realtime::{Clock, Lates};
@@ -19,7 +20,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeVal};
 use scenario::Scenario;
-use sim::{Live, Status, Visitor};
+use sim::{Live, Passing, Status, Visitor};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -99,6 +100,7 @@ pub(crate) struct Engine<'a> {
     /// By the host that sends and the one that is sent to.
     pub(crate) routes: Vec<Vec<Option<u32>>>,
     pub(crate) forward: Forward,
+    pub(crate) border: Border,
     pub(crate) observer: Observer,
     pub(crate) capture: Option<RawCapture>,
     pub(crate) control: Control,
@@ -164,6 +166,7 @@ impl Engine<'_> {
             }
         }
         let end = self.advance();
+        self.live.note_peps(self.border.stats());
         let missed = self.ports.iter().map(Port::missed).sum();
         let State { lates, stray, refused, untaken, gone, .. } = std::mem::take(&mut self.state);
         let cpu_share = (processor_time() - cpu_before) / (end - Time::ZERO).as_secs_f64();
@@ -226,7 +229,7 @@ impl Engine<'_> {
     fn take(&mut self, from: usize, frame: &[u8], ip: Option<Range<usize>>, now: Time) {
         match ip {
             Some(ip) => self.enter(from, frame, ip, now),
-            None => self.give(1 - from, frame),
+            None => give(&self.ports[1 - from], frame, &mut self.state.untaken),
         }
     }
 
@@ -256,7 +259,7 @@ impl Engine<'_> {
         }
         let flow = self.observer.entered(from, &header, now);
         let (len, ecn) = (packet.len() as u32, header.ecn());
-        let tag = self.state.store.keep(frame, ip, flow, to);
+        let tag = self.state.store.keep(frame, ip, Some(flow), to);
         self.live.send(route, Visitor { tag, len, key: header.key() as u32, ecn, priority: header.priority() });
     }
 
@@ -267,23 +270,23 @@ impl Engine<'_> {
             && self.state.answers < MOST_ANSWERS
         {
             self.state.answers += 1;
-            self.give(from, answer);
+            give(&self.ports[from], answer, &mut self.state.untaken);
         }
         answer.is_some()
-    }
-
-    /// Gives a frame to a host. One that takes no more loses it, as from a real interface.
-    fn give(&mut self, to: usize, frame: &[u8]) {
-        self.state.untaken += u64::from(self.ports[to].write(frame).is_err());
     }
 
     /// Brings the network up to the present, and gives the hosts what has arrived.
     fn advance(&mut self) -> Time {
         let now = self.clock.now();
         self.live.advance(now);
+        while let Some(passing) = self.live.poll_passing() {
+            self.pass_pep(&passing);
+        }
         let State { store, received, lates, untaken, .. } = &mut self.state;
         while let Some(tag) = self.live.poll_lost() {
-            self.observer.lost(store.get(tag).flow, now);
+            if let Some(flow) = store.get(tag).flow {
+                self.observer.lost(flow, now);
+            }
             store.free(tag);
         }
         while let Some(arrival) = self.live.poll_arrival() {
@@ -292,14 +295,13 @@ impl Engine<'_> {
             if arrival.ce {
                 mark_ce(held.packet());
             }
-            // A host that takes no more loses it, as from a real interface.
-            *untaken += u64::from(self.ports[to].write(&held.frame).is_err());
+            give(&self.ports[to], &held.frame, untaken);
             lates.note(arrival.at, self.clock.now());
             let packet = held.packet();
             if let Some(capture) = &mut self.capture {
                 capture.packet(to as u32, Direction::Inbound, arrival.at, packet);
             }
-            if let Some(header) = Header::parse(packet) {
+            if let Some((header, flow)) = Header::parse(packet).zip(flow) {
                 self.observer.arrived(flow, &header, arrival.delay, arrival.ce, arrival.at);
             }
             let seen = &mut received[to];
@@ -311,6 +313,32 @@ impl Engine<'_> {
             store.free(arrival.tag);
         }
         now
+    }
+
+    /// A packet passes a PEP, whose answer to its sender enters the network there.
+    fn pass_pep(&mut self, passing: &Passing) {
+        let store = &mut self.state.store;
+        let Held { frame, ip, to, .. } = store.get(passing.tag);
+        let receiver = *to;
+        let answer = self.border.pass(passing.pep, passing.back.is_some(), frame, ip.clone(), passing.at);
+        let (Some((frame, ip)), Some(back)) = (answer, passing.back) else { return };
+        if self.live.loses_report(passing.pep) {
+            return;
+        }
+        let Some(header) = Header::parse(&frame[ip.clone()]) else { return };
+        let to = match &self.forward {
+            Forward::ByAddress(hosts) => hosts.get(&header.destination).copied(),
+            Forward::Across { .. } => Some(1 - receiver),
+        };
+        let Some(to) = to.filter(|_| store.has_room(frame.len())) else { return };
+        let visitor = Visitor {
+            tag: store.keep(&frame, ip, None, to),
+            len: header.len,
+            key: header.key() as u32,
+            ecn: header.ecn(),
+            priority: header.priority(),
+        };
+        self.live.answer(back, visitor);
     }
 
     /// Does what is asked for over the control socket.
@@ -365,6 +393,11 @@ impl Engine<'_> {
             };
         }
     }
+}
+
+/// Gives a frame to a host. One that takes no more loses it, as from a real interface.
+fn give(to: &Port, frame: &[u8], untaken: &mut u64) {
+    *untaken += u64::from(to.write(frame).is_err());
 }
 
 /// Processor time of the calling thread, in seconds.

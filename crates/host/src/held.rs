@@ -14,9 +14,9 @@ pub(crate) struct Held {
     /// The frame that goes out at the other end.
     pub(crate) frame: Vec<u8>,
     /// Where in it the packet is.
-    ip: Range<usize>,
-    /// The observer's number for it.
-    pub(crate) flow: u32,
+    pub(crate) ip: Range<usize>,
+    /// The observer's number for it; `None` of a packet that no host has sent.
+    pub(crate) flow: Option<u32>,
     /// The host that gets it.
     pub(crate) to: usize,
 }
@@ -46,7 +46,7 @@ impl Store {
 
     /// Keeps a frame with an IP packet in it. Gives the tag.
     #[inline]
-    pub(crate) fn keep(&mut self, frame: &[u8], ip: Range<usize>, flow: u32, to: usize) -> u32 {
+    pub(crate) fn keep(&mut self, frame: &[u8], ip: Range<usize>, flow: Option<u32>, to: usize) -> u32 {
         let tag = self.free.pop().unwrap_or_else(|| {
             self.held.push(Held::default());
             (self.held.len() - 1) as u32
@@ -85,11 +85,14 @@ mod tests {
     #[test]
     fn a_packet_is_what_it_was_until_it_is_freed_and_its_tag_is_used_again() {
         let mut store = Store::default();
-        let [one, other] = [store.keep(b"eth-one", 4..7, 7, 1), store.keep(b"other", 0..5, 8, 0)];
-        assert_eq!((store.get(one).packet().to_vec(), store.get(one).flow, store.get(one).to), (b"one".to_vec(), 7, 1));
+        let [one, other] = [store.keep(b"eth-one", 4..7, Some(7), 1), store.keep(b"other", 0..5, None, 0)];
+        assert_eq!(
+            (store.get(one).packet().to_vec(), store.get(one).flow, store.get(one).to),
+            (b"one".to_vec(), Some(7), 1)
+        );
         store.free(one);
         assert_eq!(store.get(other).packet(), b"other");
-        assert_eq!(store.keep(b"3", 0..1, 9, 1), one);
+        assert_eq!(store.keep(b"3", 0..1, None, 1), one);
         assert_eq!(store.get(one).frame, b"3");
         assert_eq!(store.bytes, 6);
     }
@@ -100,7 +103,7 @@ mod tests {
         let long = vec![0; 65_535];
         let mut tags = Vec::new();
         while store.has_room(long.len()) {
-            tags.push(store.keep(&long, 0..long.len(), 0, 0));
+            tags.push(store.keep(&long, 0..long.len(), None, 0));
         }
         assert_eq!(tags.len(), MOST_BYTES / long.len());
         tags.into_iter().for_each(|tag| store.free(tag));

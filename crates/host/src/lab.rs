@@ -193,6 +193,12 @@ impl Lab {
     }
 }
 
+/// Whether tests can have real hosts; says so loudly if not.
+#[cfg(test)]
+pub(crate) fn may() -> bool {
+    check().inspect_err(|why| eprintln!("SKIPPED: {why}")).is_ok()
+}
+
 #[cfg(test)]
 impl Lab {
     pub(crate) fn claim(&self) -> &Claim {

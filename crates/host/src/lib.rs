@@ -22,6 +22,7 @@
 
 pub mod attach;
 pub mod attend;
+mod border;
 pub mod capture;
 pub mod control;
 pub mod emulate;
@@ -41,7 +42,7 @@ pub mod tun;
 
 pub use emulate::{Emulation, Finished, Options, hosts, single};
 pub use engine::Glance;
-pub use realtime::{Granted, hurry};
+pub use realtime::{Granted, Resident, hurry};
 
 /// Why a network with real hosts cannot be run.
 #[derive(Debug, thiserror::Error)]

@@ -1,9 +1,10 @@
 //! Wall-clock time, a thread that gets the processor when it needs it, and how late things were.
 
-use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use record::{Distribution, Lateness};
+use std::sync::{Mutex, PoisonError};
 use units::{Span, Time};
 
 use crate::sys;
@@ -45,12 +46,41 @@ pub struct Granted {
     pub cpu: Option<usize>,
 }
 
-/// Takes for the calling thread what keeps it on time, as far as it is allowed: a real-time priority, a processor (the
-/// last one, if there are several), pages that stay in memory.
+/// While one of these exists, the memory of the whole process is locked, as far as that is allowed. With the last of them
+/// all of it is unlocked, whoever has locked it: the kernel does not count.
+#[derive(Debug)]
+pub struct Resident(());
+
+/// How many [`Resident`]s there are.
+static RESIDENTS: Mutex<u32> = Mutex::new(0);
+
+impl Resident {
+    /// Locks the process's memory unless that has been done.
+    pub fn hold() -> Resident {
+        let mut count = RESIDENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if *count == 0 {
+            // Only what is used: stacks of threads are long.
+            let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+            let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault);
+        }
+        *count += 1;
+        Resident(())
+    }
+}
+
+impl Drop for Resident {
+    fn drop(&mut self) {
+        let mut count = RESIDENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        *count -= 1;
+        if *count == 0 {
+            let _ = munlockall();
+        }
+    }
+}
+
+/// Takes for the calling thread what keeps it on time, as far as it is allowed: a real-time priority, and a processor (the
+/// last one, if there are several). It has them until it ends.
 pub fn hurry() -> Granted {
-    // Only what is used: stacks of threads are long.
-    let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
-    let _ = mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault);
     Granted { realtime: sys::be_realtime(PRIORITY).is_ok(), cpu: stay().ok().flatten() }
 }
 

@@ -11,23 +11,18 @@ use units::{Bytes, Rate, Span, Time};
 pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], which: (u32, u32), warmup: Time) {
     let (point, run) = which;
     for seen in seen {
-        let sent =
-            measured.iter().find(|m| seen.key.is_some_and(|key| (key.sender, key.receiver) == (m.sender, m.receiver)));
-        match sent {
-            Some(measured) => {
-                tables.flows.push(&sent_row(measured, seen, which, warmup));
-                tables.push_rtts(point, run, &measured.flow.name, measured.flow.copy, &seen.rtts);
-            }
-            // The rest of a connection of ours, which has its row.
-            None if measured
-                .iter()
-                .any(|m| seen.key.is_some_and(|key| (key.receiver, key.sender) == (m.sender, m.receiver))) => {}
-            None => {
-                tables.flows.push(&seen.row(point, run));
-                tables.push_rtts(point, run, &seen.name, seen.conn, &seen.rtts);
-                for sample in &seen.samples {
-                    tables.samples.push(&sample.row(seen, point, run));
-                }
+        let sent_by = |ends| measured.iter().find(|m| Some((m.sender, m.receiver)) == ends);
+        let forth = seen.key.map(|key| (key.sender, key.receiver));
+        let back = seen.key.map(|key| (key.receiver, key.sender));
+        if let Some(measured) = sent_by(forth) {
+            tables.flows.push(&sent_row(measured, seen, which, warmup));
+            tables.push_rtts(point, run, &measured.flow.name, measured.flow.copy, &seen.rtts);
+        } else if sent_by(back).is_none() {
+            // The other direction of a connection of ours is no flow.
+            tables.flows.push(&seen.row(point, run));
+            tables.push_rtts(point, run, &seen.name, seen.conn, &seen.rtts);
+            for sample in &seen.samples {
+                tables.samples.push(&sample.row(seen, point, run));
             }
         }
     }
@@ -42,19 +37,17 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
 
 /// The row of a flow that the kernel sent.
 fn sent_row<'a>(measured: &'a Measured, seen: &'a Seen, (point, run): (u32, u32), warmup: Time) -> FlowRow<'a> {
-    let after = measured.samples.iter().filter(|sample| Time::ZERO + sample.at >= warmup);
-    let count = after.clone().count().max(1) as f64;
-    let bytes = |segments: u32, sample: &Sample| f64::from(segments) * f64::from(sample.mss);
-    let cwnds = || after.clone().map(|sample| bytes(sample.cwnd, sample));
-    let (first, last) = (measured.samples.iter().rfind(|s| Time::ZERO + s.at < warmup), measured.samples.last());
-    let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - first.map_or(0, what);
+    let samples = &measured.samples;
+    let (before, after) = samples.split_at(samples.partition_point(|sample| Time::ZERO + sample.at < warmup));
+    let cwnds = || after.iter().map(|sample| f64::from(sample.cwnd) * f64::from(sample.mss));
+    // What counts up begins at zero with the connection.
+    let (zero, last) = (before.last(), samples.last());
+    let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
     let seconds = |what: fn(&Sample) -> Span| {
-        last.map_or(Span::ZERO, what).saturating_sub(first.map_or(Span::ZERO, what)).as_secs_f64()
+        last.map_or(Span::ZERO, what).saturating_sub(zero.map_or(Span::ZERO, what)).as_secs_f64()
     };
-    let connected = last
-        .map_or(Span::ZERO, |s| s.at)
-        .saturating_sub(first.or(measured.samples.first()).map_or(Span::ZERO, |s| s.at));
-    let connected = connected.as_secs_f64();
+    let first = zero.or(samples.first());
+    let connected = last.zip(first).map_or(0.0, |(last, first)| (last.at - first.at).as_secs_f64());
     let share = |part: f64| if connected > 0.0 { (part / connected).clamp(0.0, 1.0) } else { 0.0 };
     let (busy, rwnd, buffer) = (seconds(|s| s.busy), seconds(|s| s.rwnd_limited), seconds(|s| s.sndbuf_limited));
     FlowRow {
@@ -68,9 +61,8 @@ fn sent_row<'a>(measured: &'a Measured, seen: &'a Seen, (point, run): (u32, u32)
         limited_rwnd: share(rwnd),
         // The kernel does not tell pacing from the window.
         limited_cwnd: share(busy - rwnd - buffer),
-        limited_pacing: 0.0,
         limited_other: share(buffer),
-        mean_cwnd_bytes: cwnds().sum::<f64>() / count,
+        mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
         max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
         ..seen.row(point, run)
     }
@@ -93,6 +85,8 @@ fn sample_row<'a>(
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, sample.at.saturating_sub(then)).as_mbps(),
         cwnd_bytes: bytes(sample.cwnd),
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
         ssthresh_bytes: sample.ssthresh.map(bytes),
         // As `tcp_packets_in_flight` of the kernel.
         in_flight_bytes: bytes((sample.unacked + sample.retrans).saturating_sub(sample.sacked + sample.lost)),

@@ -24,22 +24,46 @@ pub(crate) fn be_realtime(priority: i32) -> io::Result<()> {
     Ok(())
 }
 
-mod ioctl {
-    nix::ioctl_readwrite_bad!(set_interface, libc::TUNSETIFF, libc::ifreq);
+/// Sets an option of a socket. The kernel takes it as `T` has it.
+fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` points to `len` bytes, which the kernel reads during the call alone.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), len) })?;
+    Ok(())
+}
+
+/// Fills in `value` by an option of a socket, and gives the number of bytes that the kernel had for it.
+///
+/// # Safety
+/// Any bytes are a `T`.
+unsafe fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &mut T) -> io::Result<usize> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` has room for `len` bytes, which the kernel writes during the call alone.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut *value).cast(), &raw mut len) })?;
+    Ok(len as usize)
+}
+
+/// What requests about `interface` begin with. All else in it is zero.
+fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: zero is a value of each of its fields.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The name ends with a zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = byte as libc::c_char;
+    }
+    Ok(request)
 }
 
 /// Makes the TUN interface `name`, without a header before its packets, from a descriptor of `/dev/net/tun`. It appears
 /// in the namespace in which that was opened.
 pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    let mut ifr_name = [0; libc::IFNAMSIZ];
-    assert!(name.is_ascii() && name.len() < ifr_name.len(), "an interface name");
-    for (to, from) in ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed() as libc::c_char;
-    }
-    let ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
-    let mut request = libc::ifreq { ifr_name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags } };
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which outlives the call, and keeps no pointer to it.
-    unsafe { ioctl::set_interface(device.as_raw_fd(), &raw mut request) }?;
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
     Ok(())
 }
 
@@ -131,43 +155,23 @@ impl TcpInfo {
 /// What the kernel knows of a connection, and whether it told as much as `total_rto` (since 6.7).
 pub(crate) fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
     let mut info = TcpInfo::default();
-    let mut length = size_of::<TcpInfo>() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel writes at most `length` bytes to `info`, which
-    // has that many, and any bytes are valid for its fields, which are integers.
-    let answer = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            (&raw mut info).cast::<libc::c_void>(),
-            &raw mut length,
-        )
-    };
-    if answer < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    if (length as usize) < TcpInfo::NEEDED {
+    // SAFETY: all fields are integers.
+    let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info) }?;
+    if length < TcpInfo::NEEDED {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's TCP_INFO is older than Linux 4.10's"));
     }
-    Ok((info, length as usize >= size_of::<TcpInfo>()))
+    Ok((info, length >= size_of::<TcpInfo>()))
 }
 
 /// Sets the most that a socket sends (`SO_MAX_PACING_RATE`) in bytes a second. It paces from then on, unless this is
 /// `u64::MAX`.
 pub(crate) fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_sec.to_ne_bytes())
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_sec)
 }
 
 /// Bounds the window that a socket announces (`TCP_WINDOW_CLAMP`).
 pub(crate) fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
-    set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes.to_ne_bytes())
-}
-
-fn set_option(socket: BorrowedFd, level: i32, option: i32, value: &[u8]) -> io::Result<()> {
-    let length = value.len() as libc::socklen_t;
-    // SAFETY: the descriptor is open as long as it is borrowed; the kernel reads `length` bytes of `value`, and no more.
-    let answer = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value.as_ptr().cast(), length) };
-    if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes)
 }
 
 // What `attach` needs of packet sockets.
@@ -185,17 +189,10 @@ pub(crate) struct Received {
     pub(crate) tag: Option<[u8; 4]>,
 }
 
-fn set_packet_option<T: Copy>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
-    let len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: `value` points to `len` bytes, which the kernel reads during the call alone.
-    check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw const *value).cast(), len) })?;
-    Ok(())
-}
-
 /// Frames come with what is still to be done, and with their tags; and only those that come in.
 pub(crate) fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
     for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
-        set_packet_option(socket, option, &1_i32)?;
+        set_option(socket, libc::SOL_PACKET, option, &1_i32)?;
     }
     Ok(())
 }
@@ -228,7 +225,7 @@ pub(crate) fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<(
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_packet_option(socket, libc::PACKET_ADD_MEMBERSHIP, &request)
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
 /// Reads a frame, and the header before it, from a packet socket with [`set_packet_options`].
@@ -279,10 +276,8 @@ pub(crate) fn receive_frame(
 /// How many frames a packet socket had no room for since this was last asked.
 pub(crate) fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
-    let mut len = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-    let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
-    // SAFETY: `stats` has room for `len` bytes, which the kernel writes during the call alone.
-    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut stats).cast(), &raw mut len) })?;
+    // SAFETY: both fields are integers.
+    unsafe { get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) }?;
     Ok(stats.tp_drops)
 }
 
@@ -303,16 +298,9 @@ pub(crate) enum Number {
 /// Gets or sets a number of an interface: what it is afterwards.
 pub(crate) fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u32) -> io::Result<u32> {
     let mut exchanged = [number as u32, value];
-    // SAFETY: zero is a value of each of its fields.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = byte as libc::c_char;
-    }
+    let mut request = interface_request(interface)?;
     request.ifr_ifru.ifru_data = exchanged.as_mut_ptr().cast();
-    // SAFETY: the name ends with a zero, and each command of `Number` reads and writes the two words of `exchanged` alone.
+    // SAFETY: each command of `Number` reads and writes the two words of `exchanged` alone, during the call.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
     Ok(exchanged[1])
 }

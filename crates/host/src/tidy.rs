@@ -26,8 +26,8 @@ use std::process::{Child, Command, Stdio};
 
 use crate::{Error, sys};
 
-/// Where the records of labs are.
-const RECORDS: &str = "/run/ranway";
+/// Where the records of labs are, each in a directory with its ID.
+pub(crate) const RECORDS: &str = "/run/ranway";
 /// Where `ip netns` keeps namespaces.
 pub(crate) const NAMESPACES: &str = "/run/netns";
 /// Where `ip netns exec` looks for a namespace's own files of `/etc`.
@@ -179,7 +179,7 @@ fn names(directory: &str) -> impl Iterator<Item = String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::{self, Lab};
+    use crate::lab::{Lab, may};
     use std::io::{BufRead, BufReader};
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
@@ -191,11 +191,6 @@ mod tests {
     /// Runs on for a while in a host after its parents have gone, in a session of its own, and does not mind SIGTERM.
     const STUBBORN: &str =
         "setsid sh -c 'trap \"\" HUP INT TERM; echo $$; for n in 1 2 3 4 5 6 7 8 9; do sleep 1; done' 2>/dev/null &";
-
-    /// Whether the test can run; says so if not.
-    fn can_run() -> bool {
-        lab::check().inspect_err(|e| eprintln!("SKIPPED: {e}")).is_ok()
-    }
 
     fn lab() -> Lab {
         Lab::new(&["server".into(), "phone".into()], 1500).expect("a lab")
@@ -268,7 +263,7 @@ mod tests {
     #[test]
     #[ignore = "it is run by others"]
     fn root_another_process_holds_a_lab() {
-        if can_run() {
+        if may() {
             let lab = lab();
             let stubborn = stubborn(&lab);
             eprintln!("{} {} {stubborn}", lab.id(), lab.claim().keeper.id());
@@ -297,7 +292,7 @@ mod tests {
 
     #[test]
     fn root_a_dropped_lab_leaves_nothing() {
-        if !can_run() {
+        if !may() {
             return;
         }
         let lab = lab();
@@ -312,7 +307,7 @@ mod tests {
 
     #[test]
     fn root_a_lab_is_dropped_clean_without_its_keeper() {
-        if !can_run() {
+        if !may() {
             return;
         }
         let lab = lab();
@@ -326,7 +321,7 @@ mod tests {
 
     #[test]
     fn root_a_killed_process_leaves_no_lab() {
-        if !can_run() {
+        if !may() {
             return;
         }
         let mut holder = Holder::start();
@@ -342,7 +337,7 @@ mod tests {
 
     #[test]
     fn root_the_next_start_sweeps_up_what_died_with_its_keeper_and_spares_the_living() {
-        if !can_run() {
+        if !may() {
             return;
         }
         let (mut dead, mut living) = (Holder::start(), Holder::start());
@@ -372,7 +367,7 @@ mod tests {
 
     #[test]
     fn root_a_lab_that_cannot_be_completed_leaves_nothing() {
-        if !can_run() {
+        if !may() {
             return;
         }
         // Its interfaces are more than it may have files.

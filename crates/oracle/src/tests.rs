@@ -76,6 +76,8 @@ const SAMPLE: SampleRow<'static> = SampleRow {
     t_s: 0.0,
     goodput_mbps: 0.0,
     cwnd_bytes: 0,
+    cwnd_pep_bytes: None,
+    cwnd_e2e_bytes: None,
     ssthresh_bytes: None,
     in_flight_bytes: 0,
     srtt_ms: None,

@@ -36,6 +36,11 @@ pub(crate) enum Command {
     Emulate(EmulateArgs),
     /// Change a running emulation, or ask what it does
     Control(ControlArgs),
+    /// The multi-domain congestion control in this machine's kernel (needs root)
+    #[command(subcommand)]
+    Mdcc(MdccCommand),
+    /// The lightweight PEP between two interfaces of this router (needs root)
+    Pep(PepArgs),
     /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
     Oracle(OracleArgs),
     /// Put several results into one report, side by side
@@ -53,7 +58,7 @@ pub(crate) enum Command {
 
 /// Which scenario, and what to change in it.
 #[derive(ClapArgs)]
-pub(crate) struct ScenarioArgs {
+pub(crate) struct SourceArgs {
     /// A scenario file, or the name of a built-in one (`ranway list`)
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
@@ -63,6 +68,21 @@ pub(crate) struct ScenarioArgs {
     /// Seed of all randomness, instead of the scenario's
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+}
+
+impl SourceArgs {
+    /// What is to be changed in the scenario, as `KEY=VALUE`.
+    pub(crate) fn overrides(&self) -> Vec<String> {
+        let seed = self.seed.map(|seed| format!("seed={seed}"));
+        self.set.iter().cloned().chain(seed).collect()
+    }
+}
+
+/// Which scenario, and how often.
+#[derive(ClapArgs)]
+pub(crate) struct ScenarioArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     /// Repetitions of each point, instead of the scenario's
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
@@ -101,7 +121,8 @@ pub(crate) struct RunArgs {
 #[command(
     after_help = "The hosts are network namespaces: a server, and one for each UE. The command runs in the first UE's. It \
 finds the server under the name `server`, with a web server on port 80, and iperf3 on its own port if it is installed. The \
-scenario's own flows are simulated beside the real packets, in the same queues and cells.
+scenario's own flows are simulated beside the real packets, in the same queues and cells. On a \
+terminal a line tells each second what goes on; while a command runs it has the last row to itself.
 
 Examples:
   ranway emulate lte-20mhz-vehicular -- curl -o /dev/null http://server/100MB
@@ -120,15 +141,8 @@ Exit codes: the command's own; without a command, or after one that succeeded, 3
 late for the results to be valid, and otherwise as for `ranway` in general."
 )]
 pub(crate) struct EmulateArgs {
-    /// A scenario file, or the name of a built-in one (`ranway list`)
-    #[arg(value_name = "FILE")]
-    pub(crate) file: String,
-    /// Set a parameter or any key, as loss=1e-3, links.radio.delay="20 ms" or flows.*.cc=bbr
-    #[arg(long = "set", value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
-    /// Seed of all randomness, instead of the scenario's
-    #[arg(long)]
-    pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     /// The UE in whose namespace the command runs, or that stands for `RAN_IF`, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) ue: usize,
@@ -182,6 +196,102 @@ pub(crate) struct ControlArgs {
     /// What to do; `help` lists what there is
     #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
+}
+
+/// The multi-domain congestion control in the kernel.
+#[derive(Subcommand)]
+#[command(after_help = "Once loaded, sockets choose it like any other congestion control:
+
+  as the default      ranway mdcc load --default        for new sockets of this network namespace
+  for a route         ip route change default via 192.0.2.1 congctl mdcc
+  for a socket        setsockopt(TCP_CONGESTION, \"mdcc\"), as iperf3 -C mdcc does
+
+Without a PEP on the way (`ranway pep`), a socket that uses it behaves as CUBIC. It stays loaded when the command ends.
+
+Examples:
+  ranway mdcc load --default
+  ranway mdcc status
+  ranway mdcc unload")]
+pub(crate) enum MdccCommand {
+    /// Give it to the kernel
+    Load(MdccLoadArgs),
+    /// Show the sockets that use it: both windows, the way to the PEP, its reports
+    Status(MdccStatusArgs),
+    /// Remove it; sockets that use it go on as CUBIC until they are closed
+    Unload,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct MdccLoadArgs {
+    /// What each acknowledged segment adds to the window of the whole path, in segments
+    #[arg(long, default_value_t = 0.02)]
+    pub(crate) step: f64,
+    /// What a loss takes from that window
+    #[arg(long, default_value_t = 0.125)]
+    pub(crate) decrease: f64,
+    /// That window starts at so many times the initial window
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) initial_ratio: u32,
+    /// The larger of both windows is at most so many times the smaller
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) validation_ratio: u32,
+    /// Let losses that the PEP has announced reduce that window too
+    #[arg(long)]
+    pub(crate) no_loss_filter: bool,
+    /// The cgroup (v2) whose sockets hear PEPs, with all cgroups below it [default: the root, for all sockets]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cgroup: Option<PathBuf>,
+    /// Make it the default of this network namespace; `unload` restores what was
+    #[arg(long)]
+    pub(crate) default: bool,
+    /// Let every connection announce that it understands reports, for programs that choose mdcc only after connecting
+    #[arg(long)]
+    pub(crate) announce_all: bool,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct MdccStatusArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "The kernel forwards between both interfaces, as a router or a bridge; the PEP only looks, and tells senders \
+behind the first what of their data has passed. It works until Ctrl-C or SIGTERM. If it dies in any other way, packets are \
+forwarded as before, too. Its reports are in docs/src/pep-messages.md; senders with `ranway mdcc` understand them, others \
+get none unless --all is given, and ignore them.
+
+Examples:
+  ranway pep --wan eth0 --ran eth1
+  ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON each second"
+)]
+pub(crate) struct PepArgs {
+    /// The interface to the senders
+    #[arg(long, value_name = "IF")]
+    pub(crate) wan: String,
+    /// The interface to the receivers
+    #[arg(long, value_name = "IF")]
+    pub(crate) ran: String,
+    /// Report to senders that have not announced that they understand it, too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// A report for so many segments, unless something is missing or a burst ends
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) every: u32,
+    /// Flows that are remembered at most
+    #[arg(long, value_name = "N", default_value_t = 65_536)]
+    pub(crate) flows: u32,
+    /// Attach, and look at nothing: for measuring what looking costs
+    #[arg(long, hide = true)]
+    pub(crate) blind: bool,
+    /// Print counters as a line of JSON each second
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(ClapArgs)]

@@ -40,8 +40,9 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let (rows, table) = one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
     drop(out);
     print(paper, experiment, &rows)?;
+    let figures: Vec<_> = table.iter().flat_map(|table| reproduce::draw(paper, experiment, table)).collect();
     let results: Vec<_> = std::iter::once(controls.results).chain(table).collect();
-    show::write(&args.out.join("report.html"), &report::reproduction(&rows, &results))
+    show::write(&args.out.join("report.html"), &report::reproduction(&rows, &figures, &results))
 }
 
 /// The trace at `path`, or the favourite of the folder there, or its first; `None` if there is nothing.

@@ -1,17 +1,18 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::args::{ControlArgs, EmulateArgs};
+use crate::line::Line;
 use crate::run::{default_out, stem, warned};
 use crate::{Failure, show};
 use anyhow::anyhow;
 use host::attend::{Attended, Happened, Signals};
-use host::{Emulation, Finished, Glance, Options, control};
+use host::{Emulation, Finished, Options, control};
 use record::{Lateness, Output};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
-use units::{Bytes, Rate, Span};
+use units::Span;
 
 /// The exit code of what something outside has ended.
 const FAILED: u8 = 1;
@@ -35,7 +36,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     };
     interfaces.map_or_else(host::lab::check, host::attach::check)?;
     let signals = Signals::take()?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.file))));
+    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     let output = Output::create(&out)?;
     let options = Options {
         which: None,
@@ -52,10 +53,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
                 let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
                 eprintln!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
             }
-            stand_by(&emulation, live(args).then_some(&hosts[ue]), &signals);
-            if live(args) {
-                eprint!("\r\x1b[K");
-            }
+            stand_by(&emulation, &mut line(args, 1, &hosts[ue]), &signals);
             (emulation, 0)
         }
         None => {
@@ -97,12 +95,17 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     }
 }
 
+/// The line about what goes on, unless nobody is to see it: a shell has the whole terminal.
+fn line<'a>(args: &EmulateArgs, host: usize, ue: &'a str) -> Option<Line<'a>> {
+    let shared = !args.command.is_empty() || args.server.is_some();
+    (!args.quiet && !args.shell).then(|| Line::new(host, ue, shared)).flatten()
+}
+
 /// Reads the scenario; an emulation is one run of it.
 fn load(args: &EmulateArgs) -> Result<Loaded, Failure> {
-    let mut set = args.set.clone();
-    set.extend(args.seed.map(|seed| format!("seed={seed}")));
+    let mut set = args.source.overrides();
     set.push("runs=1".into());
-    warned(Scenario::load_for_emulation(&args.file, &set, &scenario::read_file))
+    warned(Scenario::load_for_emulation(&args.source.file, &set, &scenario::read_file))
 }
 
 /// The index of the UE, counted from 1, among the hosts, of which the first is the server.
@@ -129,17 +132,12 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
     Ok(Some((program.clone(), rest.to_vec())))
 }
 
-/// Whether a line says all the time what goes on.
-fn live(args: &EmulateArgs) -> bool {
-    !args.quiet && !args.shell && std::io::stderr().is_terminal()
-}
-
-/// Lets time pass until somebody asks for the end. `ue`: whose state is shown, if any.
-fn stand_by(emulation: &Emulation, ue: Option<&String>, signals: &Signals) {
+/// Lets time pass until somebody asks for the end.
+fn stand_by(emulation: &Emulation, line: &mut Option<Line>, signals: &Signals) {
     while !emulation.is_over() {
-        match (signals.wait(TICK), ue) {
+        match (signals.wait(TICK), &mut *line) {
             (Happened::Asked { .. }, _) => break,
-            (Happened::Nothing, Some(ue)) => show_glance(&emulation.glance(), 1, ue),
+            (Happened::Nothing, Some(line)) => line.show(&emulation.glance()),
             _ => {}
         }
     }
@@ -169,7 +167,7 @@ fn attend(
             Some(Attended::start(command, &program.to_string_lossy())?)
         }
     };
-    let live = live(args);
+    let mut line = line(args, host, ue);
     loop {
         let happened = signals.wait(TICK);
         if let Some(attended) = &mut attended
@@ -185,32 +183,10 @@ fn attend(
             (Happened::Asked { terminal: true, .. }, Some(_)) => {}
             (Happened::Asked { signal, terminal: false }, Some(attended)) => attended.signal(signal),
             (Happened::Asked { signal, .. }, None) => break Ok(128 + signal as u8),
-            (Happened::Nothing, _) if live => show_glance(&emulation.glance(), host, ue),
+            (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&emulation.glance())),
             _ => {}
         }
     }
-}
-
-/// One line about what goes on, in the place of the one before: of the host with this number, which is this UE.
-fn show_glance(glance: &Glance, host: usize, ue: &str) {
-    let mbps = |bytes: Option<&u64>| Rate::over(Bytes::new(bytes.copied().unwrap_or(0)), Span::from_secs(1)).as_mbps();
-    let delay =
-        glance.delay.get(host).copied().flatten().map_or_else(|| "-".into(), |d| format!("{:.0}", record::ms(d)));
-    let ue = glance.status.ues.iter().find(|status| status.ue == ue);
-    let queue = ue.map_or_else(
-        || glance.status.links.iter().map(|link| link.bytes).max().unwrap_or(0),
-        |ue| ue.downlink_bytes.max(ue.uplink_bytes),
-    );
-    let radio = ue.map_or_else(String::new, |ue| {
-        format!("  CQI {:2}  {}", ue.cqi, ue.cell.as_deref().unwrap_or("between cells"))
-    });
-    eprint!(
-        "\r{:5.0} s  down {:7.2} Mbit/s  up {:7.2} Mbit/s  delay {delay:>5} ms  queue {:6} kB{radio}\x1b[K",
-        glance.at.as_secs_f64(),
-        mbps(glance.received.get(host)),
-        mbps(glance.received.first()),
-        queue / 1000,
-    );
 }
 
 fn on_time(late: &Lateness) -> String {

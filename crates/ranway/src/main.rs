@@ -7,7 +7,10 @@ mod demo;
 mod emulate;
 mod generate;
 mod interrupt;
+mod line;
+mod mdcc;
 mod oracle;
+mod pep;
 mod progress;
 mod reproduce;
 mod run;
@@ -32,8 +35,8 @@ enum Failure {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
-        match error.downcast_ref::<host::Error>() {
-            Some(host::Error::Wrong(what)) => Failure::Wrong(what.clone()),
+        match (error.downcast_ref::<host::Error>(), error.downcast_ref::<ebpf::Error>()) {
+            (Some(host::Error::Wrong(what)), _) | (_, Some(ebpf::Error::Wrong(what))) => Failure::Wrong(what.clone()),
             _ => Failure::Failed(error),
         }
     }
@@ -47,6 +50,8 @@ fn main() -> ExitCode {
         Command::Schema => generate::schema(),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Control(args) => emulate::control(&args),
+        Command::Mdcc(command) => mdcc::run(&command),
+        Command::Pep(args) => pep::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
         Command::Compare(args) => show::compare(&args),

@@ -80,11 +80,7 @@ fn write(dir: &Path, both: &Both) -> Result<(), Failure> {
     }
     for (name, results) in [("simulated", Some(&both.simulated)), ("kernel", emulated.as_ref())] {
         let Some(results) = results else { continue };
-        let dir = dir.join(name);
-        if let Some(parent) = dir.parent() {
-            std::fs::create_dir_all(parent)?;
-        }
-        let output = Output::create(&dir)?;
+        let output = Output::create(&dir.join(name))?;
         results.write_to(&output)?;
         output.commit()?;
     }

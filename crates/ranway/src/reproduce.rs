@@ -13,6 +13,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = reproduce::papers();
     let chosen = choose(&papers, &args.which)?;
     let mut rows = Vec::new();
+    let mut figures = Vec::new();
     let mut results = Vec::new();
     let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
     for (paper, experiment) in chosen {
@@ -23,10 +24,11 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
             print(paper, experiment, &these)?;
         }
         rows.extend(these);
+        figures.extend(result.iter().flat_map(|result| reproduce::draw(paper, experiment, result)));
         results.extend(result);
     }
     let page = args.out.join("report.html");
-    show::save(&page, &report::reproduction(&rows, &results))?;
+    show::save(&page, &report::reproduction(&rows, &figures, &results))?;
     let mut stdout = std::io::stdout().lock();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
@@ -63,27 +65,33 @@ pub(crate) fn one(
 
 /// Prints an experiment's rows.
 pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> Result<(), Failure> {
-    let mut table = show::table(&["variant", "parameter", "metric", "unit", "published", "measured", "verdict"]);
+    let floors = rows.iter().any(|row| row.floor.is_some());
+    let heads = ["variant", "parameter", "metric", "unit", "published", "measured", "floor", "verdict"];
+    let heads: Vec<&str> = heads.into_iter().filter(|&head| floors || head != "floor").collect();
+    let mut table = show::table(&heads);
+    let figure = |value: &Option<Published>, ci| match value {
+        Some(Published::Number(value)) => with_ci(*value, ci),
+        Some(Published::Text(text)) => text.clone(),
+        None => String::new(),
+    };
     for row in rows {
-        let published = match &row.published {
-            Some(Published::Number(value)) => with_ci(*value, row.published_ci),
-            Some(Published::Text(text)) => text.clone(),
-            None => String::new(),
-        };
         let verdict = match row.verdict {
             Verdict::Held => "held",
             Verdict::Missed => "missed",
             Verdict::NotPossible => "not possible yet",
         };
-        table.add_row([
+        let floor = row.floor.map_or_else(String::new, |floor| format!("{floor:.3}"));
+        let cells = [
             row.variant.clone(),
             row.parameter.clone(),
             row.metric.clone(),
             row.unit.clone(),
-            published,
-            row.measured.map_or_else(String::new, |value| with_ci(value, row.ci)),
+            figure(&row.published, row.published_ci),
+            figure(&row.measured, row.ci),
+            floor,
             row.why.as_ref().map_or_else(|| verdict.to_owned(), |why| format!("{verdict}: {why}")),
-        ]);
+        ];
+        table.add_row(cells.into_iter().enumerate().filter(|&(i, _)| floors || i != 6).map(|(_, cell)| cell));
     }
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;

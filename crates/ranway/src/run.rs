@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.scenario)?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.file));
-    let name = stem(&args.scenario.file);
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
+    let name = stem(&args.scenario.source.file);
     let results = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
     let mut stdout = std::io::stdout().lock();
     if args.job.json {
@@ -26,18 +26,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
-    let loaded = warned(Scenario::load_for_emulation(&args.file, &overrides(args), &scenario::read_file))?;
+    let loaded = warned(Scenario::load_for_emulation(&args.source.file, &overrides(args), &scenario::read_file))?;
     let first = &loaded.points()[0].scenario;
     let flows: u32 = first.flows.iter().map(|f| f.count).sum();
     if flows == 0 {
         let links = first.links.len();
-        writeln!(std::io::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.file)?;
+        writeln!(std::io::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.source.file)?;
         return Ok(());
     }
     writeln!(
         std::io::stdout(),
         "{}: right. {} for {} of {} flows over {} links, {} of each",
-        args.file,
+        args.source.file,
         counted(loaded.points().len() as u64, "point"),
         first.duration,
         flows,
@@ -49,13 +49,12 @@ pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
 
 /// Reads a scenario with what the command line says of it; its warnings go to standard error.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded, Failure> {
-    warned(Scenario::load(&args.file, &overrides(args), &scenario::read_file))
+    warned(Scenario::load(&args.source.file, &overrides(args), &scenario::read_file))
 }
 
 /// What the command line says of a scenario.
 fn overrides(args: &ScenarioArgs) -> Vec<String> {
-    let mut set = args.set.clone();
-    set.extend(args.seed.map(|seed| format!("seed={seed}")));
+    let mut set = args.source.overrides();
     set.extend(args.runs.map(|runs| format!("runs={runs}")));
     set
 }
@@ -77,9 +76,6 @@ pub(crate) fn simulate(
     quiet: bool,
     out: &Path,
 ) -> Result<sim::Outcome, Failure> {
-    if let Some(parent) = out.parent() {
-        std::fs::create_dir_all(parent).map_err(|e| anyhow::anyhow!("cannot make {}: {e}", parent.display()))?;
-    }
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
     let options =

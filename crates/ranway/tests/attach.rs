@@ -3,6 +3,9 @@
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
+mod common;
+
+use common::{LINK, PATIENT, eventually, may, scratch, text};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -14,23 +17,9 @@ use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Busy machines are late; only the tests of lateness care.
-const PATIENT: [&str; 2] = ["--max-lateness", "200 ms"];
 const ATTACH: [&str; 3] = ["--attach", "ma", "mb"];
 
-/// 20 ms there and back, 8 Mbit/s, room for 100 packets.
-const LINK: &str = r#"
-duration = "2 s"
-[[links]]
-name = "wire"
-from = "server"
-to = "phone"
-duplex = true
-rate = "8 Mbit/s"
-delay = "10 ms"
-queue = { kind = "drop-tail", packets = 100 }
-"#;
-
+/// The namespaces. Who is in the first or the last stands for the scenario's host of the same name.
 const A: &str = "a";
 const MIDDLE: &str = "m";
 const B: &str = "b";
@@ -49,10 +38,11 @@ impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        if !may() {
+            return None;
+        }
         let name = format!("ranway-c{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let net = Net { name, dir: tempfile::tempdir().expect("a temporary directory") };
-        fs::write(net.dir.path().join("net.toml"), LINK).expect("it is written");
+        let net = Net { name, dir: scratch(LINK) };
         for host in [A, MIDDLE, B] {
             ip(&format!("netns add {}", net.space(host)));
         }
@@ -109,7 +99,7 @@ impl Net {
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
-        let id = line.strip_prefix("attached ma (server) and mb (phone); ID ");
+        let id = line.strip_prefix("attached ma (a) and mb (b); ID ");
         let id = id.and_then(|rest| rest.strip_suffix("; Ctrl-C ends it\n"));
         let id = id.unwrap_or_else(|| panic!("{line}")).to_owned();
         Attached { child, stderr, id }
@@ -127,9 +117,7 @@ impl Net {
     }
 
     fn flows(&self) -> Vec<serde_json::Value> {
-        let summary = fs::read(self.dir.path().join("ranway-out/net-emulated/summary.json")).expect("a summary");
-        let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
-        summary["points"][0]["flows"].as_array().expect("flows").clone()
+        common::flows(self.dir.path())
     }
 }
 
@@ -186,19 +174,6 @@ fn ip(arguments: &str) {
     assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
 }
 
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Waits until something is so.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(10), "{what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// Sends `data` by TCP from one host to another, compares what comes, and says how long it took.
 fn transfer(net: &Net, from: &str, to: &str, address: &str, data: &[u8]) -> Duration {
     let listener = net.inside(to, || TcpListener::bind((address, 5000))).expect("the port is free");
@@ -248,7 +223,7 @@ fn root_hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_link
     let flows = net.flows();
     let flow = |name: &str| flows.iter().find(|flow| flow["flow"].as_str().is_some_and(|flow| flow.starts_with(name)));
     let down = flow("tcp 10.9.0.1:").unwrap_or_else(|| panic!("{flows:?}"));
-    assert_eq!((down["from"].as_str(), down["to"].as_str()), (Some("server"), Some("phone")));
+    assert_eq!((down["from"].as_str(), down["to"].as_str()), (Some("a"), Some("b")));
     let goodput = down["goodput_mbps"]["mean"].as_f64().expect("a number");
     // 1448 of 1500 bytes are payload.
     assert!((4.0..7.73).contains(&goodput), "{goodput} Mbit/s");
@@ -256,7 +231,7 @@ fn root_hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_link
 
     let file = net.dir.path().join("ranway-out/net-emulated/captures/hosts.pcapng");
     let Ok(tshark) =
-        Command::new("tshark").args(["-Y", "icmpv6 && frame.interface_name == \"server\"", "-r"]).arg(file).output()
+        Command::new("tshark").args(["-Y", "icmpv6 && frame.interface_name == \"a\"", "-r"]).arg(file).output()
     else {
         eprintln!("SKIPPED: tshark is missing");
         return;
@@ -378,7 +353,7 @@ fn root_it_ends_with_an_error_and_with_results_when_an_interface_goes_away() {
     let (code, said) = attached.end();
     assert_eq!(code, Some(1), "{said}");
     assert!(began.elapsed() < Duration::from_secs(5));
-    assert!(said.contains("error: the interface mb of phone is gone"), "{said}");
+    assert!(said.contains("error: the interface mb of b is gone"), "{said}");
     assert_eq!(net.flows().len(), 1);
 }
 
@@ -423,8 +398,7 @@ fn root_interfaces_that_cannot_be_had_are_refused_in_a_line_and_nothing_is_chang
 
 #[test]
 fn what_only_namespaces_have_is_refused_with_interfaces() {
-    let dir = tempfile::tempdir().expect("a temporary directory");
-    fs::write(dir.path().join("net.toml"), LINK).expect("it is written");
+    let dir = scratch(LINK);
     for args in [&["--shell"][..], &["--kernel"], &["--server", "true"], &["--", "true"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
         command.args(["emulate", "net.toml"]).args(ATTACH).args(args).current_dir(dir.path());

@@ -61,6 +61,45 @@ fn root_ctrl_c_ends_the_command_and_the_results_are_written() {
 }
 
 #[test]
+fn root_a_line_says_what_goes_on_and_has_the_last_row_beside_a_command() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(LINK);
+    let shown = |options: &str| {
+        let ranway = env!("CARGO_BIN_EXE_ranway");
+        let line = format!("stty rows 24 cols 100; {ranway} emulate net.toml --max-lateness '1 s' {options}");
+        let mut script = Command::new("script");
+        script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).current_dir(dir.path());
+        let output = Running::of(script).end();
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = shown("");
+    let (line, rest) = said.rsplit_once("\r\x1b[K").unwrap_or_else(|| panic!("{said}"));
+    assert!(line.starts_with("\r\x1b[?7l") && line.ends_with("\x1b[K\x1b[?7h"), "{line}");
+    assert!(line.contains(" s  down ") && !line.contains('\n'), "{line}");
+    assert!(rest.contains(" s emulated, ") && !rest.contains('\x1b'), "{rest}");
+    // Its row is set apart before the command's first output, and given back after its last.
+    let said = shown("-- sh -c 'echo first; sleep 2.2; echo last'");
+    let part = |text: &str| said.find(text).unwrap_or_else(|| panic!("no {text:?} in {said:?}"));
+    let places = [
+        "\x1b[1;23r",
+        "first\r\n",
+        "\x1b7\x1b[24;1H\x1b[?7l",
+        " s  down ",
+        "last\r\n",
+        "\x1b7\x1b[r\x1b[24;1H\x1b[K\x1b8",
+    ];
+    assert!(places.map(part).is_sorted(), "{said:?}");
+    for options in ["--quiet -- sleep 2.2", "--quiet --json", "2> log"] {
+        let said = shown(options);
+        assert!(!said.contains('\x1b'), "{options}: {said}");
+    }
+}
+
+#[test]
 fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
     if !may() {
         return;
@@ -206,6 +245,19 @@ fn root_the_kernel_sends_the_flows_of_the_scenario() {
     assert_eq!((download["flow"].as_str(), download["cc"].as_str()), (Some("download"), Some("new-reno")));
     let goodput = download["goodput_mbps"]["mean"].as_f64().expect("a number");
     assert!((6.5..7.73).contains(&goodput), "{goodput} Mbit/s");
+}
+
+#[test]
+fn root_a_flow_that_the_kernel_cannot_send_is_refused_and_nothing_is_written() {
+    if !may() {
+        return;
+    }
+    let dir =
+        scratch(&(LINK.to_owned() + "[[flows]]\nname = \"late\"\nfrom = \"a\"\nto = \"b\"\nstart_jitter = \"1 s\"\n"));
+    let output = emulate(dir.path(), &["--kernel"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("flow late: `start_jitter`"), "{}", text(&output.stderr));
+    assert!(!dir.path().join("ranway-out").exists());
 }
 
 #[test]

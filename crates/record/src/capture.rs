@@ -17,6 +17,7 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
+use tcp::report;
 use tcp::segment::{Block, Flags, Options, Segment};
 use units::Time;
 
@@ -138,6 +139,11 @@ fn write_headers(packet: &PacketView<'_>, to: &mut Vec<u8>) -> io::Result<u32> {
             (header.psh, header.ack) = (has(Flags::PSH), has(Flags::ACK));
             (header.ece, header.cwr) = (has(Flags::ECE), has(Flags::CWR));
             header.set_options(&options(segment)).map_err(io::Error::other)?;
+            let of_pep = pep_option(segment);
+            if !of_pep.is_empty() {
+                let all = [header.options.as_slice(), &of_pep].concat();
+                header.set_options_raw(&all).map_err(io::Error::other)?;
+            }
             header.checksum =
                 header.calc_checksum_ipv4(&ip, &ZEROS[..usize::from(segment.len)]).map_err(io::Error::other)?;
             header.write(to)?;
@@ -169,6 +175,7 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
             }
             options.extend(syn.window_scale.into_iter().flat_map(|shift| [Noop, WindowScale(shift)]));
         }
+        Options::Report(_) => options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps])),
         Options::Sack(sack) => {
             options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
             let pair = |block: &Block| (block.start, block.end);
@@ -180,6 +187,19 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
         }
     }
     options
+}
+
+/// What a segment says to or as a PEP.
+fn pep_option(segment: &Segment) -> Vec<u8> {
+    match &segment.options {
+        Options::Syn(syn) if syn.reports => report::announcement().to_vec(),
+        Options::Report(report) => {
+            let mut option = Vec::new();
+            report.write(&mut option);
+            option
+        }
+        Options::Syn(_) | Options::Sack(_) => Vec::new(),
+    }
 }
 
 fn into_io(error: PcapError) -> io::Error {

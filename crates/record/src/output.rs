@@ -17,7 +17,8 @@ use crate::Error;
 /// The lock in a directory that is being written.
 const LOCK: &str = ".lock";
 
-/// A results directory that is being written. Dropped without [`Output::commit`], it leaves nothing behind.
+/// A results directory that is being written. Dropped without [`Output::commit`], it leaves nothing behind, nor do its
+/// parents stay that were made for it.
 #[derive(Debug)]
 pub struct Output {
     /// Where the directory will appear, without symbolic links.
@@ -25,6 +26,8 @@ pub struct Output {
     partial: PathBuf,
     /// Held for as long as `partial` is ours.
     _lock: File,
+    /// Dropped after `partial` is gone.
+    parents: Parents,
     committed: bool,
 }
 
@@ -35,7 +38,7 @@ impl Output {
     /// [`Error::Foreign`] if `dir` holds anything else, [`Error::Busy`] if another run is writing to it, [`Error::Io`]
     /// if the system refuses.
     pub fn create(dir: &Path) -> Result<Output, Error> {
-        let place = resolve(dir)?;
+        let (place, parents) = resolve(dir)?;
         refuse_foreign(&place)?;
         let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(Error::Foreign { path: place.clone(), entry: "the whole system".to_owned() });
@@ -55,7 +58,7 @@ impl Output {
         let lock = File::create(partial.join(LOCK)).map_err(Error::io("write in", &partial))?;
         // Where the file system has no locks, two runs to one place are the user's to avoid.
         let _ = lock.try_lock();
-        Ok(Output { place, partial, _lock: lock, committed: false })
+        Ok(Output { place, partial, _lock: lock, parents, committed: false })
     }
 
     /// Opens the file `name` (below the directory, with `/`) for writing. [`OutputFile::finish`] must follow.
@@ -100,6 +103,7 @@ impl Output {
         sync_dir(&self.partial)?;
         put_in_place(&self.partial, &self.place).map_err(Error::io("put results in place at", &self.place))?;
         self.committed = true;
+        self.parents.0.clear();
         self.place.parent().map_or(Ok(()), sync_dir)
     }
 }
@@ -109,6 +113,31 @@ impl Drop for Output {
         if !self.committed {
             // Nothing more can be done for a directory that cannot be removed; the next run tries again.
             let _ = fs::remove_dir_all(&self.partial);
+        }
+    }
+}
+
+/// Directories that were made on the way to another, the innermost first. Dropped, it removes those that are empty.
+#[derive(Debug)]
+struct Parents(Vec<PathBuf>);
+
+impl Parents {
+    /// Makes `dir` and what is missing on the way to it.
+    fn make(dir: &Path) -> io::Result<Parents> {
+        // The working directory may be another one when they are removed.
+        let dir = std::path::absolute(dir)?;
+        let missing = dir.ancestors().take_while(|path| !path.exists()).map(Path::to_owned);
+        let parents = Parents(missing.collect());
+        fs::create_dir_all(&dir)?;
+        Ok(parents)
+    }
+}
+
+impl Drop for Parents {
+    fn drop(&mut self) {
+        for path in &self.0 {
+            // What somebody else has put something into stays.
+            let _ = fs::remove_dir(path);
         }
     }
 }
@@ -175,9 +204,9 @@ fn refuse_foreign(place: &Path) -> Result<(), Error> {
 }
 
 /// `dir` as an absolute path without symbolic links, its parents made.
-fn resolve(dir: &Path) -> Result<PathBuf, Error> {
+fn resolve(dir: &Path) -> Result<(PathBuf, Parents), Error> {
     match fs::canonicalize(dir) {
-        Ok(place) => return Ok(place),
+        Ok(place) => return Ok((place, Parents(Vec::new()))),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("use", dir)(error)),
         Err(_) => {}
     }
@@ -185,10 +214,10 @@ fn resolve(dir: &Path) -> Result<PathBuf, Error> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    fs::create_dir_all(parent).map_err(Error::io("make", parent))?;
+    let parents = Parents::make(parent).map_err(Error::io("make", parent))?;
     let parent = fs::canonicalize(parent).map_err(Error::io("use", parent))?;
     let name = dir.file_name().ok_or_else(|| Error::io("use", dir)(io::ErrorKind::InvalidInput.into()))?;
-    Ok(parent.join(name))
+    Ok((parent.join(name), parents))
 }
 
 fn sync_dir(dir: &Path) -> Result<(), Error> {

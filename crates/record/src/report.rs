@@ -46,7 +46,7 @@ pub fn html(results: &Results) -> String {
 
 /// One self-contained HTML page about several results side by side.
 pub fn compare(results: &[Results]) -> String {
-    page(Vec::new(), results, MAX_BYTES)
+    page(Default::default(), results, MAX_BYTES)
 }
 
 /// One self-contained HTML page: published figures beside measured ones, and below the results that they come from.
@@ -59,20 +59,32 @@ pub fn compare(results: &[Results]) -> String {
 /// | `variant`, `parameter`, `metric`, `unit` | texts that may be empty; of a claim in words, `metric` is the claim |
 /// | `published` | a number, a text (a range, a bound), or null for a claim in words |
 /// | `published_ci`, `ci` | half the width of the confidence intervals, or null |
-/// | `measured` | a number, or null |
+/// | `measured` | a number, a text (a range), or null |
+/// | `floor` | the least that is physically possible, or missing |
 /// | `verdict` | `held`, `missed` or `not possible yet` |
 /// | `why` | a text, or missing |
 ///
+/// and a figure
+///
+/// | key | what |
+/// | --- | --- |
+/// | `paper`, `experiment` | texts: the table that it stands below |
+/// | `kind` | `lines`, `steps`, `means` (over names, with intervals) or `map` (a table of coloured cells) |
+/// | `title`, `x`, `y`, `down` | texts: its title, its axes; of a map, what its columns, cells and rows are |
+/// | `names` | texts: the places on the horizontal axis of `means` and `map` |
+/// | `lines` | `label`, `x` and `y` (numbers, or null), `ci`, and whether it is `published` |
+///
 /// # Panics
-/// If a row cannot be written as JSON: it has a map whose keys are no texts.
-pub fn reproduction<R: Serialize>(rows: &[R], results: &[Results]) -> String {
-    page(rows.iter().map(raw).collect(), results, MAX_BYTES)
+/// If one of them cannot be written as JSON: it has a map whose keys are no texts.
+pub fn reproduction<R: Serialize, F: Serialize>(rows: &[R], figures: &[F], results: &[Results]) -> String {
+    page((rows.iter().map(raw).collect(), figures.iter().map(raw).collect()), results, MAX_BYTES)
 }
 
 #[derive(Serialize)]
 struct Data<'a> {
     shown: Shown,
     reproduction: Vec<Box<RawValue>>,
+    figures: Vec<Box<RawValue>>,
     results: Vec<Embedded<'a>>,
 }
 
@@ -117,7 +129,10 @@ enum Row {
     Mobility(usize),
 }
 
-fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize) -> String {
+/// Rows of published and measured figures, and what is drawn of them.
+type Reproduction = (Vec<Box<RawValue>>, Vec<Box<RawValue>>);
+
+fn page((reproduction, figures): Reproduction, results: &[Results], max_bytes: usize) -> String {
     let mut shown = Shown { max_bytes, ..Shown::default() };
     let room = |share: usize| (share as f64 * (max_bytes as f64 / MAX_BYTES as f64)) as usize;
     let mut embedded = Vec::new();
@@ -156,8 +171,8 @@ fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize)
         into.push(text);
     }
 
-    let used =
-        serde_json::to_string(&(&reproduction, &embedded)).map_or(0, |text| escaped(text).len()) + TEMPLATE.len();
+    let used = serde_json::to_string(&(&reproduction, &figures, &embedded)).map_or(0, |text| escaped(text).len())
+        + TEMPLATE.len();
     let mut left = max_bytes.saturating_sub(used + SHOWN_BYTES);
     shown.points_per_series = points_that_fit(&series, left);
     for one in series {
@@ -167,8 +182,8 @@ fn page(reproduction: Vec<Box<RawValue>>, results: &[Results], max_bytes: usize)
         shown.series += 1;
         embedded[one.result].series.push(text);
     }
-    let data =
-        serde_json::to_string(&Data { shown, reproduction, results: embedded }).expect("string keys and plain values");
+    let data = serde_json::to_string(&Data { shown, reproduction, figures, results: embedded })
+        .expect("string keys and plain values");
     TEMPLATE.replacen(PLACEHOLDER, &escaped(data), 1)
 }
 

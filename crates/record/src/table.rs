@@ -271,7 +271,7 @@ macro_rules! table {
         }
     ) => {
         $(#[doc = $table_doc])+
-        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct $row<$lt> {
             $($(#[doc = $doc])+ pub $name: item_of!($kind, $lt),)+
         }

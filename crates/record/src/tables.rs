@@ -7,6 +7,7 @@
 //! in Mbit/s is 10^6 bits per second.
 
 use crate::table::{Table, column_of, item_of, table};
+use crate::{Distribution, ms};
 
 table! {
     /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
@@ -127,6 +128,10 @@ table! {
         "Mbit/s" goodput_mbps: f64,
         /// Congestion window.
         "B" cwnd_bytes: u64,
+        /// With `mdcc`, the window of the wired domain, which a PEP's reports clock.
+        "B" cwnd_pep_bytes: opt_u64,
+        /// With `mdcc`, the window of the whole path; missing while no PEP is heard.
+        "B" cwnd_e2e_bytes: opt_u64,
         /// Slow start threshold; missing while infinite.
         "B" ssthresh_bytes: opt_u64,
         /// Bytes in flight as the sender estimates them.
@@ -447,6 +452,54 @@ table! {
     }
 }
 
+table! {
+    /// What a lightweight PEP did in one run.
+    pub struct PepRow<'a> in Peps "peps" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The node where it is.
+        "" node: str,
+        /// Data segments that passed it.
+        "" segments: u64,
+        /// Bytes of the IP packets of those.
+        "B" bytes: u64,
+        /// Reports that it sent (PEP-ACKs and PEP-NACKs).
+        "" reports: u64,
+        /// Of these, those that named something missing (PEP-NACKs).
+        "" nacks: u64,
+        /// Bytes of the reports' IP packets.
+        "B" report_bytes: u64,
+        /// Reports that were due but would have been more than what had come.
+        "" withheld: u64,
+        /// Flows that it remembered at the end.
+        "" flows: u64,
+        /// Flows that it forgot for others.
+        "" evicted: u64,
+    }
+}
+
+impl FlowRow<'_> {
+    /// The columns of round-trip times and one-way delays; all others are zero, empty or missing.
+    pub fn with_delays(rtts: &Distribution, owds: &Distribution) -> Self {
+        let quantile = |spans: &Distribution, q| spans.quantile(q).map(ms);
+        FlowRow {
+            rtt_min_ms: rtts.min().map(ms),
+            rtt_p5_ms: quantile(rtts, 0.05),
+            rtt_p50_ms: quantile(rtts, 0.5),
+            rtt_mean_ms: rtts.mean().map(ms),
+            rtt_p95_ms: quantile(rtts, 0.95),
+            rtt_p99_ms: quantile(rtts, 0.99),
+            rtt_max_ms: rtts.max().map(ms),
+            owd_p5_ms: quantile(owds, 0.05),
+            owd_p50_ms: quantile(owds, 0.5),
+            owd_p95_ms: quantile(owds, 0.95),
+            ..FlowRow::default()
+        }
+    }
+}
+
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -461,6 +514,7 @@ macro_rules! each_table {
         $do!(radio);
         $do!(mobility);
         $do!(transmissions);
+        $do!(peps);
     };
 }
 pub(crate) use each_table;
@@ -490,11 +544,13 @@ pub struct Tables {
     pub mobility: Mobility,
     /// What was sent over the air, on request.
     pub transmissions: Transmissions,
+    /// One row a PEP.
+    pub peps: Peps,
 }
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 12] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -506,6 +562,7 @@ impl Tables {
         Radio::NAME,
         Mobility::NAME,
         Transmissions::NAME,
+        Peps::NAME,
     ];
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the

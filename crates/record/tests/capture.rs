@@ -22,7 +22,7 @@ fn segment(flags: Flags, seq: u32, ack: u32, len: u16, value: u32, echo: u32) ->
 }
 
 fn syn(flags: Flags, seq: u32, ack: u32) -> Segment {
-    let options = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+    let options = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false });
     Segment { options, ..segment(flags, seq, ack, 0, 1, 0) }
 }
 
@@ -163,7 +163,7 @@ fn the_header_written_is_as_long_as_the_segment_says() {
         let mut options = Vec::new();
         for window_scale in [None, Some(14)] {
             for sack_permitted in [false, true] {
-                options.push(Options::Syn(SynOptions { mss: 536, window_scale, sack_permitted }));
+                options.push(Options::Syn(SynOptions { mss: 536, window_scale, sack_permitted, reports: false }));
             }
         }
         let mut sack = Sack::NONE;

@@ -79,7 +79,7 @@ fn published_rows_stand_on_the_page_as_they_are() {
         "paper": "p", "experiment": "e", "variant": "cubic", "parameter": "loss=1e-4", "metric": "</script>",
         "unit": "Mbit/s", "published": 34.34, "published_ci": 0.3, "measured": 34.5, "ci": 0.31, "verdict": "held",
     })];
-    let page = reproduction(&rows, &[made_up::single("one", 10)]);
+    let page = reproduction(&rows, &[serde_json::json!({})], &[made_up::single("one", 10)]);
     let data = data(&page);
     assert_eq!(data["reproduction"], serde_json::json!(rows));
     assert_eq!(data["results"][0]["meta"]["title"], "one");

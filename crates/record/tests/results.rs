@@ -132,6 +132,31 @@ fn an_output_that_is_not_committed_leaves_what_was_there() {
 }
 
 #[test]
+fn an_output_that_is_not_committed_takes_the_parents_along_that_were_made_for_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let [a, b] = ["out/deep/a", "out/b"].map(|dir| temp.path().join(dir));
+    drop(Output::create(&a).unwrap());
+    assert_eq!(files(temp.path()), [""; 0]);
+    // Another run has moved in meanwhile.
+    let first = Output::create(&a).unwrap();
+    made_up::single("other", 10).write(&b).unwrap();
+    drop(first);
+    assert_eq!(files(&temp.path().join("out")), ["b"]);
+    // An empty directory of somebody's is no parent that was made.
+    fs::create_dir(temp.path().join("mine")).unwrap();
+    drop(Output::create(&temp.path().join("mine/c")).unwrap());
+    assert_eq!(files(temp.path()), ["mine", "out"]);
+}
+
+#[test]
+fn a_parent_that_cannot_be_made_leaves_those_before_it_unmade() {
+    let temp = tempfile::tempdir().unwrap();
+    let long = "x".repeat(300);
+    assert!(matches!(Output::create(&temp.path().join("a").join(long).join("b")), Err(Error::Io { .. })));
+    assert_eq!(files(temp.path()), [""; 0]);
+}
+
+#[test]
 fn what_an_interrupted_run_left_is_removed() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("r");

@@ -2,24 +2,40 @@
 
 use record::Results;
 use serde::Deserialize;
-use units::{Rate, Span};
+use units::{Bytes, Rate, Span};
 
 /// How long the mean of [`Measure::FillTime`] is taken over.
 const WINDOW_S: f64 = 1.0;
 
 /// A figure of a run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Measure {
-    /// IP bytes that arrived after the warm-up, Mbit/s.
+    /// IP bytes that arrived after the warm-up, Mbit/s; of all copies of the flow together.
     Throughput {
         /// Of this flow.
         flow: String,
     },
-    /// Payload that was delivered after the warm-up, Mbit/s.
+    /// Payload that was delivered after the warm-up, Mbit/s; of all copies of the flow together.
     Goodput {
         /// Of this flow.
         flow: String,
+    },
+    /// Mean goodput over a part of the run, from the samples, Mbit/s.
+    MeanGoodput {
+        /// Of this flow.
+        flow: String,
+        /// The part begins here,
+        from: Span,
+        /// and ends here.
+        to: Span,
+    },
+    /// Mean congestion window of a flow over that of another one.
+    WindowRatio {
+        /// The one.
+        flow: String,
+        /// The other.
+        over: String,
     },
     /// Mean completion time of a flow's transfers, s.
     Completion {
@@ -27,6 +43,7 @@ pub enum Measure {
         flow: String,
     },
     /// Jain's index over all flows' goodputs.
+    #[default]
     Jain,
     /// From a moment until the mean of a second of what a link carries is a share of a rate, s. The mean slides in steps of
     /// the sampling interval; the time counts to the beginning of the second.
@@ -40,15 +57,81 @@ pub enum Measure {
         /// The share of it.
         share: f64,
     },
+    /// Likewise of a flow's goodput, and of what that is at the run's end.
+    RiseTime {
+        /// The flow.
+        flow: String,
+        /// The moment.
+        after: Span,
+        /// The run's end is so long.
+        end: Span,
+        /// The share of the goodput there.
+        share: f64,
+    },
+    /// What a link carries from a moment on, Mbit/s, on average until a run of the *other* point has filled it in the sense of
+    /// [`Measure::FillTime`]. Only for checks with `against`.
+    UntilFilled {
+        /// The link.
+        link: String,
+        /// The moment.
+        after: Span,
+        /// The swept key that has the rate.
+        rate: String,
+        /// The share of it.
+        share: f64,
+    },
+    /// Share of the samples in a part of the run in which the window of the whole path is the smaller of the two (0 to 1).
+    WholePathGoverns {
+        /// Of this flow.
+        flow: String,
+        /// The part begins here,
+        from: Span,
+        /// and ends here.
+        to: Span,
+    },
+    /// From a flow's start until its slow start has ended, ms.
+    SlowStart {
+        /// The flow.
+        flow: String,
+    },
 }
+
+/// The least time that something can take.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    /// So much is carried
+    size: Bytes,
+    /// at no more than this.
+    rate: Rate,
+}
+
+impl Floor {
+    /// In seconds.
+    pub fn seconds(&self) -> f64 {
+        self.size.get() as f64 * 8.0 / (self.rate.as_mbps() * 1e6)
+    }
+}
+
+/// A sample: its moment, and a value about the interval that ends there.
+type Sample = (f64, f64);
 
 impl Measure {
     /// The figure of one run, if it has one.
     pub fn of(&self, results: &Results, point: u32, run: u32) -> Option<f64> {
         let flows = || results.tables.flows.iter().filter(move |row| (row.point, row.run) == (point, run));
+        let sum = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum());
         match self {
-            Measure::Throughput { flow } => flows().find(|row| row.flow == flow).map(|row| row.throughput_mbps),
-            Measure::Goodput { flow } => flows().find(|row| row.flow == flow).map(|row| row.goodput_mbps),
+            Measure::Throughput { flow } => {
+                sum(flows().filter(|row| row.flow == flow).map(|row| row.throughput_mbps).collect())
+            }
+            Measure::Goodput { flow } => {
+                sum(flows().filter(|row| row.flow == flow).map(|row| row.goodput_mbps).collect())
+            }
+            Measure::WindowRatio { flow, over } => {
+                let of = |flow: &String| flows().find(|row| row.flow == flow).map(|row| row.mean_cwnd_bytes);
+                of(flow).zip(of(over)).map(|(one, other)| one / other)
+            }
             Measure::Completion { flow } => flows().find(|row| row.flow == flow).and_then(|row| row.completion_s),
             Measure::Jain => {
                 let (n, sum, squares) = flows().fold((0.0, 0.0, 0.0), |(n, sum, squares), row| {
@@ -56,21 +139,83 @@ impl Measure {
                 });
                 (squares > 0.0).then(|| sum * sum / (n * squares))
             }
+            Measure::MeanGoodput { flow, from, to } => {
+                mean(&goodput(results, point, run, flow), from.as_secs_f64(), to.as_secs_f64())
+            }
             Measure::FillTime { link, after, rate, share } => {
-                let rows = results.tables.queues.iter();
-                let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.link == link);
-                let after = after.as_secs_f64();
-                let samples: Vec<(f64, f64)> =
-                    rows.map(|row| (row.t_s, row.served_mbps)).filter(|&(t, _)| t > after).collect();
-                let interval = samples.get(1)?.0 - samples.first()?.0;
-                let window = ((WINDOW_S / interval).round() as usize).max(1);
-                let full =
-                    |w: &[(f64, f64)]| w.iter().map(|s| s.1).sum::<f64>() / w.len() as f64 >= share * rate.as_mbps();
-                // A sample at `t` is about the interval that ends there.
-                samples.windows(window).find(|w| full(w)).map(|w| w[0].0 - interval - after)
+                fill_time(&served(results, point, run, link), after.as_secs_f64(), share * rate.as_mbps())
+            }
+            Measure::RiseTime { flow, after, end, share } => {
+                let samples = goodput(results, point, run, flow);
+                let last = samples.last()?.0;
+                let steady = mean(&samples, last - end.as_secs_f64(), last)?;
+                fill_time(&samples, after.as_secs_f64(), share * steady)
+            }
+            // Only a pair of points has this.
+            Measure::UntilFilled { .. } => None,
+            Measure::WholePathGoverns { flow, from, to } => {
+                let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+                let rows = results.tables.samples.iter();
+                let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.flow == flow);
+                let within = rows.filter(|row| row.t_s > from && row.t_s <= to);
+                let governs: Vec<bool> = within
+                    .map(|row| row.cwnd_pep_bytes.zip(row.cwnd_e2e_bytes).is_some_and(|(pep, e2e)| e2e < pep))
+                    .collect();
+                let share = governs.iter().filter(|&&governs| governs).count() as f64 / governs.len() as f64;
+                (!governs.is_empty()).then_some(share)
+            }
+            Measure::SlowStart { flow } => {
+                let start = flows().find(|row| row.flow == flow)?.start_s;
+                let mut rows = results.tables.samples.iter();
+                let ended = rows.find(|row| {
+                    (row.point, row.run) == (point, run) && row.flow == flow && row.ssthresh_bytes.is_some()
+                })?;
+                Some((ended.t_s - start) * 1e3)
             }
         }
     }
+
+    /// The figures of a run of two points, if both have one.
+    pub fn of_both(&self, results: &Results, point: u32, other: u32, run: u32) -> Option<(f64, f64)> {
+        let Measure::UntilFilled { link, after, rate, share } = self else {
+            return self.of(results, point, run).zip(self.of(results, other, run));
+        };
+        let rate: Rate = results.meta.points[other as usize].values.get(rate)?.as_str()?.parse().ok()?;
+        let after = after.as_secs_f64();
+        let theirs = served(results, other, run, link);
+        let until = after + fill_time(&theirs, after, share * rate.as_mbps())?;
+        mean(&served(results, point, run, link), after, until).zip(mean(&theirs, after, until))
+    }
+}
+
+/// What a link carried, Mbit/s.
+fn served(results: &Results, point: u32, run: u32, link: &str) -> Vec<Sample> {
+    let rows = results.tables.queues.iter();
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.link == link);
+    rows.map(|row| (row.t_s, row.served_mbps)).collect()
+}
+
+/// What a flow delivered, Mbit/s.
+fn goodput(results: &Results, point: u32, run: u32, flow: &str) -> Vec<Sample> {
+    let rows = results.tables.samples.iter();
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.flow == flow);
+    rows.map(|row| (row.t_s, row.goodput_mbps)).collect()
+}
+
+/// The mean of the samples after `from` and up to `to`.
+fn mean(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
+    let within: Vec<f64> = samples.iter().filter(|&&(t, _)| t > from && t <= to + 1e-9).map(|s| s.1).collect();
+    (!within.is_empty()).then(|| within.iter().sum::<f64>() / within.len() as f64)
+}
+
+/// From `after` to the beginning of the first second whose mean is at least `level`.
+fn fill_time(samples: &[Sample], after: f64, level: f64) -> Option<f64> {
+    let samples = &samples[samples.partition_point(|&(t, _)| t <= after)..];
+    let interval = samples.get(1)?.0 - samples.first()?.0;
+    let window = ((WINDOW_S / interval).round() as usize).max(1);
+    let full = |w: &[Sample]| w.iter().map(|s| s.1).sum::<f64>() / w.len() as f64 >= level;
+    // A sample at `t` is about the interval that ends there.
+    samples.windows(window).find(|w| full(w)).map(|w| w[0].0 - interval - after)
 }
 
 #[cfg(test)]
@@ -78,15 +223,13 @@ mod tests {
     use super::*;
     use record::tables::QueueRow;
 
-    #[test]
-    fn a_link_is_full_from_the_first_second_whose_mean_is_the_share() {
-        let mut results = Results::default();
-        // 10 Mbit/s until 12 s, then 100 Mbit/s; the second from 11.96 s on is the first with a mean of 95.
+    /// A link that carries 10 Mbit/s until a moment and 100 Mbit/s from then on, sampled each 10 ms for 20 s.
+    fn steps(results: &mut Results, point: u32, at: f64) {
         for i in 1..=2_000u32 {
             let t_s = f64::from(i) / 100.0;
-            let served_mbps = if t_s <= 12.0 + 1e-9 { 10.0 } else { 100.0 };
+            let served_mbps = if t_s <= at + 1e-9 { 10.0 } else { 100.0 };
             results.tables.queues.push(&QueueRow {
-                point: 0,
+                point,
                 run: 0,
                 link: "radio",
                 t_s,
@@ -98,10 +241,38 @@ mod tests {
                 sojourn_ms: None,
             });
         }
+    }
+
+    #[test]
+    fn a_link_is_full_from_the_first_second_whose_mean_is_the_share() {
+        let mut results = Results::default();
+        // The second from 11.96 s on is the first with a mean of 95.
+        steps(&mut results, 0, 12.0);
         let measure = |rate, share| Measure::FillTime { link: "radio".into(), after: Span::from_secs(10), rate, share };
         let time = measure(Rate::from_mbps(100), 0.95).of(&results, 0, 0).unwrap();
         assert!((time - 1.95).abs() < 0.011, "{time}");
         assert_eq!(measure(Rate::from_mbps(200), 0.95).of(&results, 0, 0), None);
         assert_eq!(measure(Rate::from_mbps(100), 0.95).of(&results, 0, 1), None);
+    }
+
+    #[test]
+    fn a_gain_is_taken_until_the_other_has_filled_the_link() {
+        let mut results = Results::default();
+        // Point 0 is full 2 s after the step and point 1 at once: until 1.95 s, 10 against 100 Mbit/s.
+        steps(&mut results, 0, 12.0);
+        steps(&mut results, 1, 10.0);
+        let to = record::Point { values: [("to".to_owned(), "100 Mbit/s".into())].into() };
+        results.meta.points = vec![to.clone(), to];
+        let (link, after) = ("radio".into(), Span::from_secs(10));
+        let measure = Measure::UntilFilled { link, after, rate: "to".into(), share: 0.95 };
+        let (ours, theirs) = measure.of_both(&results, 1, 0, 0).unwrap();
+        assert!((ours - 100.0).abs() < 1e-9 && (theirs - 10.0).abs() < 1e-9, "{ours} {theirs}");
+        assert_eq!(measure.of(&results, 0, 0), None);
+    }
+
+    #[test]
+    fn ten_megabytes_take_a_second_at_eighty_megabits() {
+        let floor = Floor { size: Bytes::new(10_000_000), rate: Rate::from_mbps(80) };
+        assert!((floor.seconds() - 1.0).abs() < 1e-12);
     }
 }

@@ -1,6 +1,7 @@
 //! The files of `papers/`.
 
-use crate::Measure;
+use crate::figure::Figure;
+use crate::measure::{Floor, Measure};
 use include_dir::{Dir, include_dir};
 use record::Point;
 use scenario::{Loaded, Scenario};
@@ -47,35 +48,131 @@ pub struct Experiment {
     /// Which figures of a run answer which rows.
     #[serde(default)]
     pub checks: Vec<Check>,
+    /// What is drawn of it.
+    #[serde(default)]
+    pub figures: Vec<Figure>,
     /// The paper's folder.
     #[serde(skip)]
     paper: String,
 }
 
 /// Which figure of a run answers which published row.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     variant: String,
     parameter: String,
     metric: String,
-    /// The point of the scenario's sweep.
+    /// The points of the scenario's sweep: of several, the mean, unless the row is a claim about each of them.
     #[serde(default)]
-    point: BTreeMap<String, Key>,
+    point: At,
+    /// What differs at the point that it is compared with.
+    pub(crate) against: Option<At>,
+    /// How it is compared.
+    #[serde(default, rename = "as")]
+    pub(crate) form: Form,
     /// The figure.
     pub measure: Measure,
     /// Share of the published value within which ours counts as the same.
     pub tolerance: Option<f64>,
+    /// Of a claim: what has to be true, as `>=0.9`.
+    expect: Option<String>,
+    /// Of a claim: the swept keys along which the figure rises,
+    #[serde(default)]
+    rising: Vec<String>,
+    /// or falls.
+    #[serde(default)]
+    falling: Vec<String>,
+    /// The least that is physically possible.
+    pub floor: Option<Floor>,
     /// If it is missed: why.
     pub why: Option<String>,
 }
 
-/// A value of a swept parameter.
-#[derive(Clone, Debug, Deserialize)]
+/// How a figure is compared with that of another point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// The one over the other.
+    #[default]
+    Ratio,
+    /// By how many per cent it is more.
+    Gain,
+    /// By how many per cent it is less.
+    Reduction,
+    /// What is left of it.
+    Difference,
+}
+
+/// A claim about figures.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Claim {
+    /// True of each.
+    Bound(Bound),
+    /// The least and the largest.
+    Range(f64, f64),
+    /// How it changes.
+    Trend { along: Vec<String>, rises: bool },
+}
+
+/// A bound.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+    /// Of the absolute value.
+    Within(f64),
+}
+
+/// Points of a sweep, by the values of some of its keys.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub struct At(BTreeMap<String, Key>);
+
+/// A value of a swept parameter, or any of several.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Key {
     Number(f64),
     Text(String),
+    Any(Vec<Key>),
+}
+
+impl Key {
+    fn is(&self, value: &serde_json::Value) -> bool {
+        match self {
+            Key::Number(wanted) => value.as_f64() == Some(*wanted),
+            Key::Text(wanted) => value.as_str() == Some(wanted),
+            Key::Any(any) => any.iter().any(|key| key.is(value)),
+        }
+    }
+}
+
+impl At {
+    /// Whether `point` is one of them.
+    pub(crate) fn is(&self, point: &Point) -> bool {
+        self.0.iter().all(|(key, wanted)| point.values.get(key).is_some_and(|value| wanted.is(value)))
+    }
+
+    /// Whether `other` is what `point` becomes with these values.
+    pub(crate) fn leads(&self, point: &Point, other: &Point) -> bool {
+        let same = |(key, value): (&String, &serde_json::Value)| {
+            self.0.contains_key(key) || other.values.get(key) == Some(value)
+        };
+        self.is(other) && point.values.iter().all(same)
+    }
+}
+
+impl Claim {
+    /// `>=0.9`, `<=5`, `±0.03`, `22.4..111.18`.
+    fn parse(text: &str) -> Option<Claim> {
+        if let Some((from, to)) = text.split_once("..") {
+            return Some(Claim::Range(from.parse().ok()?, to.parse().ok()?));
+        }
+        let bound = |sign: &str| text.strip_prefix(sign).and_then(|bound| bound.parse().ok());
+        let found = bound(">=").map(Bound::AtLeast).or_else(|| bound("<=").map(Bound::AtMost));
+        found.or_else(|| bound("±").map(Bound::Within)).map(Claim::Bound)
+    }
 }
 
 /// A row of `published.csv`.
@@ -110,6 +207,11 @@ pub enum Published {
 }
 
 impl Check {
+    /// One that answers no row.
+    pub(crate) fn of(measure: Measure, against: Option<At>, form: Form) -> Check {
+        Check { measure, against, form, ..Check::default() }
+    }
+
     /// Whether it is about this row.
     pub fn answers(&self, row: &PublishedRow) -> bool {
         self.variant == row.variant && self.parameter == row.parameter && self.metric == row.metric
@@ -117,11 +219,18 @@ impl Check {
 
     /// Whether it is about this point of the sweep.
     pub fn is_at(&self, point: &Point) -> bool {
-        self.point.iter().all(|(key, value)| match (value, point.values.get(key)) {
-            (Key::Number(wanted), Some(value)) => value.as_f64() == Some(*wanted),
-            (Key::Text(wanted), Some(value)) => value.as_str() == Some(wanted),
-            (_, None) => false,
-        })
+        self.point.is(point)
+    }
+
+    /// The claim to be checked, if the row is one.
+    pub(crate) fn claim_of(&self, row: &PublishedRow) -> Option<Claim> {
+        match &row.value {
+            Some(Published::Number(_)) => None,
+            Some(Published::Text(text)) => Claim::parse(text),
+            None if !self.rising.is_empty() => Some(Claim::Trend { along: self.rising.clone(), rises: true }),
+            None if !self.falling.is_empty() => Some(Claim::Trend { along: self.falling.clone(), rises: false }),
+            None => self.expect.as_deref().and_then(Claim::parse),
+        }
     }
 }
 
@@ -205,18 +314,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_check_answers_one_published_row_at_one_point_of_its_scenario() {
+    fn every_check_answers_one_published_row_at_points_of_its_scenario() {
         for paper in papers() {
             for experiment in &paper.experiments {
                 let rows: Vec<_> = paper.published.iter().filter(|r| r.experiment == experiment.name).collect();
                 assert!(!rows.is_empty(), "{}/{} has no published row", paper.name, experiment.name);
                 let loaded = experiment.load(&[]).unwrap_or_else(|e| panic!("{e}"));
+                let points: Vec<Point> =
+                    loaded.iter().flat_map(scenario::Loaded::points).map(|p| Point { values: p.values() }).collect();
                 for check in &experiment.checks {
-                    let answered = rows.iter().filter(|row| check.answers(row)).count();
-                    assert_eq!(answered, 1, "{}/{}: {check:?}", paper.name, experiment.name);
-                    let points = loaded.as_ref().expect("a check needs a scenario").points();
-                    let at = points.iter().filter(|p| check.is_at(&Point { values: p.values() })).count();
-                    assert_eq!(at, 1, "{}/{}: {check:?}", paper.name, experiment.name);
+                    let answered: Vec<_> = rows.iter().filter(|row| check.answers(row)).collect();
+                    assert_eq!(answered.len(), 1, "{}/{}: {check:?}", paper.name, experiment.name);
+                    let number = matches!(answered[0].value, Some(Published::Number(_)));
+                    assert!(
+                        number || check.claim_of(answered[0]).is_some(),
+                        "{}/{}: {check:?}",
+                        paper.name,
+                        experiment.name
+                    );
+                    let at: Vec<&Point> = points.iter().filter(|p| check.is_at(p)).collect();
+                    assert!(!at.is_empty(), "{}/{}: {check:?}", paper.name, experiment.name);
+                    for point in at {
+                        let others = |against: &At| points.iter().filter(|other| against.leads(point, other)).count();
+                        assert_eq!(
+                            check.against.as_ref().map_or(1, others),
+                            1,
+                            "{}/{}: {check:?}",
+                            paper.name,
+                            experiment.name
+                        );
+                    }
+                }
+                for figure in &experiment.figures {
+                    assert!(figure.fits(&points), "{}/{}: {figure:?}", paper.name, experiment.name);
                 }
             }
         }

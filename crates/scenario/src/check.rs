@@ -191,6 +191,7 @@ fn check_link(link: &Link, c: &mut Check) {
         None => {}
     }
     c.span("delay", link.delay);
+    check_pep(link.pep, link.pep_report_loss, c);
     check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
     let reverse_queues = link.reverse.as_ref().is_some_and(|r| r.queue.is_some() && r.rate.is_none());
     if reverse_queues && link.rate.is_none() {
@@ -200,6 +201,13 @@ fn check_link(link: &Link, c: &mut Check) {
         c.key("reverse", |c| c.wrong("this link is not duplex; remove `reverse` or `duplex = false`"));
     }
     check_reverse(link.reverse.as_ref(), c);
+}
+
+fn check_pep(pep: bool, report_loss: f64, c: &mut Check) {
+    c.probability("pep_report_loss", report_loss);
+    if report_loss > 0.0 && !pep {
+        c.key("pep_report_loss", |c| c.wrong("there is no PEP here; add `pep = true`"));
+    }
 }
 
 fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
@@ -329,7 +337,7 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     c.span("start_jitter", flow.start_jitter);
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
     c.range("priority", flow.priority, 0..=15);
-    if let Cc::Scalable { step, decrease } = flow.cc {
+    if let Cc::Scalable { step, decrease } | Cc::Mdcc { step, decrease, .. } = flow.cc {
         c.key("cc", |c| {
             c.positive("step", step, 0.0, 1.0);
             c.range("decrease", decrease, 0.01..=0.99);

@@ -150,6 +150,25 @@ kinds! { "Cc",
             #[serde(default = "scalable_decrease")]
             decrease: f64,
         },
+        /// Multi-domain congestion control: CUBIC on the reports of a PEP (`pep = true` on a link, or in `[lte]`), Scalable TCP
+        /// on the receiver's acknowledgements; the smaller window counts. Without a PEP it is CUBIC.
+        Mdcc {
+            /// Of Scalable: segments by which the window grows with each acknowledgement.
+            #[serde(default = "mdcc_step")]
+            step: f64,
+            /// Whether that is for each acknowledgement, as in Linux before 4.8, or for each segment that it covers.
+            #[serde(default = "on")]
+            per_acknowledgement: bool,
+            /// Of Scalable: share of the window that is given up at a loss.
+            #[serde(default = "scalable_decrease")]
+            decrease: f64,
+            /// Whether a loss that the PEP has announced leaves Scalable's window alone.
+            #[serde(default = "on")]
+            loss_filter: bool,
+            /// Whether what the PEP misses is retransmitted at once.
+            #[serde(default = "on")]
+            early_retransmission: bool,
+        },
     }
 }
 
@@ -164,6 +183,7 @@ impl Cc {
             Cc::Westwood => "westwood",
             Cc::Yeah => "yeah",
             Cc::Scalable { .. } => "scalable",
+            Cc::Mdcc { .. } => "mdcc",
         }
     }
 }
@@ -312,6 +332,14 @@ fn hurst() -> f64 {
 fn pareto_shape() -> f64 {
     1.5
 }
+fn mdcc_step() -> f64 {
+    0.02
+}
+
+fn on() -> bool {
+    true
+}
+
 fn scalable_step() -> f64 {
     0.01
 }

@@ -25,6 +25,13 @@ pub struct Lte {
     /// Rate of each host's link; infinite unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_rate: Option<Capacity>,
+    /// Whether a lightweight PEP is at the core: it reports to the senders of what goes to the cells, if they understand it
+    /// (`cc = "mdcc"`).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub pep: bool,
+    /// Probability that a report of this PEP is lost on its way to the sender, beside what the links lose.
+    #[serde(default, skip_serializing_if = "crate::network::is_zero")]
+    pub pep_report_loss: f64,
     /// One-way delay between the core and the cells.
     #[serde(default)]
     pub s1_delay: Span,

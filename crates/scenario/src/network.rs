@@ -39,6 +39,13 @@ pub struct Link {
     /// Bytes that the link adds to each IP packet when it serves it (framing).
     #[serde(default)]
     pub overhead: Bytes,
+    /// Whether a lightweight PEP is where the link ends: it reports to the senders of what comes over this link and goes on,
+    /// if they understand it (`cc = "mdcc"`).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub pep: bool,
+    /// Probability that a report of this PEP is lost on its way to the sender, beside what the links lose.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub pep_report_loss: f64,
     /// What differs in the other direction of a duplex link.
     #[serde(default, skip_serializing)]
     pub(crate) reverse: Option<Reverse>,
@@ -302,6 +309,9 @@ impl Default for Queue {
     }
 }
 
+pub(crate) fn is_zero(x: &f64) -> bool {
+    *x == 0.0
+}
 fn yes() -> bool {
     true
 }

@@ -166,6 +166,8 @@ fn plain_link(name: String, from: &str, to: &str) -> Link {
         loss: None,
         queue: Queue::default(),
         overhead: Default::default(),
+        pep: false,
+        pep_report_loss: 0.0,
         reverse: None,
     }
 }
@@ -211,6 +213,8 @@ fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
         loss: differs.loss,
         queue: queue.with_limit(),
         overhead: differs.overhead.unwrap_or(link.overhead),
+        pep: false,
+        pep_report_loss: 0.0,
         reverse: None,
     };
     links.push((link, Some(index + 1)));

@@ -20,6 +20,7 @@ mod lte;
 mod meter;
 mod network;
 mod packet;
+mod peps;
 mod setup;
 mod topology;
 mod watch;
@@ -28,6 +29,7 @@ mod world;
 pub use batch::{Options, Outcome, Progress, run};
 pub use live::{Arrival, LinkStatus, Live, Status, UeStatus};
 pub use packet::Visitor;
+pub use peps::Passing;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

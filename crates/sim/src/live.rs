@@ -6,6 +6,7 @@ use crate::Error;
 use crate::batch::meta;
 use crate::lte::Radio;
 use crate::packet::Visitor;
+use crate::peps::Passing;
 use crate::topology;
 use crate::world::World;
 use record::{Output, Results, Timing};
@@ -63,8 +64,8 @@ pub struct Status {
 /// A run whose time somebody else keeps.
 ///
 /// Order of calls: [`Live::advance`] to the present before anything else at that moment; then [`Live::send`] and the
-/// commands; [`Live::poll_arrival`] and [`Live::poll_lost`] until they give nothing; then [`Live::poll_timeout`]. Time
-/// never goes back. Each tag that is sent comes back once, from `poll_arrival` or `poll_lost`, or never if the run ends
+/// commands; [`Live::poll_passing`], which may be answered, then [`Live::poll_arrival`] and [`Live::poll_lost`] until they
+/// give nothing; then [`Live::poll_timeout`]. Time never goes back. Each tag that is sent comes back once, from `poll_arrival` or `poll_lost`, or never if the run ends
 /// before.
 pub struct Live<'a> {
     loaded: &'a Loaded,
@@ -95,6 +96,36 @@ impl<'a> Live<'a> {
         self.world.add_route(links)
     }
 
+    /// Lets the PEPs of the scenario see the visitors of two routes between the same hosts.
+    pub fn watch(&mut self, there: u32, back: u32) {
+        self.world.place_peps(there, back);
+    }
+
+    /// The nodes with PEPs that some visitors pass.
+    pub fn pep_nodes(&self) -> Vec<String> {
+        self.world.network.peps.nodes().map(str::to_owned).collect()
+    }
+
+    /// The next visitor that has passed a PEP.
+    pub fn poll_passing(&mut self) -> Option<Passing> {
+        self.world.network.peps.passing.pop_front()
+    }
+
+    /// Whether the answer of this PEP is to be lost (`pep_report_loss`).
+    pub fn loses_report(&mut self, pep: usize) -> bool {
+        self.world.network.peps.loses_report(pep)
+    }
+
+    /// A PEP's answer enters a route at a hop of it ([`Passing::back`]) at the present.
+    pub fn answer(&mut self, (route, hop): (u32, u16), visitor: Visitor) {
+        self.world.enter(route, hop, visitor);
+    }
+
+    /// What PEPs did for visitors, in the order of [`Live::pep_nodes`], for the table of PEPs.
+    pub fn note_peps(&mut self, stats: impl Iterator<Item = pep::Stats>) {
+        self.world.network.peps.note_visitors(stats);
+    }
+
     /// Does what is due until `now`, at the moments at which it is due.
     pub fn advance(&mut self, now: Time) {
         self.world.advance(now);
@@ -102,7 +133,7 @@ impl<'a> Live<'a> {
 
     /// A packet sets out on `route` at the present.
     pub fn send(&mut self, route: u32, visitor: Visitor) {
-        self.world.enter(route, visitor);
+        self.world.enter(route, 0, visitor);
     }
 
     /// The next visitor that has come to the end of its route.

@@ -158,7 +158,6 @@ impl Meter {
         let to = if life.completed { self.last_arrival.max(from) } else { life.now };
         let span = to - from;
         let mbps = |bytes: u64| Rate::over(Bytes::new(bytes), span).as_mbps();
-        let quantile = |d: &Distribution, q| d.quantile(q).map(ms);
         let limited = |i: Limit| (all.limited[i as usize] - b.limited[i as usize]).as_secs_f64();
         let total: f64 = Limit::ALL.iter().map(|&l| limited(l)).sum();
         let share = |l: Limit| if total > 0.0 { limited(l) / total } else { 0.0 };
@@ -186,16 +185,6 @@ impl Meter {
                 let sum: Span = self.completions.iter().copied().sum();
                 sum.as_secs_f64() / count as f64
             }),
-            rtt_min_ms: self.rtts.min().map(ms),
-            rtt_p5_ms: quantile(&self.rtts, 0.05),
-            rtt_p50_ms: quantile(&self.rtts, 0.5),
-            rtt_mean_ms: self.rtts.mean().map(ms),
-            rtt_p95_ms: quantile(&self.rtts, 0.95),
-            rtt_p99_ms: quantile(&self.rtts, 0.99),
-            rtt_max_ms: self.rtts.max().map(ms),
-            owd_p5_ms: quantile(&self.owds, 0.05),
-            owd_p50_ms: quantile(&self.owds, 0.5),
-            owd_p95_ms: quantile(&self.owds, 0.95),
             segments_sent: all.sent - b.sent,
             retransmitted: (all.fast + all.timeout + all.probe) - (b.fast + b.timeout + b.probe),
             retrans_fast: all.fast - b.fast,
@@ -215,6 +204,7 @@ impl Meter {
             max_cwnd_bytes: self.max_cwnd,
             mean_in_flight_bytes: mean(all.flight_area - b.flight_area),
             max_in_flight_bytes: self.max_flight,
+            ..FlowRow::with_delays(&self.rtts, &self.owds)
         }
     }
 
@@ -228,6 +218,10 @@ impl Meter {
     ) -> SampleRow<'a> {
         let bytes = self.totals.delivered - self.sampled_delivered;
         self.sampled_delivered = self.totals.delivered;
+        let domains = state.and_then(|s| {
+            let bytes = |segments: u32| u64::from(segments) * u64::from(s.mss);
+            s.domain_windows.map(|(pep, e2e)| (bytes(pep), e2e.map(bytes)))
+        });
         SampleRow {
             point: id.point,
             run: id.run,
@@ -236,6 +230,8 @@ impl Meter {
             t_s: now.as_secs_f64(),
             goodput_mbps: Rate::over(Bytes::new(bytes), interval).as_mbps(),
             cwnd_bytes: state.map_or(0, |s| u64::from(s.cwnd) * u64::from(s.mss)),
+            cwnd_pep_bytes: domains.map(|(pep, _)| pep),
+            cwnd_e2e_bytes: domains.and_then(|(_, e2e)| e2e),
             ssthresh_bytes: state
                 .filter(|s| s.ssthresh < cc::INFINITE_SSTHRESH)
                 .map(|s| u64::from(s.ssthresh) * u64::from(s.mss)),

@@ -10,6 +10,7 @@
 
 use crate::lte::Radio;
 use crate::packet::{Body, Packet, Parcel, Store};
+use crate::peps::Peps;
 use crate::watch::{Happening, Watch};
 use aqm::{Backlog, DropReason, Packet as _};
 use des::{Agenda, Part};
@@ -175,6 +176,8 @@ pub(crate) struct Network {
     pub(crate) routes: Vec<Box<[u32]>>,
     /// What radio hops lead through.
     pub(crate) radio: Option<Box<Radio>>,
+    /// The PEPs on the way.
+    pub(crate) peps: Peps,
     pub(crate) traffic: InTransit,
 }
 
@@ -198,7 +201,8 @@ impl Network {
         for link in 0..self.places.len() as u32 {
             self.places[link as usize].onward = self.only_next(link).filter(|&next| {
                 let foreseen = |link: u32| matches!(self.places[link as usize].carrier, Carrier::Foreseen(..));
-                foreseen(link) && foreseen(next) && self.only_before(next) == Some(link)
+                let watched = self.peps.is_at(link);
+                foreseen(link) && foreseen(next) && self.only_before(next) == Some(link) && !watched
             });
         }
         // A circle has no end to wait at: it is opened.
@@ -238,6 +242,14 @@ impl Network {
         self.enter(first, packet, agenda);
     }
 
+    /// As [`Network::send`], but it enters at a later hop.
+    pub(crate) fn send_at(&mut self, route: u32, hop: u16, agenda: &mut Agenda) {
+        let link = self.routes[route as usize][usize::from(hop)];
+        let packet = self.traffic.store.post().at_hop(hop);
+        self.traffic.note(agenda.now(), &packet, Happening::Sent);
+        self.enter_next(link, packet, agenda);
+    }
+
     /// A woken link is called at its deadline.
     #[inline]
     pub(crate) fn call(&mut self, link: u32, agenda: &Agenda) {
@@ -272,8 +284,20 @@ impl Network {
     fn goes_on(&mut self, packet: Packet, agenda: &mut Agenda) -> bool {
         let route = self.traffic.store.get(&packet).route;
         let Some(&next) = self.routes[route as usize].get(usize::from(packet.hop())) else { return false };
+        if !self.peps.is_empty() {
+            let parcel = self.traffic.store.get(&packet);
+            if let Some((hop, answer)) = self.peps.pass(&packet, parcel, agenda.now()) {
+                self.answer(hop, answer, agenda);
+            }
+        }
         self.enter_next(next, packet, agenda);
         true
+    }
+
+    /// A PEP's answer enters the way back to the sender at `hop`.
+    fn answer(&mut self, hop: u16, answer: Parcel, agenda: &mut Agenda) {
+        *self.traffic.store.draft() = answer;
+        self.send_at(answer.route, hop, agenda);
     }
 
     /// The LTE network is called at its deadline.
@@ -367,7 +391,7 @@ impl Network {
 
     fn enter_other(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
-        let Network { places, routes, radio, traffic } = self;
+        let Network { places, routes, radio, traffic, .. } = self;
         let place = &mut places[link as usize];
         match &mut place.carrier {
             Carrier::Foreseen(..) => unreachable!("it passes at once"),

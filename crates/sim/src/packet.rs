@@ -174,6 +174,11 @@ impl Packet {
         Packet { shape: self.shape + (1 << HOP_SHIFT), ..self }
     }
 
+    /// The packet as if it had come over so many links.
+    pub(crate) fn at_hop(self, hop: u16) -> Packet {
+        Packet { shape: self.shape + (u64::from(hop) << HOP_SHIFT), ..self }
+    }
+
     /// How long it waited in the queue of the link that it has just left.
     #[inline]
     pub(crate) fn waited(&self) -> Span {

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::watch::Watch;
 use cc::cubic::{Cubic, CubicConfig};
+use cc::multi_domain::{MultiDomain, MultiDomainConfig};
 use cc::scalable::{Scalable, ScalableConfig};
 use cc::vegas::{Vegas, VegasConfig};
 use cc::{AnyController, Random};
@@ -22,7 +23,13 @@ pub(crate) fn controller(flow: &Flow) -> AnyController {
         Cc::Vegas => Vegas::new(VegasConfig::default(), window).into(),
         Cc::Westwood => cc::westwood::Westwood::new(window).into(),
         Cc::Yeah => cc::yeah::Yeah::new(window).into(),
-        Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease), window).into(),
+        Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease, false), window).into(),
+        Cc::Mdcc { step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
+            let scalable = scalable(step, decrease, per_acknowledgement);
+            let default = MultiDomainConfig::default();
+            let config = MultiDomainConfig { scalable, loss_filter, early_retransmission, ..default };
+            MultiDomain::new(config, window).into()
+        }
     }
 }
 
@@ -50,6 +57,11 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
 /// A moment up to `width` later, equally likely each.
 pub(crate) fn jitter(width: Span, random: &mut Random) -> Span {
     width.mul_div(random.next_u64() >> 32, 1 << 32)
+}
+
+/// A random number from 0 to 1, without 1.
+pub(crate) fn unit(random: &mut Random) -> f64 {
+    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// The watch that a scenario asks for, if it asks for any.
@@ -97,9 +109,10 @@ pub(crate) fn watch(
 }
 
 /// The controller counts whole acknowledgements for a segment of growth, and 1024ths of the window.
-fn scalable(step: f64, decrease: f64) -> ScalableConfig {
+fn scalable(step: f64, decrease: f64, per_acknowledgement: bool) -> ScalableConfig {
     ScalableConfig {
         acks_per_segment: (1.0 / step).round().max(1.0) as u32,
         decrease_1024ths: (decrease * 1024.0).round() as u32,
+        per_acknowledgement,
     }
 }

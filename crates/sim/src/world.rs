@@ -186,6 +186,9 @@ impl<'a> World<'a> {
         let towards_from: Box<[u32]> = flow.return_route.iter().map(index).collect();
         let routes = [self.network.routes.len() as u32, self.network.routes.len() as u32 + 1];
         self.network.routes.extend([towards_from, towards_to]);
+        if flow.transport() == Transport::Tcp {
+            self.place_peps(routes[End::To as usize], routes[End::From as usize]);
+        }
         let config = topology::application(flow);
         for copy in 0..flow.count {
             let name = format!("flow {} {copy}", flow.name);
@@ -299,8 +302,15 @@ impl<'a> World<'a> {
         (self.network.routes.len() - 1) as u32
     }
 
-    /// A visitor enters the first link of its route.
-    pub(crate) fn enter(&mut self, route: u32, visitor: Visitor) {
+    /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
+    pub(crate) fn place_peps(&mut self, there: u32, back: u32) {
+        let Network { peps, routes, .. } = &mut self.network;
+        peps.place(&self.scenario.links, routes, (there, back), &self.streams);
+        peps.place(&self.scenario.links, routes, (back, there), &self.streams);
+    }
+
+    /// A visitor enters its route at a link of it.
+    pub(crate) fn enter(&mut self, route: u32, hop: u16, visitor: Visitor) {
         let owner = Owner { flow: self.flows.len() as u32, connection: 0, generation: 0 };
         *self.network.traffic.store.draft() = Parcel {
             body: Body::Visitor(visitor),
@@ -311,20 +321,15 @@ impl<'a> World<'a> {
             priority: visitor.priority,
             aired: None,
         };
-        self.network.send(route, &mut self.agenda);
+        self.network.send_at(route, hop, &mut self.agenda);
     }
 
     /// A visitor has come to the end of its route.
     fn let_go(&mut self, visitor: Visitor, packet: &Packet) {
-        let now = self.agenda.now();
-        self.network.traffic.note(now, packet, Happening::Received);
-        let parcel = *self.network.traffic.store.get(packet);
-        if let (Some((ue, left)), Some(radio)) = (parcel.aired, &mut self.network.radio) {
-            radio.beyond(ue, now - left);
-        }
+        let (now, sent) = (self.agenda.now(), self.network.traffic.store.get(packet).sent);
         self.packets += 1;
         let ce = packet.ecn() == Ecn::Ce && visitor.ecn != Ecn::Ce;
-        self.arrived.push_back(Arrival { tag: visitor.tag, at: now, delay: now - parcel.sent, ce });
+        self.arrived.push_back(Arrival { tag: visitor.tag, at: now, delay: now - sent, ce });
     }
 
     #[inline]
@@ -364,7 +369,13 @@ impl<'a> World<'a> {
     /// A packet has come to the end of its route, and what it reached acts.
     #[inline(always)]
     fn deliver(&mut self, packet: &Packet) {
-        let reached = match self.network.traffic.store.get(packet).body {
+        let now = self.agenda.now();
+        self.network.traffic.note(now, packet, Happening::Received);
+        let parcel = self.network.traffic.store.get(packet);
+        if let (Some((ue, left)), Some(radio)) = (parcel.aired, &mut self.network.radio) {
+            radio.beyond(ue, now - left);
+        }
+        let reached = match parcel.body {
             Body::Visitor(visitor) => {
                 self.let_go(visitor, packet);
                 None
@@ -378,21 +389,17 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A packet has come to the end of its route. Gives the endpoint that it reached.
+    /// A packet of a flow has come to the end of its route. Gives the endpoint that it reached.
     #[inline]
     fn arrive(&mut self, packet: &Packet) -> Option<(u32, End)> {
         let now = self.agenda.now();
-        self.network.traffic.note(now, packet, Happening::Received);
-        let Network { traffic: InTransit { store, watch, .. }, radio, .. } = &mut self.network;
+        let InTransit { store, watch, .. } = &mut self.network.traffic;
         let parcel = store.get(packet);
         let flow = &mut self.flows[parcel.owner.flow as usize];
         if parcel.towards == End::To {
             let data = parcel.body.carries_data();
             flow.meter.arrive(packet.len(), packet.ecn(), data.then(|| now - parcel.sent), now);
             self.packets += u64::from(data);
-        }
-        if let (Some((ue, left)), Some(radio)) = (parcel.aired, radio) {
-            radio.beyond(ue, now - left);
         }
         match &parcel.body {
             Body::Udp { payload, .. } => {
@@ -697,6 +704,7 @@ impl<'a> World<'a> {
                 sojourn_p99_ms: quantile(0.99),
             });
         }
+        self.network.peps.finish(self.point, self.run, &mut self.tables.peps);
         if let Some(radio) = self.network.radio.take() {
             radio.finish(end, &mut self.tables);
         }

@@ -130,6 +130,7 @@ impl<C: Controller> Sender<C> {
         if seen.advanced {
             self.retries = 0;
             self.clean(prior_una, prior_highest, &mut seen, cx.now);
+            self.pass_acknowledged(prior_una, cx);
         }
         self.sample_rtt(prior_una, &mut seen, cx.now);
         self.rack.update_steps(seen.sampler.prior.map(|(delivered, _)| delivered), self.rate.delivered);

@@ -114,6 +114,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Span>,
     /// Retransmission time-out with back-off.
     pub rto: Span,
+    /// The controller's windows of the wired domain and of the whole path, in segments, if it has both.
+    pub domain_windows: Option<(u32, Option<u32>)>,
     /// The rate at which segments leave, if paced.
     pub pacing: Option<Rate>,
     /// The peer's receive window in bytes.
@@ -299,6 +301,7 @@ impl<C: Controller> Endpoint<C> {
             rtt: s.rtt.latest,
             min_rtt: s.rtt.min(),
             rto: s.rto(),
+            domain_windows: s.controller.domain_windows(),
             pacing: limits.pacing,
             send_window: s.window,
             receive_window: self.receiver.open_window(),
@@ -529,6 +532,11 @@ impl<C: Controller> Endpoint<C> {
             self.sender.window = u64::from(segment.window) << self.sender.window_scale;
             self.sender.max_window = self.sender.window;
         }
+        if let (Options::Report(report), Some(echo)) = (&segment.options, self.echo(segment)) {
+            self.sender.stats.reports_received += 1;
+            self.sender.stats.reports_taken += u64::from(self.sender.on_report(segment.ack, report, echo, cx));
+            return outcome;
+        }
         if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps) {
             self.receiver.update_ts_recent(seq, timestamps.value);
         }
@@ -537,7 +545,7 @@ impl<C: Controller> Endpoint<C> {
         let ece = self.ecn && flags.has(Flags::ECE);
         let sack = match &segment.options {
             Options::Sack(sack) => sack,
-            Options::Syn(_) => &Sack::NONE,
+            Options::Syn(_) | Options::Report(_) => &Sack::NONE,
         };
         if sack.is_empty() && self.sender.is_unconcerned(ack, window) {
             self.sender.note_ack(seq, ece);

@@ -6,6 +6,7 @@
 use crate::Context;
 use crate::config::{RTO_INITIAL, RTO_MAX};
 use crate::endpoint::{Endpoint, Event, State, Transmit};
+use crate::passage::Pep;
 use crate::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use cc::Controller;
 use units::{Span, Time};
@@ -91,6 +92,9 @@ impl<C: Controller> Endpoint<C> {
         }
         let (mss, sack) = (self.sender.path.mss, self.sender.sack);
         self.sender.begin(mss, sack, now);
+        if self.timestamps && sack {
+            self.sender.pep = self.sender.controller.cooperation().map(|with| Pep::new(with, now));
+        }
         self.receiver.establish(now);
         self.state = if self.closing { State::FinWait1 } else { State::Established };
         self.events.connected = true;
@@ -133,6 +137,8 @@ impl<C: Controller> Endpoint<C> {
             mss: self.offers.mss,
             window_scale: if scaled { Some(self.receiver.scale) } else { None },
             sack_permitted: if passive { self.sender.sack } else { self.offers.sack },
+            // As with ECN: not in one that is sent again.
+            reports: self.syns == 1 && self.sender.controller.cooperation().is_some(),
         };
         let timestamps = if passive {
             self.stamps(now)

@@ -24,6 +24,8 @@ pub(crate) const APP_LIMITED: u8 = 16;
 pub(crate) const FIN: u8 = 32;
 /// In the list by time.
 const LINKED: u8 = 64;
+/// Missing at a PEP, by its report.
+pub(crate) const ANNOUNCED: u8 = 128;
 
 /// No record.
 const NIL: u32 = u32::MAX;
@@ -82,6 +84,9 @@ pub(crate) struct Queue {
     pub(crate) sacked_out: u32,
     pub(crate) lost_out: u32,
     pub(crate) retrans_out: u32,
+    /// Records that were marked lost, each time: those that a PEP had not announced, and those that one had. They wrap.
+    pub(crate) unannounced: u32,
+    pub(crate) announced: u32,
 }
 
 impl Default for Queue {
@@ -98,6 +103,8 @@ impl Default for Queue {
             sacked_out: 0,
             lost_out: 0,
             retrans_out: 0,
+            unannounced: 0,
+            announced: 0,
         }
     }
 }
@@ -364,6 +371,9 @@ impl Queue {
         }
         let in_flight_again = record.has(RETRANSMITTED);
         record.flags = (record.flags | LOST) & !RETRANSMITTED;
+        let announced = record.has(ANNOUNCED);
+        self.unannounced = self.unannounced.wrapping_add(u32::from(!announced));
+        self.announced = self.announced.wrapping_add(u32::from(announced));
         self.lost_out += u32::from(!again);
         self.retrans_out -= u32::from(in_flight_again);
         self.unlink(id);

@@ -22,7 +22,14 @@ impl Range {
         self.start >= self.end
     }
 
+    /// Whether both together are one range.
+    #[inline]
+    pub(crate) fn touches(&self, other: &Range) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+
     /// What both have in common; empty if nothing.
+    #[inline]
     pub(crate) fn and(&self, other: &Range) -> Range {
         Range::new(self.start.max(other.start), self.end.min(other.end))
     }

@@ -24,6 +24,9 @@ const QUICK_ACKS: u32 = 16;
 /// Out-of-order segments that are acknowledged at once after each advance, and how many may be compressed into one.
 const DUP_ACKS: u8 = 3;
 const COMPRESSED_MAX: u8 = 44;
+/// As many blocks of an acknowledgement are relied on to arrive; before a change of one behind these, what is compressed is
+/// sent (`TCP_SACK_BLOCKS_EXPECTED`).
+const BLOCKS_EXPECTED: usize = 2;
 const COMPRESSION_MAX: Span = Span::from_millis(1);
 /// Beyond any offset.
 const NO_FIN: u64 = u64::MAX;
@@ -44,6 +47,59 @@ pub(crate) struct Payload {
     pub(crate) push: bool,
 }
 
+/// Up to four SACK blocks, newest first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Blocks {
+    ranges: [Range; 4],
+    len: u8,
+}
+
+impl Blocks {
+    #[inline]
+    fn as_slice(&self) -> &[Range] {
+        &self.ranges[..usize::from(self.len)]
+    }
+
+    fn extend(&mut self, at: usize, data: &Range) {
+        let block = &mut self.ranges[at];
+        *block = Range::new(block.start.min(data.start), block.end.max(data.end));
+    }
+
+    /// The oldest is forgotten if there is no room.
+    fn push_front(&mut self, new: Range) {
+        self.len = (self.len + 1).min(self.ranges.len() as u8);
+        self.ranges[..usize::from(self.len)].rotate_right(1);
+        self.ranges[0] = new;
+    }
+
+    /// Makes one the newest, and one of all that it touches (`tcp_sack_maybe_coalesce`).
+    fn bring_to_front(&mut self, at: usize) {
+        self.ranges[..=at].rotate_right(1);
+        let mut i = 1;
+        while i < usize::from(self.len) {
+            let other = self.ranges[i];
+            if self.ranges[0].touches(&other) {
+                self.extend(0, &other);
+                self.ranges[i..usize::from(self.len)].rotate_left(1);
+                self.len -= 1;
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Range) -> bool) {
+        let mut kept = 0;
+        for i in 0..usize::from(self.len) {
+            if keep(&self.ranges[i]) {
+                self.ranges[kept] = self.ranges[i];
+                kept += 1;
+            }
+        }
+        self.len = kept as u8;
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     /// The peer's initial sequence number; offset 0.
@@ -61,9 +117,10 @@ pub(crate) struct Receiver {
     fin: u64,
     pub(crate) space: Space,
     out_of_order: RangeSet,
-    /// The ranges of `out_of_order` that changed last, newest first.
-    recent: [Range; 4],
-    recent_len: u8,
+    /// The blocks to report, newest first: parts of `out_of_order`, as far as they are remembered (`selective_acks`).
+    recent: Blocks,
+    /// The blocks of an acknowledgement that leaves without the segment that came last.
+    earlier: Option<Blocks>,
     d_sack: Option<Range>,
     /// The full segment size that the peer seems to use.
     mss: u64,
@@ -109,8 +166,8 @@ impl Receiver {
             fin: NO_FIN,
             space,
             out_of_order: RangeSet::default(),
-            recent: [Range::default(); 4],
-            recent_len: 0,
+            recent: Blocks::default(),
+            earlier: None,
             d_sack: None,
             mss: 536.min(u64::from(config.mss)),
             max_mss: u64::from(config.mss),
@@ -242,6 +299,7 @@ impl Receiver {
     /// Takes in a segment that touches the window; gives the payload bytes that are newly in order.
     #[inline]
     pub(crate) fn on_data(&mut self, data: Payload, delays: Delays, now: Time, stats: &mut Stats) -> u64 {
+        self.earlier = None;
         let end = data.seq + data.len;
         if data.fin && self.fin == NO_FIN {
             self.fin = end;
@@ -302,14 +360,7 @@ impl Receiver {
         // RFC 5681 4.2: at once when a gap is filled.
         self.now_due |= self.out_of_order.is_empty();
         let next = self.next;
-        let mut kept = 0;
-        for i in 0..usize::from(self.recent_len) {
-            if self.recent[i].start >= next {
-                self.recent[kept] = self.recent[i];
-                kept += 1;
-            }
-        }
-        self.recent_len = kept as u8;
+        self.recent.retain(|block| block.start >= next);
     }
 
     fn on_out_of_order(&mut self, data: Range) {
@@ -320,21 +371,31 @@ impl Receiver {
         if !held.is_empty() {
             self.set_d_sack(held);
         }
-        let merged = self.out_of_order.insert(data);
-        // RFC 2018 section 4: the block with the newest segment is first, then the ones reported before.
-        let mut blocks = [Range::default(); 4];
-        blocks[0] = merged;
-        let mut count = 1;
-        for block in &self.recent[..usize::from(self.recent_len)] {
-            if block.and(&merged).is_empty() && count < blocks.len() {
-                blocks[count] = *block;
-                count += 1;
-            }
-        }
-        self.recent = blocks;
-        self.recent_len = count as u8;
-        self.space.grow_window(self.used(), data.end - data.start);
+        self.out_of_order.insert(data);
+        self.report(data);
+        self.grow_window(data.end - data.start);
         self.space.provide(self.beyond());
+    }
+
+    /// Puts out-of-order data into the blocks to report (`tcp_sack_new_ofo_skb`).
+    fn report(&mut self, data: Range) {
+        let known = self.recent.as_slice().iter().position(|block| block.touches(&data));
+        if let Some(at) = known {
+            self.recent.extend(at, &data);
+        }
+        if known.unwrap_or(self.recent.as_slice().len()) >= BLOCKS_EXPECTED && self.compressed > 0 {
+            // An acknowledgement has no room for all of these changes: those so far leave by themselves, and nothing is
+            // owed for this segment (`tcp_sack_compress_send_ack`).
+            self.earlier = Some(self.recent);
+            self.compressed = 0;
+            self.compress = Time::MAX;
+            self.owed = false;
+            self.now_due = true;
+        }
+        match known {
+            Some(at) => self.recent.bring_to_front(at),
+            None => self.recent.push_front(data),
+        }
     }
 
     /// How far out-of-order data reaches.
@@ -378,7 +439,15 @@ impl Receiver {
             }
         }
         self.last_data = now;
-        if len >= 128 && self.space.grow_window(self.used(), len) {
+        if len >= 128 {
+            self.grow_window(len);
+        }
+    }
+
+    /// A segment was taken in; one that lets the window grow is acknowledged at once (`tcp_grow_window`).
+    #[inline]
+    fn grow_window(&mut self, len: u64) {
+        if self.space.grow_window(self.used(), len) {
             self.quick |= 1;
         }
     }
@@ -582,10 +651,15 @@ impl Receiver {
         self.space.set_clamp(bytes, self.window);
     }
 
+    #[inline]
+    fn reported(&self) -> &[Range] {
+        self.earlier.as_ref().unwrap_or(&self.recent).as_slice()
+    }
+
     /// The blocks that the next segment reports, a D-SACK first, and how many bytes of option they take.
     #[inline]
     pub(crate) fn sack_option_len(&self) -> u32 {
-        let count = u32::from(self.recent_len) + u32::from(self.d_sack.is_some());
+        let count = self.reported().len() as u32 + u32::from(self.d_sack.is_some());
         if count == 0 { 0 } else { 4 + 8 * count.min(3) }
     }
 
@@ -593,7 +667,7 @@ impl Receiver {
     #[inline]
     pub(crate) fn take_sack(&mut self, max: usize, stats: &mut Stats) -> Sack {
         let mut sack = Sack::NONE;
-        if self.recent_len == 0 && self.d_sack.is_none() {
+        if self.reported().is_empty() && self.d_sack.is_none() {
             return sack;
         }
         if let Some(range) = self.d_sack.take() {
@@ -601,9 +675,10 @@ impl Receiver {
             sack.push(self.block(range));
         }
         let room = max - sack.blocks().len();
-        for &range in self.recent[..usize::from(self.recent_len)].iter().take(room) {
+        for &range in self.reported().iter().take(room) {
             sack.push(self.block(range));
         }
+        self.earlier = None;
         sack
     }
 

@@ -33,6 +33,9 @@ pub(crate) struct Recovery {
     pub(crate) high: u64,
     /// SND.UNA when the reaction began that may still be undone (`undo_marker`).
     marker: Option<u64>,
+    /// The end of the first segment that a report made retransmit, which may lie beyond what the receiver was about to
+    /// acknowledge: only from there on an acknowledgement tells of it.
+    pub(crate) early: u64,
     /// Retransmissions since that no D-SACK has told to be needless; `None` before the first.
     needed: Option<u32>,
     /// When the first retransmission of the episode left (`retrans_stamp`).
@@ -81,18 +84,20 @@ impl Recovery {
 }
 
 impl<C: Controller> Sender<C> {
-    fn congestion(&self, sign: Sign) -> Congestion {
+    fn congestion(&self, sign: Sign, announced: bool) -> Congestion {
         Congestion {
             sign,
             in_flight: self.queue.in_flight(),
             lost: self.queue.lost_out.saturating_sub(self.queue.retrans_out),
             una: self.una,
             next: self.next,
+            announced,
         }
     }
 
     fn signal(&mut self, sign: Sign, cx: &mut Context) {
-        let congestion = self.congestion(sign);
+        let announced = self.was_announced();
+        let congestion = self.congestion(sign, announced);
         self.controller.on_congestion(&congestion, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
     }
@@ -217,8 +222,9 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    fn enter_recovery(&mut self, ece: bool, cx: &mut Context) {
+    pub(crate) fn enter_recovery(&mut self, ece: bool, cx: &mut Context) {
         self.recovery.marker = Some(self.una);
+        self.recovery.early = 0;
         self.recovery.needed = match self.queue.retrans_out {
             0 => None,
             n => Some(n),
@@ -251,6 +257,9 @@ impl<C: Controller> Sender<C> {
                 self.arm(Timer::Reorder, at.max(cx.now));
             }
             seen.lost_retransmission |= self.queue.retrans_out < prior;
+        }
+        if self.recovery.phase == Phase::Recovery && self.is_understated() {
+            self.signal(Sign::Loss, cx);
         }
     }
 
@@ -335,7 +344,7 @@ impl<C: Controller> Sender<C> {
 
     /// Advanced within recovery (`tcp_try_undo_partial`); whether to wait for D-SACKs of what is retransmitted.
     fn try_undo_partial(&mut self, prior_una: u64, seen: &Seen, cx: &mut Context) -> bool {
-        if self.recovery.has_marker() && self.original_arrived(seen.echo) {
+        if self.recovery.has_marker() && self.una >= self.recovery.early && self.original_arrived(seen.echo) {
             self.check_reordering(prior_una);
             if self.queue.retrans_out > 0 {
                 return true;

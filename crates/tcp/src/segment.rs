@@ -1,6 +1,8 @@
 //! A TCP segment as the models see it: the header's fields, the options in use, and the length of a payload that does
 //! not exist.
 
+use crate::report::Report;
+
 /// Header flags in use, by their bits in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u8);
@@ -113,6 +115,8 @@ pub struct SynOptions {
     pub window_scale: Option<u8>,
     /// SACK-permitted.
     pub sack_permitted: bool,
+    /// The sender understands a PEP's reports ([`crate::report`]).
+    pub reports: bool,
 }
 
 /// The options beside timestamps.
@@ -120,8 +124,10 @@ pub struct SynOptions {
 pub enum Options {
     /// Of a SYN.
     Syn(SynOptions),
-    /// Of any other segment: selective acknowledgements, often none.
+    /// Of any other segment of an endpoint: selective acknowledgements, often none.
     Sack(Sack),
+    /// Of a segment that a PEP made.
+    Report(Report),
 }
 
 /// The timestamps option.
@@ -164,9 +170,13 @@ impl Segment {
     pub fn header_len(&self) -> u32 {
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
         let others = match &self.options {
-            Options::Syn(o) => 4 + if o.window_scale.is_some() { 4 } else { 0 } + if o.sack_permitted { 4 } else { 0 },
+            Options::Syn(o) => {
+                let optional = [o.window_scale.is_some(), o.sack_permitted, o.reports];
+                4 + 4 * optional.into_iter().map(u32::from).sum::<u32>()
+            }
             Options::Sack(s) if s.len == 0 => 0,
             Options::Sack(s) => 4 + 8 * u32::from(s.len),
+            Options::Report(r) => r.option_len(),
         };
         // With timestamps Linux packs SACK-permitted into the padding of the timestamps option.
         let packed = matches!(&self.options, Options::Syn(o) if o.sack_permitted && timestamps > 0);

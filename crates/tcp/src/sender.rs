@@ -17,6 +17,7 @@
 use crate::Context;
 use crate::config::{Config, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
 use crate::pacing::Pacer;
+use crate::passage::Pep;
 use crate::queue::{EVER_RETRANSMITTED, FIN, Queue, RETRANSMITTED, Record};
 use crate::rack::Rack;
 use crate::rate::Rate;
@@ -92,6 +93,8 @@ pub(crate) struct Sender<C> {
     pub(crate) rate: Rate,
     pub(crate) rack: Rack,
     pub(crate) recovery: Recovery,
+    /// What is known of a PEP on the way, if the controller works with one.
+    pub(crate) pep: Option<Box<Pep>>,
     pacer: Pacer,
     pacing: bool,
     pub(crate) chrono: Chrono,
@@ -155,6 +158,7 @@ impl<C: Controller> Sender<C> {
             rate: Rate::default(),
             rack: Rack::new(config.rto_min),
             recovery: Recovery::default(),
+            pep: None,
             pacer: Pacer::new(),
             pacing: config.pacing,
             chrono: Chrono::new(now),

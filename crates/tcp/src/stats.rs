@@ -127,6 +127,10 @@ pub struct Stats {
     pub dsacks_sent: u64,
     /// Challenge acknowledgements sent (RFC 5961).
     pub challenge_acks_sent: u64,
+    /// Reports of a PEP received, and those of them that were acceptable.
+    pub reports_received: u64,
+    /// See `reports_received`.
+    pub reports_taken: u64,
 }
 
 impl Stats {

@@ -21,8 +21,7 @@ const LEAST: u32 = 2;
 const RECENT: Span = Span::from_millis(1);
 /// The share of a window that is sent even if it is a part of a packet (`tcp_tso_win_divisor`).
 const WINDOW_SHARE: u64 = 3;
-/// At this round-trip time, as a power of two of microseconds, a packet gains a byte of every two of [`LONGEST`]
-/// (`tcp_tso_rtt_log`).
+/// A short round-trip time adds to a packet: [`LONGEST`], halved once for every 2^9 us of that time (`tcp_tso_rtt_log`).
 const RTT_LOG: u32 = 9;
 
 /// The segments of the packet that is being sent.

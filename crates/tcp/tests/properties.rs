@@ -153,7 +153,7 @@ fn wild(endpoint: &mut Endpoint<cc::AnyController>, steps: &[Wild]) {
             timestamps: step.stamps.map(|(value, echo)| Timestamps { value: value.into(), echo: echo.into() }),
             options: match step.syn_options {
                 Some((mss, window_scale, sack_permitted)) if step.flags & 2 != 0 => {
-                    Options::Syn(SynOptions { mss, window_scale, sack_permitted })
+                    Options::Syn(SynOptions { mss, window_scale, sack_permitted, reports: false })
                 }
                 _ => Options::Sack(sack),
             },
@@ -191,7 +191,8 @@ fn no_segment_breaks_an_endpoint() {
                 Endpoint::listen(&config, controller, 7)
             };
             // A handshake that succeeds, so that the synchronized states are met.
-            let options = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+            let options =
+                Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false });
             let flags = if *active { Flags::SYN | Flags::ACK } else { Flags::SYN };
             let syn = Segment { seq: 2, ack: 8, window: 500, len: 0, flags, timestamps: None, options };
             let ack = Segment { seq: 3, flags: Flags::ACK, options: Options::Sack(Sack::NONE), ..syn };

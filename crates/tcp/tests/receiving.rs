@@ -20,7 +20,7 @@ impl Server {
     fn new(config: &Config) -> Server {
         let random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
         let mut server = Server { endpoint: Endpoint::listen(config, fixed(100), 0), random, now: at(1), ce: false };
-        let syn = tcp::segment::SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        let syn = tcp::segment::SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false };
         let ecn = if config.ecn { Flags::ECE | Flags::CWR } else { Flags::default() };
         server.take(Segment { flags: Flags::SYN | ecn, options: Options::Syn(syn), ..segment(0, 0) });
         server.take(segment(1, 0));
@@ -96,7 +96,7 @@ fn segment(seq: u32, len: u16) -> Segment {
 fn blocks(transmit: &Transmit) -> Vec<(u32, u32)> {
     match &transmit.segment.options {
         Options::Sack(sack) => sack.blocks().iter().map(|b| (b.start, b.end)).collect(),
-        Options::Syn(_) => panic!("a SYN"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -181,6 +181,43 @@ fn an_out_of_order_segment_and_one_that_fills_the_gap_are_acknowledged_at_once()
     assert_eq!(s.take(segment(seq + MSS, MSS as u16)).len(), 1);
     let acks = s.take(segment(seq, MSS as u16));
     assert_eq!((acks.len(), acks[0].segment.ack, blocks(&acks[0])), (1, seq + 2 * MSS, vec![]));
+}
+
+#[test]
+fn a_third_change_of_blocks_sends_what_was_compressed_without_it() {
+    // Linux `tcp_sack_new_ofo_skb`, `tcp_sack_compress_send_ack`.
+    let (mut s, start) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let at = |n: u32| start + n * MSS;
+    let one = |n: u32| (at(n), at(n + 1));
+    for n in [2, 4, 6] {
+        assert_eq!(s.take(segment(at(n), MSS as u16)).len(), 1);
+    }
+    // The fourth is compressed. The fifth sends that, and is itself told of by nothing, not even a timer.
+    assert!(s.take(segment(at(8), MSS as u16)).is_empty());
+    let acks = s.take(segment(at(10), MSS as u16));
+    assert_eq!((acks.len(), blocks(&acks[0])), (1, vec![one(8), one(6), one(4)]));
+    assert!(s.wait(10).is_empty());
+    // Of the four blocks that are remembered, 10, 8, 6 and 4, the newest two change without a sign.
+    assert!(s.take(segment(at(11), MSS as u16)).is_empty());
+    assert!(s.take(segment(at(9), MSS as u16)).is_empty());
+    // What is remembered of 2 is what arrives now: 3 joins it to 4 in the buffer, and in the blocks to 4 alone.
+    let acks = s.take(segment(at(3), MSS as u16));
+    assert_eq!((acks.len(), blocks(&acks[0])), (1, vec![(at(8), at(12)), one(6), (at(3), at(5))]));
+    s.take(segment(at(13), MSS as u16));
+    let acks = s.wait(2);
+    assert_eq!(blocks(&acks[0].1), [one(13), (at(3), at(5)), (at(8), at(12))]);
+}
+
+#[test]
+fn an_out_of_order_segment_that_lets_the_window_grow_is_acknowledged_at_once() {
+    // Linux `tcp_data_queue_ofo` calls `tcp_grow_window`, which keeps one quick acknowledgement.
+    let answered = |receive_buffer| {
+        let (mut s, start) = Server::settled(&Config { receive_buffer, ..Config::default() });
+        (1..=8).map(|n| s.take(segment(start + n * MSS, MSS as u16)).len()).sum::<usize>()
+    };
+    assert_eq!(answered(4 << 20), 8);
+    // Where the window is at the buffer's limit, three are, and the others are compressed.
+    assert_eq!(answered(131_072), 3);
 }
 
 #[test]

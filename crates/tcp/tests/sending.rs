@@ -15,7 +15,7 @@ fn the_handshake_offers_what_linux_offers() {
     p.run_until(at(1000));
     let [syn, ack] = p.sent(Client)[..] else { panic!("{:?}", p.sent(Client)) };
     let [syn_ack] = p.sent(Server)[..] else { panic!() };
-    let offered = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true });
+    let offered = Options::Syn(SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false });
     assert_eq!((syn.segment.flags, syn.segment.options, syn.segment.window), (Flags::SYN, offered, 64_240));
     assert_eq!((syn_ack.segment.flags, syn_ack.segment.options), (Flags::SYN | Flags::ACK, offered));
     assert_eq!(syn_ack.segment.ack, CLIENT_ISN + 1);

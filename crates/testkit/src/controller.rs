@@ -338,7 +338,7 @@ impl<C: Controller> Sender<C> {
     fn react(&mut self, sign: Sign, within: bool) {
         let lost = self.segments.iter().filter(|s| s.fate == Fate::Lost).count() as u32;
         let (una, next) = (self.una * u64::from(MSS), self.next() * u64::from(MSS));
-        let congestion = Congestion { sign, in_flight: self.in_flight, lost, una, next };
+        let congestion = Congestion { sign, in_flight: self.in_flight, lost, una, next, announced: false };
         let time_out = matches!(sign, Sign::Timeout { .. });
         self.single |= time_out;
         let ending = !within && reducing(self.controller.state());

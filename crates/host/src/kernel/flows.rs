@@ -102,6 +102,8 @@ fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
         Cc::Vegas => "vegas",
         Cc::Westwood => "westwood",
         Cc::Yeah => "yeah",
+        // Its parameters are the module's.
+        Cc::Mdcc { .. } => "mdcc",
         Cc::Scalable { step, decrease } if (*step, *decrease) == SCALABLE => "scalable",
         Cc::Scalable { .. } => {
             return Err(format!("the kernel's `scalable` has step {} and decrease {} alone", SCALABLE.0, SCALABLE.1));

@@ -224,8 +224,7 @@ fn root_a_flow_that_nobody_answers_is_said_to_have_failed_at_the_end() {
 
 #[test]
 fn root_flows_live_in_the_namespaces_of_a_lab() {
-    if let Err(error) = crate::lab::check() {
-        eprintln!("SKIPPED: {error}");
+    if !crate::lab::may() {
         return;
     }
     let lab = Lab::new(&["server".to_owned(), "ue".to_owned()], 1_500).unwrap();

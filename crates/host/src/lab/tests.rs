@@ -12,7 +12,9 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// A lab of a server and two phones, or why there is none.
 fn lab() -> Option<Lab> {
-    check().inspect_err(|e| eprintln!("SKIPPED: {e}")).ok()?;
+    if !may() {
+        return None;
+    }
     let names = ["server", "phone", "ue 2"].map(String::from);
     Some(Lab::new(&names, MTU as u32).expect("a lab"))
 }
@@ -115,7 +117,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
 
 #[test]
 fn root_what_ip_refuses_is_told_with_the_command() {
-    if check().inspect_err(|e| eprintln!("SKIPPED: {e}")).is_err() {
+    if !may() {
         return;
     }
     let error = ip(&[], "link show dev lo\nlink show dev no-such-device\n").unwrap_err().to_string();

@@ -91,14 +91,12 @@ impl Seen {
     pub fn row(&self, point: u32, run: u32) -> FlowRow<'_> {
         let (from, to) = self.measured;
         let mbps = |bytes: u64| Rate::over(Bytes::new(bytes), to.saturating_since(from)).as_mbps();
-        let quantile = |d: &Distribution, q| d.quantile(q).map(ms);
         FlowRow {
             point,
             run,
             flow: &self.name,
             conn: self.conn,
             transport: self.transport,
-            cc: "",
             from: &self.from,
             to: &self.to,
             start_s: self.start.as_secs_f64(),
@@ -109,36 +107,15 @@ impl Seen {
             bytes: self.totals.delivered,
             goodput_mbps: mbps(self.totals.delivered),
             throughput_mbps: mbps(self.totals.arrived),
-            completion_s: None,
-            rtt_min_ms: self.rtts.min().map(ms),
-            rtt_p5_ms: quantile(&self.rtts, 0.05),
-            rtt_p50_ms: quantile(&self.rtts, 0.5),
-            rtt_mean_ms: self.rtts.mean().map(ms),
-            rtt_p95_ms: quantile(&self.rtts, 0.95),
-            rtt_p99_ms: quantile(&self.rtts, 0.99),
-            rtt_max_ms: self.rtts.max().map(ms),
-            owd_p5_ms: quantile(&self.owds, 0.05),
-            owd_p50_ms: quantile(&self.owds, 0.5),
-            owd_p95_ms: quantile(&self.owds, 0.95),
             segments_sent: self.totals.segments,
             retransmitted: self.totals.retransmitted,
-            retrans_fast: 0,
-            retrans_rto: 0,
-            retrans_tlp: 0,
-            rtos: 0,
-            undos: 0,
             dup_acks: self.totals.dup_acks,
             ce_marks: self.totals.marked,
             lost_packets: self.totals.packets.lost + self.lost_back,
-            limited_app: 0.0,
-            limited_cwnd: 0.0,
-            limited_rwnd: 0.0,
-            limited_pacing: 0.0,
             limited_other: 1.0,
-            mean_cwnd_bytes: 0.0,
-            max_cwnd_bytes: 0,
             mean_in_flight_bytes: self.mean_flight,
             max_in_flight_bytes: self.max_flight,
+            ..FlowRow::with_delays(&self.rtts, &self.owds)
         }
     }
 }
@@ -153,15 +130,11 @@ impl Sampled {
             conn: of.conn,
             t_s: self.at.as_secs_f64(),
             goodput_mbps: Rate::over(Bytes::new(self.delivered), self.interval).as_mbps(),
-            cwnd_bytes: 0,
-            ssthresh_bytes: None,
             in_flight_bytes: self.in_flight,
             srtt_ms: self.srtt.map(ms),
             rtt_ms: self.rtt.map(ms),
-            rto_ms: 0.0,
-            pacing_mbps: None,
-            limit: "",
             state: if self.closed { "closed" } else { "" },
+            ..SampleRow::default()
         }
     }
 }

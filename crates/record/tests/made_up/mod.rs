@@ -107,6 +107,8 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             t_s,
             goodput_mbps,
             cwnd_bytes: cwnd as u64,
+            cwnd_pep_bytes: None,
+            cwnd_e2e_bytes: None,
             ssthresh_bytes: ssthresh,
             in_flight_bytes: (cwnd * (0.93 + 0.07 * noise.next())) as u64,
             srtt_ms: Some(srtt_ms),

@@ -46,6 +46,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
             check_capacity(rate_key, rate, c);
         }
     }
+    check_pep(lte.pep, lte.pep_report_loss, c);
     c.range("downlink_mhz", lte.downlink_mhz, CARRIER_MHZ);
     c.range("uplink_mhz", lte.uplink_mhz, CARRIER_MHZ);
     check_cells(lte, c);

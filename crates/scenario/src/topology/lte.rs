@@ -57,6 +57,8 @@ pub(super) fn links(lte: &Lte) -> Vec<Link> {
     let internet = |server: &String| Link {
         rate: lte.server_rate.clone(),
         delay: lte.server_delay,
+        pep: lte.pep,
+        pep_report_loss: lte.pep_report_loss,
         ..plain_link(format!("internet-{server}"), server, CORE)
     };
     let s1 = Link { rate: lte.s1_rate.clone(), delay: lte.s1_delay, ..plain_link("s1".into(), CORE, RAN) };

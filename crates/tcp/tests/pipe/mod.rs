@@ -1,7 +1,7 @@
 //! Two endpoints over a scripted pipe in virtual time, for tests that read as stories.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
-use cc::{AckSample, Congestion, Controller, Ctx, Limits, Random, Sent, Sign};
+use cc::{AckSample, Congestion, Controller, Cooperation, Ctx, Limits, Passage, Random, Sent, Sign};
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,10 +28,25 @@ pub struct Fixed {
     pub last: Option<AckSample>,
     pub idle: Vec<Span>,
     pub collapsed: Option<u32>,
+    pub cooperation: Option<Cooperation>,
+    pub passages: Vec<Passage>,
+    /// Whether each of `signs` was announced.
+    pub announced: Vec<bool>,
 }
 
 pub fn fixed(cwnd: u32) -> Fixed {
-    Fixed { cwnd, pacing: None, signs: Vec::new(), undos: 0, last: None, idle: Vec::new(), collapsed: None }
+    Fixed {
+        cwnd,
+        pacing: None,
+        signs: Vec::new(),
+        undos: 0,
+        last: None,
+        idle: Vec::new(),
+        collapsed: None,
+        cooperation: None,
+        passages: Vec::new(),
+        announced: Vec::new(),
+    }
 }
 
 impl Controller for Fixed {
@@ -47,10 +62,17 @@ impl Controller for Fixed {
             self.collapsed = Some(congestion.in_flight + 1);
         }
         self.signs.push(congestion.sign);
+        self.announced.push(congestion.announced);
     }
     fn on_undo(&mut self, _: &mut Ctx) {
         self.undos += 1;
         self.collapsed = None;
+    }
+    fn on_passage(&mut self, passage: &Passage, _: &mut Ctx) {
+        self.passages.push(passage.clone());
+    }
+    fn cooperation(&self) -> Option<Cooperation> {
+        self.cooperation
     }
     fn limits(&self) -> Limits {
         let cwnd = self.collapsed.map_or(self.cwnd, |cwnd| cwnd.min(self.cwnd));
@@ -95,7 +117,7 @@ impl Entry {
     pub fn blocks(&self) -> Vec<(u32, u32)> {
         match &self.segment.options {
             Options::Sack(sack) => sack.blocks().iter().map(|b| (b.start, b.end)).collect(),
-            Options::Syn(_) => Vec::new(),
+            Options::Syn(_) | Options::Report(_) => Vec::new(),
         }
     }
 }

@@ -1,0 +1,496 @@
+//! Multi-domain congestion control: two windows, one for the wired domain and one for the whole path, of which the
+//! smaller counts.
+//!
+//! Source: Z. Krämer, S. Molnár, A. Mihály, S. Nádas, "Towards Multi-Domain Congestion Control in Next-Generation
+//! Networks" (WCNC 2019), sections III and IV-B, and "On the Benefits of Multi-Domain Congestion Control in LTE Networks"
+//! (2019), section III. A lightweight PEP where the domains meet reports what has passed it
+//! ([`on_passage`](Controller::on_passage)).
+//!
+//! - `cwnd_pep` is CUBIC, clocked by the PEP's reports and reduced when they name something missing;
+//! - `cwnd_e2e` is Scalable TCP, clocked by the receiver's acknowledgements and reduced by losses that no report announced
+//!   (loss filter);
+//! - the larger is at most twice the smaller (multi-domain window validation). `cwnd_e2e` starts at ten times `cwnd_pep`
+//!   and is exempt until `cwnd_pep` has caught up.
+//!
+//! What the papers leave open, and what this file does:
+//! 1. Without a PEP, or when it has been silent while two round trips' worth of data was acknowledged, it is plain CUBIC on
+//!    the receiver's acknowledgements; with the next report it joins in again. Both changes wait for the end of a
+//!    recovery.
+//! 2. A retransmission time-out makes it plain CUBIC too: nothing is known of either domain then.
+//! 3. An ECN mark may come from either domain and reduces both windows.
+//! 4. A spurious reaction is taken back in the window that it was taken in.
+//! 5. What limits the smaller window counts as limiting the larger, so that it may grow up to the validation's bound.
+
+use crate::cubic::{Cubic, CubicConfig};
+use crate::scalable::{Scalable, ScalableConfig};
+use crate::{
+    AckSample, Congestion, Controller, Cooperation, Ctx, Event, Limits, Passage, Phase, RateSample, Sent, Sign,
+};
+
+/// Round trips' worth of acknowledged data without a report after which the PEP counts as gone.
+const PATIENCE: u8 = 2;
+
+/// The parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MultiDomainConfig {
+    /// Of `cwnd_e2e`. The papers' steps: 0.02, which Table I of the first fits, and 0.1, which the second states; both for an
+    /// acknowledgement, as in their kernel (4.7).
+    pub scalable: ScalableConfig,
+    /// Of `cwnd_pep`.
+    pub cubic: CubicConfig,
+    /// `cwnd_e2e` starts at so many times the initial window.
+    pub initial_ratio: u32,
+    /// The larger window is at most so many times the smaller.
+    pub validation_ratio: u32,
+    /// A loss that was announced does not reduce `cwnd_e2e`.
+    pub loss_filter: bool,
+    /// What a report names as missing is retransmitted at once.
+    pub early_retransmission: bool,
+}
+
+impl Default for MultiDomainConfig {
+    fn default() -> MultiDomainConfig {
+        MultiDomainConfig {
+            scalable: ScalableConfig { acks_per_segment: 50, per_acknowledgement: true, ..ScalableConfig::default() },
+            cubic: CubicConfig::default(),
+            initial_ratio: 10,
+            validation_ratio: 2,
+            loss_filter: true,
+            early_retransmission: true,
+        }
+    }
+}
+
+/// The multi-domain controller.
+#[derive(Clone, Debug)]
+pub struct MultiDomain {
+    config: MultiDomainConfig,
+    pep: Cubic,
+    e2e: Scalable,
+    /// A PEP is heard: both windows count, and CUBIC is clocked by it. Otherwise CUBIC alone counts and is clocked by
+    /// the receiver.
+    joined: bool,
+    /// Once this is acknowledged, a round trip without a report has passed; how many did.
+    silence_end: u64,
+    silent_rounds: u8,
+    /// Loss recovery as the endpoint sees it.
+    phase: Phase,
+    /// The recovery in progress is about announced losses only: `cwnd_e2e` does not know of it.
+    filtered: bool,
+    /// The reduction of `cwnd_pep` in progress ends when everything below has passed.
+    pep_high: Option<u64>,
+    /// `cwnd_pep` has caught up with the head start of `cwnd_e2e`.
+    caught_up: bool,
+}
+
+impl MultiDomain {
+    /// The controller with an initial window of so many segments.
+    pub fn new(config: MultiDomainConfig, initial_window: u32) -> MultiDomain {
+        let config = MultiDomainConfig {
+            initial_ratio: config.initial_ratio.max(1),
+            validation_ratio: config.validation_ratio.max(1),
+            ..config
+        };
+        MultiDomain {
+            config,
+            pep: Cubic::new(config.cubic, initial_window),
+            e2e: Scalable::new(config.scalable, initial_window.saturating_mul(config.initial_ratio)),
+            joined: false,
+            silence_end: 0,
+            silent_rounds: 0,
+            phase: Phase::Open,
+            filtered: false,
+            pep_high: None,
+            caught_up: false,
+        }
+    }
+
+    /// Whether the window of the whole path is the one that counts.
+    fn e2e_counts(&self) -> bool {
+        self.joined && self.e2e.window().cwnd < self.pep.window().cwnd
+    }
+
+    fn recovering(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Disorder)
+    }
+
+    fn join(&mut self, passage: &Passage, cx: &mut Ctx) {
+        self.joined = true;
+        self.pep.growth_mut().forget_delay(passage.next, cx.now);
+        cx.tell(|| Event::State("pep-heard"));
+    }
+
+    fn part(&mut self, next: u64, cx: &mut Ctx) {
+        self.joined = false;
+        self.pep_high = None;
+        self.pep.growth_mut().forget_delay(next, cx.now);
+        cx.tell(|| Event::State("pep-silent"));
+    }
+
+    /// Counts round trips without a report.
+    fn listen(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        if ack.una > self.silence_end {
+            self.silent_rounds = self.silent_rounds.saturating_add(1);
+            self.silence_end = ack.next;
+        }
+        if self.silent_rounds > PATIENCE && !self.recovering() && !self.pep.reducing() {
+            self.part(ack.next, cx);
+        }
+    }
+
+    /// Multi-domain window validation.
+    fn validate(&mut self) {
+        let (pep, e2e) = (self.pep.window().cwnd, self.e2e.window().cwnd);
+        let bound = |smaller: u32| smaller.saturating_mul(self.config.validation_ratio);
+        self.caught_up |= e2e <= bound(pep) || !self.pep.window().in_slow_start();
+        if self.caught_up {
+            self.e2e.lower_to(bound(pep));
+        }
+        if self.joined {
+            self.pep.lower_to(bound(e2e));
+        }
+    }
+}
+
+impl Controller for MultiDomain {
+    #[inline]
+    fn on_sent(&mut self, sent: &Sent, cx: &mut Ctx) {
+        let in_flight = sent.in_flight_before;
+        let full = in_flight + 1 >= self.limits().cwnd;
+        let seen_by =
+            |cwnd: u32| Sent { in_flight_before: if full { in_flight.max(cwnd) } else { in_flight }, ..*sent };
+        let (pep, e2e) = (seen_by(self.pep.window().cwnd), seen_by(self.e2e.window().cwnd));
+        self.pep.on_sent(&pep, cx);
+        // Only the one that counts tells its state changes.
+        self.e2e.on_sent(&e2e, &mut Ctx { log: None, now: cx.now, path: cx.path, random: cx.random });
+    }
+
+    #[inline]
+    fn on_ack(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        self.phase = ack.phase;
+        self.filtered &= self.recovering();
+        let seen = AckSample { phase: if self.filtered { Phase::Open } else { ack.phase }, ..ack.clone() };
+        self.e2e.on_ack(&seen, &mut Ctx { log: None, now: cx.now, path: cx.path, random: cx.random });
+        if self.joined {
+            self.listen(ack, cx);
+        } else {
+            self.pep.on_ack(ack, cx);
+        }
+        self.validate();
+    }
+
+    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
+        if passage.reported {
+            self.silent_rounds = 0;
+            self.silence_end = passage.next;
+            if !self.joined && !self.recovering() && !self.pep.reducing() {
+                self.join(passage, cx);
+            }
+        }
+        if !self.joined {
+            return;
+        }
+        if passage.missing > 0 && self.pep_high.is_none_or(|high| passage.una >= high) {
+            let &Passage { in_flight, missing: lost, una, next, .. } = passage;
+            self.pep.on_congestion(&Congestion { sign: Sign::Loss, in_flight, lost, una, next, announced: true }, cx);
+            self.pep_high = Some(next);
+        }
+        self.pep_high = self.pep_high.filter(|&high| passage.una < high);
+        let sample = AckSample {
+            acked: passage.passed,
+            delivered: passage.passed,
+            delivered_ce: 0,
+            lost: passage.missing,
+            prior_in_flight: passage.in_flight,
+            in_flight: passage.in_flight,
+            advanced: passage.passed > 0,
+            cwnd_limited: passage.cwnd_limited,
+            ece: false,
+            phase: if self.pep_high.is_some() { Phase::Recovery } else { Phase::Open },
+            rtt: passage.rtt,
+            una: passage.una,
+            next: passage.next,
+            rate: RateSample::default(),
+        };
+        self.pep.on_ack(&sample, cx);
+        self.validate();
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        let announced = self.joined && self.config.loss_filter && congestion.announced;
+        if congestion.sign == Sign::Loss && announced {
+            // The reduction was that of `cwnd_pep`.
+            self.filtered = true;
+            self.phase = Phase::Recovery;
+            return;
+        }
+        self.filtered = false;
+        self.e2e.on_congestion(congestion, &mut Ctx { log: None, now: cx.now, path: cx.path, random: cx.random });
+        match congestion.sign {
+            Sign::Loss if self.joined => {}
+            Sign::Loss => self.pep.on_congestion(congestion, cx),
+            Sign::Ecn => {
+                self.pep.on_congestion(congestion, cx);
+                self.pep_high = self.joined.then_some(congestion.next);
+            }
+            Sign::Timeout { .. } => {
+                if self.joined {
+                    self.part(congestion.next, cx);
+                }
+                self.pep.on_congestion(congestion, cx);
+            }
+        }
+        self.phase = match congestion.sign {
+            Sign::Loss => Phase::Recovery,
+            Sign::Ecn => Phase::Cwr,
+            Sign::Timeout { .. } => Phase::Loss,
+        };
+        self.validate();
+    }
+
+    fn on_undo(&mut self, cx: &mut Ctx) {
+        if !self.filtered {
+            self.e2e.on_undo(cx);
+        }
+        if self.filtered || !self.joined {
+            self.pep.on_undo(cx);
+        }
+    }
+
+    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
+        Some((self.pep.window().cwnd, self.joined.then(|| self.e2e.window().cwnd)))
+    }
+
+    fn cooperation(&self) -> Option<Cooperation> {
+        Some(Cooperation { retransmit: self.config.early_retransmission })
+    }
+
+    #[inline]
+    fn limits(&self) -> Limits {
+        if self.e2e_counts() { self.e2e.limits() } else { self.pep.limits() }
+    }
+
+    fn name(&self) -> &'static str {
+        "mdcc"
+    }
+
+    fn state(&self) -> &'static str {
+        if self.e2e_counts() { self.e2e.state() } else { self.pep.state() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use units::Span;
+
+    fn driver(config: MultiDomainConfig) -> Driver<MultiDomain> {
+        let mut d = Driver::new(MultiDomain::new(config, 10));
+        d.ack.rtt = Some(Span::from_millis(30));
+        d
+    }
+
+    /// The PEP reports so many segments passed and missing, and everything so far with them.
+    fn report(d: &mut Driver<MultiDomain>, passed: u32, missing: u32) {
+        let (una, next) = d.sequence();
+        let passage = Passage {
+            reported: true,
+            passed,
+            missing,
+            in_flight: d.cwnd(),
+            cwnd_limited: true,
+            rtt: Some(Span::from_millis(10)),
+            una: if missing > 0 { una } else { next },
+            next,
+        };
+        d.call(|c, cx| c.on_passage(&passage, cx));
+    }
+
+    fn windows(d: &Driver<MultiDomain>) -> (u32, Option<u32>) {
+        d.c.domain_windows().expect("it has two")
+    }
+
+    /// A PEP is heard, and both windows are out of slow start: (100, 100) or near.
+    fn avoiding() -> Driver<MultiDomain> {
+        let mut d = driver(MultiDomainConfig::default());
+        report(&mut d, 0, 0);
+        d.fill();
+        while windows(&d).0 < 144 {
+            report(&mut d, 1, 0);
+        }
+        // 144 * 0.7 = 100 after the one, 100 - 100 / 8 = 88 after the other.
+        d.fill();
+        report(&mut d, 0, 1);
+        d.fill();
+        report(&mut d, 0, 0);
+        d.react(Sign::Loss, d.cwnd());
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 88;
+        d.sacked(1);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+        d
+    }
+
+    #[test]
+    fn without_a_pep_it_is_cubic() {
+        let mut a = driver(MultiDomainConfig::default());
+        let mut b = Driver::new(Cubic::new(CubicConfig::default(), 10));
+        b.ack.rtt = a.ack.rtt;
+        for round in 0..40 {
+            a.fill();
+            b.fill();
+            if round % 9 == 8 {
+                a.lose_and_recover();
+                b.lose_and_recover();
+            }
+            for _ in 0..20 {
+                a.acked(1);
+                b.acked(1);
+                a.wait_ms(1);
+                b.wait_ms(1);
+                assert_eq!(a.limits(), b.limits(), "round {round}");
+            }
+        }
+    }
+
+    #[test]
+    fn reports_clock_one_window_and_acknowledgements_the_other() {
+        let mut d = driver(MultiDomainConfig::default());
+        report(&mut d, 5, 0);
+        // The head start: ten times the initial window.
+        assert_eq!(windows(&d), (15, Some(100)));
+        d.acked(5);
+        assert_eq!(windows(&d), (15, Some(105)));
+        assert_eq!(d.cwnd(), 15);
+    }
+
+    #[test]
+    fn the_larger_window_is_at_most_twice_the_smaller_once_the_head_start_is_caught_up() {
+        let mut d = driver(MultiDomainConfig::default());
+        report(&mut d, 30, 0);
+        assert_eq!(windows(&d), (40, Some(100)));
+        report(&mut d, 10, 0);
+        assert_eq!(windows(&d), (50, Some(100)));
+        d.acked(30);
+        assert_eq!(windows(&d), (50, Some(100)), "130 is cut to twice 50");
+        report(&mut d, 400, 0);
+        assert_eq!(windows(&d), (200, Some(100)), "450 is cut to twice 100");
+        assert_eq!(d.cwnd(), 100);
+    }
+
+    #[test]
+    fn what_a_pep_misses_reduces_the_wired_window_alone_and_what_the_radio_loses_the_other() {
+        let mut d = avoiding();
+        let (pep, e2e) = windows(&d);
+        d.fill();
+        report(&mut d, 0, 3);
+        // The endpoint reacts to the same loss, which was announced.
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 3, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 60;
+        d.sacked(1);
+        assert_eq!(windows(&d).1, e2e);
+        report(&mut d, 0, 0);
+        assert_eq!(windows(&d).0, pep * 717 / 1024);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+
+        let mut d = avoiding();
+        d.fill();
+        d.react(Sign::Loss, d.cwnd());
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 77;
+        d.sacked(1);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+        let e2e = e2e.expect("a PEP is heard");
+        assert_eq!(windows(&d), (pep, Some(e2e - e2e / 8)));
+    }
+
+    #[test]
+    fn without_the_filter_an_announced_loss_reduces_both() {
+        let mut d = driver(MultiDomainConfig { loss_filter: false, ..MultiDomainConfig::default() });
+        report(&mut d, 90, 0);
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 50;
+        d.sacked(1);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+        assert_eq!(windows(&d).1, Some(100 - 100 / 8));
+    }
+
+    #[test]
+    fn a_loss_on_the_radio_within_a_recovery_from_an_announced_one_counts() {
+        let mut d = avoiding();
+        let e2e = windows(&d).1.expect("a PEP is heard");
+        d.fill();
+        report(&mut d, 0, 1);
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.ack.phase = Phase::Recovery;
+        d.ack.in_flight = 70;
+        d.sacked(1);
+        d.react(Sign::Loss, 70);
+        d.sacked(1);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+        assert_eq!(windows(&d).1, Some(e2e - e2e / 8));
+    }
+
+    #[test]
+    fn a_pep_that_falls_silent_is_gone_after_two_round_trips_and_may_come_back() {
+        let mut d = avoiding();
+        let before = windows(&d);
+        for round in 1..=3 {
+            d.fill();
+            let cwnd = d.cwnd();
+            assert!(windows(&d).1.is_some(), "round {round}");
+            d.acked_singly(cwnd + 1);
+        }
+        let (pep, e2e) = windows(&d);
+        assert_eq!((e2e, d.cwnd()), (None, pep), "CUBIC alone");
+        assert!(pep >= before.0.min(before.1.expect("a PEP was heard")));
+        report(&mut d, 1, 0);
+        assert!(windows(&d).1.is_some());
+    }
+
+    #[test]
+    fn a_time_out_is_cubics() {
+        let mut d = avoiding();
+        d.fill();
+        d.react(Sign::Timeout { again: false }, 0);
+        assert_eq!((d.cwnd(), windows(&d).1), (1, None));
+        // A report changes nothing until the loss is repaired.
+        d.ack.phase = Phase::Loss;
+        report(&mut d, 50, 0);
+        assert_eq!((d.cwnd(), windows(&d).1), (1, None));
+        d.acked_singly(4);
+        assert_eq!(d.cwnd(), 5);
+        d.ack.phase = Phase::Open;
+        d.acked(0);
+        report(&mut d, 1, 0);
+        assert!(windows(&d).1.is_some());
+    }
+
+    #[test]
+    fn a_spurious_reaction_is_taken_back_where_it_was_taken() {
+        let mut d = avoiding();
+        let (pep, e2e) = windows(&d);
+        d.fill();
+        report(&mut d, 0, 1);
+        let (una, next) = d.sequence();
+        let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&announced, cx));
+        d.undo();
+        report(&mut d, 0, 0);
+        assert_eq!(windows(&d), (pep, e2e));
+    }
+}

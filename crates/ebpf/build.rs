@@ -1,0 +1,38 @@
+//! Compiles the programs of `src/bpf`, and makes a module for each that loads it.
+// A build script reads its environment by its nature.
+#![allow(clippy::disallowed_methods)]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use libbpf_cargo::SkeletonBuilder;
+
+/// As for the rest of the code; parameters that a macro of libbpf or a callback's type asks for may go unused.
+const ARGUMENTS: [&str; 6] = ["-mcpu=v3", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-Wno-unused-parameter"];
+
+fn main() {
+    println!("cargo:rerun-if-changed=src/bpf");
+    let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".into());
+    println!("cargo:rerun-if-env-changed=CLANG");
+    if Command::new(&clang).arg("--version").output().is_err() {
+        println!("cargo::error=`{clang}` is missing: `tools/setup build` installs it");
+        return;
+    }
+    // What libbpf-sys has built: its `links` key lets us know.
+    let headers = std::env::var_os("DEP_BPF_INCLUDE").expect("libbpf-sys tells where its headers are");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    for name in PROGRAMS {
+        let source = Path::new("src/bpf").join(format!("{name}.bpf.c"));
+        let made = SkeletonBuilder::new()
+            .source(&source)
+            .clang(&clang)
+            .clang_args(ARGUMENTS.map(OsStr::new).into_iter().chain([OsStr::new("-I"), &headers]))
+            .build_and_generate(out.join(format!("{name}.skel.rs")));
+        if let Err(error) = made {
+            println!("cargo::error={}: {error:#}", source.display());
+        }
+    }
+}
+
+const PROGRAMS: [&str; 2] = ["mdcc", "pep"];

@@ -1,0 +1,91 @@
+//! That nothing of what is loaded outlives its end. Needs root; says so loudly if it is skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests read files and wait.
+
+use ebpf::{Error, mdcc, pep};
+use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
+use nix::sched::{CloneFlags, unshare};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// Names of our programs in the kernel, and how many links lead to interfaces.
+fn traces() -> Vec<String> {
+    let names = ProgInfoIter::default().map(|program| program.name.to_string_lossy().into_owned());
+    let mut traces: Vec<String> = names.filter(|n| n.starts_with("mdcc_") || n.starts_with("pep_")).collect();
+    let tcx = LinkInfoIter::default().filter(|link| matches!(link.info, LinkTypeInfo::Tcx(_))).count();
+    traces.extend((0..tcx).map(|_| "a link".to_owned()));
+    for path in ["/sys/fs/bpf/ranway", "/run/ranway-bpf", "/run/ranway-mdcc-default"] {
+        traces.extend(Path::new(path).exists().then(|| path.to_owned()));
+    }
+    let controls = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    traces.extend(controls.split_whitespace().filter(|&name| name == "mdcc").map(str::to_owned));
+    traces
+}
+
+/// The kernel frees programs a moment after the last that refers to them is gone.
+fn no_traces() {
+    for _ in 0..100 {
+        if traces().is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(traces(), [""; 0]);
+}
+
+#[test]
+fn root_unloading_mdcc_leaves_nothing() {
+    if let Err(why) = mdcc::check() {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    assert_eq!(traces(), [""; 0]);
+    let default = || fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").expect("there is one");
+    let before = default();
+    // In a namespace of its own, so that nobody else's connections choose it.
+    let thread = std::thread::spawn(move || {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a namespace");
+        mdcc::load(&mdcc::Options::default()).expect("it loads");
+        assert!(mdcc::is_loaded() && traces().len() > 5, "{:?}", traces());
+        assert_eq!(mdcc::status().expect("it answers"), []);
+        let again = mdcc::load(&mdcc::Options::default());
+        assert!(matches!(&again, Err(Error::Wrong(why)) if why.starts_with("mdcc is loaded already")), "{again:?}");
+        assert_eq!(mdcc::unload().expect("it unloads"), 0);
+    });
+    thread.join().expect("it does not panic");
+    no_traces();
+    assert_eq!(default(), before);
+
+    // What cannot be loaded to its end leaves nothing either.
+    let options = mdcc::Options { cgroup: Some("/proc".into()), ..mdcc::Options::default() };
+    let refused = mdcc::load(&options);
+    assert!(matches!(&refused, Err(Error::Refused { what, .. }) if what == "keep mdcc"), "{refused:?}");
+    no_traces();
+}
+
+#[test]
+fn root_a_pep_that_ends_leaves_nothing() {
+    if let Err(why) = pep::check() {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        unshare(CloneFlags::CLONE_NEWNET).expect("a namespace");
+        let made = Command::new("ip").args(["link", "add", "wan", "type", "veth", "peer", "name", "ran"]).status();
+        if !made.is_ok_and(|status| status.success()) {
+            eprintln!("SKIPPED: `ip` is missing: install iproute2");
+            return;
+        }
+        let options = pep::Options::new("wan", "ran");
+        let pep = pep::Pep::start(&options).expect("it starts");
+        assert!(traces().len() >= 6, "{:?}", traces());
+        assert_eq!(pep.counters(), pep::Counters::default());
+        let second = pep::Pep::start(&options);
+        assert!(matches!(&second, Err(Error::Wrong(why)) if why == "a PEP is at work at `wan` already"), "{second:?}");
+        drop(pep);
+    });
+    thread.join().expect("it does not panic");
+    no_traces();
+}

@@ -1,0 +1,183 @@
+//! The scenario's PEPs, for real packets: where a packet passes one, that one sees its headers and may answer its sender.
+
+use crate::observe::{Header, Tcp, Transport};
+use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+use pep::{Pep, Stats};
+use std::net::IpAddr;
+use std::ops::Range;
+use tcp::report::Message;
+use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
+use units::Time;
+
+/// Bytes of an Ethernet address.
+const MAC: usize = 6;
+const TTL: u8 = 64;
+
+/// The sender's and the receiver's address and port.
+type Key = [(IpAddr, u16); 2];
+
+/// PEPs, in the order of [`sim::Live::pep_nodes`].
+#[derive(Debug, Default)]
+pub(crate) struct Border {
+    peps: Vec<Pep<Key>>,
+}
+
+impl Border {
+    pub(crate) fn new(count: usize) -> Border {
+        Border { peps: (0..count).map(|_| Pep::new(pep::Config::default())).collect() }
+    }
+
+    /// What each has done.
+    pub(crate) fn stats(&self) -> impl Iterator<Item = Stats> {
+        self.peps.iter().map(Pep::stats)
+    }
+
+    /// A packet, which is `frame[ip]`, passes; the frame of the answer, if there is one, and the packet in it. `answers`: it
+    /// goes towards the receiver, and not back.
+    pub(crate) fn pass(
+        &mut self,
+        pep: usize,
+        answers: bool,
+        frame: &[u8],
+        ip: Range<usize>,
+        now: Time,
+    ) -> Option<(Vec<u8>, Range<usize>)> {
+        let packet = frame.get(ip.clone())?;
+        let header = Header::parse(packet)?;
+        let segment = segment(packet, &header)?;
+        let pep = self.peps.get_mut(pep)?;
+        let from = (header.source, header.source_port);
+        let to = (header.destination, header.destination_port);
+        if !answers {
+            pep.on_reply([to, from], &segment, now);
+            return None;
+        }
+        let report = pep.on_data([from, to], &segment, header.len, now)?;
+        // On a wire it goes back to the address that it came from.
+        let mut answer = frame[..ip.start].to_vec();
+        if let Some((first, rest)) = answer.split_at_mut_checked(MAC)
+            && let Some(second) = rest.get_mut(..MAC)
+        {
+            first.swap_with_slice(second);
+        }
+        let start = answer.len();
+        write(&report, &header, &mut answer)?;
+        let end = answer.len();
+        Some((answer, start..end))
+    }
+}
+
+/// A TCP segment as a PEP looks at it.
+fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
+    let Transport::Tcp(tcp) = header.transport else { return None };
+    let options = if tcp.has(Tcp::SYN) {
+        let reports = announces(packet);
+        Options::Syn(SynOptions { mss: 0, window_scale: None, sack_permitted: true, reports })
+    } else {
+        Options::default()
+    };
+    Some(Segment {
+        seq: tcp.seq,
+        ack: tcp.ack,
+        window: tcp.window,
+        len: u16::try_from(header.payload_len).ok()?,
+        flags: Flags(tcp.flags),
+        timestamps: tcp.timestamps.map(|(value, echo)| Timestamps { value, echo }),
+        options,
+    })
+}
+
+/// Whether a SYN says that its sender understands reports.
+fn announces(packet: &[u8]) -> bool {
+    match SlicedPacket::from_ip(packet).map(|packet| packet.transport) {
+        Ok(Some(TransportSlice::Tcp(tcp))) => Message::find(tcp.options()) == Some(Message::Announcement),
+        _ => false,
+    }
+}
+
+/// Appends the packet of a report to the sender of `of`.
+fn write(segment: &Segment, of: &Header, to: &mut Vec<u8>) -> Option<()> {
+    let Options::Report(report) = segment.options else { return None };
+    let Timestamps { value, echo } = segment.timestamps?;
+    let mut options = vec![1, 1, 8, 10];
+    options.extend(value.to_be_bytes());
+    options.extend(echo.to_be_bytes());
+    report.write(&mut options);
+    let ip = match (of.destination, of.source) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), TTL),
+        (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), TTL),
+        _ => return None,
+    };
+    let tcp = ip.tcp(of.destination_port, of.source_port, segment.seq, segment.window).ack(segment.ack);
+    tcp.options_raw(&options).ok()?.write(to, &[]).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENDER: [u8; 4] = [10, 0, 0, 1];
+    const PHONE: [u8; 4] = [10, 0, 0, 2];
+
+    /// A packet between the two behind an Ethernet header, with timestamps and `more` options.
+    fn frame(
+        from_sender: bool,
+        flags: u8,
+        numbers: (u32, u32),
+        stamps: (u32, u32),
+        more: &[u8],
+        len: usize,
+    ) -> Vec<u8> {
+        let (from, to, ports) = if from_sender { (SENDER, PHONE, (80, 4000)) } else { (PHONE, SENDER, (4000, 80)) };
+        let mut options = vec![1, 1, 8, 10];
+        options.extend(stamps.0.to_be_bytes());
+        options.extend(stamps.1.to_be_bytes());
+        options.extend(more);
+        let mut tcp =
+            PacketBuilder::ethernet2([if from_sender { 1 } else { 2 }; 6], [if from_sender { 2 } else { 1 }; 6])
+                .ipv4(from, to, 64)
+                .tcp(ports.0, ports.1, numbers.0, 500);
+        if flags & Tcp::SYN != 0 {
+            tcp = tcp.syn();
+        }
+        let mut frame = Vec::new();
+        tcp.ack(numbers.1).options_raw(&options).unwrap().write(&mut frame, &vec![0; len]).unwrap();
+        frame
+    }
+
+    #[test]
+    fn an_announced_flow_is_answered_in_frames_that_hold() {
+        let mut border = Border::new(1);
+        let mut pass = |frame: &[u8], answers| border.pass(0, answers, frame, 14..frame.len(), Time::ZERO);
+        assert!(pass(&frame(true, Tcp::SYN, (999, 1), (100, 0), &tcp::report::announcement(), 0), true).is_none());
+        assert!(pass(&frame(false, 0, (1, 1000), (700, 100), &[], 0), false).is_none());
+        assert!(pass(&frame(true, 0, (1000, 1), (101, 700), &[], 1400), true).is_none());
+        let (answer, ip) = pass(&frame(true, 0, (2400, 1), (102, 700), &[], 1400), true).expect("a report");
+        assert_eq!((&answer[..6], &answer[6..12], &answer[12..14]), (&[1; 6][..], &[2; 6][..], &[8, 0][..]));
+        let packet = &answer[ip];
+        let header = Header::parse(packet).expect("a packet");
+        assert_eq!((header.source, header.destination), (IpAddr::from(PHONE), IpAddr::from(SENDER)));
+        assert_eq!((header.source_port, header.destination_port, header.payload_len), (4000, 80, 0));
+        let Transport::Tcp(tcp) = header.transport else { panic!("{header:?}") };
+        assert_eq!((tcp.seq, tcp.ack, tcp.flags, tcp.timestamps), (1, 1000, Tcp::ACK, Some((700, 102))));
+        let sliced = SlicedPacket::from_ip(packet).unwrap();
+        let Some(TransportSlice::Tcp(slice)) = sliced.transport else { panic!("no TCP") };
+        let Some(Message::Report(report)) = Message::find(slice.options()) else { panic!("no report") };
+        assert_eq!((report.from, report.through, report.missing()), (0, 2800, &[][..]));
+        let checksum = slice.to_header().calc_checksum_ipv4_raw(PHONE, SENDER, &[]).unwrap();
+        assert_eq!(slice.checksum(), checksum);
+        let stats: Vec<Stats> = border.stats().collect();
+        assert_eq!((stats[0].data, stats[0].reports), (2, 1));
+    }
+
+    #[test]
+    fn any_bytes_pass() {
+        let mut border = Border::new(1);
+        bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            for answers in [true, false] {
+                border.pass(0, answers, bytes, 0..bytes.len(), Time::ZERO);
+                border.pass(0, answers, bytes, 14..bytes.len(), Time::ZERO);
+            }
+        });
+    }
+}

@@ -1,0 +1,193 @@
+//! The lightweight PEP (performance-enhancing proxy): where two domains meet, it watches TCP pass and tells the sender what
+//! has passed (PEP-ACK) and what is missing before that (PEP-NACK). It splits nothing, holds nothing up and keeps no
+//! payload; who does not understand it loses nothing.
+//!
+//! Source: Z. Krämer et al., "Towards Multi-Domain Congestion Control in Next-Generation Networks" (WCNC 2019), section
+//! IV-A, which leaves formats and rules open; those are this project's, in `docs/src/pep-messages.md`.
+//!
+//! [`Pep`] does no input or output. Its driver calls, with a `now` that never goes back,
+//!
+//! - [`Pep::on_data`] for each segment that passes from the sender's side to the receiver's, and sends back what it gives;
+//! - [`Pep::on_reply`] for each segment that passes the other way.
+//!
+//! Which flow a segment belongs to is the driver's to say: a key for each, the same in both directions.
+
+mod flow;
+mod table;
+
+use flow::Flow;
+use table::Table;
+use tcp::segment::{Flags, Options, Segment};
+use units::{Span, Time};
+
+/// How long a flow that is closing is remembered at most: what is retransmitted then needs no report.
+const CLOSING: Span = Span::from_secs(10);
+
+/// A PEP's parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Flows that are remembered at most; then the one that has been idle for longest goes.
+    pub flows: usize,
+    /// How long an idle flow is remembered.
+    pub idle: Span,
+    /// A report for so many segments of data, unless something is missing or a burst ends.
+    pub every: u32,
+    /// Also to senders that have not announced that they understand reports.
+    pub all: bool,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { flows: 65_536, idle: Span::from_secs(120), every: 2, all: false }
+    }
+}
+
+/// What a PEP has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Segments that carried data, and their IP packets' bytes.
+    pub data: u64,
+    /// See `data`.
+    pub data_bytes: u64,
+    /// Reports, those of them that named something missing, and the bytes of their IP packets.
+    pub reports: u64,
+    /// See `reports`.
+    pub nacks: u64,
+    /// See `reports`.
+    pub report_bytes: u64,
+    /// Reports that were due and not sent, because they would have been more than what came.
+    pub withheld: u64,
+    /// Flows that are remembered now, and those that had to go for others.
+    pub flows: u64,
+    /// See `flows`.
+    pub evicted: u64,
+}
+
+impl core::ops::Add for Stats {
+    type Output = Stats;
+    fn add(self, other: Stats) -> Stats {
+        Stats {
+            data: self.data + other.data,
+            data_bytes: self.data_bytes + other.data_bytes,
+            reports: self.reports + other.reports,
+            nacks: self.nacks + other.nacks,
+            report_bytes: self.report_bytes + other.report_bytes,
+            withheld: self.withheld + other.withheld,
+            flows: self.flows + other.flows,
+            evicted: self.evicted + other.evicted,
+        }
+    }
+}
+
+/// See the crate's documentation.
+#[derive(Debug)]
+pub struct Pep<K> {
+    config: Config,
+    flows: Table<K, Flow>,
+    stats: Stats,
+}
+
+impl<K: Ord + Copy> Pep<K> {
+    /// A PEP that has seen nothing yet.
+    pub fn new(config: Config) -> Pep<K> {
+        Pep { config, flows: Table::default(), stats: Stats::default() }
+    }
+
+    /// What it has done.
+    pub fn stats(&self) -> Stats {
+        Stats { flows: self.flows.len() as u64, ..self.stats }
+    }
+
+    /// A segment of the sender passes, in an IP packet of `packet_len` bytes; the report to send back, if any.
+    pub fn on_data(&mut self, key: K, segment: &Segment, packet_len: u32, now: Time) -> Option<Segment> {
+        self.forget_idle(now);
+        if segment.flags.has(Flags::SYN) {
+            self.on_syn(key, segment, now);
+            return None;
+        }
+        if segment.flags.has(Flags::RST) {
+            if self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
+                self.flows.remove(&key);
+            }
+            return None;
+        }
+        let timestamps = segment.timestamps?;
+        if segment.seq_len() == 0 {
+            return None;
+        }
+        if self.flows.get(&key).is_none() {
+            // It has been going on for a while.
+            self.make_room();
+            self.flows.insert(key, Flow::new(segment.seq, timestamps.value, false, now));
+        }
+        let flow = self.flows.touch(&key)?;
+        self.stats.data += 1;
+        self.stats.data_bytes += u64::from(packet_len);
+        let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
+        flow.pass(segment, timestamps.value, packet_len, now);
+        if !flow.is_due(self.config.every, self.config.all) {
+            return None;
+        }
+        let report = flow.report()?;
+        let len = ip_header + report.header_len();
+        if !flow.afford(len) {
+            self.stats.withheld += 1;
+            return None;
+        }
+        flow.note_report(&report);
+        self.stats.reports += 1;
+        self.stats.nacks += u64::from(matches!(report.options, Options::Report(r) if !r.missing().is_empty()));
+        self.stats.report_bytes += u64::from(len);
+        Some(report)
+    }
+
+    /// A segment of the receiver passes.
+    pub fn on_reply(&mut self, key: K, segment: &Segment, now: Time) {
+        let Some(flow) = self.flows.touch(&key) else { return };
+        if segment.flags.has(Flags::RST) {
+            if flow.is_next_reply(segment.seq) {
+                self.flows.remove(&key);
+            }
+        } else if !segment.flags.has(Flags::SYN) {
+            flow.reply(segment, now);
+        }
+    }
+
+    /// A new connection, or its SYN again.
+    fn on_syn(&mut self, key: K, segment: &Segment, now: Time) {
+        let Options::Syn(options) = segment.options else { return };
+        let Some(timestamps) = segment.timestamps else {
+            self.flows.remove(&key);
+            return;
+        };
+        let next = segment.seq.wrapping_add(segment.seq_len());
+        match self.flows.touch(&key) {
+            // One that is sent again carries no announcement.
+            Some(flow) if flow.starts_at(next) => flow.announced |= options.reports,
+            Some(flow) => *flow = Flow::new(next, timestamps.value, options.reports, now),
+            None => {
+                self.make_room();
+                self.flows.insert(key, Flow::new(next, timestamps.value, options.reports, now));
+            }
+        }
+    }
+
+    /// Forgets the flow that has been idle for longest, if that is for too long. One at each packet is enough.
+    fn forget_idle(&mut self, now: Time) {
+        if let Some((&key, flow)) = self.flows.oldest() {
+            let limit = if flow.is_closing() { self.config.idle.min(CLOSING) } else { self.config.idle };
+            if now.saturating_since(flow.seen) > limit {
+                self.flows.remove(&key);
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.flows.len() >= self.config.flows.max(1)
+            && let Some((&key, _)) = self.flows.oldest()
+        {
+            self.flows.remove(&key);
+            self.stats.evicted += 1;
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `ranway pep`.
+
+use crate::Failure;
+use crate::args::PepArgs;
+use ebpf::pep::{Counters, Options, Pep};
+use host::attend::{Happened, Signals};
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+/// How often it is said what goes on.
+const TICK: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
+    let options = Options {
+        all: args.all,
+        every: args.every,
+        flows: args.flows,
+        blind: args.blind,
+        ..Options::new(&args.wan, &args.ran)
+    };
+    let signals = Signals::take()?;
+    let pep = Pep::start(&options)?;
+    if !args.quiet {
+        eprintln!("a PEP is at work between {} and {}; Ctrl-C ends it", args.wan, args.ran);
+    }
+    let live = !args.quiet && !args.json && std::io::stderr().is_terminal();
+    loop {
+        match signals.wait(TICK) {
+            Happened::Asked { .. } => break,
+            _ if args.json => {
+                let mut stdout = std::io::stdout().lock();
+                writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;
+                stdout.flush()?;
+            }
+            _ if live => eprint!("\r{}\x1b[K", line(&pep.counters())),
+            _ => {}
+        }
+    }
+    if live {
+        eprint!("\r\x1b[K");
+    }
+    if !args.quiet && !args.json {
+        eprintln!("{}", line(&pep.counters()));
+    }
+    Ok(())
+}
+
+fn line(counters: &Counters) -> String {
+    let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, .. } = counters;
+    let mut line = format!(
+        "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of something missing",
+        *data_bytes as f64 / 1e6
+    );
+    for (count, what) in [(withheld, "withheld"), (failed, "failed")] {
+        if *count > 0 {
+            line += &format!("  {count} {what}");
+        }
+    }
+    line
+}

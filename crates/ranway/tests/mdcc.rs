@@ -1,0 +1,340 @@
+//! The multi-domain congestion control in the kernel and a live PEP, as a user meets them: a server, an emulated wire, a
+//! router with a PEP, an emulated lossy radio, a phone. Each test that needs root says loudly if it is skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use nix::sched::{CloneFlags, setns};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
+};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PORT: u16 = 5201;
+const SERVER: [&str; 2] = ["10.8.1.1", "fd08:1::1"];
+
+/// A way from `server` to `phone` and back, with its loss to be set.
+fn way(rate: &str, delay: &str, loss: f64) -> String {
+    format!(
+        "duration = \"600 s\"\n[[links]]\nname = \"way\"\nfrom = \"server\"\nto = \"phone\"\nduplex = true\n\
+         rate = \"{rate}\"\ndelay = \"{delay}\"\nloss = {loss}\nqueue = {{ kind = \"drop-tail\", packets = 200 }}\n"
+    )
+}
+
+/// Five namespaces in a row, which go away with this: a server, a wire, a router, a radio, a phone.
+struct Net {
+    name: String,
+    dir: tempfile::TempDir,
+    running: Vec<Child>,
+}
+
+const SERVER_HOST: &str = "s";
+const WIRE: &str = "w";
+const ROUTER: &str = "r";
+const RADIO: &str = "a";
+const PHONE_HOST: &str = "p";
+
+impl Net {
+    /// `None`, and says so, where that cannot be. The radio loses this share of the packets to the phone.
+    fn new(loss: f64) -> Option<Net> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        ebpf::mdcc::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        let name = format!("ranway-k{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let mut net = Net { name, dir: tempfile::tempdir().expect("a temporary directory"), running: Vec::new() };
+        for host in [SERVER_HOST, WIRE, ROUTER, RADIO, PHONE_HOST] {
+            ip(&format!("netns add {}", net.space(host)));
+        }
+        for (host, interface, middle, peer, addresses) in [
+            (SERVER_HOST, "s0", WIRE, "left", ["10.8.1.1/24", "fd08:1::1/64"]),
+            (ROUTER, "wan", WIRE, "right", ["10.8.1.2/24", "fd08:1::2/64"]),
+            (ROUTER, "ran", RADIO, "left", ["10.8.2.1/24", "fd08:2::1/64"]),
+            (PHONE_HOST, "p0", RADIO, "right", ["10.8.2.2/24", "fd08:2::2/64"]),
+        ] {
+            let (this, middle) = (net.space(host), net.space(middle));
+            ip(&format!("-n {this} link add {interface} type veth peer name {peer} netns {middle}"));
+            for address in addresses {
+                let nodad = if address.contains(':') { "nodad" } else { "" };
+                ip(&format!("-n {this} addr add {address} dev {interface} {nodad}"));
+            }
+            ip(&format!("-n {this} link set dev {interface} up"));
+            ip(&format!("-n {middle} link set dev {peer} up"));
+        }
+        for (host, gateways) in [(SERVER_HOST, ["10.8.1.2", "fd08:1::2"]), (PHONE_HOST, ["10.8.2.1", "fd08:2::1"])] {
+            for gateway in gateways {
+                ip(&format!("-n {} route add default via {gateway}", net.space(host)));
+            }
+        }
+        for (host, file) in [
+            (ROUTER, "ipv4/ip_forward"),
+            (ROUTER, "ipv6/conf/all/forwarding"),
+            (SERVER_HOST, "ipv4/tcp_no_metrics_save"),
+        ] {
+            let line = format!("echo 1 > /proc/sys/net/{file}");
+            assert!(net.command(host, "sh").args(["-c", &line]).status().expect("sh").success());
+        }
+        for (host, way) in [(WIRE, way("100 Mbit/s", "5 ms", 0.0)), (RADIO, way("35 Mbit/s", "10 ms", loss))] {
+            let file = format!("{host}.toml");
+            fs::write(net.dir.path().join(&file), way).expect("it is written");
+            let patient = ["--max-lateness", "1 s", "--out", host];
+            net.start(host, &[&["emulate", &file, "--attach", "left", "right"], &patient[..]].concat());
+        }
+        // Neighbours get to know each other.
+        net.command(PHONE_HOST, "ping").args(["-c", "1", "-W", "2", SERVER[0]]).output().expect("ping");
+        net.command(PHONE_HOST, "ping").args(["-c", "1", "-W", "2", SERVER[1]]).output().expect("ping");
+        Some(net)
+    }
+
+    fn space(&self, host: &str) -> String {
+        format!("{}-{host}", self.name)
+    }
+
+    fn command(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
+        command
+    }
+
+    /// Starts `ranway` in a namespace, and waits until it says that it is there.
+    fn start(&mut self, host: &str, args: &[&str]) {
+        let mut command = self.command(host, env!("CARGO_BIN_EXE_ranway"));
+        let mut child = command.args(args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it speaks");
+        assert!(line.contains("Ctrl-C ends it"), "{args:?}: {line}");
+        thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        self.running.push(child);
+    }
+
+    /// Starts a PEP at the router; which of the running it is.
+    fn start_pep(&mut self, options: &[&str]) -> usize {
+        self.start(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
+        self.running.len() - 1
+    }
+
+    /// Does something in a namespace.
+    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
+        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("a namespace");
+        thread::scope(|scope| {
+            let act = scope.spawn(|| {
+                setns(space, CloneFlags::CLONE_NEWNET).expect("it is entered");
+                act()
+            });
+            act.join().expect("it does not panic")
+        })
+    }
+
+    /// The phone downloads from the server for so long; bytes in each second. `during`: what happens meanwhile.
+    fn download(&self, control: &str, server: &str, seconds: usize, during: impl FnOnce() + Send) -> Vec<u64> {
+        let listener = self.inside(SERVER_HOST, || listener(control));
+        let address = SocketAddr::new(server.parse::<IpAddr>().expect("an address"), PORT);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut stream, _) = listener.accept().expect("the phone connects");
+                let block = vec![0; 1 << 16];
+                while stream.write_all(&block).is_ok() {}
+            });
+            scope.spawn(during);
+            self.inside(PHONE_HOST, || {
+                let mut stream = TcpStream::connect(address).expect("the server is there");
+                stream.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+                let (start, mut counts) = (Instant::now(), vec![0; seconds]);
+                let mut buffer = vec![0; 1 << 16];
+                while let Some(count) = counts.get_mut(start.elapsed().as_secs() as usize) {
+                    *count += stream.read(&mut buffer).unwrap_or(0) as u64;
+                }
+                counts
+            })
+        })
+    }
+
+    /// A counter of the kernel's TCP in a namespace.
+    fn counter(&self, host: &str, name: &str) -> u64 {
+        let cat = self.command(host, "cat").args(["/proc/net/netstat", "/proc/net/snmp"]).output().expect("cat");
+        let text = String::from_utf8_lossy(&cat.stdout).into_owned();
+        let lines: Vec<&str> = text.lines().collect();
+        let found = lines.chunks(2).find_map(|pair| {
+            let at = pair[0].split(' ').position(|field| field == name)?;
+            pair[1].split(' ').nth(at)?.parse().ok()
+        });
+        found.unwrap_or_else(|| panic!("no counter {name}"))
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for child in &mut self.running {
+            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
+        }
+        for child in &mut self.running {
+            let _ = child.wait();
+        }
+        for host in [SERVER_HOST, WIRE, ROUTER, RADIO, PHONE_HOST] {
+            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).output();
+        }
+    }
+}
+
+/// A listener for both families whose connections use this congestion control.
+fn listener(control: &str) -> TcpListener {
+    let fd = socket(AddressFamily::Inet6, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+    setsockopt(&fd, sockopt::ReuseAddr, &true).expect("an option");
+    setsockopt(&fd, sockopt::Ipv6V6Only, &false).expect("an option");
+    setsockopt(&fd, sockopt::TcpCongestion, &control.into()).expect("the congestion control is there");
+    let any = SockaddrIn6::from(SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, PORT, 0, 0));
+    bind(std::os::fd::AsRawFd::as_raw_fd(&fd), &any).expect("the port is free");
+    listen(&fd, Backlog::new(4).expect("small")).expect("it listens");
+    TcpListener::from(fd)
+}
+
+fn ip(line: &str) {
+    let output = Command::new("ip").args(line.split_whitespace()).output().expect("ip");
+    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn ranway(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs")
+}
+
+/// `mdcc` is loaded while this lives.
+struct Loaded;
+
+impl Loaded {
+    fn new(options: &[&str]) -> Loaded {
+        let output = ranway(&[&["mdcc", "load"], options].concat());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Loaded
+    }
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        let output = ranway(&["mdcc", "unload"]);
+        if !thread::panicking() {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}
+
+/// What `status` says of the connection from the server.
+fn status() -> serde_json::Value {
+    let output = ranway(&["mdcc", "status", "--json"]);
+    let sockets: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
+    let port = format!(":{PORT}");
+    let of_server = |s: &serde_json::Value| s["local"].as_str().is_some_and(|local| local.ends_with(&port));
+    sockets.into_iter().find(of_server).expect("the server's connection is there")
+}
+
+fn mbps(counts: &[u64]) -> f64 {
+    counts.iter().sum::<u64>() as f64 * 8e-6 / counts.len() as f64
+}
+
+#[test]
+fn root_mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio() {
+    let Some(mut net) = Net::new(2e-3) else { return };
+    let _loaded = Loaded::new(&[]);
+    let cubic = net.download("cubic", SERVER[0], 8, || {});
+    net.start_pep(&[]);
+    for server in SERVER {
+        let mut seen = serde_json::Value::Null;
+        let mdcc = net.download("mdcc", server, 8, || {
+            thread::sleep(Duration::from_secs(5));
+            seen = status();
+        });
+        let (slow, fast) = (mbps(&cubic[2..]), mbps(&mdcc[2..]));
+        eprintln!("{server}: CUBIC {slow:.1} Mbit/s, mdcc {fast:.1} Mbit/s; {seen}");
+        assert_eq!(seen["joined"], true, "{seen}");
+        assert!(seen["reports"].as_u64() > Some(500) && seen["ignored"] == 0, "{seen}");
+        let rtt = seen["pep_rtt_ms"].as_f64().expect("it is known");
+        assert!((9.0..20.0).contains(&rtt), "the wire has 10 ms there and back: {rtt}");
+        // A window of a/(b p) = 80 segments against 1.22/sqrt(p) = 27.
+        assert!(fast > 1.4 * slow, "{server}: CUBIC {slow:.1} Mbit/s, mdcc {fast:.1} Mbit/s");
+    }
+}
+
+#[test]
+fn root_a_pep_that_dies_is_missed_and_nothing_stalls() {
+    let Some(mut net) = Net::new(0.0) else { return };
+    let _loaded = Loaded::new(&[]);
+    let pep = net.start_pep(&[]);
+    let pid = net.command(ROUTER, "true").status().map(|_| net.running[pep].id()).expect("it runs");
+    let (mut before, mut after) = (serde_json::Value::Null, serde_json::Value::Null);
+    let counts = net.download("mdcc", SERVER[0], 7, || {
+        thread::sleep(Duration::from_secs(3));
+        before = status();
+        kill(Pid::from_raw(pid as i32), Signal::SIGKILL).expect("it is there");
+        thread::sleep(Duration::from_secs(2));
+        after = status();
+    });
+    assert_eq!((&before["joined"], &before["fallbacks"]), (&true.into(), &0.into()), "{before}");
+    assert_eq!((&after["joined"], &after["fallbacks"]), (&false.into(), &1.into()), "{after}");
+    for (second, count) in counts.iter().enumerate().skip(1) {
+        assert!(mbps(&[*count]) > 20.0, "in second {second}: {counts:?}");
+    }
+}
+
+#[test]
+fn root_a_sender_that_knows_no_pep_takes_no_harm() {
+    let Some(mut net) = Net::new(0.0) else { return };
+    net.start_pep(&["--all"]);
+    let names =
+        ["TCPChallengeACK", "TCPSackRecovery", "TCPRenoRecovery", "TCPLossProbes", "RetransSegs", "TCPDSACKRecv"];
+    // CUBIC's slow start overflows the queue; BBR's does not.
+    let before: Vec<u64> = names.iter().map(|name| net.counter(SERVER_HOST, name)).collect();
+    let pure = |net: &Net| {
+        let counter = |name| net.counter(SERVER_HOST, name);
+        // Whoever closes in the middle of a download gets resets for what is still on its way.
+        counter("OutSegs") - counter("TCPOrigDataSent") - counter("RetransSegs") - counter("OutRsts")
+    };
+    let (pure_before, mut counts) = (pure(&net), Vec::new());
+    for server in SERVER {
+        counts = net.download("bbr", server, 4, || {});
+    }
+    assert!(mbps(&counts[1..]) > 25.0, "{counts:?}");
+    for (name, before) in names.iter().zip(before) {
+        let more = net.counter(SERVER_HOST, name) - before;
+        // The download ends in the middle.
+        assert!(more <= 2, "{name}: {more} more");
+    }
+    // SYN-ACKs and what the end takes.
+    assert!(pure(&net) - pure_before <= 6, "{} segments without data", pure(&net) - pure_before);
+}
+
+#[test]
+fn root_what_cannot_be_is_refused_in_a_line() {
+    if ebpf::mdcc::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).is_err() {
+        return;
+    }
+    for (args, code, line) in [
+        (&["mdcc", "load", "--step", "3"][..], 2, "error: a step of 3: it is between 0.0001 and 1\n"),
+        (&["mdcc", "unload"], 2, "error: mdcc is not loaded\n"),
+        (&["mdcc", "status"], 2, "error: mdcc is not loaded: `ranway mdcc load`\n"),
+        (&["pep", "--wan", "none0", "--ran", "lo"], 2, "error: there is no interface `none0`\n"),
+        (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: `lo` is on one side only: --wan and --ran differ\n"),
+    ] {
+        let output = ranway(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.as_str()), (Some(code), line), "{args:?}");
+    }
+    let _loaded = Loaded::new(&[]);
+    let again = ranway(&["mdcc", "load"]);
+    assert_eq!(String::from_utf8_lossy(&again.stderr), "error: mdcc is loaded already; `ranway mdcc unload` first\n");
+    let mut nobody = Command::new("setpriv");
+    nobody.args(["--bounding-set=-all", "--reuid=65534", "--clear-groups"]);
+    let nobody = nobody.args([env!("CARGO_BIN_EXE_ranway"), "mdcc", "status"]).output();
+    if let Ok(output) = nobody.as_ref()
+        && output.status.code() != Some(127)
+    {
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.starts_with("error: mdcc needs root (CAP_NET_ADMIN") && said.lines().count() == 1, "{said}");
+    }
+}

@@ -1,0 +1,268 @@
+//! What was measured beside what was published, and the verdict.
+
+use crate::paper::{Bound, Check, Claim, Experiment, Form, Paper, Published, PublishedRow};
+use record::{Results, Stat};
+use serde::Serialize;
+
+/// Within this share of a published value a measured one counts as the same, unless the check says otherwise.
+const TOLERANCE: f64 = 0.10;
+/// The same for the ratio of two measured values.
+const RATIO_TOLERANCE: f64 = 0.20;
+
+/// What became of a published row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Within the larger of the published interval and the tolerance; of a claim, true of what was measured.
+    Held,
+    /// Not so.
+    Missed,
+    /// Nothing here can measure it yet.
+    #[serde(rename = "not possible yet")]
+    NotPossible,
+}
+
+/// A published row beside what we measured. The fields are the keys of `ranway reproduce --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The paper's folder.
+    pub paper: String,
+    /// The experiment.
+    pub experiment: String,
+    /// Which of the compared things.
+    pub variant: String,
+    /// Under which conditions.
+    pub parameter: String,
+    /// What was measured; for a claim in words, the claim.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// The published value; a text where the paper gives a range or a bound, null for a claim in words.
+    pub published: Option<Published>,
+    /// Half the width of the published interval.
+    pub published_ci: Option<f64>,
+    /// Our mean over the runs; a text where the row is about several points.
+    pub measured: Option<Published>,
+    /// Half the width of our 95 % confidence interval.
+    pub ci: Option<f64>,
+    /// The least that is physically possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub floor: Option<f64>,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// For a missed one: what we know about why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// An experiment's published rows, those that `results` answers with their measured values.
+pub fn compare(paper: &Paper, experiment: &Experiment, results: Option<&Results>) -> Vec<Row> {
+    let published = paper.published.iter().filter(|row| row.experiment == experiment.name);
+    published.map(|row| beside(paper, experiment, row, results)).collect()
+}
+
+fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, results: Option<&Results>) -> Row {
+    let check = experiment.checks.iter().find(|check| check.answers(row));
+    let answer = check.zip(results).map(|(check, results)| answer(check, row, results));
+    let (measured, ci, verdict) = match answer {
+        None => (None, None, Verdict::NotPossible),
+        Some(Answer { measured, ci, held }) => (measured, ci, if held { Verdict::Held } else { Verdict::Missed }),
+    };
+    let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
+    let impossible = matches!((&row.value, floor), (Some(Published::Number(value)), Some(floor)) if *value < floor);
+    let why = check.filter(|_| verdict == Verdict::Missed).map(|check| {
+        let known = check.why.clone().unwrap_or_else(|| "not explained yet".to_owned());
+        if impossible { format!("the published value is below what is physically possible; {known}") } else { known }
+    });
+    Row {
+        paper: paper.name.clone(),
+        experiment: row.experiment.clone(),
+        variant: row.variant.clone(),
+        parameter: row.parameter.clone(),
+        metric: row.metric.clone(),
+        unit: row.unit.clone(),
+        published: row.value.clone(),
+        published_ci: row.ci95,
+        measured,
+        ci,
+        floor,
+        verdict,
+        why,
+    }
+}
+
+/// What the results say about a row.
+struct Answer {
+    measured: Option<Published>,
+    ci: Option<f64>,
+    held: bool,
+}
+
+fn answer(check: &Check, row: &PublishedRow, results: &Results) -> Answer {
+    let points: Vec<u32> =
+        (0..).zip(&results.meta.points).filter(|(_, point)| check.is_at(point)).map(|(i, _)| i).collect();
+    let stats: Option<Vec<Stat>> = points.iter().map(|&point| check.figure(results, point)).collect();
+    // A run without a value (a link that never filled) must not make the others look better.
+    let Some(stats) = stats.filter(|stats| !stats.is_empty()) else {
+        return Answer { measured: None, ci: None, held: false };
+    };
+    let means: Vec<f64> = stats.iter().map(|stat| stat.mean).collect();
+    let (least, most) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
+    // Without a minus before what rounds to nothing.
+    let short = |x: f64| (x * 100.0).round() / 100.0 + 0.0;
+    let several = || Published::Text(format!("{:.2}..{:.2}", short(least), short(most)));
+    if let Some(claim) = check.claim_of(row) {
+        let held = match &claim {
+            Claim::Bound(bound) => means.iter().all(|&mean| bound.holds(mean)),
+            Claim::Range(from, to) => {
+                check.is_same(least, *from, None, RATIO_TOLERANCE) && check.is_same(most, *to, None, RATIO_TOLERANCE)
+            }
+            Claim::Trend { along, rises } => follows(results, &points, &means, along, *rises),
+        };
+        let (measured, ci) = match stats.as_slice() {
+            [one] => (Published::Number(one.mean), one.ci95),
+            _ => (several(), None),
+        };
+        return Answer { measured: Some(measured), ci, held };
+    }
+    let mean = means.iter().sum::<f64>() / means.len() as f64;
+    let ci = if stats.len() == 1 { stats[0].ci95 } else { None };
+    let held = match row.value {
+        Some(Published::Number(value)) => check.is_same(mean, value, row.ci95, TOLERANCE),
+        _ => false,
+    };
+    Answer { measured: Some(Published::Number(mean)), ci, held }
+}
+
+/// Whether the figure rises (or falls) along each of `along`, from value to value as they were swept, all else equal.
+fn follows(results: &Results, points: &[u32], means: &[f64], along: &[String], rises: bool) -> bool {
+    let values = |point: u32| &results.meta.points[point as usize].values;
+    along.iter().all(|key| {
+        (0..points.len()).all(|i| {
+            // The next point that differs in nothing but this key.
+            let next = (i + 1..points.len()).find(|&j| {
+                let (a, b) = (values(points[i]), values(points[j]));
+                a.iter().all(|(k, v)| (k == key) != (b.get(k) == Some(v)))
+            });
+            next.is_none_or(|j| if rises { means[j] > means[i] } else { means[j] < means[i] })
+        })
+    })
+}
+
+impl Check {
+    /// The figure at a point, over the runs.
+    pub(crate) fn figure(&self, results: &Results, point: u32) -> Option<Stat> {
+        let runs = 0..results.meta.runs;
+        let Some(against) = &self.against else {
+            let values: Option<Vec<f64>> = runs.map(|run| self.measure.of(results, point, run)).collect();
+            return Stat::of(values?);
+        };
+        let here = &results.meta.points[point as usize];
+        let other = results.meta.points.iter().position(|other| against.leads(here, other))? as u32;
+        let pairs: Option<Vec<(f64, f64)>> = runs.map(|run| self.measure.of_both(results, point, other, run)).collect();
+        self.form.of(&pairs?)
+    }
+
+    /// Whether a measured figure is the published one.
+    fn is_same(&self, measured: f64, published: f64, ci95: Option<f64>, tolerance: f64) -> bool {
+        if self.against.is_some() && self.form.is_ratio() {
+            let (ours, theirs) = (self.form.ratio(measured), self.form.ratio(published));
+            let margin = self.tolerance.unwrap_or(RATIO_TOLERANCE) * theirs.abs();
+            let within = (ours - theirs).abs() <= margin || ci95.is_some_and(|ci| (measured - published).abs() <= ci);
+            let same_side = (ours - 1.0) * (theirs - 1.0) > 0.0 || theirs == 1.0;
+            return within && same_side;
+        }
+        let margin = ci95.unwrap_or(0.0).max(self.tolerance.unwrap_or(tolerance) * published.abs());
+        (measured - published).abs() <= margin
+    }
+}
+
+impl Form {
+    /// The figure of pairs of values, the first of which is compared with the second.
+    pub(crate) fn of(self, pairs: &[(f64, f64)]) -> Option<Stat> {
+        if self == Form::Difference {
+            return Stat::of(pairs.iter().map(|(a, b)| a - b));
+        }
+        let n = pairs.len() as f64;
+        let (a, b) = pairs.iter().fold((0.0, 0.0), |(a, b), pair| (a + pair.0 / n, b + pair.1 / n));
+        if b == 0.0 {
+            return None;
+        }
+        // The ratio of the means; its interval by linearisation, in which what the runs of a pair have in common cancels.
+        let ratio = a / b;
+        let linear = Stat::of(pairs.iter().map(|(x, y)| ratio + (x - ratio * y) / b))?;
+        let (low, high) = (self.figure(linear.min), self.figure(linear.max));
+        Some(Stat {
+            mean: self.figure(ratio),
+            ci95: linear.ci95.map(|ci| ci * (self.figure(1.0) - self.figure(0.0)).abs()),
+            min: low.min(high),
+            max: low.max(high),
+            ..linear
+        })
+    }
+
+    fn is_ratio(self) -> bool {
+        matches!(self, Form::Ratio | Form::Gain | Form::Reduction)
+    }
+
+    /// A ratio in this form.
+    fn figure(self, ratio: f64) -> f64 {
+        match self {
+            Form::Ratio | Form::Difference => ratio,
+            Form::Gain => (ratio - 1.0) * 100.0,
+            Form::Reduction => (1.0 - ratio) * 100.0,
+        }
+    }
+
+    /// What [`Form::figure`] was given.
+    fn ratio(self, figure: f64) -> f64 {
+        match self {
+            Form::Ratio | Form::Difference => figure,
+            Form::Gain => 1.0 + figure / 100.0,
+            Form::Reduction => 1.0 - figure / 100.0,
+        }
+    }
+}
+
+impl Bound {
+    fn holds(self, value: f64) -> bool {
+        match self {
+            Bound::AtLeast(bound) => value >= bound,
+            Bound::AtMost(bound) => value <= bound,
+            Bound::Within(bound) => value.abs() <= bound,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::At;
+
+    #[test]
+    fn the_ratio_of_two_means_has_an_interval_without_what_both_share() {
+        // Both vary by a factor of two from run to run, and always by the same.
+        let stat = Form::Gain.of(&[(15.0, 10.0), (30.0, 20.0), (22.5, 15.0)]).unwrap();
+        assert!((stat.mean - 50.0).abs() < 1e-9 && stat.ci95.unwrap() < 1e-9, "{stat:?}");
+        // (2 + 4) / (1 + 1) = 3: residuals -1 and +1 over a mean of 1; t(1) = 12.706, over the root of 2.
+        let stat = Form::Ratio.of(&[(2.0, 1.0), (4.0, 1.0)]).unwrap();
+        assert!((stat.mean - 3.0).abs() < 1e-9 && (stat.ci95.unwrap() - 12.706).abs() < 1e-2, "{stat:?}");
+        let stat = Form::Reduction.of(&[(1.0, 4.0), (1.0, 4.0)]).unwrap();
+        assert!((stat.mean - 75.0).abs() < 1e-9, "{stat:?}");
+    }
+
+    #[test]
+    fn ratios_are_compared_as_ratios() {
+        let check = |form| Check::of(crate::Measure::Jain, Some(At::default()), form);
+        // 108.75 % is a ratio of 2.09: 70 % (1.7) is within a fifth, 60 % (1.6) is not.
+        assert!(check(Form::Gain).is_same(70.0, 108.75, None, 0.1));
+        assert!(!check(Form::Gain).is_same(60.0, 108.75, None, 0.1));
+        // 76.6 % less is a ratio of 0.234: 80 % (0.2) is, 88 % (0.12) is not.
+        assert!(check(Form::Reduction).is_same(80.0, 76.6, None, 0.1));
+        assert!(!check(Form::Reduction).is_same(88.0, 76.6, None, 0.1));
+        // A loss is no gain, however small.
+        assert!(!check(Form::Gain).is_same(-1.0, 1.9, None, 0.1));
+        // What is compared with nothing is no ratio.
+        assert!(!Check::of(crate::Measure::Jain, None, Form::Ratio).is_same(72.0, 64.0, None, 0.1));
+    }
+}

@@ -1,0 +1,358 @@
+//! Figures like the papers': what is drawn of an experiment's results.
+
+use crate::measure::Measure;
+use crate::paper::{At, Check, Experiment, Form, Paper};
+use record::tables::SampleRow;
+use record::{Point, Results};
+use serde::{Deserialize, Serialize};
+use units::Span;
+
+/// A figure, as `paper.toml` describes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Figure {
+    /// Values over time, of one run.
+    Series {
+        /// Its title.
+        title: String,
+        /// What is drawn.
+        column: Series,
+        /// Of whom.
+        lines: Vec<Of>,
+        /// Means over so long instead of each sample.
+        #[serde(default)]
+        mean: Span,
+        /// From this moment on
+        #[serde(default)]
+        from: Span,
+        /// to this one; to the end unless given.
+        to: Option<Span>,
+        /// Time counts from the flow's start.
+        #[serde(default)]
+        since_start: bool,
+        /// Levels to compare with.
+        #[serde(default)]
+        levels: Vec<Level>,
+    },
+    /// The distribution of completion times over all runs.
+    Completions {
+        /// Its title.
+        title: String,
+        /// Of whom.
+        lines: Vec<Of>,
+    },
+    /// A figure over a swept key, a line for each of some points.
+    Means {
+        /// Its title.
+        title: String,
+        /// What is drawn, with its unit.
+        y: String,
+        /// The key.
+        over: String,
+        /// Which points.
+        lines: Vec<Of>,
+        /// The figure.
+        measure: Measure,
+        /// As in a check.
+        against: Option<At>,
+        /// As in a check.
+        #[serde(default, rename = "as")]
+        form: Form,
+    },
+    /// A figure over two swept keys, as a table whose cells are coloured.
+    Map {
+        /// Its title.
+        title: String,
+        /// What is drawn, with its unit.
+        y: String,
+        /// The key of the columns,
+        over: String,
+        /// and that of the rows.
+        down: String,
+        /// Which points.
+        #[serde(default)]
+        point: At,
+        /// The figure.
+        measure: Measure,
+        /// As in a check.
+        against: Option<At>,
+        /// As in a check.
+        #[serde(default, rename = "as")]
+        form: Form,
+    },
+}
+
+/// What is drawn over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Series {
+    /// The congestion window, kB,
+    Cwnd,
+    /// its part for the wired domain,
+    CwndPep,
+    /// and that for the whole path.
+    CwndE2e,
+    /// Payload, Mbit/s.
+    Goodput,
+}
+
+/// A line.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Of {
+    label: String,
+    #[serde(default)]
+    point: At,
+    #[serde(default)]
+    flow: String,
+    /// Another column than the figure's.
+    column: Option<Series>,
+}
+
+/// A level.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Level {
+    label: String,
+    value: f64,
+}
+
+/// A figure with its values.
+#[derive(Clone, Debug, Serialize)]
+pub struct Drawn {
+    /// The paper's folder.
+    pub paper: String,
+    /// The experiment.
+    pub experiment: String,
+    /// `lines`, `steps`, `means` or `map`.
+    pub kind: &'static str,
+    /// Its title.
+    pub title: String,
+    /// What the horizontal axis is.
+    pub x: String,
+    /// What the vertical axis, or a map's cell is.
+    pub y: String,
+    /// What a map's rows are.
+    pub down: String,
+    /// Names of places on the horizontal axis, if it has no numbers.
+    pub names: Vec<String>,
+    /// The lines; of a map, the rows from above.
+    pub lines: Vec<Line>,
+}
+
+/// A line with its values.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Line {
+    /// Its name.
+    pub label: String,
+    /// Where.
+    pub x: Vec<f64>,
+    /// How much; null where there is nothing.
+    pub y: Vec<Option<f64>>,
+    /// Half the widths of 95 % confidence intervals, of means.
+    pub ci: Vec<Option<f64>>,
+    /// A published level.
+    pub published: bool,
+}
+
+/// The figures of an experiment.
+pub fn draw(paper: &Paper, experiment: &Experiment, results: &Results) -> Vec<Drawn> {
+    let blank = Drawn {
+        paper: paper.name.clone(),
+        experiment: experiment.name.clone(),
+        kind: "lines",
+        title: String::new(),
+        x: String::new(),
+        y: String::new(),
+        down: String::new(),
+        names: Vec::new(),
+        lines: Vec::new(),
+    };
+    experiment.figures.iter().map(|figure| figure.draw(results, blank.clone())).collect()
+}
+
+impl Figure {
+    /// Whether each of its lines is about a point of the sweep.
+    pub fn fits(&self, points: &[Point]) -> bool {
+        let is_there = |at: &At| points.iter().any(|point| at.is(point));
+        let swept = |key: &String| points.iter().all(|point| point.values.contains_key(key));
+        match self {
+            Figure::Series { lines, .. } | Figure::Completions { lines, .. } => {
+                lines.iter().all(|of| is_there(&of.point) && !of.flow.is_empty())
+            }
+            Figure::Means { lines, over, .. } => lines.iter().all(|of| is_there(&of.point)) && swept(over),
+            Figure::Map { point, over, down, .. } => is_there(point) && swept(over) && swept(down),
+        }
+    }
+
+    fn draw(&self, results: &Results, blank: Drawn) -> Drawn {
+        let title = self.title().to_owned();
+        match self {
+            Figure::Series { column, lines, mean, from, to, since_start, levels, .. } => {
+                let to = to.map_or(f64::INFINITY, Span::as_secs_f64);
+                let within = (from.as_secs_f64(), to);
+                let mut drawn: Vec<Line> = lines
+                    .iter()
+                    .map(|of| {
+                        of.series(results, of.column.unwrap_or(*column), mean.as_secs_f64(), within, *since_start)
+                    })
+                    .collect();
+                let ends = drawn.iter().flat_map(|line| line.x.first().into_iter().chain(line.x.last()));
+                let (first, last) = ends.fold((f64::INFINITY, 0.0f64), |(a, b), &x| (a.min(x), b.max(x)));
+                drawn.extend(levels.iter().map(|level| Line {
+                    label: level.label.clone(),
+                    x: vec![first, last],
+                    y: vec![Some(level.value); 2],
+                    published: true,
+                    ..Line::default()
+                }));
+                let x = if *since_start { "time since the start, s" } else { "time, s" };
+                Drawn { title, x: x.to_owned(), y: column.axis().to_owned(), lines: drawn, ..blank }
+            }
+            Figure::Completions { lines, .. } => {
+                let lines = lines.iter().map(|of| of.completions(results)).collect();
+                let (x, y) = ("completion time, s".to_owned(), "share".to_owned());
+                Drawn { title, kind: "steps", x, y, lines, ..blank }
+            }
+            Figure::Means { y, over, lines, measure, against, form, .. } => {
+                let check = Check::of(measure.clone(), against.clone(), *form);
+                let names = values_of(results, over);
+                let lines = lines.iter().map(|of| means(results, &check, over, &names, &of.point, &of.label)).collect();
+                Drawn { title, kind: "means", x: over.clone(), y: y.clone(), names, lines, ..blank }
+            }
+            Figure::Map { y, over, down, point, measure, against, form, .. } => {
+                let check = Check::of(measure.clone(), against.clone(), *form);
+                let names = values_of(results, over);
+                let rows = values_of(results, down);
+                let rows = rows.iter().map(|row| {
+                    let here = |at: &Point| point.is(at) && value_of(at, down).as_ref() == Some(row);
+                    cells(results, &check, over, &names, here, row)
+                });
+                let lines = rows.collect();
+                Drawn { title, kind: "map", x: over.clone(), y: y.clone(), down: down.clone(), names, lines, ..blank }
+            }
+        }
+    }
+
+    fn title(&self) -> &str {
+        match self {
+            Figure::Series { title, .. }
+            | Figure::Completions { title, .. }
+            | Figure::Means { title, .. }
+            | Figure::Map { title, .. } => title,
+        }
+    }
+}
+
+/// The value of a swept key at a point, for people.
+fn value_of(point: &Point, key: &str) -> Option<String> {
+    let value = point.values.get(key)?;
+    Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+/// All values of a swept key, in the order of the sweep.
+fn values_of(results: &Results, key: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    for value in results.meta.points.iter().filter_map(|point| value_of(point, key)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+fn means(results: &Results, check: &Check, over: &str, names: &[String], at: &At, label: &str) -> Line {
+    cells(results, check, over, names, |point| at.is(point), label)
+}
+
+/// The figure at each value of `over`, at the first point that `here` is true of.
+fn cells(
+    results: &Results,
+    check: &Check,
+    over: &str,
+    names: &[String],
+    here: impl Fn(&Point) -> bool,
+    label: &str,
+) -> Line {
+    let mut line = Line { label: label.to_owned(), ..Line::default() };
+    for (x, name) in names.iter().enumerate() {
+        let is_it = |point: &Point| here(point) && value_of(point, over).as_ref() == Some(name);
+        let point = results.meta.points.iter().position(is_it);
+        let stat = point.and_then(|point| check.figure(results, point as u32));
+        line.x.push(x as f64);
+        line.y.push(stat.map(|stat| stat.mean));
+        line.ci.push(stat.and_then(|stat| stat.ci95));
+    }
+    line
+}
+
+impl Series {
+    fn axis(self) -> &'static str {
+        match self {
+            Series::Goodput => "goodput, Mbit/s",
+            Series::Cwnd | Series::CwndPep | Series::CwndE2e => "window, kB",
+        }
+    }
+
+    fn of(self, row: &SampleRow) -> Option<f64> {
+        match self {
+            Series::Goodput => Some(row.goodput_mbps),
+            Series::Cwnd => Some(row.cwnd_bytes as f64 / 1e3),
+            Series::CwndPep => row.cwnd_pep_bytes.map(|bytes| bytes as f64 / 1e3),
+            Series::CwndE2e => row.cwnd_e2e_bytes.map(|bytes| bytes as f64 / 1e3),
+        }
+    }
+}
+
+impl Of {
+    fn point(&self, results: &Results) -> Option<u32> {
+        results.meta.points.iter().position(|point| self.point.is(point)).map(|point| point as u32)
+    }
+
+    /// The first run's samples.
+    fn series(&self, results: &Results, column: Series, mean: f64, (from, to): (f64, f64), since_start: bool) -> Line {
+        let mut line = Line { label: self.label.clone(), ..Line::default() };
+        let Some(point) = self.point(results) else { return line };
+        let mut flows = results.tables.flows.iter();
+        let flow = flows.find(|row| (row.point, row.run) == (point, 0) && row.flow == self.flow);
+        let start = flow.map_or(0.0, |row| row.start_s);
+        let zero = if since_start { start } else { 0.0 };
+        let rows = results.tables.samples.iter();
+        let rows = rows.filter(|row| (row.point, row.run) == (point, 0) && row.flow == self.flow && row.t_s > start);
+        let (mut sum, mut n) = (0.0, 0);
+        for row in rows.filter(|row| row.t_s - zero > from && row.t_s - zero <= to + 1e-9) {
+            let value = column.of(&row);
+            sum += value.unwrap_or(0.0);
+            n += 1;
+            let t = row.t_s - zero;
+            if mean == 0.0 {
+                line.x.push(t);
+                line.y.push(value);
+            } else if (t / mean - (t / mean).round()).abs() < 1e-6 {
+                line.x.push(t);
+                line.y.push(Some(sum / f64::from(n)));
+            } else {
+                continue;
+            }
+            (sum, n) = (0.0, 0);
+        }
+        line
+    }
+
+    /// The shares of all runs' transfers that had finished after a time.
+    fn completions(&self, results: &Results) -> Line {
+        let mut line = Line { label: self.label.clone(), ..Line::default() };
+        let Some(point) = self.point(results) else { return line };
+        let rows = results.tables.transfers.iter().filter(|row| row.point == point && row.flow == self.flow);
+        let times: Vec<Option<f64>> = rows.map(|row| row.completion_s).collect();
+        let mut finished: Vec<f64> = times.iter().flatten().copied().collect();
+        finished.sort_by(f64::total_cmp);
+        line.x.push(0.0);
+        line.y.push(Some(0.0));
+        for (i, time) in finished.iter().enumerate() {
+            line.x.push(*time);
+            line.y.push(Some((i + 1) as f64 / times.len() as f64));
+        }
+        line
+    }
+}

@@ -1,0 +1,85 @@
+//! The Multi-Domain papers' claims, on a few short runs of the scenarios that answer them at full length.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+use reproduce::{Published, Row, Verdict, compare, draw, papers};
+use std::sync::atomic::AtomicBool;
+
+/// Runs an experiment with `set` laid on its scenario.
+fn run(paper: &str, experiment: &str, set: &[&str]) -> Vec<Row> {
+    let papers = papers();
+    let paper = papers.iter().find(|p| p.name == paper).expect("the paper is there");
+    let experiment = paper.experiments.iter().find(|e| e.name == experiment).expect("the experiment is there");
+    let set: Vec<String> = set.iter().map(|&text| text.to_owned()).collect();
+    let loaded = experiment.load(&set).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
+    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| {}, output: None };
+    let outcome = sim::run(&loaded, &options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(draw(paper, experiment, &outcome.results).len(), experiment.figures.len());
+    compare(paper, experiment, Some(&outcome.results))
+}
+
+/// The measured number of the row about `variant` and `parameter` whose metric begins with `metric`.
+fn measured(rows: &[Row], variant: &str, parameter: &str, metric: &str) -> f64 {
+    let is_it = |row: &&Row| row.variant == variant && row.parameter == parameter && row.metric.starts_with(metric);
+    let row = rows.iter().find(is_it).unwrap_or_else(|| panic!("{variant} {parameter} {metric}"));
+    match row.measured {
+        Some(Published::Number(value)) => value,
+        _ => panic!("{row:?}"),
+    }
+}
+
+#[test]
+fn multi_domain_gains_where_the_radio_loses() {
+    let set = ["runs=2", "duration=\"50 s\"", "sweep.loss=[1e-3, 5e-3]"];
+    let rows = run("mdcc-towards", "wireless_loss", &set);
+    // Published: 109 and 83 %.
+    for loss in ["loss=1e-3", "loss=5e-3"] {
+        let gain = measured(&rows, "mdcc/cubic", loss, "gain");
+        assert!((50.0..150.0).contains(&gain), "{loss}: {gain}");
+    }
+    // A point that was not run answers nothing.
+    let other = rows.iter().find(|row| row.parameter == "loss=1e-4").unwrap();
+    assert_eq!((other.verdict, other.measured.is_none()), (Verdict::Missed, true));
+}
+
+#[test]
+fn multi_domain_fills_new_capacity_in_less_than_half_the_time() {
+    let set = ["runs=1", "duration=\"62 s\"", "sweep.radio_delay=[\"10 ms\"]", "sweep.to=[\"350 Mbit/s\"]"];
+    let rows = run("mdcc-towards", "capacity_step", &set);
+    // Published: 0.4.
+    let ratio = measured(&rows, "mdcc/cubic", "35->350 Mbit/s CoDel", "time to full use");
+    assert!((0.3..0.5).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn the_bottleneck_decides_which_window_counts() {
+    let rows = run("mdcc-towards", "two_windows", &["runs=1", "duration=\"140 s\""]);
+    assert!(rows.iter().all(|row| row.verdict == Verdict::Held), "{rows:?}");
+}
+
+#[test]
+fn multi_domain_is_as_fair_as_cubic_in_the_wired_domain() {
+    let rows = run("mdcc-towards", "fairness", &["runs=2", "duration=\"200 s\"", "sweep.queue=[\"codel\"]"]);
+    let change = measured(&rows, "mdcc-cubic", "CoDel", "change of Jain's index");
+    assert!(change.abs() <= 0.03, "{change}");
+}
+
+#[test]
+fn a_sender_that_hears_no_pep_is_cubic() {
+    let set = ["runs=1", "duration=\"20 s\"", "sweep.reports_lost=[1]", "sweep.wired_loss=[0, 1e-3]"];
+    let rows = run("mdcc-beyond", "grid", &set);
+    let silent: Vec<&Row> = rows.iter().filter(|row| row.variant == "no PEP heard").collect();
+    let same = Some(Published::Text("0.00..0.00".to_owned()));
+    assert!(silent.len() == 2 && silent.iter().all(|row| row.measured == same), "{silent:?}");
+}
+
+#[test]
+fn what_is_physically_possible_stands_beside_the_short_flows() {
+    let set = ["runs=1", "duration=\"15 s\"", "sweep.size=[\"10 MB\"]", "flows.short.traffic.count=2"];
+    let rows = run("mdcc-lte", "short_flows", &set);
+    let row = rows.iter().find(|row| row.variant == "mdcc" && row.parameter == "10 MB").unwrap();
+    let (floor, ours) = (row.floor.unwrap(), measured(&rows, "mdcc", "10 MB", "completion time"));
+    // 80 Mbit at 75.376 Mbit/s; the published 0.242 s are less.
+    assert!((floor - 1.0613).abs() < 1e-3 && ours > floor, "{floor} {ours}");
+    assert!(row.why.as_deref().is_some_and(|why| why.starts_with("the published value is below")), "{row:?}");
+}

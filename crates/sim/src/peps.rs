@@ -1,0 +1,173 @@
+//! Lightweight PEPs where links end: they watch the packets that go on there, and answer senders.
+
+use crate::packet::{Body, Packet, Parcel, Visitor};
+use crate::setup;
+use aqm::Packet as _;
+use des::Streams;
+use pep::{Pep, Stats};
+use record::tables::{PepRow, Peps as Table};
+use std::collections::VecDeque;
+use tcp::Transmit;
+use units::Time;
+
+/// A PEP at a node. A flow is a connection: its index and generation.
+struct Place {
+    node: String,
+    pep: Pep<(u32, u32)>,
+    /// What was done for visitors, by who has their packets.
+    for_visitors: Stats,
+    /// Probability that a report is lost, and what decides.
+    report_loss: f64,
+    random: link::Random,
+}
+
+/// A visitor passes a PEP: who has its packet shows it to that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing {
+    /// [`Visitor::tag`].
+    pub tag: u32,
+    /// The PEP, as an index of [`crate::Live::pep_nodes`].
+    pub pep: usize,
+    /// When it passes.
+    pub at: Time,
+    /// Of a packet towards the receiver, where an answer enters ([`crate::Live::answer`]); `None` if it comes from there.
+    pub back: Option<(u32, u16)>,
+}
+
+impl Place {
+    fn loses_report(&mut self) -> bool {
+        self.report_loss > 0.0 && setup::unit(&mut self.random) < self.report_loss
+    }
+}
+
+/// What a PEP does with the packets of a route that have passed so many links of it.
+#[derive(Clone, Copy)]
+struct Tap {
+    after: u16,
+    place: u32,
+    /// They go towards the receiver, and answers to them enter this route at this hop; otherwise they come from there.
+    back: Option<(u32, u16)>,
+}
+
+/// All PEPs of a network.
+#[derive(Default)]
+pub(crate) struct Peps {
+    places: Vec<Place>,
+    /// By route.
+    taps: Vec<Vec<Tap>>,
+    /// Links at whose ends somebody watches.
+    watched: Vec<u32>,
+    /// Visitors that have passed and nobody has asked for yet.
+    pub(crate) passing: VecDeque<Passing>,
+}
+
+impl Peps {
+    /// Whether there are none.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Whether packets that have passed `link` are watched.
+    pub(crate) fn is_at(&self, link: u32) -> bool {
+        self.watched.contains(&link)
+    }
+
+    /// Puts PEPs on `routes[there]`, the way of data, and `routes[back]`, the way of its acknowledgements.
+    pub(crate) fn place(
+        &mut self,
+        links: &[scenario::Link],
+        routes: &[Box<[u32]>],
+        (there, back): (u32, u32),
+        streams: &Streams,
+    ) {
+        self.taps.resize_with(routes.len(), Vec::new);
+        let of = |link: u32| links.get(link as usize);
+        let (way, way_back) = (&routes[there as usize], &routes[back as usize]);
+        for (after, &link) in (1..).zip(&way[..way.len().saturating_sub(1)]) {
+            let Some(at) = of(link).filter(|at| at.pep) else { continue };
+            // Where the acknowledgements pass the node: what is attached to it directly is not seen.
+            let passes = |&i: &usize| i > 0 && of(way_back[i]).is_some_and(|link| link.from == at.to);
+            let Some(hop) = (0..way_back.len()).find(passes).map(|hop| hop as u16) else { continue };
+            let place = match self.places.iter().position(|place| place.node == at.to) {
+                Some(place) => place,
+                None => {
+                    self.places.push(Place {
+                        node: at.to.clone(),
+                        pep: Pep::new(pep::Config::default()),
+                        for_visitors: Stats::default(),
+                        report_loss: at.pep_report_loss,
+                        random: streams.named(&format!("pep {} reports", at.to)),
+                    });
+                    self.places.len() - 1
+                }
+            } as u32;
+            self.taps[there as usize].push(Tap { after, place, back: Some((back, hop)) });
+            self.taps[back as usize].push(Tap { after: hop, place, back: None });
+            self.watched.extend([link, way_back[usize::from(hop) - 1]]);
+        }
+    }
+
+    /// A packet goes on; the answer, if there is one, and the hop of its route where it enters.
+    #[inline]
+    pub(crate) fn pass(&mut self, packet: &Packet, parcel: &Parcel, now: Time) -> Option<(u16, Parcel)> {
+        let tap = self.taps.get(parcel.route as usize)?.iter().find(|tap| tap.after == packet.hop())?;
+        let segment = match &parcel.body {
+            Body::Tcp(Transmit { segment, .. }) => segment,
+            Body::Udp { .. } => return None,
+            Body::Visitor(Visitor { tag, .. }) => {
+                self.passing.push_back(Passing { tag: *tag, pep: tap.place as usize, at: now, back: tap.back });
+                return None;
+            }
+        };
+        let place = &mut self.places[tap.place as usize];
+        let pep = &mut place.pep;
+        let key = (parcel.owner.connection, parcel.owner.generation);
+        let Some((route, hop)) = tap.back else {
+            pep.on_reply(key, segment, now);
+            return None;
+        };
+        let segment = pep.on_data(key, segment, packet.len(), now)?;
+        if place.loses_report() {
+            return None;
+        }
+        let body = Body::Tcp(Transmit { segment, ect: false });
+        Some((hop, Parcel { body, sent: now, route, towards: parcel.towards.other(), aired: None, ..*parcel }))
+    }
+
+    /// Whether the answer of a PEP to a visitor is lost.
+    pub(crate) fn loses_report(&mut self, pep: usize) -> bool {
+        self.places.get_mut(pep).is_some_and(Place::loses_report)
+    }
+
+    /// The nodes where they are.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().map(|place| place.node.as_str())
+    }
+
+    /// What was done for visitors, in the order of [`Peps::nodes`].
+    pub(crate) fn note_visitors(&mut self, stats: impl Iterator<Item = Stats>) {
+        self.places.iter_mut().zip(stats).for_each(|(place, stats)| place.for_visitors = stats);
+    }
+
+    /// What they have done.
+    pub(crate) fn finish(&self, point: u32, run: u32, table: &mut Table) {
+        for place in &self.places {
+            let Stats { data, data_bytes, reports, nacks, report_bytes, withheld, flows, evicted } =
+                place.pep.stats() + place.for_visitors;
+            table.push(&PepRow {
+                point,
+                run,
+                node: &place.node,
+                segments: data,
+                bytes: data_bytes,
+                reports,
+                nacks,
+                report_bytes,
+                withheld,
+                flows,
+                evicted,
+            });
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a PEP tells a sender, as a TCP option: which bytes have passed it and which are missing there.
+//!
+//! Source: this project's `docs/src/pep-messages.md`, on RFC 6994 (shared use of experimental TCP options). The papers of
+//! the lightweight PEP leave the format open.
+
+use crate::segment::Block;
+
+/// The option's kind: an experiment (RFC 4727 section 7.1, RFC 6994).
+pub const KIND: u8 = 253;
+/// The experiment's identifier: "RW".
+pub const EXID: u16 = 0x5257;
+/// Missing ranges in a report: as many as fit beside timestamps.
+pub const RANGES: usize = 2;
+/// Bytes of the announcement.
+pub const ANNOUNCEMENT_LEN: usize = 4;
+/// Bytes of a report without missing ranges, and of one range.
+const BASE_LEN: usize = 12;
+const RANGE_LEN: usize = 8;
+
+/// Of the bytes in `[from, through)`, all have passed but those in the missing ranges. All numbers are offsets from the
+/// segment's own acknowledgement number, modulo 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// First byte that the report is about.
+    pub from: u32,
+    /// One past the last.
+    pub through: u32,
+    missing: [Block; RANGES],
+    ranges: u8,
+}
+
+/// What a TCP option of this experiment says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The sender of a SYN or SYN-ACK understands reports.
+    Announcement,
+    /// A PEP's report.
+    Report(Report),
+}
+
+impl Report {
+    /// A report that everything in `[from, through)` has passed.
+    pub fn new(from: u32, through: u32) -> Report {
+        Report { from, through, ..Report::default() }
+    }
+
+    /// Adds a missing range, after those before; whether there was room.
+    pub fn push(&mut self, range: Block) -> bool {
+        let slot = self.missing.get_mut(usize::from(self.ranges));
+        let room = slot.is_some();
+        if let Some(slot) = slot {
+            *slot = range;
+            self.ranges += 1;
+        }
+        room
+    }
+
+    /// The missing ranges, in rising order.
+    #[inline]
+    pub fn missing(&self) -> &[Block] {
+        &self.missing[..usize::from(self.ranges)]
+    }
+
+    /// Bytes of the option: a multiple of 4.
+    #[inline]
+    pub fn option_len(&self) -> u32 {
+        (BASE_LEN + RANGE_LEN * usize::from(self.ranges)) as u32
+    }
+
+    /// Whether ranges are in order, not empty and within the report.
+    pub fn is_sound(&self) -> bool {
+        let mut at = self.from;
+        let sound = self.missing().iter().all(|range| {
+            let sound = at <= range.start && range.start < range.end;
+            at = range.end;
+            sound
+        });
+        sound && self.from < self.through && at <= self.through
+    }
+
+    /// The option's bytes.
+    pub fn write(&self, option: &mut Vec<u8>) {
+        option.extend([KIND, self.option_len() as u8]);
+        option.extend(EXID.to_be_bytes());
+        let ranges = self.missing().iter().flat_map(|range| [range.start, range.end]);
+        for number in [self.from, self.through].into_iter().chain(ranges) {
+            option.extend(number.to_be_bytes());
+        }
+    }
+}
+
+/// The bytes of the announcement.
+pub fn announcement() -> [u8; ANNOUNCEMENT_LEN] {
+    let [a, b] = EXID.to_be_bytes();
+    [KIND, ANNOUNCEMENT_LEN as u8, a, b]
+}
+
+impl Message {
+    /// What an option says, from its kind on; `None` if it is another one, or not sound.
+    pub fn parse(option: &[u8]) -> Option<Message> {
+        let (&[KIND, len, a, b], rest) = option.split_first_chunk::<4>()? else { return None };
+        if u16::from_be_bytes([a, b]) != EXID || usize::from(len) != option.len() {
+            return None;
+        }
+        if rest.is_empty() {
+            return Some(Message::Announcement);
+        }
+        let (words, &[]) = rest.as_chunks::<4>() else { return None };
+        let [from, through, ranges @ ..] = words else { return None };
+        let (ranges, &[]) = ranges.as_chunks::<2>() else { return None };
+        let number = |word: &[u8; 4]| u32::from_be_bytes(*word);
+        let mut report = Report::new(number(from), number(through));
+        let fits = ranges.iter().all(|[start, end]| report.push(Block { start: number(start), end: number(end) }));
+        (fits && report.is_sound()).then_some(Message::Report(report))
+    }
+
+    /// The first message of this experiment among a TCP header's options.
+    pub fn find(mut options: &[u8]) -> Option<Message> {
+        loop {
+            match *options {
+                // End of the list; no-operation.
+                [] | [0, ..] => return None,
+                [1, ref rest @ ..] => options = rest,
+                [_, len, ..] => {
+                    let (option, rest) = options.split_at_checked(usize::from(len).max(2))?;
+                    if let Some(message) = Message::parse(option) {
+                        return Some(message);
+                    }
+                    options = rest;
+                }
+                [_] => return None,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bolero::check;
+
+    fn report() -> Report {
+        let mut report = Report::new(1, 50_000);
+        assert!(report.push(Block { start: 1_449, end: 2_897 }));
+        assert!(report.push(Block { start: 10_000, end: 50_000 }));
+        report
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_page() {
+        let mut bytes = Vec::new();
+        Report::new(1, 2_897).write(&mut bytes);
+        assert_eq!(bytes, [253, 12, 0x52, 0x57, 0, 0, 0, 1, 0, 0, 0x0b, 0x51]);
+        bytes.clear();
+        report().write(&mut bytes);
+        assert_eq!((bytes.len(), bytes[1]), (28, 28));
+        assert_eq!(&bytes[12..16], [0, 0, 0x05, 0xa9]);
+        assert_eq!(Message::parse(&[253, 4, 0x52, 0x57]), Some(Message::Announcement));
+    }
+
+    #[test]
+    fn what_is_written_is_read_wherever_it_stands() {
+        let mut options = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
+        report().write(&mut options);
+        assert_eq!(options.len(), 40);
+        assert_eq!(Message::find(&options), Some(Message::Report(report())));
+    }
+
+    #[test]
+    fn a_third_range_has_no_room() {
+        let mut report = report();
+        assert!(!report.push(Block { start: 60_000, end: 70_000 }));
+        assert_eq!(report.missing().len(), 2);
+    }
+
+    #[test]
+    fn what_is_not_sound_is_no_report() {
+        let unsound = [
+            (Report::new(5, 5), None),
+            (Report::new(6, 5), None),
+            (Report::new(5, 10), Some(Block { start: 7, end: 7 })),
+            (Report::new(5, 10), Some(Block { start: 4, end: 7 })),
+            (Report::new(5, 10), Some(Block { start: 7, end: 11 })),
+        ];
+        for (mut report, range) in unsound {
+            range.map(|range| report.push(range));
+            let mut bytes = Vec::new();
+            report.write(&mut bytes);
+            assert_eq!(Message::parse(&bytes), None, "{report:?}");
+        }
+        // Another experiment, a wrong length, half a range.
+        assert_eq!(Message::parse(&[253, 4, 0x52, 0x58]), None);
+        assert_eq!(Message::parse(&[253, 5, 0x52, 0x57]), None);
+        assert_eq!(Message::parse(&[253, 16, 0x52, 0x57, 0, 0, 0, 1, 0, 0, 0, 9, 0, 0, 0, 2]), None);
+    }
+
+    #[test]
+    fn any_bytes_are_a_sound_message_or_none() {
+        check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+            if let Some(Message::Report(report)) = Message::find(bytes) {
+                assert!(report.is_sound());
+                let mut again = Vec::new();
+                report.write(&mut again);
+                assert_eq!(Message::parse(&again), Some(Message::Report(report)));
+            }
+        });
+    }
+}
