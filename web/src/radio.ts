@@ -75,6 +75,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
   const note = ues.length < held ? `${ues.length} of ${held}: the others did not fit into this page` : undefined;
   const lines = (y: string, suffix = "", dash?: number[]): Line[] =>
     ues.flatMap(({ series, label, hue, shown }) => lineOf(series, "t", y, label + suffix, hue, dash ?? shown.dash));
+  const above = lines("dl_above_bytes", ": above", HOST_DASH).filter((line) => line.y.some((bytes) => (bytes ?? 0) > 0));
   hue = 0;
   const cells = cases.flatMap(({ of, prefix, dash }) =>
     seriesOf(of, run, "cell").map((series) => ({ series, label: prefix + series.name, hue: colour(hue++), dash })),
@@ -100,7 +101,12 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
       { ...time, y: "dBm", fit: true, marks },
       join(marks.length > 0 ? "vertical: served by a new cell; red: handover failed or link lost" : undefined, note),
     ),
-    linePlot("Queue in the base station", lines("dl_queue_bytes"), { ...time, y: "bytes" }, join("PDCP and RLC", note)),
+    linePlot(
+      "Queues in the base station",
+      [...lines("dl_queue_bytes", ": RLC"), ...above],
+      { ...time, y: "bytes" },
+      join(above.length > 0 ? "PDCP and RLC and, dotted, above them" : "PDCP and RLC", note),
+    ),
     linePlot(
       "Queues of the UE",
       [...lines("ul_queue_bytes", ": modem"), ...lines("host_queue_bytes", ": host", HOST_DASH)],

@@ -59,6 +59,12 @@ impl<P: Packet> DropTail<P> {
         self.fifo.front()
     }
 
+    /// Takes `packet` in, whatever the limit says. It goes on waiting since it entered the queue above.
+    #[inline]
+    pub fn take_over(&mut self, packet: P) {
+        self.fifo.append(packet);
+    }
+
     #[inline]
     fn fits(&self, len: u64) -> bool {
         self.config.has_room(self.fifo.backlog(), len)

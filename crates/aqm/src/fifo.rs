@@ -21,6 +21,12 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     pub(crate) fn push(&mut self, mut packet: P, now: Time) {
         packet.set_enqueued(now);
+        self.append(packet);
+    }
+
+    /// As [`Fifo::push`], but the packet keeps the time at which it entered the queue that it was in before.
+    #[inline]
+    pub(crate) fn append(&mut self, packet: P) {
         self.bytes += u64::from(packet.len());
         self.ring.push_back(packet);
     }

@@ -9,19 +9,25 @@
 #![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
 
 mod any;
+pub mod bql;
 pub mod codel;
 pub mod drop_tail;
+pub mod dyn_rlc;
 mod fifo;
 mod flow_table;
 pub mod fq;
 pub mod fq_codel;
+pub mod gate;
 pub mod pfifo_fast;
 
 pub use any::{AnyQueue, Config};
+pub use bql::Bql;
 pub use codel::Codel;
 pub use drop_tail::DropTail;
+pub use dyn_rlc::DynRlc;
 pub use fq::Fq;
 pub use fq_codel::FqCodel;
+pub use gate::{Gate, Limit};
 pub use pfifo_fast::PfifoFast;
 
 use units::{Span, Time};

@@ -7,7 +7,7 @@ use aqm::DropReason;
 use radio::fading::{self, Profile};
 use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::rlc::{self, Am, Mode};
-use ran::{BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
+use ran::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
 use rand_xoshiro::rand_core::SeedableRng;
 use testkit::queue::TestPacket;
 use units::{Span, Time};
@@ -22,9 +22,15 @@ fn ue(air: AirConfig) -> UeConfig {
         air,
         cell: Some(0),
         layers: 1,
-        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc }],
-        host: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
-        modem: Room { packets: None, bytes: Some(100_000) },
+        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: None }],
+        host: Above {
+            gate: aqm::gate::Config {
+                queue: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
+                limit: aqm::Limit::None,
+            },
+            room: Room { packets: None, bytes: Some(100_000) },
+            completion: rlc::Completion::Sent,
+        },
     }
 }
 

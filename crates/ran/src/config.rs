@@ -47,11 +47,20 @@ pub struct UeConfig {
     pub layers: u8,
     /// Its bearers: the default bearer first, then the dedicated ones, at most 8 together.
     pub bearers: Vec<BearerConfig>,
-    /// The queue of the host above its modem.
-    pub host: aqm::Config,
-    /// How much may wait in the modem, in all bearers' uplink queues together. The host hands packets down while there
-    /// is less; the last one may exceed it. The queues themselves should have no lower limit.
-    pub modem: Room,
+    /// The host above its modem, whose buffer is all bearers' uplink queues together.
+    pub host: Above,
+}
+
+/// A queue above a buffer of RLC's. Packets are handed down while the buffer has room and the quota is not used up; the
+/// last one may exceed either. The queues that the buffer is made of should be FIFOs without a lower limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Above {
+    /// How packets wait, and the quota.
+    pub gate: aqm::gate::Config,
+    /// How much the buffer holds of what was not begun to be sent.
+    pub room: Room,
+    /// When something has left the buffer, to the quota.
+    pub completion: rlc::Completion,
 }
 
 /// A limit of packets and of bytes; the first that is reached counts.
@@ -82,6 +91,8 @@ pub struct BearerConfig {
     pub group: u8,
     /// Its RLC and PDCP.
     pub rlc: rlc::Config,
+    /// What is above RLC's buffer in the eNodeB; nothing unless given.
+    pub above: Option<Above>,
 }
 
 impl BearerConfig {

@@ -109,6 +109,8 @@ impl<P: Packet> Ran<P> {
             return None;
         }
         transport.padding = left;
+        ue.filled(Direction::Downlink, start_of(tti));
+        ue.hand_down(Direction::Downlink, start_of(tti), io.drops);
         ue.down.past.served(tti, bits);
         let stats = &mut ue.stats.downlink;
         stats.blocks += 1;
@@ -164,7 +166,7 @@ impl<P: Packet> Ran<P> {
                 prbs,
                 bits,
                 padding,
-                queued: u64::from(ue.backlog(Direction::Downlink, now)),
+                queued: u64::from(ue.backlog(Direction::Downlink, now)) + ue.above(Direction::Downlink).bytes,
             };
             io.sink.event(now, &Event::Transmission(event));
         }

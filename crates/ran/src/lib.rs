@@ -21,6 +21,7 @@
 //!
 //! # A packet's way
 //! Downlink: queue of PDCP ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE, out.
+//! A bearer may have a queue above PDCP's, which then is the buffer that it fills ([`Above`]).
 //! Uplink: the host's queue, the modem's as soon as there is room, a scheduling request and a buffer status report, grant,
 //! transport block, HARQ, RLC at the eNodeB, out.
 //!
@@ -48,7 +49,7 @@ mod ue;
 mod uplink;
 
 pub use adaptation::LinkAdaptation;
-pub use config::{BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
+pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
 pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};

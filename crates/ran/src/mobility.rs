@@ -11,6 +11,7 @@
 use core::fmt;
 
 use aqm::{Drops, Packet};
+use radio::Direction;
 use units::{Span, Time};
 
 use crate::adaptation::decibels;
@@ -204,7 +205,7 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
-        ue.hand_down(now, io.drops);
+        ue.hand_down(Direction::Uplink, now, io.drops);
         let tti = self.tti_of(now);
         self.note_rlc(index);
         self.note_measurement(index, tti + ttis(self.handover.period).max(1));

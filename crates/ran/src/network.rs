@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use aqm::{DropReason, Drops, Packet, Queue};
+use aqm::{DropReason, Drops, Packet};
 use radio::{Air, Direction, Random, Sinr, Site};
 use units::Time;
 
@@ -138,8 +138,7 @@ impl<P: Packet> Ran<P> {
             drops.dropped(packet, DropReason::Loss);
             return;
         }
-        let bearer = state.bearer_of(&packet);
-        state.bearers[bearer].rlc.enqueue(Direction::Downlink, packet, now, drops);
+        state.enqueue_downlink(packet, now, drops);
         if state.is_served() {
             self.cells[state.serving].downlink.activate(ue);
         }
@@ -150,8 +149,8 @@ impl<P: Packet> Ran<P> {
     pub fn handle_uplink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
-        state.host.enqueue(packet, now, drops);
-        state.hand_down(now, drops);
+        state.host.gate.enqueue(packet, now, drops);
+        state.hand_down(Direction::Uplink, now, drops);
         self.look_at_uplink(ue, now);
         self.note_rlc(ue);
     }
@@ -202,14 +201,20 @@ impl<P: Packet> Ran<P> {
                 [Direction::Downlink, Direction::Uplink]
                     .map(|way| b.rlc.queue(way).packets + b.rlc.in_transit(way) as u64)
             });
-            ue.host.backlog().packets + bearers.sum::<u64>()
+            let above = [Direction::Downlink, Direction::Uplink].map(|way| ue.above(way).packets);
+            above.iter().sum::<u64>() + bearers.sum::<u64>()
         };
         self.outbox.len() as u64 + self.ues.iter().map(inside).sum::<u64>()
     }
 
-    /// What waits at a UE in its host's queue.
-    pub fn host_backlog(&self, ue: u32) -> aqm::Backlog {
-        self.ues[ue as usize].host.backlog()
+    /// What waits above RLC: at a UE in its host's queue, in the eNodeB in those above its bearers' buffers.
+    pub fn above_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
+        self.ues[ue as usize].above(direction)
+    }
+
+    /// How many bytes byte queue limits let into RLC; `None` where nothing has such a limit.
+    pub fn quota(&self, ue: u32, direction: Direction) -> Option<u64> {
+        self.ues[ue as usize].quota(direction)
     }
 
     /// What waits in RLC and PDCP for a UE in one direction and was not begun to be sent.
@@ -330,6 +335,11 @@ impl<P: Packet> Ran<P> {
             self.lose_link(ue, now, io);
             return;
         }
+        // A STATUS PDU, or a discard, may have completed something.
+        state.hand_down(Direction::Downlink, now, io.drops);
+        if state.host.gate.is_limited() {
+            state.hand_down(Direction::Uplink, now, io.drops);
+        }
         if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
             self.cells[state.serving].downlink.activate(ue);
         }
@@ -370,7 +380,7 @@ impl<P: Packet> Ran<P> {
             }
         }
         // What PDCP discarded has made room.
-        state.hand_down(now, io.drops);
+        state.hand_down(Direction::Uplink, now, io.drops);
         self.touched(ue, now, io);
     }
 

@@ -167,6 +167,32 @@ impl<P: Packet> Sdus<P> {
         self.queue.enqueue(packet, now, drops);
     }
 
+    /// An SDU comes down from the queue above, where it began to wait. In a FIFO it keeps that time.
+    #[inline]
+    pub(crate) fn take_over(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        match &mut self.queue {
+            AnyQueue::DropTail(fifo) => fifo.take_over(packet),
+            queue => queue.enqueue(packet, now, drops),
+        }
+    }
+
+    /// Bytes, without headers, of SDUs whose last byte has not been sent in this stream.
+    #[inline]
+    pub(crate) fn not_sent(&self) -> u64 {
+        let mut begun = 0;
+        if self.next < self.end {
+            let unsent = self.transit.iter().skip((self.sending - self.gone) as usize).filter(|sdu| !sdu.is_held());
+            begun = unsent.map(|sdu| u64::from(sdu.packet.len())).sum();
+        }
+        self.queue.backlog().bytes + begun
+    }
+
+    /// Bytes, without headers, of the queue and of the last `sdus` SDUs of the stream, which begin at `start`.
+    #[inline]
+    pub(crate) fn since(&self, start: u64, sdus: usize) -> u64 {
+        self.queue.backlog().bytes + (self.end - start) - u64::from(self.header) * sdus as u64
+    }
+
     /// SDUs of which nothing has been sent and that wait in the discipline.
     #[inline]
     pub(crate) fn queued(&self) -> aqm::Backlog {

@@ -91,6 +91,16 @@ pub struct Config {
     pub uplink: pdcp::Config,
 }
 
+/// When an SDU has left RLC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Completion {
+    /// Its last byte was sent, for the first time.
+    #[default]
+    Sent,
+    /// In AM, all of it was acknowledged. UM and TM, which are told nothing, take it as [`Completion::Sent`].
+    Acknowledged,
+}
+
 /// What one direction has to send, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
@@ -262,6 +272,22 @@ impl<P: Packet> Bearer<P> {
     #[inline]
     pub fn enqueue(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.pipes[way as usize].sdus.enqueue(packet, now, drops);
+    }
+
+    /// `packet`, which waited in a queue above, comes down to the PDCP entity that sends `way`.
+    #[inline]
+    pub fn take_over(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        self.pipes[way as usize].sdus.take_over(packet, now, drops);
+    }
+
+    /// Bytes of SDUs of `way` that have not left RLC yet.
+    #[inline]
+    pub fn held(&self, way: Direction, completion: Completion) -> u64 {
+        let pipe = self.pipe(way);
+        match (&pipe.entity, completion) {
+            (Entity::Am(transmitter, _), Completion::Acknowledged) => transmitter.held(&pipe.sdus),
+            _ => pipe.sdus.not_sent(),
+        }
     }
 
     /// Fills `block`, whatever was in it, with what `way` sends in `grant` bytes: a STATUS PDU, then retransmissions, then

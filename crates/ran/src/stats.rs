@@ -148,6 +148,8 @@ pub struct DirectionStats {
     pub prbs: u64,
     /// Bytes that carried nothing: padding of grants.
     pub padding: u64,
+    /// Blocks that emptied RLC while packets waited above it.
+    pub starved: u64,
 }
 
 /// Counts of one UE.

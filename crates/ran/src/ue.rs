@@ -1,15 +1,15 @@
 //! One UE: its radio, its bearers, and both ends' knowledge of its transmissions.
 
-use aqm::{AnyQueue, Drops, Packet, Queue};
+use aqm::{Drops, Gate, Packet};
 use radio::{Air, Direction, Random, Sinr};
 use units::Time;
 
 use crate::adaptation::{self, Errors};
-use crate::config::{BearerConfig, Filter, Room, UeConfig};
+use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::harq::Harq;
 use crate::requests::{Asking, Believed, GROUPS};
-use crate::rlc::Bearer;
+use crate::rlc::{Bearer, Completion};
 use crate::sched::Past;
 use crate::stats::UeStats;
 
@@ -31,9 +31,24 @@ impl Way {
     }
 }
 
+/// A queue above a buffer of RLC's.
+pub(crate) struct Above<P> {
+    pub(crate) gate: Gate<P>,
+    room: Room,
+    completion: Completion,
+}
+
+impl<P: Packet> Above<P> {
+    fn new(config: &config::Above) -> Above<P> {
+        Above { gate: Gate::new(&config.gate), room: config.room, completion: config.completion }
+    }
+}
+
 /// One bearer and where it stands among the others.
 pub(crate) struct Slot<P> {
     pub(crate) rlc: Bearer<P>,
+    /// What is above its downlink.
+    pub(crate) above: Option<Above<P>>,
     filter: Filter,
     group: u8,
     priority: u8,
@@ -60,8 +75,7 @@ pub(crate) struct Ue<P> {
     pub(crate) bearers: Vec<Slot<P>>,
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
-    pub(crate) host: AnyQueue<P>,
-    modem: Room,
+    pub(crate) host: Above<P>,
     /// The cell that serves it, or did last.
     pub(crate) serving: usize,
     pub(crate) link: Link,
@@ -96,6 +110,7 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn new(config: &UeConfig, air: Air, random: Random, measurements: Measurements) -> Ue<P> {
         let slot = |bearer: &BearerConfig| Slot {
             rlc: Bearer::new(&bearer.rlc),
+            above: bearer.above.as_ref().map(Above::new),
             filter: bearer.filter.clone(),
             group: bearer.group.min(GROUPS as u8 - 1),
             priority: bearer.priority(),
@@ -108,8 +123,7 @@ impl<P: Packet> Ue<P> {
             random,
             bearers,
             order,
-            host: AnyQueue::new(&config.host),
-            modem: config.modem,
+            host: Above::new(&config.host),
             serving: 0,
             link: Link::Connected,
             epoch: 0,
@@ -180,13 +194,81 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// The host hands packets down while the modem has room.
+    /// A packet comes from the core.
     #[inline]
-    pub(crate) fn hand_down(&mut self, now: Time, drops: &mut impl Drops<P>) {
-        while self.host.backlog().packets > 0 && self.modem.is_left(self.queued(Direction::Uplink)) {
-            let Some(packet) = self.host.dequeue(now, drops) else { return };
+    pub(crate) fn enqueue_downlink(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        let bearer = self.bearer_of(&packet);
+        let Slot { rlc, above, .. } = &mut self.bearers[bearer];
+        match above {
+            None => rlc.enqueue(Direction::Downlink, packet, now, drops),
+            Some(above) => {
+                above.gate.enqueue(packet, now, drops);
+                self.hand_down(Direction::Downlink, now, drops);
+            }
+        }
+    }
+
+    /// The queues above RLC learn what has left it, and hand packets down while they may.
+    #[inline]
+    pub(crate) fn hand_down(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) {
+        if way == Direction::Uplink {
+            return self.hand_down_uplink(now, drops);
+        }
+        for Slot { rlc, above, .. } in &mut self.bearers {
+            let Some(above) = above else { continue };
+            above.gate.settle(rlc.held(way, above.completion), now);
+            while above.room.is_left(rlc.queue(way))
+                && let Some(packet) = above.gate.release(now, drops)
+            {
+                rlc.take_over(way, packet, now, drops);
+            }
+        }
+    }
+
+    #[inline]
+    fn hand_down_uplink(&mut self, now: Time, drops: &mut impl Drops<P>) {
+        let way = Direction::Uplink;
+        if self.host.gate.is_limited() {
+            let held = self.bearers.iter().map(|b| b.rlc.held(way, self.host.completion)).sum();
+            self.host.gate.settle(held, now);
+        }
+        while self.host.gate.backlog().packets > 0
+            && self.host.room.is_left(self.queued(way))
+            && let Some(packet) = self.host.gate.release(now, drops)
+        {
             let bearer = self.bearer_of(&packet);
-            self.bearers[bearer].rlc.enqueue(Direction::Uplink, packet, now, drops);
+            self.bearers[bearer].rlc.enqueue(way, packet, now, drops);
+        }
+    }
+
+    /// What waits above RLC.
+    #[inline]
+    pub(crate) fn above(&self, way: Direction) -> aqm::Backlog {
+        let mut sum = aqm::Backlog::default();
+        match way {
+            Direction::Uplink => sum = self.host.gate.backlog(),
+            Direction::Downlink => {
+                self.bearers.iter().filter_map(|b| b.above.as_ref()).for_each(|a| sum += a.gate.backlog());
+            }
+        }
+        sum
+    }
+
+    /// What may be in RLC by byte queue limits, in bytes; `None` if none of its queues has one.
+    pub(crate) fn quota(&self, way: Direction) -> Option<u64> {
+        match way {
+            Direction::Uplink => self.host.gate.limit(),
+            Direction::Downlink => {
+                self.bearers.iter().filter_map(|b| b.above.as_ref()?.gate.limit()).reduce(|sum, one| sum + one)
+            }
+        }
+    }
+
+    /// A block was filled. If RLC has nothing left while packets wait above it, that was too little.
+    #[inline]
+    pub(crate) fn filled(&mut self, way: Direction, now: Time) {
+        if self.above(way).packets > 0 && self.backlog(way, now) == 0 {
+            self.stats.of(way).starved += 1;
         }
     }
 
@@ -252,11 +334,6 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn tune(&mut self, cell: usize) {
         self.serving = cell;
         self.sinr_at = None;
-    }
-
-    /// Bytes that wait in the host.
-    pub(crate) fn host_bytes(&self) -> u64 {
-        self.host.backlog().bytes
     }
 
     /// Forgets everything about the cell that served it, except what RLC and PDCP hold.

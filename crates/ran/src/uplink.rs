@@ -258,7 +258,7 @@ impl<P: Packet> Ran<P> {
                 prbs,
                 bits,
                 padding,
-                queued: u64::from(ue.backlog(Direction::Uplink, now)) + ue.host_bytes(),
+                queued: u64::from(ue.backlog(Direction::Uplink, now)) + ue.above(Direction::Uplink).bytes,
             };
             io.sink.event(now, &Event::Transmission(event));
         }
@@ -311,7 +311,8 @@ impl<P: Packet> Ran<P> {
                 ue.asking.settled();
             }
         }
-        ue.hand_down(now, io.drops);
+        ue.filled(Direction::Uplink, now);
+        ue.hand_down(Direction::Uplink, now, io.drops);
         ue.had_data = ue.uplink_groups(now).1;
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.padding = left;

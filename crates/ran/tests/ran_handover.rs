@@ -4,10 +4,11 @@ mod ran_support;
 
 use std::sync::Arc;
 
+use aqm::{Limit, gate};
 use radio::fading::{self, Doppler, Profile};
 use radio::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
-use ran::rlc::Mode;
-use ran::{CellConfig, Config, Event, Handover, Step, UeConfig};
+use ran::rlc::{Completion, Mode};
+use ran::{Above, CellConfig, Config, Event, Handover, Room, Step, UeConfig};
 use ran_support::{World, am, cell, ms, network, ue, um};
 use units::{Span, Time};
 
@@ -147,6 +148,51 @@ fn um_with_forwarding_loses_only_what_was_on_its_way() {
     assert_eq!(world.ran.stats(0).handovers, 1);
     assert!(world.drops.len() <= 16, "{:?}", world.drops.len());
     assert!(!world.drops.is_empty(), "what HARQ had not delivered is lost");
+}
+
+#[test]
+fn what_waits_above_rlc_moves_with_the_ue() {
+    let limits = [
+        Limit::Bql(aqm::bql::Config::default()),
+        Limit::DynRlc(aqm::dyn_rlc::Config { target: Span::from_millis(100), ..Default::default() }),
+    ];
+    for (limit, completion, mode) in [
+        (limits[0], Completion::Sent, am()),
+        (limits[0], Completion::Acknowledged, am()),
+        (limits[0], Completion::Sent, um()),
+        (limits[1], Completion::Sent, am()),
+    ] {
+        let mut config = drive(mode, 4, 50.0);
+        let above = Above {
+            gate: gate::Config { queue: aqm::Config::default(), limit },
+            room: Room { packets: None, bytes: Some(500_000) },
+            completion,
+        };
+        config.ues[0].bearers[0].above = Some(above);
+        config.ues[0].host = above;
+        let mut world = World::new(&config);
+        // More than the cell carries, so that there is a backlog when the cell changes.
+        for tick in 0..9000 {
+            world.run(ms(tick));
+            for _ in 0..3 {
+                world.send(Direction::Downlink, 0, 1000);
+            }
+            for _ in 0..2 {
+                world.send(Direction::Uplink, 0, 1000);
+            }
+        }
+        let waiting = [Direction::Downlink, Direction::Uplink].map(|way| world.ran.above_backlog(0, way).bytes);
+        assert!(waiting[0] > 1_000_000, "{waiting:?}");
+        world.run(ms(70_000));
+        assert_eq!((world.ran.stats(0).handovers, world.ran.held()), (3, 0));
+        for (direction, sent) in [(Direction::Downlink, 27_000), (Direction::Uplink, 18_000)] {
+            let ids = world.ids(direction, 0);
+            assert!(ids.is_sorted_by(|a, b| a < b), "{direction:?}: in order and each once");
+            // UM loses what was being sent when the cell changed, and no more.
+            let most = if mode == um() { 60 } else { 0 };
+            assert!(sent - ids.len() <= most, "{direction:?}: {} of {sent}", ids.len());
+        }
+    }
 }
 
 #[test]

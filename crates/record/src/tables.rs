@@ -311,6 +311,8 @@ table! {
         "1" utilisation: f64,
         /// Bytes of the blocks that carried nothing.
         "B" padding_bytes: u64,
+        /// Blocks that emptied PDCP and RLC while packets waited above them.
+        "" starved_blocks: u64,
         /// PDUs that RLC sent again, whole or in segments.
         "" rlc_retx_pdus: u64,
         /// The bytes of these PDUs.
@@ -381,6 +383,12 @@ table! {
         "B" ul_queue_bytes: u64,
         /// Bytes that wait in its host, before the modem.
         "B" host_queue_bytes: u64,
+        /// Bytes that wait for it above the base station's PDCP and RLC, if there is a queue there.
+        "B" dl_above_bytes: u64,
+        /// How many bytes byte queue limits let into PDCP and RLC of the base station.
+        "B" dl_limit_bytes: opt_u64,
+        /// How many bytes byte queue limits let into the modem.
+        "B" ul_limit_bytes: opt_u64,
         /// HARQ retransmissions since the sample before, both directions together.
         "" harq_retx: u64,
     }

@@ -182,6 +182,9 @@ pub struct Ue {
     /// The queue of the host above the modem.
     #[serde(default = "host_queue")]
     pub host_queue: Queue,
+    /// What limits what the host hands down to the modem, beside the modem's room.
+    #[serde(default)]
+    pub modem_limit: Limit,
 }
 
 kinds! { "Mobility",
@@ -310,6 +313,9 @@ pub struct Bearer {
     pub rlc: Rlc,
     /// The queue in front of RLC in the eNodeB.
     pub queue: Queue,
+    /// A queue above that one, which then is the buffer that it hands packets down to; none unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub above: Option<Above>,
     /// How long a packet may wait in it before PDCP discards it; without end unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Span>,
@@ -321,9 +327,86 @@ impl Default for Bearer {
             qci: 9,
             rlc: Rlc::default(),
             queue: Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: Drop::default() },
+            above: None,
             discard: None,
         }
     }
+}
+
+/// A queue above RLC's buffer in the eNodeB: the backlog waits in it, where it can be scheduled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Above {
+    /// The queue.
+    pub queue: Queue,
+    /// What limits what it hands down to the buffer, beside the buffer's room.
+    pub limit: Limit,
+}
+
+impl Default for Above {
+    fn default() -> Above {
+        Above { queue: Queue::fq_codel(), limit: Limit::default_bql() }
+    }
+}
+
+kinds! { "Limit",
+    /// What limits what a queue hands down to the buffer below it, beside the buffer's room. The last packet may exceed it.
+    #[derive(Copy, Default)]
+    pub enum Limit {
+        /// Nothing.
+        #[default]
+        None,
+        /// Byte queue limits, as Linux's dynamic queue limits: as few bytes as do not leave the buffer empty while more waits.
+        Bql {
+            /// The limit's lowest value.
+            #[serde(default)]
+            min: Bytes,
+            /// Its highest.
+            #[serde(default = "bql_max")]
+            max: Bytes,
+            /// For how long bytes have to be unneeded before the limit shrinks.
+            #[serde(default = "bql_hold")]
+            hold: Span,
+            /// When a packet has left the buffer.
+            #[serde(default)]
+            completed: Completed,
+        },
+        /// DynRLC: as many packets as spend the target's time in the buffer. Patented; for comparison in simulations.
+        DynRlc {
+            /// The delay threshold: how long a packet should spend in the buffer at most.
+            #[serde(default = "dyn_rlc_target")]
+            target: Span,
+            /// From one change of the limit to the next.
+            #[serde(default = "dyn_rlc_interval")]
+            interval: Span,
+            /// The limit's lowest value, in packets.
+            #[serde(default = "dyn_rlc_min")]
+            min: u32,
+            /// Its highest; 333 full packets are 500 kB.
+            #[serde(default = "dyn_rlc_max")]
+            max: u32,
+            /// When a packet has left the buffer.
+            #[serde(default)]
+            completed: Completed,
+        },
+    }
+}
+
+impl Limit {
+    fn default_bql() -> Limit {
+        Limit::Bql { min: Bytes::ZERO, max: bql_max(), hold: bql_hold(), completed: Completed::default() }
+    }
+}
+
+/// When a packet has left RLC's buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Completed {
+    /// Its last byte was sent, for the first time.
+    #[default]
+    Sent,
+    /// In AM, all of it was acknowledged; in UM and TM, which hear of nothing, as `sent`.
+    Acknowledged,
 }
 
 /// A dedicated bearer.
@@ -521,6 +604,25 @@ fn modem() -> Bytes {
 }
 fn host_queue() -> Queue {
     Queue::PfifoFast { packets: 1000 }
+}
+fn bql_max() -> Bytes {
+    // Linux's DQL_MAX_LIMIT.
+    Bytes::new((u32::MAX / 2 - u32::MAX / 16).into())
+}
+fn bql_hold() -> Span {
+    Span::from_secs(1)
+}
+fn dyn_rlc_target() -> Span {
+    Span::from_millis(20)
+}
+fn dyn_rlc_interval() -> Span {
+    Span::from_millis(200)
+}
+fn dyn_rlc_min() -> u32 {
+    2
+}
+fn dyn_rlc_max() -> u32 {
+    333
 }
 fn um_reordering() -> Span {
     Span::from_millis(45)

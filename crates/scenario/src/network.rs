@@ -292,6 +292,19 @@ pub enum Drop {
 }
 
 impl Queue {
+    /// `fq-codel` as it is unless said otherwise.
+    pub(crate) fn fq_codel() -> Queue {
+        Queue::FqCodel {
+            target: codel_target(),
+            interval: codel_interval(),
+            packets: ten_thousand(),
+            bytes: memory(),
+            queues: queues(),
+            quantum: quantum(),
+            ecn: true,
+        }
+    }
+
     /// A drop-tail queue without a limit gets the default one.
     pub(crate) fn with_limit(self) -> Queue {
         match self {

@@ -8,18 +8,18 @@ use crate::live::UeStatus;
 use crate::packet::{Packet, Store};
 use crate::topology;
 use crate::world::none_such;
-use aqm::{DropReason, Packet as _};
+use aqm::{DropReason, Packet as _, bql, dyn_rlc};
 use des::{Part, Streams};
 use radio::{
     AirConfig, Channel, Direction, Mobility, PathLoss, Position, Recorded, Shadowing, Site, fading, pathloss::Sight,
 };
 use ran::{
-    A3, BearerConfig, CellConfig, Discipline, Event, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room, Sink,
-    Step, Stream, Transmission, UeConfig, rlc,
+    A3, Above, BearerConfig, CellConfig, Discipline, Event, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
+    Sink, Step, Stream, Transmission, UeConfig, rlc,
 };
 use record::tables::{MobilityRow, RadioRow, TransmissionRow, UeRow};
 use record::{Tables, ms, tables};
-use scenario::{Loaded, Lte, Scenario};
+use scenario::{Completed, Limit, Loaded, Lte, Queue, Scenario};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Bytes, Rate, Span, Time};
@@ -248,8 +248,10 @@ impl Radio {
                 ue: name.clone(),
                 cell: self.ran.serving(ue).map(|cell| self.recorder.cells[cell as usize].clone()),
                 cqi: self.ran.hears(ue, now).cqi,
-                downlink_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes,
-                uplink_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes + self.ran.host_backlog(ue).bytes,
+                downlink_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes
+                    + self.ran.above_backlog(ue, Direction::Downlink).bytes,
+                uplink_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes
+                    + self.ran.above_backlog(ue, Direction::Uplink).bytes,
             })
             .collect()
     }
@@ -283,7 +285,10 @@ impl Radio {
                 ul_prbs: share(all.uplink.prbs - last.uplink.prbs),
                 dl_queue_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes,
-                host_queue_bytes: self.ran.host_backlog(ue).bytes,
+                host_queue_bytes: self.ran.above_backlog(ue, Direction::Uplink).bytes,
+                dl_above_bytes: self.ran.above_backlog(ue, Direction::Downlink).bytes,
+                dl_limit_bytes: self.ran.quota(ue, Direction::Downlink),
+                ul_limit_bytes: self.ran.quota(ue, Direction::Uplink),
                 harq_retx: all.downlink.retransmissions + all.uplink.retransmissions
                     - last.downlink.retransmissions
                     - last.uplink.retransmissions,
@@ -324,6 +329,7 @@ impl Radio {
                     prbs: now.prbs - then.prbs,
                     utilisation: ratio((now.prbs - then.prbs) as f64, blocks),
                     padding_bytes: now.padding - then.padding,
+                    starved_blocks: now.starved - then.starved,
                     rlc_retx_pdus: rlc.retx_pdus - way.rlc.retx_pdus,
                     rlc_retx_bytes: rlc.retx_bytes - way.rlc.retx_bytes,
                     scheduling_requests: once(all.scheduling_requests - before.scheduling_requests),
@@ -450,9 +456,23 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
         group,
         rlc: rlc::Config {
             mode: mode(of.rlc, lte.mac.ideal),
-            downlink: ran::pdcp::Config { queue: topology::queue(&of.queue, streams, name), discard: of.discard },
+            downlink: ran::pdcp::Config {
+                // Below another queue, it is the other's to keep to the limit.
+                queue: of
+                    .above
+                    .as_ref()
+                    .map_or_else(|| topology::queue(&of.queue, streams, name), |_| aqm::Config::default()),
+                discard: of.discard,
+            },
             uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
         },
+        above: of.above.as_ref().map(|above| {
+            let queue = topology::queue(&above.queue, streams, &format!("above {name}"));
+            let Queue::DropTail { packets, bytes, .. } = of.queue else {
+                unreachable!("a checked buffer is drop-tail")
+            };
+            self::above(queue, &above.limit, Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) })
+        }),
     };
     let mut bearers = vec![bearer(&ue.bearer, Filter::All, 3, &format!("bearer {}", ue.name))];
     for (i, dedicated) in (0..).zip(&ue.dedicated) {
@@ -472,9 +492,29 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
         bearers,
-        host: topology::queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
-        modem: Room { packets: None, bytes: Some(ue.modem.get()) },
+        host: above(
+            topology::queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
+            &ue.modem_limit,
+            Room { packets: None, bytes: Some(ue.modem.get()) },
+        ),
     }
+}
+
+fn above(queue: aqm::Config, limit: &Limit, room: Room) -> Above {
+    let (limit, completed) = match *limit {
+        Limit::None => (aqm::Limit::None, Completed::Sent),
+        Limit::Bql { min, max, hold, completed } => {
+            (aqm::Limit::Bql(bql::Config { min: min.get(), max: max.get(), hold }), completed)
+        }
+        Limit::DynRlc { target, interval, min, max, completed } => {
+            (aqm::Limit::DynRlc(dyn_rlc::Config { target, interval, min, max }), completed)
+        }
+    };
+    let completion = match completed {
+        Completed::Sent => rlc::Completion::Sent,
+        Completed::Acknowledged => rlc::Completion::Acknowledged,
+    };
+    Above { gate: aqm::gate::Config { queue, limit }, room, completion }
 }
 
 fn channel(channel: &scenario::Channel, lte: &Lte, channels: &Channels) -> Channel {

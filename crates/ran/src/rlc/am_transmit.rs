@@ -38,6 +38,8 @@ pub(super) struct Transmitter {
     pending_bytes: u64,
     /// Where each SDU of which something is not acknowledged ends.
     borders: VecDeque<u64>,
+    /// Where the last SDU ends of which everything is.
+    acknowledged: u64,
     /// A PDU reached maxRetxThreshold.
     pub(super) failed: bool,
     /// Kept to be used again.
@@ -88,6 +90,7 @@ impl Transmitter {
             pending: VecDeque::new(),
             pending_bytes: 0,
             borders: borders.collect(),
+            acknowledged: 0,
             failed: false,
             missing: Vec::new(),
         }
@@ -97,6 +100,12 @@ impl Transmitter {
     #[inline]
     pub(super) fn pending(&self) -> (u64, usize) {
         (self.pending_bytes, self.pending.len())
+    }
+
+    /// Bytes of SDUs that wait or of which something is not acknowledged.
+    #[inline]
+    pub(super) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> u64 {
+        sdus.since(self.acknowledged, self.borders.len())
     }
 
     /// Fills what is left of `grant`: what is to be retransmitted before what is new (5.1.3.1.1).
@@ -227,7 +236,8 @@ impl Transmitter {
             self.vt_a = after(self.vt_a, 1);
         }
         if let Some(end) = end {
-            while self.borders.front().is_some_and(|&border| border <= end) {
+            while let Some(&border) = self.borders.front().filter(|&&border| border <= end) {
+                self.acknowledged = border;
                 self.borders.pop_front();
             }
         }

@@ -5,7 +5,7 @@ use aqm::{DropReason, Ecn, Packet};
 use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::pdcp;
 use ran::rlc::{self, Am, Mode, Um};
-use ran::{BearerConfig, CellConfig, Config, Event, Filter, Ran, Room, Stream, UeConfig};
+use ran::{Above, BearerConfig, CellConfig, Config, Event, Filter, Ran, Room, Stream, UeConfig};
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
 
@@ -139,12 +139,8 @@ impl World {
     pub fn saturate(&mut self, direction: Direction, ues: &[u32], packets: u64, end: Time) {
         while self.now < end {
             for ue in ues {
-                let waiting = match direction {
-                    Direction::Downlink => self.ran.rlc_backlog(*ue, direction).packets,
-                    Direction::Uplink => {
-                        self.ran.rlc_backlog(*ue, direction).packets + self.ran.host_backlog(*ue).packets
-                    }
-                };
+                let waiting =
+                    self.ran.rlc_backlog(*ue, direction).packets + self.ran.above_backlog(*ue, direction).packets;
                 for _ in waiting..packets {
                     self.send(direction, *ue, 1500);
                 }
@@ -189,7 +185,8 @@ pub fn um() -> Mode {
 
 pub fn bearer(mode: Mode) -> BearerConfig {
     let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
-    BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc: rlc::Config { mode, downlink: pdcp, uplink: pdcp } }
+    let rlc = rlc::Config { mode, downlink: pdcp, uplink: pdcp };
+    BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: None }
 }
 
 /// A UE that stands still behind a path loss of `loss_db`.
@@ -200,8 +197,14 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
         cell: Some(0),
         layers: 1,
         bearers: vec![bearer(mode)],
-        host: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
-        modem: Room { packets: None, bytes: Some(100_000) },
+        host: Above {
+            gate: aqm::gate::Config {
+                queue: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
+                limit: aqm::Limit::None,
+            },
+            room: Room { packets: None, bytes: Some(100_000) },
+            completion: rlc::Completion::Sent,
+        },
     }
 }
 

@@ -109,6 +109,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         "dl_queue_bytes",
         "ul_queue_bytes",
         "host_queue_bytes",
+        "dl_above_bytes",
     ];
     const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
     type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
@@ -129,6 +130,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
             Some(row.dl_queue_bytes as f64),
             Some(row.ul_queue_bytes as f64),
             Some(row.host_queue_bytes as f64),
+            Some(row.dl_above_bytes as f64),
         ];
         all.push(key, RADIO, &values);
         let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();

@@ -90,6 +90,9 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             dl_queue_bytes: queue as u64,
             ul_queue_bytes: (noise.next() * 2_500.0) as u64,
             host_queue_bytes: if noise.next() > 0.9 { 12_000 } else { 0 },
+            dl_above_bytes: 0,
+            dl_limit_bytes: None,
+            ul_limit_bytes: None,
             harq_retx: (noise.next() * 9.0) as u64,
         });
         if i % 50 == 0 {
@@ -133,6 +136,7 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             residual_errors: blocks / 4_000,
             prbs: prbs[i] as u64,
             utilisation: prbs[i] / (DURATION_S * 1e3 * PRBS),
+            starved_blocks: 0,
             padding_bytes: blocks * if i == 0 { 12 } else { 160 },
             rlc_retx_pdus: blocks / 3_900,
             rlc_retx_bytes: blocks / 3_900 * 1_500,

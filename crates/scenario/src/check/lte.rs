@@ -1,7 +1,8 @@
 //! The table `[lte]`: ranges, names of cells, and what a bearer is for.
 
 use super::*;
-use crate::lte::Channel;
+use crate::Drop;
+use crate::lte::{Channel, Limit};
 
 /// Most cells.
 const MAX_CELLS: usize = 100;
@@ -124,6 +125,7 @@ fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
     }
     c.size("modem", ue.modem);
     c.key("host_queue", |c| check_queue(&ue.host_queue, c));
+    c.key("modem_limit", |c| check_limit(&ue.modem_limit, c));
 }
 
 fn check_cell(cell: &str, cells: &[String], c: &mut Check) {
@@ -239,7 +241,34 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
         }
     });
     c.key("queue", |c| check_queue(&bearer.queue, c));
+    if let Some(above) = &bearer.above {
+        c.key("above", |c| {
+            c.key("queue", |c| check_queue(&above.queue, c));
+            c.key("limit", |c| check_limit(&above.limit, c));
+        });
+        if !matches!(bearer.queue, Queue::DropTail { drop: Drop::Tail, .. }) {
+            let what = "below `above`, RLC's buffer is a `drop-tail` queue that loses what arrives (`drop = \"tail\"`)";
+            c.key("queue", |c| c.wrong(what));
+        }
+    }
     c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
+}
+
+fn check_limit(limit: &Limit, c: &mut Check) {
+    match *limit {
+        Limit::None => {}
+        Limit::Bql { min, max, hold, completed: _ } => {
+            c.size("max", max);
+            c.range("min", min, Bytes::ZERO..=max);
+            c.positive_span("hold", hold);
+        }
+        Limit::DynRlc { target, interval, min, max, completed: _ } => {
+            c.range("target", target, MILLISECOND..=MAX_TIMER);
+            c.range("interval", interval, MILLISECOND..=MAX_TIMER);
+            c.range("max", max, 1..=1_000_000);
+            c.range("min", min, 1..=max);
+        }
+    }
 }
 
 fn check_mac(mac: &Mac, c: &mut Check) {

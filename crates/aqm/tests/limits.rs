@@ -1,0 +1,294 @@
+//! What is handed down to a buffer below: byte queue limits, DynRLC, and the gate that keeps to them.
+
+use std::collections::VecDeque;
+
+use aqm::drop_tail;
+use aqm::dyn_rlc::{self, DynRlc};
+use aqm::gate::{self, Gate};
+use aqm::{Bql, DropReason, Limit, bql, fq_codel};
+use bolero::{TypeGenerator, check};
+use testkit::queue::TestPacket;
+use units::{Span, Time};
+
+fn ms(n: u64) -> Time {
+    Time::ZERO + Span::from_millis(n)
+}
+
+/// Fills to the limit with objects of `len` bytes; how many bytes went in.
+fn fill(bql: &mut Bql, len: u64) -> u64 {
+    let mut bytes = 0;
+    while !bql.is_stopped() {
+        bql.queued(len);
+        bytes += len;
+    }
+    bytes
+}
+
+/// Worked by hand from the rules: a sender that always has more, and a buffer that sends 4500 bytes at a time.
+#[test]
+fn a_limit_grows_until_nothing_is_wanting() {
+    let mut bql = Bql::new(bql::Config::default());
+    // The limit is 0: one object goes in, and it is above the limit.
+    assert_eq!(fill(&mut bql, 1500), 1500);
+    bql.completed(1500, ms(1));
+    // Empty although stopped: the limit grows by the 1500 that came after the last completion (0 were there then).
+    assert_eq!(bql.limit(), 1500);
+    // 1500 is not more than 1500: a second object goes in.
+    assert_eq!(fill(&mut bql, 1500), 3000);
+    bql.completed(3000, ms(2));
+    assert_eq!(bql.limit(), 4500);
+    assert_eq!(fill(&mut bql, 1500), 6000);
+    // 4500 leave and 1500 remain: busy. Nothing had been there at the last completion, so nothing is learnt of slack.
+    bql.completed(4500, ms(3));
+    assert_eq!(bql.limit(), 4500);
+    assert_eq!(fill(&mut bql, 1500), 4500);
+}
+
+/// Worked by hand: 2000 bytes leave each millisecond, and 12 000 are allowed.
+#[test]
+fn slack_is_taken_off_after_the_hold_time_and_not_before() {
+    let mut bql = Bql::new(bql::Config::default());
+    bql.queued(12_000);
+    bql.completed(12_000, ms(1));
+    assert_eq!(bql.limit(), 12_000);
+    for at in 2..=1001 {
+        fill(&mut bql, 1000);
+        bql.completed(2000, ms(at));
+        assert_eq!(bql.limit(), 12_000, "at {at} ms");
+    }
+    fill(&mut bql, 1000);
+    bql.completed(2000, ms(1002));
+    // There were 13 000, twice 2000 were needed.
+    assert_eq!(bql.limit(), 3000);
+    let mut bounded = Bql::new(bql::Config { min: 10_000, ..bql::Config::default() });
+    for at in 1..3000 {
+        fill(&mut bounded, 1000);
+        bounded.completed(2000, ms(at));
+    }
+    assert_eq!(bounded.limit(), 10_000, "it does not go below its minimum");
+}
+
+/// The rules as they are written down for 32-bit counters that wrap, variable by variable.
+#[derive(Default)]
+struct Transcript {
+    num_queued: u32,
+    last_obj_cnt: u32,
+    limit: u32,
+    num_completed: u32,
+    prev_ovlimit: u32,
+    prev_num_queued: u32,
+    prev_last_obj_cnt: u32,
+    lowest_slack: u32,
+    slack_start_ms: u64,
+    min_limit: u32,
+    max_limit: u32,
+    hold_ms: u64,
+}
+
+fn posdiff(a: u32, b: u32) -> u32 {
+    u32::try_from(a.wrapping_sub(b) as i32).unwrap_or(0)
+}
+
+impl Transcript {
+    fn new(config: &bql::Config) -> Transcript {
+        Transcript {
+            // Close to where they wrap.
+            num_queued: u32::MAX - 70_000,
+            num_completed: u32::MAX - 70_000,
+            prev_num_queued: u32::MAX - 70_000,
+            limit: config.min as u32,
+            min_limit: config.min as u32,
+            max_limit: config.max as u32,
+            lowest_slack: u32::MAX,
+            hold_ms: config.hold.as_nanos() / 1_000_000,
+            ..Transcript::default()
+        }
+    }
+
+    fn avail(&self) -> i32 {
+        self.limit.wrapping_add(self.num_completed).wrapping_sub(self.num_queued) as i32
+    }
+
+    fn queued(&mut self, count: u32) {
+        self.last_obj_cnt = count;
+        self.num_queued = self.num_queued.wrapping_add(count);
+    }
+
+    fn completed(&mut self, count: u32, now_ms: u64) {
+        let completed = self.num_completed.wrapping_add(count);
+        let mut limit = self.limit;
+        let mut ovlimit = posdiff(self.num_queued.wrapping_sub(self.num_completed), limit);
+        let inprogress = self.num_queued.wrapping_sub(completed);
+        let prev_inprogress = self.prev_num_queued.wrapping_sub(self.num_completed);
+        let all_prev_completed = completed.wrapping_sub(self.prev_num_queued) as i32 >= 0;
+        if (ovlimit > 0 && inprogress == 0) || (self.prev_ovlimit > 0 && all_prev_completed) {
+            limit += posdiff(completed, self.prev_num_queued) + self.prev_ovlimit;
+            self.slack_start_ms = now_ms;
+            self.lowest_slack = u32::MAX;
+        } else if inprogress > 0 && prev_inprogress > 0 && !all_prev_completed {
+            let mut slack = posdiff(limit + self.prev_ovlimit, 2 * count);
+            let slack_last_objs =
+                if self.prev_ovlimit > 0 { posdiff(self.prev_last_obj_cnt, self.prev_ovlimit) } else { 0 };
+            slack = slack.max(slack_last_objs);
+            self.lowest_slack = self.lowest_slack.min(slack);
+            if now_ms > self.slack_start_ms + self.hold_ms {
+                limit = posdiff(limit, self.lowest_slack);
+                self.slack_start_ms = now_ms;
+                self.lowest_slack = u32::MAX;
+            }
+        }
+        limit = limit.clamp(self.min_limit, self.max_limit);
+        if limit != self.limit {
+            self.limit = limit;
+            ovlimit = 0;
+        }
+        self.prev_ovlimit = ovlimit;
+        self.prev_last_obj_cnt = self.last_obj_cnt;
+        self.num_completed = completed;
+        self.prev_num_queued = self.num_queued;
+    }
+}
+
+#[derive(Clone, Copy, Debug, TypeGenerator)]
+enum Step {
+    /// As much as is allowed is put in, in objects of so many bytes, at most so many.
+    Put { len: u16, most: u8 },
+    /// So many 256ths of what is there leave after so many milliseconds.
+    Leave { share: u8, after: u8 },
+}
+
+#[test]
+fn bql_does_what_its_transcript_does() {
+    let configs = [
+        bql::Config::default(),
+        bql::Config { min: 3000, max: 20_000, hold: Span::from_millis(50) },
+        bql::Config { hold: Span::from_millis(10), ..bql::Config::default() },
+    ];
+    check!().with_type::<(u8, Vec<Step>)>().for_each(|(which, steps)| {
+        let config = configs[usize::from(*which) % configs.len()];
+        let (mut bql, mut transcript) = (Bql::new(config), Transcript::new(&config));
+        let (mut inside, mut now) = (0u64, 0);
+        for step in steps {
+            match *step {
+                Step::Put { len, most } => {
+                    let len = u64::from(len % 3000) + 1;
+                    for _ in 0..most {
+                        assert_eq!(bql.is_stopped(), transcript.avail() < 0);
+                        if bql.is_stopped() {
+                            break;
+                        }
+                        bql.queued(len);
+                        transcript.queued(len as u32);
+                        inside += len;
+                    }
+                }
+                Step::Leave { share, after } => {
+                    now += u64::from(after);
+                    let bytes = inside * (u64::from(share) + 1) / 256;
+                    if bytes > 0 {
+                        bql.completed(bytes, ms(now));
+                        transcript.completed(bytes as u32, now);
+                        inside -= bytes;
+                    }
+                }
+            }
+            assert_eq!(bql.limit(), u64::from(transcript.limit));
+        }
+    });
+}
+
+#[test]
+fn dyn_rlc_shrinks_above_its_target_and_grows_below_it() {
+    let config = dyn_rlc::Config::default();
+    let mut dyn_rlc = DynRlc::new(config);
+    assert_eq!(dyn_rlc.threshold(), 10);
+    // Each waits 5 ms: at the end of each interval it grows by a tenth of what is left to 333, rounded down.
+    let mut now = 0;
+    let mut run = |dyn_rlc: &mut DynRlc, wait: u64, for_ms: u64| {
+        for _ in 0..for_ms / wait {
+            dyn_rlc.queued(1000, ms(now));
+            now += wait;
+            dyn_rlc.completed(1000, ms(now));
+        }
+    };
+    run(&mut dyn_rlc, 5, 200);
+    assert_eq!(dyn_rlc.threshold(), 10 + 32);
+    run(&mut dyn_rlc, 5, 200);
+    assert_eq!(dyn_rlc.threshold(), 42 + 29);
+    // 25 ms is more than 20: it shrinks by a tenth of what is above 2.
+    run(&mut dyn_rlc, 25, 200);
+    assert_eq!(dyn_rlc.threshold(), 71 - 6);
+    run(&mut dyn_rlc, 25, 200 * 100);
+    assert_eq!(dyn_rlc.threshold(), 2, "by one at least, and not below its minimum");
+    run(&mut dyn_rlc, 5, 200 * 200);
+    assert_eq!(dyn_rlc.threshold(), 333, "nor beyond its maximum");
+}
+
+#[test]
+fn dyn_rlc_counts_sdus_and_takes_the_oldest_bytes_first() {
+    let mut dyn_rlc = DynRlc::new(dyn_rlc::Config { min: 2, max: 2, ..dyn_rlc::Config::default() });
+    dyn_rlc.queued(1000, ms(0));
+    assert!(!dyn_rlc.is_stopped());
+    dyn_rlc.queued(1000, ms(0));
+    assert!(dyn_rlc.is_stopped());
+    dyn_rlc.completed(999, ms(1));
+    assert!(dyn_rlc.is_stopped(), "an SDU leaves whole");
+    dyn_rlc.completed(1, ms(1));
+    assert!(!dyn_rlc.is_stopped());
+}
+
+#[derive(Clone, Copy, Debug, TypeGenerator)]
+enum Act {
+    /// A packet of this flow comes.
+    Arrive { flow: u8, len: u16 },
+    /// The buffer below takes what it may, and sends so many packets.
+    Serve { packets: u8, after: u8 },
+    /// The buffer below is full for a while: the hard stop.
+    Full,
+}
+
+/// Whatever stops and wakes: nothing is lost but by the discipline, nothing doubled, no flow reordered, and nothing is
+/// stopped above an empty buffer.
+#[test]
+fn a_gate_conserves_and_never_starves_an_empty_buffer() {
+    let limits = [Limit::None, Limit::Bql(bql::Config::default()), Limit::DynRlc(dyn_rlc::Config::default())];
+    let fair = fq_codel::Config { packets: Some(20), ..fq_codel::Config::default() };
+    let fifo = drop_tail::Config { packets: Some(20), ..drop_tail::Config::default() };
+    let queues = [aqm::Config::FqCodel(fair), aqm::Config::DropTail(fifo)];
+    check!().with_type::<(u8, Vec<Act>)>().for_each(|(which, acts)| {
+        let which = usize::from(*which);
+        let config = gate::Config { queue: queues[which % 2], limit: limits[which / 2 % 3] };
+        let mut gate: Gate<TestPacket> = Gate::new(&config);
+        let mut buffer = VecDeque::new();
+        let (mut came, mut lost, mut sent, mut now, mut full) = (0, 0, Vec::new(), 0, false);
+        let below = |buffer: &VecDeque<TestPacket>| buffer.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        for act in acts {
+            match *act {
+                Act::Arrive { flow, len } => {
+                    let packet = TestPacket::new(came, u64::from(flow % 4), u32::from(len % 1500) + 1);
+                    gate.enqueue(packet, ms(now), &mut |_: TestPacket, _: DropReason| lost += 1);
+                    came += 1;
+                }
+                Act::Full => full = true,
+                Act::Serve { packets, after } => {
+                    now += u64::from(after);
+                    let mut drops = |_: TestPacket, _: DropReason| lost += 1;
+                    while !full && let Some(packet) = gate.release(ms(now), &mut drops) {
+                        buffer.push_back(packet);
+                    }
+                    assert!(full || !buffer.is_empty() || gate.backlog().packets == 0, "stopped above an empty buffer");
+                    full = false;
+                    let count = usize::from(packets).min(buffer.len());
+                    sent.extend(buffer.drain(..count));
+                    gate.settle(below(&buffer), ms(now));
+                }
+            }
+            let inside = gate.backlog().packets + buffer.len() as u64 + sent.len() as u64;
+            assert_eq!(came, inside + lost, "each packet is in one place");
+        }
+        for flow in 0..4 {
+            let ids = sent.iter().filter(|packet| packet.flow == flow).map(|packet| packet.id);
+            assert!(ids.is_sorted_by(|a, b| a < b), "flow {flow} is out of order");
+        }
+    });
+}
