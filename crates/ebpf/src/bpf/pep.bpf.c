@@ -452,6 +452,9 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u32 seq_len)
 		f->closing |= 1;
 	if (f->missed)
 		begin(f, start, seg->stamp);
+	/* Of what passed before, too: the receiver's answer echoes it. */
+	if (before(f->stamp, seg->stamp))
+		f->stamp = seg->stamp;
 	if (!is_near(start, f->high))
 		return;
 	opens = before(f->high, start);
@@ -472,8 +475,6 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u32 seq_len)
 		return;
 	if (fresh)
 		f->high = end;
-	if (before(f->stamp, seg->stamp))
-		f->stamp = seg->stamp;
 	found = f->open && overtake(f, start, seg->packets);
 	if (fresh)
 		f->unreported += seg->packets;
