@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* The lightweight PEP between two interfaces of a router.
  *
- * Read first: docs/src/pep-messages.md, whose rules these are; `crates/pep/src/flow.rs`, the same in Rust.
+ * Read first: docs/src/pep-messages.md, whose rules these are; pep_flow.h, which has what is remembered of a flow and what
+ * becomes of it; `crates/pep`, the same in Rust.
  *
  * Three programs. `pep_wan` sees what comes in from the sender's side, `pep_ran` what comes in from the receiver's; the
  * kernel forwards both as if nobody had looked. When a report is due, pep_wan leaves it in `outbox`, marks the segment,
@@ -29,17 +30,10 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "option.h"
+#include "pep_flow.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-#define SHARE static inline __attribute__((always_inline))
-
-#define HOLES 8
-#define REORDERING 3
-#define REORDERING_MAX 300
-#define NEAR (1U << 30)
-#define CLOSING_NS 10000000000ULL
 /* Tries to get a lock; the other holds it for a fraction of a microsecond. */
 #define TRIES 512
 /* "RWPE": a copy that is to become a report. No packet comes in with a mark. */
@@ -51,9 +45,7 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define ETH_LEN 14
 #define IPV4_LEN 20
 #define IPV6_LEN 40
-#define TCP_LEN 20
 #define TCP_OPTIONS_MAX 40
-#define TIMESTAMPS_LEN 12
 enum { TCX_DROP = 2 };
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 enum { CHECKSUM_PARTIAL = 3 };
@@ -77,85 +69,6 @@ struct key {
 	__u32 receiver[4];
 	__u16 sender_port;
 	__u16 receiver_port;
-};
-
-struct hole {
-	__u32 start;
-	__u32 end;
-	/* The timestamp of what opened it, and the segments that have passed above it. */
-	__u32 opened_by;
-	__u16 overtaken;
-	/* So many that it is not merely late; a report has said so. */
-	__u8 missing;
-	__u8 reported;
-};
-
-enum { DUE_NOTHING, DUE_ALL, DUE_FILLED };
-
-struct flow {
-	__u32 lock;
-	/* Segments that were not seen for lack of the lock. */
-	__u32 missed;
-	__u64 seen;
-	/* Bytes that came and were not answered with bytes. */
-	__u64 credit;
-	/* Where it was first seen, and one past the highest byte that has passed. */
-	__u32 first;
-	__u32 high;
-	__u32 first_stamp;
-	__u32 stamp;
-	/* The end of what the last report was about, and new segments since. */
-	__u32 through;
-	__u32 unreported;
-	__u32 reordering;
-	__u32 open;
-	/* Of the receiver: its highest acknowledgement, one past what it sent, its last timestamp and window. */
-	__u32 ack;
-	__u32 next;
-	__u32 receiver_stamp;
-	__u16 window;
-	/* The receiver was heard; its acknowledgement has moved. */
-	__u8 known;
-	__u8 moved;
-	__u8 announced;
-	/* FIN was seen: 1 from the sender, 2 from the receiver. */
-	__u8 closing;
-	__u8 due;
-	__u8 unused;
-	__u32 filled_start;
-	__u32 filled_end;
-	struct hole hole[HOLES];
-};
-
-struct segment {
-	struct key key;
-	__u32 seq;
-	__u32 ack;
-	__u32 stamp;
-	__u32 echo;
-	/* Payload, and the IP packets that it came in. */
-	__u32 len;
-	__u32 packet_len;
-	__u32 packets;
-	__u16 window;
-	__u8 flags;
-	__u8 has_timestamps;
-	__u8 announces;
-	__u8 family6;
-};
-
-struct report {
-	__u32 seq;
-	__u32 ack;
-	__u32 stamp;
-	__u32 echo;
-	__u32 from;
-	__u32 through;
-	__u32 ranges;
-	__u32 range[2 * REPORT_RANGES];
-	__u16 window;
-	__u8 family6;
-	__u8 unused;
 };
 
 struct counters {
@@ -190,18 +103,6 @@ struct {
 	__type(key, __u32);
 	__type(value, struct report);
 } outbox SEC(".maps");
-
-SHARE bool before(__u32 a, __u32 b)
-{
-	return (__s32)(a - b) < 0;
-}
-
-SHARE bool is_near(__u32 a, __u32 b)
-{
-	__u32 distance = before(a, b) ? b - a : a - b;
-
-	return distance < NEAR;
-}
 
 SHARE struct counters *count(void)
 {
@@ -252,7 +153,7 @@ __attribute__((noinline)) int read_options(struct __sk_buff *skb, __u32 at, __u3
 }
 
 /* Reads the headers; whether it is a TCP segment that is looked at. `from_sender`: which end of the key sent it. */
-SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struct segment *seg)
+SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struct key *key, struct segment *seg)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
 	__u32 ip_len, wanted, options_len, i;
@@ -267,10 +168,11 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 		data = (void *)(long)skb->data;
 		end = (void *)(long)skb->data_end;
 	}
+	__builtin_memset(key, 0, sizeof(*key));
 	__builtin_memset(seg, 0, sizeof(*seg));
 	ip = data + l2;
-	a = from_sender ? seg->key.sender : seg->key.receiver;
-	b = from_sender ? seg->key.receiver : seg->key.sender;
+	a = from_sender ? key->sender : key->receiver;
+	b = from_sender ? key->receiver : key->sender;
 	if (skb->protocol == bpf_htons(ETH_P_IP)) {
 		if ((void *)ip + IPV4_LEN + TCP_LEN + TIMESTAMPS_LEN > end)
 			return false;
@@ -300,8 +202,8 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	tcp = ip + ip_len;
 	if ((void *)tcp + TCP_LEN + TIMESTAMPS_LEN > end)
 		return false;
-	__builtin_memcpy(from_sender ? &seg->key.sender_port : &seg->key.receiver_port, tcp, 2);
-	__builtin_memcpy(from_sender ? &seg->key.receiver_port : &seg->key.sender_port, tcp + 2, 2);
+	__builtin_memcpy(from_sender ? &key->sender_port : &key->receiver_port, tcp, 2);
+	__builtin_memcpy(from_sender ? &key->receiver_port : &key->sender_port, tcp + 2, 2);
 	seg->seq = be32_at(tcp + 4);
 	seg->ack = be32_at(tcp + 8);
 	seg->flags = tcp[13];
@@ -348,304 +250,13 @@ SHARE void release(struct flow *f)
 	__sync_lock_test_and_set(&f->lock, 0);
 }
 
-/* Forgets what has passed: as if it was first seen at `next`. */
-SHARE void begin(struct flow *f, __u32 next, __u32 stamp)
-{
-	f->first = f->high = f->through = next;
-	f->first_stamp = f->stamp = stamp;
-	f->unreported = 0;
-	f->reordering = REORDERING;
-	f->open = 0;
-	f->due = DUE_NOTHING;
-	f->missed = 0;
-}
-
-SHARE void remove_hole(struct flow *f, __u32 at)
-{
-	__u32 i;
-
-	for (i = 0; i < HOLES - 1; i++)
-		if (i >= at)
-			f->hole[i] = f->hole[i + 1];
-	f->open--;
-}
-
-/* Takes [start, end) out of the holes; whether it was in one. */
-__attribute__((noinline)) int fill(struct flow *f, __u32 start, __u32 end, __u32 stamp)
-{
-	__u32 i, j, old_end;
-	int filled = 0;
-	bool low, high;
-	struct hole *h;
-
-	if (!f)
-		return 0;
-	for (i = HOLES; i-- > 0;) {
-		if (i >= f->open)
-			continue;
-		h = &f->hole[i];
-		if (!before(start, h->end) || !before(h->start, end))
-			continue;
-		low = before(h->start, start);
-		high = before(end, h->end);
-		if (low && high && f->open >= HOLES)
-			continue;
-		filled = 1;
-		/* Sent before what overtook it: it was late, and not lost. */
-		if (before(stamp, h->opened_by) && f->reordering < h->overtaken)
-			f->reordering = h->overtaken < REORDERING_MAX ? h->overtaken : REORDERING_MAX;
-		if (!low && !high) {
-			remove_hole(f, i);
-		} else if (!low) {
-			h->start = end;
-		} else {
-			old_end = h->end;
-			h->end = start;
-			if (high) {
-				for (j = HOLES - 1; j > 0; j--)
-					if (j > i)
-						f->hole[j] = f->hole[j - 1];
-				f->open++;
-				if (i + 1 < HOLES) {
-					f->hole[i + 1].start = end;
-					f->hole[i + 1].end = old_end;
-				}
-			}
-		}
-	}
-	return filled;
-}
-
-/* Segments have passed above `start`; whether a hole is missing for that. */
-__attribute__((noinline)) int overtake(struct flow *f, __u32 start, __u32 packets)
-{
-	__u32 i, overtaken;
-	struct hole *h;
-	int found = 0;
-
-	if (!f)
-		return 0;
-	for (i = 0; i < HOLES; i++) {
-		h = &f->hole[i];
-		if (i >= f->open || before(start, h->end))
-			continue;
-		overtaken = h->overtaken + packets;
-		h->overtaken = overtaken < 0xffff ? overtaken : 0xffff;
-		if (!h->missing && overtaken >= f->reordering) {
-			h->missing = 1;
-			found = 1;
-		}
-	}
-	return found;
-}
-
-/* A segment of the sender passes. */
-SHARE void pass(struct flow *f, const struct segment *seg, __u32 seq_len)
-{
-	__u32 start = seg->seq, end = seg->seq + seq_len;
-	bool opens, fresh, filled, found;
-	struct hole *h;
-
-	f->due = DUE_NOTHING;
-	f->credit += seg->packet_len;
-	if (seg->flags & TCP_FLAG_FIN)
-		f->closing |= 1;
-	if (f->missed)
-		begin(f, start, seg->stamp);
-	/* Of what passed before, too: the receiver's answer echoes it. */
-	if (before(f->stamp, seg->stamp))
-		f->stamp = seg->stamp;
-	if (!is_near(start, f->high))
-		return;
-	opens = before(f->high, start);
-	if (opens && f->open >= HOLES)
-		return;
-	filled = f->open && fill(f, start, end, seg->stamp);
-	fresh = before(f->high, end);
-	if (opens && f->open < HOLES) {
-		h = &f->hole[f->open & (HOLES - 1)];
-		h->start = f->high;
-		h->end = start;
-		h->opened_by = seg->stamp;
-		h->overtaken = 0;
-		h->missing = h->reported = 0;
-		f->open++;
-	}
-	if (!filled && !fresh)
-		return;
-	if (fresh)
-		f->high = end;
-	found = f->open && overtake(f, start, seg->packets);
-	if (fresh)
-		f->unreported += seg->packets;
-	if (filled && !found) {
-		f->due = DUE_FILLED;
-		f->filled_start = start;
-		f->filled_end = end;
-	} else if (found || (seg->flags & TCP_FLAG_PSH)) {
-		f->due = DUE_ALL;
-	}
-}
-
-/* What the receiver has is no hole, whichever way it took. */
-__attribute__((noinline)) int forget_below(struct flow *f, __u32 ack)
-{
-	__u32 i;
-
-	if (!f)
-		return 0;
-	for (i = 0; i < HOLES; i++) {
-		if (!f->open || before(ack, f->hole[0].end))
-			break;
-		remove_hole(f, 0);
-	}
-	if (f->open && before(f->hole[0].start, ack))
-		f->hole[0].start = ack;
-	if (before(f->high, ack))
-		f->high = ack;
-	/* Nobody asks about it any more, and the distance stays short. */
-	if (before(f->first, ack))
-		f->first = ack;
-	return 0;
-}
-
-/* A segment of the receiver passes. */
-SHARE void reply(struct flow *f, const struct segment *seg, __u64 now)
-{
-	__u32 next = seg->seq + seg->len + !!(seg->flags & TCP_FLAG_FIN);
-
-	/* It answers what has passed here: its echo proves it. */
-	if (before(seg->echo, f->first_stamp) || before(f->stamp, seg->echo) || !is_near(seg->ack, f->high))
-		return;
-	f->seen = now;
-	if (seg->flags & TCP_FLAG_FIN)
-		f->closing |= 2;
-	if (!f->known) {
-		f->known = 1;
-		f->ack = seg->ack;
-		f->next = next;
-		f->window = seg->window;
-		f->receiver_stamp = seg->stamp;
-	} else {
-		if (before(f->ack, seg->ack)) {
-			f->ack = seg->ack;
-			f->moved = 1;
-		}
-		if (before(f->next, next))
-			f->next = next;
-		if (!before(seg->stamp, f->receiver_stamp)) {
-			f->receiver_stamp = seg->stamp;
-			f->window = seg->window;
-		}
-	}
-	forget_below(f, f->ack);
-}
-
-/* The report that is due, if there is one and it says anything new; it counts as sent. */
-__attribute__((noinline)) int take_report(struct flow *f, struct report *r, __u32 ip_len)
-{
-	__u32 i, missing = 0, top, from, through, floor, base, skip, last, len;
-	bool news = false;
-	struct hole *h;
-
-	if (!f || !r)
-		return 0;
-	if (!f->known || !(f->announced || (settings.all && f->moved)))
-		return 0;
-	/* Holes that are missing, up to the first that is not; the first of them that no report has named. */
-	top = f->high;
-	skip = HOLES;
-	for (i = 0; i < HOLES; i++) {
-		if (i >= f->open)
-			break;
-		if (!f->hole[i].missing) {
-			top = f->hole[i].start;
-			break;
-		}
-		if (!f->hole[i].reported && skip == HOLES) {
-			skip = i;
-			news = true;
-		}
-		missing++;
-	}
-	if (f->due == DUE_NOTHING && !news && f->unreported < settings.every)
-		return 0;
-	/* An old acknowledgement changes nothing; before any data is acknowledged Linux answers one (RFC 5961 5.2). */
-	base = f->announced && !f->moved ? f->ack : f->ack - 1;
-	floor = before(f->ack, f->first) ? f->first : f->ack;
-	r->ranges = 0;
-	if (f->due == DUE_FILLED) {
-		from = before(f->filled_start, floor) ? floor : f->filled_start;
-		through = f->filled_end;
-		if (!before(from, through))
-			return 0;
-	} else {
-		last = missing > REPORT_RANGES ? missing - REPORT_RANGES : 0;
-		if (skip > last)
-			skip = last;
-		from = floor;
-		through = top;
-		for (i = 0; i < HOLES; i++) {
-			if (i >= missing)
-				break;
-			h = &f->hole[i];
-			if (i + 1 == skip) {
-				from = h->end;
-			} else if (i >= skip && r->ranges < REPORT_RANGES) {
-				r->range[(2 * r->ranges) & 3] = h->start - base;
-				r->range[(2 * r->ranges + 1) & 3] = h->end - base;
-				r->ranges++;
-			} else if (i >= skip) {
-				through = h->start;
-				break;
-			}
-		}
-		if (!before(from, through) || !(news || before(f->through, through)))
-			return 0;
-	}
-	len = ip_len + TCP_LEN + TIMESTAMPS_LEN + REPORT_LEN + r->ranges * REPORT_RANGE_LEN;
-	if (f->credit < len)
-		return -1;
-	f->credit -= len;
-	if (f->due != DUE_FILLED) {
-		f->unreported = 0;
-		if (before(f->through, through))
-			f->through = through;
-		for (i = 0; i < HOLES; i++) {
-			h = &f->hole[i];
-			if (i < f->open && h->missing && !before(h->start, from) && !before(through, h->end))
-				h->reported = 1;
-		}
-	}
-	r->seq = f->next;
-	r->ack = base;
-	r->stamp = f->receiver_stamp;
-	r->echo = f->stamp;
-	r->window = f->window;
-	r->from = from - base;
-	r->through = through - base;
-	return (int)len;
-}
-
-SHARE bool is_stale(const struct flow *f, __u64 now)
-{
-	__u64 limit = settings.idle_ns;
-
-	if (f->closing == 3 && limit > CLOSING_NS)
-		limit = CLOSING_NS;
-	return now > f->seen && now - f->seen > limit;
-}
-
 /* Notes a new flow. */
-SHARE void add_flow(const struct segment *seg, __u32 next, __u64 now, struct counters *c)
+SHARE void add_flow(const struct key *key, const struct segment *seg, __u64 now, struct counters *c)
 {
 	struct flow f;
 
-	__builtin_memset(&f, 0, sizeof(f));
-	begin(&f, next, seg->stamp);
-	f.seen = now;
-	f.announced = seg->announces && (seg->flags & TCP_FLAG_SYN);
-	if (!bpf_map_update_elem(&flows, &seg->key, &f, BPF_ANY) && c)
+	start(&f, seg, now);
+	if (!bpf_map_update_elem(&flows, key, &f, BPF_ANY))
 		c->flows++;
 }
 
@@ -654,61 +265,52 @@ SHARE void add_flow(const struct segment *seg, __u32 next, __u64 now, struct cou
 SEC("tcx/ingress")
 int pep_wan(struct __sk_buff *skb)
 {
-	__u32 seq_len, mark, zero = 0, ip_len;
+	__u32 mark, zero = 0;
 	__u64 now = bpf_ktime_get_ns();
 	struct counters *c;
 	struct segment seg;
 	struct report *out;
 	struct flow *f;
+	struct key key;
 	int len = 0;
 
-	if (settings.idle || !read_segment(skb, settings.wan_l2, true, &seg))
+	if (settings.idle || !read_segment(skb, settings.wan_l2, true, &key, &seg))
 		return TCX_NEXT;
 	c = count();
-	if (!c)
+	out = bpf_map_lookup_elem(&outbox, &zero);
+	if (!c || !out)
 		return TCX_NEXT;
-	seq_len = seg.len + !!(seg.flags & TCP_FLAG_FIN) + !!(seg.flags & TCP_FLAG_SYN);
-	if (seg.flags & TCP_FLAG_RST) {
-		f = bpf_map_lookup_elem(&flows, &seg.key);
-		if (f && f->high == seg.seq)
-			bpf_map_delete_elem(&flows, &seg.key);
+	f = bpf_map_lookup_elem(&flows, &key);
+	switch (data_asks(f, &seg, now, settings.idle_ns)) {
+	case ASKS_END:
+		bpf_map_delete_elem(&flows, &key);
 		return TCX_NEXT;
-	}
-	if (seq_len == 0)
+	case ASKS_BEGIN:
+		add_flow(&key, &seg, now, c);
 		return TCX_NEXT;
-	f = bpf_map_lookup_elem(&flows, &seg.key);
-	if (!seg.has_timestamps) {
-		if (f && (seg.flags & TCP_FLAG_SYN))
-			bpf_map_delete_elem(&flows, &seg.key);
-		return TCX_NEXT;
-	}
-	if (seg.flags & TCP_FLAG_SYN) {
-		if (f && f->first == seg.seq + seq_len && !is_stale(f, now))
+	case ASKS_NOTE:
+		if (f)
 			f->announced |= seg.announces;
-		else
-			add_flow(&seg, seg.seq + seq_len, now, c);
+		return TCX_NEXT;
+	case ASKS_LEARN:
+		add_flow(&key, &seg, now, c);
+		f = bpf_map_lookup_elem(&flows, &key);
+		break;
+	case ASKS_LOOK:
+		break;
+	default:
 		return TCX_NEXT;
 	}
 	c->data += seg.packets;
 	c->data_bytes += seg.packet_len;
-	if (!f || is_stale(f, now)) {
-		/* It has been going on for a while. */
-		add_flow(&seg, seg.seq, now, c);
-		f = bpf_map_lookup_elem(&flows, &seg.key);
-		if (!f)
-			return TCX_NEXT;
-	}
-	out = bpf_map_lookup_elem(&outbox, &zero);
-	if (!out)
+	if (!f)
 		return TCX_NEXT;
 	if (!acquire(f)) {
 		c->missed++;
 		return TCX_NEXT;
 	}
-	f->seen = now;
-	pass(f, &seg, seq_len);
-	ip_len = seg.family6 ? IPV6_LEN : IPV4_LEN;
-	len = take_report(f, out, ip_len);
+	pass(f, &seg, now);
+	len = take_report(f, out, seg.family6 ? IPV6_LEN : IPV4_LEN, settings.every, settings.all);
 	release(f);
 	if (len < 0)
 		c->withheld++;
@@ -732,20 +334,21 @@ int pep_ran(struct __sk_buff *skb)
 	struct counters *c;
 	struct segment seg;
 	struct flow *f;
+	struct key key;
 
-	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &seg))
+	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &key, &seg))
 		return TCX_NEXT;
-	if (!(seg.flags & TCP_FLAG_ACK) && !(seg.flags & TCP_FLAG_RST))
+	f = bpf_map_lookup_elem(&flows, &key);
+	switch (reply_asks(f, &seg)) {
+	case ASKS_END:
+		bpf_map_delete_elem(&flows, &key);
 		return TCX_NEXT;
-	f = bpf_map_lookup_elem(&flows, &seg.key);
-	if (!f)
-		return TCX_NEXT;
-	if (seg.flags & TCP_FLAG_RST) {
-		if (f->known && f->next == seg.seq)
-			bpf_map_delete_elem(&flows, &seg.key);
+	case ASKS_LOOK:
+		break;
+	default:
 		return TCX_NEXT;
 	}
-	if (!seg.has_timestamps || (seg.flags & TCP_FLAG_SYN))
+	if (!f)
 		return TCX_NEXT;
 	if (!acquire(f)) {
 		c = count();
