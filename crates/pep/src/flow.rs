@@ -10,7 +10,7 @@ const HOLES: usize = 8;
 /// reordering can make of it (Linux `tcp_max_reordering`).
 const REORDERING: u32 = 3;
 const REORDERING_MAX: u32 = 300;
-/// Sequence numbers are near if they differ by less.
+/// Sequence numbers are near if they differ by less: no window is larger (RFC 7323 section 2.3).
 const NEAR: u64 = 1 << 30;
 
 /// A range that has not passed while higher bytes have.
@@ -44,6 +44,8 @@ pub(crate) struct Flow {
     pub(crate) announced: bool,
     /// The last segment of either side.
     pub(crate) seen: Time,
+    /// The first byte after the SYN.
+    start: u32,
     /// Where it was first seen, and one past the highest byte that has passed.
     first: u64,
     high: u64,
@@ -90,6 +92,7 @@ impl Flow {
         Flow {
             announced,
             seen: now,
+            start: next,
             first,
             high: first,
             holes: [Hole::default(); HOLES],
@@ -107,7 +110,7 @@ impl Flow {
     }
 
     pub(crate) fn starts_at(&self, next: u32) -> bool {
-        self.first as u32 == next
+        self.start == next
     }
 
     /// Whether a reset with this sequence number would be taken.
@@ -144,8 +147,8 @@ impl Flow {
         self.open += 1;
     }
 
-    /// A segment of the sender passes.
-    pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, packet_len: u32, now: Time) {
+    /// A segment of the sender passes, or so many of them in one.
+    pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, packets: u32, packet_len: u32, now: Time) {
         self.seen = now;
         self.due = Due::Nothing;
         self.credit = self.credit.saturating_add(packet_len.into());
@@ -155,6 +158,9 @@ impl Flow {
         }
         let Some(start) = self.offset(segment.seq) else { return };
         let end = start + u64::from(segment.seq_len());
+        if end >= self.high + NEAR {
+            return;
+        }
         let opens = start > self.high;
         if opens && self.open == HOLES {
             return;
@@ -169,14 +175,14 @@ impl Flow {
             // It passed before.
             return;
         }
-        self.high = self.high.max(end);
+        self.reach(end);
         let (reordering, mut found) = (self.reordering, false);
         for hole in self.holes().iter_mut().filter(|hole| hole.end <= start) {
-            hole.overtaken = hole.overtaken.saturating_add(1);
+            hole.overtaken = hole.overtaken.saturating_add(packets);
             found |= !hole.missing && hole.overtaken >= reordering;
             hole.missing |= hole.overtaken >= reordering;
         }
-        self.unreported = self.unreported.saturating_add(u32::from(fresh));
+        self.unreported = self.unreported.saturating_add(if fresh { packets } else { 0 });
         self.due = match filled {
             true if !found => Due::Filled(start, end),
             _ if found || segment.flags.has(Flags::PSH) => Due::All,
@@ -248,13 +254,28 @@ impl Flow {
 
     /// What the receiver has is no hole, whichever way it took.
     fn forget_below(&mut self, ack: u64) {
-        while self.open > 0 && self.holes[0].end <= ack {
+        self.forget_holes(ack);
+        self.reach(ack);
+    }
+
+    /// Nothing below is a hole.
+    fn forget_holes(&mut self, bottom: u64) {
+        while self.open > 0 && self.holes[0].end <= bottom {
             self.remove_hole(0);
         }
         if let Some(hole) = self.holes().first_mut() {
-            hole.start = hole.start.max(ack);
+            hole.start = hole.start.max(bottom);
         }
-        self.high = self.high.max(ack);
+    }
+
+    /// The highest byte is this one, or is still another. What lies further back than any window reaches is forgotten.
+    fn reach(&mut self, end: u64) {
+        self.high = self.high.max(end);
+        let bottom = self.high - NEAR;
+        self.forget_holes(bottom);
+        self.first = self.first.max(bottom);
+        self.through = self.through.max(bottom);
+        self.receiver = self.receiver.filter(|receiver| receiver.ack >= bottom);
     }
 
     /// Whether a report is due, for a sender that takes it.

@@ -100,31 +100,44 @@ impl<K: Ord + Copy> Pep<K> {
 
     /// A segment of the sender passes, in an IP packet of `packet_len` bytes; the report to send back, if any.
     pub fn on_data(&mut self, key: K, segment: &Segment, packet_len: u32, now: Time) -> Option<Segment> {
+        self.on_merged(key, segment, 1, packet_len, now)
+    }
+
+    /// The same for what a host has merged of so many segments that followed each other (GRO): one report answers them.
+    pub fn on_merged(
+        &mut self,
+        key: K,
+        segment: &Segment,
+        packets: u32,
+        packet_len: u32,
+        now: Time,
+    ) -> Option<Segment> {
         self.forget_idle(now);
-        if segment.flags.has(Flags::SYN) {
-            self.on_syn(key, segment, now);
-            return None;
-        }
+        let known = self.recall(&key, now);
         if segment.flags.has(Flags::RST) {
             if self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
                 self.flows.remove(&key);
             }
             return None;
         }
+        if segment.flags.has(Flags::SYN) {
+            self.on_syn(key, segment, now);
+            return None;
+        }
         let timestamps = segment.timestamps?;
         if segment.seq_len() == 0 {
             return None;
         }
-        if self.flows.get(&key).is_none() {
+        if !known {
             // It has been going on for a while.
             self.make_room();
             self.flows.insert(key, Flow::new(segment.seq, timestamps.value, false, now));
         }
         let flow = self.flows.touch(&key)?;
-        self.stats.data += 1;
+        self.stats.data += u64::from(packets);
         self.stats.data_bytes += u64::from(packet_len);
         let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
-        flow.pass(segment, timestamps.value, packet_len, now);
+        flow.pass(segment, timestamps.value, packets, packet_len, now);
         if !flow.is_due(self.config.every, self.config.all) {
             return None;
         }
@@ -143,6 +156,9 @@ impl<K: Ord + Copy> Pep<K> {
 
     /// A segment of the receiver passes.
     pub fn on_reply(&mut self, key: K, segment: &Segment, now: Time) {
+        if !self.recall(&key, now) {
+            return;
+        }
         let Some(flow) = self.flows.touch(&key) else { return };
         if segment.flags.has(Flags::RST) {
             if flow.is_next_reply(segment.seq) {
@@ -172,13 +188,28 @@ impl<K: Ord + Copy> Pep<K> {
         }
     }
 
+    /// Whether a flow has been idle for too long to be remembered.
+    fn is_idle(&self, flow: &Flow, now: Time) -> bool {
+        let limit = if flow.is_closing() { self.config.idle.min(CLOSING) } else { self.config.idle };
+        now.saturating_since(flow.seen) > limit
+    }
+
+    /// Whether a flow is remembered, and is not to be forgotten now.
+    fn recall(&mut self, key: &K, now: Time) -> bool {
+        let Some(flow) = self.flows.get(key) else { return false };
+        let idle = self.is_idle(flow, now);
+        if idle {
+            self.flows.remove(key);
+        }
+        !idle
+    }
+
     /// Forgets the flow that has been idle for longest, if that is for too long. One at each packet is enough.
     fn forget_idle(&mut self, now: Time) {
-        if let Some((&key, flow)) = self.flows.oldest() {
-            let limit = if flow.is_closing() { self.config.idle.min(CLOSING) } else { self.config.idle };
-            if now.saturating_since(flow.seen) > limit {
-                self.flows.remove(&key);
-            }
+        if let Some((&key, flow)) = self.flows.oldest()
+            && self.is_idle(flow, now)
+        {
+            self.flows.remove(&key);
         }
     }
 

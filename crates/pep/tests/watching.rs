@@ -251,6 +251,43 @@ fn a_reset_in_the_window_forgets_the_flow_and_others_do_not() {
     }
 }
 
+#[test]
+fn a_reset_with_a_syn_is_a_reset() {
+    let mut story = Story::of_a_flow(true);
+    let both = Segment { flags: Flags::RST | Flags::SYN, ..segment(FIRST, 0, 101) };
+    story.pep.on_data(1, &both, 40, story.now);
+    assert_eq!(story.pep.stats().flows, 0);
+}
+
+#[test]
+fn an_answer_does_not_revive_a_flow_that_was_idle_for_too_long() {
+    let mut story = Story::of_a_flow(true);
+    story.now += Span::from_secs(121);
+    story.reply(0, 100);
+    assert_eq!(story.pep.stats().flows, 0);
+}
+
+#[test]
+fn a_segment_that_counts_as_several_is_answered_once() {
+    let mut story = Story::of_a_flow(true);
+    let merged = segment(FIRST, 4 * MSS as u16, 101);
+    let report = story.pep.on_merged(1, &merged, 4, 52 + 4 * MSS, story.now).map(|sent| sent.options);
+    assert_eq!(report, Some(Options::Report(Report::new(0, 4 * MSS))));
+    assert_eq!((story.says(4, 101), story.says(5, 101)), (None, Some((0, 6, vec![]))));
+}
+
+#[test]
+fn what_lies_further_back_than_any_window_is_forgotten() {
+    let mut story = Story::of_a_flow(true);
+    // Ahead by 0.9 * 2^30 bytes each time, unanswered: the receiver is not known any more.
+    for n in 1..=2 {
+        assert_eq!(story.says(n * 966_000, 101), None);
+    }
+    assert_eq!((story.says(1_932_001, 101), story.says(1_932_002, 101)), (None, None));
+    story.reply(1_932_003, 101);
+    assert_eq!(story.says(1_932_003, 102), Some((1_932_003, 1_932_004, vec![])));
+}
+
 /// Anything that may pass.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
 enum Passing {

@@ -21,8 +21,7 @@
  * 1. What GRO has merged is one segment here that counts as several; one report answers it.
  * 2. An idle flow is forgotten when its next segment comes or when its place is needed; which goes then is the kernel's
  *    approximation of the least recently used.
- * 3. A report never reaches below where the flow was first seen, whatever the receiver's acknowledgement was then.
- * 4. IPv4 options, IPv6 extension headers, VLAN tags and fragments: not looked at.
+ * 3. IPv4 options, IPv6 extension headers, VLAN tags and fragments: not looked at.
  */
 #include "kernel.h"
 
@@ -331,6 +330,7 @@ int pep_wan(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int pep_ran(struct __sk_buff *skb)
 {
+	__u64 now = bpf_ktime_get_ns();
 	struct counters *c;
 	struct segment seg;
 	struct flow *f;
@@ -339,7 +339,7 @@ int pep_ran(struct __sk_buff *skb)
 	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &key, &seg))
 		return TCX_NEXT;
 	f = bpf_map_lookup_elem(&flows, &key);
-	switch (reply_asks(f, &seg)) {
+	switch (reply_asks(f, &seg, now, settings.idle_ns)) {
 	case ASKS_END:
 		bpf_map_delete_elem(&flows, &key);
 		return TCX_NEXT;
@@ -356,7 +356,7 @@ int pep_ran(struct __sk_buff *skb)
 			c->missed++;
 		return TCX_NEXT;
 	}
-	reply(f, &seg, bpf_ktime_get_ns());
+	reply(f, &seg, now);
 	release(f);
 	return TCX_NEXT;
 }

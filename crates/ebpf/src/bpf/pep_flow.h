@@ -2,7 +2,7 @@
 /* The lightweight PEP: what it remembers of a flow, and what it makes of each segment, apart from the kernel.
  *
  * Read first: docs/src/pep-messages.md, whose rules these are. The twin of `crates/pep/src/flow.rs`: it reads no clock and
- * calls nobody, so it compiles for the kernel and for user space.
+ * calls nobody, so it compiles for the kernel and for user space, and `crates/ebpf/tests/pep_twin.rs` compares both.
  */
 #ifndef RANWAY_PEP_FLOW_H
 #define RANWAY_PEP_FLOW_H
@@ -26,6 +26,7 @@
 #define HOLES 8
 #define REORDERING 3
 #define REORDERING_MAX 300
+/* Sequence numbers are near if they differ by less: no window is larger (RFC 7323 section 2.3). */
 #define NEAR (1U << 30)
 #define CLOSING_NS 10000000000ULL
 
@@ -52,9 +53,11 @@ struct flow {
 	__u64 seen;
 	/* Bytes that came and were not answered with bytes. */
 	__u64 credit;
-	/* Where it was first seen, and one past the highest byte that has passed. */
+	/* Where it was first seen or what the receiver has since, and one past the highest byte that has passed. */
 	__u32 first;
 	__u32 high;
+	/* The first byte after the SYN. */
+	__u32 start;
 	__u32 first_stamp;
 	__u32 stamp;
 	/* The end of what the last report was about, and new segments since. */
@@ -218,6 +221,38 @@ CALLED int overtake(struct flow *f, __u32 start, __u32 packets)
 	return found;
 }
 
+/* Nothing below is a hole. */
+CALLED int forget_holes(struct flow *f, __u32 bottom)
+{
+	__u32 i;
+
+	if (!f)
+		return 0;
+	for (i = 0; i < HOLES; i++) {
+		if (!f->open || before(bottom, f->hole[0].end))
+			break;
+		remove_hole(f, 0);
+	}
+	if (f->open && before(f->hole[0].start, bottom))
+		f->hole[0].start = bottom;
+	return 0;
+}
+
+/* Forgets what lies further back than any window reaches: so numbers can be compared. */
+SHARE void forget_far(struct flow *f)
+{
+	__u32 bottom = f->high - NEAR;
+
+	if (before(f->first, bottom)) {
+		f->first = bottom;
+		forget_holes(f, bottom);
+	}
+	if (before(f->through, bottom))
+		f->through = bottom;
+	if (f->known && before(f->ack, bottom))
+		f->known = f->moved = 0;
+}
+
 /* A segment of the sender passes. */
 SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 {
@@ -235,7 +270,7 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 	/* Of what passed before, too: the receiver's answer echoes it. */
 	if (before(f->stamp, seg->stamp))
 		f->stamp = seg->stamp;
-	if (!is_near(start, f->high))
+	if (!is_near(start, f->high) || !is_near(end, f->high))
 		return;
 	opens = before(f->high, start);
 	if (opens && f->open >= HOLES)
@@ -253,8 +288,10 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 	}
 	if (!filled && !fresh)
 		return;
-	if (fresh)
+	if (fresh) {
 		f->high = end;
+		forget_far(f);
+	}
 	found = f->open && overtake(f, start, seg->packets);
 	if (fresh)
 		f->unreported += seg->packets;
@@ -265,28 +302,6 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 	} else if (found || (seg->flags & TCP_FLAG_PSH)) {
 		f->due = DUE_ALL;
 	}
-}
-
-/* What the receiver has is no hole, whichever way it took. */
-CALLED int forget_below(struct flow *f, __u32 ack)
-{
-	__u32 i;
-
-	if (!f)
-		return 0;
-	for (i = 0; i < HOLES; i++) {
-		if (!f->open || before(ack, f->hole[0].end))
-			break;
-		remove_hole(f, 0);
-	}
-	if (f->open && before(f->hole[0].start, ack))
-		f->hole[0].start = ack;
-	if (before(f->high, ack))
-		f->high = ack;
-	/* Nobody asks about it any more, and the distance stays short. */
-	if (before(f->first, ack))
-		f->first = ack;
-	return 0;
 }
 
 /* A segment of the receiver passes. */
@@ -318,7 +333,15 @@ SHARE void reply(struct flow *f, const struct segment *seg, __u64 now)
 			f->window = seg->window;
 		}
 	}
-	forget_below(f, f->ack);
+	/* What it has is no hole, whichever way it took, and nobody asks about it any more. */
+	if (f->open)
+		forget_holes(f, f->ack);
+	if (before(f->first, f->ack))
+		f->first = f->ack;
+	if (before(f->high, f->ack)) {
+		f->high = f->ack;
+		forget_far(f);
+	}
 }
 
 /* The report that is due, if there is one and it says anything new; it counts as sent. */
@@ -355,7 +378,7 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 	floor = before(f->ack, f->first) ? f->first : f->ack;
 	r->ranges = 0;
 	if (f->due == DUE_FILLED) {
-		from = before(f->filled_start, floor) ? floor : f->filled_start;
+		from = before(f->filled_start, f->ack) ? f->ack : f->filled_start;
 		through = f->filled_end;
 		if (!before(from, through))
 			return 0;
@@ -434,6 +457,8 @@ SHARE int data_asks(const struct flow *f, const struct segment *seg, __u64 now, 
 {
 	__u32 len = seq_len(seg);
 
+	if (f && is_stale(f, now, idle_ns))
+		f = NULL;
 	if (seg->flags & TCP_FLAG_RST)
 		return f && f->high == seg->seq ? ASKS_END : ASKS_NOTHING;
 	if (len == 0)
@@ -441,14 +466,14 @@ SHARE int data_asks(const struct flow *f, const struct segment *seg, __u64 now, 
 	if (!seg->has_timestamps)
 		return f && (seg->flags & TCP_FLAG_SYN) ? ASKS_END : ASKS_NOTHING;
 	if (seg->flags & TCP_FLAG_SYN)
-		return f && f->first == seg->seq + len && !is_stale(f, now, idle_ns) ? ASKS_NOTE : ASKS_BEGIN;
-	return f && !is_stale(f, now, idle_ns) ? ASKS_LOOK : ASKS_LEARN;
+		return f && f->start == seg->seq + len ? ASKS_NOTE : ASKS_BEGIN;
+	return f ? ASKS_LOOK : ASKS_LEARN;
 }
 
 /* Of the receiver. */
-SHARE int reply_asks(const struct flow *f, const struct segment *seg)
+SHARE int reply_asks(const struct flow *f, const struct segment *seg, __u64 now, __u64 idle_ns)
 {
-	if (!f || !(seg->flags & (TCP_FLAG_ACK | TCP_FLAG_RST)))
+	if (!f || is_stale(f, now, idle_ns) || !(seg->flags & (TCP_FLAG_ACK | TCP_FLAG_RST)))
 		return ASKS_NOTHING;
 	if (seg->flags & TCP_FLAG_RST)
 		return f->known && f->next == seg->seq ? ASKS_END : ASKS_NOTHING;
@@ -461,7 +486,8 @@ SHARE void start(struct flow *f, const struct segment *seg, __u64 now)
 	bool syn = seg->flags & TCP_FLAG_SYN;
 
 	__builtin_memset(f, 0, sizeof(*f));
-	begin(f, syn ? seg->seq + seq_len(seg) : seg->seq, seg->stamp);
+	f->start = syn ? seg->seq + seq_len(seg) : seg->seq;
+	begin(f, f->start, seg->stamp);
 	f->seen = now;
 	f->announced = syn && seg->announces;
 }
