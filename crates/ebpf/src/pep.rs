@@ -1,23 +1,25 @@
 //! The lightweight PEP between two interfaces of this host, which forwards between them.
 //!
 //! It works for as long as the [`Pep`] lives, and takes no part in forwarding: if this process dies, in whatever way, the
-//! kernel detaches the programs and packets go on as before.
+//! kernel detaches the programs and packets go on as before. Another process may take over: then that one's programs are in
+//! the same places, with the same maps, and the links are kept by both.
+
+mod running;
 
 use crate::Error;
 use crate::loading::{self, attempt};
 use crate::skeleton::pep::PepSkelBuilder;
 use crate::sys::{Tcx, attach_tcx};
-use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, ProgInfoIter};
+use libbpf_rs::query::LinkInfo;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, ProgramMut};
+use running::Running;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// What the program is called that comes first; by it others are recognised.
-const FIRST: &str = "pep_wan";
 /// Kinds of interfaces (`if_arp.h`): with Ethernet's header before packets, and with none.
 const ARPHRD_ETHER: u32 = 1;
 const ARPHRD_PPP: u32 = 512;
@@ -40,6 +42,8 @@ pub struct Options {
     pub flows: u32,
     /// How long an idle flow is remembered.
     pub idle: Duration,
+    /// Take the place of the PEP that is at work there, with what it remembers, if there is one.
+    pub take_over: bool,
     /// Attach the programs, and have them look at nothing: for measuring.
     pub blind: bool,
 }
@@ -48,7 +52,16 @@ impl Options {
     /// The usual, between these interfaces.
     pub fn new(wan: &str, ran: &str) -> Options {
         let idle = Duration::from_secs(120);
-        Options { wan: wan.into(), ran: ran.into(), all: false, every: 2, flows: 65_536, idle, blind: false }
+        Options {
+            wan: wan.into(),
+            ran: ran.into(),
+            all: false,
+            every: 2,
+            flows: 65_536,
+            idle,
+            take_over: false,
+            blind: false,
+        }
     }
 }
 
@@ -79,8 +92,11 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Pep {
     counters: MapHandle,
+    /// What looks at data, as the kernel numbers programs.
+    program: u32,
     /// What comes in goes first, and what the copies meet last.
-    _links: [OwnedFd; 3],
+    links: [OwnedFd; 3],
+    took_over: bool,
 }
 
 /// The index of an interface, and the bytes before an IP packet there.
@@ -103,11 +119,19 @@ pub fn check() -> Result<(), Error> {
     loading::check("a PEP")
 }
 
-/// Whether a PEP looks at what comes in from this interface's side already.
-fn is_taken(index: u32) -> bool {
-    let ours: Vec<u32> = ProgInfoIter::default().filter(|p| p.name == FIRST).map(|p| p.id).collect();
-    LinkInfoIter::default()
-        .any(|link| matches!(link.info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == index) && ours.contains(&link.prog_id))
+/// Attaches the programs for data, replies and reports, the first to look last.
+fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32) -> Result<[OwnedFd; 3], Error> {
+    let attach = |program: &ProgramMut<'_>, index, place, name: &str| {
+        attach_tcx(program.as_fd(), index, place).map_err(|e| match e.raw_os_error() {
+            Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
+            _ => Error::System { what: format!("attach the PEP to `{name}`"), source: e },
+        })
+    };
+    let [data, replies, back] = programs;
+    let back = attach(back, wan, Tcx::Egress, &options.wan)?;
+    let replies = attach(replies, ran, Tcx::Ingress, &options.ran)?;
+    let data = attach(data, wan, Tcx::Ingress, &options.wan)?;
+    Ok([data, replies, back])
 }
 
 impl Pep {
@@ -122,33 +146,49 @@ impl Pep {
         check()?;
         let (wan, wan_l2) = interface(&options.wan)?;
         let (ran, ran_l2) = interface(&options.ran)?;
-        if is_taken(wan) {
-            return Err(Error::Wrong(format!("a PEP is at work at `{}` already", options.wan)));
+        let running = Running::find(options, wan, ran)?;
+        if running.is_some() && !options.take_over {
+            let why = "a PEP is at work at `{}` already; --take-over puts this one in its place";
+            return Err(Error::Wrong(why.replace("{}", &options.wan)));
         }
         let mut object = MaybeUninit::uninit();
+        let mut open = attempt("load the PEP", || PepSkelBuilder::default().open(&mut object))?;
+        let settings = &mut open.maps.rodata_data.as_deref_mut().expect("it has settings").settings;
+        settings.idle_ns = u64::try_from(options.idle.as_nanos()).unwrap_or(u64::MAX);
+        settings.every = options.every;
+        settings.all = u32::from(options.all);
+        (settings.wan_l2, settings.ran_l2) = (wan_l2, ran_l2);
+        settings.idle = u32::from(options.blind);
+        if let Some(running) = &running {
+            running.lend_maps(&mut open)?;
+        }
         let skeleton = attempt("load the PEP", || {
-            let mut open = PepSkelBuilder::default().open(&mut object)?;
-            let settings = &mut open.maps.rodata_data.as_deref_mut().expect("it has settings").settings;
-            settings.idle_ns = u64::try_from(options.idle.as_nanos()).unwrap_or(u64::MAX);
-            settings.every = options.every;
-            settings.all = u32::from(options.all);
-            (settings.wan_l2, settings.ran_l2) = (wan_l2, ran_l2);
-            settings.idle = u32::from(options.blind);
-            open.maps.flows.set_max_entries(options.flows)?;
+            if running.is_none() {
+                open.maps.flows.set_max_entries(options.flows)?;
+            }
             open.load()
         })?;
-        let attach = |program: &libbpf_rs::ProgramMut<'_>, index, place, name: &str| {
-            attach_tcx(program.as_fd(), index, place).map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
-                _ => Error::System { what: format!("attach the PEP to `{name}`"), source: e },
-            })
-        };
-        let back = attach(&skeleton.progs.pep_back, wan, Tcx::Egress, &options.wan)?;
-        let replies = attach(&skeleton.progs.pep_ran, ran, Tcx::Ingress, &options.ran)?;
-        let data = attach(&skeleton.progs.pep_wan, wan, Tcx::Ingress, &options.wan)?;
+        let programs = [&skeleton.progs.pep_wan, &skeleton.progs.pep_ran, &skeleton.progs.pep_back];
+        let program = Program::id_from_fd(programs[0].as_fd());
+        let program = program.map_err(|e| Error::Refused { what: "load the PEP".into(), why: e.to_string() })?;
         let counters = MapHandle::try_from(&skeleton.maps.counters);
         let counters = counters.map_err(|e| Error::Refused { what: "read counters".into(), why: e.to_string() })?;
-        Ok(Pep { counters, _links: [data, replies, back] })
+        let took_over = running.is_some();
+        let links = match running {
+            Some(running) => running.replace_by(programs.map(AsFd::as_fd))?,
+            None => attach(options, programs, wan, ran)?,
+        };
+        Ok(Pep { counters, program, links, took_over })
+    }
+
+    /// Whether it has taken the place of another.
+    pub fn took_over(&self) -> bool {
+        self.took_over
+    }
+
+    /// Whether another has taken the place of this one, which has nothing to do any more.
+    pub fn is_replaced(&self) -> bool {
+        LinkInfo::from_fd(self.links[0].as_fd()).is_ok_and(|link| link.prog_id != self.program)
     }
 
     /// What it has done so far.

@@ -1,6 +1,8 @@
-//! The one call to the kernel that libbpf-rs does not wrap.
+//! The calls to the kernel that libbpf-rs does not wrap.
 #![allow(unsafe_code)]
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::{AsRawLibbpf, OpenObject};
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -24,9 +26,69 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx) ->
             std::ptr::null(),
         )
     };
-    if link < 0 {
-        return Err(io::Error::from_raw_os_error(-link));
-    }
+    checked(link).map(own)
+}
+
+/// What is attached at an interface of this thread's network namespace.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attached {
+    /// The program's number.
+    pub(crate) program: u32,
+    /// The link's; 0 if it is attached without one.
+    pub(crate) link: u32,
+}
+
+/// What is attached there, in the order in which it runs.
+pub(crate) fn attached(interface: u32, place: Tcx) -> io::Result<Vec<Attached>> {
+    // As many as the kernel allows.
+    let (mut programs, mut links) = ([0_u32; 64], [0_u32; 64]);
+    let interface = c_int::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut query = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+        prog_ids: programs.as_mut_ptr(),
+        link_ids: links.as_mut_ptr(),
+        ..Default::default()
+    };
+    query.__bindgen_anon_1.count = programs.len() as u32;
+    // SAFETY: both arrays outlive the call and have room for `count` numbers.
+    checked(unsafe {
+        libbpf_sys::bpf_prog_query_opts(interface, place as libbpf_sys::bpf_attach_type, &raw mut query)
+    })?;
+    // SAFETY: all members of the union are this number.
+    let count = unsafe { query.__bindgen_anon_1.count } as usize;
+    Ok(programs.into_iter().zip(links).take(count).map(|(program, link)| Attached { program, link }).collect())
+}
+
+/// A link, which lives for as long as the descriptor is open, whoever made it.
+pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
+    // SAFETY: the argument is a number.
+    checked(unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) }).map(own)
+}
+
+/// Puts a program in the place of another at once: no packet sees both or neither. Refused if that is not there any more.
+pub(crate) fn replace(link: BorrowedFd<'_>, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Result<()> {
+    let options = libbpf_sys::bpf_link_update_opts {
+        sz: size_of::<libbpf_sys::bpf_link_update_opts>() as libbpf_sys::size_t,
+        flags: libbpf_sys::BPF_F_REPLACE,
+        old_prog_fd: old.as_raw_fd().cast_unsigned(),
+        ..Default::default()
+    };
+    // SAFETY: the options outlive the call; the other arguments are numbers.
+    checked(unsafe { libbpf_sys::bpf_link_update(link.as_raw_fd(), new.as_raw_fd(), &raw const options) }).map(drop)
+}
+
+/// The types of an object that is not loaded yet.
+pub(crate) fn types_of(object: &OpenObject) -> libbpf_rs::Result<Option<Btf<'_>>> {
+    // SAFETY: the object lives for as long as it is borrowed.
+    Btf::from_bpf_object(unsafe { object.as_libbpf_object().as_ref() })
+}
+
+/// What a call of libbpf has returned.
+fn checked(returned: c_int) -> io::Result<c_int> {
+    if returned < 0 { Err(io::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
+}
+
+fn own(descriptor: c_int) -> OwnedFd {
     // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(link) })
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
 }

@@ -95,8 +95,11 @@ fn root_a_pep_that_ends_leaves_nothing() {
     }
     let thread = std::thread::spawn(|| {
         unshare(CloneFlags::CLONE_NEWNET).expect("a namespace");
-        let made = Command::new("ip").args(["link", "add", "wan", "type", "veth", "peer", "name", "ran"]).status();
-        if !made.is_ok_and(|status| status.success()) {
+        let pair = |one: &str, other: &str| {
+            let made = Command::new("ip").args(["link", "add", one, "type", "veth", "peer", "name", other]).status();
+            made.is_ok_and(|status| status.success())
+        };
+        if !pair("wan", "ran") || !pair("other", "end") {
             eprintln!("SKIPPED: `ip` is missing: install iproute2");
             return;
         }
@@ -105,8 +108,28 @@ fn root_a_pep_that_ends_leaves_nothing() {
         assert!(traces().len() >= 6, "{:?}", traces());
         assert_eq!(pep.counters(), pep::Counters::default());
         let second = pep::Pep::start(&options);
-        assert!(matches!(&second, Err(Error::Wrong(why)) if why == "a PEP is at work at `wan` already"), "{second:?}");
+        assert!(
+            matches!(&second, Err(Error::Wrong(why)) if why.starts_with("a PEP is at work at `wan` already; --take-over")),
+            "{second:?}"
+        );
+
+        let options = pep::Options { take_over: true, ..options };
+        let heir = pep::Pep::start(&options).expect("it takes over");
+        assert!(heir.took_over() && pep.is_replaced() && !heir.is_replaced());
         drop(pep);
+        assert!(traces().len() >= 6, "{:?}", traces());
+        // Its other side has to be the same.
+        let elsewhere = pep::Pep::start(&pep::Options { ran: "other".into(), ..options.clone() });
+        let why = "a PEP is at work at `wan` already, and `other` is not its other side";
+        assert!(matches!(&elsewhere, Err(Error::Wrong(said)) if said == why), "{elsewhere:?}");
+        assert!(!heir.is_replaced());
+        drop(heir);
+        // The kernel lets go of links a moment later.
+        let alone = (0..100).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            pep::Pep::start(&options).ok().filter(|pep| !pep.took_over())
+        });
+        assert!(alone.is_some(), "without one there it starts");
     });
     thread.join().expect("it does not panic");
     no_traces();

@@ -265,6 +265,7 @@ get none unless --all is given, and ignore them.
 
 Examples:
   ranway pep --wan eth0 --ran eth1
+  ranway pep --wan eth0 --ran eth1 --take-over   in place of the one that is at work, after an upgrade
   ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON each second"
 )]
 pub(crate) struct PepArgs {
@@ -283,6 +284,10 @@ pub(crate) struct PepArgs {
     /// Flows that are remembered at most
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) flows: u32,
+    /// Take the place of the PEP that is at work between these interfaces, which ends: flows and counters go on, and no segment
+    /// goes unseen. --flows stays what it was. Without one there, it simply starts
+    #[arg(long)]
+    pub(crate) take_over: bool,
     /// Attach, and look at nothing: for measuring what looking costs
     #[arg(long, hide = true)]
     pub(crate) blind: bool,

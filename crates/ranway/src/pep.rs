@@ -15,18 +15,29 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         all: args.all,
         every: args.every,
         flows: args.flows,
+        take_over: args.take_over,
         blind: args.blind,
         ..Options::new(&args.wan, &args.ran)
     };
     let signals = Signals::take()?;
     let pep = Pep::start(&options)?;
     if !args.quiet {
-        eprintln!("a PEP is at work between {} and {}; Ctrl-C ends it", args.wan, args.ran);
+        let before = if pep.took_over() { " in place of the one before" } else { "" };
+        eprintln!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
     }
     let live = !args.quiet && !args.json && std::io::stderr().is_terminal();
     loop {
         match signals.wait(TICK) {
             Happened::Asked { .. } => break,
+            _ if pep.is_replaced() => {
+                if live {
+                    eprint!("\r\x1b[K");
+                }
+                if !args.quiet {
+                    eprintln!("another PEP has taken over; this one ends");
+                }
+                return Ok(());
+            }
             _ if args.json => {
                 let mut stdout = std::io::stdout().lock();
                 writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;

@@ -314,6 +314,63 @@ fn root_a_pep_that_dies_is_missed_and_nothing_stalls() {
 }
 
 #[test]
+fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
+    let Some(net) = Net::new(0.0) else { return };
+    let _loaded = Loaded::new(&[]);
+    let pep = |limit: &str, options: &[&str]| {
+        let mut command = net.command(ROUTER, "sh");
+        command.args([
+            "-c",
+            &format!("{limit} exec \"$@\""),
+            "sh",
+            env!("CARGO_BIN_EXE_ranway"),
+            "pep",
+            "--wan",
+            "wan",
+        ]);
+        command.args(options).stdout(Stdio::null()).stderr(Stdio::piped());
+        command
+    };
+    let begin = |mut command: Command| {
+        let mut child = command.spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it speaks");
+        (child, stderr, line)
+    };
+    let (mut old, mut old_said, _) = begin(pep("", &["--ran", "ran"]));
+    let mut new = None;
+    let mut seen = Vec::new();
+    net.download("mdcc", SERVER[0], 9, || {
+        thread::sleep(Duration::from_secs(3));
+        seen.push(status());
+        // Without descriptors its programs cannot be loaded.
+        let poor = pep("ulimit -n 16;", &["--ran", "ran", "--take-over"]).output().expect("it runs");
+        let said = String::from_utf8_lossy(&poor.stderr).into_owned();
+        assert!(!poor.status.success() && said.starts_with("error: ") && said.lines().count() == 1, "{said}");
+        thread::sleep(Duration::from_millis(1_500));
+        assert!(old.try_wait().expect("it is ours").is_none(), "nobody took over");
+        new = Some(begin(pep("", &["--ran", "ran", "--take-over"])));
+        thread::sleep(Duration::from_secs(3));
+        seen.push(status());
+    });
+    let (mut new, _said, line) = new.expect("it was started");
+    assert_eq!(line, "a PEP is at work between wan and ran in place of the one before; Ctrl-C ends it\n");
+    assert!(old.wait().expect("it ends").success());
+    let mut said = String::new();
+    old_said.read_to_string(&mut said).expect("it has spoken");
+    assert_eq!(said, "another PEP has taken over; this one ends\n");
+    for seen in &seen {
+        let (fallbacks, ignored) = (&seen["fallbacks"], &seen["ignored"]);
+        assert_eq!((&seen["joined"], fallbacks, ignored), (&true.into(), &0.into(), &0.into()), "{seen}");
+    }
+    let reports = |at: usize| seen[at]["reports"].as_u64().expect("a number");
+    assert!(reports(1) > reports(0) + 500, "{seen:?}");
+    kill(Pid::from_raw(new.id() as i32), Signal::SIGTERM).expect("it is there");
+    assert!(new.wait().expect("it ends").success());
+}
+
+#[test]
 fn root_a_sender_that_knows_no_pep_takes_no_harm() {
     let Some(mut net) = Net::new(0.0) else { return };
     net.start_pep(&["--all"]);
