@@ -265,16 +265,21 @@ SEC("tcx/ingress")
 int pep_wan(struct __sk_buff *skb)
 {
 	__u32 mark, zero = 0;
-	__u64 now = bpf_ktime_get_ns();
 	struct counters *c;
 	struct segment seg;
 	struct report *out;
 	struct flow *f;
 	struct key key;
 	int len = 0;
+	__u64 now;
 
 	if (settings.idle || !read_segment(skb, settings.wan_l2, true, &key, &seg))
 		return TCX_NEXT;
+	/* What only acknowledges is most of what an upload brings. */
+	if (!(seg.flags & TCP_FLAG_RST) && !seq_len(&seg))
+		return TCX_NEXT;
+	/* As of the last tick, which is near enough for minutes and takes no reading of a clock. */
+	now = bpf_ktime_get_coarse_ns();
 	c = count();
 	out = bpf_map_lookup_elem(&outbox, &zero);
 	if (!c || !out)
@@ -330,14 +335,15 @@ int pep_wan(struct __sk_buff *skb)
 SEC("tcx/ingress")
 int pep_ran(struct __sk_buff *skb)
 {
-	__u64 now = bpf_ktime_get_ns();
 	struct counters *c;
 	struct segment seg;
 	struct flow *f;
 	struct key key;
+	__u64 now;
 
 	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &key, &seg))
 		return TCX_NEXT;
+	now = bpf_ktime_get_coarse_ns();
 	f = bpf_map_lookup_elem(&flows, &key);
 	switch (reply_asks(f, &seg, now, settings.idle_ns)) {
 	case ASKS_END:
