@@ -83,6 +83,7 @@ impl Controller for AnyController {
         dispatch!(self, c => c.on_undo(cx));
     }
 
+    #[inline]
     fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
         dispatch!(self, c => c.on_passage(passage, cx));
     }

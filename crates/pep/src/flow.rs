@@ -80,6 +80,7 @@ struct Receiver {
 }
 
 /// Whether a timestamp or sequence number is later.
+#[inline]
 fn is_after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
@@ -122,16 +123,19 @@ impl Flow {
         self.receiver.is_some_and(|receiver| receiver.next == seq)
     }
 
+    #[inline]
     pub(crate) fn is_closing(&self) -> bool {
         self.closing == [true; 2]
     }
 
     /// The offset of a sequence number near the highest byte; `None` if there is none near.
+    #[inline]
     fn offset(&self, number: u32) -> Option<u64> {
         let distance = i64::from(number.wrapping_sub(self.high as u32) as i32);
         self.high.checked_add_signed(distance).filter(|_| distance.unsigned_abs() < NEAR)
     }
 
+    #[inline]
     fn holes(&mut self) -> &mut [Hole] {
         &mut self.holes[..self.open]
     }
@@ -148,6 +152,7 @@ impl Flow {
     }
 
     /// A segment of the sender passes, or so many of them in one.
+    #[inline]
     pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, packets: u32, packet_len: u32, now: Time) {
         self.seen = now;
         self.due = Due::Nothing;
@@ -165,7 +170,7 @@ impl Flow {
         if opens && self.open == HOLES {
             return;
         }
-        let filled = self.fill(start, end, stamp);
+        let filled = self.open > 0 && self.fill(start, end, stamp);
         let fresh = end > self.high;
         if opens {
             let hole = Hole { start: self.high, end: start, opened_by: stamp, ..Hole::default() };
@@ -225,6 +230,7 @@ impl Flow {
     }
 
     /// A segment of the receiver passes.
+    #[inline]
     pub(crate) fn reply(&mut self, segment: &Segment, now: Time) {
         let Some(timestamps) = segment.timestamps.filter(|_| segment.flags.has(Flags::ACK)) else { return };
         // It answers what has passed here: its echo proves it.
@@ -253,6 +259,7 @@ impl Flow {
     }
 
     /// What the receiver has is no hole, whichever way it took.
+    #[inline]
     fn forget_below(&mut self, ack: u64) {
         self.forget_holes(ack);
         self.reach(ack);
@@ -279,6 +286,7 @@ impl Flow {
     }
 
     /// Whether a report is due, for a sender that takes it.
+    #[inline]
     pub(crate) fn is_due(&self, every: u32, all: bool) -> bool {
         let Some(receiver) = &self.receiver else { return false };
         let heard = self.announced || (all && receiver.moved);
@@ -287,6 +295,7 @@ impl Flow {
     }
 
     /// The report that is due, if it says anything new.
+    #[inline]
     pub(crate) fn report(&self) -> Option<Segment> {
         let receiver = self.receiver?;
         let base = self.base(&receiver);
@@ -317,11 +326,13 @@ impl Flow {
 
     /// The acknowledgement number of a report: an old one, which changes nothing. Before any data is acknowledged Linux
     /// answers an old one (RFC 5961 section 5.2); a sender that knows reports then gets the receiver's own.
+    #[inline]
     fn base(&self, receiver: &Receiver) -> u64 {
         if self.announced && !receiver.moved { receiver.ack } else { receiver.ack - 1 }
     }
 
     /// From where to where a report reaches, and what is missing in between.
+    #[inline]
     fn overview(&self, floor: u64) -> (u64, u64, &[Hole]) {
         let holes = &self.holes[..self.open];
         let missing = holes.iter().position(|hole| !hole.missing).unwrap_or(self.open);
@@ -335,6 +346,7 @@ impl Flow {
     }
 
     /// Whether a reply of so many bytes is no more than what came; if so, it is taken off.
+    #[inline]
     pub(crate) fn afford(&mut self, len: u32) -> bool {
         let rest = self.credit.checked_sub(len.into());
         self.credit = rest.unwrap_or(self.credit);
@@ -342,6 +354,7 @@ impl Flow {
     }
 
     /// A report was sent.
+    #[inline]
     pub(crate) fn note_report(&mut self, segment: &Segment) {
         let Options::Report(report) = segment.options else { return };
         if matches!(self.due, Due::Filled(..)) {

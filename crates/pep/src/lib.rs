@@ -128,20 +128,22 @@ impl<K: Ord + Copy> Pep<K> {
         if segment.seq_len() == 0 {
             return None;
         }
-        if !known {
+        if known {
+            self.flows.touch(&key);
+        } else {
             // It has been going on for a while.
             self.make_room();
             self.flows.insert(key, Flow::new(segment.seq, timestamps.value, false, now));
         }
-        let flow = self.flows.touch(&key)?;
+        let flow = self.flows.newest()?;
         self.stats.data += u64::from(packets);
         self.stats.data_bytes += u64::from(packet_len);
-        let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
         flow.pass(segment, timestamps.value, packets, packet_len, now);
         if !flow.is_due(self.config.every, self.config.all) {
             return None;
         }
         let report = flow.report()?;
+        let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
         let len = ip_header + report.header_len();
         if !flow.afford(len) {
             self.stats.withheld += 1;

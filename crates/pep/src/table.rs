@@ -59,6 +59,12 @@ impl<K: Ord + Copy, V> Table<K, V> {
         Some(&mut self.slots[place as usize].value)
     }
 
+    /// The entry that was touched or added last.
+    #[inline]
+    pub(crate) fn newest(&mut self) -> Option<&mut V> {
+        self.slots.get_mut(self.newest as usize).map(|slot| &mut slot.value)
+    }
+
     /// Adds an entry, which must not be there.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let place = self.slots.len() as u32;
@@ -82,6 +88,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
     }
 
     /// The entry that was not touched for longest.
+    #[inline]
     pub(crate) fn oldest(&self) -> Option<(&K, &V)> {
         self.slots.get(self.oldest as usize).map(|slot| (&slot.key, &slot.value))
     }

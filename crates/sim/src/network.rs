@@ -284,20 +284,13 @@ impl Network {
     fn goes_on(&mut self, packet: Packet, agenda: &mut Agenda) -> bool {
         let route = self.traffic.store.get(&packet).route;
         let Some(&next) = self.routes[route as usize].get(usize::from(packet.hop())) else { return false };
-        if !self.peps.is_empty() {
-            let parcel = self.traffic.store.get(&packet);
-            if let Some((hop, answer)) = self.peps.pass(&packet, parcel, agenda.now()) {
-                self.answer(hop, answer, agenda);
-            }
+        if !self.peps.is_empty()
+            && let Some((route, hop)) = self.peps.pass(&packet, &mut self.traffic.store, agenda.now())
+        {
+            self.send_at(route, hop, agenda);
         }
         self.enter_next(next, packet, agenda);
         true
-    }
-
-    /// A PEP's answer enters the way back to the sender at `hop`.
-    fn answer(&mut self, hop: u16, answer: Parcel, agenda: &mut Agenda) {
-        *self.traffic.store.draft() = answer;
-        self.send_at(answer.route, hop, agenda);
     }
 
     /// The LTE network is called at its deadline.

@@ -1,6 +1,6 @@
 //! Lightweight PEPs where links end: they watch the packets that go on there, and answer senders.
 
-use crate::packet::{Body, Packet, Parcel, Visitor};
+use crate::packet::{Body, Packet, Store, Visitor};
 use crate::setup;
 use aqm::Packet as _;
 use des::Streams;
@@ -108,9 +108,11 @@ impl Peps {
         }
     }
 
-    /// A packet goes on; the answer, if there is one, and the hop of its route where it enters.
+    /// A packet goes on. If there is an answer, its parcel is drafted in `store`: the route and the hop of it where it
+    /// enters.
     #[inline]
-    pub(crate) fn pass(&mut self, packet: &Packet, parcel: &Parcel, now: Time) -> Option<(u16, Parcel)> {
+    pub(crate) fn pass(&mut self, packet: &Packet, store: &mut Store, now: Time) -> Option<(u32, u16)> {
+        let parcel = store.get(packet);
         let tap = self.taps.get(parcel.route as usize)?.iter().find(|tap| tap.after == packet.hop())?;
         let segment = match &parcel.body {
             Body::Tcp(Transmit { segment, .. }) => segment,
@@ -131,8 +133,12 @@ impl Peps {
         if place.loses_report() {
             return None;
         }
-        let body = Body::Tcp(Transmit { segment, ect: false });
-        Some((hop, Parcel { body, sent: now, route, towards: parcel.towards.other(), aired: None, ..*parcel }))
+        let (owner, towards, priority) = (parcel.owner, parcel.towards.other(), parcel.priority);
+        let answer = store.draft();
+        *answer.body.tcp() = Transmit { segment, ect: false };
+        (answer.sent, answer.owner, answer.route, answer.towards) = (now, owner, route, towards);
+        (answer.priority, answer.aired) = (priority, None);
+        Some((route, hop))
     }
 
     /// Whether the answer of a PEP to a visitor is lost.

@@ -122,7 +122,7 @@ impl<C: Controller> Sender<C> {
             at = next.max(at);
         }
         let last = newest.and_then(|end| self.queue.first_from(end).checked_sub(1));
-        let last = last.filter(|id| self.queue.ids().contains(id)).map(|id| *self.queue.get(id));
+        let last = last.filter(|id| self.queue.ids().contains(id)).map(|id| self.queue.get(id));
         let rtt = last.filter(|last| !last.has(EVER_RETRANSMITTED)).map(|last| cx.now.saturating_since(last.sent));
 
         let (mut announced, mut lost) = (0, 0);

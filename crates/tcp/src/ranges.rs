@@ -80,8 +80,22 @@ impl RangeSet {
     }
 
     /// Adds a non-empty range; gives the range of the set that now contains it.
+    #[inline]
     pub(crate) fn insert(&mut self, new: Range) -> Range {
         debug_assert!(!new.is_empty());
+        match self.ranges.back_mut() {
+            Some(last) if last.start <= new.start && new.start <= last.end => {
+                let end = new.end.max(last.end);
+                self.bytes += end - last.end;
+                last.end = end;
+                *last
+            }
+            _ => self.insert_apart(new),
+        }
+    }
+
+    /// [`RangeSet::insert`] of what does not extend the last range.
+    fn insert_apart(&mut self, new: Range) -> Range {
         // Ranges that touch are merged, so look for the first that ends at or after the start.
         let at = match self.ranges.back() {
             Some(last) if last.end < new.start => self.ranges.len(),
@@ -112,7 +126,11 @@ impl RangeSet {
     }
 
     /// The first part of `range` that is not in the set; empty if all of it is.
+    #[inline]
     pub(crate) fn gap(&self, range: &Range) -> Range {
+        if self.end().is_none_or(|end| end <= range.start) {
+            return *range;
+        }
         let at = self.search(range.start);
         let mut start = range.start;
         let mut next = self.ranges.get(at);
