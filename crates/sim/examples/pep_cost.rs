@@ -1,0 +1,77 @@
+//! Runs one bulk flow of 10 s with or without a PEP on its way and prints how many data packets arrived, so that the
+//! instructions of both can be counted: `cargo build --release -p sim --example pep_cost`, then `valgrind
+//! --tool=callgrind target/release/examples/pep_cost NETWORK on|off`.
+
+use scenario::Scenario;
+use std::io;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// What is alike in all.
+const FLOW: &str = r#"
+duration = "10 s"
+[[flows]]
+name = "bulk"
+from = "server"
+to = "phone"
+cc = "mdcc"
+"#;
+
+/// Two links. A packet's passage is known in advance behind a queue of the kind `drop-tail` (`link::Foreseen`).
+fn links(queue: &str, pep: bool) -> String {
+    format!(
+        r#"{FLOW}
+[[links]]
+name = "internet"
+from = "server"
+to = "border"
+rate = "1 Gbit/s"
+delay = "5 ms"
+pep = {pep}
+[[links]]
+name = "radio"
+from = "border"
+to = "phone"
+rate = "35 Mbit/s"
+delay = "10 ms"
+queue = {{ kind = "{queue}", packets = 100 }}
+"#
+    )
+}
+
+/// One UE in a cell of 20 MHz; the PEP is at the core.
+fn lte(pep: bool) -> String {
+    format!(
+        r#"{FLOW}
+[lte]
+bandwidth = "20 MHz"
+pep = {pep}
+[[lte.ues]]
+name = "phone"
+"#
+    )
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let text = match words[..] {
+        ["drop-tail" | "pfifo-fast", pep @ ("on" | "off")] => links(words[0], pep == "on"),
+        ["lte", pep @ ("on" | "off")] => lte(pep == "on"),
+        _ => {
+            eprintln!("pep_cost drop-tail|pfifo-fast|lte on|off");
+            return ExitCode::from(2);
+        }
+    };
+    let read = |name: &str| if name == "cost" { Ok(text.clone()) } else { Err(io::ErrorKind::NotFound.into()) };
+    let loaded = Scenario::load("cost", &[], &read).expect("the scenario of this file is right");
+    let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| {}, output: None };
+    match sim::run(&loaded, &options) {
+        Ok(outcome) => println!("{} data packets", outcome.results.timing.packets),
+        Err(e) => {
+            eprintln!("{e}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
