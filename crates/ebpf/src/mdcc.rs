@@ -1,7 +1,8 @@
 //! The multi-domain congestion control in the kernel, under the name `mdcc`.
 //!
-//! [`load`] gives it to the kernel, where it stays when this process ends; [`unload`] takes it away again. Sockets choose
-//! it like any other: by `TCP_CONGESTION`, by `ip route … congctl mdcc`, or as the default of a network namespace.
+//! [`load`] gives it to the kernel, where it stays when this process ends; [`unload`] takes it away again. [`Held::load`]
+//! gives it for as long as this process wants it. Sockets choose it like any other: by `TCP_CONGESTION`, by
+//! `ip route … congctl mdcc`, or as the default of a network namespace.
 
 use crate::loading::{self, attempt};
 use crate::skeleton::mdcc::MdccSkelBuilder;
@@ -23,6 +24,8 @@ const OPTIONS: &str = "options";
 const SOCKETS: &str = "sockets";
 /// The namespace's default congestion control.
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+/// All that there are in this kernel.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// The default that was there before; its name is that file's.
 const DEFAULT_BEFORE: &str = "/run/ranway-mdcc-default";
 
@@ -125,23 +128,53 @@ pub fn is_loaded() -> bool {
 
 /// Loads it; nothing is left of a failure.
 pub fn load(options: &Options) -> Result<(), Error> {
-    options.parameters.check()?;
-    check()?;
-    if is_loaded() {
-        return Err(Error::Wrong("mdcc is loaded already; `ranway mdcc unload` first".into()));
-    }
-    let cgroup = options.cgroup.clone().map_or_else(loading::cgroup_root, Ok)?;
-    let cgroup = File::open(&cgroup).map_err(Error::system(format!("open the cgroup {}", cgroup.display())))?;
+    let cgroup = prepare(options)?;
     let directory = bpffs::create(NAME)?;
-    let loaded =
-        load_into(&directory, &cgroup, options).and_then(|()| if options.default { make_default() } else { Ok(()) });
+    let loaded = attach(&cgroup, options, Some(&directory));
+    let loaded = loaded.and_then(|_| if options.default { make_default() } else { Ok(()) });
     if loaded.is_err() {
         let _ = bpffs::remove(NAME);
     }
     loaded
 }
 
-fn load_into(directory: &Path, cgroup: &File, options: &Options) -> Result<(), Error> {
+/// It is loaded while this lives. The kernel takes it away when the process ends, however it does; there is no file that
+/// would keep it, so [`status`] and [`unload`] do not know of it.
+#[derive(Debug)]
+pub struct Held {
+    /// The congestion control, which goes first, and what hears reports.
+    _links: [Link; 2],
+}
+
+impl Held {
+    /// Loads it with these parameters, for sockets that choose it before they connect or listen.
+    ///
+    /// # Errors
+    /// As [`load`]; nothing is left.
+    pub fn load(parameters: Parameters) -> Result<Held, Error> {
+        let options = Options { parameters, ..Options::default() };
+        let cgroup = prepare(&options)?;
+        Ok(Held { _links: attach(&cgroup, &options, None)? })
+    }
+}
+
+/// Whether it may be loaded with these options; the cgroup.
+fn prepare(options: &Options) -> Result<File, Error> {
+    options.parameters.check()?;
+    check()?;
+    if is_loaded() {
+        return Err(Error::Wrong("mdcc is loaded already; `ranway mdcc unload` first".into()));
+    }
+    if std::fs::read_to_string(AVAILABLE).is_ok_and(|names| names.split_whitespace().any(|name| name == NAME)) {
+        let who = "another program has loaded mdcc, or `ranway mdcc load` in another mount namespace";
+        return Err(Error::Wrong(format!("{who}: only one can be in the kernel")));
+    }
+    let cgroup = options.cgroup.clone().map_or_else(loading::cgroup_root, Ok)?;
+    File::open(&cgroup).map_err(Error::system(format!("open the cgroup {}", cgroup.display())))
+}
+
+/// Loads it. With `keep`, what is loaded gets names there, by which it stays when the links are dropped.
+fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link; 2], Error> {
     let parameters = &options.parameters;
     let mut object = MaybeUninit::uninit();
     let mut skeleton = attempt("read the programs", || {
@@ -158,13 +191,16 @@ fn load_into(directory: &Path, cgroup: &File, options: &Options) -> Result<(), E
         Ok(open)
     })
     .and_then(|open| attempt("load mdcc", || open.load()))?;
-    attempt("keep mdcc", || {
-        skeleton.maps.sockets.pin(directory.join(SOCKETS))?;
+    attempt("attach mdcc", || {
         // First who hears, then who needs it.
         let mut hearing = skeleton.progs.mdcc_options.attach_cgroup(cgroup.as_raw_fd())?;
-        hearing.pin(directory.join(OPTIONS))?;
         let mut ops = skeleton.maps.mdcc.attach_struct_ops()?;
-        ops.pin(directory.join(OPS))
+        if let Some(directory) = keep {
+            skeleton.maps.sockets.pin(directory.join(SOCKETS))?;
+            hearing.pin(directory.join(OPTIONS))?;
+            ops.pin(directory.join(OPS))?;
+        }
+        Ok([ops, hearing])
     })
 }
 

@@ -80,7 +80,33 @@ fn root_unloading_mdcc_leaves_nothing() {
     // What cannot be loaded to its end leaves nothing either.
     let options = mdcc::Options { cgroup: Some("/proc".into()), ..mdcc::Options::default() };
     let refused = mdcc::load(&options);
-    assert!(matches!(&refused, Err(Error::Refused { what, .. }) if what == "keep mdcc"), "{refused:?}");
+    assert!(matches!(&refused, Err(Error::Refused { what, .. }) if what == "attach mdcc"), "{refused:?}");
+    no_traces();
+}
+
+#[test]
+fn root_mdcc_that_is_held_goes_with_who_holds_it() {
+    if let Err(why) = mdcc::check() {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    if !alone() {
+        return;
+    }
+    let held = mdcc::Held::load(mdcc::Parameters::default()).expect("it loads");
+    assert!(traces().contains(&"mdcc".to_owned()), "{:?}", traces());
+    assert!(!mdcc::is_loaded() && !traces().iter().any(|trace| trace.starts_with('/')), "{:?}", traces());
+    let second = mdcc::Held::load(mdcc::Parameters::default());
+    assert!(matches!(&second, Err(Error::Wrong(why)) if why.starts_with("another program")), "{second:?}");
+    assert!(traces().contains(&"mdcc".to_owned()), "the first is still there: {:?}", traces());
+    drop(held);
+    no_traces();
+    // What the user has loaded is left alone.
+    mdcc::load(&mdcc::Options::default()).expect("it loads");
+    let refused = mdcc::Held::load(mdcc::Parameters::default());
+    assert!(matches!(&refused, Err(Error::Wrong(why)) if why.contains("ranway mdcc unload")), "{refused:?}");
+    assert!(mdcc::is_loaded());
+    mdcc::unload().expect("it unloads");
     no_traces();
 }
 
