@@ -38,6 +38,10 @@ pub(crate) struct Figures {
     pub(crate) exit: Option<Exit>,
     /// Of CUBIC alone.
     pub(crate) curve: Option<Curve>,
+    /// Of `mdcc` alone, whose window is the smaller of two and follows no single curve: after the warm-up.
+    pub(crate) window_p50_kb: Option<f64>,
+    /// See `window_p50_kb`.
+    pub(crate) window_p95_kb: Option<f64>,
     /// Between samples.
     pub(crate) interval_s: Option<f64>,
 }
@@ -76,8 +80,9 @@ pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>) -> Vec
 impl Figures {
     fn new(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Figures {
         let measured = || samples.iter().filter(|row| row.t_s >= flow.measured_from_s && row.state != "closed");
-        let mut srtts: Vec<f64> = measured().filter_map(|row| row.srtt_ms).collect();
-        srtts.sort_by(f64::total_cmp);
+        let srtts = sorted(measured().filter_map(|row| row.srtt_ms));
+        let is_mdcc = flow.cc == "mdcc";
+        let windows = sorted(measured().filter(|_| is_mdcc).map(|row| row.cwnd_bytes as f64 / 1e3));
         let percent = |part: f64, whole: f64| (whole > 0.0).then(|| 100.0 * part / whole);
         Figures {
             goodput_mbps: flow.goodput_mbps,
@@ -89,6 +94,8 @@ impl Figures {
             recovery_percent: percent(measured().filter(|row| reduces(row)).count() as f64, measured().count() as f64),
             exit: exit(flow, samples),
             curve: (flow.cc == "cubic").then(|| Curve::new(samples)).flatten(),
+            window_p50_kb: quantile(&windows, 0.5),
+            window_p95_kb: quantile(&windows, 0.95),
             interval_s: samples.windows(2).map(|pair| pair[1].t_s - pair[0].t_s).reduce(f64::min),
         }
     }
@@ -106,6 +113,12 @@ fn exit(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Option<Exit> {
         window_kb: row.ssthresh_bytes? as f64 / 1e3,
         rtt_s: row.srtt_ms.map(|ms| ms / 1e3),
     })
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values
 }
 
 /// The smallest value that the share `q` does not exceed; `values` in rising order.

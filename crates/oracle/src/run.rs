@@ -2,7 +2,7 @@
 
 use host::{Emulation, Finished, Options};
 use record::{Lateness, Results};
-use scenario::Loaded;
+use scenario::{Cc, Loaded};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -22,6 +22,12 @@ pub struct Both {
     /// Runs of a point in which this machine was too late, with what was measured instead: the first that was on time
     /// after it, if one of three was.
     pub late: Vec<Lateness>,
+}
+
+/// Whether the kernel needs `mdcc` for it, which is not a part of it.
+pub fn needs_mdcc(loaded: &Loaded) -> bool {
+    let mut flows = loaded.points().iter().flat_map(|point| &point.scenario.flows);
+    flows.any(|flow| matches!(flow.cc, Cc::Mdcc { .. }))
 }
 
 /// Runs each point of `loaded` in both worlds, `runs` times in each. `None` if `stop` was set meanwhile. `tell` hears of

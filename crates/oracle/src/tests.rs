@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 /// What a made-up world does.
 #[derive(Clone, Copy)]
 struct World {
+    cc: &'static str,
     goodput: f64,
     rtt: f64,
     /// When slow start ends for delay, and at which window.
@@ -17,7 +18,7 @@ struct World {
     loss: bool,
 }
 
-const WORLD: World = World { goodput: 10.0, rtt: 50.0, exit: (0.5, 100_000), growth: 20.0, loss: false };
+const WORLD: World = World { cc: "cubic", goodput: 10.0, rtt: 50.0, exit: (0.5, 100_000), growth: 20.0, loss: false };
 
 const FLOW: FlowRow<'static> = FlowRow {
     point: 0,
@@ -94,6 +95,7 @@ fn world(w: World) -> Results {
         results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.01 } }] });
     }
     results.tables.flows.push(&FlowRow {
+        cc: w.cc,
         goodput_mbps: w.goodput,
         rtt_p50_ms: Some(w.rtt),
         rtt_p95_ms: Some(w.rtt),
@@ -165,6 +167,29 @@ fn random_loss_doubles_the_bound_of_goodput() {
 }
 
 #[test]
+fn a_link_that_could_lose_and_never_does_is_no_random_loss() {
+    let with = |goodput| {
+        let mut results = world(World { goodput, ..WORLD });
+        results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.0 } }] });
+        results
+    };
+    assert_eq!(verdict(&compare("made up", &with(10.9), &[with(10.0)]), "goodput"), Verdict::Beyond);
+}
+
+#[test]
+fn of_mdcc_the_window_is_compared_and_not_a_curve() {
+    let mdcc = World { cc: "mdcc", ..WORLD };
+    let of = |ours: World| compare("made up", &world(ours), &[world(mdcc)]);
+    let rows = of(mdcc);
+    assert!(rows.iter().all(|row| row.metric != "CUBIC's curve" && row.deviation == Some(0.0)), "{rows:?}");
+    // Of 501 samples 51 are below 50 kB, 156 at 90 or 100 and the others grow: the median is the exit's.
+    assert_eq!(row(&rows, "window, median").emulated, Some(100.0));
+    let (near, far) = (of(World { exit: (0.5, 108_000), ..mdcc }), of(World { exit: (0.5, 112_000), ..mdcc }));
+    assert_eq!(verdict(&near, "window, median"), Verdict::Within);
+    assert_eq!(verdict(&far, "window, median"), Verdict::Beyond);
+}
+
+#[test]
 fn what_is_beyond_the_bound_by_no_more_than_the_kernels_own_range_is_noise() {
     let kernel = |goodput| world(World { goodput, ..WORLD });
     let of = |ours| {
@@ -199,17 +224,18 @@ fn tables_say_how_many_rows_are_beyond() {
     assert!(markdown.contains("| **10.0 %** of 10.000 |"), "{markdown}");
 }
 
-fn simulate(overrides: &[&str]) -> Results {
-    let short = cases().into_iter().find(Case::is_short).unwrap();
+fn simulate(case: &str, overrides: &[&str]) -> Results {
+    let case = cases().into_iter().find(|other| other.name == case).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|&set| set.to_owned()).collect();
-    let loaded = short.load(Path::new(""), &overrides).unwrap();
+    let loaded = case.load(Path::new(""), &overrides).unwrap();
+    assert_eq!(needs_mdcc(&loaded), case.name.starts_with("mdcc"));
     let options = sim::Options { jobs: 1, stop: &AtomicBool::new(false), progress: &|_| (), output: None };
     sim::run(&loaded, &options).unwrap().results
 }
 
 #[test]
 fn the_simulator_is_within_all_bounds_of_itself_with_another_seed_and_not_over_another_link() {
-    let with = |more| simulate(&["cc=\"cubic\"", more]);
+    let with = |more| simulate("short", &["cc=\"cubic\"", more]);
     let (one, other) = (with("seed=1"), with("seed=2"));
     let comparison = Comparison { rows: compare("short", &one, &[other]) };
     let metrics: Vec<_> = comparison.rows.iter().map(|row| row.metric).collect();
@@ -217,4 +243,14 @@ fn the_simulator_is_within_all_bounds_of_itself_with_another_seed_and_not_over_a
     assert_eq!((comparison.count(Verdict::Noise), comparison.count(Verdict::Beyond)), (0, 0), "{}", comparison.text());
     let faster = with("dumbbell.rate=\"24 Mbit/s\"");
     assert_eq!(verdict(&compare("short", &one, &[faster]), "goodput"), Verdict::Beyond);
+}
+
+#[test]
+fn in_the_cases_of_mdcc_the_pep_is_heard() {
+    for case in cases().iter().filter(|case| case.name.starts_with("mdcc")) {
+        let results = simulate(&case.name, &["duration=\"4 s\""]);
+        let measured = || results.tables.samples.iter().filter(|row| row.t_s > 3.0);
+        assert!(measured().count() > 90, "{}", case.name);
+        assert!(measured().all(|row| row.cwnd_e2e_bytes.is_some()), "{}", case.name);
+    }
 }

@@ -1,13 +1,57 @@
 //! The simulator's TCP beside this machine's kernel, as far as there is time for it at every change.
 
 #![allow(missing_docs, reason = "a test binary")]
+#![allow(clippy::disallowed_methods, reason = "it waits for what another test has loaded")]
 
-use oracle::{Both, Verdict, cases, compare, run};
+use ebpf::mdcc::{self, Held, Parameters};
+use oracle::{Both, Row, Verdict, cases, compare, run};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 /// How many times its bound a figure may be off here: other tests take the kernel's processor away.
 const SLACK: f64 = 2.0;
+
+/// A case in both worlds, once; the rows, unless this machine is too busy.
+fn rows(case: &str, overrides: &[&str]) -> Option<Vec<Row>> {
+    let case = cases().into_iter().find(|other| other.name == case).expect("there is such a case");
+    let overrides: Vec<String> = overrides.iter().map(|&set| set.to_owned()).collect();
+    let loaded = case.load(Path::new(""), &overrides).expect("it loads");
+    let runs = run(&loaded, 1, &AtomicBool::new(false), &|| {}).expect("it runs");
+    let Both { simulated, emulated, late } = runs.expect("nobody stops it");
+    if late.len() > loaded.points().len() {
+        eprintln!("SKIPPED: this machine is too busy to be on time: {late:?}");
+        return None;
+    }
+    Some(compare(&case.name, &simulated, &emulated))
+}
+
+/// That the worlds are near each other.
+fn check(rows: &[Row]) {
+    let far = |row: &&Row| {
+        let allowed = row.bound.map(|bound| SLACK * bound + row.noise.unwrap_or(0.0));
+        row.verdict == Some(Verdict::Beyond) && row.deviation.is_none_or(|off| allowed.is_some_and(|most| off > most))
+    };
+    let far: Vec<_> = rows.iter().filter(far).collect();
+    assert!(far.is_empty(), "{far:#?}");
+}
+
+/// The kernel's `mdcc`, for as long as this lives: nothing keeps it when this process ends, however it does.
+fn mdcc() -> Option<Held> {
+    if let Err(why) = mdcc::check() {
+        eprintln!("SKIPPED: {why}");
+        return None;
+    }
+    // A test before this one may have ended a moment ago.
+    for _ in 0..100 {
+        match Held::load(Parameters::default()) {
+            Err(ebpf::Error::Wrong(_)) => std::thread::sleep(Duration::from_millis(50)),
+            loaded => return Some(loaded.expect("it loads")),
+        }
+    }
+    eprintln!("SKIPPED: mdcc is loaded on this machine; `ranway mdcc unload` first");
+    None
+}
 
 #[test]
 fn root_the_simulator_does_what_the_kernel_does() {
@@ -15,20 +59,24 @@ fn root_the_simulator_does_what_the_kernel_does() {
         eprintln!("SKIPPED: {why}");
         return;
     }
-    let short = cases().into_iter().find(oracle::Case::is_short).expect("there is a short case");
-    let loaded = short.load(Path::new(""), &["runs=1".into()]).expect("it loads");
-    let runs = run(&loaded, 1, &AtomicBool::new(false), &|| {}).expect("it runs");
-    let Both { simulated, emulated, late } = runs.expect("nobody stops it");
-    if late.len() > loaded.points().len() {
-        eprintln!("SKIPPED: this machine is too busy to be on time: {late:?}");
+    let Some(rows) = rows("short", &["runs=1"]) else { return };
+    assert!(rows.iter().filter(|row| row.verdict.is_some()).count() > 40, "{rows:?}");
+    check(&rows);
+}
+
+#[test]
+fn root_the_simulators_mdcc_does_what_the_kernels_does() {
+    if let Err(why) = host::lab::check() {
+        eprintln!("SKIPPED: {why}");
         return;
     }
-    let rows = compare(&short.name, &simulated, &emulated);
-    assert!(rows.iter().filter(|row| row.verdict.is_some()).count() > 40, "{rows:?}");
-    let far = |row: &&oracle::Row| {
-        let allowed = row.bound.map(|bound| SLACK * bound + row.noise.unwrap_or(0.0));
-        row.verdict == Some(Verdict::Beyond) && row.deviation.is_none_or(|off| allowed.is_some_and(|most| off > most))
-    };
-    let far: Vec<_> = rows.iter().filter(far).collect();
-    assert!(far.is_empty(), "{far:#?}");
+    let Some(_mdcc) = mdcc() else { return };
+    for (case, point) in [("mdcc-queue", "radio_queue=\"131.25 kB\""), ("mdcc-radio-loss", "radio_loss=1e-3")] {
+        let Some(rows) = rows(case, &["runs=1", "duration=\"8 s\"", point]) else { return };
+        assert_eq!(rows.iter().filter(|row| row.verdict.is_some()).count(), 9, "{rows:?}");
+        check(&rows);
+        // It hears the PEP: CUBIC's window would be 41 segments at this loss.
+        let goodput = rows.iter().find(|row| row.metric == "goodput").and_then(|row| row.emulated);
+        assert!(goodput > Some(25.0), "{case}: {goodput:?}");
+    }
 }

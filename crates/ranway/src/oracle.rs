@@ -2,6 +2,7 @@
 
 use crate::args::OracleArgs;
 use crate::{Failure, interrupt};
+use ebpf::mdcc::{self, Held, Parameters};
 use indicatif::{ProgressBar, ProgressStyle};
 use oracle::{Both, Case, Comparison, cases, compare};
 use record::{Lateness, Output, Results};
@@ -20,8 +21,17 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
             continue;
         }
         let loaded = case.load(&args.recordings, &[format!("runs={}", args.runs)]);
-        to_run.push((case, loaded.map_err(|e| Failure::Wrong(e.to_string()))?));
+        let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
+        if oracle::needs_mdcc(&loaded)
+            && let Err(why) = mdcc::check()
+        {
+            eprintln!("SKIPPED: the case {}: {why}", case.name);
+            continue;
+        }
+        to_run.push((case, loaded));
     }
+    let needs_mdcc = to_run.iter().any(|(_, loaded)| oracle::needs_mdcc(loaded));
+    let _mdcc = needs_mdcc.then(|| Held::load(Parameters::default())).transpose()?;
     let bar = bar(&to_run, args);
     let (mut all, mut late) = (Comparison::default(), Vec::new());
     for (case, loaded) in &to_run {
