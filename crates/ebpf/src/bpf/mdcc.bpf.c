@@ -24,11 +24,8 @@
  *
  * Where this leaves the paper and the simulator:
  * 1. No retransmission at a PEP-NACK; it comes when the receiver's SACKs show the loss, a round trip between PEP and
- *    receiver later. A struct_ops cannot send, and may not mark a segment lost. The only evidence that the kernel would
- *    act upon is SACK: an ingress program could rewrite the PEP-NACK into one. But RACK then takes everything that was sent
- *    before and is not in the SACK as lost, too, so the SACK has to cover all that passed the PEP, and the kernel believes
- *    that the receiver has it. What is then lost on the radio is not retransmitted until SACK reneging is noticed by
- *    a time-out; until then round-trip times, and so the time-out, are those to the PEP. See docs/src/mdcc.md.
+ *    receiver later. A struct_ops cannot send, and may not mark a segment lost. What else could, and what that did when
+ *    it was tried: docs/src/mdcc.md, peers/kernel/early.py.
  * 2. What the report says of the round-trip time has the grain of timestamps, 1 ms.
  * 3. A reduction without negotiated ECN that is not recovery (a tail loss probe found the loss, or the host's own queue was
  *    full) counts as coming from either domain, as a mark does.
