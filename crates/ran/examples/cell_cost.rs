@@ -31,6 +31,7 @@ fn ue(air: AirConfig) -> UeConfig {
             room: Room { packets: None, bytes: Some(100_000) },
             completion: rlc::Completion::Sent,
         },
+        reports_host: false,
     }
 }
 

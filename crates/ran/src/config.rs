@@ -49,6 +49,10 @@ pub struct UeConfig {
     pub bearers: Vec<BearerConfig>,
     /// The host above its modem, whose buffer is all bearers' uplink queues together.
     pub host: Above,
+    /// Buffer status reports count what waits in the host too, as they count what waits in PDCP (36.323, 4.5), with the
+    /// default bearer. If not, a quota that is small for a round of report and grant keeps grants small, and is never
+    /// found to be small: the modem does not run empty.
+    pub reports_host: bool,
 }
 
 /// A queue above a buffer of RLC's. Packets are handed down while the buffer has room and the quota is not used up; the

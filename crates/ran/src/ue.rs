@@ -76,6 +76,8 @@ pub(crate) struct Ue<P> {
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
     pub(crate) host: Above<P>,
+    /// Buffer status reports count what waits there.
+    reports_host: bool,
     /// The cell that serves it, or did last.
     pub(crate) serving: usize,
     pub(crate) link: Link,
@@ -124,6 +126,7 @@ impl<P: Packet> Ue<P> {
             bearers,
             order,
             host: Above::new(&config.host),
+            reports_host: config.reports_host,
             serving: 0,
             link: Link::Connected,
             epoch: 0,
@@ -177,6 +180,10 @@ impl<P: Packet> Ue<P> {
                 *group = group.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
                 with_data |= 1 << b;
             }
+        }
+        if self.reports_host && with_data != 0 {
+            let group = &mut groups[usize::from(self.bearers[0].group)];
+            *group = group.saturating_add(u32::try_from(self.host.gate.backlog().bytes).unwrap_or(u32::MAX));
         }
         (groups, with_data)
     }

@@ -109,6 +109,7 @@ fn any_network(dice: &mut Dice) -> Config {
         fresh.host.room.bytes = Some(3000 + dice.below(100_000));
         fresh.host.gate.limit = any_limit(dice);
         fresh.host.completion = any_completion(dice);
+        fresh.reports_host = dice.below(2) == 0;
         for bearer in &mut fresh.bearers {
             if dice.below(2) == 0 {
                 bearer.rlc.downlink.queue = aqm::Config::default();

@@ -185,6 +185,10 @@ pub struct Ue {
     /// What limits what the host hands down to the modem, beside the modem's room.
     #[serde(default)]
     pub modem_limit: Limit,
+    /// Whether the modem's buffer status reports count what waits in the host's queue too, as a host that works together
+    /// with its modem can have it. If not, grants follow what is in the modem, and a small `modem_limit` keeps them small.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub reports_host: bool,
 }
 
 kinds! { "Mobility",

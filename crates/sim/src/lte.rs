@@ -497,6 +497,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
             &ue.modem_limit,
             Room { packets: None, bytes: Some(ue.modem.get()) },
         ),
+        reports_host: ue.reports_host,
     }
 }
 

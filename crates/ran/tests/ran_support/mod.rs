@@ -205,6 +205,7 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
             room: Room { packets: None, bytes: Some(100_000) },
             completion: rlc::Completion::Sent,
         },
+        reports_host: false,
     }
 }
 
