@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use aqm::DropReason;
+use aqm::{DropReason, Limit};
 use radio::fading::{self, Profile};
 use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::rlc::{self, Am, Mode};
@@ -12,26 +12,28 @@ use rand_xoshiro::rand_core::SeedableRng;
 use testkit::queue::TestPacket;
 use units::{Span, Time};
 
+const BQL: Limit = Limit::Bql(aqm::bql::Config { min: 0, max: 1 << 30, hold: Span::from_secs(1) });
 /// Milliseconds that each case simulates.
 const TTIS: u64 = 100_000;
 
-fn ue(air: AirConfig) -> UeConfig {
+/// A queue above 100 kB of RLC's.
+fn above(limit: Limit) -> Above {
+    let queue = aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default());
+    let room = Room { packets: None, bytes: Some(100_000) };
+    Above { gate: aqm::gate::Config { queue, limit }, room, completion: rlc::Completion::Sent }
+}
+
+/// With byte queue limits both ways, or with a FIFO in front of RLC in the downlink and a modem's room in the uplink.
+fn ue(air: AirConfig, limited: bool) -> UeConfig {
     let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
     let rlc = rlc::Config { mode: Mode::Am(Am::default()), downlink: pdcp, uplink: pdcp };
     UeConfig {
         air,
         cell: Some(0),
         layers: 1,
-        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: None }],
-        host: Above {
-            gate: aqm::gate::Config {
-                queue: aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
-                limit: aqm::Limit::None,
-            },
-            room: Room { packets: None, bytes: Some(100_000) },
-            completion: rlc::Completion::Sent,
-        },
-        reports_host: false,
+        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: limited.then(|| above(BQL)) }],
+        host: above(if limited { BQL } else { Limit::None }),
+        reports_host: limited,
     }
 }
 
@@ -41,11 +43,11 @@ fn still(loss_db: f64) -> AirConfig {
 }
 
 /// Downloads to the first `active` of `ues`, an acknowledgement for each other packet.
-fn run(name: &str, air: &AirConfig, ues: usize, active: u32, mac: MacConfig) {
+fn run(name: &str, air: &AirConfig, limited: bool, ues: usize, active: u32, mac: MacConfig) {
     let site = Site { carrier: Carrier { bandwidth: Bandwidth::Mhz20, ..Carrier::default() }, ..Site::default() };
     let config = Config {
         cells: vec![CellConfig { site, ..CellConfig::default() }],
-        ues: (0..ues).map(|_| ue(air.clone())).collect(),
+        ues: (0..ues).map(|_| ue(air.clone(), limited)).collect(),
         mac,
         ..Config::default()
     };
@@ -70,7 +72,9 @@ fn run(name: &str, air: &AirConfig, ues: usize, active: u32, mac: MacConfig) {
             }
         }
         for ue in 0..active {
-            while ran.rlc_backlog(ue, Direction::Downlink).packets < 10 {
+            while ran.rlc_backlog(ue, Direction::Downlink).packets + ran.above_backlog(ue, Direction::Downlink).packets
+                < 20
+            {
                 ran.handle_downlink(ue, TestPacket::new(0, 1, 1452), now, &mut drops);
             }
         }
@@ -94,13 +98,14 @@ fn main() {
         fading: Some(fading::Config { profile: Profile::Epa, doppler: fading::Doppler::Hz(5.9) }),
         ..good.clone()
     };
-    run("idle, 1 UE", &good, 1, 0, MacConfig::default());
-    run("idle, 1000 UEs", &good, 1000, 0, MacConfig::default());
-    run("1 UE, best scheme", &good, 1, 1, MacConfig::default());
-    run("1 UE, best scheme, ideal", &good, 1, 1, MacConfig::ideal());
-    run("1 UE, 8 dB", &fair, 1, 1, MacConfig::default());
-    run("1 UE, EPA fading", &fading, 1, 1, MacConfig::default());
-    run("10 UEs", &good, 10, 10, MacConfig::default());
-    run("1000 UEs, 1 active", &good, 1000, 1, MacConfig::default());
-    run("1000 UEs, 100 active", &good, 1000, 100, MacConfig::default());
+    run("idle, 1 UE", &good, false, 1, 0, MacConfig::default());
+    run("idle, 1000 UEs", &good, false, 1000, 0, MacConfig::default());
+    run("1 UE, best scheme", &good, false, 1, 1, MacConfig::default());
+    run("1 UE, best scheme, byte queue limits", &good, true, 1, 1, MacConfig::default());
+    run("1 UE, best scheme, ideal", &good, false, 1, 1, MacConfig::ideal());
+    run("1 UE, 8 dB", &fair, false, 1, 1, MacConfig::default());
+    run("1 UE, EPA fading", &fading, false, 1, 1, MacConfig::default());
+    run("10 UEs", &good, false, 10, 10, MacConfig::default());
+    run("1000 UEs, 1 active", &good, false, 1000, 1, MacConfig::default());
+    run("1000 UEs, 100 active", &good, false, 1000, 100, MacConfig::default());
 }

@@ -109,7 +109,6 @@ impl<P: Packet> Ran<P> {
             return None;
         }
         transport.padding = left;
-        ue.filled(Direction::Downlink, start_of(tti));
         ue.hand_down(Direction::Downlink, start_of(tti), io.drops);
         ue.down.past.served(tti, bits);
         let stats = &mut ue.stats.downlink;

@@ -205,6 +205,7 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
+        ue.hand_down(Direction::Downlink, now, io.drops);
         ue.hand_down(Direction::Uplink, now, io.drops);
         let tti = self.tti_of(now);
         self.note_rlc(index);

@@ -335,9 +335,8 @@ impl<P: Packet> Ran<P> {
             self.lose_link(ue, now, io);
             return;
         }
-        // A STATUS PDU, or a discard, may have completed something.
-        state.hand_down(Direction::Downlink, now, io.drops);
-        if state.host.gate.is_limited() {
+        if state.heeds_status {
+            state.hand_down(Direction::Downlink, now, io.drops);
             state.hand_down(Direction::Uplink, now, io.drops);
         }
         if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
@@ -380,6 +379,7 @@ impl<P: Packet> Ran<P> {
             }
         }
         // What PDCP discarded has made room.
+        state.hand_down(Direction::Downlink, now, io.drops);
         state.hand_down(Direction::Uplink, now, io.drops);
         self.touched(ue, now, io);
     }

@@ -148,7 +148,7 @@ pub struct DirectionStats {
     pub prbs: u64,
     /// Bytes that carried nothing: padding of grants.
     pub padding: u64,
-    /// Blocks that emptied RLC while packets waited above it.
+    /// Blocks with room left while packets waited above RLC.
     pub starved: u64,
 }
 

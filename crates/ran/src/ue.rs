@@ -78,6 +78,8 @@ pub(crate) struct Ue<P> {
     pub(crate) host: Above<P>,
     /// Buffer status reports count what waits there.
     reports_host: bool,
+    /// A STATUS PDU may complete something for a queue above RLC.
+    pub(crate) heeds_status: bool,
     /// The cell that serves it, or did last.
     pub(crate) serving: usize,
     pub(crate) link: Link,
@@ -127,6 +129,12 @@ impl<P: Packet> Ue<P> {
             order,
             host: Above::new(&config.host),
             reports_host: config.reports_host,
+            heeds_status: config
+                .bearers
+                .iter()
+                .filter_map(|bearer| bearer.above)
+                .chain([config.host])
+                .any(|above| above.completion == Completion::Acknowledged),
             serving: 0,
             link: Link::Connected,
             epoch: 0,
@@ -271,14 +279,6 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// A block was filled. If RLC has nothing left while packets wait above it, that was too little.
-    #[inline]
-    pub(crate) fn filled(&mut self, way: Direction, now: Time) {
-        if self.above(way).packets > 0 && self.backlog(way, now) == 0 {
-            self.stats.of(way).starved += 1;
-        }
-    }
-
     /// What waits in its bearers in one direction and was not begun to be sent.
     #[inline]
     pub(crate) fn queued(&self, way: Direction) -> aqm::Backlog {
@@ -287,9 +287,34 @@ impl<P: Packet> Ue<P> {
         sum
     }
 
-    /// Fills the block of `process` with up to `bytes`, bearer after bearer; gives the bytes that are left.
+    /// Fills the block of `process` with up to `bytes`, bearer after bearer; gives the bytes that are left. If RLC has nothing
+    /// more and the block has room, those above are told and may hand down more.
     #[inline]
     pub(crate) fn fill(
+        &mut self,
+        way: Direction,
+        process: u8,
+        bytes: u32,
+        headers: bool,
+        now: Time,
+        drops: &mut impl Drops<P>,
+    ) -> u32 {
+        let mut left = self.fill_once(way, process, bytes, headers, now, drops);
+        while left > FURTHER_SUBHEADER && self.above(way).packets > 0 && self.queued(way).packets == 0 {
+            self.hand_down(way, now, drops);
+            let before = left;
+            left = self.fill_once(way, process, left, headers, now, drops);
+            if left == before {
+                // A quota that waits for acknowledgements, unless it is RLC that waits for them.
+                self.stats.of(way).starved += u64::from(self.backlog(way, now) == 0);
+                break;
+            }
+        }
+        left
+    }
+
+    #[inline]
+    fn fill_once(
         &mut self,
         way: Direction,
         process: u8,

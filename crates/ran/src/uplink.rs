@@ -311,7 +311,6 @@ impl<P: Packet> Ran<P> {
                 ue.asking.settled();
             }
         }
-        ue.filled(Direction::Uplink, now);
         ue.hand_down(Direction::Uplink, now, io.drops);
         ue.had_data = ue.uplink_groups(now).1;
         let transport = &mut ue.up.harq.processes[usize::from(process)];

@@ -311,7 +311,7 @@ table! {
         "1" utilisation: f64,
         /// Bytes of the blocks that carried nothing.
         "B" padding_bytes: u64,
-        /// Blocks that emptied PDCP and RLC while packets waited above them.
+        /// Blocks with room left while packets waited above PDCP and RLC.
         "" starved_blocks: u64,
         /// PDUs that RLC sent again, whole or in segments.
         "" rlc_retx_pdus: u64,

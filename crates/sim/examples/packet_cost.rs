@@ -1,6 +1,7 @@
-//! Runs one bulk flow of 10 s with or without a PEP on its way and prints how many data packets arrived, so that the
-//! instructions of both can be counted: `cargo build --release -p sim --example pep_cost`, then `valgrind
-//! --tool=callgrind target/release/examples/pep_cost NETWORK on|off`.
+//! Runs one bulk flow of 10 s with or without something that costs packets time, and prints how many data packets arrived,
+//! so that the instructions of both can be counted: `cargo build --release -p sim --example packet_cost`, then `valgrind
+//! --tool=callgrind target/release/examples/packet_cost NETWORK on|off`. On its way there is a PEP, or (`backlog`) queues
+//! with byte queue limits above RLC.
 
 use scenario::Scenario;
 use std::io;
@@ -52,14 +53,35 @@ name = "phone"
     )
 }
 
+/// The same without a PEP, with queues above RLC on both sides or with RLC's alone, which hold as much.
+fn backlog(limited: bool) -> String {
+    let queue = r#"{ kind = "drop-tail", bytes = "1 MB" }"#;
+    let above = if limited { format!(r#"above = {{ queue = {queue}, limit = "bql" }}"#) } else { String::new() };
+    let limit = if limited { "bql" } else { "none" };
+    format!(
+        r#"{FLOW}
+[lte]
+bandwidth = "20 MHz"
+[[lte.ues]]
+name = "phone"
+modem_limit = "{limit}"
+reports_host = {limited}
+[lte.ues.bearer]
+queue = {queue}
+{above}
+"#
+    )
+}
+
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = args.iter().map(String::as_str).collect();
     let text = match words[..] {
         ["drop-tail" | "pfifo-fast", pep @ ("on" | "off")] => links(words[0], pep == "on"),
+        ["backlog", limited @ ("on" | "off")] => backlog(limited == "on"),
         ["lte", pep @ ("on" | "off")] => lte(pep == "on"),
         _ => {
-            eprintln!("pep_cost drop-tail|pfifo-fast|lte on|off");
+            eprintln!("packet_cost drop-tail|pfifo-fast|lte|backlog on|off");
             return ExitCode::from(2);
         }
     };
