@@ -285,9 +285,12 @@ fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
 
 fn check_queue(queue: &Queue, c: &mut Check) {
     let packets_range = 1..=1_000_000_000;
-    let check_codel = |target: Span, interval: Span, c: &mut Check| {
+    let check_codel = |target: Span, interval: Span, ce_threshold: Option<Span>, c: &mut Check| {
         c.positive_span("target", target);
         c.positive_span("interval", interval);
+        if let Some(threshold) = ce_threshold {
+            c.span("ce_threshold", threshold);
+        }
     };
     let check_fair = |queues: u32, quantum: Bytes, c: &mut Check| {
         c.range("queues", queues, 1..=65_536);
@@ -299,16 +302,16 @@ fn check_queue(queue: &Queue, c: &mut Check) {
             c.size("bytes", bytes.unwrap_or(Bytes::new(1)));
         }
         Queue::PfifoFast { packets } => c.range("packets", *packets, packets_range),
-        Queue::Codel { target, interval, packets, ecn: _ } => {
-            check_codel(*target, *interval, c);
+        Queue::Codel { target, interval, packets, ecn: _, ce_threshold } => {
+            check_codel(*target, *interval, *ce_threshold, c);
             c.range("packets", *packets, packets_range);
         }
         Queue::Fq { packets, queues, quantum } => {
             c.range("packets", *packets, packets_range);
             check_fair(*queues, *quantum, c);
         }
-        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn: _ } => {
-            check_codel(*target, *interval, c);
+        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn: _, ce_threshold } => {
+            check_codel(*target, *interval, *ce_threshold, c);
             c.range("packets", *packets, packets_range);
             c.size("bytes", *bytes);
             check_fair(*queues, *quantum, c);

@@ -240,6 +240,9 @@ kinds! { "Queue",
             /// Mark ECN-capable packets instead of dropping them.
             #[serde(default = "yes")]
             ecn: bool,
+            /// Also mark each ECN-capable packet that waited longer than this, at once; none unless given.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            ce_threshold: Option<Span>,
         },
         /// One queue a flow, served in turn by deficit round robin; over the limit, the longest queue loses.
         Fq {
@@ -276,6 +279,9 @@ kinds! { "Queue",
             /// Mark ECN-capable packets instead of dropping them.
             #[serde(default = "yes")]
             ecn: bool,
+            /// Also mark each ECN-capable packet that waited longer than this, at once; none unless given.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            ce_threshold: Option<Span>,
         },
     }
 }
@@ -302,6 +308,7 @@ impl Queue {
             queues: queues(),
             quantum: quantum(),
             ecn: true,
+            ce_threshold: None,
         }
     }
 

@@ -53,7 +53,10 @@ fn a_table_that_says_its_kind_replaces_and_one_that_does_not_is_joined() {
         only(&loaded.unwrap()).links[0].queue.clone()
     };
     let (target, interval) = (Span::from_millis(7), Span::from_millis(50));
-    assert_eq!(queue("{ interval = \"50 ms\" }"), Queue::Codel { target, interval, packets: 1000, ecn: true });
+    assert_eq!(
+        queue("{ interval = \"50 ms\" }"),
+        Queue::Codel { target, interval, packets: 1000, ecn: true, ce_threshold: None }
+    );
     assert_eq!(queue("{ kind = \"pfifo-fast\" }"), Queue::PfifoFast { packets: 1000 });
     assert_eq!(
         queue("\"drop-tail\""),
@@ -67,7 +70,7 @@ fn a_path_into_a_name_makes_a_table_of_that_kind() {
     let loaded = load(&[("s", &text)], &["dumbbell.queue.target=9 ms"]).unwrap();
     let queue = &only(&loaded).links[0].queue;
     let (target, interval) = (Span::from_millis(9), Span::from_millis(100));
-    assert_eq!(*queue, Queue::Codel { target, interval, packets: 1000, ecn: true });
+    assert_eq!(*queue, Queue::Codel { target, interval, packets: 1000, ecn: true, ce_threshold: None });
 }
 
 #[test]

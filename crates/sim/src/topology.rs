@@ -100,7 +100,13 @@ fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Strea
 pub(crate) fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config {
     use rand_xoshiro::rand_core::Rng;
     let salt = || streams.named(&format!("{name} salt")).next_u64();
-    let params = |target, interval, ecn| codel::Params { target, interval, ecn, ..codel::Params::default() };
+    let params = |target, interval, ecn, ce_threshold| codel::Params {
+        target,
+        interval,
+        ecn,
+        ce_threshold,
+        ..codel::Params::default()
+    };
     match *queue {
         Queue::DropTail { packets, bytes, drop } => aqm::Config::DropTail(drop_tail::Config {
             packets: packets.map(u64::from),
@@ -113,23 +119,24 @@ pub(crate) fn queue(queue: &Queue, streams: &Streams, name: &str) -> aqm::Config
         Queue::PfifoFast { packets } => {
             aqm::Config::PfifoFast(pfifo_fast::Config { packets_per_band: Some(packets.into()) })
         }
-        Queue::Codel { target, interval, packets, ecn } => {
-            aqm::Config::Codel(codel::Config { packets: Some(packets.into()), params: params(target, interval, ecn) })
-        }
+        Queue::Codel { target, interval, packets, ecn, ce_threshold } => aqm::Config::Codel(codel::Config {
+            packets: Some(packets.into()),
+            params: params(target, interval, ecn, ce_threshold),
+        }),
         Queue::Fq { packets, queues, quantum } => aqm::Config::Fq(fq::Config {
             packets: Some(packets.into()),
             flows: queues,
             quantum: quantum.get() as u32,
             salt: salt(),
         }),
-        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn } => {
+        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn, ce_threshold } => {
             aqm::Config::FqCodel(fq_codel::Config {
                 packets: Some(packets.into()),
                 memory: Some(bytes.get()),
                 flows: queues,
                 quantum: quantum.get() as u32,
                 salt: salt(),
-                params: params(target, interval, ecn),
+                params: params(target, interval, ecn, ce_threshold),
             })
         }
     }
