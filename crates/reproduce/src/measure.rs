@@ -7,18 +7,18 @@ use units::{Bytes, Rate, Span};
 /// How long the mean of [`Measure::FillTime`] is taken over.
 const WINDOW_S: f64 = 1.0;
 
-/// A figure of a run.
+/// A figure of a run. Where it is of several flows, `*` in the name stands for any text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Measure {
-    /// IP bytes that arrived after the warm-up, Mbit/s; of all copies of the flow together.
+    /// IP bytes that arrived after the warm-up, Mbit/s; of all copies of the flows together.
     Throughput {
-        /// Of this flow.
+        /// Of these flows.
         flow: String,
     },
-    /// Payload that was delivered after the warm-up, Mbit/s; of all copies of the flow together.
+    /// Payload that was delivered after the warm-up, Mbit/s; of all copies of the flows together.
     Goodput {
-        /// Of this flow.
+        /// Of these flows.
         flow: String,
     },
     /// Mean goodput over a part of the run, from the samples, Mbit/s.
@@ -94,6 +94,49 @@ pub enum Measure {
         /// The flow.
         flow: String,
     },
+    /// One-way delay of the data packets, ms: the mean of the flows' percentiles.
+    Delay {
+        /// Of these flows.
+        flow: String,
+        /// Which percentile.
+        #[serde(default)]
+        at: Percentile,
+    },
+    /// Between the 5th and the 95th percentile of the one-way delay, ms; likewise.
+    DelaySpread {
+        /// Of these flows.
+        flow: String,
+    },
+    /// The median one-way delay of flows over that of others.
+    DelayRatio {
+        /// The ones.
+        flow: String,
+        /// The others.
+        over: String,
+    },
+    /// Packets that were lost on the way, of these flows together.
+    Lost {
+        /// Of these flows.
+        flow: String,
+    },
+    /// Transport blocks that emptied PDCP and RLC while packets waited above them, in per cent of all.
+    Starved {
+        /// `downlink` or `uplink`.
+        direction: String,
+    },
+}
+
+/// A percentile of the one-way delay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Percentile {
+    /// The 5th.
+    P5,
+    /// The median.
+    #[default]
+    P50,
+    /// The 95th.
+    P95,
 }
 
 /// The least time that something can take.
@@ -123,10 +166,10 @@ impl Measure {
         let sum = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum());
         match self {
             Measure::Throughput { flow } => {
-                sum(flows().filter(|row| row.flow == flow).map(|row| row.throughput_mbps).collect())
+                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.throughput_mbps).collect())
             }
             Measure::Goodput { flow } => {
-                sum(flows().filter(|row| row.flow == flow).map(|row| row.goodput_mbps).collect())
+                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.goodput_mbps).collect())
             }
             Measure::WindowRatio { flow, over } => {
                 let of = |flow: &String| flows().find(|row| row.flow == flow).map(|row| row.mean_cwnd_bytes);
@@ -172,6 +215,24 @@ impl Measure {
                 })?;
                 Some((ended.t_s - start) * 1e3)
             }
+            Measure::Delay { flow, at } => delay(results, point, run, flow, *at),
+            Measure::DelaySpread { flow } => {
+                let of = |at| delay(results, point, run, flow, at);
+                of(Percentile::P95).zip(of(Percentile::P5)).map(|(high, low)| high - low)
+            }
+            Measure::DelayRatio { flow, over } => {
+                let of = |flow| delay(results, point, run, flow, Percentile::P50);
+                of(flow).zip(of(over)).map(|(one, other)| one / other)
+            }
+            Measure::Lost { flow } => {
+                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.lost_packets as f64).collect())
+            }
+            Measure::Starved { direction } => {
+                let rows = results.tables.ues.iter();
+                let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.direction == direction);
+                let (starved, all) = rows.fold((0, 0), |(a, b), row| (a + row.starved_blocks, b + row.blocks));
+                (all > 0).then(|| starved as f64 / all as f64 * 100.0)
+            }
         }
     }
 
@@ -186,6 +247,30 @@ impl Measure {
         let until = after + fill_time(&theirs, after, share * rate.as_mbps())?;
         mean(&served(results, point, run, link), after, until).zip(mean(&theirs, after, until))
     }
+}
+
+/// Whether a flow is meant; `*` stands for any text.
+fn is(pattern: &str, flow: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == flow,
+        Some((before, rest)) => flow
+            .strip_prefix(before)
+            .is_some_and(|tail| tail.char_indices().map(|(i, _)| i).chain([tail.len()]).any(|i| is(rest, &tail[i..]))),
+    }
+}
+
+/// The mean of flows' percentiles of the one-way delay, ms. A flow of which nothing arrived makes it missing.
+fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
+    let rows = results.tables.flows.iter();
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is(flow, row.flow));
+    let of: Option<Vec<f64>> = rows
+        .map(|row| match at {
+            Percentile::P5 => row.owd_p5_ms,
+            Percentile::P50 => row.owd_p50_ms,
+            Percentile::P95 => row.owd_p95_ms,
+        })
+        .collect();
+    of.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
 }
 
 /// What a link carried, Mbit/s.
@@ -268,6 +353,13 @@ mod tests {
         let (ours, theirs) = measure.of_both(&results, 1, 0, 0).unwrap();
         assert!((ours - 100.0).abs() < 1e-9 && (theirs - 10.0).abs() < 1e-9, "{ours} {theirs}");
         assert_eq!(measure.of(&results, 0, 0), None);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        assert!(is("bulk-down", "bulk-down") && !is("bulk-down", "bulk-down-ue"));
+        assert!(is("*-down-*", "bulk-down-ue-7") && is("*-down-*", "small-down-ue") && !is("*-down-*", "small-up-ue"));
+        assert!(is("bulk*", "bulk") && is("*", "") && !is("*x", "xy"));
     }
 
     #[test]

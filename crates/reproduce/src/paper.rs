@@ -133,6 +133,7 @@ pub struct At(BTreeMap<String, Key>);
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Key {
+    Bool(bool),
     Number(f64),
     Text(String),
     Any(Vec<Key>),
@@ -141,6 +142,7 @@ enum Key {
 impl Key {
     fn is(&self, value: &serde_json::Value) -> bool {
         match self {
+            Key::Bool(wanted) => value.as_bool() == Some(*wanted),
             Key::Number(wanted) => value.as_f64() == Some(*wanted),
             Key::Text(wanted) => value.as_str() == Some(wanted),
             Key::Any(any) => any.iter().any(|key| key.is(value)),
@@ -247,11 +249,24 @@ impl Experiment {
     pub fn load(&self, overrides: &[String]) -> Result<Option<Loaded>, scenario::Error> {
         let Some(file) = &self.scenario else { return Ok(None) };
         let read = |path: &str| {
-            let file = PAPERS.get_file(path).and_then(|f| f.contents_utf8());
+            let file = PAPERS.get_file(without_parents(path)).and_then(|f| f.contents_utf8());
             file.map(str::to_owned).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
         };
         Scenario::load(&format!("{}/{file}", self.paper), overrides, &read).map(Some)
     }
+}
+
+/// `a/../b` is `b`: one paper's scenario may build on another's.
+fn without_parents(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
 }
 
 /// All papers, in the order of their names.
