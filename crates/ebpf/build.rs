@@ -35,4 +35,4 @@ fn main() {
     }
 }
 
-const PROGRAMS: [&str; 2] = ["mdcc", "pep"];
+const PROGRAMS: [&str; 3] = ["divert", "mdcc", "pep"];

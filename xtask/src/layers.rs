@@ -12,6 +12,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("des", &["units"]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
+    ("backlog", &["units"]),
     ("radio", &["units"]),
     ("ran", &["units", "aqm", "radio"]),
     ("link", &["units", "aqm"]),
@@ -23,16 +24,16 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("record", &["units", "tcp"]),
     ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "tcp", "pep", "scenario", "record", "sim"]),
+    ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
-    ("ranway", &["units", "scenario", "record", "sim", "reproduce", "host", "oracle", "ebpf"]),
+    ("ranway", &["units", "backlog", "scenario", "record", "sim", "reproduce", "host", "oracle", "ebpf"]),
     ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
     ("xtask", &[]),
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "radio", "ran", "link", "tcp", "pep", "traffic"];
+const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "radio", "ran", "link", "tcp", "pep", "traffic"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];

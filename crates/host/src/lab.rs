@@ -254,7 +254,7 @@ pub(crate) fn check_mtu(mtu: u32) -> Result<u16, Error> {
 }
 
 /// Runs `ip` on a list of its commands, of which the first that fails is the last.
-fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
+pub(crate) fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
     let what = || "run `ip`".to_owned();
     let mut child = Command::new("ip")
         .args(options)

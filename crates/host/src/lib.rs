@@ -10,6 +10,7 @@
 //! | `tun` | the interface by which a namespace's packets come to the network |
 //! | `attach`, `frames` | existing interfaces as the network's ends |
 //! | `port` | either of these |
+//! | `backlog` | a modem's backlog, kept above it |
 //! | `kernel` | the scenario's flows, sent by the kernel's TCP |
 //! | `observe` | what can be seen of real packets: flows, round-trip times, losses |
 //! | `capture` | real packets into pcapng files |
@@ -22,6 +23,7 @@
 
 pub mod attach;
 pub mod attend;
+pub mod backlog;
 mod border;
 pub mod capture;
 pub mod control;

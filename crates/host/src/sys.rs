@@ -57,14 +57,16 @@ fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
     Ok(request)
 }
 
-/// Makes the TUN interface `name`, without a header before its packets, from a descriptor of `/dev/net/tun`. It appears
-/// in the namespace in which that was opened.
-pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str) -> io::Result<()> {
+/// Makes the TUN or TAP (`IFF_TUN`, `IFF_TAP`) interface `name`, without a header before its packets, from a descriptor of
+/// `/dev/net/tun`. It appears in the namespace in which that was opened. A `%d` in the name becomes the first free number;
+/// the name that it has got is returned.
+pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<String> {
     let mut request = interface_request(name)?;
-    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which outlives the call, and keeps no pointer to it.
     check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
-    Ok(())
+    let name = request.ifr_name.iter().take_while(|&&byte| byte != 0);
+    Ok(name.map(|&byte| byte as u8 as char).collect())
 }
 
 /// Has `command` start in a session of its own, where no terminal's signals reach it.
@@ -271,6 +273,35 @@ pub(crate) fn receive_frame(
     }
     let truncated = message.msg_flags & libc::MSG_TRUNC != 0;
     Ok(Received { len: len.saturating_sub(VNET_HEADER).min(buffer.len()), truncated, tag })
+}
+
+/// Marks all that a socket sends (`SO_MARK`).
+pub(crate) fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)
+}
+
+/// Sends a frame, or a packet where there are no frames, by the interface with this index. `protocol` is Ethernet's number.
+pub(crate) fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u8]) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the buffer and the address are as long as is said, and the kernel reads them during the call alone.
+    let sent = unsafe {
+        libc::sendto(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0, (&raw const address).cast(), len)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// From now on a packet socket gets only what comes in.
+pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
 
 /// How many frames a packet socket had no room for since this was last asked.

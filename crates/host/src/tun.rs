@@ -36,8 +36,16 @@ impl Tun {
     /// Makes the interface, in the namespace of the calling thread.
     pub(crate) fn new() -> io::Result<Tun> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
-        sys::make_tun(file.as_fd(), NAME)?;
+        sys::make_tun(file.as_fd(), NAME, libc::IFF_TUN)?;
         Ok(Tun { file })
+    }
+
+    /// Makes an interface whose packets have Ethernet's header, or none, with a name that begins so: its whole name.
+    pub(crate) fn beside(name: &str, ethernet: bool) -> io::Result<(Tun, String)> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
+        let kind = if ethernet { libc::IFF_TAP } else { libc::IFF_TUN };
+        let name = sys::make_tun(file.as_fd(), &format!("{name}%d"), kind)?;
+        Ok((Tun { file }, name))
     }
 
     /// Reads one IP packet that the namespace sends; `buffer` holds the MTU, or the packet's end is lost.

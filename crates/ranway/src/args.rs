@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Mdcc(MdccCommand),
     /// The lightweight PEP between two interfaces of this router (needs root)
     Pep(PepArgs),
+    /// Keep a modem's backlog above it, where small flows pass large ones (needs root)
+    Backlog(BacklogArgs),
     /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
     Oracle(OracleArgs),
     /// Put several results into one report, side by side
@@ -292,6 +294,40 @@ pub(crate) struct PepArgs {
     #[arg(long, hide = true)]
     pub(crate) blind: bool,
     /// Print counters as a line of JSON each second
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "A modem takes what its host sends faster than the radio does, and all waits in it behind the largest upload. \
+This keeps what waits in FQ-CoDel above the modem, and hands down only what the modem needs to stay busy for --target. How fast it \
+drains is learnt from the acknowledgements that come back (TCP, ping); with --rate it is told instead. Without either, as \
+under QUIC alone, everything passes at once.
+
+It takes packets as they leave by the interface, behind routes, filters and address translation, which stay as they are. If \
+it ends, is killed or hangs, packets leave as without it, and nothing of it stays.
+
+Examples:
+  ranway backlog --modem wwan0
+  ranway backlog --modem wwan0 --target 40ms     more in the modem: a little faster, a little later
+  ranway backlog --modem wwan0 --rate '8 Mbit/s' never more than that
+  ranway backlog --modem wwan0 --json            figures as a line of JSON each second"
+)]
+pub(crate) struct BacklogArgs {
+    /// The modem's interface
+    #[arg(long, value_name = "IF")]
+    pub(crate) modem: String,
+    /// Hand down at this rate, and learn nothing
+    #[arg(long)]
+    pub(crate) rate: Option<units::Rate>,
+    /// What the modem is to hold, in time
+    #[arg(long, value_name = "TIME", default_value = "20 ms")]
+    pub(crate) target: units::Span,
+    /// Print figures as a line of JSON each second
     #[arg(long)]
     pub(crate) json: bool,
     /// Print nothing but errors

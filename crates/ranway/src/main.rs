@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod args;
+mod backlog;
 mod demo;
 mod emulate;
 mod generate;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Control(args) => emulate::control(&args),
         Command::Mdcc(command) => mdcc::run(&command),
         Command::Pep(args) => pep::run(&args),
+        Command::Backlog(args) => backlog::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
         Command::Compare(args) => show::compare(&args),

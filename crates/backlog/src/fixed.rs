@@ -1,0 +1,78 @@
+//! A modem whose rate is known.
+
+use units::{Bytes, Rate, Span, Time};
+
+use crate::{Answer, Below, Estimate, Question};
+
+/// Drains at a fixed rate, and is to hold what it sends in a given time.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    rate: Rate,
+    target: Span,
+    /// When it will be empty.
+    empty: Time,
+}
+
+impl Fixed {
+    /// An empty one.
+    pub fn new(rate: Rate, target: Span) -> Fixed {
+        Fixed { rate, target, empty: Time::ZERO }
+    }
+}
+
+impl Below for Fixed {
+    fn has_room(&mut self, now: Time) -> bool {
+        // One packet always: a rate may be so low that a packet takes longer than the target.
+        let held = self.empty.saturating_since(now);
+        held == Span::ZERO || held < self.target
+    }
+
+    fn handed(&mut self, bytes: u32, _: Option<Question>, now: Time) {
+        self.empty = self.empty.max(now) + self.rate.time_for(Bytes::new(u64::from(bytes)));
+    }
+
+    fn ran_dry(&mut self) {}
+
+    fn answered(&mut self, _: Answer, _: Time) {}
+
+    fn poll_timeout(&self, now: Time) -> Option<Time> {
+        let held = self.empty.saturating_since(now);
+        (held >= self.target && held > Span::ZERO).then(|| now + held.saturating_sub(self.target) + Span::from_nanos(1))
+    }
+
+    fn estimate(&self, now: Time) -> Estimate {
+        let held = self.empty.saturating_since(now);
+        Estimate { rate: Some(self.rate), bytes: self.rate.bytes_in(held).get(), delay: Some(held) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_takes_its_rate_and_no_more() {
+        let mut modem = Fixed::new(Rate::from_mbps(8), Span::from_millis(10));
+        let (mut now, mut passed) = (Time::ZERO, 0_u64);
+        let end = Time::ZERO + Span::from_secs(1);
+        while now < end {
+            while modem.has_room(now) {
+                modem.handed(1500, None, now);
+                passed += 1500;
+                assert!(modem.estimate(now).bytes <= 10_000 + 1500);
+            }
+            now = modem.poll_timeout(now).expect("there is no room").max(now + Span::from_nanos(1));
+        }
+        // 1 MB in a second, and what it holds.
+        assert!((1_000_000..=1_000_000 + 13_000).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn a_packet_that_takes_longer_than_the_target_passes() {
+        let mut modem = Fixed::new(Rate::from_bits_per_sec(8000), Span::from_millis(10));
+        assert!(modem.has_room(Time::ZERO));
+        modem.handed(1500, None, Time::ZERO);
+        assert!(!modem.has_room(Time::ZERO + Span::from_secs(1)));
+        assert!(modem.has_room(Time::ZERO + Span::from_millis(1491)));
+    }
+}

@@ -1,0 +1,136 @@
+//! `ranway backlog`.
+
+use crate::Failure;
+use crate::args::BacklogArgs;
+use ::backlog::{Answers, Below, Estimate, Fixed};
+use ebpf::divert::{self, Diversion, MARK};
+use host::attend::{Happened, Signals};
+use host::backlog::{Backlog, Counters};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+use units::Span;
+
+/// How often it is said what goes on.
+const TICK: Duration = Duration::from_secs(1);
+/// How often it is looked for signals.
+const TURN: Duration = Duration::from_millis(100);
+/// Packets are diverted for so long beyond that: who stands still for longer is passed by.
+const GRACE: Duration = Duration::from_millis(400);
+
+pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
+    let BacklogArgs { modem, rate, target, quiet, json } = args;
+    if *target == Span::ZERO || rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
+        return Err(Failure::Wrong("--target and --rate are more than 0".into()));
+    }
+    let below: Box<dyn Below> = match rate {
+        Some(rate) => Box::new(Fixed::new(*rate, *target)),
+        None => Box::new(Answers::new(*target)),
+    };
+    let signals = Signals::take()?;
+    divert::check("keeping a backlog")?;
+    let mut backlog = Backlog::open(modem, below, MARK)?;
+    let diversion = Diversion::start(backlog.interface(), backlog.beside())?;
+    diversion.renew(TURN + GRACE)?;
+    if !quiet {
+        eprintln!("the backlog of {modem} is kept above it; Ctrl-C ends it");
+    }
+    let live = !quiet && !json && std::io::stderr().is_terminal();
+    let (mut before, mut said) = (Counters::default(), Instant::now());
+    loop {
+        backlog.serve(TURN)?;
+        diversion.renew(TURN + GRACE)?;
+        if let Happened::Asked { .. } = signals.wait(Duration::ZERO) {
+            break;
+        }
+        if said.elapsed() < TICK {
+            continue;
+        }
+        let seconds = said.elapsed().as_secs_f64();
+        said = Instant::now();
+        let now = Now { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
+        before = backlog.counters();
+        if *json {
+            let mut stdout = std::io::stdout().lock();
+            writeln!(stdout, "{}", now.json(&backlog.estimate(), &before))?;
+            stdout.flush()?;
+        } else if live {
+            eprint!("\r{}\x1b[K", now.line(&backlog.estimate()));
+        }
+    }
+    drop(diversion);
+    let counters = backlog.finish();
+    if live {
+        eprint!("\r\x1b[K");
+    }
+    if !quiet && !json {
+        eprintln!("{}", end(&counters));
+    }
+    Ok(())
+}
+
+/// The last second.
+struct Now {
+    since: Counters,
+    seconds: f64,
+    waiting: u64,
+}
+
+impl Now {
+    fn mbps(&self) -> f64 {
+        self.since.bytes as f64 * 8e-6 / self.seconds
+    }
+
+    fn line(&self, estimate: &Estimate) -> String {
+        let known = estimate.rate.map_or_else(|| "unknown".into(), |rate| format!("{:.2} Mbit/s", rate.as_mbps()));
+        let ms = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| format!("{:.0}", record::ms(span)));
+        format!(
+            "up {:6.2} Mbit/s  above {:5} kB, {:4.0} ms  in the modem {:5} kB, {:>4} ms  it drains {known}",
+            self.mbps(),
+            self.waiting / 1000,
+            waited_ms(&self.since),
+            estimate.bytes / 1000,
+            ms(estimate.delay),
+        )
+    }
+
+    fn json(&self, estimate: &Estimate, counters: &Counters) -> serde_json::Value {
+        serde_json::json!({
+            "mbps": self.mbps(),
+            "waiting_bytes": self.waiting,
+            "waited_ms": waited_ms(&self.since),
+            "modem_mbps": estimate.rate.map(|rate| rate.as_mbps()),
+            "modem_bytes": estimate.bytes,
+            "modem_ms": estimate.delay.map(record::ms),
+            "counters": counters,
+        })
+    }
+}
+
+/// How long packets waited above, in the mean.
+fn waited_ms(counters: &Counters) -> f64 {
+    counters.waited_ns as f64 / 1e6 / counters.packets.max(1) as f64
+}
+
+fn between(before: &Counters, now: &Counters) -> Counters {
+    Counters {
+        packets: now.packets - before.packets,
+        bytes: now.bytes - before.bytes,
+        waited_ns: now.waited_ns - before.waited_ns,
+        ..*now
+    }
+}
+
+fn end(counters: &Counters) -> String {
+    let Counters { packets, bytes, dropped, marked, overflowed, refused, .. } = counters;
+    let mut line = format!(
+        "{packets} packets of {:.1} MB, which waited {:.1} ms in the mean; {dropped} dropped, {marked} marked to slow senders down",
+        *bytes as f64 / 1e6,
+        waited_ms(counters),
+    );
+    for (count, what) in [(overflowed, "without room"), (refused, "not taken by the interface")] {
+        if *count > 0 {
+            line += &format!(", {count} {what}");
+        }
+    }
+    line
+}
