@@ -186,8 +186,7 @@ impl Answers {
         let rate = Rate::over(Bytes::new(position - round.position), at - round.at);
         let waited_below = round.least >= self.target;
         let waited_above = self.dry <= round.position;
-        let known = self.rate.is_some();
-        if waited_below || known && (waited_above || self.rate < Some(rate)) {
+        if waited_below || self.rate.is_some() && waited_above {
             if self.rates.len() == ROUNDS {
                 self.rates.pop_front();
             }

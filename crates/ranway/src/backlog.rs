@@ -98,7 +98,7 @@ impl Now {
             "mbps": self.mbps(),
             "waiting_bytes": self.waiting,
             "waited_ms": waited_ms(&self.since),
-            "modem_mbps": estimate.rate.map(|rate| rate.as_mbps()),
+            "modem_mbps": estimate.rate.map(units::Rate::as_mbps),
             "modem_bytes": estimate.bytes,
             "modem_ms": estimate.delay.map(record::ms),
             "counters": counters,

@@ -1,0 +1,307 @@
+//! `ranway backlog`, as a user meets it: a host uploads through a router whose modem holds much, an emulated cell, a server.
+//! Each test that needs root says loudly if it is skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, setns, unshare};
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SERVER: &str = "10.9.3.2";
+const PORT: u16 = 5202;
+
+/// A cell by which some 20 Mbit/s go up, and a server 15 ms behind it. The modem holds 500 kB, which take 200 ms.
+const CELL: &str = "duration = \"600 s\"\n[lte]\nbandwidth = \"10 MHz\"\nserver_delay = \"15 ms\"\n\
+    cells = [{ position = [0, 0, 10] }]\n[[lte.ues]]\nname = \"phone\"\nmobility = [120, 0, 1.5]\nchannel = \"umi\"\n\
+    modem = \"500 kB\"\nhost_queue = { kind = \"drop-tail\", packets = 10 }\n";
+
+const HOST: &str = "h";
+const ROUTER: &str = "r";
+const RADIO: &str = "a";
+const FAR: &str = "s";
+
+/// Four namespaces in a row, which go away with this: a host, a router with a modem, the modem and its cell, a server.
+struct Net {
+    name: String,
+    dir: tempfile::TempDir,
+    radio: Option<Child>,
+}
+
+impl Net {
+    /// `None`, and says so, where that cannot be.
+    fn new() -> Option<Net> {
+        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        ebpf::divert::check("this test").inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        // Namespaces are for this test alone: the kernel lets go of them when its processes end, however they do.
+        let none = None::<&str>;
+        unshare(CloneFlags::CLONE_NEWNS).expect("mounts of its own");
+        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("nobody else sees them");
+        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).expect("a /run of its own");
+        let name = format!("ranway-b{}", std::process::id());
+        let mut net = Net { name, dir: tempfile::tempdir().expect("a temporary directory"), radio: None };
+        for space in [HOST, ROUTER, RADIO, FAR] {
+            ip(&format!("netns add {}", net.space(space)));
+            ip(&format!("-n {} link set dev lo up", net.space(space)));
+        }
+        for (one, name, address, other, far, far_address) in [
+            (HOST, "h0", "10.9.1.1/24", ROUTER, "lan", "10.9.1.2/24"),
+            (ROUTER, "modem", "10.9.3.1/24", RADIO, "right", ""),
+            (FAR, "s0", "10.9.3.2/24", RADIO, "left", ""),
+        ] {
+            let (one, other) = (net.space(one), net.space(other));
+            ip(&format!("-n {one} link add {name} type veth peer name {far} netns {other}"));
+            ip(&format!("-n {one} addr add {address} dev {name}"));
+            if !far_address.is_empty() {
+                ip(&format!("-n {other} addr add {far_address} dev {far}"));
+            }
+            ip(&format!("-n {one} link set dev {name} up"));
+            ip(&format!("-n {other} link set dev {far} up"));
+        }
+        ip(&format!("-n {} route add default via 10.9.1.2", net.space(HOST)));
+        ip(&format!("-n {} route add default via 10.9.3.1", net.space(FAR)));
+        let forward = net.command(ROUTER, "sh").args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]).status();
+        assert!(forward.expect("sh").success());
+        fs::write(net.dir.path().join("cell.toml"), CELL).expect("it is written");
+        let emulate = ["emulate", "cell.toml", "--attach", "left", "right", "--max-lateness", "1 s"];
+        net.radio = Some(net.start(RADIO, &emulate));
+        // Neighbours get to know each other.
+        net.command(HOST, "ping").args(["-c", "2", "-W", "2", SERVER]).output().expect("ping");
+        Some(net)
+    }
+
+    fn space(&self, host: &str) -> String {
+        format!("{}-{host}", self.name)
+    }
+
+    fn command(&self, host: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
+        command
+    }
+
+    /// Starts `ranway` in a namespace, and waits until it says that it is there.
+    fn start(&self, host: &str, args: &[&str]) -> Child {
+        let mut command = self.command(host, env!("CARGO_BIN_EXE_ranway"));
+        let mut child = command.args(args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        stderr.read_line(&mut line).expect("it speaks");
+        assert!(line.contains("Ctrl-C ends it"), "{args:?}: {line}");
+        thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+        child
+    }
+
+    fn start_backlog(&self) -> Child {
+        self.start(ROUTER, &["backlog", "--modem", "modem"])
+    }
+
+    /// Does something in a namespace.
+    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
+        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("a namespace");
+        thread::scope(|scope| {
+            let act = scope.spawn(|| {
+                setns(space, CloneFlags::CLONE_NEWNET).expect("it is entered");
+                act()
+            });
+            act.join().expect("it does not panic")
+        })
+    }
+
+    /// The host uploads to the server with this congestion control while something else happens, which is told the number
+    /// of bytes that have arrived.
+    fn upload<T: Send>(&self, control: &str, during: impl FnOnce(&AtomicU64) -> T + Send) -> T {
+        let listener = self.inside(FAR, || TcpListener::bind((SERVER, PORT)).expect("the port is free"));
+        let stream = self.inside(HOST, || TcpStream::connect((SERVER, PORT)).expect("the server is there"));
+        setsockopt(&stream, sockopt::TcpCongestion, &control.into()).expect("the congestion control is there");
+        stream.set_write_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+        let (mut peer, _) = listener.accept().expect("the host connects");
+        let (arrived, over) = (AtomicU64::new(0), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut stream = stream;
+                while !over.load(Ordering::Relaxed) {
+                    let _ = stream.write(&[0; 1 << 14]);
+                }
+            });
+            scope.spawn(|| {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = peer.read(&mut buffer) {
+                    arrived.fetch_add(count as u64, Ordering::Relaxed);
+                }
+            });
+            let done = during(&arrived);
+            over.store(true, Ordering::Relaxed);
+            done
+        })
+    }
+
+    /// The median of a number of pings from the host to the server, in ms.
+    fn ping(&self, count: u32) -> f64 {
+        let count = count.to_string();
+        let said = self.command(HOST, "ping").args(["-c", &count, "-i", "0.1", SERVER]).output().expect("ping");
+        let said = String::from_utf8_lossy(&said.stdout).into_owned();
+        let mut times: Vec<f64> =
+            said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
+        times.sort_by(f64::total_cmp);
+        *times.get(times.len() / 2).unwrap_or_else(|| panic!("nobody answers: {said}"))
+    }
+
+    /// The interfaces of the router, and how many programs are attached to its modem.
+    fn traces(&self) -> String {
+        let links = self.command(ROUTER, "ip").args(["-o", "link"]).output().expect("ip");
+        let links = String::from_utf8_lossy(&links.stdout).into_owned();
+        let rules = self.command(ROUTER, "ip").args(["rule"]).output().expect("ip");
+        links.lines().filter(|line| line.contains("backlog")).collect::<String>()
+            + &String::from_utf8_lossy(&rules.stdout)
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        if let Some(mut radio) = self.radio.take() {
+            let _ = kill(Pid::from_raw(radio.id() as i32), Signal::SIGTERM);
+            let _ = radio.wait();
+        }
+        for host in [HOST, ROUTER, RADIO, FAR] {
+            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).output();
+        }
+    }
+}
+
+fn ip(line: &str) {
+    let output = Command::new("ip").args(line.split_whitespace()).output().expect("ip");
+    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn end(mut child: Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).expect("it runs");
+    child.wait().expect("it ends");
+}
+
+/// How much arrives in so many seconds, in Mbit/s.
+fn rate(arrived: &AtomicU64, seconds: u64) -> f64 {
+    let (before, start) = (arrived.load(Ordering::Relaxed), Instant::now());
+    thread::sleep(Duration::from_secs(seconds));
+    (arrived.load(Ordering::Relaxed) - before) as f64 * 8e-6 / start.elapsed().as_secs_f64()
+}
+
+#[test]
+fn root_a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate() {
+    let Some(net) = Net::new() else { return };
+    for control in ["cubic", "bbr"] {
+        let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("it is there");
+        if !available.contains(control) {
+            eprintln!("SKIPPED: this kernel has no {control}");
+            continue;
+        }
+        let measure = || {
+            net.upload(control, |arrived| {
+                thread::sleep(Duration::from_secs(3));
+                thread::scope(|scope| {
+                    let ping = scope.spawn(|| net.ping(50));
+                    (rate(arrived, 6), ping.join().expect("it pings"))
+                })
+            })
+        };
+        let (bare, bare_ping) = measure();
+        let backlog = net.start_backlog();
+        let (kept, kept_ping) = measure();
+        end(backlog, Signal::SIGTERM);
+        eprintln!("{control}: {bare:.1} Mbit/s, {bare_ping:.0} ms; with it {kept:.1} Mbit/s, {kept_ping:.0} ms");
+        if control == "cubic" {
+            assert!(bare_ping > 140.0 && kept_ping < bare_ping * 0.6, "{bare_ping} ms, {kept_ping} ms");
+        }
+        assert!(kept_ping < 120.0, "{control}: {kept_ping} ms");
+        assert!(kept > bare * 0.7, "{control}: {bare} Mbit/s, {kept} Mbit/s");
+        assert!(!net.traces().contains("backlog"), "{}", net.traces());
+    }
+}
+
+#[test]
+fn root_an_upload_goes_on_if_it_is_killed_or_stands_still_or_ends() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    net.upload("cubic", |arrived| {
+        for signal in [Signal::SIGKILL, Signal::SIGSTOP, Signal::SIGTERM] {
+            let backlog = net.start_backlog();
+            assert!(net.traces().contains("backlog"));
+            thread::sleep(Duration::from_secs(2));
+            if signal == Signal::SIGSTOP {
+                kill(Pid::from_raw(backlog.id() as i32), signal).expect("it runs");
+                // For half a second it is waited for; then a lost window has to be found again.
+                thread::sleep(Duration::from_secs(2));
+                let stopped = rate(arrived, 2);
+                assert!(stopped > 5.0, "{signal}: {stopped} Mbit/s");
+                kill(Pid::from_raw(backlog.id() as i32), Signal::SIGCONT).expect("it is there");
+                end(backlog, Signal::SIGTERM);
+            } else {
+                end(backlog, signal);
+                assert_eq!(net.traces(), before);
+                thread::sleep(Duration::from_secs(1));
+                let after = rate(arrived, 2);
+                assert!(after > 5.0, "{signal}: {after} Mbit/s");
+            }
+            assert_eq!(net.traces(), before);
+        }
+    });
+}
+
+#[test]
+fn root_an_upload_that_nobody_acknowledges_passes() {
+    let Some(net) = Net::new() else { return };
+    let backlog = net.start_backlog();
+    let far = net.inside(FAR, || UdpSocket::bind((SERVER, PORT)).expect("the port is free"));
+    let near = net.inside(HOST, || UdpSocket::bind("0.0.0.0:0").expect("a port"));
+    near.connect((SERVER, PORT)).expect("an address");
+    far.set_read_timeout(Some(Duration::from_millis(300))).expect("a time-out");
+    // 8 Mbit/s for 3 s, less than the cell carries.
+    let sent = 2000;
+    let received = thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..sent {
+                let _ = near.send(&[0; 1400]);
+                thread::sleep(Duration::from_micros(1400));
+            }
+        });
+        let (mut buffer, mut count, mut quiet) = ([0; 2000], 0, 0);
+        while quiet < 10 && count < sent {
+            match far.recv(&mut buffer) {
+                Ok(_) => count += 1,
+                Err(_) => quiet += 1,
+            }
+        }
+        count
+    });
+    end(backlog, Signal::SIGTERM);
+    assert_eq!(received, sent);
+}
+
+#[test]
+fn wrong_arguments_are_one_line_each() {
+    for (args, says) in [
+        (
+            &["backlog", "--modem", "nothing-there"][..],
+            "cannot keep the backlog of `nothing-there`: there is no such interface",
+        ),
+        (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate are more than 0"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        let is_root = !said.contains("needs root") && !said.contains("need root");
+        assert_eq!(said.lines().count(), 1, "{said}");
+        if is_root {
+            assert_eq!(said.trim(), format!("error: {says}"));
+            assert_eq!(output.status.code(), Some(2));
+        }
+    }
+}
