@@ -156,7 +156,7 @@ impl Net {
         *times.get(times.len() / 2).unwrap_or_else(|| panic!("nobody answers: {said}"))
     }
 
-    /// The interfaces of the router, and how many programs are attached to its modem.
+    /// What of ours is at the router: interfaces, and rules of routing.
     fn traces(&self) -> String {
         let links = self.command(ROUTER, "ip").args(["-o", "link"]).output().expect("ip");
         let links = String::from_utf8_lossy(&links.stdout).into_owned();
@@ -219,7 +219,7 @@ fn root_a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate()
         end(backlog, Signal::SIGTERM);
         eprintln!("{control}: {bare:.1} Mbit/s, {bare_ping:.0} ms; with it {kept:.1} Mbit/s, {kept_ping:.0} ms");
         if control == "cubic" {
-            assert!(bare_ping > 140.0 && kept_ping < bare_ping * 0.6, "{bare_ping} ms, {kept_ping} ms");
+            assert!(bare_ping > 140.0 && kept_ping < bare_ping * 0.75, "{bare_ping} ms, {kept_ping} ms");
         }
         assert!(kept_ping < 120.0, "{control}: {kept_ping} ms");
         assert!(kept > bare * 0.7, "{control}: {bare} Mbit/s, {kept} Mbit/s");
