@@ -1,7 +1,7 @@
 """What `ranway backlog` costs on this machine, beside the bare interface in the same run.
 
-Needs root and a built `ranway` (`cargo build --release -p ranway`). Two namespaces with a veth pair between them, without a
-rate: what passes is what the processors carry. In turns, so that what else the machine does meets both alike:
+Needs root and a built `ranway` (`cargo build --release -p ranway`). Two namespaces with a veth pair between them,
+without a rate: what passes is what the processors carry. In turns, so that what else the machine does meets both alike:
 
 - how many Mbit/s of UDP arrive at the other side (packets of 1400 bytes; the sender sends what it can);
 - what a ping at idle takes (the median of 200).
