@@ -119,7 +119,7 @@ pub enum Measure {
         /// Of these flows.
         flow: String,
     },
-    /// Transport blocks that emptied PDCP and RLC while packets waited above them, in per cent of all.
+    /// Transport blocks with room left while packets waited above PDCP and RLC, in per cent of all.
     Starved {
         /// `downlink` or `uplink`.
         direction: String,
