@@ -154,6 +154,7 @@ export interface DrawnLine {
   x: number[];
   y: (number | null)[];
   ci: (number | null)[];
+  around: ([number, number, number, number] | null)[];
   published: boolean;
 }
 
@@ -161,7 +162,7 @@ export interface DrawnLine {
 export interface Drawn {
   paper: string;
   experiment: string;
-  kind: "lines" | "steps" | "means" | "map";
+  kind: "lines" | "steps" | "means" | "boxes" | "map";
   title: string;
   x: string;
   y: string;

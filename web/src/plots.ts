@@ -232,6 +232,8 @@ export interface Mean {
   x: number;
   mean: number;
   ci95: number | null;
+  /** The 5th, 25th, 75th and 95th percentiles, of a box, whose median `mean` is. */
+  around?: [number, number, number, number] | null;
 }
 
 export interface MeanSeries {
@@ -260,14 +262,14 @@ const CLOSEST_MARKS = 0.06;
 /** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
 const LOG_BARS = 100;
 
-/** Means with 95 % confidence intervals, as lines or as groups of bars. */
+/** Means with 95 % confidence intervals, as lines or as groups of bars; or boxes. */
 export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
   const { xLabel, yLabel, names, bars, wide } = options;
   const host = h("div", { class: "plot" });
   const figure = h("figure", wide ? { class: "wide" } : {}, options.title !== undefined && title(options.title, options.note), host);
   const hue = (i: number): string => series[i]!.colour ?? colour(i);
-  const low = (m: Mean): number => m.mean - (m.ci95 ?? 0);
-  const high = (m: Mean): number => m.mean + (m.ci95 ?? 0);
+  const low = (m: Mean): number => m.around?.[0] ?? m.mean - (m.ci95 ?? 0);
+  const high = (m: Mean): number => m.around?.[3] ?? m.mean + (m.ci95 ?? 0);
   const all = series.flatMap((one) => one.means);
   if (all.length === 0) {
     host.append(h("p", { class: "empty" }, "No run has a value for this."));
@@ -284,9 +286,9 @@ export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElem
     return [first - margin, last + margin];
   };
   const marks = names === undefined ? marksAt(xs, log) : undefined;
-  const means = all.map((m) => m.mean);
-  const smallest = Math.min(...means);
-  const logY = smallest > 0 && Math.max(...means) / smallest >= LOG_BARS;
+  const ends = all.flatMap((m) => (m.around == null ? [m.mean] : [low(m), high(m)]));
+  const smallest = Math.min(...ends);
+  const logY = smallest > 0 && Math.max(...ends) / smallest >= LOG_BARS;
   // An interval that reaches below zero, where no value can be, is cut there.
   const bottom = logY ? 10 ** Math.floor(Math.log10(smallest)) : smallest >= 0 ? 0 : Math.min(...all.map(low));
   const text = Math.max(...(names ?? [""]).map((name) => name.length)) * (names?.length ?? 0);
@@ -358,6 +360,10 @@ function drawMeans(u: uPlot, series: MeanSeries[], hue: (i: number) => string, b
     for (const m of one.means) {
       const x = u.valToPos(m.x, "x", true) + shift;
       const y = (value: number): number => u.valToPos(value, "y", true);
+      if (m.around != null) {
+        drawBox(ctx, x, width * 0.7, y(m.mean), m.around.map(y), hue(i));
+        continue;
+      }
       if (bars) {
         ctx.fillStyle = hue(i);
         ctx.fillRect(x - width * 0.45, y(m.mean), width * 0.9, y(ground) - y(m.mean));
@@ -378,4 +384,26 @@ function drawMeans(u: uPlot, series: MeanSeries[], hue: (i: number) => string, b
     }
   });
   ctx.restore();
+}
+
+/** Whiskers, a box between the inner two of `at`, and its median. */
+function drawBox(ctx: CanvasRenderingContext2D, x: number, width: number, median: number, at: number[], hue: string): void {
+  const [low, from, to, high] = at as [number, number, number, number];
+  ctx.strokeStyle = hue;
+  ctx.lineWidth = 1.5 * devicePixelRatio;
+  ctx.beginPath();
+  for (const [end, near] of [[low, from], [high, to]] as const) {
+    ctx.moveTo(x, near);
+    ctx.lineTo(x, end);
+    ctx.moveTo(x - width / 4, end);
+    ctx.lineTo(x + width / 4, end);
+  }
+  ctx.moveTo(x - width / 2, median);
+  ctx.lineTo(x + width / 2, median);
+  ctx.rect(x - width / 2, to, width, from - to);
+  ctx.globalAlpha = 0.25;
+  ctx.fillStyle = hue;
+  ctx.fillRect(x - width / 2, to, width, from - to);
+  ctx.globalAlpha = 1;
+  ctx.stroke();
 }

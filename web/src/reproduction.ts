@@ -58,12 +58,23 @@ function experiment(name: string, rows: ReproductionRow[], figures: HTMLElement[
 /** A figure like one of the paper's. */
 function figure(drawn: Drawn): HTMLElement {
   if (drawn.kind === "map") return map(drawn);
-  if (drawn.kind === "means") {
+  if (drawn.kind === "means" || drawn.kind === "boxes") {
+    const boxes = drawn.kind === "boxes";
     const series: MeanSeries[] = drawn.lines.map((line) => ({
       label: line.label,
-      means: line.y.flatMap((mean, i) => (mean === null ? [] : [{ x: line.x[i]!, mean, ci95: line.ci[i] ?? null }])),
+      means: line.y.flatMap((mean, i) =>
+        mean === null ? [] : [{ x: line.x[i]!, mean, ci95: boxes ? null : (line.ci[i] ?? null), around: line.around[i] ?? null }],
+      ),
     }));
-    return meansPlot(series, { xLabel: drawn.x, yLabel: drawn.y, names: drawn.names, bars: true, wide: false, title: drawn.title });
+    return meansPlot(series, {
+      xLabel: drawn.x,
+      yLabel: drawn.y,
+      names: drawn.names,
+      bars: true,
+      wide: false,
+      title: drawn.title,
+      ...(boxes && { note: "5, 25, 50, 75 and 95 %" }),
+    });
   }
   const lines = drawn.lines.map((line, i) => ({
     label: line.label,

@@ -65,8 +65,12 @@ table! {
         "ms" rtt_max_ms: opt_f64,
         /// 5th percentile of the data packets' one-way delay.
         "ms" owd_p5_ms: opt_f64,
+        /// 25th percentile of the data packets' one-way delay.
+        "ms" owd_p25_ms: opt_f64,
         /// Median of the data packets' one-way delay.
         "ms" owd_p50_ms: opt_f64,
+        /// 75th percentile of the data packets' one-way delay.
+        "ms" owd_p75_ms: opt_f64,
         /// 95th percentile of the data packets' one-way delay.
         "ms" owd_p95_ms: opt_f64,
         /// Data segments sent, retransmissions included.
@@ -501,7 +505,9 @@ impl FlowRow<'_> {
             rtt_p99_ms: quantile(rtts, 0.99),
             rtt_max_ms: rtts.max().map(ms),
             owd_p5_ms: quantile(owds, 0.05),
+            owd_p25_ms: quantile(owds, 0.25),
             owd_p50_ms: quantile(owds, 0.5),
+            owd_p75_ms: quantile(owds, 0.75),
             owd_p95_ms: quantile(owds, 0.95),
             ..FlowRow::default()
         }

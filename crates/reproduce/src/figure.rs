@@ -1,6 +1,6 @@
 //! Figures like the papers': what is drawn of an experiment's results.
 
-use crate::measure::Measure;
+use crate::measure::{Measure, Percentile};
 use crate::paper::{At, Check, Experiment, Form, Paper};
 use record::tables::SampleRow;
 use record::{Point, Results};
@@ -58,6 +58,18 @@ pub enum Figure {
         /// As in a check.
         #[serde(default, rename = "as")]
         form: Form,
+    },
+    /// Box plots of flows' one-way delay over a swept key, a box for each of some points: what [`Measure::Delay`] is at the
+    /// five percentiles, as the mean over the runs.
+    Boxes {
+        /// Its title.
+        title: String,
+        /// The key.
+        over: String,
+        /// Of these flows; `*` stands for any text.
+        flow: String,
+        /// Which points.
+        lines: Vec<Of>,
     },
     /// A figure over two swept keys, as a table whose cells are coloured.
     Map {
@@ -124,7 +136,7 @@ pub struct Drawn {
     pub paper: String,
     /// The experiment.
     pub experiment: String,
-    /// `lines`, `steps`, `means` or `map`.
+    /// `lines`, `steps`, `means`, `boxes` or `map`.
     pub kind: &'static str,
     /// Its title.
     pub title: String,
@@ -151,6 +163,8 @@ pub struct Line {
     pub y: Vec<Option<f64>>,
     /// Half the widths of 95 % confidence intervals, of means.
     pub ci: Vec<Option<f64>>,
+    /// The 5th, 25th, 75th and 95th percentiles, of boxes, whose medians are `y`.
+    pub around: Vec<Option<[f64; 4]>>,
     /// A published level.
     pub published: bool,
 }
@@ -180,7 +194,9 @@ impl Figure {
             Figure::Series { lines, .. } | Figure::Completions { lines, .. } => {
                 lines.iter().all(|of| is_there(&of.point) && !of.flow.is_empty())
             }
-            Figure::Means { lines, over, .. } => lines.iter().all(|of| is_there(&of.point)) && swept(over),
+            Figure::Means { lines, over, .. } | Figure::Boxes { lines, over, .. } => {
+                lines.iter().all(|of| is_there(&of.point)) && swept(over)
+            }
             Figure::Map { point, over, down, .. } => is_there(point) && swept(over) && swept(down),
         }
     }
@@ -220,6 +236,12 @@ impl Figure {
                 let lines = lines.iter().map(|of| means(results, &check, over, &names, &of.point, &of.label)).collect();
                 Drawn { title, kind: "means", x: over.clone(), y: y.clone(), names, lines, ..blank }
             }
+            Figure::Boxes { over, flow, lines, .. } => {
+                let names = values_of(results, over);
+                let lines = lines.iter().map(|of| boxes(results, flow, over, &names, &of.point, &of.label)).collect();
+                let y = "one-way delay, ms".to_owned();
+                Drawn { title, kind: "boxes", x: over.clone(), y, names, lines, ..blank }
+            }
             Figure::Map { y, over, down, point, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
                 let names = values_of(results, over);
@@ -239,6 +261,7 @@ impl Figure {
             Figure::Series { title, .. }
             | Figure::Completions { title, .. }
             | Figure::Means { title, .. }
+            | Figure::Boxes { title, .. }
             | Figure::Map { title, .. } => title,
         }
     }
@@ -263,6 +286,18 @@ fn values_of(results: &Results, key: &str) -> Vec<String> {
 
 fn means(results: &Results, check: &Check, over: &str, names: &[String], at: &At, label: &str) -> Line {
     cells(results, check, over, names, |point| at.is(point), label)
+}
+
+/// The boxes of the flows' one-way delay at each value of `over`.
+fn boxes(results: &Results, flow: &str, over: &str, names: &[String], at: &At, label: &str) -> Line {
+    let of = |percentile| {
+        let measure = Measure::Delay { flow: flow.to_owned(), at: percentile };
+        means(results, &Check::of(measure, None, Form::default()), over, names, at, label)
+    };
+    let medians = of(Percentile::P50);
+    let around = [Percentile::P5, Percentile::P25, Percentile::P75, Percentile::P95].map(|at| of(at).y);
+    let box_at = |i: usize| Some([around[0][i]?, around[1][i]?, around[2][i]?, around[3][i]?]);
+    Line { around: (0..names.len()).map(box_at).collect(), ..medians }
 }
 
 /// The figure at each value of `over`, at the first point that `here` is true of.
@@ -354,5 +389,33 @@ impl Of {
             line.y.push(Some((i + 1) as f64 / times.len() as f64));
         }
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::tables::FlowRow;
+
+    #[test]
+    fn a_box_is_the_mean_of_runs_and_flows_at_each_percentile() {
+        let mut results = Results::default();
+        results.meta.runs = 2;
+        let limit = |value: &str| Point { values: [("limit".to_owned(), value.into())].into() };
+        results.meta.points = vec![limit("none"), limit("bql")];
+        // Of the second point, two flows in two runs; of the first, one that nothing arrived of. Others do not count.
+        for (run, flow, low) in [(0, "small-a", 0.0), (0, "small-b", 20.0), (1, "small-a", 40.0), (1, "small-b", 60.0)]
+        {
+            let at = |rise: f64| Some(low + rise);
+            let row = FlowRow { point: 1, run, flow, owd_p5_ms: at(1.0), owd_p25_ms: at(2.0), ..FlowRow::default() };
+            let row = FlowRow { owd_p50_ms: at(4.0), owd_p75_ms: at(8.0), owd_p95_ms: at(16.0), ..row };
+            results.tables.flows.push(&row);
+            results.tables.flows.push(&FlowRow { flow: "bulk", owd_p50_ms: Some(1e6), ..row });
+            results.tables.flows.push(&FlowRow { run, flow, ..FlowRow::default() });
+        }
+        let names = ["none".to_owned(), "bql".to_owned()];
+        let line = boxes(&results, "small-*", "limit", &names, &At::default(), "FQ");
+        assert_eq!(line.around, [None, Some([31.0, 32.0, 38.0, 46.0])]);
+        assert_eq!((line.label.as_str(), line.x, line.y), ("FQ", vec![0.0, 1.0], vec![None, Some(34.0)]));
     }
 }

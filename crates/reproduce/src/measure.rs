@@ -132,9 +132,13 @@ pub enum Measure {
 pub enum Percentile {
     /// The 5th.
     P5,
+    /// The 25th.
+    P25,
     /// The median.
     #[default]
     P50,
+    /// The 75th.
+    P75,
     /// The 95th.
     P95,
 }
@@ -266,7 +270,9 @@ fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) ->
     let of: Option<Vec<f64>> = rows
         .map(|row| match at {
             Percentile::P5 => row.owd_p5_ms,
+            Percentile::P25 => row.owd_p25_ms,
             Percentile::P50 => row.owd_p50_ms,
+            Percentile::P75 => row.owd_p75_ms,
             Percentile::P95 => row.owd_p95_ms,
         })
         .collect();
