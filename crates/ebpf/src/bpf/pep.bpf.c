@@ -45,6 +45,8 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define IPV4_LEN 20
 #define IPV6_LEN 40
 #define TCP_OPTIONS_MAX 40
+/* A report's that names nothing missing. */
+#define REPORT_TCP_LEN (TCP_LEN + TIMESTAMPS_LEN + REPORT_LEN)
 enum { TCX_DROP = 2 };
 void *bpf_cast_to_kern_ctx(void *ctx) __ksym;
 enum { CHECKSUM_PARTIAL = 3 };
@@ -151,13 +153,23 @@ __attribute__((noinline)) int read_options(struct __sk_buff *skb, __u32 at, __u3
 	return 0;
 }
 
+/* A number of a header: where headers begin, words lie as the processor wants them. */
+SHARE __u32 word(const void *at)
+{
+	return bpf_ntohl(*(const __u32 *)at);
+}
+
+SHARE __u32 half(const void *at)
+{
+	return bpf_ntohs(*(const __u16 *)at);
+}
+
 /* Reads the headers; whether it is a TCP segment that is looked at. `from_sender`: which end of the key sent it. */
 SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struct key *key, struct segment *seg)
 {
 	void *data = (void *)(long)skb->data, *end = (void *)(long)skb->data_end;
-	__u32 ip_len, wanted, options_len, i;
-	__u8 *ip, *tcp, *source, *target;
-	__u32 *a, *b;
+	__u32 ip_len, wanted, options_len, i, *a, *b;
+	__u8 *ip, *tcp;
 
 	l2 &= 15;
 	wanted = l2 + (skb->protocol == bpf_htons(ETH_P_IPV6) ? IPV6_LEN : IPV4_LEN) + TCP_LEN + TIMESTAMPS_LEN;
@@ -176,24 +188,24 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 		if ((void *)ip + IPV4_LEN + TCP_LEN + TIMESTAMPS_LEN > end)
 			return false;
 		/* No options, no fragment. */
-		if (ip[0] != 0x45 || ip[9] != IPPROTO_TCP || (ip[6] & 0x3f) || ip[7])
+		if (ip[0] != 0x45 || ip[9] != IPPROTO_TCP || (half(ip + 6) & 0x3fff))
 			return false;
 		a[2] = b[2] = bpf_htonl(0xffff);
-		__builtin_memcpy(&a[3], ip + 12, 4);
-		__builtin_memcpy(&b[3], ip + 16, 4);
+		a[3] = *(__u32 *)(ip + 12);
+		b[3] = *(__u32 *)(ip + 16);
+		seg->packet_len = half(ip + 2);
 		ip_len = IPV4_LEN;
 	} else if (skb->protocol == bpf_htons(ETH_P_IPV6)) {
 		if ((void *)ip + IPV6_LEN + TCP_LEN + TIMESTAMPS_LEN > end)
 			return false;
 		if (ip[6] != IPPROTO_TCP)
 			return false;
-		source = ip + 8;
-		target = ip + 24;
 		for (i = 0; i < 4; i++) {
-			__builtin_memcpy(&a[i], source + 4 * i, 4);
-			__builtin_memcpy(&b[i], target + 4 * i, 4);
+			a[i] = *(__u32 *)(ip + 8 + 4 * i);
+			b[i] = *(__u32 *)(ip + 24 + 4 * i);
 		}
 		seg->family6 = 1;
+		seg->packet_len = IPV6_LEN + half(ip + 4);
 		ip_len = IPV6_LEN;
 	} else {
 		return false;
@@ -201,29 +213,25 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	tcp = ip + ip_len;
 	if ((void *)tcp + TCP_LEN + TIMESTAMPS_LEN > end)
 		return false;
-	__builtin_memcpy(from_sender ? &key->sender_port : &key->receiver_port, tcp, 2);
-	__builtin_memcpy(from_sender ? &key->receiver_port : &key->sender_port, tcp + 2, 2);
-	seg->seq = be32_at(tcp + 4);
-	seg->ack = be32_at(tcp + 8);
+	*(from_sender ? &key->sender_port : &key->receiver_port) = *(__u16 *)tcp;
+	*(from_sender ? &key->receiver_port : &key->sender_port) = *(__u16 *)(tcp + 2);
+	seg->seq = word(tcp + 4);
+	seg->ack = word(tcp + 8);
 	seg->flags = tcp[13];
-	seg->window = (__u16)(tcp[14] << 8 | tcp[15]);
+	seg->window = (__u16)half(tcp + 14);
 	options_len = (__u32)(tcp[12] >> 4) * 4;
 	if (options_len < TCP_LEN || l2 + ip_len + options_len > skb->len)
 		return false;
 	options_len -= TCP_LEN;
 	/* The IP header's own length counts: a short Ethernet frame is filled up. */
-	if (seg->family6)
-		seg->packet_len = IPV6_LEN + (__u32)(ip[4] << 8 | ip[5]);
-	else
-		seg->packet_len = (__u32)(ip[2] << 8 | ip[3]);
-	if (skb->gso_segs > 1 || seg->packet_len < ip_len + TCP_LEN + options_len || seg->packet_len > skb->len - l2)
+	seg->packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
+	if (seg->packets > 1 || seg->packet_len < ip_len + TCP_LEN + options_len || seg->packet_len > skb->len - l2)
 		seg->packet_len = skb->len - l2;
 	seg->len = seg->packet_len - ip_len - TCP_LEN - options_len;
-	seg->packets = skb->gso_segs > 1 ? skb->gso_segs : 1;
 	/* As nearly every sender lays them out. */
-	if (!(seg->flags & TCP_FLAG_SYN) && options_len >= TIMESTAMPS_LEN && be32_at(tcp + 20) == 0x0101080a) {
-		seg->stamp = be32_at(tcp + 24);
-		seg->echo = be32_at(tcp + 28);
+	if (!(seg->flags & TCP_FLAG_SYN) && options_len >= TIMESTAMPS_LEN && word(tcp + 20) == 0x0101080a) {
+		seg->stamp = word(tcp + 24);
+		seg->echo = word(tcp + 28);
 		seg->has_timestamps = 1;
 	} else if (options_len) {
 		read_options(skb, l2 + ip_len + TCP_LEN, options_len, seg);
@@ -367,14 +375,6 @@ int pep_ran(struct __sk_buff *skb)
 	return TCX_NEXT;
 }
 
-SHARE void put32(__u8 *at, __u32 number)
-{
-	at[0] = number >> 24;
-	at[1] = number >> 16;
-	at[2] = number >> 8;
-	at[3] = number;
-}
-
 SHARE __u16 fold(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
@@ -384,49 +384,71 @@ SHARE __u16 fold(__u64 sum)
 	return (__u16)sum;
 }
 
-/* The TCP header of a report; its checksum is still 0. */
-SHARE void write_tcp(__u8 *tcp, const struct report *r, const __u8 *ports, __u32 tcp_len)
+/* Writes a number; what it is to a checksum. */
+SHARE __u32 put(__u32 *at, __u32 number)
 {
+	return *at = bpf_htonl(number);
+}
+
+/* Writes the TCP header of a report over a segment's, of which as much is there as a report without ranges needs; its sum,
+ * which the pseudo header's is still to be added to, or 0 if the ranges do not fit.
+ */
+SHARE __u64 write_tcp(__u32 *tcp, const void *end, const struct report *r, __u32 tcp_len)
+{
+	__u64 sum;
 	__u32 i;
 
 	/* The other way round. */
-	__builtin_memcpy(tcp, ports + 2, 2);
-	__builtin_memcpy(tcp + 2, ports, 2);
-	put32(tcp + 4, r->seq);
-	put32(tcp + 8, r->ack);
-	tcp[12] = (__u8)(tcp_len / 4) << 4;
-	tcp[13] = TCP_FLAG_ACK;
-	tcp[14] = r->window >> 8;
-	tcp[15] = (__u8)r->window;
+	sum = tcp[0] = tcp[0] << 16 | tcp[0] >> 16;
+	sum += put(tcp + 1, r->seq);
+	sum += put(tcp + 2, r->ack);
+	sum += put(tcp + 3, tcp_len / 4 << 28 | TCP_FLAG_ACK << 16 | r->window);
+	tcp[4] = 0;
 	/* Two no-operations, then timestamps, as everywhere. */
-	put32(tcp + 20, 0x0101080a);
-	put32(tcp + 24, r->stamp);
-	put32(tcp + 28, r->echo);
-	tcp[32] = OPTION_KIND;
-	tcp[33] = (__u8)(tcp_len - TCP_LEN - TIMESTAMPS_LEN);
-	tcp[34] = OPTION_EXID_HIGH;
-	tcp[35] = OPTION_EXID_LOW;
-	put32(tcp + 36, r->from);
-	put32(tcp + 40, r->through);
+	sum += put(tcp + 5, 0x0101080a);
+	sum += put(tcp + 6, r->stamp);
+	sum += put(tcp + 7, r->echo);
+	sum += put(tcp + 8, OPTION_KIND << 24 | (tcp_len - TCP_LEN - TIMESTAMPS_LEN) << 16 | OPTION_EXID_HIGH << 8 |
+				    OPTION_EXID_LOW);
+	sum += put(tcp + 9, r->from);
+	sum += put(tcp + 10, r->through);
 	for (i = 0; i < REPORT_RANGES; i++) {
 		if (i >= r->ranges)
 			break;
-		put32(tcp + 44 + 8 * i, r->range[2 * i]);
-		put32(tcp + 48 + 8 * i, r->range[2 * i + 1]);
+		if ((const void *)(tcp + 13 + 2 * i) > end)
+			return 0;
+		sum += put(tcp + 11 + 2 * i, r->range[2 * i]);
+		sum += put(tcp + 12 + 2 * i, r->range[2 * i + 1]);
 	}
+	return sum;
+}
+
+/* Swaps the words of two addresses; their sum. */
+SHARE __u64 swap(__u32 *a, __u32 *b, __u32 words)
+{
+	__u64 sum = 0;
+	__u32 i, word;
+
+	for (i = 0; i < words; i++) {
+		word = a[i];
+		a[i] = b[i];
+		b[i] = word;
+		sum += (__u64)a[i] + word;
+	}
+	return sum;
 }
 
 /* A copy of a segment becomes a report. */
 SEC("tcx/egress")
 int pep_back(struct __sk_buff *skb)
 {
-	__u32 l2 = settings.wan_l2 ? ETH_LEN : 0, zero = 0, ip_len, tcp_len, pseudo[10] = {}, mac[2];
-	__u8 tcp[TCP_LEN + TCP_OPTIONS_MAX] = {}, *ip, *eth;
+	__u32 l2 = settings.wan_l2 ? ETH_LEN : 0, zero = 0, ip_len, tcp_len, mac[2], *ip, *tcp;
 	struct sk_buff *kernel_skb;
+	__u64 sum, pseudo;
 	void *data, *end;
 	struct counters *c;
 	struct report *r;
-	__u64 sum;
+	__u8 *eth;
 
 	if (skb->mark != MARK)
 		return TCX_NEXT;
@@ -436,7 +458,7 @@ int pep_back(struct __sk_buff *skb)
 	if (!c || !r || r->ranges > REPORT_RANGES)
 		return TCX_DROP;
 	ip_len = r->family6 ? IPV6_LEN : IPV4_LEN;
-	tcp_len = TCP_LEN + TIMESTAMPS_LEN + REPORT_LEN + r->ranges * REPORT_RANGE_LEN;
+	tcp_len = REPORT_TCP_LEN + r->ranges * REPORT_RANGE_LEN;
 	/* From here on it lies in one piece that nobody else has. */
 	if (bpf_skb_change_tail(skb, l2 + ip_len + tcp_len, 0))
 		goto failed;
@@ -444,42 +466,34 @@ int pep_back(struct __sk_buff *skb)
 	data = (void *)(long)skb->data;
 	end = (void *)(long)skb->data_end;
 	ip = data + l2;
+	pseudo = bpf_htonl(IPPROTO_TCP << 16 | tcp_len);
 	if (r->family6) {
-		if ((void *)ip + IPV6_LEN + TCP_LEN > end)
+		tcp = ip + IPV6_LEN / 4;
+		if ((void *)tcp + REPORT_TCP_LEN > end)
 			goto failed;
-		write_tcp(tcp, r, ip + IPV6_LEN, tcp_len);
-		__builtin_memcpy(&pseudo[0], ip + 24, 16);
-		__builtin_memcpy(&pseudo[4], ip + 8, 16);
-		pseudo[8] = bpf_htonl(tcp_len);
-		pseudo[9] = bpf_htonl(IPPROTO_TCP);
-		put32(ip, 0x60000000);
-		ip[4] = 0;
-		ip[5] = (__u8)tcp_len;
-		ip[7] = 64;
-		__builtin_memcpy(ip + 8, pseudo, 32);
+		ip[0] = bpf_htonl(0x60000000);
+		ip[1] = bpf_htonl(tcp_len << 16 | IPPROTO_TCP << 8 | 64);
+		pseudo += swap(ip + 2, ip + 6, 4);
 	} else {
-		if ((void *)ip + IPV4_LEN + TCP_LEN > end)
+		tcp = ip + IPV4_LEN / 4;
+		if ((void *)tcp + REPORT_TCP_LEN > end)
 			goto failed;
-		write_tcp(tcp, r, ip + IPV4_LEN, tcp_len);
-		__builtin_memcpy(&pseudo[0], ip + 16, 4);
-		__builtin_memcpy(&pseudo[1], ip + 12, 4);
-		pseudo[2] = bpf_htonl(IPPROTO_TCP << 16 | tcp_len);
-		ip[1] = 0;
-		ip[2] = 0;
-		ip[3] = (__u8)(IPV4_LEN + tcp_len);
+		sum = put(ip, 0x45000000 | (IPV4_LEN + tcp_len));
 		/* Not to be cut; its number means nothing then (RFC 6864). */
-		put32(ip + 4, 0x00004000);
-		ip[8] = 64;
-		ip[10] = ip[11] = 0;
-		__builtin_memcpy(ip + 12, pseudo, 8);
-		/* Of the words that stand there; the addresses' are as before. */
-		sum = 0x4500 + IPV4_LEN + tcp_len + 0x4000 + (64 << 8 | IPPROTO_TCP);
-		sum += bpf_ntohs((__u16)pseudo[0]) + bpf_ntohs((__u16)(pseudo[0] >> 16));
-		sum += bpf_ntohs((__u16)pseudo[1]) + bpf_ntohs((__u16)(pseudo[1] >> 16));
-		sum = (__u16)~fold(sum);
-		ip[10] = (__u8)(sum >> 8);
-		ip[11] = (__u8)sum;
+		sum += put(ip + 1, 0x00004000);
+		sum += put(ip + 2, 64 << 24 | IPPROTO_TCP << 16);
+		sum += swap(ip + 3, ip + 4, 1);
+		pseudo += (__u64)ip[3] + ip[4];
+		((__u16 *)ip)[5] = (__u16)~fold(sum);
 	}
+	sum = write_tcp(tcp, end, r, tcp_len);
+	if (!sum)
+		goto failed;
+	/* If a device is to finish the checksum, as the segment's sender left it to, it wants the pseudo header's sum there. */
+	if (BPF_CORE_READ_BITFIELD(kernel_skb, ip_summed) == CHECKSUM_PARTIAL)
+		((__u16 *)tcp)[8] = fold(pseudo);
+	else
+		((__u16 *)tcp)[8] = (__u16)~fold(sum + pseudo);
 	if (l2) {
 		/* The neighbour that it came from. */
 		eth = data;
@@ -487,18 +501,6 @@ int pep_back(struct __sk_buff *skb)
 		__builtin_memcpy(eth, eth + 6, 6);
 		__builtin_memcpy(eth + 6, mac, 6);
 	}
-
-	/* If a device is to finish the checksum, as the segment's sender left it to, it wants the pseudo header's sum there. */
-	sum = (__u32)bpf_csum_diff(NULL, 0, pseudo, sizeof(pseudo), 0);
-	if (BPF_CORE_READ_BITFIELD(kernel_skb, ip_summed) == CHECKSUM_PARTIAL) {
-		*(__u16 *)(tcp + 16) = fold(sum);
-	} else {
-		/* Beyond the header it is 0. */
-		sum = (__u32)bpf_csum_diff(NULL, 0, (__be32 *)tcp, sizeof(tcp), (__u32)sum);
-		*(__u16 *)(tcp + 16) = (__u16)~fold(sum);
-	}
-	if (bpf_skb_store_bytes(skb, l2 + ip_len, tcp, tcp_len, 0))
-		goto failed;
 	return TCX_NEXT;
 failed:
 	c->failed++;
