@@ -2,11 +2,12 @@
 
 use crate::Failure;
 use crate::args::BacklogArgs;
+use crate::line::Line;
 use ::backlog::{Answers, Below, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use host::attend::{Happened, Signals};
 use host::backlog::{Backlog, Counters};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::{Duration, Instant};
 use units::Span;
 
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     if !quiet {
         eprintln!("the backlog of {modem} is kept above it; Ctrl-C ends it");
     }
-    let live = !quiet && !json && std::io::stderr().is_terminal();
+    let mut line = (!quiet && !json).then(|| Line::new(false)).flatten();
     let (mut before, mut said) = (Counters::default(), Instant::now());
     loop {
         backlog.serve(TURN)?;
@@ -53,15 +54,13 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
             let mut stdout = std::io::stdout().lock();
             writeln!(stdout, "{}", now.json(&backlog.estimate(), &before))?;
             stdout.flush()?;
-        } else if live {
-            eprint!("\r{}\x1b[K", now.line(&backlog.estimate()));
+        } else if let Some(line) = &mut line {
+            line.show(&now.say(&backlog.estimate()));
         }
     }
     drop(diversion);
     let counters = backlog.finish();
-    if live {
-        eprint!("\r\x1b[K");
-    }
+    drop(line);
     if !quiet && !json {
         eprintln!("{}", end(&counters));
     }
@@ -80,7 +79,7 @@ impl Now {
         self.since.bytes as f64 * 8e-6 / self.seconds
     }
 
-    fn line(&self, estimate: &Estimate) -> String {
+    fn say(&self, estimate: &Estimate) -> String {
         let known = estimate.rate.map_or_else(|| "unknown".into(), |rate| format!("{:.2} Mbit/s", rate.as_mbps()));
         let ms = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| format!("{:.0}", record::ms(span)));
         format!(

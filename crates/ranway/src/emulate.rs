@@ -6,13 +6,13 @@ use crate::run::{default_out, stem, warned};
 use crate::{Failure, show};
 use anyhow::anyhow;
 use host::attend::{Attended, Happened, Signals};
-use host::{Emulation, Finished, Options, control};
+use host::{Emulation, Finished, Glance, Options, control};
 use record::{Lateness, Output};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
 use std::io::Write;
 use std::time::Duration;
-use units::Span;
+use units::{Bytes, Rate, Span};
 
 /// The exit code of what something outside has ended.
 const FAILED: u8 = 1;
@@ -53,7 +53,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
                 let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
                 eprintln!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
             }
-            stand_by(&emulation, &mut line(args, 1, &hosts[ue]), &signals);
+            stand_by(&emulation, (1, &hosts[ue]), &mut line(args), &signals);
             (emulation, 0)
         }
         None => {
@@ -96,9 +96,9 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
 }
 
 /// The line about what goes on, unless nobody is to see it: a shell has the whole terminal.
-fn line<'a>(args: &EmulateArgs, host: usize, ue: &'a str) -> Option<Line<'a>> {
+fn line(args: &EmulateArgs) -> Option<Line> {
     let shared = !args.command.is_empty() || args.server.is_some();
-    (!args.quiet && !args.shell).then(|| Line::new(host, ue, shared)).flatten()
+    (!args.quiet && !args.shell).then(|| Line::new(shared)).flatten()
 }
 
 /// Reads the scenario; an emulation is one run of it.
@@ -133,11 +133,11 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
 }
 
 /// Lets time pass until somebody asks for the end.
-fn stand_by(emulation: &Emulation, line: &mut Option<Line>, signals: &Signals) {
+fn stand_by(emulation: &Emulation, ue: (usize, &str), line: &mut Option<Line>, signals: &Signals) {
     while !emulation.is_over() {
         match (signals.wait(TICK), &mut *line) {
             (Happened::Asked { .. }, _) => break,
-            (Happened::Nothing, Some(line)) => line.show(&emulation.glance()),
+            (Happened::Nothing, Some(line)) => line.show(&say(&emulation.glance(), ue)),
             _ => {}
         }
     }
@@ -147,7 +147,7 @@ fn stand_by(emulation: &Emulation, line: &mut Option<Line>, signals: &Signals) {
 fn attend(
     args: &EmulateArgs,
     emulation: &Emulation,
-    (host, ue): (usize, &str),
+    ue: (usize, &str),
     command: Option<&(OsString, Vec<OsString>)>,
     duration: Span,
     signals: &Signals,
@@ -162,12 +162,12 @@ fn attend(
     let mut attended = match command {
         None => None,
         Some((program, rest)) => {
-            let mut command = lab.command(host, program);
+            let mut command = lab.command(ue.0, program);
             command.args(rest);
             Some(Attended::start(command, &program.to_string_lossy())?)
         }
     };
-    let mut line = line(args, host, ue);
+    let mut line = line(args);
     loop {
         let happened = signals.wait(TICK);
         if let Some(attended) = &mut attended
@@ -183,10 +183,32 @@ fn attend(
             (Happened::Asked { terminal: true, .. }, Some(_)) => {}
             (Happened::Asked { signal, terminal: false }, Some(attended)) => attended.signal(signal),
             (Happened::Asked { signal, .. }, None) => break Ok(128 + signal as u8),
-            (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&emulation.glance())),
+            (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&say(&emulation.glance(), ue))),
             _ => {}
         }
     }
+}
+
+/// What goes on; `host` is the number of the host whose packets are counted, `ue` its name.
+fn say(glance: &Glance, (host, ue): (usize, &str)) -> String {
+    let mbps = |bytes: Option<&u64>| Rate::over(Bytes::new(bytes.copied().unwrap_or(0)), Span::from_secs(1)).as_mbps();
+    let delay =
+        glance.delay.get(host).copied().flatten().map_or_else(|| "-".into(), |d| format!("{:.0}", record::ms(d)));
+    let ue = glance.status.ues.iter().find(|status| status.ue == ue);
+    let queue = ue.map_or_else(
+        || glance.status.links.iter().map(|link| link.bytes).max().unwrap_or(0),
+        |ue| ue.downlink_bytes.max(ue.uplink_bytes),
+    );
+    let radio = ue.map_or_else(String::new, |ue| {
+        format!("  CQI {:2}  {}", ue.cqi, ue.cell.as_deref().unwrap_or("between cells"))
+    });
+    format!(
+        "{:5.0} s  down {:7.2} Mbit/s  up {:7.2} Mbit/s  delay {delay:>5} ms  queue {:6} kB{radio}",
+        glance.at.as_secs_f64(),
+        mbps(glance.received.get(host)),
+        mbps(glance.received.first()),
+        queue / 1000,
+    )
 }
 
 fn on_time(late: &Lateness) -> String {

@@ -2,9 +2,10 @@
 
 use crate::Failure;
 use crate::args::PepArgs;
+use crate::line::Line;
 use ebpf::pep::{Counters, Options, Pep};
 use host::attend::{Happened, Signals};
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 /// How often it is said what goes on.
@@ -25,14 +26,12 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         let before = if pep.took_over() { " in place of the one before" } else { "" };
         eprintln!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
     }
-    let live = !args.quiet && !args.json && std::io::stderr().is_terminal();
+    let mut line = (!args.quiet && !args.json).then(|| Line::new(false)).flatten();
     loop {
         match signals.wait(TICK) {
             Happened::Asked { .. } => break,
             _ if pep.is_replaced() => {
-                if live {
-                    eprint!("\r\x1b[K");
-                }
+                drop(line);
                 if !args.quiet {
                     eprintln!("another PEP has taken over; this one ends");
                 }
@@ -43,29 +42,26 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
                 writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;
                 stdout.flush()?;
             }
-            _ if live => eprint!("\r{}\x1b[K", line(&pep.counters())),
-            _ => {}
+            _ => line.iter_mut().for_each(|line| line.show(&say(&pep.counters()))),
         }
     }
-    if live {
-        eprint!("\r\x1b[K");
-    }
+    drop(line);
     if !args.quiet && !args.json {
-        eprintln!("{}", line(&pep.counters()));
+        eprintln!("{}", say(&pep.counters()));
     }
     Ok(())
 }
 
-fn line(counters: &Counters) -> String {
+fn say(counters: &Counters) -> String {
     let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, .. } = counters;
-    let mut line = format!(
+    let mut text = format!(
         "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of something missing",
         *data_bytes as f64 / 1e6
     );
     for (count, what) in [(withheld, "withheld"), (failed, "failed")] {
         if *count > 0 {
-            line += &format!("  {count} {what}");
+            text += &format!("  {count} {what}");
         }
     }
-    line
+    text
 }
