@@ -90,6 +90,16 @@ pub(crate) enum Forward {
     Across { mtu: u16 },
 }
 
+impl Forward {
+    /// To which host, if to any here; `other` is the one at the other wire.
+    fn to(&self, header: &Header, other: usize) -> Option<usize> {
+        match self {
+            Forward::ByAddress(hosts) => hosts.get(&header.destination).copied(),
+            Forward::Across { .. } => Some(other),
+        }
+    }
+}
+
 /// What it works with.
 pub(crate) struct Engine<'a> {
     pub(crate) scenario: &'a Scenario,
@@ -244,12 +254,11 @@ impl Engine<'_> {
         {
             return;
         }
-        let header = Header::parse(packet);
-        let to = match &self.forward {
-            Forward::ByAddress(hosts) => header.as_ref().and_then(|header| hosts.get(&header.destination).copied()),
-            Forward::Across { .. } => Some(1 - from),
-        };
-        let Some((header, to, route)) = header.zip(to).and_then(|(h, to)| Some((h, to, self.routes[from][to]?))) else {
+        let routed = Header::parse(packet).and_then(|header| {
+            let to = self.forward.to(&header, 1 - from)?;
+            Some((header, to, self.routes[from][to]?))
+        });
+        let Some((header, to, route)) = routed else {
             self.state.stray += 1;
             return;
         };
@@ -258,9 +267,9 @@ impl Engine<'_> {
             return;
         }
         let flow = self.observer.entered(from, &header, now);
-        let (len, ecn) = (packet.len() as u32, header.ecn());
+        let len = packet.len() as u32;
         let tag = self.state.store.keep(frame, ip, Some(flow), to);
-        self.live.send(route, Visitor { tag, len, key: header.key() as u32, ecn, priority: header.priority() });
+        self.live.send(route, visitor(tag, len, &header));
     }
 
     /// Whether a packet that is too long ends here, because a router could only tell its sender so.
@@ -326,19 +335,10 @@ impl Engine<'_> {
             return;
         }
         let Some(header) = Header::parse(&frame[ip.clone()]) else { return };
-        let to = match &self.forward {
-            Forward::ByAddress(hosts) => hosts.get(&header.destination).copied(),
-            Forward::Across { .. } => Some(1 - receiver),
-        };
+        let to = self.forward.to(&header, 1 - receiver);
         let Some(to) = to.filter(|_| store.has_room(frame.len())) else { return };
-        let visitor = Visitor {
-            tag: store.keep(&frame, ip, None, to),
-            len: header.len,
-            key: header.key() as u32,
-            ecn: header.ecn(),
-            priority: header.priority(),
-        };
-        self.live.answer(back, visitor);
+        let tag = store.keep(&frame, ip, None, to);
+        self.live.answer(back, visitor(tag, header.len, &header));
     }
 
     /// Does what is asked for over the control socket.
@@ -393,6 +393,11 @@ impl Engine<'_> {
             };
         }
     }
+}
+
+/// What stands in the network for a packet of so many bytes.
+fn visitor(tag: u32, len: u32, header: &Header) -> Visitor {
+    Visitor { tag, len, key: header.key() as u32, ecn: header.ecn(), priority: header.priority() }
 }
 
 /// Gives a frame to a host. One that takes no more loses it, as from a real interface.
