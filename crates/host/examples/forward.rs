@@ -40,7 +40,7 @@ fn forward(ports: &[Tun; 2], stop: &AtomicBool) {
         let _ = poll(&mut fds, PollTimeout::from(50_u8));
         for port in [0, 1].into_iter().filter(|&port| fds[port].any() == Some(true)) {
             for _ in 0..BATCH {
-                let Ok(len) = ports[port].read(&mut buffer) else { break };
+                let Ok(Some(len)) = ports[port].read(&mut buffer) else { break };
                 let _ = ports[1 - port].write(&buffer[..len]);
             }
         }

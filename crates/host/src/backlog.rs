@@ -23,7 +23,7 @@ use units::{Span, Time};
 
 use crate::observe::{Header, Tcp, Transport, mark_ce};
 use crate::realtime::Clock;
-use crate::{Error, attach, frames};
+use crate::{Error, attach};
 use modem::Modem;
 
 /// Packets that are taken in a row before it is somebody else's turn.
@@ -188,9 +188,7 @@ impl Backlog {
         for count in 0..BATCH {
             let taken = self.modem.take(&mut self.buffer);
             let Some(frame) = taken.map_err(Error::system("read what is to leave"))? else { return Ok(count) };
-            let ethernet = self.modem.is_ethernet();
-            let ip = if ethernet { frames::packet(frame) } else { Some(0..frame.len()) };
-            let header = ip.clone().and_then(|ip| Some((Header::parse(&frame[ip.clone()])?, ip)));
+            let header = self.modem.packet(frame).and_then(|ip| Some((Header::parse(&frame[ip.clone()])?, ip)));
             let Some((header, ip)) = header else {
                 // Neighbours and the like do not wait.
                 self.counters.refused += u64::from(self.modem.send(frame).is_err());
@@ -218,7 +216,7 @@ impl Backlog {
     fn hear(&mut self) -> usize {
         for count in 0..BATCH {
             let Some(frame) = self.modem.hear(&mut self.buffer) else { return count };
-            let ip = if self.modem.is_ethernet() { frames::packet(frame) } else { Some(0..frame.len()) };
+            let ip = self.modem.packet(frame);
             if let Some(answer) = ip.and_then(|ip| Header::parse(&frame[ip])).and_then(|header| answer(&header)) {
                 self.counters.answers += 1;
                 self.below.answered(answer, self.clock.now());

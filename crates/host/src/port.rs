@@ -2,7 +2,7 @@
 
 use crate::attach::{self, Frame, Wire};
 use crate::tun::{self, Tun};
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Room for whatever comes: frames of wires are the longest.
@@ -22,12 +22,10 @@ impl Port {
     #[inline]
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<Frame<'a>>> {
         match self {
-            Port::Tun(tun) => match tun.read(buffer) {
-                Ok(len) => Ok(Some(Frame { bytes: &buffer[..len], ip: Some(0..len), segment: None })),
-                Err(why) if why.kind() == ErrorKind::WouldBlock => Ok(None),
-                // The kernel says nothing else of a TUN device that is there, and says this whenever it is asked.
-                Err(why) => Err(why),
-            },
+            // The kernel says no error of a TUN device that is there, and of one that is gone whenever it is asked.
+            Port::Tun(tun) => {
+                Ok(tun.read(buffer)?.map(|len| Frame { bytes: &buffer[..len], ip: Some(0..len), segment: None }))
+            }
             // Whatever is wrong here is wrong with one frame, or passes, and is said once.
             Port::Wire(wire) => Ok(wire.receive(buffer).ok()),
         }

@@ -48,11 +48,13 @@ impl Tun {
         Ok((Tun { file }, name))
     }
 
-    /// Reads one IP packet that the namespace sends; `buffer` holds the MTU, or the packet's end is lost.
-    ///
-    /// [`io::ErrorKind::WouldBlock`] if there is none.
-    pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        uninterrupted(|| (&self.file).read(buffer))
+    /// Reads one IP packet that the namespace sends; `buffer` holds the MTU, or the packet's end is lost. None if there is
+    /// nothing now.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match uninterrupted(|| (&self.file).read(buffer)) {
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            read => read.map(Some),
+        }
     }
 
     /// Gives one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface

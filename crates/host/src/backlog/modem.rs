@@ -1,12 +1,13 @@
 //! The interface of a modem: what is to leave by it comes here, what we send leaves, and what comes in can be heard.
 
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use crate::tun::{self, Tun};
-use crate::{Error, lab, sys};
+use crate::{Error, frames, lab, sys};
 
 /// What the names of our interfaces begin with.
 const NAME: &str = "backlog";
@@ -82,14 +83,14 @@ impl Modem {
         nix::net::if_::if_indextoname(self.index).is_ok_and(|name| !name.is_empty())
     }
 
-    /// Where in a frame of the interface's the packet begins.
-    pub(super) fn is_ethernet(&self) -> bool {
-        self.ethernet
+    /// Where in a frame of the interface's the packet is, if there is one in it.
+    pub(super) fn packet(&self, frame: &[u8]) -> Option<Range<usize>> {
+        if self.ethernet { frames::packet(frame) } else { Some(0..frame.len()) }
     }
 
     /// What is to leave next; none if there is nothing now.
     pub(super) fn take<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
-        read(self.tun.read(buffer)).map(|len| len.map(|len| &buffer[..len]))
+        Ok(self.tun.read(buffer)?.map(|len| &buffer[..len]))
     }
 
     /// What has come in; none if there is nothing now. Errors are about single frames, or pass.
@@ -117,13 +118,5 @@ impl Modem {
     /// What to wait at: for what is to leave, for what comes in, and for room.
     pub(super) fn ends(&self) -> [BorrowedFd<'_>; 3] {
         [self.tun.as_fd(), self.ears.as_fd(), self.out.as_fd()]
-    }
-}
-
-fn read(result: io::Result<usize>) -> io::Result<Option<usize>> {
-    match result {
-        Ok(len) => Ok(Some(len)),
-        Err(why) if why.kind() == ErrorKind::WouldBlock => Ok(None),
-        Err(why) => Err(why),
     }
 }
