@@ -1,6 +1,7 @@
 //! Figures of a run that answer published ones.
 
 use record::Results;
+use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
 use units::{Bytes, Rate, Span};
 
@@ -167,14 +168,13 @@ impl Measure {
     /// The figure of one run, if it has one.
     pub fn of(&self, results: &Results, point: u32, run: u32) -> Option<f64> {
         let flows = || results.tables.flows.iter().filter(move |row| (row.point, row.run) == (point, run));
-        let sum = |values: Vec<f64>| (!values.is_empty()).then(|| values.iter().sum());
+        let sum = |flow: &str, value: fn(&FlowRow) -> f64| {
+            let values: Vec<f64> = flows().filter(|row| is(flow, row.flow)).map(|row| value(&row)).collect();
+            (!values.is_empty()).then(|| values.iter().sum())
+        };
         match self {
-            Measure::Throughput { flow } => {
-                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.throughput_mbps).collect())
-            }
-            Measure::Goodput { flow } => {
-                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.goodput_mbps).collect())
-            }
+            Measure::Throughput { flow } => sum(flow, |row| row.throughput_mbps),
+            Measure::Goodput { flow } => sum(flow, |row| row.goodput_mbps),
             Measure::WindowRatio { flow, over } => {
                 let of = |flow: &String| flows().find(|row| row.flow == flow).map(|row| row.mean_cwnd_bytes);
                 of(flow).zip(of(over)).map(|(one, other)| one / other)
@@ -202,9 +202,7 @@ impl Measure {
             Measure::UntilFilled { .. } => None,
             Measure::WholePathGoverns { flow, from, to } => {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
-                let rows = results.tables.samples.iter();
-                let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.flow == flow);
-                let within = rows.filter(|row| row.t_s > from && row.t_s <= to);
+                let within = samples(results, point, run, flow).filter(|row| row.t_s > from && row.t_s <= to);
                 let governs: Vec<bool> = within
                     .map(|row| row.cwnd_pep_bytes.zip(row.cwnd_e2e_bytes).is_some_and(|(pep, e2e)| e2e < pep))
                     .collect();
@@ -213,10 +211,7 @@ impl Measure {
             }
             Measure::SlowStart { flow } => {
                 let start = flows().find(|row| row.flow == flow)?.start_s;
-                let mut rows = results.tables.samples.iter();
-                let ended = rows.find(|row| {
-                    (row.point, row.run) == (point, run) && row.flow == flow && row.ssthresh_bytes.is_some()
-                })?;
+                let ended = samples(results, point, run, flow).find(|row| row.ssthresh_bytes.is_some())?;
                 Some((ended.t_s - start) * 1e3)
             }
             Measure::Delay { flow, at } => delay(results, point, run, flow, *at),
@@ -228,9 +223,7 @@ impl Measure {
                 let of = |flow| delay(results, point, run, flow, Percentile::P50);
                 of(flow).zip(of(over)).map(|(one, other)| one / other)
             }
-            Measure::Lost { flow } => {
-                sum(flows().filter(|row| is(flow, row.flow)).map(|row| row.lost_packets as f64).collect())
-            }
+            Measure::Lost { flow } => sum(flow, |row| row.lost_packets as f64),
             Measure::Starved { direction } => {
                 let rows = results.tables.ues.iter();
                 let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.direction == direction);
@@ -288,9 +281,12 @@ fn served(results: &Results, point: u32, run: u32, link: &str) -> Vec<Sample> {
 
 /// What a flow delivered, Mbit/s.
 fn goodput(results: &Results, point: u32, run: u32, flow: &str) -> Vec<Sample> {
-    let rows = results.tables.samples.iter();
-    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.flow == flow);
-    rows.map(|row| (row.t_s, row.goodput_mbps)).collect()
+    samples(results, point, run, flow).map(|row| (row.t_s, row.goodput_mbps)).collect()
+}
+
+/// The samples of a flow.
+fn samples<'a>(results: &'a Results, point: u32, run: u32, flow: &'a str) -> impl Iterator<Item = SampleRow<'a>> {
+    results.tables.samples.iter().filter(move |row| (row.point, row.run) == (point, run) && row.flow == flow)
 }
 
 /// The mean of the samples after `from` and up to `to`.
