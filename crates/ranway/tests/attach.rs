@@ -5,16 +5,16 @@
 
 mod common;
 
-use common::{LINK, PATIENT, eventually, may, scratch, text};
-use nix::sched::{CloneFlags, setns};
+use common::spaces::{Spaces, ip};
+use common::{LINK, PATIENT, eventually, may, ping_times, scratch, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Deref;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const ATTACH: [&str; 3] = ["--attach", "ma", "mb"];
@@ -28,58 +28,31 @@ const A6: &str = "fd09::1";
 const B4: &str = "10.9.0.2";
 const B6: &str = "fd09::2";
 
-/// Three namespaces that go away with this, and a directory.
-struct Net {
-    name: String,
-    dir: tempfile::TempDir,
+/// The network, and the scenario in its directory.
+struct Net(Spaces);
+
+impl Deref for Net {
+    type Target = Spaces;
+    fn deref(&self) -> &Spaces {
+        &self.0
+    }
 }
 
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         if !may() {
             return None;
         }
-        let name = format!("ranway-c{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let net = Net { name, dir: scratch(LINK) };
-        for host in [A, MIDDLE, B] {
-            ip(&format!("netns add {}", net.space(host)));
-        }
-        for (host, end, [v4, v6]) in [(A, "a0", [A4, A6]), (B, "b0", [B4, B6])] {
-            let (this, middle) = (net.space(host), net.space(MIDDLE));
-            ip(&format!("-n {this} link add {end} type veth peer name m{host} netns {middle}"));
-            ip(&format!("-n {this} addr add {v4}/24 dev {end}"));
-            ip(&format!("-n {this} addr add {v6}/64 dev {end} nodad"));
-            ip(&format!("-n {this} link set dev {end} up"));
-            ip(&format!("-n {middle} link set dev m{host} up"));
-        }
-        Some(net)
-    }
-
-    fn space(&self, host: &str) -> String {
-        format!("{}-{host}", self.name)
-    }
-
-    /// A command inside a namespace.
-    fn command(&self, host: &str, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
-        command
+        let net = Spaces::new(&[A, MIDDLE, B]);
+        fs::write(net.dir.path().join("net.toml"), LINK).expect("it is written");
+        net.join((A, "a0", &["10.9.0.1/24", "fd09::1/64"]), (MIDDLE, "ma", &[]));
+        net.join((B, "b0", &["10.9.0.2/24", "fd09::2/64"]), (MIDDLE, "mb", &[]));
+        Some(Net(net))
     }
 
     fn run(&self, host: &str, program: &str, args: &str) -> Output {
         self.command(host, program).args(args.split(' ')).output().expect("the command starts")
-    }
-
-    /// Acts in a namespace. Sockets made there stay there.
-    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
-        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("it exists");
-        let act = move || {
-            setns(space, CloneFlags::CLONE_NEWNET).expect("root may enter it");
-            act()
-        };
-        std::thread::scope(|scope| scope.spawn(act).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
     /// What would be switched on again at the middle's interfaces: what is on now.
@@ -118,14 +91,6 @@ impl Net {
 
     fn flows(&self) -> Vec<serde_json::Value> {
         common::flows(self.dir.path())
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for host in [A, MIDDLE, B] {
-            let _ = Command::new("ip").args(["netns", "del", &self.space(host)]).status();
-        }
     }
 }
 
@@ -169,11 +134,6 @@ fn restore(wire: &host::attach::Wire) -> String {
     wire.restore_lines()
 }
 
-fn ip(arguments: &str) {
-    let output = Command::new("ip").args(arguments.split(' ')).output().expect("ip runs");
-    assert!(output.status.success(), "ip {arguments}: {}", text(&output.stderr));
-}
-
 /// Sends `data` by TCP from one host to another, compares what comes, and says how long it took.
 fn transfer(net: &Net, from: &str, to: &str, address: &str, data: &[u8]) -> Duration {
     let listener = net.inside(to, || TcpListener::bind((address, 5000))).expect("the port is free");
@@ -204,8 +164,7 @@ fn root_hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_link
     // 1000 bytes of payload and 8 of ICMP: 1.028 ms (IPv4) and 1.048 ms (IPv6) each way at 8 Mbit/s, and 10 ms.
     for (from, to, least) in [(B, A4, 22.056), (A, B6, 22.096)] {
         let said = text(&net.run(from, "ping", &format!("-c 10 -i 0.1 -s 1000 {to}")).stdout);
-        let times = said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
-        let times: Vec<f64> = times.collect();
+        let times = ping_times(&said);
         assert_eq!(times.len(), 10, "{said}");
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         // What it takes the hosts comes on top, and on a busy machine much of it.

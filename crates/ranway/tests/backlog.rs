@@ -3,16 +3,18 @@
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, setns, unshare};
+mod common;
+
+use common::spaces::{Spaces, ip, own_mounts};
+use common::{ping_times, text};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::ops::Deref;
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,11 +32,14 @@ const ROUTER: &str = "r";
 const RADIO: &str = "a";
 const FAR: &str = "s";
 
-/// Four namespaces in a row, which go away with this: a host, a router with a modem, the modem and its cell, a server.
-struct Net {
-    name: String,
-    dir: tempfile::TempDir,
-    radio: Option<Child>,
+/// In a row: a host, a router with a modem, the modem and its cell, a server.
+struct Net(Spaces);
+
+impl Deref for Net {
+    type Target = Spaces;
+    fn deref(&self) -> &Spaces {
+        &self.0
+    }
 }
 
 impl Net {
@@ -42,79 +47,25 @@ impl Net {
     fn new() -> Option<Net> {
         host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
         ebpf::divert::check("this test").inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
-        // Namespaces are for this test alone: the kernel lets go of them when its processes end, however they do.
-        let none = None::<&str>;
-        unshare(CloneFlags::CLONE_NEWNS).expect("mounts of its own");
-        mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("nobody else sees them");
-        mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).expect("a /run of its own");
-        let name = format!("ranway-b{}", std::process::id());
-        let mut net = Net { name, dir: tempfile::tempdir().expect("a temporary directory"), radio: None };
-        for space in [HOST, ROUTER, RADIO, FAR] {
-            ip(&format!("netns add {}", net.space(space)));
-            ip(&format!("-n {} link set dev lo up", net.space(space)));
-        }
-        for (one, name, address, other, far, far_address) in [
-            (HOST, "h0", "10.9.1.1/24", ROUTER, "lan", "10.9.1.2/24"),
-            (ROUTER, "modem", "10.9.3.1/24", RADIO, "right", ""),
-            (FAR, "s0", "10.9.3.2/24", RADIO, "left", ""),
-        ] {
-            let (one, other) = (net.space(one), net.space(other));
-            ip(&format!("-n {one} link add {name} type veth peer name {far} netns {other}"));
-            ip(&format!("-n {one} addr add {address} dev {name}"));
-            if !far_address.is_empty() {
-                ip(&format!("-n {other} addr add {far_address} dev {far}"));
-            }
-            ip(&format!("-n {one} link set dev {name} up"));
-            ip(&format!("-n {other} link set dev {far} up"));
-        }
+        own_mounts(&[]);
+        let mut net = Spaces::new(&[HOST, ROUTER, RADIO, FAR]);
+        net.join((HOST, "h0", &["10.9.1.1/24"]), (ROUTER, "lan", &["10.9.1.2/24"]));
+        net.join((ROUTER, "modem", &["10.9.3.1/24"]), (RADIO, "right", &[]));
+        net.join((FAR, "s0", &["10.9.3.2/24"]), (RADIO, "left", &[]));
         ip(&format!("-n {} route add default via 10.9.1.2", net.space(HOST)));
         ip(&format!("-n {} route add default via 10.9.3.1", net.space(FAR)));
         let forward = net.command(ROUTER, "sh").args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]).status();
         assert!(forward.expect("sh").success());
         fs::write(net.dir.path().join("cell.toml"), CELL).expect("it is written");
         let emulate = ["emulate", "cell.toml", "--attach", "left", "right", "--max-lateness", "1 s"];
-        net.radio = Some(net.start(RADIO, &emulate));
+        net.running.push(net.start(RADIO, &emulate));
         // Neighbours get to know each other.
         net.command(HOST, "ping").args(["-c", "2", "-W", "2", SERVER]).output().expect("ping");
-        Some(net)
-    }
-
-    fn space(&self, host: &str) -> String {
-        format!("{}-{host}", self.name)
-    }
-
-    fn command(&self, host: &str, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
-        command
-    }
-
-    /// Starts `ranway` in a namespace, and waits until it says that it is there.
-    fn start(&self, host: &str, args: &[&str]) -> Child {
-        let mut command = self.command(host, env!("CARGO_BIN_EXE_ranway"));
-        let mut child = command.args(args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("it speaks");
-        assert!(line.contains("Ctrl-C ends it"), "{args:?}: {line}");
-        thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
-        child
+        Some(Net(net))
     }
 
     fn start_backlog(&self) -> Child {
         self.start(ROUTER, &["backlog", "--modem", "modem"])
-    }
-
-    /// Does something in a namespace.
-    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
-        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("a namespace");
-        thread::scope(|scope| {
-            let act = scope.spawn(|| {
-                setns(space, CloneFlags::CLONE_NEWNET).expect("it is entered");
-                act()
-            });
-            act.join().expect("it does not panic")
-        })
     }
 
     /// The host uploads to the server with this congestion control while something else happens, which is told the number
@@ -149,9 +100,8 @@ impl Net {
     fn ping(&self, count: u32) -> f64 {
         let count = count.to_string();
         let said = self.command(HOST, "ping").args(["-c", &count, "-i", "0.1", SERVER]).output().expect("ping");
-        let said = String::from_utf8_lossy(&said.stdout).into_owned();
-        let mut times: Vec<f64> =
-            said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect();
+        let said = text(&said.stdout);
+        let mut times = ping_times(&said);
         times.sort_by(f64::total_cmp);
         *times.get(times.len() / 2).unwrap_or_else(|| panic!("nobody answers: {said}"))
     }
@@ -159,28 +109,10 @@ impl Net {
     /// What of ours is at the router: interfaces, and rules of routing.
     fn traces(&self) -> String {
         let links = self.command(ROUTER, "ip").args(["-o", "link"]).output().expect("ip");
-        let links = String::from_utf8_lossy(&links.stdout).into_owned();
+        let links = text(&links.stdout);
         let rules = self.command(ROUTER, "ip").args(["rule"]).output().expect("ip");
-        links.lines().filter(|line| line.contains("backlog")).collect::<String>()
-            + &String::from_utf8_lossy(&rules.stdout)
+        links.lines().filter(|line| line.contains("backlog")).collect::<String>() + &text(&rules.stdout)
     }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        if let Some(mut radio) = self.radio.take() {
-            let _ = kill(Pid::from_raw(radio.id() as i32), Signal::SIGTERM);
-            let _ = radio.wait();
-        }
-        for host in [HOST, ROUTER, RADIO, FAR] {
-            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).output();
-        }
-    }
-}
-
-fn ip(line: &str) {
-    let output = Command::new("ip").args(line.split_whitespace()).output().expect("ip");
-    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn end(mut child: Child, signal: Signal) {
@@ -296,7 +228,7 @@ fn wrong_arguments_are_one_line_each() {
         (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate are more than 0"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = text(&output.stderr);
         let is_root = !said.contains("needs root") && !said.contains("need root");
         assert_eq!(said.lines().count(), 1, "{said}");
         if is_root {

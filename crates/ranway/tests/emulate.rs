@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{CELLS, LINK, Running, command, emulate, eventually, flows, may, namespaces, scratch, text};
+use common::{CELLS, LINK, Running, command, emulate, eventually, flows, may, namespaces, ping_times, scratch, text};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -111,8 +111,7 @@ fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
             emulate(dir.path(), &["--quiet", "--", "ping", version, "-c", "10", "-i", "0.1", "-s", "1000", "server"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let said = text(&output.stdout);
-        let times = said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse::<f64>().ok());
-        let times: Vec<f64> = times.collect();
+        let times = ping_times(&said);
         assert_eq!(times.len(), 10, "{said}");
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
         // What it takes the hosts comes on top, and on a busy machine much of it.

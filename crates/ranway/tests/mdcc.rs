@@ -3,8 +3,10 @@
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, setns, unshare};
+mod common;
+
+use common::spaces::{Spaces, ip, own_mounts};
+use common::text;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{
     AddressFamily, Backlog, SockFlag, SockType, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
@@ -13,9 +15,8 @@ use nix::unistd::Pid;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::{Deref, DerefMut};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -30,18 +31,27 @@ fn way(rate: &str, delay: &str, loss: f64, packets: u32) -> String {
     )
 }
 
-/// Five namespaces in a row, which go away with this: a server, a wire, a router, a radio, a phone.
-struct Net {
-    name: String,
-    dir: tempfile::TempDir,
-    running: Vec<Child>,
-}
+/// In a row: a server, a wire, a router, a radio, a phone.
+struct Net(Spaces);
 
 const SERVER_HOST: &str = "s";
 const WIRE: &str = "w";
 const ROUTER: &str = "r";
 const RADIO: &str = "a";
 const PHONE_HOST: &str = "p";
+
+impl Deref for Net {
+    type Target = Spaces;
+    fn deref(&self) -> &Spaces {
+        &self.0
+    }
+}
+
+impl DerefMut for Net {
+    fn deref_mut(&mut self) -> &mut Spaces {
+        &mut self.0
+    }
+}
 
 impl Net {
     /// `None`, and says so, where that cannot be. The radio loses this share of the packets to the phone.
@@ -51,31 +61,15 @@ impl Net {
 
     /// The same, with so many packets in the queues.
     fn with_queue(loss: f64, packets: u32) -> Option<Net> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
         host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
         if !can_load() {
             return None;
         }
-        let name = format!("ranway-k{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let mut net = Net { name, dir: tempfile::tempdir().expect("a temporary directory"), running: Vec::new() };
-        for host in [SERVER_HOST, WIRE, ROUTER, RADIO, PHONE_HOST] {
-            ip(&format!("netns add {}", net.space(host)));
-        }
-        for (host, interface, middle, peer, addresses) in [
-            (SERVER_HOST, "s0", WIRE, "left", ["10.8.1.1/24", "fd08:1::1/64"]),
-            (ROUTER, "wan", WIRE, "right", ["10.8.1.2/24", "fd08:1::2/64"]),
-            (ROUTER, "ran", RADIO, "left", ["10.8.2.1/24", "fd08:2::1/64"]),
-            (PHONE_HOST, "p0", RADIO, "right", ["10.8.2.2/24", "fd08:2::2/64"]),
-        ] {
-            let (this, middle) = (net.space(host), net.space(middle));
-            ip(&format!("-n {this} link add {interface} type veth peer name {peer} netns {middle}"));
-            for address in addresses {
-                let nodad = if address.contains(':') { "nodad" } else { "" };
-                ip(&format!("-n {this} addr add {address} dev {interface} {nodad}"));
-            }
-            ip(&format!("-n {this} link set dev {interface} up"));
-            ip(&format!("-n {middle} link set dev {peer} up"));
-        }
+        let mut net = Net(Spaces::new(&[SERVER_HOST, WIRE, ROUTER, RADIO, PHONE_HOST]));
+        net.join((SERVER_HOST, "s0", &["10.8.1.1/24", "fd08:1::1/64"]), (WIRE, "left", &[]));
+        net.join((ROUTER, "wan", &["10.8.1.2/24", "fd08:1::2/64"]), (WIRE, "right", &[]));
+        net.join((ROUTER, "ran", &["10.8.2.1/24", "fd08:2::1/64"]), (RADIO, "left", &[]));
+        net.join((PHONE_HOST, "p0", &["10.8.2.2/24", "fd08:2::2/64"]), (RADIO, "right", &[]));
         for (host, gateways) in [(SERVER_HOST, ["10.8.1.2", "fd08:1::2"]), (PHONE_HOST, ["10.8.2.1", "fd08:2::1"])] {
             for gateway in gateways {
                 ip(&format!("-n {} route add default via {gateway}", net.space(host)));
@@ -95,7 +89,7 @@ impl Net {
             let file = format!("{host}.toml");
             fs::write(net.dir.path().join(&file), way).expect("it is written");
             let patient = ["--max-lateness", "1 s", "--out", host];
-            net.start(host, &[&["emulate", &file, "--attach", "left", "right"], &patient[..]].concat());
+            net.keep(host, &[&["emulate", &file, "--attach", "left", "right"], &patient[..]].concat());
         }
         // Neighbours get to know each other.
         net.command(PHONE_HOST, "ping").args(["-c", "1", "-W", "2", SERVER[0]]).output().expect("ping");
@@ -103,44 +97,16 @@ impl Net {
         Some(net)
     }
 
-    fn space(&self, host: &str) -> String {
-        format!("{}-{host}", self.name)
-    }
-
-    fn command(&self, host: &str, program: &str) -> Command {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.space(host), program]).current_dir(self.dir.path());
-        command
-    }
-
-    /// Starts `ranway` in a namespace, and waits until it says that it is there.
-    fn start(&mut self, host: &str, args: &[&str]) {
-        let mut command = self.command(host, env!("CARGO_BIN_EXE_ranway"));
-        let mut child = command.args(args).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-        let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut line = String::new();
-        stderr.read_line(&mut line).expect("it speaks");
-        assert!(line.contains("Ctrl-C ends it"), "{args:?}: {line}");
-        thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
+    /// Starts `ranway` in a namespace, where it stays until the end.
+    fn keep(&mut self, host: &str, args: &[&str]) {
+        let child = self.start(host, args);
         self.running.push(child);
     }
 
     /// Starts a PEP at the router; which of the running it is.
     fn start_pep(&mut self, options: &[&str]) -> usize {
-        self.start(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
+        self.keep(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
         self.running.len() - 1
-    }
-
-    /// Does something in a namespace.
-    fn inside<T: Send>(&self, host: &str, act: impl FnOnce() -> T + Send) -> T {
-        let space = fs::File::open(Path::new("/run/netns").join(self.space(host))).expect("a namespace");
-        thread::scope(|scope| {
-            let act = scope.spawn(|| {
-                setns(space, CloneFlags::CLONE_NEWNET).expect("it is entered");
-                act()
-            });
-            act.join().expect("it does not panic")
-        })
     }
 
     /// The phone downloads from the server for so long; bytes in each second. `during`: what happens meanwhile.
@@ -170,27 +136,13 @@ impl Net {
     /// A counter of the kernel's TCP in a namespace.
     fn counter(&self, host: &str, name: &str) -> u64 {
         let cat = self.command(host, "cat").args(["/proc/net/netstat", "/proc/net/snmp"]).output().expect("cat");
-        let text = String::from_utf8_lossy(&cat.stdout).into_owned();
-        let lines: Vec<&str> = text.lines().collect();
+        let all = text(&cat.stdout);
+        let lines: Vec<&str> = all.lines().collect();
         let found = lines.chunks(2).find_map(|pair| {
             let at = pair[0].split(' ').position(|field| field == name)?;
             pair[1].split(' ').nth(at)?.parse().ok()
         });
         found.unwrap_or_else(|| panic!("no counter {name}"))
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        for child in &mut self.running {
-            let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
-        }
-        for child in &mut self.running {
-            let _ = child.wait();
-        }
-        for host in [SERVER_HOST, WIRE, ROUTER, RADIO, PHONE_HOST] {
-            let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).output();
-        }
     }
 }
 
@@ -206,11 +158,6 @@ fn listener(control: &str) -> TcpListener {
     TcpListener::from(fd)
 }
 
-fn ip(line: &str) {
-    let output = Command::new("ip").args(line.split_whitespace()).output().expect("ip");
-    assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 fn ranway(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs")
 }
@@ -222,11 +169,7 @@ fn can_load() -> bool {
         eprintln!("SKIPPED: {why}");
         return false;
     }
-    let none = None::<&str>;
-    unshare(CloneFlags::CLONE_NEWNS).expect("mounts of its own");
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).expect("nobody else sees them");
-    mount(Some("tmpfs"), "/run", Some("tmpfs"), MsFlags::empty(), none).expect("a /run of its own");
-    mount(Some("bpf"), "/sys/fs/bpf", Some("bpf"), MsFlags::empty(), none).expect("a bpf file system of its own");
+    own_mounts(&[("/sys/fs/bpf", "bpf")]);
     // A test before this one may have ended a moment ago.
     let is_there = || {
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").is_ok_and(|all| all.contains("mdcc"))
@@ -249,7 +192,7 @@ struct Loaded;
 impl Loaded {
     fn new(options: &[&str]) -> Loaded {
         let output = ranway(&[&["mdcc", "load"], options].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}", text(&output.stderr));
         Loaded
     }
 }
@@ -258,7 +201,7 @@ impl Drop for Loaded {
     fn drop(&mut self) {
         let output = ranway(&["mdcc", "unload"]);
         if !thread::panicking() {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(output.status.success(), "{}", text(&output.stderr));
         }
     }
 }
@@ -353,7 +296,7 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
         seen.push(status());
         // Without descriptors its programs cannot be loaded.
         let poor = pep("ulimit -n 16;", &["--ran", "ran", "--take-over"]).output().expect("it runs");
-        let said = String::from_utf8_lossy(&poor.stderr).into_owned();
+        let said = text(&poor.stderr);
         assert!(!poor.status.success() && said.starts_with("error: ") && said.lines().count() == 1, "{said}");
         thread::sleep(Duration::from_millis(1_500));
         assert!(old.try_wait().expect("it is ours").is_none(), "nobody took over");
@@ -417,19 +360,19 @@ fn root_what_cannot_be_is_refused_in_a_line() {
         (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: `lo` is on one side only: --wan and --ran differ\n"),
     ] {
         let output = ranway(args);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let said = text(&output.stderr);
         assert_eq!((output.status.code(), said.as_str()), (Some(code), line), "{args:?}");
     }
     let _loaded = Loaded::new(&[]);
     let again = ranway(&["mdcc", "load"]);
-    assert_eq!(String::from_utf8_lossy(&again.stderr), "error: mdcc is loaded already; `ranway mdcc unload` first\n");
+    assert_eq!(text(&again.stderr), "error: mdcc is loaded already; `ranway mdcc unload` first\n");
     let mut nobody = Command::new("setpriv");
     nobody.args(["--bounding-set=-all", "--reuid=65534", "--clear-groups"]);
     let nobody = nobody.args([env!("CARGO_BIN_EXE_ranway"), "mdcc", "status"]).output();
     if let Ok(output) = nobody.as_ref()
         && output.status.code() != Some(127)
     {
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = text(&output.stderr);
         assert!(said.starts_with("error: mdcc needs root (CAP_NET_ADMIN") && said.lines().count() == 1, "{said}");
     }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub(crate) mod spaces;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
@@ -155,6 +157,11 @@ impl Drop for Running {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// How long each ping took, in ms, of what `ping` says.
+pub(crate) fn ping_times(said: &str) -> Vec<f64> {
+    said.lines().filter_map(|line| line.split_once("time=")?.1.split(' ').next()?.parse().ok()).collect()
 }
 
 /// The network namespaces of an emulation, by name.
