@@ -5,13 +5,13 @@
 
 #![allow(clippy::disallowed_methods)] // Tests run a compiler and read its output.
 
+mod common;
+
 use bolero::generator::bolero_generator::driver::{Options as Generation, bytes};
 use bolero::{TypeGenerator, ValueGenerator, produce};
+use common::Twin;
 use pep::{Config, Pep};
 use rand_core::{Rng, SeedableRng};
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use units::{Span, Time};
 
@@ -210,55 +210,22 @@ impl Model {
     }
 }
 
-/// The C program, which answers each line.
-struct Twin {
-    process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Twin {
-    fn new(directory: &Path) -> Twin {
-        let program = directory.join("pep_twin");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pep_twin.c");
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-o"]).arg(&program).arg(source);
-        assert!(cc.status().expect("a C compiler").success());
-        let mut process =
-            Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let (to, from) = (process.stdin.take(), process.stdout.take());
-        Twin { process, to: to.expect("piped"), from: BufReader::new(from.expect("piped")) }
+/// Shows the twin a sequence of segments; its answer to each.
+fn tell(twin: &mut Twin, config: &Config, sequence: &[Passing]) -> Vec<Vec<i64>> {
+    let idle = config.idle.as_nanos();
+    let mut lines = format!("n {} {} {idle}\n", config.every, u8::from(config.all));
+    for (at, passing) in sequence.iter().enumerate() {
+        let last = u8::from(at + 1 == sequence.len());
+        lines += &format!("{} {last}\n", passing.line());
     }
-
-    /// Shows it a sequence of segments; its answer to each.
-    fn tell(&mut self, config: &Config, sequence: &[Passing]) -> Vec<Vec<i64>> {
-        let idle = config.idle.as_nanos();
-        let mut lines = format!("n {} {} {idle}\n", config.every, u8::from(config.all));
-        for (at, passing) in sequence.iter().enumerate() {
-            let last = u8::from(at + 1 == sequence.len());
-            lines += &format!("{} {last}\n", passing.line());
-        }
-        self.to.write_all(lines.as_bytes()).expect("it listens");
-        let answer = |_| {
-            let mut line = String::new();
-            self.from.read_line(&mut line).expect("it answers");
-            line.split_whitespace().map(|number| number.parse().expect("a number")).collect()
-        };
-        sequence.iter().map(answer).collect()
-    }
-}
-
-impl Drop for Twin {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+    twin.tell(&lines);
+    sequence.iter().map(|_| twin.answer()).collect()
 }
 
 #[test]
 fn both_peps_report_the_same() {
     let directory = tempfile::tempdir().expect("a directory");
-    let mut twin = Twin::new(directory.path());
+    let mut twin = Twin::new("pep_twin", directory.path());
     let (mut reports, mut nacks, mut withheld) = (0, 0, 0);
     let generator = (produce::<(u8, bool, [u32; FLOWS])>(), produce::<Vec<Op>>().with().len(0_usize..400));
     // The same cases each time.
@@ -270,7 +237,7 @@ fn both_peps_report_the_same() {
         let config = Config { every: u32::from(every % 4) + 1, all, ..Config::default() };
         let mut model = Model::new(config, starts, every >= 240);
         let sequence: Vec<Passing> = ops.iter().filter_map(|&op| model.apply(op)).collect();
-        let answers = twin.tell(&config, &sequence);
+        let answers = tell(&mut twin, &config, &sequence);
         for (at, (passing, answer)) in sequence.iter().zip(answers).enumerate() {
             let expected = model.tell(passing);
             let story =

@@ -3,14 +3,14 @@
 
 #![allow(clippy::disallowed_methods)] // Tests run a compiler and read its output.
 
+mod common;
+
 use bolero::{TypeGenerator, check};
 use cc::cubic::{Cubic, CubicConfig};
 use cc::scalable::{Scalable, ScalableConfig};
 use cc::{AckSample, Congestion, Controller, Ctx, Path, Phase, Random, RateSample, Sent, Sign, StackRate};
+use common::Twin;
 use rand_core::SeedableRng;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path as FilePath;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use units::{Span, Time};
 
 const MSS: u64 = 1448;
@@ -36,42 +36,12 @@ enum Op {
     Undo,
 }
 
-/// The C program, which answers each line with the windows.
-struct Twin {
-    process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl Twin {
-    fn new(directory: &FilePath) -> Twin {
-        let program = directory.join("twin");
-        let source = FilePath::new(env!("CARGO_MANIFEST_DIR")).join("tests/twin.c");
-        let mut cc = Command::new("cc");
-        cc.args(["-O1", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-o"]).arg(&program).arg(source);
-        assert!(cc.status().expect("a C compiler").success());
-        let mut process =
-            Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let (to, from) = (process.stdin.take(), process.stdout.take());
-        Twin { process, to: to.expect("piped"), from: BufReader::new(from.expect("piped")) }
-    }
-
-    /// Both windows and thresholds.
-    fn tell(&mut self, op: char, numbers: &[u64]) -> [u32; 4] {
-        let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
-        writeln!(self.to, "{op} {}", numbers.join(" ")).expect("it listens");
-        let mut line = String::new();
-        self.from.read_line(&mut line).expect("it answers");
-        let mut numbers = line.split(' ').map(|number| number.trim().parse().expect("a number"));
-        std::array::from_fn(|_| numbers.next().expect("five numbers"))
-    }
-}
-
-impl Drop for Twin {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
+/// Both windows and thresholds.
+fn tell(twin: &mut Twin, op: char, numbers: &[u64]) -> [u32; 4] {
+    let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    twin.tell(&format!("{op} {}\n", numbers.join(" ")));
+    let [cwnd_pep, ssthresh_pep, cwnd_e2e, ssthresh_e2e, _joined] = twin.answer()[..] else { panic!("five numbers") };
+    [cwnd_pep, ssthresh_pep, cwnd_e2e, ssthresh_e2e]
 }
 
 /// The simulator's controllers, and what is going on.
@@ -215,16 +185,16 @@ impl Model {
 #[test]
 fn without_a_pep_both_windows_are_the_simulators() {
     let directory = tempfile::tempdir().expect("a directory");
-    let twin = std::sync::Mutex::new(Twin::new(directory.path()));
+    let twin = std::sync::Mutex::new(Twin::new("twin", directory.path()));
     check!().with_type::<Vec<Op>>().with_iterations(3_000).with_max_len(4_096).for_each(|ops| {
         let mut twin = twin.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut model = Model::new();
         let numbers = [model.now.as_nanos(), 0, INITIAL_WINDOW.into(), 1, 1 << 20];
-        assert_eq!(twin.tell('i', &numbers), model.windows());
+        assert_eq!(tell(&mut twin, 'i', &numbers), model.windows());
         for (at, &op) in ops.iter().enumerate() {
             if let Some((letter, numbers)) = model.apply(op) {
                 let numbers = [&[model.now.as_nanos(), model.sent], &numbers[..]].concat();
-                assert_eq!(twin.tell(letter, &numbers), model.windows(), "after {at}: {op:?}");
+                assert_eq!(tell(&mut twin, letter, &numbers), model.windows(), "after {at}: {op:?}");
             }
         }
     });
