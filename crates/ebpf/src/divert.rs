@@ -6,9 +6,9 @@
 //! [`Diversion::renew`].
 
 use crate::Error;
-use crate::loading::{self, attempt};
+use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::divert::DivertSkelBuilder;
-use crate::sys::{Tcx, attach_tcx};
+use crate::sys::Tcx;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::time::{ClockId, clock_gettime};
@@ -42,12 +42,8 @@ impl Diversion {
         (settings.through, settings.mark) = (through, MARK);
         let skeleton = attempt("load the diversion", || open.load())?;
         let until = MapHandle::try_from(&skeleton.maps.until);
-        let until = until.map_err(|e| Error::Refused { what: "set a time".into(), why: e.to_string() })?;
-        let link =
-            attach_tcx(skeleton.progs.divert.as_fd(), from, Tcx::Egress).map_err(|e| match e.raw_os_error() {
-                Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
-                _ => Error::System { what: "attach the diversion".into(), source: e },
-            })?;
+        let until = until.map_err(Error::refused("set a time"))?;
+        let link = attach_tcx(skeleton.progs.divert.as_fd(), from, Tcx::Egress, "the diversion")?;
         Ok(Diversion { until, _link: link })
     }
 
@@ -57,6 +53,6 @@ impl Diversion {
         let end = if time.is_zero() { Duration::ZERO } else { Duration::from(now) + time };
         let end = u64::try_from(end.as_nanos()).unwrap_or(u64::MAX);
         let updated = self.until.update(&0_u32.to_ne_bytes(), &end.to_ne_bytes(), MapFlags::ANY);
-        updated.map_err(|e| Error::Refused { what: "set a time".into(), why: e.to_string() })
+        updated.map_err(Error::refused("set a time"))
     }
 }

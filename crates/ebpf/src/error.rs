@@ -1,5 +1,6 @@
 //! What can go wrong, for the caller to tell.
 
+use std::fmt::Display;
 use std::io;
 
 /// Why something could not be done.
@@ -30,6 +31,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// For `map_err`: what the kernel was to do.
+    pub(crate) fn refused<E: Display>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
+        let what = what.into();
+        move |why| Error::Refused { what, why: why.to_string() }
+    }
+
     /// For `map_err`: what was tried.
     pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();

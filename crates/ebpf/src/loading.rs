@@ -1,8 +1,10 @@
 //! What all loaders share: whether this machine can, and what the kernel says if it refuses.
 
 use crate::Error;
+use crate::sys::{self, Tcx};
 use libbpf_rs::btf::{Btf, types};
 use std::fs;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -65,6 +67,14 @@ pub(crate) fn attempt<T>(what: &str, act: impl FnOnce() -> libbpf_rs::Result<T>)
     let result = act();
     libbpf_rs::set_print(before);
     result.map_err(|e| Error::Refused { what: what.to_owned(), why: explain(&e.to_string(), &lock(&SAID)) })
+}
+
+/// Attaches a program, which is `what`, as [`sys::attach_tcx`] does.
+pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx, what: &str) -> Result<OwnedFd, Error> {
+    sys::attach_tcx(program, interface, place).map_err(|e| match e.raw_os_error() {
+        Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
+        _ => Error::System { what: format!("attach {what}"), source: e },
+    })
 }
 
 /// One line of what the kernel's verifier has said, if it was that which refused.

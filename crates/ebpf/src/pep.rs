@@ -7,9 +7,9 @@
 mod running;
 
 use crate::Error;
-use crate::loading::{self, attempt};
+use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::pep::PepSkelBuilder;
-use crate::sys::{Tcx, attach_tcx};
+use crate::sys::Tcx;
 use libbpf_rs::query::LinkInfo;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, ProgramMut};
@@ -122,10 +122,7 @@ pub fn check() -> Result<(), Error> {
 /// Attaches the programs for data, replies and reports, the first to look last.
 fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32) -> Result<[OwnedFd; 3], Error> {
     let attach = |program: &ProgramMut<'_>, index, place, name: &str| {
-        attach_tcx(program.as_fd(), index, place).map_err(|e| match e.raw_os_error() {
-            Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
-            _ => Error::System { what: format!("attach the PEP to `{name}`"), source: e },
-        })
+        attach_tcx(program.as_fd(), index, place, &format!("the PEP to `{name}`"))
     };
     let [data, replies, back] = programs;
     let back = attach(back, wan, Tcx::Egress, &options.wan)?;
@@ -170,9 +167,9 @@ impl Pep {
         })?;
         let programs = [&skeleton.progs.pep_wan, &skeleton.progs.pep_ran, &skeleton.progs.pep_back];
         let program = Program::id_from_fd(programs[0].as_fd());
-        let program = program.map_err(|e| Error::Refused { what: "load the PEP".into(), why: e.to_string() })?;
+        let program = program.map_err(Error::refused("load the PEP"))?;
         let counters = MapHandle::try_from(&skeleton.maps.counters);
-        let counters = counters.map_err(|e| Error::Refused { what: "read counters".into(), why: e.to_string() })?;
+        let counters = counters.map_err(Error::refused("read counters"))?;
         let took_over = running.is_some();
         let links = match running {
             Some(running) => running.replace_by(programs.map(AsFd::as_fd))?,

@@ -8,6 +8,7 @@ use libbpf_rs::btf::{Btf, HasSize, types};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions, ProgramInfo};
 use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{MapCore, MapHandle, Program};
+use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What the programs for data, replies and reports are called, by which others' are recognised.
@@ -25,9 +26,8 @@ pub(super) struct Running {
 }
 
 /// For `map_err`.
-#[allow(clippy::needless_pass_by_value)]
-fn refused(why: impl ToString) -> Error {
-    Error::Refused { what: "take over from the PEP at work".into(), why: why.to_string() }
+fn refused(why: impl Display) -> Error {
+    Error::refused("take over from the PEP at work")(why)
 }
 
 /// The program of this name that is attached there, and its link.
