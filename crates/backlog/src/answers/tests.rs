@@ -37,6 +37,13 @@ impl Model {
         }
     }
 
+    /// After a first packet: nobody knows a round trip without waiting before something was sent alone.
+    fn begun(rate: Rate) -> Model {
+        let mut model = Model::new(rate);
+        model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+        model
+    }
+
     /// For so long; `fill`: the next packet that waits above, if one does, and the round trip of its answer.
     fn run(&mut self, span: Span, mut fill: impl FnMut(u32) -> Option<(Option<Question>, u32)>, rtt: Span) {
         let end = self.now + span;
@@ -95,9 +102,7 @@ fn tcp(n: u32) -> Option<(Option<Question>, u32)> {
 fn a_modem_that_is_full_is_found_and_emptied_and_kept_busy() {
     for mbps in [1, 5, 20, 100] {
         let rate = Rate::from_mbps(mbps);
-        let mut model = Model::new(rate);
-        // Nobody knows a round trip without waiting before something was sent alone.
-        model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+        let mut model = Model::begun(rate);
         model.run(MS * 6000, tcp, MS * 40);
         assert_eq!(
             model.below.rate.map(|found| (found.as_mbps() / rate.as_mbps() * 10.0).round() as u32),
@@ -116,8 +121,7 @@ fn a_modem_that_is_full_is_found_and_emptied_and_kept_busy() {
 
 #[test]
 fn a_rate_that_changes_is_followed() {
-    let mut model = Model::new(Rate::from_mbps(20));
-    model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+    let mut model = Model::begun(Rate::from_mbps(20));
     model.run(MS * 3000, tcp, MS * 40);
     model.rate = Rate::from_mbps(5);
     model.run(MS * 3000, tcp, MS * 40);
@@ -144,8 +148,7 @@ fn nothing_is_held_back_before_packets_wait_below() {
 
 #[test]
 fn what_is_never_answered_passes() {
-    let mut model = Model::new(Rate::from_mbps(20));
-    model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+    let mut model = Model::begun(Rate::from_mbps(20));
     model.run(MS * 3000, tcp, MS * 40);
     assert!(model.below.rate.is_some());
     model.rate = Rate::from_mbps(40);
@@ -158,8 +161,7 @@ fn what_is_never_answered_passes() {
 
 #[test]
 fn few_questions_among_much_that_is_not_answered_are_enough() {
-    let mut model = Model::new(Rate::from_mbps(20));
-    model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+    let mut model = Model::begun(Rate::from_mbps(20));
     // One of a hundred: one in 60 ms.
     let mixed = |n: u32| if n.is_multiple_of(100) { tcp(n) } else { Some((None, PACKET)) };
     model.run(MS * 5000, mixed, MS * 40);
@@ -172,8 +174,7 @@ fn few_questions_among_much_that_is_not_answered_are_enough() {
 
 #[test]
 fn an_outage_ends_by_itself() {
-    let mut model = Model::new(Rate::from_mbps(20));
-    model.run(MS * 200, |n| if n < 1 { tcp(n) } else { None }, MS * 40);
+    let mut model = Model::begun(Rate::from_mbps(20));
     model.run(MS * 3000, tcp, MS * 40);
     model.rate = Rate::from_bits_per_sec(0);
     model.run(MS * 700, tcp, MS * 40);
