@@ -1,5 +1,6 @@
 //! What is remembered of a flow: how far its data has passed, which holes that has, and what a report needs to say.
 
+use core::ops::Range;
 use tcp::report::{RANGES, Report};
 use tcp::segment::{Block, Flags, Options, Segment, Timestamps};
 use units::Time;
@@ -49,6 +50,8 @@ pub(crate) struct Flow {
     /// Where it was first seen, and one past the highest byte that has passed.
     first: u64,
     high: u64,
+    /// `high` at which the oldest of what is remembered lies too far back.
+    full: u64,
     /// In rising order, the first `open` of them, all below `high`.
     holes: [Hole; HOLES],
     open: usize,
@@ -66,6 +69,21 @@ pub(crate) struct Flow {
     /// What is known of the receiver; `None` until it has answered the sender.
     receiver: Option<Receiver>,
     closing: [bool; 2],
+}
+
+/// What a report says: of the bytes in `[from, through)`, all have passed but those in some holes.
+pub(crate) struct News {
+    from: u64,
+    through: u64,
+    /// The first of these holes and one past the last.
+    missing: (usize, usize),
+}
+
+impl News {
+    /// Whether it names something missing.
+    pub(crate) fn is_nack(&self) -> bool {
+        self.missing.0 < self.missing.1
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +114,7 @@ impl Flow {
             start: next,
             first,
             high: first,
+            full: first + NEAR,
             holes: [Hole::default(); HOLES],
             open: 0,
             reordering: REORDERING,
@@ -163,9 +182,17 @@ impl Flow {
         }
         let Some(start) = self.offset(segment.seq) else { return };
         let end = start + u64::from(segment.seq_len());
-        if end >= self.high + NEAR {
-            return;
+        if self.open == 0 && start == self.high {
+            // As nearly all do.
+            self.reach(end);
+            self.unreported = self.unreported.saturating_add(packets);
+            self.due = if segment.flags.has(Flags::PSH) { Due::All } else { Due::Nothing };
+        } else if end < self.high + NEAR {
+            self.pass_out_of_order(segment, start..end, stamp, packets);
         }
+    }
+
+    fn pass_out_of_order(&mut self, segment: &Segment, Range { start, end }: Range<u64>, stamp: u32, packets: u32) {
         let opens = start > self.high;
         if opens && self.open == HOLES {
             return;
@@ -242,8 +269,9 @@ impl Flow {
         self.seen = now;
         self.closing[1] |= segment.flags.has(Flags::FIN);
         let next = segment.seq.wrapping_add(segment.seq_len());
-        let Some(mut known) = self.receiver else {
+        let Some(known) = &mut self.receiver else {
             self.receiver = Some(Receiver { ack, moved: false, next, window: segment.window, stamp: value });
+            self.full = self.full.min(ack + NEAR);
             return self.forget_below(ack);
         };
         known.moved |= ack > known.ack;
@@ -254,14 +282,16 @@ impl Flow {
         if !is_after(known.stamp, value) {
             (known.stamp, known.window) = (value, segment.window);
         }
-        self.receiver = Some(known);
-        self.forget_below(known.ack);
+        let ack = known.ack;
+        self.forget_below(ack);
     }
 
     /// What the receiver has is no hole, whichever way it took.
     #[inline]
     fn forget_below(&mut self, ack: u64) {
-        self.forget_holes(ack);
+        if self.open > 0 {
+            self.forget_holes(ack);
+        }
         self.reach(ack);
     }
 
@@ -275,14 +305,26 @@ impl Flow {
         }
     }
 
-    /// The highest byte is this one, or is still another. What lies further back than any window reaches is forgotten.
+    /// The highest byte is this one, or is still another.
+    #[inline]
     fn reach(&mut self, end: u64) {
         self.high = self.high.max(end);
+        if self.high > self.full {
+            self.forget_old();
+        }
+    }
+
+    /// What lies further back than any window reaches is forgotten.
+    #[cold]
+    fn forget_old(&mut self) {
         let bottom = self.high - NEAR;
         self.forget_holes(bottom);
         self.first = self.first.max(bottom);
         self.through = self.through.max(bottom);
         self.receiver = self.receiver.filter(|receiver| receiver.ack >= bottom);
+        let (hole, ack) = (self.holes().first().map(|hole| hole.start), self.receiver.map(|receiver| receiver.ack));
+        let oldest = [hole, ack].into_iter().flatten().fold(self.first.min(self.through), u64::min);
+        self.full = oldest + NEAR;
     }
 
     /// Whether a report is due, for a sender that takes it.
@@ -294,26 +336,37 @@ impl Flow {
         heard && (self.due != Due::Nothing || news || self.unreported >= every)
     }
 
-    /// The report that is due, if it says anything new.
+    /// What a report is to say that is due, if there is anything new.
     #[inline]
-    pub(crate) fn report(&self) -> Option<Segment> {
-        let receiver = self.receiver?;
-        let base = self.base(&receiver);
-        let (from, through, missing) = match self.due {
-            Due::Filled(start, end) => (start.max(receiver.ack), end, &[][..]),
+    pub(crate) fn news(&self) -> Option<News> {
+        let receiver = self.receiver.as_ref()?;
+        let news = match self.due {
+            Due::Filled(start, end) => News { from: start.max(receiver.ack), through: end, missing: (0, 0) },
             // Nothing is known of what went before the flow was first seen.
             Due::Nothing | Due::All => self.overview(receiver.ack.max(self.first)),
         };
-        let says_news = through > self.through || missing.iter().any(|hole| !hole.reported);
-        if through <= from || !(says_news || matches!(self.due, Due::Filled(..))) {
-            return None;
-        }
+        let is_new = news.through > self.through
+            || self.missing(&news).iter().any(|hole| !hole.reported)
+            || matches!(self.due, Due::Filled(..));
+        Some(news).filter(|news| is_new && news.from < news.through)
+    }
+
+    fn missing(&self, news: &News) -> &[Hole] {
+        &self.holes[news.missing.0..news.missing.1]
+    }
+
+    /// The report that says so, after which it is not new any more; `None` if its packet, with an IP header of so many bytes,
+    /// would be more than what came and was not answered.
+    #[inline]
+    pub(crate) fn report(&mut self, news: &News, ip_header: u32) -> Option<(Segment, u32)> {
+        let receiver = self.receiver.as_ref()?;
+        let base = self.base(receiver);
         let number = |offset: u64| (offset - base) as u32;
-        let mut report = Report::new(number(from), number(through));
-        for hole in missing {
+        let mut report = Report::new(number(news.from), number(news.through));
+        for hole in self.missing(news) {
             report.push(Block { start: number(hole.start), end: number(hole.end) });
         }
-        Some(Segment {
+        let segment = Segment {
             seq: receiver.next,
             ack: base as u32,
             window: receiver.window,
@@ -321,7 +374,17 @@ impl Flow {
             flags: Flags::ACK,
             timestamps: Some(Timestamps { value: receiver.stamp, echo: self.stamp }),
             options: Options::Report(report),
-        })
+        };
+        let len = ip_header + segment.header_len();
+        self.credit = self.credit.checked_sub(len.into())?;
+        if !matches!(self.due, Due::Filled(..)) {
+            self.unreported = 0;
+            self.through = self.through.max(news.through);
+            for hole in self.holes() {
+                hole.reported |= hole.missing && hole.start >= news.from && hole.end <= news.through;
+            }
+        }
+        Some((segment, len))
     }
 
     /// The acknowledgement number of a report: an old one, which changes nothing. Before any data is acknowledged Linux
@@ -333,7 +396,10 @@ impl Flow {
 
     /// From where to where a report reaches, and what is missing in between.
     #[inline]
-    fn overview(&self, floor: u64) -> (u64, u64, &[Hole]) {
+    fn overview(&self, floor: u64) -> News {
+        if self.open == 0 {
+            return News { from: floor, through: self.high, missing: (0, 0) };
+        }
         let holes = &self.holes[..self.open];
         let missing = holes.iter().position(|hole| !hole.missing).unwrap_or(self.open);
         let top = holes.get(missing).map_or(self.high, |hole| hole.start);
@@ -342,30 +408,6 @@ impl Flow {
         let first = missing.iter().position(|hole| !hole.reported).map_or(last, |new| new.min(last));
         let from = first.checked_sub(1).map_or(floor, |before| missing[before].end);
         let through = missing.get(first + RANGES).map_or(top, |next| next.start);
-        (from, through, &missing[first..missing.len().min(first + RANGES)])
-    }
-
-    /// Whether a reply of so many bytes is no more than what came; if so, it is taken off.
-    #[inline]
-    pub(crate) fn afford(&mut self, len: u32) -> bool {
-        let rest = self.credit.checked_sub(len.into());
-        self.credit = rest.unwrap_or(self.credit);
-        rest.is_some()
-    }
-
-    /// A report was sent.
-    #[inline]
-    pub(crate) fn note_report(&mut self, segment: &Segment) {
-        let Options::Report(report) = segment.options else { return };
-        if matches!(self.due, Due::Filled(..)) {
-            return;
-        }
-        let through = self.receiver.map_or(0, |receiver| self.base(&receiver)) + u64::from(report.through);
-        self.unreported = 0;
-        self.through = self.through.max(through);
-        let from = through - u64::from(report.through.wrapping_sub(report.from));
-        for hole in self.holes().iter_mut() {
-            hole.reported |= hole.missing && hole.start >= from && hole.end <= through;
-        }
+        News { from, through, missing: (first, missing.len().min(first + RANGES)) }
     }
 }

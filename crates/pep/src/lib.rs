@@ -113,27 +113,19 @@ impl<K: Ord + Copy> Pep<K> {
         now: Time,
     ) -> Option<Segment> {
         self.forget_idle(now);
-        let known = self.recall(&key, now);
-        if segment.flags.has(Flags::RST) {
-            if self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
-                self.flows.remove(&key);
-            }
-            return None;
-        }
-        if segment.flags.has(Flags::SYN) {
-            self.on_syn(key, segment, now);
+        if segment.flags.has(Flags::RST) || segment.flags.has(Flags::SYN) {
+            self.on_control(key, segment, now);
             return None;
         }
         let timestamps = segment.timestamps?;
         if segment.seq_len() == 0 {
             return None;
         }
-        if known {
-            self.flows.touch(&key);
-        } else {
+        let config = &self.config;
+        if !self.flows.touch(&key).is_some_and(|flow| !is_idle(config, flow, now)) {
             // It has been going on for a while.
-            self.make_room();
-            self.flows.insert(key, Flow::new(segment.seq, timestamps.value, false, now));
+            self.flows.remove(&key);
+            self.remember(key, Flow::new(segment.seq, timestamps.value, false, now));
         }
         let flow = self.flows.newest()?;
         self.stats.data += u64::from(packets);
@@ -142,27 +134,24 @@ impl<K: Ord + Copy> Pep<K> {
         if !flow.is_due(self.config.every, self.config.all) {
             return None;
         }
-        let report = flow.report()?;
+        let news = flow.news()?;
         let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
-        let len = ip_header + report.header_len();
-        if !flow.afford(len) {
+        let Some((report, len)) = flow.report(&news, ip_header) else {
             self.stats.withheld += 1;
             return None;
-        }
-        flow.note_report(&report);
+        };
         self.stats.reports += 1;
-        self.stats.nacks += u64::from(matches!(report.options, Options::Report(r) if !r.missing().is_empty()));
+        self.stats.nacks += u64::from(news.is_nack());
         self.stats.report_bytes += u64::from(len);
         Some(report)
     }
 
     /// A segment of the receiver passes.
     pub fn on_reply(&mut self, key: K, segment: &Segment, now: Time) {
-        if !self.recall(&key, now) {
-            return;
-        }
         let Some(flow) = self.flows.touch(&key) else { return };
-        if segment.flags.has(Flags::RST) {
+        if is_idle(&self.config, flow, now) {
+            self.flows.remove(&key);
+        } else if segment.flags.has(Flags::RST) {
             if flow.is_next_reply(segment.seq) {
                 self.flows.remove(&key);
             }
@@ -171,8 +160,16 @@ impl<K: Ord + Copy> Pep<K> {
         }
     }
 
-    /// A new connection, or its SYN again.
-    fn on_syn(&mut self, key: K, segment: &Segment, now: Time) {
+    /// A connection ends at once or begins, or its SYN is sent again.
+    #[cold]
+    fn on_control(&mut self, key: K, segment: &Segment, now: Time) {
+        let known = self.recall(&key, now);
+        if segment.flags.has(Flags::RST) {
+            if known && self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
+                self.flows.remove(&key);
+            }
+            return;
+        }
         let Options::Syn(options) = segment.options else { return };
         let Some(timestamps) = segment.timestamps else {
             self.flows.remove(&key);
@@ -183,23 +180,14 @@ impl<K: Ord + Copy> Pep<K> {
             // One that is sent again carries no announcement.
             Some(flow) if flow.starts_at(next) => flow.announced |= options.reports,
             Some(flow) => *flow = Flow::new(next, timestamps.value, options.reports, now),
-            None => {
-                self.make_room();
-                self.flows.insert(key, Flow::new(next, timestamps.value, options.reports, now));
-            }
+            None => self.remember(key, Flow::new(next, timestamps.value, options.reports, now)),
         }
-    }
-
-    /// Whether a flow has been idle for too long to be remembered.
-    fn is_idle(&self, flow: &Flow, now: Time) -> bool {
-        let limit = if flow.is_closing() { self.config.idle.min(CLOSING) } else { self.config.idle };
-        now.saturating_since(flow.seen) > limit
     }
 
     /// Whether a flow is remembered, and is not to be forgotten now.
     fn recall(&mut self, key: &K, now: Time) -> bool {
         let Some(flow) = self.flows.get(key) else { return false };
-        let idle = self.is_idle(flow, now);
+        let idle = is_idle(&self.config, flow, now);
         if idle {
             self.flows.remove(key);
         }
@@ -209,18 +197,27 @@ impl<K: Ord + Copy> Pep<K> {
     /// Forgets the flow that has been idle for longest, if that is for too long. One at each packet is enough.
     fn forget_idle(&mut self, now: Time) {
         if let Some((&key, flow)) = self.flows.oldest()
-            && self.is_idle(flow, now)
+            && is_idle(&self.config, flow, now)
         {
             self.flows.remove(&key);
         }
     }
 
-    fn make_room(&mut self) {
+    /// A flow that is not remembered yet.
+    fn remember(&mut self, key: K, flow: Flow) {
         if self.flows.len() >= self.config.flows.max(1)
             && let Some((&key, _)) = self.flows.oldest()
         {
             self.flows.remove(&key);
             self.stats.evicted += 1;
         }
+        self.flows.insert(key, flow);
     }
+}
+
+/// Whether a flow has been idle for too long to be remembered.
+#[inline]
+fn is_idle(config: &Config, flow: &Flow, now: Time) -> bool {
+    let idle = now.saturating_since(flow.seen);
+    idle > config.idle || (idle > CLOSING && flow.is_closing())
 }

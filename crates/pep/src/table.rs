@@ -51,12 +51,12 @@ impl<K: Ord + Copy, V> Table<K, V> {
     /// The entry, which is the newest from now on.
     #[inline]
     pub(crate) fn touch(&mut self, key: &K) -> Option<&mut V> {
-        let place = self.place(key)?;
-        if place != self.newest {
+        if self.slots.get(self.newest as usize).is_none_or(|newest| newest.key != *key) {
+            let place = *self.places.get(key)?;
             self.unlink(place);
             self.link(place);
         }
-        Some(&mut self.slots[place as usize].value)
+        self.newest()
     }
 
     /// The entry that was touched or added last.

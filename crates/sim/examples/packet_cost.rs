@@ -8,7 +8,7 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-/// What is alike in all.
+/// What is alike in all. The receiver's buffer keeps queues from overflowing: all flows send the same.
 const FLOW: &str = r#"
 duration = "10 s"
 [[flows]]
@@ -16,6 +16,7 @@ name = "bulk"
 from = "server"
 to = "phone"
 cc = "mdcc"
+tcp = { receive_buffer = "1 MB" }
 "#;
 
 /// Two links. A packet's passage is known in advance behind a queue of the kind `drop-tail` (`link::Foreseen`).

@@ -273,18 +273,18 @@ impl Network {
             if matches!(place.carrier, Carrier::Link(_)) {
                 self.traffic.note(now, &packet, |packet, parcel| Happening::Left(link, packet, parcel));
             }
-            if !self.goes_on(packet, agenda) {
+            if !self.goes_on(packet, link, agenda) {
                 return Some(packet);
             }
         }
     }
 
-    /// Sends a packet on that has come to the end of a hop; whether there was a next one.
+    /// Sends a packet on that has passed `link`; whether there was a next one.
     #[inline(always)]
-    fn goes_on(&mut self, packet: Packet, agenda: &mut Agenda) -> bool {
+    fn goes_on(&mut self, packet: Packet, link: u32, agenda: &mut Agenda) -> bool {
         let route = self.traffic.store.get(&packet).route;
         let Some(&next) = self.routes[route as usize].get(usize::from(packet.hop())) else { return false };
-        if !self.peps.is_empty()
+        if self.peps.is_at(link)
             && let Some((route, hop)) = self.peps.pass(&packet, &mut self.traffic.store, agenda.now())
         {
             self.send_at(route, hop, agenda);
@@ -316,7 +316,7 @@ impl Network {
             let hop = traffic.place_of(&self.routes, &packet);
             let packet = packet.passed();
             traffic.note(now, &packet, |packet, parcel| Happening::Left(hop, packet, parcel));
-            if !self.goes_on(packet, agenda) {
+            if !self.goes_on(packet, hop, agenda) {
                 return Some(packet);
             }
         }

@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 use tcp::Transmit;
 use units::Time;
 
-/// A PEP at a node. A flow is a connection: its index and generation.
+/// A PEP at a node. A flow is a connection: its index in the high half of the key, its generation in the low half.
 struct Place {
     node: String,
-    pep: Pep<(u32, u32)>,
+    pep: Pep<u64>,
     /// What was done for visitors, by who has their packets.
     for_visitors: Stats,
     /// Probability that a report is lost, and what decides.
@@ -40,10 +40,9 @@ impl Place {
     }
 }
 
-/// What a PEP does with the packets of a route that have passed so many links of it.
+/// What a PEP does with the packets of a route that have come to it.
 #[derive(Clone, Copy)]
 struct Tap {
-    after: u16,
     place: u32,
     /// They go towards the receiver, and answers to them enter this route at this hop; otherwise they come from there.
     back: Option<(u32, u16)>,
@@ -53,24 +52,19 @@ struct Tap {
 #[derive(Default)]
 pub(crate) struct Peps {
     places: Vec<Place>,
-    /// By route.
-    taps: Vec<Vec<Tap>>,
-    /// Links at whose ends somebody watches.
-    watched: Vec<u32>,
+    /// By route, and links of it that were passed.
+    taps: Vec<Box<[Option<Tap>]>>,
+    /// By link, whether somebody watches at its end.
+    watched: Vec<bool>,
     /// Visitors that have passed and nobody has asked for yet.
     pub(crate) passing: VecDeque<Passing>,
 }
 
 impl Peps {
-    /// Whether there are none.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Whether packets that have passed `link` are watched.
+    #[inline]
     pub(crate) fn is_at(&self, link: u32) -> bool {
-        self.watched.contains(&link)
+        self.watched.get(link as usize) == Some(&true)
     }
 
     /// Puts PEPs on `routes[there]`, the way of data, and `routes[back]`, the way of its acknowledgements.
@@ -81,7 +75,9 @@ impl Peps {
         (there, back): (u32, u32),
         streams: &Streams,
     ) {
-        self.taps.resize_with(routes.len(), Vec::new);
+        for route in &routes[self.taps.len()..] {
+            self.taps.push(vec![None; route.len()].into());
+        }
         let of = |link: u32| links.get(link as usize);
         let (way, way_back) = (&routes[there as usize], &routes[back as usize]);
         for (after, &link) in (1..).zip(&way[..way.len().saturating_sub(1)]) {
@@ -102,18 +98,27 @@ impl Peps {
                     self.places.len() - 1
                 }
             } as u32;
-            self.taps[there as usize].push(Tap { after, place, back: Some((back, hop)) });
-            self.taps[back as usize].push(Tap { after: hop, place, back: None });
-            self.watched.extend([link, way_back[usize::from(hop) - 1]]);
+            self.put(there, after, Tap { place, back: Some((back, hop)) });
+            self.put(back, hop, Tap { place, back: None });
+            for link in [link, way_back[usize::from(hop) - 1]] {
+                self.watched.resize(self.watched.len().max(link as usize + 1), false);
+                self.watched[link as usize] = true;
+            }
         }
+    }
+
+    /// Puts a tap on a route where none is yet.
+    fn put(&mut self, route: u32, passed: u16, tap: Tap) {
+        self.taps[route as usize][usize::from(passed)].get_or_insert(tap);
     }
 
     /// A packet goes on. If there is an answer, its parcel is drafted in `store`: the route and the hop of it where it
     /// enters.
-    #[inline]
+    // In line, for it is called from one place.
+    #[inline(always)]
     pub(crate) fn pass(&mut self, packet: &Packet, store: &mut Store, now: Time) -> Option<(u32, u16)> {
         let parcel = store.get(packet);
-        let tap = self.taps.get(parcel.route as usize)?.iter().find(|tap| tap.after == packet.hop())?;
+        let tap = (*self.taps.get(parcel.route as usize)?.get(usize::from(packet.hop()))?)?;
         let segment = match &parcel.body {
             Body::Tcp(Transmit { segment, .. }) => segment,
             Body::Udp { .. } => return None,
@@ -124,7 +129,7 @@ impl Peps {
         };
         let place = &mut self.places[tap.place as usize];
         let pep = &mut place.pep;
-        let key = (parcel.owner.connection, parcel.owner.generation);
+        let key = u64::from(parcel.owner.connection) << 32 | u64::from(parcel.owner.generation);
         let Some((route, hop)) = tap.back else {
             pep.on_reply(key, segment, now);
             return None;

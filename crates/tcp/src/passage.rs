@@ -104,7 +104,7 @@ impl<C: Controller> Sender<C> {
         }
         let missing = &missing[..report.missing().len()];
         pep.echo = echo;
-        self.touch();
+        let limits = self.limits;
 
         let (mut at, mut bytes, mut newest) = (from.max(self.una), 0, None);
         let missing_below = pep.missing_below;
@@ -142,6 +142,9 @@ impl<C: Controller> Sender<C> {
             }
         }
         self.tell_passage(pep, true, bytes, announced, rtt, cx);
+        if lost > 0 || self.limits != limits {
+            self.touch();
+        }
         Some(lost)
     }
 
