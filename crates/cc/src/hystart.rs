@@ -83,8 +83,9 @@ impl HyStart {
         let mut cause = None;
         if now.saturating_since(self.last_ack) <= ACK_SPACING {
             self.last_ack = now;
-            let threshold = train_threshold(delay_min, path.stack_rate.get(), path.paced);
-            if micros(now.saturating_since(self.round_start)) > threshold {
+            let train = micros(now.saturating_since(self.round_start));
+            // It lasts half the minimum RTT at least.
+            if train > delay_min / 2 && train > train_threshold(delay_min, path.stack_rate.get(), path.paced) {
                 cause = Some(ExitCause::AckTrain);
             }
         }

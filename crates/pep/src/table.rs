@@ -52,11 +52,16 @@ impl<K: Ord + Copy, V> Table<K, V> {
     #[inline]
     pub(crate) fn touch(&mut self, key: &K) -> Option<&mut V> {
         if self.slots.get(self.newest as usize).is_none_or(|newest| newest.key != *key) {
-            let place = *self.places.get(key)?;
-            self.unlink(place);
-            self.link(place);
+            self.renew(key)?;
         }
         self.newest()
+    }
+
+    fn renew(&mut self, key: &K) -> Option<()> {
+        let place = *self.places.get(key)?;
+        self.unlink(place);
+        self.link(place);
+        Some(())
     }
 
     /// The entry that was touched or added last.

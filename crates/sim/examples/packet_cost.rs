@@ -16,7 +16,7 @@ name = "bulk"
 from = "server"
 to = "phone"
 cc = "mdcc"
-tcp = { receive_buffer = "1 MB" }
+tcp = { receive_buffer = "500 kB" }
 "#;
 
 /// Two links. A packet's passage is known in advance behind a queue of the kind `drop-tail` (`link::Foreseen`).

@@ -389,7 +389,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A packet of a flow has come to the end of its route. Gives the endpoint that it reached.
+    /// A packet of a flow has come to the end of its route. Gives the endpoint that it reached, if that may act upon it.
     #[inline]
     fn arrive(&mut self, packet: &Packet) -> Option<(u32, End)> {
         let now = self.agenda.now();
@@ -418,7 +418,8 @@ impl<'a> World<'a> {
                     End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
                     End::To => flow.meter.deliver(outcome.delivered),
                 }
-                Some((connection, parcel.towards))
+                // Who watches is told of the controller's state all the same.
+                Some((connection, parcel.towards)).filter(|_| !outcome.quiet || watch.is_some())
             }
         }
     }

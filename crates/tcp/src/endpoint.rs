@@ -87,6 +87,8 @@ pub struct Outcome {
     pub delivered: u64,
     /// Payload bytes newly acknowledged.
     pub acked: u64,
+    /// There is nothing that was not there before to send, to tell or to wait for.
+    pub quiet: bool,
 }
 
 /// A connection's state at a moment, for people and plots.
@@ -535,6 +537,7 @@ impl<C: Controller> Endpoint<C> {
         if let (Options::Report(report), Some(echo)) = (&segment.options, self.echo(segment)) {
             self.sender.stats.reports_received += 1;
             self.sender.stats.reports_taken += u64::from(self.sender.on_report(segment.ack, report, echo, cx));
+            outcome.quiet = !self.sender.is_stirred() && !self.has_news();
             return outcome;
         }
         if let Some(timestamps) = segment.timestamps.filter(|_| self.timestamps) {

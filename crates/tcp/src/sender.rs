@@ -329,6 +329,12 @@ impl<C: Controller> Sender<C> {
         self.buffer_full &= self.written - self.una.min(self.written) >= self.buffer;
     }
 
+    /// Whether there may be something to send.
+    #[inline]
+    pub(crate) fn is_stirred(&self) -> bool {
+        self.dirty || self.sent_some || self.forced != Forced::None
+    }
+
     // Sending.
 
     /// The next new segment: its payload and whether it carries the FIN; `None` if there is nothing.
