@@ -291,7 +291,7 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
     let (mut old, mut old_said, _) = begin(pep("", &["--ran", "ran"]));
     let mut new = None;
     let mut seen = Vec::new();
-    net.download("mdcc", SERVER[0], 9, || {
+    net.download("mdcc", SERVER[0], 14, || {
         thread::sleep(Duration::from_secs(3));
         seen.push(status());
         // Without descriptors its programs cannot be loaded.
