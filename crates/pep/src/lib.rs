@@ -122,7 +122,7 @@ impl<K: Ord + Copy> Pep<K> {
             return None;
         }
         let config = &self.config;
-        if !self.flows.touch(&key).is_some_and(|flow| !is_idle(config, flow, now)) {
+        if self.flows.touch(&key).is_none_or(|flow| is_idle(config, flow, now)) {
             // It has been going on for a while.
             self.flows.remove(&key);
             self.remember(key, Flow::new(segment.seq, timestamps.value, false, now));
