@@ -75,11 +75,12 @@ def small(seconds: float) -> int:
         return count
 
 
-def phone(ranway: str, control: str, seconds: int, above: bool) -> None:
-    """At the phone: everything at once. Prints the figures."""
+def phone(ranway: str, control: str, seconds: int, target: str | None) -> None:
+    """At the phone: everything at once, with `ranway backlog` if it has a target. Prints the figures."""
     backlog = None
-    if above:
-        backlog = subprocess.Popen([ranway, "backlog", "--modem", "cell0"], stderr=subprocess.PIPE, text=True)
+    if target is not None:
+        command = [ranway, "backlog", "--modem", "cell0", "--target", target]
+        backlog = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert backlog.stderr is not None
         assert "Ctrl-C ends it" in backlog.stderr.readline()
     upload = ["iperf3", "-4", "-c", "server", "-C", control, "-O", str(OMIT_S), "-t", str(seconds), "--json"]
@@ -95,7 +96,7 @@ def phone(ranway: str, control: str, seconds: int, above: bool) -> None:
     print(json.dumps({"mbps": end["sum_received"]["bits_per_second"] / 1e6, "ping_ms": rtts, "sent": sent}))
 
 
-def measure(ranway: Path, cell: str, control: str, above: bool, seconds: int, seed: int) -> dict[str, object]:
+def measure(ranway: Path, cell: str, control: str, target: str | None, seconds: int, seed: int) -> dict[str, object]:
     """One emulation, again if it was late."""
     me = [sys.executable, str(Path(__file__).resolve())]
     inside = [
@@ -106,7 +107,7 @@ def measure(ranway: Path, cell: str, control: str, above: bool, seconds: int, se
         str(seconds),
         "--phone",
         control,
-        *(["--above"] if above else []),
+        *([] if target is None else ["--above", target]),
     ]
     for _ in range(ATTEMPTS):
         with tempfile.TemporaryDirectory() as directory:
@@ -209,16 +210,17 @@ def draw(rows: dict[str, dict[str, object]], path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-    parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
+    built = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    parser.add_argument("--ranway", type=Path, default=built / "release" / "ranway")
     parser.add_argument("--runs", type=int, default=5, choices=range(1, 11), metavar="N")
     parser.add_argument("--seconds", type=int, default=18)
+    parser.add_argument("--target", default="20ms", help="what the modem is to hold (20ms, as `ranway backlog` has it)")
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "backlog-cell.json")
     parser.add_argument("--picture", type=Path, default=ROOT / "docs" / "src" / "images" / "backlog.svg")
     parser.add_argument("--draw", action="store_true", help="measure nothing: table and picture of the last figures")
     parser.add_argument("--receive", help=argparse.SUPPRESS)
     parser.add_argument("--phone", help=argparse.SUPPRESS)
-    parser.add_argument("--above", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--above", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.receive is not None:
         receive(arguments.receive)
@@ -235,7 +237,8 @@ def main() -> int:
             for cell in CELLS:
                 for control in CONTROLS:
                     for way in WAYS:
-                        run = measure(arguments.ranway, cell, control, way != WAYS[0], arguments.seconds, seed)
+                        target = arguments.target if way != WAYS[0] else None
+                        run = measure(arguments.ranway, cell, control, target, arguments.seconds, seed)
                         runs.setdefault(f"{cell}, {NAMES[control]}, {way}", []).append(run)
                         print(f"{seed}: {cell}, {control}, {way}: {run['mbps']:.2f} Mbit/s", file=sys.stderr)
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
