@@ -418,8 +418,11 @@ impl<'a> World<'a> {
                     End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
                     End::To => flow.meter.deliver(outcome.delivered),
                 }
-                // Who watches is told of the controller's state all the same.
-                Some((connection, parcel.towards)).filter(|_| !outcome.quiet || watch.is_some())
+                if outcome.quiet {
+                    watch.iter_mut().for_each(|watch| watch.states(parcel.owner.flow, connection, now));
+                    return None;
+                }
+                Some((connection, parcel.towards))
             }
         }
     }

@@ -8,11 +8,16 @@
 mod common;
 
 use common::{flow, near, run};
-use record::Tables;
+use record::{Table, Tables};
 
 /// A server 5 ms from the PEP and a phone 10 ms behind it; `wired` and `radio` are further keys of their links.
 fn path(cc: &str, pep: bool, seconds: u32, wired: &str, radio: &str) -> Tables {
-    run(&format!(
+    run(&path_text(cc, pep, seconds, wired, radio))
+}
+
+/// The scenario of [`path`].
+fn path_text(cc: &str, pep: bool, seconds: u32, wired: &str, radio: &str) -> String {
+    format!(
         r#"
 duration = "{seconds} s"
 warmup = "10 s"
@@ -39,7 +44,7 @@ from = "server"
 to = "phone"
 cc = {cc}
 "#
-    ))
+    )
 }
 
 const RADIO: &str = "rate = \"35 Mbit/s\"\nqueue = { kind = \"pfifo-fast\", packets = 1000 }\nloss = 0.001";
@@ -153,4 +158,13 @@ fn half_of_the_reports_do_where_the_radio_loses() {
     near("CUBIC", cubic, 14.5, 0.15);
     near("Multi-Domain", all, 28.0, 0.15);
     near("with half of the reports", half, all, 0.05);
+}
+
+#[test]
+fn a_sender_acts_upon_reports_in_the_same_way_whether_somebody_watches_or_not() {
+    let text = path_text("\"mdcc\"", true, 15, FAST, LOSSY);
+    let (alone, watched) = (run(&text), run(&text.replace("record.samples", "record.events = true\nrecord.samples")));
+    assert!(alone.events.is_empty() && watched.events.len() > 10_000);
+    assert!(alone.flows == watched.flows && alone.samples == watched.samples && alone.rtts == watched.rtts);
+    assert!(alone.links == watched.links && alone.peps == watched.peps);
 }
