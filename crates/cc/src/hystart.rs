@@ -84,7 +84,7 @@ impl HyStart {
         if now.saturating_since(self.last_ack) <= ACK_SPACING {
             self.last_ack = now;
             let train = micros(now.saturating_since(self.round_start));
-            // It lasts half the minimum RTT at least.
+            // No threshold is below half the minimum RTT.
             if train > delay_min / 2 && train > train_threshold(delay_min, path.stack_rate.get(), path.paced) {
                 cause = Some(ExitCause::AckTrain);
             }

@@ -163,9 +163,11 @@ impl<K: Ord + Copy> Pep<K> {
     /// A connection ends at once or begins, or its SYN is sent again.
     #[cold]
     fn on_control(&mut self, key: K, segment: &Segment, now: Time) {
-        let known = self.recall(&key, now);
+        if self.flows.get(&key).is_some_and(|flow| is_idle(&self.config, flow, now)) {
+            self.flows.remove(&key);
+        }
         if segment.flags.has(Flags::RST) {
-            if known && self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
+            if self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
                 self.flows.remove(&key);
             }
             return;
@@ -182,16 +184,6 @@ impl<K: Ord + Copy> Pep<K> {
             Some(flow) => *flow = Flow::new(next, timestamps.value, options.reports, now),
             None => self.remember(key, Flow::new(next, timestamps.value, options.reports, now)),
         }
-    }
-
-    /// Whether a flow is remembered, and is not to be forgotten now.
-    fn recall(&mut self, key: &K, now: Time) -> bool {
-        let Some(flow) = self.flows.get(key) else { return false };
-        let idle = is_idle(&self.config, flow, now);
-        if idle {
-            self.flows.remove(key);
-        }
-        !idle
     }
 
     /// Forgets the flow that has been idle for longest, if that is for too long. One at each packet is enough.

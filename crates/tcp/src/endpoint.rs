@@ -87,7 +87,7 @@ pub struct Outcome {
     pub delivered: u64,
     /// Payload bytes newly acknowledged.
     pub acked: u64,
-    /// There is nothing that was not there before to send, to tell or to wait for.
+    /// It is certain that there is nothing new to send, to tell or to wait for.
     pub quiet: bool,
 }
 

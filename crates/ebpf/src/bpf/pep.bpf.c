@@ -427,13 +427,13 @@ SHARE __u64 write_tcp(__u32 *tcp, const void *end, const struct report *r, __u32
 SHARE __u64 swap(__u32 *a, __u32 *b, __u32 words)
 {
 	__u64 sum = 0;
-	__u32 i, word;
+	__u32 i, held;
 
 	for (i = 0; i < words; i++) {
-		word = a[i];
+		held = a[i];
 		a[i] = b[i];
-		b[i] = word;
-		sum += (__u64)a[i] + word;
+		b[i] = held;
+		sum += (__u64)a[i] + held;
 	}
 	return sum;
 }
