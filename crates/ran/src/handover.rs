@@ -1,13 +1,15 @@
 //! When a UE changes its cell, and when it has lost it.
 //!
-//! Event A3 of 36.331 5.5.4.4: a neighbour is better than the serving cell by an offset and a hysteresis for the time to
-//! trigger, on measurements that went through the layer-3 filter of 5.5.3.2. Radio link failure of 5.3.11: N310
-//! out-of-sync indications in a row start T310, N311 in-sync ones stop it, its end or RLC's last retransmission is a
-//! failure.
+//! Event A3 of 36.331 5.5.4.1 and 5.5.4.4, on measurements that went through the layer-3 filter of 5.5.3.2. A neighbour
+//! for which the entering condition (A3-1: better than the serving cell by the offset and the hysteresis) has held in all
+//! measurements of the time to trigger joins the list of triggered cells, and the UE reports. It leaves the list once the
+//! leaving condition (A3-2) has held for as long. As long as the list is not empty, the UE reports again each reporting
+//! interval. Radio link failure of 5.3.11: N310 out-of-sync indications in a row start T310, N311 in-sync ones stop it,
+//! its end or RLC's last retransmission is a failure.
 //!
-//! Deviations: the neighbour's and the serving cell's individual offsets are one number, [`A3::offset_db`]; the
-//! reporting interval and amount are left out, because the first report is acted upon (if the command is lost, the next
-//! comes after another time to trigger); a UE's measurements are
+//! Deviations: the neighbour's and the serving cell's individual offsets are one number, [`A3::offset_db`]; the number of
+//! reports is not limited (`reportAmount` infinity), and a cell that leaves the list is not reported (`reportOnLeave`
+//! false); timers that end between two measurements are acted upon at the next one; a UE's measurements are
 //! free of error and need no gaps; sync is judged once per measurement from the mean SINR, not from a hypothetical PDCCH
 //! error rate over 200 and 100 ms.
 
@@ -62,11 +64,18 @@ pub struct A3 {
     pub hysteresis_db: f64,
     /// For how long.
     pub time_to_trigger: Span,
+    /// `reportInterval`: after this the UE reports again while a cell is in the list of triggered ones.
+    pub report_interval: Span,
 }
 
 impl Default for A3 {
     fn default() -> Self {
-        A3 { offset_db: 0.0, hysteresis_db: 3.0, time_to_trigger: Span::from_millis(256) }
+        A3 {
+            offset_db: 0.0,
+            hysteresis_db: 3.0,
+            time_to_trigger: Span::from_millis(256),
+            report_interval: Span::from_millis(240),
+        }
     }
 }
 
@@ -91,14 +100,29 @@ impl Default for RadioLink {
     }
 }
 
-/// The filtered signal strengths at one UE, and for how long each neighbour has been better.
+/// What a UE knows of its cells: filtered signal strengths, and where event A3 stands for each neighbour
+/// (`VarMeasReportList` of 36.331 5.5.4.1).
 #[derive(Clone, Debug)]
 pub(crate) struct Measurements {
     /// In dBm; nothing measured yet is NaN.
     filtered: Box<[f64]>,
-    entered: Box<[Option<Time>]>,
+    /// Since when the condition that would change `triggered` has held in all measurements.
+    holds_since: Box<[Option<Time>]>,
+    /// cellsTriggeredList.
+    triggered: Box<[bool]>,
+    /// When the periodical reporting timer ends, if it runs.
+    next_report: Option<Time>,
     /// The share that a new measurement has.
     weight: f64,
+}
+
+/// A measurement report of event A3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// The neighbour that is received best.
+    pub(crate) best: usize,
+    /// How many neighbours it lists.
+    pub(crate) cells: usize,
 }
 
 impl Measurements {
@@ -108,7 +132,9 @@ impl Measurements {
         let periods = config.period.as_secs_f64() / 0.2;
         Measurements {
             filtered: vec![f64::NAN; cells].into(),
-            entered: vec![None; cells].into(),
+            holds_since: vec![None; cells].into(),
+            triggered: vec![false; cells].into(),
+            next_report: None,
             weight: 1.0 - libm::pow(old, periods),
         }
     }
@@ -120,31 +146,43 @@ impl Measurements {
         *filtered = if filtered.is_nan() { dbm } else { *filtered + self.weight * (dbm - *filtered) };
     }
 
-    /// The cell that A3 triggers for now, if it does: the best of those that have been better for long enough.
-    pub(crate) fn a3(&mut self, a3: &A3, serving: usize, now: Time) -> Option<usize> {
+    /// The report that the measurements taken at `now` lead to, if any (36.331 5.5.4.1, 5.5.4.4, 5.5.5).
+    pub(crate) fn a3(&mut self, a3: &A3, serving: usize, now: Time) -> Option<Report> {
         let level = self.filtered[serving] + a3.offset_db;
-        let mut best: Option<usize> = None;
-        for (cell, (neighbour, entered)) in self.filtered.iter().zip(self.entered.iter_mut()).enumerate() {
+        let mut report = self.next_report.is_some_and(|due| now >= due);
+        for cell in 0..self.filtered.len() {
             if cell == serving {
-                *entered = None;
                 continue;
             }
-            if neighbour - a3.hysteresis_db > level {
-                entered.get_or_insert(now);
-            } else if neighbour + a3.hysteresis_db < level {
-                *entered = None;
-            }
-            let long_enough = entered.is_some_and(|since| now.saturating_since(since) >= a3.time_to_trigger);
-            if long_enough && best.is_none_or(|b| *neighbour > self.filtered[b]) {
-                best = Some(cell);
+            let (neighbour, triggered) = (self.filtered[cell], self.triggered[cell]);
+            // A3-1 for a cell to join the list, A3-2 for it to leave: either has to hold throughout the time to trigger.
+            let holds =
+                if triggered { neighbour + a3.hysteresis_db < level } else { neighbour - a3.hysteresis_db > level };
+            if !holds {
+                self.holds_since[cell] = None;
+            } else if now.saturating_since(*self.holds_since[cell].get_or_insert(now)) >= a3.time_to_trigger {
+                self.holds_since[cell] = None;
+                self.triggered[cell] = !triggered;
+                report |= !triggered;
             }
         }
-        best
+        let listed = || (0..self.filtered.len()).filter(|cell| self.triggered[*cell]);
+        let best = listed().reduce(|best, cell| if self.filtered[cell] > self.filtered[best] { cell } else { best });
+        let Some(best) = best else {
+            self.next_report = None;
+            return None;
+        };
+        if report {
+            self.next_report = Some(now + a3.report_interval);
+        }
+        report.then(|| Report { best, cells: listed().count() })
     }
 
-    /// The serving cell has changed, or the command to change it was lost: no neighbour has been better than it yet.
+    /// The serving cell has changed (36.331 5.5.6.1): no neighbour has been compared with it yet.
     pub(crate) fn forget(&mut self) {
-        self.entered.fill(None);
+        self.holds_since.fill(None);
+        self.triggered.fill(false);
+        self.next_report = None;
     }
 }
 
@@ -194,27 +232,69 @@ mod tests {
             measurements.measured(0, -90.0);
             measurements.measured(1, if ms >= 400 { -86.5 } else { -95.0 });
             measurements.measured(2, -87.5);
-            if let Some(cell) = measurements.a3(&a3, 0, at(ms)) {
-                triggered = Some((cell, ms));
+            if let Some(report) = measurements.a3(&a3, 0, at(ms)) {
+                triggered = Some((report, ms));
                 break;
             }
         }
-        assert_eq!(triggered, Some((1, 680)), "entered at 400, 256 ms later the next measurement is at 680");
+        let report = Report { best: 1, cells: 1 };
+        assert_eq!(triggered, Some((report, 680)), "entered at 400, 256 ms later the next measurement is at 680");
+    }
+
+    /// When there are reports, in ms, if the neighbour of a serving cell at -90 dBm is received with `dbm` at each
+    /// measurement.
+    fn reports(dbm: impl Fn(u64) -> f64) -> Vec<u64> {
+        let a3 = A3::default();
+        let mut measurements = Measurements::new(2, &Handover { filter: 0, ..Handover::default() });
+        let reports = (0..4000).step_by(40).filter(|ms| {
+            measurements.measured(0, -90.0);
+            measurements.measured(1, dbm(*ms));
+            measurements.a3(&a3, 0, at(*ms)).is_some()
+        });
+        reports.collect()
     }
 
     #[test]
-    fn a_dip_within_the_hysteresis_does_not_restart_the_time_to_trigger_but_a_deep_one_does() {
+    fn the_entering_condition_has_to_hold_throughout_the_time_to_trigger() {
+        let first = |dip: f64| reports(|ms| if ms == 120 { dip } else { -86.0 })[0];
+        // Within the hysteresis, neither better nor worse: the standard counts from the next measurement on.
+        assert_eq!(first(-89.0), 160 + 280);
+        assert_eq!(first(-93.5), 160 + 280);
+        assert_eq!(first(-86.9), 280, "above the hysteresis");
+    }
+
+    #[test]
+    fn a_triggered_cell_is_reported_each_interval_until_it_has_left_for_the_time_to_trigger() {
+        // Better from 0 on, within the hysteresis from 1000 on, worse by more than it from 2000 on.
+        let levels = |ms: u64| [-86.0, -90.0, -94.0][(ms / 1000).min(2) as usize];
+        let all = reports(levels);
+        assert_eq!(all[..4], [280, 520, 760, 1000], "240 ms apart");
+        assert_eq!(*all.last().unwrap(), 2200, "at 2280 it has left");
+        // A dip out of the hysteresis that is shorter than the time to trigger does not end it.
+        let dips = reports(|ms| if (1000..1200).contains(&ms) { -94.0 } else { levels(ms.min(1999)) });
+        assert!(dips.windows(2).all(|pair| pair[1] - pair[0] == 240), "{dips:?}");
+    }
+
+    #[test]
+    fn a_cell_that_left_the_list_triggers_anew() {
+        // Better, away for a second, better again: the second report does not wait for the interval of the first.
+        let all = reports(|ms| if (1000..2000).contains(&ms) { -94.0 } else { -86.0 });
+        assert!(all.contains(&2280), "{all:?}");
+        assert!(!all.iter().any(|ms| (1280..2280).contains(ms)), "{all:?}");
+    }
+
+    #[test]
+    fn a_second_cell_is_reported_at_once_with_the_first() {
         let a3 = A3::default();
-        let run = |dip: f64| {
-            let mut measurements = Measurements::new(2, &Handover { filter: 0, ..Handover::default() });
-            (0..2000).step_by(40).find(|ms| {
-                measurements.measured(0, -90.0);
-                measurements.measured(1, if *ms == 120 { dip } else { -86.0 });
-                measurements.a3(&a3, 0, at(*ms)).is_some()
-            })
-        };
-        assert_eq!(run(-91.0), Some(280));
-        assert_eq!(run(-93.5), Some(440));
+        let mut measurements = Measurements::new(3, &Handover { filter: 0, ..Handover::default() });
+        let mut reports = Vec::new();
+        for ms in (0..1000).step_by(40) {
+            measurements.measured(0, -90.0);
+            measurements.measured(1, -86.0);
+            measurements.measured(2, if ms >= 80 { -85.0 } else { -95.0 });
+            reports.extend(measurements.a3(&a3, 0, at(ms)).map(|report| (ms, report.best, report.cells)));
+        }
+        assert_eq!(reports[..3], [(280, 1, 1), (360, 2, 2), (600, 2, 2)]);
     }
 
     #[test]

@@ -122,10 +122,11 @@ impl<P: Packet> Ran<P> {
             self.lose_link(index, now, io);
             return;
         }
-        if let (Some(a3), Link::Connected) = (&self.handover.a3, ue.link)
-            && let Some(target) = ue.measurements.a3(a3, ue.serving, now)
+        if let Some(a3) = &self.handover.a3
+            && let Some(report) = ue.measurements.a3(a3, ue.serving, now)
+            && ue.link == Link::Connected
         {
-            self.prepare(index, target, now, io.sink);
+            self.prepare(index, report.best, now, io.sink);
         }
     }
 
@@ -137,7 +138,6 @@ impl<P: Packet> Ran<P> {
                 if self.sinr_db(index, tti) < self.handover.link.q_out_db {
                     let ue = &mut self.ues[index as usize];
                     ue.link = Link::Connected;
-                    ue.measurements.forget();
                     tell(io.sink, now, index, Step::CommandLost);
                     return;
                 }

@@ -297,15 +297,15 @@ fn a_link_that_is_lost_is_re_established_in_the_best_cell() {
 }
 
 #[test]
-fn a_lost_command_is_followed_by_another_report_after_the_time_to_trigger() {
+fn a_lost_command_is_followed_by_another_one_after_the_reporting_interval() {
     let serving: Vec<f64> = (0..20).map(|s| if s < 3 { BETTER } else { GONE }).collect();
     let config = recorded(&serving, &[GOOD; 20]);
     let mut world = World::new(&config);
     talk(&mut world, 12_000);
     let lost: Vec<Time> = steps(&world).iter().filter(|s| s.1 == Step::CommandLost).map(|s| s.0).collect();
     assert!((2..6).contains(&lost.len()), "{lost:?}");
-    let gap = config.handover.a3.unwrap().time_to_trigger + config.handover.preparation;
-    assert!(lost.windows(2).all(|pair| pair[1] - pair[0] >= gap), "{lost:?}");
+    let gap = config.handover.a3.unwrap().report_interval;
+    assert!(lost.windows(2).all(|pair| pair[1] - pair[0] == gap), "{lost:?}");
     assert_eq!(world.ran.serving(0), Some(1));
 }
 

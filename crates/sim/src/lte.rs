@@ -613,7 +613,12 @@ fn mac(of: &scenario::Mac) -> MacConfig {
 }
 
 fn handover(of: &scenario::Handover) -> ran::Handover {
-    let a3 = A3 { offset_db: of.offset_db, hysteresis_db: of.hysteresis_db, time_to_trigger: of.time_to_trigger };
+    let a3 = A3 {
+        offset_db: of.offset_db,
+        hysteresis_db: of.hysteresis_db,
+        time_to_trigger: of.time_to_trigger,
+        ..A3::default()
+    };
     ran::Handover {
         a3: of.enabled.then_some(a3),
         preparation: of.preparation,
