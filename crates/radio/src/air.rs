@@ -296,6 +296,12 @@ impl Air {
         }
     }
 
+    /// Whether time alone may change what the UE hears. If not, only [`Air::set_load`] and [`Air::set_sinr`] do.
+    pub fn varies(&self) -> bool {
+        let fades = self.turns.is_some() || self.period.is_some();
+        self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
+    }
+
     /// The number of cells.
     pub fn cells(&self) -> usize {
         self.cells.len()

@@ -20,7 +20,8 @@ use units::{Span, Time};
 pub struct Handover {
     /// The measurement that leads to one; `None` leaves each UE with its cell.
     pub a3: Option<A3>,
-    /// How often UEs that may move measure signal strengths.
+    /// How often UEs measure signal strengths and judge their radio link. A UE whose channel cannot change pauses while its
+    /// link is in sync and no event can trigger.
     pub period: Span,
     /// The layer-3 filter's coefficient k: a new measurement at the standard's 200 ms has the share 2^(-k/4).
     pub filter: u8,
@@ -178,6 +179,18 @@ impl Measurements {
         report.then(|| Report { best, cells: listed().count() })
     }
 
+    /// Whether no report can come as long as the cells are received with the powers that `dbm` returns: the filtered
+    /// levels approach them from one side, so that a condition that holds at neither end does not hold in between.
+    pub(crate) fn are_settled(&self, a3: Option<&A3>, serving: usize, mut dbm: impl FnMut(usize) -> f64) -> bool {
+        let Some(a3) = a3 else { return true };
+        let margin = a3.offset_db + a3.hysteresis_db;
+        let level = dbm(serving);
+        let enters =
+            |cell: usize, dbm: f64| dbm > level + margin || self.filtered[cell] > self.filtered[serving] + margin;
+        let others = (0..self.filtered.len()).filter(|cell| *cell != serving);
+        !self.triggered.contains(&true) && !others.into_iter().any(|cell| enters(cell, dbm(cell)))
+    }
+
     /// The serving cell has changed (36.331 5.5.6.1): no neighbour has been compared with it yet.
     pub(crate) fn forget(&mut self) {
         self.holds_since.fill(None);
@@ -196,8 +209,17 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
+    /// Whether T310 runs.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.t310.is_some()
+    }
+
     /// One indication; whether the link is lost now.
     pub(crate) fn indicate(&mut self, link: &RadioLink, sinr_db: f64, now: Time) -> bool {
+        if self.t310.is_some_and(|end| now >= end) {
+            // It has ended before this indication could stop it.
+            return true;
+        }
         if sinr_db < link.q_out_db {
             self.inside = 0;
             self.out = self.out.saturating_add(1);

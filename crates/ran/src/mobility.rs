@@ -20,7 +20,7 @@ use crate::network::{self, Delivery, Io, Ran, start_of, strongest};
 use crate::pdcp::Keep;
 use crate::requests::ttis;
 use crate::stats::{Event, Sink, Step};
-use crate::ue::Link;
+use crate::ue::{Link, Ue};
 
 /// Between attempts to reach a cell.
 const RETRY_TTIS: u64 = 10;
@@ -72,7 +72,6 @@ impl<P: Packet> Ran<P> {
             Link::Connected if state.serving == cell as usize => return Err(Refused::OwnCell),
             Link::Connected => {}
         }
-        self.keep_measuring(ue, now);
         self.prepare(ue, cell as usize, now, sink);
         Ok(())
     }
@@ -84,24 +83,46 @@ impl<P: Packet> Ran<P> {
         self.note(self.tti_of(now) + ttis(self.handover.preparation), ue, Kind::Mobility, 0);
     }
 
-    /// From `now` on `ue` measures, also if it stands still: its channel or its cell is not what it was.
-    pub(crate) fn keep_measuring(&mut self, ue: u32, now: Time) {
-        if !core::mem::replace(&mut self.ues[ue as usize].mobile, true) {
-            self.note_measurement(ue, self.tti_of(now));
+    /// The channel of `ue` or its cell is not what it was: it measures from `now` on, or looks for a cell again.
+    pub(crate) fn wake(&mut self, ue: u32, now: Time) {
+        let tti = self.tti_of(now);
+        let state = &mut self.ues[ue as usize];
+        if core::mem::take(&mut state.dormant) {
+            self.note(tti, ue, Kind::Mobility, 0);
+        } else if state.is_served() {
+            self.note_measurement(ue, tti);
         }
     }
 
-    /// Notes that `ue` measures in `tti`, if that can make a difference.
+    /// Notes that `ue` measures in `tti`, if nothing is noted yet and it can make a difference.
     pub(crate) fn note_measurement(&mut self, ue: u32, tti: u64) {
-        if self.ues[ue as usize].mobile {
+        let state = &mut self.ues[ue as usize];
+        if !state.measures && self.measuring_matters(ue, tti) {
+            self.ues[ue as usize].measures = true;
             self.note(tti, ue, Kind::Measure, 0);
         }
+    }
+
+    /// Whether the link of `ue` or its cell may become another one by what it measures from `tti` on.
+    fn measuring_matters(&mut self, ue: u32, tti: u64) -> bool {
+        let state = &mut self.ues[ue as usize];
+        if state.air.varies() {
+            return true;
+        }
+        if !state.is_served() {
+            return false;
+        }
+        let now = start_of(tti);
+        let Ue { air, measurements, serving, .. } = state;
+        let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
+        !settled || state.sync.is_in_doubt() || self.sinr_db(ue, tti) < self.handover.link.q_out_db
     }
 
     pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let now = start_of(tti);
         let period = ttis(self.handover.period).max(1);
         let ue = &mut self.ues[index as usize];
+        ue.measures = false;
         for cell in 0..self.cells.len() {
             let rsrp_dbm = ue.air.rsrp(cell, now);
             ue.measurements.measured(cell, rsrp_dbm);
@@ -112,16 +133,18 @@ impl<P: Packet> Ran<P> {
                 io.sink.event(now, &event);
             }
         }
-        self.note_measurement(index, tti + period);
         let sinr_db = self.sinr_db(index, tti);
         let ue = &mut self.ues[index as usize];
-        if !ue.is_served() {
-            return;
-        }
-        if ue.sync.indicate(&self.handover.link, sinr_db, now) {
+        if ue.is_served() && ue.sync.indicate(&self.handover.link, sinr_db, now) {
             self.lose_link(index, now, io);
-            return;
+        } else if ue.is_served() {
+            self.evaluate_a3(index, now, io);
         }
+        self.note_measurement(index, tti + period);
+    }
+
+    fn evaluate_a3<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+        let ue = &mut self.ues[index as usize];
         if let Some(a3) = &self.handover.a3
             && let Some(report) = ue.measurements.a3(a3, ue.serving, now)
             && ue.link == Link::Connected
@@ -166,8 +189,10 @@ impl<P: Packet> Ran<P> {
                 let target = strongest(&mut self.ues[index as usize].air, cells, now);
                 if self.reaches(index, target, tti) {
                     self.connect(index, since, now, io);
-                } else {
+                } else if self.ues[index as usize].air.varies() {
                     self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
+                } else {
+                    self.ues[index as usize].dormant = true;
                 }
             }
         }
@@ -220,6 +245,7 @@ impl<P: Packet> Ran<P> {
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
         tell(io.sink, now, index, step);
         self.touched(index, now, io);
+        self.wake(index, now);
         let ue = &mut self.ues[index as usize];
         if ue.is_served() && ue.had_data != 0 && !self.mac.ideal {
             // The message that completes the change of the cell carries a report.

@@ -102,10 +102,6 @@ impl<P: Packet> Ran<P> {
             let mut state = Ue::new(ue, air, random(Stream::Decoding(index)), measurements);
             state.serving = ue.cell.unwrap_or(best);
             assert!(state.serving < sites.len(), "a UE starts in a cell that exists");
-            // Nothing that a UE measures changes while it stands still, except by a record.
-            state.mobile = ue.air.mobility.max_speed() > 0.0
-                || matches!(ue.air.channel, radio::Channel::Recorded(_))
-                || state.serving != best;
             ues.push(state);
         }
         let mut ran = Ran {
@@ -155,10 +151,13 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
-    /// UEs of other cells hear `cell` on this share of its resource blocks, 0 to 1, from now on.
-    pub fn set_load(&mut self, cell: u32, load: f32) {
-        for ue in &mut self.ues {
-            ue.air.set_load(cell as usize, load);
+    /// UEs of other cells hear `cell` on this share of its resource blocks, 0 to 1, from `now` on. Radio links may be lost by
+    /// it.
+    pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
+        self.reach(now);
+        for ue in 0..self.ues.len() as u32 {
+            self.ues[ue as usize].air.set_load(cell as usize, load);
+            self.wake(ue, now);
         }
     }
 
@@ -169,7 +168,7 @@ impl<P: Packet> Ran<P> {
     pub fn set_sinr(&mut self, ue: u32, sinr_db: Option<f64>, now: Time) {
         self.reach(now);
         self.ues[ue as usize].air.set_sinr(sinr_db);
-        self.keep_measuring(ue, now);
+        self.wake(ue, now);
     }
 
     /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.

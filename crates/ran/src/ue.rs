@@ -105,8 +105,10 @@ pub(crate) struct Ue<P> {
     pub(crate) rlc_noted: u64,
     pub(crate) measurements: Measurements,
     pub(crate) sync: Sync,
-    /// Whether its channel may change so much that its cell does.
-    pub(crate) mobile: bool,
+    /// Whether the calendar holds its next measurement.
+    pub(crate) measures: bool,
+    /// It has found no cell, and looks again when its channel is changed.
+    pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
 }
 
@@ -153,7 +155,8 @@ impl<P: Packet> Ue<P> {
             rlc_noted: u64::MAX,
             measurements,
             sync: Sync::default(),
-            mobile: false,
+            measures: false,
+            dormant: false,
             stats: UeStats::default(),
         }
     }
@@ -384,6 +387,9 @@ impl<P: Packet> Ue<P> {
         self.rlc_noted = u64::MAX;
         self.sync = Sync::default();
         self.measurements.forget();
+        // The entry of the calendar is stale.
+        self.measures = false;
+        self.dormant = false;
     }
 }
 

@@ -171,7 +171,9 @@ impl<'a> Live<'a> {
     /// As of the next three: what there is instead of what was named, or why it cannot be.
     pub fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>) -> Result<(), String> {
         let (now, radio) = self.radio()?;
-        radio.set_sinr(ue, sinr_db, now)
+        radio.set_sinr(ue, sinr_db, now)?;
+        self.world.look_at_radio();
+        Ok(())
     }
 
     /// Hands a UE over to a cell.
@@ -184,7 +186,10 @@ impl<'a> Live<'a> {
 
     /// UEs of other cells hear a cell on this share of its resource blocks, 0 to 1, from now on.
     pub fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
-        self.radio()?.1.set_load(cell, load)
+        let (now, radio) = self.radio()?;
+        radio.set_load(cell, load, now)?;
+        self.world.look_at_radio();
+        Ok(())
     }
 
     /// A link has this rate from now on.

@@ -234,8 +234,8 @@ impl Radio {
     }
 
     /// As [`crate::Live::set_load`].
-    pub(crate) fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
-        self.ran.set_load(place("cell", cell, &self.recorder.cells)?, load);
+    pub(crate) fn set_load(&mut self, cell: &str, load: f32, now: Time) -> Result<(), String> {
+        self.ran.set_load(place("cell", cell, &self.recorder.cells)?, load, now);
         Ok(())
     }
 
