@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MSS, PACKET, flow, link, near, run};
+use common::{MSS, PACKET, flow, link, load, near, run, run_on};
 use record::Tables;
 
 /// One flow over an infinitely fast path with a round trip of 100 ms.
@@ -364,4 +364,39 @@ traffic = {{ kind = "transfer", size = "{size} B" }}
     assert!(size > 1 << 32);
     assert_eq!((f.bytes, f.completed), (size, true));
     assert!(f.lost_packets > 10 && f.retransmitted >= 10);
+}
+
+#[test]
+fn what_was_not_lost_is_not_sent_again_on_links_that_deliver_in_bunches() {
+    // A trace delivers several packets at one moment, so several acknowledgements arrive at one.
+    let opportunities: String = (0..400u32).map(|i| format!("{}\n", i / 9 * 5)).collect();
+    let text = r#"
+duration = "40 s"
+record.samples = "off"
+[[links]]
+name = "cell"
+from = "a"
+to = "b"
+rate = { kind = "trace", file = "trace" }
+delay = "15 ms"
+queue = { kind = "drop-tail", packets = 150 }
+[[flows]]
+name = "cubic"
+from = "a"
+to = "b"
+[[flows]]
+name = "reno"
+from = "a"
+to = "b"
+cc = "new-reno"
+start = "700 ms"
+"#;
+    let tables = run_on(&load(text, &[("trace", &opportunities)]), 1).results.tables;
+    for name in ["cubic", "reno"] {
+        let f = flow(&tables, name);
+        println!("{name}: {} sent again, {} lost", f.retransmitted, f.lost_packets);
+        assert!(f.lost_packets > 30, "{name} lost {}", f.lost_packets);
+        // What was lost last may not have been sent again by the end.
+        assert!(f.retransmitted <= f.lost_packets, "{name} sent {} again and lost {}", f.retransmitted, f.lost_packets);
+    }
 }

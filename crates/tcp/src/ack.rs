@@ -277,8 +277,7 @@ impl<C: Controller> Sender<C> {
     /// Whether a delivered segment is the newest, for RACK.
     #[inline]
     fn advance_rack(&mut self, record: &Record, now: Time) {
-        let retransmitted = record.has(RETRANSMITTED | EVER_RETRANSMITTED);
-        self.rack.on_delivered(record.sent, record.end(), retransmitted, self.path.min_rtt, now);
+        self.rack.on_delivered(record, self.path.min_rtt, now);
     }
 
     /// A never retransmitted segment from `low` was delivered after higher ones (`tcp_check_sack_reordering`).

@@ -37,8 +37,10 @@ const LINK_MASK: u64 = 0x7fff_ffff;
 pub(crate) struct Record {
     /// Offset of its first byte.
     pub(crate) seq: u64,
-    /// When it was last sent.
+    /// When it was last sent, and its place among all transmissions of the connection: segments that leave at one moment
+    /// have equal times.
     pub(crate) sent: Time,
+    pub(crate) order: u64,
     /// For the delivery rate (Linux `tx.delivered_mstamp`, `tx.first_tx_mstamp`, `tx.delivered` in its low bits).
     pub(crate) delivered_at: Time,
     pub(crate) first_sent: Time,
@@ -51,7 +53,7 @@ pub(crate) struct Record {
     pub(crate) flags: u8,
 }
 
-const _: () = assert!(size_of::<Record>() <= 48);
+const _: () = assert!(size_of::<Record>() <= 56);
 
 impl Record {
     #[inline]
@@ -73,6 +75,8 @@ pub(crate) struct Queue {
     slots: Vec<Record>,
     first: u64,
     end: u64,
+    /// Transmissions so far.
+    transmissions: u64,
     head: u32,
     tail: u32,
     /// The last record of the time list that was sent before the newest delivered one; `NIL` if none.
@@ -95,6 +99,7 @@ impl Default for Queue {
             slots: Vec::new(),
             first: 0,
             end: 0,
+            transmissions: 0,
             head: NIL,
             tail: NIL,
             edge: NIL,
@@ -257,11 +262,15 @@ impl Queue {
         from..upto.max(from)
     }
 
+    /// A record is sent now: it is the last in time.
     #[inline]
     fn link_last(&mut self, id: u64) {
         let link = (id & LINK_MASK) as u32;
         let tail = self.tail;
+        self.transmissions += 1;
+        let order = self.transmissions;
         let record = self.get_mut(id);
+        record.order = order;
         record.flags |= LINKED;
         record.prev = tail;
         record.next = NIL;
@@ -303,10 +312,9 @@ impl Queue {
 
     /// Puts records that were taken out back to where their time belongs.
     fn relink_by_time(&mut self, id: u64) {
-        let key = |r: &Record| (r.sent, r.end());
-        let this = key(self.get(id));
+        let order = self.get(id).order;
         let mut after = self.tail;
-        while after != NIL && key(self.linked(after)) > this {
+        while after != NIL && self.linked(after).order > order {
             after = self.linked(after).prev;
         }
         let next = if after == NIL { self.head } else { self.linked(after).next };
@@ -326,16 +334,16 @@ impl Queue {
         self.edge = NIL;
     }
 
-    /// Moves the edge of the time list to the last record sent before (`sent`, `end`); Linux `tcp_skb_sent_after`.
+    /// Moves the edge of the time list to the last record sent before the transmission `order` (Linux
+    /// `tcp_skb_sent_after`).
     #[inline]
-    pub(crate) fn advance_edge(&mut self, sent: Time, end: u64) {
+    pub(crate) fn advance_edge(&mut self, order: u64) {
         loop {
             let next = if self.edge == NIL { self.head } else { self.linked(self.edge).next };
             if next == NIL {
                 return;
             }
-            let record = self.linked(next);
-            if (record.sent, record.end()) >= (sent, end) {
+            if self.linked(next).order >= order {
                 return;
             }
             self.edge = next;
@@ -489,7 +497,7 @@ mod tests {
             q.mark_lost(id);
         }
         q.unmark_all_lost();
-        q.advance_edge(Time::from_nanos(100), 0);
+        q.advance_edge(21);
         for expected in 0..20 {
             let (id, _) = q.oldest_before_edge().expect("all were sent before 100 ns");
             assert_eq!(id, expected);

@@ -1,6 +1,12 @@
 //! RACK-TLP's own state and loss detection by time (RFC 8985; Linux `tcp_recovery.c`).
+//!
+//! Deviation: which of two segments was sent first is known by counting transmissions. Linux compares times of transmission,
+//! which in the kernel are hardly ever equal, and breaks ties by sequence number (RFC 8985 section 6.2 step 2).
+//! In virtual time several acknowledgements arrive at one moment, so a new segment and a retransmission that follows it
+//! leave at one moment too; by sequence number the retransmission would count as sent before the new segment, and as
+//! lost once that is delivered.
 
-use crate::queue::Queue;
+use crate::queue::{EVER_RETRANSMITTED, Queue, RETRANSMITTED, Record};
 use cc::Phase;
 use units::{Span, Time};
 
@@ -9,10 +15,9 @@ const PERSIST: u8 = 16;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// When the newest delivered segment was sent, and its end.
-    sent: Time,
-    end: u64,
-    /// Its round-trip time.
+    /// The place of the newest delivered segment among all transmissions.
+    newest: u64,
+    /// The round-trip time of the segment delivered last.
     rtt: Span,
     /// These changed since losses were last looked for.
     pub(crate) advanced: bool,
@@ -36,8 +41,7 @@ pub(crate) struct Rack {
 impl Rack {
     pub(crate) fn new(delayed_ack: Span) -> Rack {
         Rack {
-            sent: Time::ZERO,
-            end: 0,
+            newest: 0,
             rtt: Span::ZERO,
             advanced: false,
             reordering: 3,
@@ -54,17 +58,15 @@ impl Rack {
 
     /// A segment was delivered (RFC 8985 section 6.2 steps 1 and 2; Linux `tcp_rack_advance`).
     #[inline]
-    pub(crate) fn on_delivered(&mut self, sent: Time, end: u64, retransmitted: bool, min_rtt: Option<Span>, now: Time) {
-        let rtt = now.saturating_since(sent);
-        if retransmitted && min_rtt.is_some_and(|min| rtt < min) {
+    pub(crate) fn on_delivered(&mut self, record: &Record, min_rtt: Option<Span>, now: Time) {
+        let rtt = now.saturating_since(record.sent);
+        if record.has(RETRANSMITTED | EVER_RETRANSMITTED) && min_rtt.is_some_and(|min| rtt < min) {
             // More likely the original than the retransmission.
             return;
         }
         self.advanced = true;
         self.rtt = rtt;
-        if (sent, end) > (self.sent, self.end) {
-            (self.sent, self.end) = (sent, end);
-        }
+        self.newest = self.newest.max(record.order);
     }
 
     /// The reordering window (section 6.2 step 4; Linux `tcp_rack_reo_wnd`).
@@ -87,7 +89,7 @@ impl Rack {
         mut each: impl FnMut(bool),
     ) -> Option<Time> {
         let window = self.window(phase, queue.sacked_out, path.min_rtt, path.srtt);
-        queue.advance_edge(self.sent, self.end);
+        queue.advance_edge(self.newest);
         while let Some((id, sent)) = queue.oldest_before_edge() {
             if now.saturating_since(sent) < self.rtt + window {
                 break;

@@ -27,7 +27,8 @@ pub(crate) struct Sampler {
     app_limited: bool,
     retransmitted: bool,
     interval: Span,
-    end: u64,
+    /// The place of the newest segment among all transmissions.
+    order: u64,
 }
 
 impl Rate {
@@ -58,13 +59,12 @@ impl Rate {
     /// A segment was delivered; only the one sent last counts.
     #[inline]
     pub(crate) fn on_delivered(&mut self, sampler: &mut Sampler, record: &Record) {
-        let newer = (record.sent, record.end()) > (self.first_sent, sampler.end);
-        if sampler.prior.is_none() || newer {
+        if record.order > sampler.order {
             let since = (self.delivered as u32).wrapping_sub(record.delivered);
             sampler.prior = Some((self.delivered - u64::from(since), record.delivered_at));
             sampler.app_limited = record.has(APP_LIMITED);
             sampler.retransmitted = record.has(RETRANSMITTED | EVER_RETRANSMITTED);
-            sampler.end = record.end();
+            sampler.order = record.order;
             self.first_sent = record.sent;
             sampler.interval = record.sent.saturating_since(record.first_sent);
         }

@@ -347,6 +347,28 @@ fn an_echoed_timestamp_undoes_a_needless_time_out() {
 }
 
 #[test]
+fn a_retransmission_that_leaves_with_new_segments_was_not_sent_before_them() {
+    // Acknowledgements arrive in bunches, as from a cell: at one moment the first of them let new segments leave, and later
+    // ones report a loss. The retransmission leaves after the new segments, whose arrival says nothing of it.
+    let mut p = connected(30);
+    p.rate = Some(Rate::from_mbps(5));
+    let lost = [100, 101, 117, 140, 141, 200, 230, 260, 261, 262];
+    p.rescript(move |e| match e.from {
+        Client if e.is_data() && lost.contains(&e.data_number) => Fate::Drop,
+        Server => {
+            let grid = ms(20).as_nanos();
+            Fate::Delay(Span::from_nanos(e.time.as_nanos().next_multiple_of(grid) - e.time.as_nanos()))
+        }
+        _ => Fate::Pass,
+    });
+    p.client.write_unlimited();
+    p.run_for(ms(3000));
+    let stats = p.client.stats();
+    assert_eq!((stats.retransmitted(), stats.lost), (10, 10), "{stats:?}");
+    assert_eq!(p.server.stats().duplicates_received, 0);
+}
+
+#[test]
 fn d_sacks_for_every_retransmission_undo_the_recovery() {
     let config = Config { timestamps: false, ..Config::default() };
     let mut p = connected_with(&config, 20);
