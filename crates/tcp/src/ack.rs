@@ -1,7 +1,7 @@
 //! What an acknowledgement does to the sender, from the window update to the controller's sample.
 //!
 //! Source: Linux `tcp_input.c` (`tcp_ack`, `tcp_ack_update_window`, `tcp_sacktag_write_queue`, `tcp_check_dsack`,
-//! `tcp_sacktag_one`, `tcp_clean_rtx_queue`, `tcp_ack_update_rtt`, `tcp_check_sack_reordering`).
+//! `tcp_sacktag_one`, `tcp_clean_rtx_queue`, `tcp_skb_spurious_retrans`, `tcp_ack_update_rtt`, `tcp_check_sack_reordering`).
 //!
 //! Deviations:
 //! 1. SACK blocks that cover a segment in part do not count it. (Linux does the same below a segment's size.)
@@ -58,6 +58,14 @@ pub(crate) struct Seen {
     last_sacked: Option<Time>,
     rtt: Option<Span>,
     sampler: Sampler,
+}
+
+/// Whether a retransmitted segment is acknowledged in answer to an earlier transmission of it: the echoed timestamp is older
+/// than the last one (`tcp_skb_spurious_retrans`).
+#[inline]
+fn is_original(record: &Record, echo: Option<u32>) -> bool {
+    record.has(RETRANSMITTED | EVER_RETRANSMITTED)
+        && echo.is_some_and(|echo| (echo.wrapping_sub(crate::millis(record.sent)) as i32) < 0)
 }
 
 impl<C: Controller> Sender<C> {
@@ -201,7 +209,9 @@ impl<C: Controller> Sender<C> {
             if !record.has(SACKED) {
                 if self.sack {
                     self.rate.delivered += 1;
-                    self.advance_rack(&record, now);
+                    if !is_original(&record, seen.echo) {
+                        self.advance_rack(&record, now);
+                    }
                 }
                 self.rate.on_delivered(&mut seen.sampler, &record);
             }

@@ -369,6 +369,33 @@ fn a_retransmission_that_leaves_with_new_segments_was_not_sent_before_them() {
 }
 
 #[test]
+fn a_time_out_that_was_spurious_is_followed_by_no_other_retransmission() {
+    // Ten segments take 6 s at 20 kbit/s: the timer fires before the second is acknowledged. Echoed timestamps tell that
+    // what is acknowledged then are originals, so the age of the retransmission says nothing of the others.
+    let mut p = connected(10);
+    p.rate = Some(Rate::from_bits_per_sec(20_000));
+    p.write(Client, 20 * MSS);
+    p.run_for(ms(30_000));
+    let stats = p.client.stats();
+    assert_eq!(p.delivered(Server), 20 * MSS);
+    assert_eq!((stats.timeouts, stats.retransmitted()), (1, 1), "{stats:?}");
+
+    // The way back stands still for 700 ms.
+    let mut p = connected(40);
+    p.rate = Some(Rate::from_mbps(2));
+    let outage = (p.now + ms(200), p.now + ms(900));
+    p.rescript(move |e| match e.from {
+        Server if e.time >= outage.0 && e.time < outage.1 => Fate::Delay(outage.1 - e.time),
+        _ => Fate::Pass,
+    });
+    p.write(Client, 70 * MSS);
+    p.run_for(ms(10_000));
+    let stats = p.client.stats();
+    assert_eq!(p.delivered(Server), 70 * MSS);
+    assert!(stats.timeouts >= 1 && stats.retransmitted() <= 2, "{stats:?}");
+}
+
+#[test]
 fn d_sacks_for_every_retransmission_undo_the_recovery() {
     let config = Config { timestamps: false, ..Config::default() };
     let mut p = connected_with(&config, 20);
