@@ -388,10 +388,13 @@ pub(crate) struct CompareArgs {
 #[command(after_help = "Examples:
   ranway reproduce                               every experiment of every paper
   ranway reproduce mdcc-towards                  every experiment of one paper
-  ranway reproduce mdcc-towards/wireless-loss    one experiment")]
+  ranway reproduce mdcc-towards/wireless-loss    one experiment
+  ranway reproduce ./my-paper                    every experiment of your own folder
+  ranway reproduce ./my-paper/my-experiment      one of them")]
 pub(crate) struct ReproduceArgs {
-    /// What to reproduce; everything unless given
-    #[arg(value_name = "PAPER[/EXPERIMENT]")]
+    /// What to reproduce: built-in papers (`ranway list`), folders with a `paper.toml`, or experiments of either; every
+    /// built-in paper unless given
+    #[arg(value_name = "PAPER|DIR[/EXPERIMENT]")]
     pub(crate) which: Vec<String>,
     /// Repetitions of each point, instead of the experiment's
     #[arg(long, value_name = "N")]

@@ -1,7 +1,7 @@
 //! `ranway demo`: congestion controls over a cellular trace, beside a paper's table, in one report.
 
 use crate::args::DemoArgs;
-use crate::reproduce::{choose, one, print};
+use crate::reproduce::{choose, one, papers, print};
 use crate::run::simulate;
 use crate::{Failure, show};
 use record::report;
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     writeln!(out, "{}", show::summary(&controls.results))?;
 
     writeln!(out, "2. A paper's table: published and measured")?;
-    let papers = reproduce::papers();
+    let papers = papers(&[])?;
     let which = choose(&papers, &[TABLE.to_owned()])?;
     let (paper, experiment) = which[0];
     let (rows, table) = one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;

@@ -7,10 +7,10 @@ use record::Results;
 use record::report;
 use reproduce::{Experiment, Paper, Published, Row, Verdict};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
-    let papers = reproduce::papers();
+    let papers = papers(&args.which)?;
     let chosen = choose(&papers, &args.which)?;
     let mut rows = Vec::new();
     let mut figures = Vec::new();
@@ -102,30 +102,99 @@ fn with_ci(value: f64, ci: Option<f64>) -> String {
     ci.map_or_else(|| format!("{value:.2}"), |ci| format!("{value:.2} ± {ci:.2}"))
 }
 
-/// The experiments that `which` names: all of a paper, or one; everything if it names nothing.
-pub(crate) fn choose<'a>(papers: &'a [Paper], which: &[String]) -> Result<Vec<(&'a Paper, &'a Experiment)>, Failure> {
-    let all = || papers.iter().flat_map(|paper| paper.experiments.iter().map(move |e| (paper, e)));
+/// A paper, and the folder that it was read from if it is not built in.
+pub(crate) struct Source {
+    pub(crate) paper: Paper,
+    folder: Option<PathBuf>,
+}
+
+/// The built-in papers and the folders that `which` names.
+pub(crate) fn papers(which: &[String]) -> Result<Vec<Source>, Failure> {
+    let mut papers: Vec<Source> = reproduce::papers().into_iter().map(|paper| Source { paper, folder: None }).collect();
+    let built_in = papers.len();
+    for name in which {
+        if papers[..built_in].iter().any(|source| !source.matching(name).is_empty()) {
+            continue;
+        }
+        let Some(folder) = folder(name) else { continue };
+        if papers.iter().any(|source| source.folder.as_deref() == Some(folder)) {
+            continue;
+        }
+        let paper = Paper::open(folder).map_err(|e| Failure::Wrong(e.to_string()))?;
+        if papers.iter().any(|source| source.paper.name == paper.name) {
+            return Err(Failure::Wrong(format!(
+                "`{name}`: there is another paper `{}`, and the results of both would be written to the same directory; \
+                 rename the folder",
+                paper.name
+            )));
+        }
+        papers.push(Source { paper, folder: Some(folder.to_owned()) });
+    }
+    Ok(papers)
+}
+
+/// The folder that `DIR` or `DIR/EXPERIMENT` names.
+fn folder(name: &str) -> Option<&Path> {
+    let path = Path::new(name);
+    if path.is_dir() && (name.contains('/') || reproduce::is_folder(path)) {
+        return Some(path);
+    }
+    path.parent().filter(|parent| !parent.as_os_str().is_empty() && reproduce::is_folder(parent))
+}
+
+impl Source {
+    /// How the command line names it.
+    fn at(&self) -> &Path {
+        self.folder.as_deref().unwrap_or(Path::new(&self.paper.name))
+    }
+
+    /// Its experiments that `name` names: all of them, or one. `NAME/` and `./NAME` are folders, never built-in papers.
+    fn matching(&self, name: &str) -> Vec<&Experiment> {
+        if self.folder.is_none() && name.ends_with('/') {
+            return Vec::new();
+        }
+        let Ok(rest) = Path::new(name).strip_prefix(self.at()) else { return Vec::new() };
+        let all = self.paper.experiments.iter();
+        all.filter(|e| rest.as_os_str().is_empty() || rest == Path::new(&e.id())).collect()
+    }
+
+    /// What may name it or an experiment of it.
+    fn names(&self) -> Vec<String> {
+        let experiments = self.paper.experiments.iter().map(|e| self.at().join(e.id()));
+        [self.at().to_owned()].into_iter().chain(experiments).map(|path| path.display().to_string()).collect()
+    }
+}
+
+/// Returns the experiments that `which` names: all of a paper, or one; every built-in one if it names nothing.
+pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(&'a Paper, &'a Experiment)>, Failure> {
     if which.is_empty() {
-        return Ok(all().collect());
+        let all = |source: &'a Source| source.paper.experiments.iter().map(move |e| (&source.paper, e));
+        return Ok(papers.iter().flat_map(all).collect());
     }
     let mut chosen = Vec::new();
     for name in which {
-        let matches =
-            |paper: &Paper, e: &Experiment| *name == paper.name || *name == format!("{}/{}", paper.name, e.id());
         let before = chosen.len();
-        chosen.extend(all().filter(|(paper, e)| matches(paper, e)));
-        if chosen.len() == before {
-            let names: Vec<String> = papers
-                .iter()
-                .flat_map(|p| {
-                    [p.name.clone()].into_iter().chain(p.experiments.iter().map(|e| format!("{}/{}", p.name, e.id())))
-                })
-                .collect();
-            return Err(Failure::Wrong(format!(
-                "`{name}` is no paper or experiment here; there are {}",
-                names.join(", ")
-            )));
+        for source in papers {
+            chosen.extend(source.matching(name).into_iter().map(|e| (&source.paper, e)));
         }
+        if chosen.len() > before {
+            continue;
+        }
+        // Of a folder that is there, its own experiments are what could have been meant.
+        let folder = papers.iter().find(|s| s.folder.is_some() && s.folder.as_deref() == folder(name));
+        let names: Vec<String> =
+            papers.iter().filter(|s| folder.is_none_or(|f| f.at() == s.at())).flat_map(Source::names).collect();
+        let here = if Path::new(name).is_dir() {
+            "the folder of this name has no `paper.toml`"
+        } else {
+            "no folder has this name"
+        };
+        let wrong = if folder.is_some() {
+            "no experiment of this name".to_owned()
+        } else {
+            format!("no built-in paper or experiment of this name, and {here}")
+        };
+        return Err(Failure::Wrong(format!("`{name}`: {wrong}; there are {}", names.join(", "))));
     }
     Ok(chosen)
 }

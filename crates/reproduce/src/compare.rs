@@ -71,7 +71,8 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, results: O
     let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
     let impossible = matches!((&row.value, floor), (Some(Published::Number(value)), Some(floor)) if *value < floor);
     let why = check.filter(|_| verdict == Verdict::Missed).map(|check| {
-        let known = check.why.clone().unwrap_or_else(|| "not explained yet".to_owned());
+        let unknown = if measured.is_none() { "the runs do not have this figure" } else { "not explained yet" };
+        let known = check.why.clone().unwrap_or_else(|| unknown.to_owned());
         if impossible { format!("the published value is below what is physically possible; {known}") } else { known }
     });
     Row {

@@ -256,7 +256,7 @@ impl Figure {
         }
     }
 
-    fn title(&self) -> &str {
+    pub(crate) fn title(&self) -> &str {
         match self {
             Figure::Series { title, .. }
             | Figure::Completions { title, .. }

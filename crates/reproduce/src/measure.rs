@@ -169,7 +169,7 @@ impl Measure {
     pub fn of(&self, results: &Results, point: u32, run: u32) -> Option<f64> {
         let flows = || results.tables.flows.iter().filter(move |row| (row.point, row.run) == (point, run));
         let sum = |flow: &str, value: fn(&FlowRow) -> f64| {
-            let values: Vec<f64> = flows().filter(|row| is(flow, row.flow)).map(|row| value(&row)).collect();
+            let values: Vec<f64> = flows().filter(|row| is_flow(flow, row.flow)).map(|row| value(&row)).collect();
             (!values.is_empty()).then(|| values.iter().sum())
         };
         match self {
@@ -233,6 +233,26 @@ impl Measure {
         }
     }
 
+    /// Returns the names and patterns of the flows that it is about.
+    pub(crate) fn flows(&self) -> Vec<&str> {
+        match self {
+            Measure::Throughput { flow }
+            | Measure::Goodput { flow }
+            | Measure::MeanGoodput { flow, .. }
+            | Measure::Completion { flow }
+            | Measure::RiseTime { flow, .. }
+            | Measure::WholePathGoverns { flow, .. }
+            | Measure::SlowStart { flow }
+            | Measure::Delay { flow, .. }
+            | Measure::DelaySpread { flow }
+            | Measure::Lost { flow } => vec![flow],
+            Measure::WindowRatio { flow, over } | Measure::DelayRatio { flow, over } => vec![flow, over],
+            Measure::Jain | Measure::FillTime { .. } | Measure::UntilFilled { .. } | Measure::Starved { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
     /// The figures of a run of two points, if both have one.
     pub fn of_both(&self, results: &Results, point: u32, other: u32, run: u32) -> Option<(f64, f64)> {
         let Measure::UntilFilled { link, after, rate, share } = self else {
@@ -247,19 +267,19 @@ impl Measure {
 }
 
 /// Whether a flow is meant; `*` stands for any text.
-fn is(pattern: &str, flow: &str) -> bool {
+pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == flow,
-        Some((before, rest)) => flow
-            .strip_prefix(before)
-            .is_some_and(|tail| tail.char_indices().map(|(i, _)| i).chain([tail.len()]).any(|i| is(rest, &tail[i..]))),
+        Some((before, rest)) => flow.strip_prefix(before).is_some_and(|tail| {
+            tail.char_indices().map(|(i, _)| i).chain([tail.len()]).any(|i| is_flow(rest, &tail[i..]))
+        }),
     }
 }
 
 /// The mean of flows' percentiles of the one-way delay, ms. A flow of which nothing arrived makes it missing.
 fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
     let rows = results.tables.flows.iter();
-    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is(flow, row.flow));
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is_flow(flow, row.flow));
     let of: Option<Vec<f64>> = rows
         .map(|row| match at {
             Percentile::P5 => row.owd_p5_ms,
@@ -359,9 +379,13 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        assert!(is("bulk-down", "bulk-down") && !is("bulk-down", "bulk-down-ue"));
-        assert!(is("*-down-*", "bulk-down-ue-7") && is("*-down-*", "small-down-ue") && !is("*-down-*", "small-up-ue"));
-        assert!(is("bulk*", "bulk") && is("*", "") && !is("*x", "xy"));
+        assert!(is_flow("bulk-down", "bulk-down") && !is_flow("bulk-down", "bulk-down-ue"));
+        assert!(
+            is_flow("*-down-*", "bulk-down-ue-7")
+                && is_flow("*-down-*", "small-down-ue")
+                && !is_flow("*-down-*", "small-up-ue")
+        );
+        assert!(is_flow("bulk*", "bulk") && is_flow("*", "") && !is_flow("*x", "xy"));
     }
 
     #[test]

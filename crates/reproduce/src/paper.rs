@@ -1,15 +1,12 @@
-//! The files of `papers/`.
+//! A paper's folder: what `paper.toml` and `published.csv` say.
 
 use crate::figure::Figure;
+use crate::folder::Folder;
 use crate::measure::{Floor, Measure};
-use include_dir::{Dir, include_dir};
 use record::Point;
 use scenario::{Loaded, Scenario};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io;
-
-static PAPERS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
 
 /// A paper: what it published, and what of it can be run.
 #[derive(Clone, Debug)]
@@ -29,10 +26,10 @@ pub struct Paper {
 /// `paper.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PaperFile {
-    title: String,
-    authors: String,
-    experiments: Vec<Experiment>,
+pub(crate) struct PaperFile {
+    pub(crate) title: String,
+    pub(crate) authors: String,
+    pub(crate) experiments: Vec<Experiment>,
 }
 
 /// An experiment of a paper.
@@ -44,7 +41,7 @@ pub struct Experiment {
     /// One line about it.
     pub about: String,
     /// Its scenario's file; none if nothing of it can be run yet.
-    scenario: Option<String>,
+    pub(crate) scenario: Option<String>,
     /// Which figures of a run answer which rows.
     #[serde(default)]
     pub checks: Vec<Check>,
@@ -53,7 +50,7 @@ pub struct Experiment {
     pub figures: Vec<Figure>,
     /// The paper's folder.
     #[serde(skip)]
-    paper: String,
+    pub(crate) folder: Folder,
 }
 
 /// Which figure of a run answers which published row.
@@ -196,6 +193,8 @@ pub struct PublishedRow {
     pub ci95: Option<f64>,
     /// Where in the paper.
     pub place: String,
+    /// Its line in `published.csv`.
+    pub(crate) line: u64,
 }
 
 /// A published value.
@@ -212,6 +211,11 @@ impl Check {
     /// One that answers no row.
     pub(crate) fn of(measure: Measure, against: Option<At>, form: Form) -> Check {
         Check { measure, against, form, ..Check::default() }
+    }
+
+    /// The row that it names, for people.
+    pub(crate) fn row(&self) -> String {
+        format!("`{}`, `{}`, `{}`", self.variant, self.parameter, self.metric)
     }
 
     /// Whether it is about this row.
@@ -245,135 +249,9 @@ impl Experiment {
     /// Its scenario with `overrides` laid on it; `None` if nothing of it can be run yet.
     ///
     /// # Errors
-    /// Those of the scenario, which only a wrong override can cause.
+    /// Those of the scenario. A paper that was opened has loaded it once, so only an override or a changed file causes them.
     pub fn load(&self, overrides: &[String]) -> Result<Option<Loaded>, scenario::Error> {
         let Some(file) = &self.scenario else { return Ok(None) };
-        let read = |path: &str| {
-            let file = PAPERS.get_file(without_parents(path)).and_then(|f| f.contents_utf8());
-            file.map(str::to_owned).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-        };
-        Scenario::load(&format!("{}/{file}", self.paper), overrides, &read).map(Some)
-    }
-}
-
-/// `a/../b` is `b`: one paper's scenario may build on another's.
-fn without_parents(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        if part == ".." {
-            parts.pop();
-        } else {
-            parts.push(part);
-        }
-    }
-    parts.join("/")
-}
-
-/// All papers, in the order of their names.
-///
-/// # Panics
-/// If a file of `papers/` is wrong: they are part of the program, and a test reads them all.
-pub fn papers() -> Vec<Paper> {
-    let mut papers: Vec<Paper> = PAPERS.dirs().map(|dir| paper(dir)).collect();
-    papers.sort_by(|a, b| a.name.cmp(&b.name));
-    papers
-}
-
-fn paper(dir: &Dir) -> Paper {
-    let name = dir.path().to_string_lossy().into_owned();
-    let read = |file: &str| {
-        let path = format!("{name}/{file}");
-        let found = PAPERS.get_file(&path).and_then(|f| f.contents_utf8());
-        found.unwrap_or_else(|| panic!("papers/{path} is missing"))
-    };
-    let file: PaperFile =
-        toml::from_str(read("paper.toml")).unwrap_or_else(|e| panic!("papers/{name}/paper.toml: {e}"));
-    let mut experiments = file.experiments;
-    for experiment in &mut experiments {
-        experiment.paper.clone_from(&name);
-    }
-    Paper {
-        title: file.title,
-        authors: file.authors,
-        experiments,
-        published: published(&name, read("published.csv")),
-        name,
-    }
-}
-
-fn published(name: &str, text: &str) -> Vec<PublishedRow> {
-    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
-    let rows = reader.records().map(|row| {
-        let row = row.unwrap_or_else(|e| panic!("papers/{name}/published.csv: {e}"));
-        let field = |i: usize| row.get(i).unwrap_or_default().to_owned();
-        let value = match field(5) {
-            text if text.is_empty() => None,
-            text => Some(text.parse().map_or_else(|_| Published::Text(text), Published::Number)),
-        };
-        PublishedRow {
-            experiment: field(0),
-            variant: field(1),
-            parameter: field(2),
-            metric: field(3),
-            unit: field(4),
-            value,
-            ci95: field(6).parse().ok(),
-            place: field(7),
-        }
-    });
-    rows.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_check_answers_one_published_row_at_points_of_its_scenario() {
-        for paper in papers() {
-            for experiment in &paper.experiments {
-                let rows: Vec<_> = paper.published.iter().filter(|r| r.experiment == experiment.name).collect();
-                assert!(!rows.is_empty(), "{}/{} has no published row", paper.name, experiment.name);
-                let loaded = experiment.load(&[]).unwrap_or_else(|e| panic!("{e}"));
-                let points: Vec<Point> =
-                    loaded.iter().flat_map(scenario::Loaded::points).map(|p| Point { values: p.values() }).collect();
-                for check in &experiment.checks {
-                    let answered: Vec<_> = rows.iter().filter(|row| check.answers(row)).collect();
-                    assert_eq!(answered.len(), 1, "{}/{}: {check:?}", paper.name, experiment.name);
-                    let number = matches!(answered[0].value, Some(Published::Number(_)));
-                    assert!(
-                        number || check.claim_of(answered[0]).is_some(),
-                        "{}/{}: {check:?}",
-                        paper.name,
-                        experiment.name
-                    );
-                    let at: Vec<&Point> = points.iter().filter(|p| check.is_at(p)).collect();
-                    assert!(!at.is_empty(), "{}/{}: {check:?}", paper.name, experiment.name);
-                    for point in at {
-                        let others = |against: &At| points.iter().filter(|other| against.leads(point, other)).count();
-                        assert_eq!(
-                            check.against.as_ref().map_or(1, others),
-                            1,
-                            "{}/{}: {check:?}",
-                            paper.name,
-                            experiment.name
-                        );
-                    }
-                }
-                for figure in &experiment.figures {
-                    assert!(figure.fits(&points), "{}/{}: {figure:?}", paper.name, experiment.name);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn every_published_row_belongs_to_an_experiment() {
-        for paper in papers() {
-            for row in &paper.published {
-                let known = paper.experiments.iter().any(|e| e.name == row.experiment);
-                assert!(known, "{}: {} is in no experiment", paper.name, row.experiment);
-            }
-        }
+        Scenario::load(&self.folder.path(file), overrides, &|path: &str| self.folder.read(path)).map(Some)
     }
 }

@@ -1,0 +1,183 @@
+//! `ranway reproduce DIR`: a user's own paper folder.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PAPER: &str = r#"
+title = "A paper of mine"
+authors = "Nobody"
+
+[[experiments]]
+name = "one_flow"
+about = "Table I: one flow alone"
+scenario = "link.toml"
+
+[[experiments.checks]]
+variant = "cubic"
+parameter = "20 Mbit/s"
+metric = "throughput"
+point = { rate = "20 Mbit/s" }
+measure = { kind = "throughput", flow = "download" }
+
+[[experiments.checks]]
+variant = "cubic"
+parameter = "10 Mbit/s"
+metric = "throughput"
+point = { rate = "10 Mbit/s" }
+measure = { kind = "throughput", flow = "download" }
+why = "published as more than the link carries"
+
+[[experiments.figures]]
+kind = "means"
+title = "Figure 1"
+y = "throughput, Mbit/s"
+over = "rate"
+lines = [{ label = "CUBIC" }]
+measure = { kind = "throughput", flow = "download" }
+"#;
+const PUBLISHED: &str = "experiment,variant,parameter,metric,unit,value,ci95,where
+one_flow,cubic,20 Mbit/s,throughput,Mbit/s,20,,Table I
+# A comment.
+one_flow,cubic,10 Mbit/s,throughput,Mbit/s,14,0.5,Table I
+one_flow,cubic,10 Mbit/s,colour,,,,page 3
+";
+const LINK: &str = r#"
+include = ["base.toml"]
+[sweep]
+rate = ["10 Mbit/s", "20 Mbit/s"]
+[dumbbell]
+rate = "${rate}"
+rtt = "20 ms"
+[[flows]]
+name = "download"
+"#;
+const BASE: &str = "duration = \"4 s\"\nwarmup = \"2 s\"\n[parameters]\nrate = \"10 Mbit/s\"\n";
+
+/// The folder `name` in `dir` with a whole paper.
+fn paper(dir: &Path, name: &str) {
+    let folder = dir.join(name);
+    fs::create_dir_all(&folder).unwrap();
+    for (file, text) in [("paper.toml", PAPER), ("published.csv", PUBLISHED), ("link.toml", LINK), ("base.toml", BASE)]
+    {
+        fs::write(folder.join(file), text).unwrap();
+    }
+}
+
+fn reproduce(dir: &Path, args: &[&str]) -> Output {
+    let command = env!("CARGO_BIN_EXE_ranway");
+    Command::new(command).arg("reproduce").args(args).current_dir(dir).output().expect("the command starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The verdicts of `--json`, in the order of the rows.
+fn verdicts(output: &Output) -> Vec<String> {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    rows.iter().map(|row| row["verdict"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[test]
+fn a_folder_is_reproduced_like_a_built_in_paper() {
+    let dir = tempfile::tempdir().unwrap();
+    paper(dir.path(), "mine");
+    let expected = ["held", "missed", "not possible yet"];
+    // A directory with a paper.toml, with or without a slash, or one experiment of it.
+    for name in ["mine", "mine/", "./mine", "mine/one-flow"] {
+        assert_eq!(verdicts(&reproduce(dir.path(), &[name, "--json"])), expected, "{name}");
+    }
+    let out = dir.path().join("ranway-out/reproduce");
+    assert!(out.join("mine/one-flow/summary.json").is_file() && out.join("report.html").is_file());
+    // From inside it, by a path from elsewhere, and beside a built-in one.
+    assert_eq!(verdicts(&reproduce(&dir.path().join("mine"), &[".", "--json"])), expected);
+    let path = dir.path().join("mine").display().to_string();
+    let both =
+        reproduce(Path::new("/"), &[&path, "mdcc-towards/wireless-loss", "--runs", "1", "--json", "--out", &path]);
+    assert_eq!((both.status.code(), verdicts(&both).len()), (Some(0), 3 + 14), "{}", text(&both.stderr));
+
+    let said = text(&reproduce(dir.path(), &["mine"]).stdout);
+    assert!(said.contains("mine/one-flow: Table I: one flow alone"), "{said}");
+    assert!(said.contains("missed: published as more than the link carries"), "{said}");
+    assert!(said.contains("1 held, 1 missed, 1 not possible yet"), "{said}");
+}
+
+#[test]
+fn a_name_is_the_built_in_paper_even_where_a_folder_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    paper(dir.path(), "mdcc-towards");
+    let output = reproduce(dir.path(), &["mdcc-towards/one-flow"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = reproduce(dir.path(), &["mdcc-towards/wireless-loss", "--runs", "1", "--json"]);
+    assert_eq!(verdicts(&output).len(), 14);
+    // The results of both would lie in one directory.
+    let output = reproduce(dir.path(), &["./mdcc-towards"]);
+    assert!(text(&output.stderr).contains("another paper `mdcc-towards`"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() {
+    let replaced = |of: &str, what: &str, with: &str| {
+        assert!(of.contains(what), "{what}");
+        Some(of.replacen(what, with, 1))
+    };
+    let published = |what, with| ("published.csv", replaced(PUBLISHED, what, with));
+    let toml = |what, with| ("paper.toml", replaced(PAPER, what, with));
+    let link = |what, with| ("link.toml", replaced(LINK, what, with));
+    for ((file, contents), hints) in [
+        (("paper.toml", None), &["mine/paper.toml: there is no such file"][..]),
+        (("paper.toml", Some("title = \"a\"\nauthors = \"b\"\nexperiments = []\n".into())), &["no `[[experiments]]`"]),
+        (toml("authors", "author"), &["mine/paper.toml:3: unknown field `author`"]),
+        (toml("kind = \"throughput\"", "kind = \"speed\""), &["paper.toml:", "unknown variant `speed`", "`goodput`"]),
+        (toml("one_flow", "one/flow"), &["paper.toml: experiment `one/flow`: ", "no `/`"]),
+        (toml("one_flow", "two_flows"), &["published.csv:2: `one_flow` is in no experiment", "two_flows"]),
+        (toml("link.toml", "lin.toml"), &["experiment `one_flow`: ", "cannot read `mine/lin.toml`"]),
+        (toml("parameter = \"20 Mbit/s\"", "parameter = \"2 Mbit/s\""), &["`cubic`, `2 Mbit/s`, `throughput`: no row"]),
+        (toml("rate = \"20 Mbit/s\"", "rate = \"2 Mbit/s\""), &["`point` is about no point", "rate = 10 Mbit/s"]),
+        (toml("flow = \"download\"", "flow = \"upload\""), &["no flow `upload`; it has download"]),
+        (toml("over = \"rate\"", "over = \"delay\""), &["figure `Figure 1`"]),
+        (toml("point = {", "against = { rate = \"9 Mbit/s\" }\npoint = {"), &["`against` leads to no point"]),
+        (("published.csv", None), &["mine/published.csv: there is no such file"]),
+        (published("ci95", "ci"), &["published.csv: the first line must be experiment,variant"]),
+        (published(",0.5,Table I", ""), &["published.csv:4: 6 fields instead of 8"]),
+        (published("0.5", "half"), &["published.csv:4: ci95: `half` is not a number"]),
+        (published("20,,", "fast,,"), &["neither a number nor a claim"]),
+        (("link.toml", None), &["experiment `one_flow`: ", "cannot read `mine/link.toml`"]),
+        (link("base.toml", "bas.toml"), &["mine/link.toml:2:", "cannot read `mine/bas.toml`"]),
+        (link("rtt", "rrt"), &["mine/link.toml:7:", "`rtt`"]),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        paper(dir.path(), "mine");
+        let path = dir.path().join("mine").join(file);
+        match &contents {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let output = reproduce(dir.path(), &["./mine/"]);
+        let said = text(&output.stderr).replace("./mine", "mine");
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{file} {contents:?}: {said}");
+        assert!(hints.iter().all(|hint| said.contains(hint)), "{hints:?}: {said}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "{hints:?} wrote something");
+    }
+}
+
+#[test]
+fn what_is_no_paper_at_all_is_answered_with_those_that_there_are() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    paper(dir.path(), "mine");
+    for (name, hint) in [
+        ("nowhere/paper", "no folder has this name; there are"),
+        ("empty", "has no `paper.toml`"),
+        ("empty/", "empty/paper.toml: there is no such file"),
+        ("mine/two-flows", "no experiment of this name; there are mine, mine/one-flow"),
+    ] {
+        let output = reproduce(dir.path(), &[name]);
+        assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{name}: {}", text(&output.stderr));
+    }
+}

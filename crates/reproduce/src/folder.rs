@@ -1,0 +1,308 @@
+//! Papers' folders: where they are, how they are read, and what is wrong with one.
+
+use crate::measure::is_flow;
+use crate::paper::{At, Check, Experiment, Paper, PaperFile, Published, PublishedRow};
+use include_dir::{Dir, include_dir};
+use record::Point;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+
+/// The built-in papers, by the names of their folders.
+static PAPERS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
+
+/// The file that makes a folder a paper's.
+const PAPER: &str = "paper.toml";
+/// The published numbers.
+const PUBLISHED: &str = "published.csv";
+/// The head of `published.csv`.
+const COLUMNS: [&str; 8] = ["experiment", "variant", "parameter", "metric", "unit", "value", "ci95", "where"];
+
+/// An unusable paper's folder: which file of it is wrong, and how, in one line.
+#[derive(Debug, thiserror::Error)]
+#[error("{file}: {what}")]
+pub struct Error {
+    /// The file as it was named, with a line if there is one.
+    file: String,
+    /// What is wrong, and what would be right.
+    what: String,
+}
+
+/// Where a paper's files are read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Folder {
+    /// The folder of this name in `papers/`, as it was when the program was built.
+    BuiltIn(String),
+    /// A directory.
+    Directory(String),
+}
+
+impl Default for Folder {
+    fn default() -> Folder {
+        Folder::BuiltIn(String::new())
+    }
+}
+
+impl Folder {
+    /// The path of `file` in it, as [`Folder::read`] takes it.
+    pub(crate) fn path(&self, file: &str) -> String {
+        match self {
+            Folder::BuiltIn(at) | Folder::Directory(at) => format!("{at}/{file}"),
+        }
+    }
+
+    /// Reads the text at `path`, which begins with the folder's own.
+    pub(crate) fn read(&self, path: &str) -> io::Result<String> {
+        match self {
+            Folder::BuiltIn(_) => {
+                let file = PAPERS.get_file(without_parents(path)).and_then(|f| f.contents_utf8());
+                file.map(str::to_owned).ok_or_else(|| io::ErrorKind::NotFound.into())
+            }
+            Folder::Directory(_) => scenario::read_file(path),
+        }
+    }
+
+    fn error(&self, file: &str, line: Option<u64>, what: impl Into<String>) -> Error {
+        let line = line.map_or_else(String::new, |line| format!(":{line}"));
+        Error { file: format!("{}{line}", self.path(file)), what: what.into() }
+    }
+
+    fn file(&self, file: &str) -> Result<String, Error> {
+        self.read(&self.path(file)).map_err(|e| {
+            let what = match e.kind() {
+                io::ErrorKind::NotFound => {
+                    "there is no such file; a paper's folder has `paper.toml` (its experiments) \
+                                            and `published.csv` (the published rows)"
+                        .to_owned()
+                }
+                _ => format!("cannot be read: {e}"),
+            };
+            self.error(file, None, what)
+        })
+    }
+}
+
+/// `a/../b` is `b`: one paper's scenario may build on another's.
+fn without_parents(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        if part == ".." {
+            parts.pop();
+        } else {
+            parts.push(part);
+        }
+    }
+    parts.join("/")
+}
+
+/// Returns the built-in papers in the order of their names.
+///
+/// # Panics
+/// If a file of `papers/` is wrong: they are part of the program, and a test reads them all.
+pub fn papers() -> Vec<Paper> {
+    let names = PAPERS.dirs().map(|dir| dir.path().to_string_lossy().into_owned());
+    let mut papers: Vec<Paper> =
+        names.map(|name| read(&Folder::BuiltIn(name.clone()), name).unwrap_or_else(|e| panic!("papers/{e}"))).collect();
+    papers.sort_by(|a, b| a.name.cmp(&b.name));
+    papers
+}
+
+/// Whether `dir` is a directory with a `paper.toml`.
+#[allow(clippy::disallowed_methods, reason = "a user's folder is on the disk")]
+pub fn is_folder(dir: &Path) -> bool {
+    dir.join(PAPER).is_file()
+}
+
+impl Paper {
+    /// Reads and checks the paper's folder `dir`, whose format `papers/README.md` explains. Its name is the directory's.
+    ///
+    /// # Errors
+    /// What is wrong with its files: the first fault, with file and line.
+    #[allow(clippy::disallowed_methods, reason = "a user's folder is on the disk")]
+    pub fn open(dir: &Path) -> Result<Paper, Error> {
+        let text = dir.to_str().ok_or_else(|| Error {
+            file: dir.to_string_lossy().into_owned(),
+            what: "the name of the folder is not UTF-8 text".into(),
+        })?;
+        let folder = Folder::Directory(if text == "/" { String::new() } else { text.trim_end_matches('/').into() });
+        // `.` and `..` have no name of their own.
+        let name = dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_str()?.to_owned()));
+        let paper = read(&folder, name.unwrap_or_else(|| "paper".into()))?;
+        paper.check()?;
+        Ok(paper)
+    }
+
+    fn folder(&self) -> &Folder {
+        // `read` refuses a paper without experiments.
+        &self.experiments[0].folder
+    }
+
+    /// Finds what cannot be answered: rows without an experiment, checks without a row or a point.
+    fn check(&self) -> Result<(), Error> {
+        let toml = |what: String| self.folder().error(PAPER, None, what);
+        let mut names = BTreeSet::new();
+        for experiment in &self.experiments {
+            if experiment.name.is_empty() || experiment.name.contains(['/', '\0']) || experiment.name.starts_with('.') {
+                let what = "an experiment's name has at least one letter, no `/` and no leading dot";
+                return Err(toml(format!("experiment `{}`: {what}", experiment.name)));
+            }
+            if !names.insert(experiment.id()) {
+                return Err(toml(format!("there are two experiments `{}`", experiment.id())));
+            }
+        }
+        for row in &self.published {
+            if !self.experiments.iter().any(|e| e.name == row.experiment) {
+                let known: Vec<&str> = self.experiments.iter().map(|e| e.name.as_str()).collect();
+                let what =
+                    format!("`{}` is in no experiment of {PAPER}, which has {}", row.experiment, known.join(", "));
+                return Err(self.folder().error(PUBLISHED, Some(row.line), what));
+            }
+        }
+        self.experiments.iter().try_for_each(|experiment| {
+            experiment.check(&self.published).map_err(|what| toml(format!("experiment `{}`: {what}", experiment.name)))
+        })
+    }
+}
+
+impl Experiment {
+    fn check(&self, published: &[PublishedRow]) -> Result<(), String> {
+        let rows: Vec<&PublishedRow> = published.iter().filter(|row| row.experiment == self.name).collect();
+        if rows.is_empty() {
+            return Err(format!("no row of {PUBLISHED} is about it"));
+        }
+        let loaded = self.load(&[]).map_err(|e| e.to_string())?;
+        let Some(loaded) = loaded else {
+            let empty = self.checks.is_empty() && self.figures.is_empty();
+            return if empty { Ok(()) } else { Err("it has checks or figures, but no `scenario`".into()) };
+        };
+        let points: Vec<Point> = loaded.points().iter().map(|p| Point { values: p.values() }).collect();
+        let flows = loaded.points().iter().flat_map(|point| &point.scenario.flows).map(|flow| flow.name.as_str());
+        let flows: BTreeSet<&str> = flows.collect();
+        for check in &self.checks {
+            check.fits(&rows, &points, &flows).map_err(|what| format!("check of {}: {what}", check.row()))?;
+        }
+        let unfit = self.figures.iter().find(|figure| !figure.fits(&points));
+        unfit.map_or(Ok(()), |figure| {
+            Err(format!("figure `{}`: a line or a key is about no point of the scenario's sweep", figure.title()))
+        })
+    }
+}
+
+impl Check {
+    /// What is wrong with it: it answers one row of `rows`, at `points` of the sweep, with a figure of `flows`.
+    fn fits(&self, rows: &[&PublishedRow], points: &[Point], flows: &BTreeSet<&str>) -> Result<(), String> {
+        let row = match rows.iter().filter(|row| self.answers(row)).collect::<Vec<_>>()[..] {
+            [row] => row,
+            [] => {
+                return Err(format!("no row of {PUBLISHED} has these; variant, parameter and metric must be the same"));
+            }
+            _ => return Err(format!("several rows of {PUBLISHED} have these")),
+        };
+        if !matches!(row.value, Some(Published::Number(_))) && self.claim_of(row).is_none() {
+            return Err(
+                "the published value is neither a number nor a claim (`>=x`, `<=x`, `±x`, `a..b`), and there is \
+                        no `expect`, `rising` or `falling`"
+                    .into(),
+            );
+        }
+        let unknown = |of: &&str| !flows.iter().any(|flow| is_flow(of, flow));
+        if let Some(unknown) = self.measure.flows().into_iter().find(unknown) {
+            let known: Vec<&str> = flows.iter().copied().collect();
+            return Err(format!("the scenario has no flow `{unknown}`; it has {}", known.join(", ")));
+        }
+        let at: Vec<&Point> = points.iter().filter(|point| self.is_at(point)).collect();
+        if at.is_empty() {
+            return Err(format!("`point` is about no point of the scenario's sweep{}", example(points)));
+        }
+        let others = |point: &Point, against: &At| points.iter().filter(|other| against.leads(point, other)).count();
+        let lonely = at.iter().any(|point| self.against.as_ref().is_some_and(|against| others(point, against) != 1));
+        if lonely {
+            return Err(format!(
+                "`against` leads to no point of the scenario's sweep, or to several{}",
+                example(points)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A point of the sweep, as an error shows it.
+fn example(points: &[Point]) -> String {
+    match points.first() {
+        Some(point) if !point.values.is_empty() => format!("; one of {} is {}", points.len(), point.label()),
+        _ => "; it has no `[sweep]`".into(),
+    }
+}
+
+/// Reads the files of a paper's folder.
+fn read(folder: &Folder, name: String) -> Result<Paper, Error> {
+    let text = folder.file(PAPER)?;
+    let file: PaperFile = toml::from_str(&text).map_err(|e| {
+        let line = e.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() as u64 + 1);
+        folder.error(PAPER, line, e.message().replace('\n', " "))
+    })?;
+    if file.experiments.is_empty() {
+        return Err(folder.error(PAPER, None, "there are no `[[experiments]]`"));
+    }
+    let published = published(folder, &folder.file(PUBLISHED)?)?;
+    let mut experiments = file.experiments;
+    for experiment in &mut experiments {
+        experiment.folder = folder.clone();
+    }
+    Ok(Paper { title: file.title, authors: file.authors, experiments, published, name })
+}
+
+/// Reads `published.csv`.
+fn published(folder: &Folder, text: &str) -> Result<Vec<PublishedRow>, Error> {
+    let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
+    let wrong = |e: csv::Error| {
+        let line = e.position().map(|position| line_of(text, position));
+        let what = match e.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                format!("{len} fields instead of {expected_len} ({})", COLUMNS.join(","))
+            }
+            _ => e.to_string(),
+        };
+        folder.error(PUBLISHED, line, what)
+    };
+    if reader.headers().map_err(wrong)?.iter().ne(COLUMNS) {
+        return Err(folder.error(PUBLISHED, None, format!("the first line must be {}", COLUMNS.join(","))));
+    }
+    let rows = reader.records().map(|row| {
+        let row = row.map_err(wrong)?;
+        let line = row.position().map_or(0, |position| line_of(text, position));
+        let field = |i: usize| row.get(i).unwrap_or_default().to_owned();
+        let value = match field(5) {
+            text if text.is_empty() => None,
+            text => Some(text.parse().map_or_else(|_| Published::Text(text), Published::Number)),
+        };
+        let ci95 = match field(6) {
+            text if text.is_empty() => None,
+            text => Some(
+                text.parse()
+                    .map_err(|_| folder.error(PUBLISHED, Some(line), format!("ci95: `{text}` is not a number")))?,
+            ),
+        };
+        let [experiment, variant, parameter, metric, unit] = [0, 1, 2, 3, 4].map(field);
+        Ok(PublishedRow { experiment, variant, parameter, metric, unit, value, ci95, place: field(7), line })
+    });
+    rows.collect()
+}
+
+/// The line of the record that begins at `position`, which the reader counts from before the comments above it.
+fn line_of(text: &str, position: &csv::Position) -> u64 {
+    let from = text.get(position.byte() as usize..).unwrap_or_default();
+    position.line() + from.lines().take_while(|line| line.is_empty() || line.starts_with('#')).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_papers_are_sound() {
+        for paper in papers() {
+            paper.check().unwrap_or_else(|e| panic!("papers/{e}"));
+        }
+    }
+}
