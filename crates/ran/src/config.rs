@@ -169,9 +169,10 @@ impl MacConfig {
     /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
     /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25), and
     ///   round robin what remains when it divides the groups; who is served gets its part whether it can fill it or not;
+    /// - RRC messages arrive at once and without fail;
     /// - the channel is reported in each TTI, and there is no outer loop.
     ///
-    /// [`MacConfig::ideal`] switches the first five on; this function sets the others too.
+    /// [`MacConfig::ideal`] switches on all but the last; this function sets that, too.
     pub fn ideal() -> MacConfig {
         MacConfig {
             decoding: Span::ZERO,

@@ -25,9 +25,12 @@ pub struct Handover {
     pub period: Span,
     /// The layer-3 filter's coefficient k: a new measurement at the standard's 200 ms has the share 2^(-k/4).
     pub filter: u8,
-    /// From the trigger until the UE has the command: measurement report, decision, preparation of the target over X2.
+    /// From the arrival of the measurement report until the serving cell sends the command: decision, and preparation of
+    /// the target over X2.
     pub preparation: Span,
-    /// From the command, when the source cell stops, to the first TTI in which the target may serve the UE.
+    /// Bytes of the command, an RRCConnectionReconfiguration with mobilityControlInfo.
+    pub command_bytes: u32,
+    /// From the command's arrival, when the source cell stops, to the first TTI in which the target may serve the UE.
     pub interruption: Span,
     /// Whether the source hands to the target what the UE has not got yet. Otherwise it is lost.
     pub forwarding: bool,
@@ -47,6 +50,7 @@ impl Default for Handover {
             period: Span::from_millis(40),
             filter: 4,
             preparation: Span::from_millis(30),
+            command_bytes: 150,
             interruption: Span::from_millis(30),
             forwarding: true,
             t304: Span::from_millis(500),

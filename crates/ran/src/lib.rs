@@ -44,6 +44,7 @@ pub mod pdcp;
 mod requests;
 pub mod rlc;
 mod sched;
+mod signalling;
 mod stats;
 mod ue;
 mod uplink;

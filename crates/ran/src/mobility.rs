@@ -1,11 +1,18 @@
 //! How a UE changes its cell, step by step.
 //!
-//! Event A3 triggers; after the preparation the UE has the command, its old cell stops, and RLC is re-established at both
-//! ends (36.331 5.3.5.4, 36.323 5.2.2): with forwarding everything that the UE has not got is sent again in the target.
-//! After the interruption the target may serve it. If the target cannot be reached until T304 ends, or the radio link is
-//! lost, the UE looks for the cell that it hears best and re-establishes its connection there (36.331 5.3.7).
+//! Event A3 triggers, and the UE sends a measurement report on SRB1 ([`crate::signalling`]). The cell that receives it
+//! prepares the handover and sends the command the same way. Once the UE has it, its old cell stops, and RLC is
+//! re-established at both ends (36.331 5.3.5.4, 36.323 5.2.2): with forwarding everything that the UE has not got is sent
+//! again in the target. After the interruption the target may serve it, and the UE confirms the change. If the target
+//! cannot be reached until T304 ends, or the radio link is lost, the UE looks for the cell that it hears best and
+//! re-establishes its connection there (36.331 5.3.7).
 //!
-//! Deviations: every cell has the UE's context, so a re-establishment never ends in idle mode; the packets that are
+//! A command that RLC gives up after its last retransmission ends the handover. The UE knows nothing of it: its next
+//! report starts another one, or its radio link fails.
+//!
+//! Deviations: the old cell serves the UE until the UE has the command; after a command that was given up, SRB1 begins
+//! anew at both ends, although nothing tells the UE so; every cell has the UE's context, so a re-establishment never ends
+//! in idle mode; the packets that are
 //! forwarded reach the target within the interruption; a cell that is out of sync is tried again every ten milliseconds.
 
 use core::fmt;
@@ -19,6 +26,7 @@ use crate::calendar::Kind;
 use crate::network::{self, Delivery, Io, Ran, start_of, strongest};
 use crate::pdcp::Keep;
 use crate::requests::ttis;
+use crate::signalling::{self, Message, Signal};
 use crate::stats::{Event, Sink, Step};
 use crate::ue::{Link, Ue};
 
@@ -55,8 +63,8 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl<P: Packet> Ran<P> {
-    /// Hands `ue` over to `cell` as if event A3 had triggered at `now`: the command is given after the preparation, and may
-    /// be lost; the target may be out of reach.
+    /// Hands `ue` over to `cell` as if a measurement report had arrived at `now`: the command is sent after the preparation,
+    /// and may be lost; the target may be out of reach.
     ///
     /// The rules go on as before. A UE that hears another cell better than its new one is handed over again by A3, which
     /// is to be off for it to stay.
@@ -66,7 +74,7 @@ impl<P: Packet> Ran<P> {
         match state.link {
             _ if cell as usize >= self.cells.len() => return Err(Refused::NoSuchCell),
             Link::Searching { .. } => return Err(Refused::NotServed),
-            Link::Preparing { target } | Link::Moving { target, .. } => {
+            Link::Preparing { target } | Link::Commanded { target } | Link::Moving { target, .. } => {
                 return Err(Refused::UnderWay { target: target as u32 });
             }
             Link::Connected if state.serving == cell as usize => return Err(Refused::OwnCell),
@@ -79,7 +87,7 @@ impl<P: Packet> Ran<P> {
     /// The old cell prepares the change to `target`.
     fn prepare<S: Sink>(&mut self, ue: u32, target: usize, now: Time, sink: &mut S) {
         self.ues[ue as usize].link = Link::Preparing { target };
-        tell(sink, now, ue, Step::Triggered { target: target as u32 });
+        tell(sink, now, ue, Step::Preparing { target: target as u32 });
         self.note(self.tti_of(now) + ttis(self.handover.preparation), ue, Kind::Mobility, 0);
     }
 
@@ -147,31 +155,25 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         if let Some(a3) = &self.handover.a3
             && let Some(report) = ue.measurements.a3(a3, ue.serving, now)
-            && ue.link == Link::Connected
         {
-            self.prepare(index, report.best, now, io.sink);
+            tell(io.sink, now, index, Step::Triggered { target: report.best as u32 });
+            self.signal(index, Direction::Uplink, Message::Report(report), now, io);
         }
     }
 
     pub(crate) fn mobility_step<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let now = start_of(tti);
         match self.ues[index as usize].link {
-            Link::Connected => {}
+            Link::Connected | Link::Commanded { .. } => {}
             Link::Preparing { target } => {
-                if self.sinr_db(index, tti) < self.handover.link.q_out_db {
-                    let ue = &mut self.ues[index as usize];
-                    ue.link = Link::Connected;
-                    tell(io.sink, now, index, Step::CommandLost);
-                    return;
-                }
-                let source = self.ues[index as usize].serving;
-                tell(io.sink, now, index, Step::Left { source: source as u32, target: target as u32 });
-                let link = Link::Moving { target, since: now, deadline: now + self.handover.t304 };
-                self.leave(index, link, self.handover.interruption, now, io);
+                self.ues[index as usize].link = Link::Commanded { target };
+                let command = Message::Command { target, bytes: self.handover.command_bytes };
+                self.signal(index, Direction::Downlink, command, now, io);
             }
             Link::Moving { target, since, deadline } => {
                 if self.reaches(index, target, tti) {
                     self.ues[index as usize].stats.handovers += 1;
+                    self.signal(index, Direction::Uplink, Message::Complete, now, io);
                     self.connect(index, since, now, io);
                 } else if start_of(tti + RETRY_TTIS) <= deadline {
                     self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
@@ -196,6 +198,67 @@ impl<P: Packet> Ran<P> {
                 }
             }
         }
+    }
+
+    /// `message` goes `way` on SRB1.
+    fn signal<D: Drops<P>, S: Sink>(
+        &mut self,
+        index: u32,
+        way: Direction,
+        message: Message,
+        now: Time,
+        io: &mut Io<'_, D, S>,
+    ) {
+        if self.mac.ideal {
+            return self.heed(index, message, now, io);
+        }
+        let ue = &mut self.ues[index as usize];
+        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer()));
+        srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
+        match way {
+            Direction::Downlink => self.cells[ue.serving].downlink.activate(index),
+            Direction::Uplink => self.look_at_uplink(index, now),
+        }
+        self.note_rlc(index);
+    }
+
+    /// Acts on the messages that have arrived.
+    pub(crate) fn heed_messages<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+        let mut messages = core::mem::take(&mut self.messages);
+        for message in messages.drain(..) {
+            self.heed(index, message, now, io);
+        }
+        self.messages = messages;
+    }
+
+    fn heed<D: Drops<P>, S: Sink>(&mut self, index: u32, message: Message, now: Time, io: &mut Io<'_, D, S>) {
+        let ue = &self.ues[index as usize];
+        match (message, ue.link) {
+            (Message::Report(report), Link::Connected) => self.prepare(index, report.best, now, io.sink),
+            (Message::Command { target, .. }, Link::Commanded { .. }) => {
+                let source = ue.serving as u32;
+                tell(io.sink, now, index, Step::Left { source, target: target as u32 });
+                let link = Link::Moving { target, since: now, deadline: now + self.handover.t304 };
+                self.leave(index, link, self.handover.interruption, now, io);
+            }
+            // A report while a handover is prepared changes nothing; the target has heard the UE before it confirms.
+            _ => {}
+        }
+    }
+
+    /// RLC has given up the command to `index`.
+    pub(crate) fn lose_command<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+        let Ran { ues, messages, .. } = self;
+        let ue = &mut ues[index as usize];
+        if let Some(srb) = &mut ue.srb {
+            let mut deliver = |_, signal: Signal, _| messages.push(signal.message);
+            srb.reestablish(Keep::Nothing, Keep::All, now, &mut deliver, &mut |_, _| {});
+        }
+        if matches!(ue.link, Link::Commanded { .. }) {
+            ue.link = Link::Connected;
+            tell(io.sink, now, index, Step::CommandLost);
+        }
+        self.heed_messages(index, now, io);
     }
 
     /// The radio link of `index` is lost.

@@ -12,9 +12,11 @@ use crate::calendar::{Calendar, Entry, Kind};
 use crate::cell::Cell;
 use crate::config::{Config, MacConfig};
 use crate::handover::{Handover, Measurements};
+use crate::harq::Parcel;
 use crate::pdcp::Times;
 use crate::requests::ttis;
 use crate::sched::Candidate;
+use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
 use crate::ue::Ue;
 
@@ -78,6 +80,7 @@ pub struct Ran<P> {
     /// Reused lists.
     due: Vec<Entry>,
     pub(crate) candidates: Vec<Candidate>,
+    pub(crate) messages: Vec<Message>,
 }
 
 impl<P: Packet> Ran<P> {
@@ -116,6 +119,7 @@ impl<P: Packet> Ran<P> {
             work: 0,
             due: Vec::new(),
             candidates: Vec::new(),
+            messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
             // Spread over the period, so that not all of them measure in the same TTI.
@@ -334,6 +338,12 @@ impl<P: Packet> Ran<P> {
             self.lose_link(ue, now, io);
             return;
         }
+        match state.srb.as_ref().and_then(|srb| srb.failed()) {
+            Some(Direction::Uplink) => return self.lose_link(ue, now, io),
+            Some(Direction::Downlink) => self.lose_command(ue, now, io),
+            None => {}
+        }
+        let state = &mut self.ues[ue as usize];
         if state.heeds_status {
             state.hand_down(Direction::Downlink, now, io.drops);
             state.hand_down(Direction::Uplink, now, io.drops);
@@ -349,7 +359,8 @@ impl<P: Packet> Ran<P> {
     #[inline]
     pub(crate) fn note_rlc(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
-        let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).min();
+        let signalling = state.srb.as_ref().and_then(|srb| srb.poll_timeout());
+        let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
         if let Some(next) = next {
             let tti = next.as_nanos().div_ceil(TTI.as_nanos()).max(self.next_tti);
             if tti < state.rlc_noted {
@@ -361,7 +372,7 @@ impl<P: Packet> Ran<P> {
 
     fn rlc_timeout<D: Drops<P>, S: Sink>(&mut self, ue: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let now = start_of(tti);
-        let Ran { ues, outbox, .. } = self;
+        let Ran { ues, outbox, messages, .. } = self;
         let state = &mut ues[ue as usize];
         if state.rlc_noted != tti {
             // An earlier one took its place.
@@ -376,6 +387,10 @@ impl<P: Packet> Ran<P> {
                     io.drops,
                 );
             }
+        }
+        if let Some(srb) = &mut state.srb {
+            // AM delivers nothing when a timer ends.
+            srb.handle_timeout(now, &mut |_, signal: Signal, _| messages.push(signal.message), &mut |_, _| {});
         }
         // What PDCP discarded has made room.
         state.hand_down(Direction::Downlink, now, io.drops);
@@ -392,10 +407,17 @@ impl<P: Packet> Ran<P> {
         now: Time,
         io: &mut Io<'_, D, S>,
     ) {
-        let Ran { ues, outbox, .. } = self;
-        let Ue { bearers, down, up, .. } = &mut ues[ue as usize];
+        let Ran { ues, outbox, messages, .. } = self;
+        let Ue { bearers, srb, down, up, .. } = &mut ues[ue as usize];
         let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
         for parcel in harq.processes[usize::from(process)].parcels() {
+            if parcel.bearer == SRB {
+                if let Some(srb) = srb {
+                    let mut deliver = |_, signal: Signal, _| messages.push(signal.message);
+                    srb.receive(way, &parcel.block, now, &mut deliver, &mut |_, _| {});
+                }
+                continue;
+            }
             bearers[usize::from(parcel.bearer)].rlc.receive(
                 way,
                 &parcel.block,
@@ -404,13 +426,15 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
+        self.heed_messages(ue, now, io);
     }
 
     /// Tells RLC that HARQ has given up a block.
     pub(crate) fn give_up<D: Drops<P>>(&mut self, ue: u32, way: Direction, process: u8, drops: &mut D) {
         let Ue { bearers, down, up, stats, .. } = &mut self.ues[ue as usize];
         let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
-        for parcel in harq.processes[usize::from(process)].parcels() {
+        let data = |parcel: &&Parcel| parcel.bearer != SRB;
+        for parcel in harq.processes[usize::from(process)].parcels().iter().filter(data) {
             bearers[usize::from(parcel.bearer)].rlc.lost(way, &parcel.block, drops);
         }
         stats.of(way).residual_errors += 1;

@@ -206,7 +206,11 @@ impl Backlog {
 impl<P: Packet> Bearer<P> {
     /// A bearer with nothing to send.
     pub fn new(config: &Config) -> Self {
-        let header = if config.mode == Mode::Tm { 0 } else { pdcp::HEADER };
+        Bearer::with_header(config, if config.mode == Mode::Tm { 0 } else { pdcp::HEADER })
+    }
+
+    /// A bearer whose PDCP adds `header` bytes to each SDU.
+    pub(crate) fn with_header(config: &Config, header: u32) -> Self {
         let pipe = |way, pdcp| {
             let sdus = Sdus::new(way, pdcp, header);
             Pipe { entity: Entity::new(&config.mode, &sdus), sdus, stats: Stats::default() }

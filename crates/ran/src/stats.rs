@@ -101,14 +101,19 @@ pub struct Transmission {
 /// How a UE's connection changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Event A3 has triggered a handover.
+    /// Event A3 has triggered, for the first time or again: the UE sends a measurement report.
     Triggered {
+        /// The neighbour that it receives best.
+        target: u32,
+    },
+    /// The cell that serves the UE prepares a handover: it has a report, or was told to.
+    Preparing {
         /// To this cell.
         target: u32,
     },
-    /// The command did not reach the UE.
+    /// RLC has given up the command: the handover is off.
     CommandLost,
-    /// The UE has left its cell for another.
+    /// The UE has the command and has left its cell for another.
     Left {
         /// The cell that served it.
         source: u32,

@@ -11,6 +11,7 @@ use crate::harq::Harq;
 use crate::requests::{Asking, Believed, GROUPS};
 use crate::rlc::{Bearer, Completion};
 use crate::sched::Past;
+use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
 use crate::stats::UeStats;
 
 /// A MAC subheader without a length, as the last one of a block has.
@@ -59,8 +60,10 @@ pub(crate) struct Slot<P> {
 pub(crate) enum Link {
     /// The serving cell does.
     Connected,
-    /// It does, until the UE has the command to change to `target`.
+    /// It does, and prepares a change to `target`.
     Preparing { target: usize },
+    /// It does, and the command to change to `target` is on its way.
+    Commanded { target: usize },
     /// None does since `since`: the UE is on its way to `target`, and gives up at `deadline`.
     Moving { target: usize, since: Time, deadline: Time },
     /// None does since `since`: the UE looks for a cell.
@@ -73,6 +76,8 @@ pub(crate) struct Ue<P> {
     /// Whether transport blocks are decoded.
     pub(crate) random: Random,
     pub(crate) bearers: Vec<Slot<P>>,
+    /// SRB1, once there was a message for it in this cell.
+    pub(crate) srb: Option<Box<Bearer<Signal>>>,
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
     pub(crate) host: Above<P>,
@@ -99,8 +104,8 @@ pub(crate) struct Ue<P> {
     pub(crate) up_sinr: Sinr,
     pub(crate) asking: Asking,
     pub(crate) believed: Believed,
-    /// Bit b: bearer b had uplink data when it was last looked at.
-    pub(crate) had_data: u8,
+    /// Bit b: bearer b had uplink data when it was last looked at; `SRB_BIT`: SRB1 had.
+    pub(crate) had_data: u16,
     /// The TTI of the only entry for RLC's timers in the calendar that counts.
     pub(crate) rlc_noted: u64,
     pub(crate) measurements: Measurements,
@@ -128,6 +133,7 @@ impl<P: Packet> Ue<P> {
             air,
             random,
             bearers,
+            srb: None,
             order,
             host: Above::new(&config.host),
             reports_host: config.reports_host,
@@ -170,20 +176,26 @@ impl<P: Packet> Ue<P> {
     /// Whether a cell serves it.
     #[inline]
     pub(crate) fn is_served(&self) -> bool {
-        matches!(self.link, Link::Connected | Link::Preparing { .. })
+        matches!(self.link, Link::Connected | Link::Preparing { .. } | Link::Commanded { .. })
     }
 
     /// Bytes that a grant would have to carry.
     #[inline]
     pub(crate) fn backlog(&self, way: Direction, now: Time) -> u32 {
         let bytes: u64 = self.bearers.iter().map(|b| waiting(&b.rlc, way, now)).sum();
+        let bytes = bytes + self.srb.as_ref().map_or(0, |srb| waiting(srb, way, now));
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The same for the uplink by logical channel group, and bit b for each bearer b that has any.
+    /// The same for the uplink by logical channel group, and a bit for each bearer that has any, as in `had_data`.
     #[inline]
-    pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u8) {
+    pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u16) {
         let (mut groups, mut with_data) = ([0u32; GROUPS], 0);
+        if let Some(srb) = &self.srb {
+            let bytes = waiting(srb, Direction::Uplink, now);
+            groups[SRB_GROUP] = u32::try_from(bytes).unwrap_or(u32::MAX);
+            with_data |= if bytes > 0 { SRB_BIT } else { 0 };
+        }
         for (b, bearer) in self.bearers.iter().enumerate() {
             let bytes = waiting(&bearer.rlc, Direction::Uplink, now);
             if bytes > 0 {
@@ -201,10 +213,11 @@ impl<P: Packet> Ue<P> {
 
     /// Whether one of the bearers in `new` goes before all of those in `old`.
     #[inline]
-    pub(crate) fn is_urgent(&self, new: u8, old: u8) -> bool {
-        let first = |set: u8| {
+    pub(crate) fn is_urgent(&self, new: u16, old: u16) -> bool {
+        let first = |set: u16| {
             let in_set = |b: &usize| set & (1 << b) != 0;
-            (0..self.bearers.len()).filter(in_set).map(|b| self.bearers[b].priority).min()
+            let data = (0..self.bearers.len()).filter(in_set).map(|b| self.bearers[b].priority).min();
+            if set & SRB_BIT != 0 { Some(SRB_PRIORITY) } else { data }
         };
         match (first(new), first(old)) {
             (Some(new), Some(old)) => new < old,
@@ -332,7 +345,8 @@ impl<P: Packet> Ue<P> {
         };
         let transport = &mut harq.processes[usize::from(process)];
         let mut left = bytes;
-        for b in &self.order {
+        let signalling = self.srb.is_some().then_some(SRB);
+        for b in signalling.iter().chain(&self.order) {
             let header = match (headers, transport.parcels().is_empty()) {
                 (false, _) => 0,
                 (true, true) => LAST_SUBHEADER,
@@ -342,7 +356,11 @@ impl<P: Packet> Ue<P> {
                 break;
             }
             let parcel = transport.spare();
-            let used = self.bearers[usize::from(*b)].rlc.build(way, left - header, now, &mut parcel.block, drops);
+            let (grant, block) = (left - header, &mut parcel.block);
+            let used = match &mut self.srb {
+                Some(srb) if *b == SRB => srb.build(way, grant, now, block, &mut |_, _| {}),
+                _ => self.bearers[usize::from(*b)].rlc.build(way, grant, now, block, drops),
+            };
             assert!(used <= left - header, "RLC filled more than its grant");
             if used > 0 {
                 parcel.bearer = *b;
@@ -384,6 +402,7 @@ impl<P: Packet> Ue<P> {
         self.asking = Asking::new();
         self.believed = Believed::default();
         self.had_data = 0;
+        self.srb = None;
         self.rlc_noted = u64::MAX;
         self.sync = Sync::default();
         self.measurements.forget();

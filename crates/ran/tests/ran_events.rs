@@ -130,16 +130,7 @@ fn a_ue_reports_when_the_standard_has_it_report() {
                 _ => None,
             })
             .collect();
-        // A report that comes while a handover is prepared leads to no other one.
-        let mut prepared = Time::ZERO;
-        let acted_upon = expected.into_iter().filter(|(at, _)| {
-            let free = *at >= prepared;
-            if free {
-                prepared = *at + config.handover.preparation;
-            }
-            free
-        });
-        assert_eq!(triggered, acted_upon.collect::<Vec<_>>(), "seed {seed}");
+        assert_eq!(triggered, expected, "seed {seed}");
         compared += triggered.len();
     }
     assert!(compared > 100, "{compared}");
@@ -156,4 +147,27 @@ fn a_drive_through_shadowing_has_the_handovers_of_the_standard() {
     }
     // Where a dip within the hysteresis did not restart the time to trigger there were 760 and 137.
     assert!((660..=710).contains(&all) && back <= 120, "{all} handovers, {back} of them back within two seconds");
+}
+
+#[test]
+fn interference_delays_commands_and_seldom_stops_them() {
+    let (mut lost, mut left, mut failures) = (0, 0, 0);
+    for seed in 0..100 {
+        let mut config = drive();
+        for cell in &mut config.cells {
+            cell.load = 0.5;
+        }
+        let mut world = World::seeded(&config, seed);
+        world.run(ms(110_000));
+        for (_, event) in &world.events {
+            match event {
+                Event::Mobility { step: Step::CommandLost, .. } => lost += 1,
+                Event::Mobility { step: Step::Left { .. }, .. } => left += 1,
+                Event::Mobility { step: Step::LinkLost { .. }, .. } => failures += 1,
+                _ => {}
+            }
+        }
+    }
+    // One transmission without HARQ and RLC that failed below -5 dB: 1146 lost, 480 executed, 202 links lost.
+    assert!(left > 600 && lost * 6 < left && failures < 60, "{lost} commands lost, {left} followed, {failures} links");
 }

@@ -66,13 +66,17 @@ fn the_interruption_is_exactly_the_configured_one() {
         let steps = steps(&world);
         let [
             (triggered, Step::Triggered { target: 1 }),
+            (reported, Step::Preparing { target: 1 }),
             (left, Step::Left { source: 0, target: 1 }),
             (back, connected),
         ] = steps[..]
         else {
             panic!("{steps:?}")
         };
-        assert_eq!(left - triggered, config.handover.preparation);
+        // A request for resources (one in ten TTIs, 4 TTIs to the grant, 4 to the data) and decoding; then the command.
+        let radio = ran::TTI + config.mac.decoding;
+        assert!(reported - triggered <= Span::from_millis(18) + radio, "{}", reported - triggered);
+        assert_eq!(left - reported, config.handover.preparation + radio);
         assert_eq!(connected, Step::Connected { cell: 1, interruption: Span::from_millis(interruption) });
         assert_eq!(back - left, Span::from_millis(interruption));
         // The last TTI of the source is the one before, the first of the target the one at the end.
@@ -261,9 +265,9 @@ fn a_target_that_is_gone_fails_after_t304_and_the_ue_comes_back_where_it_hears_b
     let mut world = World::new(&config);
     talk(&mut world, 12_000);
     let steps = steps(&world);
-    let kinds: Vec<Step> = steps.iter().map(|s| s.1).collect();
+    let kinds: Vec<Step> = steps.iter().map(|s| s.1).filter(|step| !matches!(step, Step::Triggered { .. })).collect();
     let [
-        Step::Triggered { target: 1 },
+        Step::Preparing { target: 1 },
         Step::Left { source: 0, target: 1 },
         Step::Failed,
         Step::Connected { cell: 0, interruption },
@@ -294,19 +298,6 @@ fn a_link_that_is_lost_is_re_established_in_the_best_cell() {
     let (least, most) = (link.t310, link.t310 + Span::from_millis(1000 + 40 * 8));
     assert!(lost >= ms(2000) + least && lost <= ms(2000) + most, "{lost}");
     assert_eq!((world.drops.len(), world.ran.held()), (0, 0));
-}
-
-#[test]
-fn a_lost_command_is_followed_by_another_one_after_the_reporting_interval() {
-    let serving: Vec<f64> = (0..20).map(|s| if s < 3 { BETTER } else { GONE }).collect();
-    let config = recorded(&serving, &[GOOD; 20]);
-    let mut world = World::new(&config);
-    talk(&mut world, 12_000);
-    let lost: Vec<Time> = steps(&world).iter().filter(|s| s.1 == Step::CommandLost).map(|s| s.0).collect();
-    assert!((2..6).contains(&lost.len()), "{lost:?}");
-    let gap = config.handover.a3.unwrap().report_interval;
-    assert!(lost.windows(2).all(|pair| pair[1] - pair[0] == gap), "{lost:?}");
-    assert_eq!(world.ran.serving(0), Some(1));
 }
 
 #[test]

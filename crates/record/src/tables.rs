@@ -409,9 +409,10 @@ table! {
         "s" t_s: f64,
         /// The UE's name in the scenario.
         "" ue: str,
-        /// What happened: `triggered` (event A3 asks for a handover), `left` (it has the command and leaves its cell),
-        /// `connected` (a cell serves it again), `failed` (the target was not reached before T304 ended), `link-lost`,
-        /// `command-lost` (the command did not reach it).
+        /// What happened: `triggered` (event A3 has triggered and the UE sends a report), `preparing` (its cell has the report
+        /// and prepares a handover), `left` (the UE has the command and leaves its cell), `connected` (a cell serves it
+        /// again), `failed` (the target was not reached before T304 ended), `link-lost`, `command-lost` (RLC gave the command
+        /// up).
         "" event: str,
         /// The cell concerned: the target, or the one that it connected to or lost; empty if there is none.
         "" cell: str,

@@ -402,6 +402,7 @@ impl Recorder {
         let cell = |cell: u32| self.cells[cell as usize].as_str();
         let (event, cell, interruption) = match step {
             Step::Triggered { target } => ("triggered", cell(target), None),
+            Step::Preparing { target } => ("preparing", cell(target), None),
             Step::CommandLost => ("command-lost", "", None),
             Step::Left { target, .. } => ("left", cell(target), None),
             Step::Failed => ("failed", "", None),
