@@ -369,10 +369,20 @@ impl Air {
         decibels(self.block_mw(serving, now, prbs) * f64::from(prbs))
     }
 
-    /// On how many resource blocks to `serving` the UE's greatest power is as much for each as power control asks for.
+    /// How many dB more power in all the UE could send `prbs` resource blocks (at least one) to `serving` with than power
+    /// control asks for; below zero if it cannot send them with as much (36.213 5.1.1.2).
     #[inline]
-    pub fn full_power_prbs(&mut self, serving: usize, now: Time) -> f64 {
-        self.max_mw / self.block_mw(serving, now, 1)
+    pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u8) -> f64 {
+        self.block_mw(serving, now, 1);
+        decibels(self.max_mw / (self.uplink.target_mw * f64::from(prbs)))
+    }
+
+    /// The loss in dB from `serving` to the UE, as the UE knows it from the reference signals' power: without fast fading.
+    #[inline]
+    pub fn path_loss_db(&mut self, serving: usize, now: Time) -> f64 {
+        self.look(now);
+        let cell = &self.cells[serving];
+        cell.element_dbm - self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm)
     }
 
     /// Where the UE is at `now`.

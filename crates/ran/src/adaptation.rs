@@ -15,6 +15,7 @@
 use radio::{Direction, Sinr, Soft, tables};
 use units::Span;
 
+use crate::power::{Reported, Strength};
 use crate::requests::ttis;
 
 /// The largest MCS index.
@@ -23,8 +24,11 @@ const MAX_MCS: u8 = 28;
 const FIRST_TRANSMISSIONS_PER_FAILURE: f32 = 10.0;
 /// How far the outer loop may move, in dB.
 const OUTER_LOOP_RANGE_DB: f32 = 10.0;
-/// Below this SINR in dB the lowest MCS fails too often to be worth more resource blocks.
-const LOWEST_SINR_DB: f64 = -6.5;
+/// The SINR in dB that the uplink is taken for before it was measured.
+const UNKNOWN_SINR_DB: f64 = -6.5;
+/// The lowest MCS of an uplink block on one and on two resource blocks: with fewer than 56 bits, the headers of MAC and RLC
+/// and a report would leave nothing for data.
+const LEAST_MCS: [u8; 2] = [4, 1];
 
 /// How the eNodeB learns of channels and what it makes of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -228,8 +232,8 @@ pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
 pub(crate) struct Sounded {
     /// SINR in dB of a resource block while the UE's power suffices.
     sinr_db: f64,
-    /// Resource blocks that its power suffices for.
-    full_power_prbs: f64,
+    /// The headroom in dB that the UE has on one block, where the eNodeB knows it without reports.
+    headroom_db: Option<f64>,
 }
 
 /// The uplink of one UE as its eNodeB sees it.
@@ -237,6 +241,8 @@ pub(crate) struct Sounded {
 pub(crate) struct Uplink {
     pub(crate) reports: Reports<Sounded>,
     pub(crate) outer: OuterLoop,
+    /// What the UE has reported of its power.
+    pub(crate) power: Reported,
     scheme: Option<(f64, u8)>,
     /// The last SINR that was the same on the whole carrier, and in dB.
     flat: (f32, f64),
@@ -245,15 +251,17 @@ pub(crate) struct Uplink {
 impl Uplink {
     pub(crate) fn new() -> Uplink {
         Uplink {
-            reports: Reports::new(Sounded { sinr_db: LOWEST_SINR_DB, full_power_prbs: 1.0 }),
+            reports: Reports::new(Sounded { sinr_db: UNKNOWN_SINR_DB, headroom_db: None }),
             outer: OuterLoop::default(),
+            power: Reported::default(),
             scheme: None,
             flat: (1.0, 0.0),
         }
     }
 
-    /// The UE was heard in `tti` with `sinr` on one resource block; its power is enough for `full_power_prbs` such.
-    pub(crate) fn measure(&mut self, sinr: &Sinr, full_power_prbs: f64, tti: u64, holds: u64) {
+    /// The UE was heard in `tti` with `sinr` on one resource block. `headroom_db` is how much power it has left then, if
+    /// the eNodeB does not depend on the UE's reports for it.
+    pub(crate) fn measure(&mut self, sinr: &Sinr, headroom_db: Option<f64>, tti: u64, holds: u64) {
         let sinr_db = match sinr {
             Sinr::Flat(flat) => {
                 if *flat != self.flat.0 {
@@ -264,38 +272,41 @@ impl Uplink {
             // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
-        let sounded = Sounded { sinr_db, full_power_prbs: full_power_prbs.clamp(1.0, 110.0) };
-        self.reports.measured(sounded, tti, holds);
+        self.reports.measured(Sounded { sinr_db, headroom_db }, tti, holds);
+    }
+
+    /// The SINR that the eNodeB reckons with in `tti`.
+    #[inline]
+    pub(crate) fn strength(&mut self, tti: u64) -> Strength {
+        let sounded = self.reports.at(tti);
+        Strength {
+            sinr_db: sounded.sinr_db + f64::from(self.outer.offset_db),
+            headroom_db: sounded.headroom_db.unwrap_or(self.power.one_block_db).max(0.0),
+        }
     }
 
     /// The MCS on `prbs` resource blocks.
     #[inline]
     pub(crate) fn scheme(&mut self, prbs: u8, tti: u64) -> u8 {
-        let sounded = self.reports.at(tti);
-        let mut sinr_db = sounded.sinr_db + f64::from(self.outer.offset_db);
-        if f64::from(prbs) > sounded.full_power_prbs {
-            sinr_db -= decibels(f64::from(prbs) / sounded.full_power_prbs);
-        }
-        match self.scheme {
+        let sinr_db = self.strength(tti).on(prbs);
+        let mcs = match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
                 let mcs = radio::phy::mcs_at(sinr_db as f32, Direction::Uplink);
                 self.scheme = Some((sinr_db, mcs));
                 mcs
             }
-        }
+        };
+        let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
+        usable(mcs.max(least), prbs)
     }
+}
 
-    /// The most resource blocks that the UE's power is enough for at the lowest MCS.
-    #[inline]
-    pub(crate) fn most_prbs(&mut self, tti: u64) -> u8 {
-        let sounded = self.reports.at(tti);
-        if sounded.full_power_prbs >= 110.0 {
-            return 110;
-        }
-        let above = (sounded.sinr_db - LOWEST_SINR_DB).max(0.0);
-        (sounded.full_power_prbs * libm::exp10(above / 10.0)).clamp(1.0, 110.0) as u8
-    }
+/// `mcs`, or the next lower one if it cannot be decoded on `prbs` resource blocks: I_TBS 6 has more bits than coded bits on
+/// one block (36.213 table 7.1.7.2.1-1).
+#[inline]
+pub(crate) fn usable(mcs: u8, prbs: u8) -> u8 {
+    if mcs == 6 && prbs == 1 { 5 } else { mcs }
 }
 
 /// The probability that a transport block fails; a channel that is the same as last time costs a comparison.
@@ -380,12 +391,28 @@ mod tests {
     #[test]
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
         let mut uplink = Uplink::new();
-        uplink.measure(&Sinr::Flat(100.0), 10.0, 0, 0);
-        let sounded = uplink.reports.at(0);
-        assert!((sounded.full_power_prbs - 10.0).abs() < 1e-9 && (sounded.sinr_db - 20.0).abs() < 1e-6);
-        assert_eq!(uplink.most_prbs(0), 110);
-        uplink.reports.measured_at = None;
-        uplink.measure(&Sinr::Flat(1.0), 1.0, 0, 0);
-        assert_eq!(uplink.most_prbs(0), 4, "0 dB on one block, -6.5 dB on 4.47");
+        uplink.measure(&Sinr::Flat(100.0), None, 0, 0);
+        let at = |uplink: &mut Uplink, prbs| uplink.strength(0).on(prbs);
+        assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
+        uplink.power.learn(crate::power::level(10.0), 1, 0);
+        assert!((at(&mut uplink, 10) - 20.0).abs() < 1e-6 && (at(&mut uplink, 20) - 17.0).abs() < 0.02);
+        uplink.outer.offset_db = -2.0;
+        assert!((at(&mut uplink, 20) - 15.0).abs() < 0.02, "the outer loop counts");
+    }
+
+    #[test]
+    fn no_scheme_has_more_bits_than_coded_bits_or_too_few_for_its_headers() {
+        let mut uplink = Uplink::new();
+        for db in -20..40 {
+            uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) });
+            for prbs in 1..=100u8 {
+                let mcs = uplink.scheme(prbs, 0);
+                let scheme = tables::ul_mcs(mcs);
+                let bits = tables::tbs(scheme.i_tbs, prbs);
+                let coded = radio::coded_bits(Direction::Uplink, scheme.modulation, prbs);
+                assert!(bits + 24 <= coded, "MCS {mcs} on {prbs}: {bits} of {coded}");
+                assert!(bits >= 56, "MCS {mcs} on {prbs}: {bits}");
+            }
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use radio::tables;
 
+use crate::adaptation::usable;
 use crate::config::CellConfig;
 use crate::sched::{Blocks, Discipline, Scheduler, uplink_size, uplink_size_from};
 
@@ -109,13 +110,14 @@ impl Cell {
 
 /// The fewest resource blocks, up to `most`, in which `bits` fit; `most` is enough for them.
 fn fewest(i_tbs: u8, bits: u32, most: u8) -> u8 {
+    let holds = |prbs: u8| bits <= tables::tbs(usable(i_tbs, prbs), prbs);
     // Sizes are nearly proportional to the blocks: start there.
     let whole = u64::from(tables::tbs(i_tbs, most));
     let mut prbs = ((u64::from(bits) * u64::from(most) / whole) as u8).clamp(1, most);
-    while prbs > 1 && tables::tbs(i_tbs, prbs - 1) >= bits {
+    while prbs > 1 && holds(prbs - 1) {
         prbs -= 1;
     }
-    while tables::tbs(i_tbs, prbs) < bits {
+    while prbs < most && !holds(prbs) {
         prbs += 1;
     }
     prbs

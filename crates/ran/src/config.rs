@@ -6,6 +6,7 @@ use units::Span;
 
 use crate::adaptation::LinkAdaptation;
 use crate::handover::Handover;
+use crate::power::PowerReports;
 use crate::requests::Requests;
 use crate::rlc;
 use crate::sched::Discipline;
@@ -144,6 +145,8 @@ pub struct MacConfig {
     pub link: LinkAdaptation,
     /// How UEs ask for uplink resources.
     pub requests: Requests,
+    /// When UEs report how much power they have left.
+    pub power_reports: PowerReports,
     /// Idealised as ns-3's LTE module: see [`MacConfig::ideal`].
     pub ideal: bool,
 }
@@ -155,6 +158,7 @@ impl Default for MacConfig {
             decoding: Span::from_millis(3),
             link: LinkAdaptation::default(),
             requests: Requests::default(),
+            power_reports: PowerReports::default(),
             ideal: false,
         }
     }
@@ -163,7 +167,7 @@ impl Default for MacConfig {
 impl MacConfig {
     /// MAC with the idealisations of ns-3's LTE module, to compare with it and with what was published on it:
     /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are no
-    ///   scheduling requests, no random access, and no reports in transport blocks;
+    ///   scheduling requests, no random access, and no reports in transport blocks; it knows each UE's power, too;
     /// - MAC has no headers;
     /// - what was sent reaches RLC at the end of its TTI;
     /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;

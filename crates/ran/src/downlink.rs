@@ -11,7 +11,7 @@ use aqm::{Drops, Packet};
 use radio::{Direction, tables};
 use units::Time;
 
-use crate::adaptation::decibels;
+use crate::adaptation::{Scheme, decibels, usable};
 use crate::calendar::Kind;
 use crate::harq::ROUND_TRIP;
 use crate::network::{Io, Ran, start_of};
@@ -51,11 +51,11 @@ impl<P: Packet> Ran<P> {
                 let scheme = ue.downlink.scheme(tti);
                 let i_tbs = tables::dl_mcs(scheme.mcs).i_tbs;
                 let rate = scheme.bits(cell.prbs) as f32;
-                let metric = cell.downlink.scheduler.metric(rate, &mut ue.down.past, tti);
+                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
                 let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers));
                 // ns-3 gives the best UE all groups on which it is the best, which here are all.
                 let want = if self.mac.ideal { cell.groups } else { cell.groups_for(i_tbs, bytes) };
-                candidates.push(Candidate { ue: *index, metric, scheme, want, got: 0 });
+                candidates.push(Candidate::new(*index, metric, want).with(scheme));
             }
             true
         });
@@ -97,10 +97,11 @@ impl<P: Packet> Ran<P> {
         let process = ue.down.harq.idle()?;
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         transport.clear();
-        transport.mcs = c.scheme.mcs;
-        transport.layers = c.scheme.layers;
+        let scheme = Scheme { mcs: usable(c.scheme.mcs, prbs), ..c.scheme };
+        transport.mcs = scheme.mcs;
+        transport.layers = scheme.layers;
         transport.prbs = prbs;
-        transport.bits = c.scheme.bits(prbs);
+        transport.bits = scheme.bits(prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
         let left = ue.fill(Direction::Downlink, process, bytes, !self.mac.ideal, start_of(tti), io.drops);

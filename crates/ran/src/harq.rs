@@ -49,6 +49,8 @@ pub(crate) struct Transport {
     pub(crate) soft: Soft,
     /// The buffer status report that it carries.
     pub(crate) report: Option<Report>,
+    /// The level of the power headroom report that it carries.
+    pub(crate) headroom: Option<u8>,
     /// Only the first `filled` count: the others keep their memory for the next block.
     parcels: Vec<Parcel>,
     filled: usize,
@@ -69,6 +71,7 @@ impl Transport {
         self.decoded = false;
         self.soft = Soft::default();
         self.report = None;
+        self.headroom = None;
     }
 
     /// The memory for the next parcel; [`Transport::keep`] makes it count.

@@ -41,6 +41,7 @@ mod harq;
 mod mobility;
 mod network;
 pub mod pdcp;
+mod power;
 mod requests;
 pub mod rlc;
 mod sched;
@@ -54,6 +55,7 @@ pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Roo
 pub use handover::{A3, Handover, RadioLink};
 pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};
+pub use power::PowerReports;
 pub use requests::Requests;
 pub use sched::Discipline;
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};

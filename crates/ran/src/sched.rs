@@ -4,13 +4,15 @@
 //! round robin gives every one an equal part of the carrier in each TTI, in an order that turns; proportional fair serves
 //! by the ratio of the rate that a UE could have now and the one that it had lately (Jalali, Padovani, Pankaj, VTC 2000);
 //! maximum throughput by the rate that a UE could have. No UE gets more than it can use, and what it leaves is the next
-//! one's. Downlink resources are resource block groups (36.213 7.1.6.1, type 0); uplink ones are contiguous blocks
+//! one's. Where a UE's power is not enough for all that it could use (uplink), each further block is worth less to it, and
+//! goes to the UE to which it is worth most. Downlink resources are resource block groups (36.213 7.1.6.1, type 0); uplink ones are contiguous blocks
 //! whose number has no prime factor but 2, 3 and 5 (36.211 5.3.3).
 //!
 //! Deviations: channel quality is known for the whole carrier only, so a UE's rate is the same in all of it; ns-3's
 //! proportional fair gives a TTI to one UE even if it can't fill it.
 
 use crate::adaptation::Scheme;
+use crate::power::Strength;
 
 /// In which order UEs are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,14 +33,57 @@ const AVERAGE_TTIS: f32 = 100.0;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) ue: u32,
-    /// The discipline's order: higher first.
-    pub(crate) metric: f32,
+    /// The discipline's order, higher first: of what the next block is worth.
+    metric: f32,
+    /// What a bit is worth, and how many bits blocks carry, if the UE's power limits them.
+    limited: Option<(f32, Strength)>,
     /// What it would be sent with (downlink).
     pub(crate) scheme: Scheme,
     /// How much of the carrier it can use, at least 1: resource block groups, or resource blocks in the uplink.
     pub(crate) want: u8,
     /// How much of it [`Scheduler::divide`] gives it.
     pub(crate) got: u8,
+}
+
+impl Candidate {
+    /// A UE to which each of up to `want` blocks is worth `metric`.
+    #[inline]
+    pub(crate) fn new(ue: u32, metric: f32, want: u8) -> Candidate {
+        Candidate { ue, metric, limited: None, scheme: Scheme::default(), want, got: 0 }
+    }
+
+    /// The same, sent with `scheme`.
+    #[inline]
+    pub(crate) fn with(self, scheme: Scheme) -> Candidate {
+        Candidate { scheme, ..self }
+    }
+
+    /// A UE to which a bit is worth `weight`, and whose power is not enough for `want` blocks.
+    #[inline]
+    pub(crate) fn limited(ue: u32, weight: f32, want: u8, strength: Strength) -> Candidate {
+        let mut candidate = Candidate { limited: Some((weight, strength)), ..Candidate::new(ue, 0.0, want) };
+        candidate.look_ahead();
+        candidate
+    }
+
+    /// How many blocks it has after it is given more.
+    #[inline]
+    fn next(&self) -> u8 {
+        match self.limited {
+            None => self.want,
+            Some((_, strength)) if self.got == 0 => uplink_size(strength.full_power_prbs()).min(self.want),
+            Some(_) => uplink_size_from(self.got + 1).min(self.want),
+        }
+    }
+
+    /// Finds what its next block is worth.
+    #[inline]
+    fn look_ahead(&mut self) {
+        let Some((weight, strength)) = self.limited else { return };
+        let next = self.next();
+        let before = if self.got == 0 { 0.0 } else { strength.bits(self.got) };
+        self.metric = weight * (strength.bits(next) - before) / f32::from(next - self.got);
+    }
 }
 
 /// The scheduler of one direction of one cell.
@@ -62,13 +107,13 @@ impl Scheduler {
         Scheduler { parts: Some(least), ..Scheduler::new(discipline) }
     }
 
-    /// What decides the order of a UE that could send `rate` bits in this TTI.
+    /// What a bit of a UE in this TTI is worth.
     #[inline]
-    pub(crate) fn metric(&self, rate: f32, past: &mut Past, tti: u64) -> f32 {
+    pub(crate) fn weight(&self, past: &mut Past, tti: u64) -> f32 {
         match self.discipline {
             Discipline::RoundRobin => 0.0,
-            Discipline::ProportionalFair => rate / past.at(tti).max(1.0),
-            Discipline::MaxThroughput => rate,
+            Discipline::ProportionalFair => 1.0 / past.at(tti).max(1.0),
+            Discipline::MaxThroughput => 1.0,
         }
     }
 
@@ -121,16 +166,42 @@ fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
     }
 }
 
-/// The highest metric first, and to each what it can use. Few get anything, so the others are not put in order.
+/// The highest metric first, and to each what it can use, or one more block at a time where each is worth less. Few get
+/// anything, so the others are not put in order.
 fn divide_in_order(mut free: u8, candidates: &mut [Candidate]) {
-    let mut rest = candidates;
+    let mut rest = &mut *candidates;
     while free > 0 && !rest.is_empty() {
         let best = (1..rest.len()).fold(0, |best, i| if rest[i].metric > rest[best].metric { i } else { best });
+        let c = &mut rest[best];
+        let next = c.next();
+        if next - c.got <= free {
+            free -= next - c.got;
+            c.got = next;
+            if next < c.want {
+                c.look_ahead();
+                continue;
+            }
+        } else if c.got == 0 {
+            c.got = free;
+            free = 0;
+        }
+        // Else the next larger grant does not fit.
         // The ones before it keep their order.
         rest[..=best].rotate_right(1);
-        rest[0].got = rest[0].want.min(free);
-        free -= rest[0].got;
         rest = &mut rest[1..];
+    }
+    // Those that could use more come after those that could not.
+    served_first(candidates);
+}
+
+/// Moves those that got something before the others. Either keep their order.
+fn served_first(candidates: &mut [Candidate]) {
+    let mut served = 0;
+    for i in 0..candidates.len() {
+        if candidates[i].got > 0 {
+            candidates[served..=i].rotate_right(1);
+            served += 1;
+        }
     }
 }
 
@@ -186,8 +257,18 @@ fn decay(mut ttis: u64) -> f32 {
 /// The smallest number of blocks from `n` on that an uplink grant may have.
 #[inline]
 pub(crate) fn uplink_size_from(n: u8) -> u8 {
-    (n..110).find(|size| uplink_size(*size) == *size).unwrap_or(108)
+    UPLINK_SIZES_FROM[usize::from(n.min(108))]
 }
+
+const UPLINK_SIZES_FROM: [u8; 109] = {
+    let mut sizes = [108; 109];
+    let mut n = 108;
+    while n > 0 {
+        n -= 1;
+        sizes[n] = if UPLINK_SIZES[n] as usize == n && n > 0 { n as u8 } else { sizes[n + 1] };
+    }
+    sizes
+};
 
 /// The largest number of blocks up to `n` that an uplink grant may have (36.211 5.3.3: 2^a 3^b 5^c).
 #[inline]
@@ -275,13 +356,7 @@ mod tests {
     use super::*;
 
     fn candidates(metrics: &[f32]) -> Vec<Candidate> {
-        let candidate = |(ue, metric): (usize, &f32)| Candidate {
-            ue: ue as u32,
-            metric: *metric,
-            scheme: Scheme::default(),
-            want: 25,
-            got: 0,
-        };
+        let candidate = |(ue, metric): (usize, &f32)| Candidate::new(ue as u32, *metric, 25);
         metrics.iter().enumerate().map(candidate).collect()
     }
 
@@ -337,7 +412,7 @@ mod tests {
         for tti in 1..2000 {
             let mut list = candidates(&[0.0, 0.0]);
             for c in &mut list {
-                c.metric = scheduler.metric(rates[c.ue as usize], &mut past[c.ue as usize], tti);
+                c.metric = rates[c.ue as usize] * scheduler.weight(&mut past[c.ue as usize], tti);
             }
             scheduler.divide(25, &mut list);
             let best = list[0].ue as usize;

@@ -36,6 +36,13 @@ pub enum Event {
         /// The level of each logical channel group (36.321 table 6.1.3.1-1).
         levels: [u8; 4],
     },
+    /// A power headroom report is read by a cell.
+    PowerHeadroom {
+        /// The UE.
+        ue: u32,
+        /// Its level, 0 to 63 (36.133 9.1.8.4): so many dB above -23 dB.
+        level: u8,
+    },
     /// A UE sends a scheduling request.
     SchedulingRequest {
         /// The UE.

@@ -8,6 +8,7 @@ use crate::adaptation::{self, Errors};
 use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::harq::Harq;
+use crate::power::Reporting;
 use crate::requests::{Asking, Believed, GROUPS};
 use crate::rlc::{Bearer, Completion};
 use crate::sched::Past;
@@ -103,6 +104,7 @@ pub(crate) struct Ue<P> {
     sinr_at: Option<u64>,
     pub(crate) up_sinr: Sinr,
     pub(crate) asking: Asking,
+    pub(crate) reporting: Reporting,
     pub(crate) believed: Believed,
     /// Bit b: bearer b had uplink data when it was last looked at; `SRB_BIT`: SRB1 had.
     pub(crate) had_data: u16,
@@ -156,6 +158,7 @@ impl<P: Packet> Ue<P> {
             sinr_at: None,
             up_sinr: Sinr::default(),
             asking: Asking::new(),
+            reporting: Reporting::new(),
             believed: Believed::default(),
             had_data: 0,
             rlc_noted: u64::MAX,
@@ -400,6 +403,8 @@ impl<P: Packet> Ue<P> {
         self.uplink = adaptation::Uplink::new();
         self.sinr_at = None;
         self.asking = Asking::new();
+        // A handover command and a re-establishment configure the reports anew.
+        self.reporting = Reporting::new();
         self.believed = Believed::default();
         self.had_data = 0;
         self.srb = None;

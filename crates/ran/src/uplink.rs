@@ -10,17 +10,18 @@ use aqm::{Drops, Packet};
 use radio::{Direction, tables};
 use units::Time;
 
-use crate::adaptation::{Scheme, decibels};
+use crate::adaptation::decibels;
 use crate::calendar::Kind;
 use crate::downlink::happens;
 use crate::harq::{PROCESSES, TO_FEEDBACK};
 use crate::network::{Io, Ran, start_of, tell};
+use crate::power::{self, HEADROOM_REPORT};
 use crate::requests::{Asking, GRANT_TO_DATA, Opportunity, REQUEST_TO_GRANT, Report, SHORT_BSR, ttis};
 use crate::sched::{Blocks, Candidate};
 use crate::stats::{Event, Sink, Transmission};
 
-/// What a grant leaves for MAC: a subheader and a short report.
-const MAC_PART: u32 = 1 + SHORT_BSR;
+/// What a grant leaves for MAC: a subheader, and a short report of the buffer and one of the power.
+const MAC_PART: u32 = 1 + SHORT_BSR + HEADROOM_REPORT;
 
 impl<P: Packet> Ran<P> {
     /// Looks whether there is uplink data that the cell has to be told of.
@@ -152,20 +153,25 @@ impl<P: Packet> Ran<P> {
             self.sound(*index, tti);
             if ideal {
                 // Everybody has the same part, however much it is worth to him.
-                let want = free.count();
-                candidates.push(Candidate { ue: *index, metric: 0.0, scheme: Scheme::default(), want, got: 0 });
+                candidates.push(Candidate::new(*index, 0.0, free.count()));
                 return true;
             }
             let (ue, cell) = (&mut self.ues[*index as usize], &self.cells[cell]);
-            let whole = cell.grant(free.count()).max(1);
-            let most = ue.uplink.most_prbs(tti);
+            let strength = ue.uplink.strength(tti);
+            let most = strength.most_prbs();
             // A UE at the limit of its power has a better scheme on fewer blocks: try with as many as one block's takes.
             let few = cell.grant_for(tables::ul_mcs(ue.uplink.scheme(1, tti)).i_tbs, need).min(most);
-            let mcs = ue.uplink.scheme(few, tti);
-            let i_tbs = tables::ul_mcs(mcs).i_tbs;
+            let i_tbs = tables::ul_mcs(ue.uplink.scheme(few, tti)).i_tbs;
             let want = cell.grant_for(i_tbs, need).min(cell.grant(most));
-            let metric = cell.uplink.scheduler.metric(tables::tbs(i_tbs, whole) as f32, &mut ue.up.past, tti);
-            candidates.push(Candidate { ue: *index, metric, scheme: Scheme::default(), want, got: 0 });
+            let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
+            let full = strength.full_power_prbs();
+            candidates.push(if want <= full {
+                let whole = cell.grant(free.count()).max(1);
+                let rate = tables::tbs(i_tbs, whole) as f32 / f32::from(whole);
+                Candidate::new(*index, weight * rate, want)
+            } else {
+                Candidate::limited(*index, weight, want, strength)
+            });
             true
         });
         self.cells[cell].uplink.active = active;
@@ -210,8 +216,8 @@ impl<P: Packet> Ran<P> {
         if ue.uplink.reports.is_due(link, tti) {
             let now = start_of(tti);
             ue.air.uplink(ue.serving, now, 1, &mut ue.up_sinr);
-            let blocks = ue.air.full_power_prbs(ue.serving, now);
-            ue.uplink.measure(&ue.up_sinr, blocks, tti, tti + ttis(link.delay));
+            let headroom_db = self.mac.ideal.then(|| ue.air.headroom_db(ue.serving, now, 1));
+            ue.uplink.measure(&ue.up_sinr, headroom_db, tti, tti + ttis(link.delay));
         }
     }
 
@@ -279,13 +285,16 @@ impl<P: Packet> Ran<P> {
     /// Builds what the UE sends with its grant (36.321 5.4.3, 5.4.5).
     fn fill_uplink<D: Drops<P>, S: Sink>(&mut self, index: u32, process: u8, tti: u64, io: &mut Io<'_, D, S>) {
         let now = start_of(tti);
-        let (ideal, requests) = (self.mac.ideal, self.mac.requests);
+        let (ideal, requests, power_reports) = (self.mac.ideal, self.mac.requests, self.mac.power_reports);
         let ue = &mut self.ues[index as usize];
-        let bits = ue.up.harq.processes[usize::from(process)].bits;
+        let (bits, prbs) = {
+            let transport = &ue.up.harq.processes[usize::from(process)];
+            (transport.bits, transport.prbs)
+        };
         let mut bytes = bits / 8;
-        let (mut report, mut left);
+        let (mut report, mut headroom) = (None, None);
+        let mut left;
         if ideal {
-            report = None;
             left = ue.fill(Direction::Uplink, process, bytes, false, now, io.drops);
         } else {
             ue.asking.granted(&requests, tti);
@@ -295,6 +304,13 @@ impl<P: Packet> Ran<P> {
             let reports = ue.asking.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
             if reports {
                 bytes = bytes.saturating_sub(Report::size(&before));
+            }
+            // 36.321 5.4.3.1: after the buffer status, before data.
+            let path_loss_db = ue.air.path_loss_db(ue.serving, now);
+            if ue.reporting.is_due(&power_reports, path_loss_db, tti) && bytes >= HEADROOM_REPORT {
+                bytes -= HEADROOM_REPORT;
+                headroom = Some(power::level(ue.air.headroom_db(ue.serving, now, prbs)));
+                ue.reporting.reported(&power_reports, path_loss_db, tti);
             }
             left = ue.fill(Direction::Uplink, process, bytes, true, now, io.drops);
             let (after, with_data) = ue.uplink_groups(now);
@@ -316,6 +332,7 @@ impl<P: Packet> Ran<P> {
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.padding = left;
         transport.report = report;
+        transport.headroom = headroom;
         let stats = &mut ue.stats.uplink;
         stats.blocks += 1;
         stats.bits += u64::from(bits);
@@ -335,6 +352,10 @@ impl<P: Packet> Ran<P> {
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts == 1 {
             ue.uplink.outer.outcome(self.mac.link.step_db, transport.mcs, true);
+        }
+        if let Some(level) = transport.headroom {
+            ue.uplink.power.learn(level, transport.prbs, transport.built);
+            tell(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         if let Some(report) = transport.report {
             ue.believed.learn(&report, transport.built);

@@ -115,8 +115,8 @@ fn padding_is_counted_as_waste() {
     world.run(ms(100));
     let stats = world.ran.stats(0).uplink;
     assert_eq!(stats.blocks, 1);
-    // MAC subheader 1, report 2, RLC 2, PDCP 2, packet 100.
-    assert_eq!(stats.padding, stats.bits / 8 - 107, "{stats:?}");
+    // MAC subheader 1, reports of buffer and power 2 each, RLC 2, PDCP 2, packet 100.
+    assert_eq!(stats.padding, stats.bits / 8 - 109, "{stats:?}");
 }
 
 #[test]

@@ -367,7 +367,10 @@ impl Sink for Recorder {
                 self.transmission(now, t);
             }
             Event::Mobility { ue, step } => self.step(now, *ue, *step),
-            Event::BufferStatus { .. } | Event::SchedulingRequest { .. } | Event::Measured { .. } => {}
+            Event::BufferStatus { .. }
+            | Event::PowerHeadroom { .. }
+            | Event::SchedulingRequest { .. }
+            | Event::Measured { .. } => {}
         }
     }
 }
@@ -610,6 +613,7 @@ fn mac(of: &scenario::Mac) -> MacConfig {
         link: LinkAdaptation { period: of.cqi_period, delay: of.cqi_delay, step_db: of.outer_loop_db as f32 },
         requests,
         ideal: false,
+        ..MacConfig::default()
     }
 }
 

@@ -1,0 +1,316 @@
+//! A UE's uplink power: how an eNodeB learns of it, and what it carries on more or fewer resource blocks.
+//!
+//! Sources: 36.321 5.4.6 (when a power headroom report is due) and 6.1.3.6 (its control element), 36.213 5.1.1.2 (the
+//! headroom of a transmission), 36.133 9.1.8 (its levels). A report is written into a transport block like a buffer status
+//! report: it costs its bytes, and the eNodeB has it when the block is decoded.
+//!
+//! Deviations: the UE knows its path loss without error and without fast fading; there is no closed loop, so a headroom
+//! follows from the path loss and the number of resource blocks alone. What an eNodeB assumes before the first report is
+//! not standardised: here, that the power is enough for one block.
+
+use units::Span;
+
+use crate::requests::ttis;
+
+/// A MAC subheader and the byte of a power headroom report (36.321 6.1.3.6).
+pub(crate) const HEADROOM_REPORT: u32 = 2;
+/// What level 0 stands for, in dB; each further one is 1 dB more (36.133 9.1.8.4).
+const LOWEST_DB: f64 = -23.0;
+/// The highest level.
+const HIGHEST: f64 = 63.0;
+
+/// When UEs report their power headroom (`phr-Config`). The default is srsRAN 4G's example.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerReports {
+    /// `periodicPHR-Timer`: after this a report is due with the next grant; `None` is infinity.
+    pub periodic: Option<Span>,
+    /// `prohibitPHR-Timer`: for so long after a report no change of the path loss causes another.
+    pub prohibit: Span,
+    /// `dl-PathlossChange`: a change of the path loss by more than this many dB causes a report; `None` is infinity.
+    pub path_loss_change_db: Option<f64>,
+}
+
+impl Default for PowerReports {
+    fn default() -> Self {
+        PowerReports { periodic: Some(Span::from_millis(50)), prohibit: Span::ZERO, path_loss_change_db: Some(3.0) }
+    }
+}
+
+/// The level that stands for a headroom in dB: the nearest.
+#[inline]
+pub(crate) fn level(headroom_db: f64) -> u8 {
+    libm::round(headroom_db - LOWEST_DB).clamp(0.0, HIGHEST) as u8
+}
+
+/// The headroom in dB that a level stands for.
+#[inline]
+pub(crate) fn level_db(level: u8) -> f64 {
+    LOWEST_DB + f64::from(level)
+}
+
+/// The UE's side: when it has to report. Times are TTIs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reporting {
+    triggered: bool,
+    periodic_due: u64,
+    prohibited_until: u64,
+    /// The path loss at the last report, in dB.
+    path_loss_db: f64,
+}
+
+impl Reporting {
+    /// A UE to which reports have just been configured, which triggers the first.
+    pub(crate) fn new() -> Reporting {
+        Reporting { triggered: true, periodic_due: u64::MAX, prohibited_until: 0, path_loss_db: 0.0 }
+    }
+
+    /// Whether a new transmission in `tti` has to carry a report (36.321 5.4.6).
+    #[inline]
+    pub(crate) fn is_due(&mut self, config: &PowerReports, path_loss_db: f64, tti: u64) -> bool {
+        let changed = |most: f64| (path_loss_db - self.path_loss_db).abs() > most;
+        self.triggered |= tti >= self.periodic_due
+            || (tti >= self.prohibited_until && config.path_loss_change_db.is_some_and(changed));
+        self.triggered
+    }
+
+    /// A report goes out in `tti`.
+    pub(crate) fn reported(&mut self, config: &PowerReports, path_loss_db: f64, tti: u64) {
+        self.triggered = false;
+        self.periodic_due = config.periodic.map_or(u64::MAX, |period| tti + ttis(period));
+        self.prohibited_until = tti + ttis(config.prohibit);
+        self.path_loss_db = path_loss_db;
+    }
+}
+
+/// The eNodeB's side: the newest report.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reported {
+    /// The headroom in dB that the UE would have on one resource block; zero before the first report.
+    pub(crate) one_block_db: f64,
+    /// The TTI that it was written in.
+    written: u64,
+}
+
+impl Reported {
+    /// The report that was written for a transmission on `prbs` resource blocks in `tti` is read.
+    #[inline]
+    pub(crate) fn learn(&mut self, level: u8, prbs: u8, tti: u64) {
+        // A transport block that was retransmitted may bring an older report than one that was not.
+        if tti >= self.written {
+            self.written = tti;
+            self.one_block_db = level_db(level) + blocks_db(prbs);
+        }
+    }
+}
+
+/// The SINR in dB of a UE's resource blocks at its eNodeB, by how many it uses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Strength {
+    /// On as few blocks as its power is enough for,
+    pub(crate) sinr_db: f64,
+    /// and how many dB more than one block these are. On more blocks the power is spread.
+    pub(crate) headroom_db: f64,
+}
+
+impl Strength {
+    /// The SINR in dB on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn on(&self, prbs: u8) -> f64 {
+        self.sinr_db - (blocks_db(prbs) - self.headroom_db).max(0.0)
+    }
+
+    /// The most resource blocks, at least one, that the UE's power is enough for.
+    #[inline]
+    pub(crate) fn full_power_prbs(&self) -> u8 {
+        largest(self.headroom_db)
+    }
+
+    /// The most resource blocks, at least one, on which more bits are carried than on fewer.
+    ///
+    /// Below the turbo code's rate of a third (36.212 5.1.3.2) a block repeats coded bits, so that power which is spread
+    /// further carries no more.
+    #[inline]
+    pub(crate) fn most_prbs(&self) -> u8 {
+        if self.headroom_db >= WIDEST_DB {
+            return WIDEST;
+        }
+        largest(self.headroom_db + (self.sinr_db - REPEATING_SINR_DB).max(0.0))
+    }
+
+    /// The bits of a block on `prbs` resource blocks, smoothed over schemes.
+    #[inline]
+    pub(crate) fn bits(&self, prbs: u8) -> f32 {
+        f32::from(prbs) * bits_per_block(self.on(prbs) as f32)
+    }
+}
+
+/// Resource blocks that a carrier has at most.
+const WIDEST: u8 = 110;
+/// The same in dB.
+const WIDEST_DB: f64 = BLOCKS_DB[WIDEST as usize];
+/// The SINR in dB that the uplink's last scheme below a code rate of a third needs.
+const REPEATING_SINR_DB: f64 = radio::phy::MCS_SINR_DB[radio::Direction::Uplink as usize][5] as f64;
+
+/// A number of resource blocks in dB.
+#[inline]
+fn blocks_db(prbs: u8) -> f64 {
+    BLOCKS_DB[usize::from(prbs)]
+}
+
+/// The largest number of resource blocks, at least one, that is no more than `db`.
+#[inline]
+fn largest(db: f64) -> u8 {
+    (BLOCKS_DB[2..].partition_point(|blocks| *blocks <= db) + 1) as u8
+}
+
+const BLOCKS_DB: [f64; WIDEST as usize + 1] = {
+    let mut table = [0.0; WIDEST as usize + 1];
+    let mut n = 1;
+    while n < table.len() {
+        table[n] = log2(n as f64) * DB_PER_OCTAVE;
+        n += 1;
+    }
+    table
+};
+
+/// Ten times the decimal logarithm of two.
+const DB_PER_OCTAVE: f64 = 3.010_299_956_639_812;
+
+/// What a resource block carries at an SINR in dB, in bits: Shannon's bound with a gap, bent towards the best scheme's bits
+/// before it reaches them, as the errors of blocks that need all their SINR do.
+#[inline]
+fn bits_per_block(sinr_db: f32) -> f32 {
+    let place = ((sinr_db - FIRST_DB) * STEPS_PER_DB).clamp(0.0, (STEPS - 2) as f32);
+    let step = place as usize;
+    let way = place - step as f32;
+    BITS[step] + way * (BITS[step + 1] - BITS[step])
+}
+
+const FIRST_DB: f32 = -10.0;
+const STEPS_PER_DB: f32 = 2.0;
+const STEPS: usize = 80;
+
+static BITS: [f32; STEPS] = {
+    /// Fits the SINR and the size of the uplink's schemes within 0.7 dB.
+    const GAP: f64 = 1.6;
+    /// 10 to the power of 1/20: half a dB.
+    const HALF_DB: f64 = 1.122_018_454_301_963_3;
+    /// Bits of the best scheme in one of 50 resource blocks,
+    const MOST: f64 = radio::tables::TBS[26][49] as f64 / 50.0;
+    /// and how far below and above them the bend begins and ends: about 4 dB.
+    const BEND: f64 = 200.0;
+    let mut table = [0.0; STEPS];
+    let (mut step, mut sinr) = (0, 0.1);
+    while step < STEPS {
+        let bound = radio::phy::UPLINK_ELEMENTS as f64 * log2(1.0 + sinr / GAP);
+        let below = MOST + BEND - bound;
+        table[step] = if below >= 2.0 * BEND {
+            bound
+        } else if below > 0.0 {
+            MOST - below * below / (4.0 * BEND)
+        } else {
+            MOST
+        } as f32;
+        sinr *= HALF_DB;
+        step += 1;
+    }
+    table
+};
+
+/// The logarithm to base two of `x`, at least 1, by its series: the standard library's is not `const`.
+const fn log2(x: f64) -> f64 {
+    let (mut rest, mut whole) = (x, 0.0);
+    while rest >= 2.0 {
+        rest /= 2.0;
+        whole += 1.0;
+    }
+    let ratio = (rest - 1.0) / (rest + 1.0);
+    let (mut term, mut sum, mut n) = (ratio, 0.0, 1.0);
+    // Terms of up to 3^-61 / 61.
+    while n < 61.0 {
+        sum += term / n;
+        term *= ratio * ratio;
+        n += 2.0;
+    }
+    whole + 2.0 * sum / core::f64::consts::LN_2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_whole_decibels_from_minus_23_to_40() {
+        let cases = [(-40.0, 0), (-23.4, 0), (-22.6, 0), (-22.4, 1), (0.0, 23), (0.6, 24), (39.6, 63), (70.0, 63)];
+        for (db, expected) in cases {
+            assert_eq!(level(db), expected, "{db} dB");
+        }
+        assert_eq!([0, 23, 63].map(level_db), [-23.0, 0.0, 40.0]);
+    }
+
+    #[test]
+    fn a_report_is_due_at_first_each_period_and_when_the_path_loss_has_changed() {
+        let config = PowerReports { prohibit: Span::from_millis(20), ..PowerReports::default() };
+        let mut reporting = Reporting::new();
+        assert!(reporting.is_due(&config, 100.0, 7), "upon configuration");
+        reporting.reported(&config, 100.0, 7);
+        assert!(!reporting.is_due(&config, 103.0, 30), "3 dB is not more than 3 dB");
+        assert!(!reporting.is_due(&config, 110.0, 26), "prohibited");
+        assert!(reporting.is_due(&config, 110.0, 27));
+        assert!(reporting.is_due(&config, 100.0, 28), "it stays triggered until it is sent");
+        reporting.reported(&config, 110.0, 28);
+        assert!(!reporting.is_due(&config, 110.0, 77) && reporting.is_due(&config, 110.0, 78));
+        let never = PowerReports { periodic: None, path_loss_change_db: None, ..config };
+        reporting.reported(&never, 110.0, 78);
+        assert!(!reporting.is_due(&never, 30.0, 1 << 40));
+    }
+
+    #[test]
+    fn an_older_report_changes_nothing() {
+        let mut reported = Reported::default();
+        reported.learn(level(-7.0), 10, 20);
+        assert!((reported.one_block_db - 3.0).abs() < 1e-9, "10 dB more on a tenth of the blocks");
+        reported.learn(level(20.0), 10, 19);
+        assert!((reported.one_block_db - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn power_is_spread_over_the_blocks_that_it_is_not_enough_for() {
+        let strength = Strength { sinr_db: 20.0, headroom_db: 10.0 };
+        assert_eq!(strength.full_power_prbs(), 10);
+        for (prbs, sinr_db) in [(1, 20.0), (10, 20.0), (20, 20.0 - DB_PER_OCTAVE), (100, 10.0)] {
+            assert!((strength.on(prbs) - sinr_db).abs() < 1e-9, "{prbs}");
+        }
+        assert_eq!(strength.most_prbs(), WIDEST);
+        // 13 dB on one block, -1.31 dB on 26.99.
+        assert_eq!(Strength { sinr_db: 13.0, headroom_db: 0.0 }.most_prbs(), 26);
+        assert_eq!(Strength { sinr_db: -5.0, headroom_db: 0.0 }.most_prbs(), 1);
+        assert_eq!(Strength { sinr_db: -5.0, headroom_db: 6.1 }.most_prbs(), 4);
+    }
+
+    #[test]
+    fn each_further_block_carries_less_and_what_is_carried_is_about_what_the_tables_say() {
+        for sinr_db in [0.0, 10.0, 20.0, 30.0] {
+            let strength = Strength { sinr_db, headroom_db: 0.0 };
+            // Over eight blocks, because the table's steps are seen in a single one.
+            let more = |n: u8| (strength.bits(n + 8) - strength.bits(n)) / 8.0;
+            for n in (1..strength.most_prbs().min(90)).step_by(8) {
+                assert!(more(n) > more(n + 8) - 0.5, "{sinr_db} {n} {} {}", more(n), more(n + 8));
+                assert!(more(n) > 0.0, "{sinr_db} {n} {}", more(n));
+            }
+        }
+        for mcs in 6..=28u8 {
+            let least = radio::phy::MCS_SINR_DB[radio::Direction::Uplink as usize][usize::from(mcs)];
+            let table = radio::tables::tbs(radio::tables::ul_mcs(mcs).i_tbs, 50) as f32 / 50.0;
+            let ours = bits_per_block(least);
+            assert!((ours / table - 1.0).abs() < 0.16, "{mcs} {ours} {table}");
+        }
+    }
+
+    #[test]
+    fn constant_logarithms_are_those_of_the_library() {
+        for n in 1..=110u8 {
+            assert!((blocks_db(n) - 10.0 * libm::log10(f64::from(n))).abs() < 1e-12, "{n}");
+        }
+    }
+}
