@@ -302,7 +302,7 @@ fn emulate(
         |host: &host::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
     Ok(Emulation {
         hosts: lab.hosts().iter().map(host).collect(),
-        control: host::control::socket(lab.dir()),
+        control: host::control::socket(lab.dir().path()),
         running: Mutex::new(Some(running)),
     })
 }

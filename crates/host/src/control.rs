@@ -16,6 +16,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use disk::Dir;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::socket::{self, AddressFamily, Backlog, MsgFlags, SockFlag, SockType, UnixAddr};
 use nix::sys::stat::{Mode, fchmod};
@@ -23,6 +24,8 @@ use nix::sys::stat::{Mode, fchmod};
 use crate::Error;
 use crate::tidy::RECORDS;
 
+/// The name of the socket.
+const NAME: &str = "control";
 /// Most clients at a time.
 const CLIENTS: usize = 8;
 /// Longest line in bytes, its end included.
@@ -35,7 +38,7 @@ const ANSWER: usize = 4 << 20;
 /// Order of calls: [`Control::requests`] whenever it is readable, then [`Control::answer`] for each of them.
 #[derive(Debug)]
 pub struct Control {
-    path: PathBuf,
+    directory: Dir,
     /// Watches the listener, by number 0, and the clients.
     epoll: Epoll,
     listener: UnixListener,
@@ -73,19 +76,21 @@ enum Said {
 }
 
 impl Control {
-    /// A socket at `path`, for its owner alone. It goes away with the value.
-    pub fn bind(path: &Path) -> Result<Control, Error> {
-        let failed = |e: nix::Error| Error::system(format!("cannot open the control socket {}", path.display()))(e);
+    /// A socket in `directory` ([`socket`] has its path), for its owner alone. It goes away with the value.
+    pub fn bind(directory: &Dir) -> Result<Control, Error> {
+        let place = socket(directory.path());
+        let failed = |e: nix::Error| Error::system(format!("cannot open the control socket {}", place.display()))(e);
+        let path = directory.at(NAME);
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket::socket(AddressFamily::Unix, SockType::Stream, flags, None).map_err(failed)?;
         // The file's mode is the socket's: it never stands open to others, not even for a moment.
         fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR).map_err(failed)?;
-        socket::bind(socket.as_raw_fd(), &UnixAddr::new(path).map_err(failed)?).map_err(failed)?;
+        socket::bind(socket.as_raw_fd(), &UnixAddr::new(&path).map_err(failed)?).map_err(failed)?;
         let backlog = Backlog::new(2 * CLIENTS as i32).map_err(failed)?;
         socket::listen(&socket, backlog).map_err(failed)?;
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(failed)?;
         epoll.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).map_err(failed)?;
-        Ok(Control { path: path.to_owned(), epoll, listener: socket.into(), clients: Vec::new(), last: 0 })
+        Ok(Control { directory: directory.try_clone()?, epoll, listener: socket.into(), clients: Vec::new(), last: 0 })
     }
 
     /// What clients ask for, at most one command of each; what is wrong is answered here. Never blocks.
@@ -189,7 +194,7 @@ impl AsFd for Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = self.directory.remove_file(NAME);
     }
 }
 
@@ -268,7 +273,7 @@ fn exchange(path: &Path, line: &str, timeout: Duration) -> io::Result<String> {
 
 /// The control socket of the emulation that has this directory.
 pub fn socket(directory: &Path) -> PathBuf {
-    directory.join("control")
+    directory.join(NAME)
 }
 
 /// The running emulations, by name, with their control sockets.
@@ -300,7 +305,8 @@ mod tests {
             std::fs::create_dir(directory.path().join(name)).unwrap();
         }
         let path = |name: &str| socket(&directory.path().join(name));
-        let _running = ["a", "b"].map(|name| Control::bind(&path(name)).unwrap());
+        let open = |name: &str| Dir::open(&directory.path().join(name)).unwrap();
+        let _running = ["a", "b"].map(|name| Control::bind(&open(name)).unwrap());
         // A listener of the library leaves its socket behind, as a process that was killed does.
         drop(UnixListener::bind(path("dead")).unwrap());
         assert!(path("dead").exists());

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::attach::{self, Wire};
 use crate::border::Border;
 use crate::capture::RawCapture;
-use crate::control::{self, Control};
+use crate::control::Control;
 use crate::engine::{Ended, Engine, Forward, Glance, State};
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab};
@@ -15,11 +15,11 @@ use crate::realtime::{Clock, Granted, Resident, hurry};
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
+use disk::Dir;
 use record::{Output, Results};
 use scenario::{Loaded, Scenario};
 use sim::Live;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -281,17 +281,17 @@ impl Ends {
         let hosts: Vec<_> = lab.hosts().iter().map(|host| (host.name.clone(), host.v4, host.v6)).collect();
         let addresses = hosts.iter().zip(0..).flat_map(|(&(_, v4, v6), i)| [(v4.into(), i), (v6.into(), i)]).collect();
         let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
-        let control = Control::bind(&control::socket(lab.dir()))?;
+        let control = Control::bind(lab.dir())?;
         Ok(Ends { hosts, ports, forward: Forward::ByAddress(addresses), control })
     }
 
-    fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Path) -> Result<Ends, Error> {
+    fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {
         let anywhere = |name| (name, Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
         Ok(Ends {
             hosts: names.map(anywhere).into(),
             ports: wires.map(Port::Wire).into(),
             forward: Forward::Across { mtu },
-            control: Control::bind(&control::socket(directory))?,
+            control: Control::bind(directory)?,
         })
     }
 }

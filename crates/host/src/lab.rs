@@ -14,6 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use disk::Dir;
 use nix::sched::CloneFlags;
 use nix::unistd::AccessFlags;
 
@@ -91,17 +92,13 @@ impl Lab {
         let names = hosts_file(plain);
         let mut namespaces = String::new();
         for host in &self.hosts {
-            let files = Path::new(FILES).join(&host.netns);
-            let written = fs::create_dir_all(&files).and_then(|()| {
-                fs::write(files.join("hosts"), &names)?;
-                // `ip` lays it over this file, and complains if there is none.
-                if Path::new("/etc/resolv.conf").exists() {
-                    fs::write(files.join("resolv.conf"), RESOLVER)
-                } else {
-                    Ok(())
-                }
-            });
-            written.map_err(Error::system(format!("write to {}", files.display())))?;
+            let (files, made) = Dir::open_or_make(&Path::new(FILES).join(&host.netns))?;
+            made.keep();
+            files.replace("hosts", names.as_bytes())?;
+            // `ip` lays it over this file, and complains if there is none.
+            if Path::new("/etc/resolv.conf").exists() {
+                files.replace("resolv.conf", RESOLVER.as_bytes())?;
+            }
             let _ = writeln!(namespaces, "netns add {}", host.netns);
         }
         ip(&[], &namespaces)?;
@@ -136,7 +133,7 @@ impl Lab {
     }
 
     /// A directory that lives as long as the lab.
-    pub fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Dir {
         self.claim.directory()
     }
 

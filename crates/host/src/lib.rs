@@ -71,6 +71,12 @@ pub enum Error {
     Record(#[from] record::Error),
 }
 
+impl From<disk::Error> for Error {
+    fn from(error: disk::Error) -> Error {
+        Error::Record(error.into())
+    }
+}
+
 impl Error {
     /// `map_err` with what was tried.
     pub(crate) fn system<E: Into<std::io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {

@@ -20,9 +20,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use disk::Dir;
 
 use crate::{Error, sys};
 
@@ -38,7 +41,7 @@ pub(crate) const FILES: &str = "/etc/netns";
 #[derive(Debug)]
 pub(crate) struct Claim {
     id: String,
-    directory: PathBuf,
+    directory: Dir,
     lock: File,
     keeper: Child,
 }
@@ -47,9 +50,16 @@ impl Claim {
     /// Cleans up after the dead, and takes a new ID.
     pub(crate) fn new() -> Result<Claim, Error> {
         let failed = |source| Error::System { what: format!("make a directory in {RECORDS}"), source };
-        DirBuilder::new().mode(0o700).recursive(true).create(RECORDS).map_err(failed)?;
+        // Whoever starts it is root, and nobody else may write on the way there.
+        let (run, name, _) = Dir::parent_of(Path::new(RECORDS))?;
+        let records = match run.make(&name, true) {
+            Err(disk::Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => {
+                run.trusted_sub(&name)?
+            }
+            made => made?,
+        };
         // Held to the end of this function: whoever finds a directory without a lock now, finds an abandoned one.
-        let records = File::open(RECORDS).map_err(failed)?;
+        let records = File::from(records.as_fd().try_clone_to_owned().map_err(failed)?);
         records.lock().map_err(failed)?;
         sweep();
 
@@ -67,10 +77,11 @@ impl Claim {
         };
         let started = take(&id).and_then(|lock| {
             let lock = lock.ok_or(io::ErrorKind::ResourceBusy)?;
-            Ok((tidy(&id, &lock, Stdio::piped())?, lock))
+            let directory = Dir::open(&record(&id)).map_err(io::Error::other)?;
+            Ok((tidy(&id, &lock, Stdio::piped())?, lock, directory))
         });
         match started {
-            Ok((keeper, lock)) => Ok(Claim { directory: record(&id), id, lock, keeper }),
+            Ok((keeper, lock, directory)) => Ok(Claim { directory, id, lock, keeper }),
             Err(source) => {
                 // Nothing is in it yet; and if it stays, the next start finds it.
                 let _ = fs::remove_dir(record(&id));
@@ -85,20 +96,17 @@ impl Claim {
     }
 
     /// The lab's directory.
-    pub(crate) fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Dir {
         &self.directory
     }
 
     /// Has a shell run `lines` in the end, however that comes: what sets right what was changed elsewhere. They count in
     /// the caller's network namespace alone, for whoever cleans up may be in another.
     pub(crate) fn restore_by(&self, lines: &str) -> Result<(), Error> {
-        let path = self.directory.join("restore");
-        let write = || {
-            let namespace = fs::read_link("/proc/thread-self/ns/net")?;
-            let guard = format!("[ \"$(readlink /proc/self/ns/net)\" = '{}' ] || exit 0\n", namespace.display());
-            fs::write(&path, guard + lines)
-        };
-        write().map_err(Error::system(format!("write {}", path.display())))
+        let namespace =
+            fs::read_link("/proc/thread-self/ns/net").map_err(Error::system("tell the network namespace"))?;
+        let guard = format!("[ \"$(readlink /proc/self/ns/net)\" = '{}' ] || exit 0\n", namespace.display());
+        Ok(self.directory.replace("restore", (guard + lines).as_bytes())?)
     }
 
     /// What the names of this lab's namespaces begin with, and no others'.

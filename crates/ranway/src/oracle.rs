@@ -46,9 +46,8 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     }
     bar.finish_and_clear();
     let document = format!("{}{}", all.markdown(), lateness(&late));
-    let write_file = |name: &str, text: &str| std::fs::write(args.out.join(name), text);
-    write_file("oracle.md", &document)?;
-    write_file("oracle.json", &serde_json::to_string_pretty(&all)?)?;
+    disk::write(&args.out.join("oracle.md"), document.as_bytes())?;
+    disk::write(&args.out.join("oracle.json"), &serde_json::to_vec_pretty(&all)?)?;
     if !args.quiet {
         let mut stdout = std::io::stdout().lock();
         write!(stdout, "{}{}", all.text(), lateness(&late))?;

@@ -2,12 +2,10 @@
 
 use crate::Failure;
 use crate::args::{CompareArgs, ReportArgs};
-use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
 use record::{FlowSummary, Limited, Results, Stat, report};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// At most so many rows of flows are printed; the report has them all.
@@ -143,13 +141,5 @@ pub(crate) fn write(path: &Path, page: &str) -> Result<(), Failure> {
 
 /// Writes a page whole or not at all.
 pub(crate) fn save(path: &Path, page: &str) -> Result<(), Failure> {
-    let whole = || -> std::io::Result<()> {
-        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        std::fs::create_dir_all(parent)?;
-        let mut file = tempfile::Builder::new().permissions(PermissionsExt::from_mode(0o644)).tempfile_in(parent)?;
-        file.write_all(page.as_bytes())?;
-        file.persist(path)?;
-        Ok(())
-    };
-    Ok(whole().with_context(|| format!("cannot write {}", path.display()))?)
+    Ok(disk::write(path, page.as_bytes())?)
 }

@@ -24,6 +24,9 @@ pub enum Error {
         /// The first entry that is not ours.
         entry: String,
     },
+    /// This process is root, and others could exchange files in the directory while they are written.
+    #[error(transparent)]
+    Untrusted(disk::Error),
     /// Another run is writing to the same place.
     #[error("another run is writing to {}: wait for it, or choose another directory", .path.display())]
     Busy {
@@ -55,6 +58,15 @@ impl Error {
     /// An [`Error::Damaged`].
     pub(crate) fn damaged(path: &Path, what: &impl ToString) -> Error {
         Error::Damaged { path: path.to_owned(), what: what.to_string() }
+    }
+}
+
+impl From<disk::Error> for Error {
+    fn from(error: disk::Error) -> Error {
+        match error {
+            disk::Error::Io { doing, path, source } => Error::Io { doing, path, source },
+            error @ disk::Error::Untrusted { .. } => Error::Untrusted(error),
+        }
     }
 }
 

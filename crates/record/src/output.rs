@@ -3,31 +3,36 @@
 //! Files go to the hidden sibling `.NAME.partial`, each is flushed to the disk, and at the end one rename puts the
 //! directory in its place. Earlier results there are exchanged atomically (on Linux; by two renames elsewhere) and then
 //! removed. A directory with anything else in it is refused before the run starts. An interrupted run leaves at most
-//! the hidden sibling, which the next one to the same place removes; a lock tells it from one that is still running.
+//! the hidden sibling, which the next one to the same place removes; a lock on it tells it from one that is still running.
+//!
+//! The parent and the hidden directory are held open from the start ([`disk::Dir`]), and every file is made anew in the
+//! latter, which nobody else may enter until it is complete. Whoever exchanges names meanwhile redirects nothing.
 
-#![allow(clippy::disallowed_methods)] // This module is where results meet the disk.
-
-use std::ffi::OsStr;
-use std::fs::{self, File, TryLockError};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use disk::{Dir, Made};
+
 use crate::Error;
 
-/// The lock in a directory that is being written.
-const LOCK: &str = ".lock";
+/// How often a hidden directory is made before another run is believed to be at work.
+const TRIES: u32 = 3;
 
 /// A results directory that is being written. Dropped without [`Output::commit`], it leaves nothing behind, nor do its
 /// parents stay that were made for it.
 #[derive(Debug)]
 pub struct Output {
-    /// Where the directory will appear, without symbolic links.
-    place: PathBuf,
-    partial: PathBuf,
-    /// Held for as long as `partial` is ours.
-    _lock: File,
+    /// Where the directory will appear.
+    parent: Dir,
+    name: OsString,
+    /// The name of `dir` until then.
+    partial: OsString,
+    /// Holds the lock for as long as it is open.
+    dir: Dir,
     /// Dropped after `partial` is gone.
-    parents: Parents,
+    parents: Option<Made>,
     committed: bool,
 }
 
@@ -35,43 +40,54 @@ impl Output {
     /// Begins to write results to `dir`, which may not exist, be empty, or hold earlier results. Its parents are made.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if `dir` holds anything else, [`Error::Busy`] if another run is writing to it, [`Error::Io`]
-    /// if the system refuses.
+    /// [`Error::Foreign`] if `dir` holds anything else, [`Error::Busy`] if another run is writing to it,
+    /// [`Error::Untrusted`] if this process is root and others could exchange files there, [`Error::Io`] if the system
+    /// refuses.
     pub fn create(dir: &Path) -> Result<Output, Error> {
-        let (place, parents) = resolve(dir)?;
-        refuse_foreign(&place)?;
-        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
-            return Err(Error::Foreign { path: place.clone(), entry: "the whole system".to_owned() });
-        };
-        let mut hidden = OsStr::new(".").to_owned();
-        hidden.push(name);
-        hidden.push(".partial");
-        let partial = parent.join(hidden);
-        if partial.exists() {
-            if File::open(partial.join(LOCK)).is_ok_and(|lock| matches!(lock.try_lock(), Err(TryLockError::WouldBlock)))
-            {
-                return Err(Error::Busy { path: place });
+        let (parent, name, parents) = resolve(dir)?;
+        refuse_foreign(&parent, &name)?;
+        let mut partial = OsString::from(".");
+        partial.push(&name);
+        partial.push(".partial");
+        for _ in 0..TRIES {
+            if parent.look(&partial)?.is_some() {
+                // Whoever writes to it holds the lock; a link or a file is nobody's work.
+                if parent.sub(&partial).is_ok_and(|dir| !dir.lock()) {
+                    break;
+                }
+                parent.remove_tree(&partial)?;
             }
-            fs::remove_dir_all(&partial).map_err(Error::io("remove what an interrupted run left in", &partial))?;
+            let dir = match parent.make(&partial, true) {
+                Ok(dir) => dir,
+                Err(disk::Error::Io { source, .. }) if source.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let is_there = |found: Option<(_, _)>| Ok::<_, Error>(found.map(|(_, id)| id) == Some(dir.identity()?));
+            // Another run may have taken it for an abandoned one before it was locked.
+            if dir.lock() && is_there(parent.look(&partial)?)? {
+                return Ok(Output { parent, name, partial, dir, parents: Some(parents), committed: false });
+            }
         }
-        fs::create_dir(&partial).map_err(Error::io("make", &partial))?;
-        let lock = File::create(partial.join(LOCK)).map_err(Error::io("write in", &partial))?;
-        // Where the file system has no locks, two runs to one place are the user's to avoid.
-        let _ = lock.try_lock();
-        Ok(Output { place, partial, _lock: lock, parents, committed: false })
+        Err(Error::Busy { path: parent.path().join(name) })
+    }
+
+    /// Where the directory will appear.
+    pub fn place(&self) -> PathBuf {
+        self.parent.path().join(&self.name)
     }
 
     /// Opens the file `name` (below the directory, with `/`) for writing. [`OutputFile::finish`] must follow.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`], also if there is such a file already.
     pub fn file(&self, name: &str) -> Result<OutputFile, Error> {
-        let path = self.partial.join(name);
-        if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(Error::io("make", parent))?;
+        let mut dir = self.dir.try_clone()?;
+        let (parents, file) = name.rsplit_once('/').map_or((None, name), |(parents, file)| (Some(parents), file));
+        for parent in parents.into_iter().flat_map(|parents| parents.split('/')) {
+            dir = if dir.look(parent)?.is_some() { dir.sub(parent)? } else { dir.make(parent, false)? };
         }
-        let file = File::create(&path).map_err(Error::io("write", &self.place.join(name)))?;
-        Ok(OutputFile { path: self.place.join(name), file: BufWriter::with_capacity(1 << 16, file) })
+        let file = dir.create_new(file)?;
+        Ok(OutputFile { path: self.place().join(name), file: BufWriter::with_capacity(1 << 16, file) })
     }
 
     /// Writes the file `name` at once.
@@ -98,13 +114,49 @@ impl Output {
     /// # Errors
     /// [`Error::Io`]; what was there before is still there.
     pub fn commit(mut self) -> Result<(), Error> {
-        refuse_foreign(&self.place)?;
-        fs::remove_file(self.partial.join(LOCK)).map_err(Error::io("unlock", &self.partial))?;
-        sync_dir(&self.partial)?;
-        put_in_place(&self.partial, &self.place).map_err(Error::io("put results in place at", &self.place))?;
+        refuse_foreign(&self.parent, &self.name)?;
+        self.dir.publish(0o777)?;
+        self.dir.sync()?;
+        let ours = self.parent.look(&self.partial)?.map(|(_, identity)| identity) == Some(self.dir.identity()?);
+        if !ours {
+            let source = io::Error::other("somebody has moved the directory that was being written");
+            return Err(Error::io("put results in place at", &self.place())(source));
+        }
+        self.put_in_place()?;
         self.committed = true;
-        self.parents.0.clear();
-        self.place.parent().map_or(Ok(()), sync_dir)
+        if let Some(parents) = self.parents.take() {
+            parents.keep();
+        }
+        Ok(self.parent.sync()?)
+    }
+
+    /// Renames the hidden directory to what it is to be, and removes what was there.
+    fn put_in_place(&self) -> Result<(), Error> {
+        let Output { parent, name, partial, .. } = self;
+        // An empty directory is replaced by rename itself.
+        let exists = parent.look(name)?.is_some() && !parent.sub(name)?.names()?.is_empty();
+        if !exists {
+            return parent.rename(partial, name).map_err(in_place);
+        }
+        if parent.exchange(partial, name).map_err(in_place)? {
+            return Ok(parent.remove_tree(partial)?);
+        }
+        let mut old = partial.clone();
+        old.push(".old");
+        parent.rename(name, &old).map_err(in_place)?;
+        if let Err(error) = parent.rename(partial, name) {
+            parent.rename(&old, name)?;
+            return Err(in_place(error));
+        }
+        Ok(parent.remove_tree(&old)?)
+    }
+}
+
+/// Says what a rename was for.
+fn in_place(error: disk::Error) -> Error {
+    match error.into() {
+        Error::Io { path, source, .. } => Error::Io { doing: "put results in place at", path, source },
+        error => error,
     }
 }
 
@@ -112,32 +164,7 @@ impl Drop for Output {
     fn drop(&mut self) {
         if !self.committed {
             // Nothing more can be done for a directory that cannot be removed; the next run tries again.
-            let _ = fs::remove_dir_all(&self.partial);
-        }
-    }
-}
-
-/// Directories that were made on the way to another, the innermost first. Dropped, it removes those that are empty.
-#[derive(Debug)]
-struct Parents(Vec<PathBuf>);
-
-impl Parents {
-    /// Makes `dir` and what is missing on the way to it.
-    fn make(dir: &Path) -> io::Result<Parents> {
-        // The working directory may be another one when they are removed.
-        let dir = std::path::absolute(dir)?;
-        let missing = dir.ancestors().take_while(|path| !path.exists()).map(Path::to_owned);
-        let parents = Parents(missing.collect());
-        fs::create_dir_all(&dir)?;
-        Ok(parents)
-    }
-}
-
-impl Drop for Parents {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            // What somebody else has put something into stays.
-            let _ = fs::remove_dir(path);
+            let _ = self.parent.remove_tree(&self.partial);
         }
     }
 }
@@ -182,77 +209,31 @@ fn ours(name: &str) -> bool {
         || ["captures", "meta.json", "report.html", "summary.json", "timing.json"].contains(&name)
 }
 
-/// Refuses a directory that holds anything but results.
-fn refuse_foreign(place: &Path) -> Result<(), Error> {
-    let entries = match fs::read_dir(place) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Error::io("read", place)(error)),
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.push(entry.map_err(Error::io("read", place))?.file_name().to_string_lossy().into_owned());
+/// Refuses a directory that holds anything but results, and one of somebody else's.
+fn refuse_foreign(parent: &Dir, name: &OsStr) -> Result<(), Error> {
+    if parent.look(name)?.is_none() {
+        return Ok(());
     }
-    names.sort();
+    let place = parent.trusted_sub(name)?;
+    let names: Vec<String> = place.names()?.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     let foreign = names.iter().find(|name| !ours(name));
     // Files of our names without a meta.json are somebody's extract, not results.
     let extract = names.first().filter(|_| !names.iter().any(|name| name == "meta.json"));
     match foreign.or(extract) {
-        Some(entry) => Err(Error::Foreign { path: place.to_owned(), entry: entry.clone() }),
+        Some(entry) => Err(Error::Foreign { path: place.path().to_owned(), entry: entry.clone() }),
         None => Ok(()),
     }
 }
 
-/// `dir` as an absolute path without symbolic links, its parents made.
-fn resolve(dir: &Path) -> Result<(PathBuf, Parents), Error> {
-    match fs::canonicalize(dir) {
-        Ok(place) => return Ok((place, Parents(Vec::new()))),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("use", dir)(error)),
-        Err(_) => {}
-    }
-    let parent = match dir.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let parents = Parents::make(parent).map_err(Error::io("make", parent))?;
-    let parent = fs::canonicalize(parent).map_err(Error::io("use", parent))?;
-    let name = dir.file_name().ok_or_else(|| Error::io("use", dir)(io::ErrorKind::InvalidInput.into()))?;
-    Ok((parent.join(name), parents))
-}
-
-fn sync_dir(dir: &Path) -> Result<(), Error> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(Error::io("write", dir))
-}
-
-/// Renames `partial` to `place`, and removes what was there.
-fn put_in_place(partial: &Path, place: &Path) -> io::Result<()> {
-    // An empty directory is replaced by rename itself.
-    let exists = fs::read_dir(place).is_ok_and(|mut entries| entries.next().is_some());
-    if !exists {
-        return fs::rename(partial, place);
-    }
-    if exchange(partial, place)? {
-        return fs::remove_dir_all(partial);
-    }
-    let old = partial.with_extension("old");
-    fs::rename(place, &old)?;
-    fs::rename(partial, place).or_else(|error| fs::rename(&old, place).and(Err(error)))?;
-    fs::remove_dir_all(old)
-}
-
-/// Exchanges two directories in one step; `false` if the system or the file system has no such step.
-#[cfg(target_os = "linux")]
-fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    use rustix::io::Errno;
-    match renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE) {
-        Ok(()) => Ok(true),
-        Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+/// The parent of `dir`, without symbolic links, and its name there; parents that are missing are made.
+fn resolve(dir: &Path) -> Result<(Dir, OsString, Made), Error> {
+    // A link to a directory stands for that, and so do names as `.` and `..`.
+    match Dir::open(dir) {
+        Ok(place) => match (place.path().parent(), place.path().file_name()) {
+            (Some(parent), Some(name)) => Ok((Dir::open(parent)?, name.to_owned(), Made::default())),
+            _ => Err(Error::Foreign { path: place.path().to_owned(), entry: "the whole system".to_owned() }),
+        },
+        Err(disk::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(Dir::parent_of(dir)?),
         Err(error) => Err(error.into()),
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
-    Ok(false)
 }
