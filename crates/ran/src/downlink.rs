@@ -52,10 +52,21 @@ impl<P: Packet> Ran<P> {
                 let i_tbs = tables::dl_mcs(scheme.mcs).i_tbs;
                 let rate = scheme.bits(cell.prbs) as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
+                let (mut backlog, mut least) = (backlog, 1u8);
+                if ue.has_transparent {
+                    let most = scheme.bits(cell.prbs) / 8;
+                    let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
+                    if fits == 0 {
+                        // It waits for a better channel.
+                        return true;
+                    }
+                    backlog = fits;
+                    least = cell.groups_for(i_tbs, bytes.div_ceil(u32::from(scheme.layers)));
+                }
                 let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers));
                 // ns-3 gives the best UE all groups on which it is the best, which here are all.
                 let want = if self.mac.ideal { cell.groups } else { cell.groups_for(i_tbs, bytes) };
-                candidates.push(Candidate::new(*index, metric, want).with(scheme));
+                candidates.push(Candidate { least, scheme, ..Candidate::new(*index, metric, want) });
             }
             true
         });
@@ -166,7 +177,7 @@ impl<P: Packet> Ran<P> {
                 prbs,
                 bits,
                 padding,
-                queued: u64::from(ue.backlog(Direction::Downlink, now)) + ue.above(Direction::Downlink).bytes,
+                queued: ue.waits(Direction::Downlink, now),
             };
             io.sink.event(now, &Event::Transmission(event));
         }

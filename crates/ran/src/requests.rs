@@ -8,7 +8,8 @@
 //! Deviations: the report's size leaves RLC and MAC headers out in the standard and includes RLC's here, as the sender
 //! has to ask for them anyway; there is no prioritised bit rate. The eNodeB's part is not standardised: it answers a
 //! request with [`Requests::first_grant`], and the loss of a block too, and goes on with twice as much when its last
-//! grant came back full without a report.
+//! grant came back full without a report. If a block comes without data from a UE that reports some (a packet of a TM
+//! bearer that does not fit), it grants more than before or, where it cannot, nothing until the UE asks again.
 
 use units::Span;
 
@@ -216,6 +217,10 @@ pub(crate) struct Believed {
     assumed: u32,
     /// Blocks that were given up in a row.
     lost: u8,
+    /// The largest block, in bytes, that came without data although the UE reported some: what waits needs a larger one.
+    refused: u32,
+    /// Bytes of the newest report.
+    reported: u32,
 }
 
 impl Believed {
@@ -246,7 +251,8 @@ impl Believed {
         if tti >= self.written {
             self.written = tti;
             self.assumed = 0;
-            self.waiting = report.bytes().saturating_sub(self.granted_after(tti));
+            self.reported = report.bytes();
+            self.waiting = self.reported.saturating_sub(self.granted_after(tti));
         }
     }
 
@@ -258,6 +264,27 @@ impl Believed {
             self.assumed = self.assumed.max(bytes).saturating_mul(2).min(MOST_ASSUMED);
             self.waiting = self.assumed;
         }
+    }
+
+    /// A transport block of `bytes` has come, with data or although the UE `reports` some without.
+    #[inline]
+    pub(crate) fn carried(&mut self, bytes: u32, data: bool, reports: bool) {
+        if data && bytes <= self.refused {
+            self.refused = 0;
+        } else if !data && reports {
+            self.refused = self.refused.max(bytes);
+        }
+    }
+
+    /// The least bytes of a block that what waits may fit, if a smaller one has come without data.
+    #[inline]
+    pub(crate) fn least(&self) -> Option<u32> {
+        (0 < self.refused && self.refused < self.reported).then_some(self.refused + 1)
+    }
+
+    /// No block is large enough for what waits: nothing is granted before the UE asks again.
+    pub(crate) fn give_up(&mut self) {
+        (self.waiting, self.asked, self.refused) = (0, 0, 0);
     }
 
     /// Whether the UE has a grant for a new transmission in `tti`.
@@ -350,5 +377,21 @@ mod tests {
         assert_eq!(believed.waiting, 1200);
         believed.learn(&Report::default(), 18);
         assert!(!believed.wants());
+    }
+
+    #[test]
+    fn a_block_that_was_too_small_is_followed_by_a_larger_one() {
+        let mut believed = Believed { reported: 1500, ..Believed::default() };
+        assert_eq!(believed.least(), None);
+        believed.carried(400, false, true);
+        believed.carried(200, false, true);
+        assert_eq!(believed.least(), Some(401));
+        believed.carried(1600, true, true);
+        assert_eq!(believed.least(), Some(401), "a larger one shows nothing new");
+        believed.reported = 300;
+        assert_eq!(believed.least(), None, "no packet is longer than all that waits");
+        believed.reported = 1500;
+        believed.carried(400, true, false);
+        assert_eq!(believed.least(), None);
     }
 }

@@ -14,7 +14,9 @@
 //! 2. No LI of 15 bits (36.322, release 11) and no SN of 16 bits (release 13): an element longer than 2047 bytes is the
 //!    last of its PDU, as in 6.2.2.5.
 //! 3. The same parameters hold in both directions of a bearer.
-//! 4. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
+//! 4. A full window's SDUs are not data available for transmission (4.5 makes no exception of them): a grant for them
+//!    would be padding. They are again as soon as the window moves.
+//! 5. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
 
 mod am_receive;
 mod am_transmit;
@@ -106,6 +108,8 @@ pub enum Completion {
 pub struct Backlog {
     /// Never sent, with PDCP headers, without RLC headers.
     pub new: u64,
+    /// The same, but AM's window is full: it cannot be sent before a STATUS PDU has come.
+    pub held_back: u64,
     /// To be retransmitted, without RLC headers.
     pub retx: u64,
     /// The STATUS PDU that may be sent now, about the other direction.
@@ -184,7 +188,8 @@ impl Default for Am {
 }
 
 impl Backlog {
-    /// What a buffer status report counts (36.322, 4.5; 36.321, 6.1.3.1): without headers.
+    /// What could be sent now: what a buffer status report counts (36.322, 4.5; 36.321, 6.1.3.1), without headers and
+    /// without what a full window holds back.
     #[inline]
     pub fn data(&self) -> u64 {
         self.new + self.retx + u64::from(self.status)
@@ -196,7 +201,7 @@ impl Backlog {
         self.data() + self.headers
     }
 
-    /// Whether there is nothing to send.
+    /// Whether there is nothing that could be sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.data() == 0
@@ -234,6 +239,10 @@ impl<P: Packet> Bearer<P> {
         if let (Entity::Am(transmitter, _), Entity::Am(_, receiver)) = (&this.entity, &other.entity) {
             let (retx, portions) = transmitter.pending();
             backlog.retx = retx;
+            if transmitter.is_stalled() {
+                backlog.held_back = core::mem::take(&mut backlog.new);
+                backlog.headers = 0;
+            }
             backlog.headers += u64::from(SEGMENT_HEADER + MAC_SUBHEADER) * portions as u64;
             if let Some(status) = receiver.status(now, u32::MAX) {
                 backlog.status = status.bytes();
@@ -241,6 +250,15 @@ impl<P: Packet> Bearer<P> {
             }
         }
         backlog
+    }
+
+    /// The length of what TM can only send whole, the next SDU of `way`, which leaves the queue for it; `None` in other
+    /// modes and if there is none.
+    pub(crate) fn next_whole(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {
+        match self.mode {
+            Mode::Tm => self.pipes[way as usize].sdus.next_len(now, drops),
+            Mode::Um(_) | Mode::Am(_) => None,
+        }
     }
 
     /// When the SDU that is next to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.

@@ -34,13 +34,15 @@ const AVERAGE_TTIS: f32 = 100.0;
 pub(crate) struct Candidate {
     pub(crate) ue: u32,
     /// The discipline's order, higher first: of what the next block is worth.
-    metric: f32,
+    pub(crate) metric: f32,
     /// What a bit is worth, and how many bits blocks carry, if the UE's power limits them.
-    limited: Option<(f32, Strength)>,
+    pub(crate) limited: Option<(f32, Strength)>,
     /// What it would be sent with (downlink).
     pub(crate) scheme: Scheme,
     /// How much of the carrier it can use, at least 1: resource block groups, or resource blocks in the uplink.
     pub(crate) want: u8,
+    /// How much of it is the least with which it can send anything, at least 1.
+    pub(crate) least: u8,
     /// How much of it [`Scheduler::divide`] gives it.
     pub(crate) got: u8,
 }
@@ -49,19 +51,14 @@ impl Candidate {
     /// A UE to which each of up to `want` blocks is worth `metric`.
     #[inline]
     pub(crate) fn new(ue: u32, metric: f32, want: u8) -> Candidate {
-        Candidate { ue, metric, limited: None, scheme: Scheme::default(), want, got: 0 }
+        Candidate { ue, metric, limited: None, scheme: Scheme::default(), want, least: 1, got: 0 }
     }
 
-    /// The same, sent with `scheme`.
+    /// A UE to which a bit is worth `weight`, and whose power is not enough for `want` blocks; it can send nothing on fewer
+    /// than `least`.
     #[inline]
-    pub(crate) fn with(self, scheme: Scheme) -> Candidate {
-        Candidate { scheme, ..self }
-    }
-
-    /// A UE to which a bit is worth `weight`, and whose power is not enough for `want` blocks.
-    #[inline]
-    pub(crate) fn limited(ue: u32, weight: f32, want: u8, strength: Strength) -> Candidate {
-        let mut candidate = Candidate { limited: Some((weight, strength)), ..Candidate::new(ue, 0.0, want) };
+    pub(crate) fn limited(ue: u32, weight: f32, want: u8, least: u8, strength: Strength) -> Candidate {
+        let mut candidate = Candidate { limited: Some((weight, strength)), least, ..Candidate::new(ue, 0.0, want) };
         candidate.look_ahead();
         candidate
     }
@@ -71,7 +68,9 @@ impl Candidate {
     fn next(&self) -> u8 {
         match self.limited {
             None => self.want,
-            Some((_, strength)) if self.got == 0 => uplink_size(strength.full_power_prbs()).min(self.want),
+            Some((_, strength)) if self.got == 0 => {
+                uplink_size(strength.full_power_prbs()).max(self.least).min(self.want)
+            }
             Some(_) => uplink_size_from(self.got + 1).min(self.want),
         }
     }
@@ -129,6 +128,7 @@ impl Scheduler {
             (None, _) => divide_in_order(free, candidates),
         }
         self.turn(candidates);
+        served_first(candidates);
     }
 
     /// `candidates`, in the order of service, have what they got: the next TTI begins with the first one that got
@@ -151,17 +151,34 @@ fn divide_in_parts(mut free: u8, least: u8, candidates: &mut [Candidate]) {
     }
 }
 
-/// Equal parts; what one can't use is divided among the others in the next round.
+/// Equal parts; what one can't use is divided among the others in the next round. Who can send nothing in an equal part gets
+/// what it needs when it comes first.
 fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
     let mut unsatisfied = candidates.len();
+    if let Some(first) = candidates.first_mut()
+        && usize::from(first.least) > (usize::from(free) / unsatisfied).max(1)
+        && first.least <= free
+    {
+        first.got = first.least;
+        free -= first.got;
+    }
     while free > 0 && unsatisfied > 0 {
         let part = (usize::from(free) / unsatisfied).max(1) as u8;
         unsatisfied = 0;
         for c in candidates.iter_mut() {
             let more = part.min(c.want - c.got).min(free);
+            if c.got + more < c.least {
+                continue;
+            }
             c.got += more;
             free -= more;
             unsatisfied += usize::from(c.got < c.want);
+        }
+    }
+    for c in candidates.iter_mut().filter(|c| c.got == 0) {
+        if c.least <= free {
+            c.got = c.want.min(free);
+            free -= c.got;
         }
     }
 }
@@ -181,7 +198,7 @@ fn divide_in_order(mut free: u8, candidates: &mut [Candidate]) {
                 c.look_ahead();
                 continue;
             }
-        } else if c.got == 0 {
+        } else if c.got == 0 && c.least <= free {
             c.got = free;
             free = 0;
         }
@@ -420,6 +437,35 @@ mod tests {
             served[best] += 1;
         }
         assert!((f64::from(served[0]) / 2000.0 - 0.5).abs() < 0.02, "{served:?}");
+    }
+
+    #[test]
+    fn who_needs_more_than_its_part_gets_that_in_its_turn_and_nothing_otherwise() {
+        for discipline in [Discipline::RoundRobin, Discipline::ProportionalFair] {
+            let mut scheduler = Scheduler::new(discipline);
+            let mut got = [0u32; 3];
+            for _ in 0..30 {
+                let mut list = candidates(&[1.0; 3]);
+                list[1].least = 20;
+                scheduler.divide(25, &mut list);
+                assert!(list.iter().map(|c| c.got).sum::<u8>() <= 25);
+                for c in &list {
+                    assert!(c.got == 0 || c.got >= c.least, "{list:?}");
+                    got[c.ue as usize] += u32::from(c.got);
+                }
+                let served = list.iter().take_while(|c| c.got > 0).count();
+                assert!(list[served..].iter().all(|c| c.got == 0), "{list:?}");
+            }
+            assert!(got.iter().all(|got| (180..=330).contains(got)), "{discipline:?} {got:?}");
+        }
+    }
+
+    #[test]
+    fn a_candidate_that_does_not_fit_leaves_what_is_free_to_the_next() {
+        let mut list = candidates(&[1.0, 2.0]);
+        list[1].least = 11;
+        Scheduler::new(Discipline::ProportionalFair).divide(10, &mut list);
+        assert_eq!((list[0].ue, list[0].got, list[1].got), (0, 10, 0));
     }
 
     #[test]

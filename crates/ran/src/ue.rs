@@ -10,7 +10,7 @@ use crate::handover::{Measurements, Sync};
 use crate::harq::Harq;
 use crate::power::Reporting;
 use crate::requests::{Asking, Believed, GROUPS};
-use crate::rlc::{Bearer, Completion};
+use crate::rlc::{self, Bearer, Completion};
 use crate::sched::Past;
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
 use crate::stats::UeStats;
@@ -84,6 +84,8 @@ pub(crate) struct Ue<P> {
     pub(crate) host: Above<P>,
     /// Buffer status reports count what waits there.
     reports_host: bool,
+    /// One of its bearers is in TM, which needs room for a whole packet.
+    pub(crate) has_transparent: bool,
     /// A STATUS PDU may complete something for a queue above RLC.
     pub(crate) heeds_status: bool,
     /// The cell that serves it, or did last.
@@ -139,6 +141,7 @@ impl<P: Packet> Ue<P> {
             order,
             host: Above::new(&config.host),
             reports_host: config.reports_host,
+            has_transparent: config.bearers.iter().any(|bearer| bearer.rlc.mode == rlc::Mode::Tm),
             heeds_status: config
                 .bearers
                 .iter()
@@ -182,7 +185,7 @@ impl<P: Packet> Ue<P> {
         matches!(self.link, Link::Connected | Link::Preparing { .. } | Link::Commanded { .. })
     }
 
-    /// Bytes that a grant would have to carry.
+    /// Bytes that a grant would have to carry for all that could be sent.
     #[inline]
     pub(crate) fn backlog(&self, way: Direction, now: Time) -> u32 {
         let bytes: u64 = self.bearers.iter().map(|b| waiting(&b.rlc, way, now)).sum();
@@ -190,7 +193,36 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The same for the uplink by logical channel group, and a bit for each bearer that has any, as in `had_data`.
+    /// The same of what a block of `most` bytes could carry anything of, and the least bytes of a block that carries
+    /// something: TM sends whole packets alone.
+    pub(crate) fn fitting_backlog(
+        &mut self,
+        way: Direction,
+        most: u32,
+        now: Time,
+        drops: &mut impl Drops<P>,
+    ) -> (u32, u32) {
+        let srb = self.srb.as_ref().map_or(0, |srb| waiting(srb, way, now));
+        let (mut bytes, mut least) = (srb, if srb > 0 { 1 } else { u32::MAX });
+        for bearer in &mut self.bearers {
+            let needs = bearer.rlc.next_whole(way, now, drops).map_or(1, |packet| packet + LAST_SUBHEADER);
+            let waits = waiting(&bearer.rlc, way, now);
+            if waits > 0 && needs <= most {
+                bytes += waits;
+                least = least.min(needs);
+            }
+        }
+        (u32::try_from(bytes).unwrap_or(u32::MAX), least)
+    }
+
+    /// Bytes that wait in its bearers and above them, whether they could be sent or not.
+    pub(crate) fn waits(&self, way: Direction, now: Time) -> u64 {
+        let held_back: u64 = self.bearers.iter().map(|b| b.rlc.backlog(way, now).held_back).sum();
+        u64::from(self.backlog(way, now)) + held_back + self.above(way).bytes
+    }
+
+    /// What [`Ue::backlog`] is for the uplink by logical channel group, and a bit for each bearer that has any, as in
+    /// `had_data`.
     #[inline]
     pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u16) {
         let (mut groups, mut with_data) = ([0u32; GROUPS], 0);
@@ -325,7 +357,8 @@ impl<P: Packet> Ue<P> {
             left = self.fill_once(way, process, left, headers, now, drops);
             if left == before {
                 // A quota that waits for acknowledgements, unless it is RLC that waits for them.
-                self.stats.of(way).starved += u64::from(self.backlog(way, now) == 0);
+                let above = self.above(way).bytes;
+                self.stats.of(way).starved += u64::from(self.waits(way, now) == above);
                 break;
             }
         }

@@ -17,8 +17,9 @@ use crate::harq::{PROCESSES, TO_FEEDBACK};
 use crate::network::{Io, Ran, start_of, tell};
 use crate::power::{self, HEADROOM_REPORT};
 use crate::requests::{Asking, GRANT_TO_DATA, Opportunity, REQUEST_TO_GRANT, Report, SHORT_BSR, ttis};
-use crate::sched::{Blocks, Candidate};
+use crate::sched::{Blocks, Candidate, uplink_size_from};
 use crate::stats::{Event, Sink, Transmission};
+use crate::ue::Ue;
 
 /// What a grant leaves for MAC: a subheader, and a short report of the buffer and one of the power.
 const MAC_PART: u32 = 1 + SHORT_BSR + HEADROOM_REPORT;
@@ -145,7 +146,7 @@ impl<P: Packet> Ran<P> {
             } else if !ue.believed.wants() {
                 return false;
             } else {
-                ue.believed.waiting.max(ue.believed.asked) + MAC_PART
+                (ue.believed.waiting.max(ue.believed.asked) + MAC_PART).max(ue.believed.least().unwrap_or(0))
             };
             if need == 0 || ue.up.harq.is_busy(process) {
                 return true;
@@ -163,14 +164,24 @@ impl<P: Packet> Ran<P> {
             let few = cell.grant_for(tables::ul_mcs(ue.uplink.scheme(1, tti)).i_tbs, need).min(most);
             let i_tbs = tables::ul_mcs(ue.uplink.scheme(few, tti)).i_tbs;
             let want = cell.grant_for(i_tbs, need).min(cell.grant(most));
+            let mut least = 1;
+            if let Some(bytes) = ue.believed.least() {
+                let bits_at =
+                    |ue: &mut Ue<P>, prbs| tables::tbs(tables::ul_mcs(ue.uplink.scheme(prbs, tti)).i_tbs, prbs);
+                let enough = bytes.saturating_mul(8);
+                if bits_at(ue, want) < enough {
+                    ue.believed.give_up();
+                    return false;
+                }
+                least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, uplink_size_from).min(want);
+            }
             let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
-            let full = strength.full_power_prbs();
-            candidates.push(if want <= full {
+            candidates.push(if want <= strength.full_power_prbs() {
                 let whole = cell.grant(free.count()).max(1);
                 let rate = tables::tbs(i_tbs, whole) as f32 / f32::from(whole);
-                Candidate::new(*index, weight * rate, want)
+                Candidate { least, ..Candidate::new(*index, weight * rate, want) }
             } else {
-                Candidate::limited(*index, weight, want, strength)
+                Candidate::limited(*index, weight, want, least, strength)
             });
             true
         });
@@ -181,6 +192,9 @@ impl<P: Packet> Ran<P> {
             let prbs = self.cells[cell].grant(found);
             if prbs == 0 {
                 break;
+            }
+            if prbs < c.least {
+                continue;
             }
             let (first, _) = free.find(prbs);
             free = free.without(Blocks::run(first, prbs));
@@ -264,7 +278,7 @@ impl<P: Packet> Ran<P> {
                 prbs,
                 bits,
                 padding,
-                queued: u64::from(ue.backlog(Direction::Uplink, now)) + ue.above(Direction::Uplink).bytes,
+                queued: ue.waits(Direction::Uplink, now),
             };
             io.sink.event(now, &Event::Transmission(event));
         }
@@ -357,6 +371,8 @@ impl<P: Packet> Ran<P> {
             ue.uplink.power.learn(level, transport.prbs, transport.built);
             tell(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
+        let reports = transport.report.is_some_and(|report| report.levels != Report::default().levels);
+        ue.believed.carried(transport.bits / 8, !transport.parcels().is_empty(), reports);
         if let Some(report) = transport.report {
             ue.believed.learn(&report, transport.built);
             tell(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });

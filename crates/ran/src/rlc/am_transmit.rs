@@ -206,7 +206,7 @@ impl Transmitter {
 
     /// VT(S) = VT(MS).
     #[inline]
-    fn is_stalled(&self) -> bool {
+    pub(super) fn is_stalled(&self) -> bool {
         self.sent.len() >= usize::from(AM_WINDOW)
     }
 
