@@ -19,7 +19,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use units::Time;
 
 use crate::fading::{self, Doppler, Fading, Turns};
-use crate::pathloss::{Antenna, LIGHT, PathLoss, SIGHT_CORRELATION_M, Sight, noise_dbm, umi_sight_probability};
+use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::shadowing::Process;
@@ -232,9 +232,9 @@ const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 impl Air {
     /// The radio of a UE among `sites`.
     pub fn new(config: &AirConfig, sites: &[Site], mut random: Random) -> Air {
-        let shadowing = match config.channel {
-            Channel::Modelled { shadowing, .. } => shadowing,
-            Channel::Recorded(_) => None,
+        let (shadowing, sight_m) = match config.channel {
+            Channel::Modelled { shadowing, path_loss } => (shadowing, path_loss.sight_correlation_m()),
+            Channel::Recorded(_) => (None, PathLoss::default().sight_correlation_m()),
         };
         let mut masts: Vec<Mast> = Vec::new();
         let mut cells = Vec::with_capacity(sites.len());
@@ -243,7 +243,7 @@ impl Air {
                 let mut process = |correlation_m| Process::new(correlation_m, random.next_u64());
                 masts.push(Mast {
                     position: site.position,
-                    sight: process(SIGHT_CORRELATION_M),
+                    sight: process(sight_m),
                     shadows: shadowing.map(|s| [process(s.los.correlation_m), process(s.nlos.correlation_m)]),
                 });
                 masts.len() - 1
@@ -432,10 +432,13 @@ impl Air {
                 let travelled = self.mobility.travelled(start);
                 for cell in &mut self.cells {
                     let mast = &mut self.masts[cell.mast];
+                    let hz = cell.carrier.downlink_hz;
                     cell.sees = mast.is_seen(*path_loss, self.place, travelled);
-                    let shadow_db = shadowing.map_or(0.0, |shadowing| mast.shadow_db(shadowing, cell.sees, travelled));
+                    let far = path_loss.is_beyond_break(cell.position, self.place, hz);
+                    let shadow_db =
+                        shadowing.map_or(0.0, |shadowing| mast.shadow_db(shadowing, cell.sees, far, travelled));
                     cell.gain_db = cell.antenna.gain_db(cell.position, self.place) + self.gain_db - shadow_db;
-                    let loss_db = path_loss.loss_db(cell.position, self.place, cell.carrier.downlink_hz, cell.sees);
+                    let loss_db = path_loss.loss_db(cell.position, self.place, hz, cell.sees);
                     cell.receive(cell.element_dbm - loss_db + cell.gain_db);
                 }
             }
@@ -547,19 +550,23 @@ impl Cell {
 
 impl Mast {
     fn is_seen(&mut self, path_loss: PathLoss, ue: Position, travelled: f64) -> bool {
-        match path_loss {
-            PathLoss::UmiStreetCanyon(Sight::Nlos) => false,
-            PathLoss::UmiStreetCanyon(Sight::Random) => {
+        match path_loss.sight() {
+            Sight::Los => true,
+            Sight::Nlos => false,
+            Sight::Random => {
                 let normal = self.sight.at(travelled);
                 let uniform = 0.5 * libm::erfc(-normal * core::f64::consts::FRAC_1_SQRT_2);
-                uniform < umi_sight_probability(self.position.ground_distance(ue))
+                uniform < path_loss.sight_probability(self.position.ground_distance(ue))
             }
-            _ => true,
         }
     }
 
-    fn shadow_db(&mut self, shadowing: Shadowing, sees: bool, travelled: f64) -> f64 {
+    fn shadow_db(&mut self, shadowing: Shadowing, sees: bool, far: bool, travelled: f64) -> f64 {
         let Some([los, nlos]) = &mut self.shadows else { return 0.0 };
-        if sees { shadowing.los.sigma_db * los.at(travelled) } else { shadowing.nlos.sigma_db * nlos.at(travelled) }
+        match (sees, far) {
+            (true, false) => shadowing.los.sigma_db * los.at(travelled),
+            (true, true) => shadowing.far_los_sigma_db * los.at(travelled),
+            (false, _) => shadowing.nlos.sigma_db * nlos.at(travelled),
+        }
     }
 }

@@ -1,13 +1,16 @@
 //! Mean path loss, antennas and noise.
 //!
 //! Sources: H. T. Friis, "A Note on a Simple Transmission Formula" (Proc. IRE 34(5), 1946); 3GPP TR 38.901 Tables
-//! 7.4.1-1 and 7.4.2-1 (UMi street canyon); 3GPP TR 36.942 4.2.1 (the sector's antenna).
+//! 7.4.1-1 and 7.4.2-1 (UMi street canyon, UMa, RMa); COST Action 231, "Digital mobile radio towards future generation
+//! systems", final report, 4.4.1 (Hata's model from 1.5 to 2 GHz); 3GPP TR 36.942 4.2.1 (the sector's antenna).
 //!
 //! Deviations:
 //! 1. Friis and log-distance hold from 1 m on, and TR 38.901 from its 10 m on: closer than that, the loss is the one
-//!    there. Beyond its 5 km, TR 38.901 goes on with the same formula.
+//!    there. Beyond its 5 km (RMa in sight: 10 km), TR 38.901 goes on with the same formula. COST 231 goes on with its
+//!    formula on both sides of its 1 to 20 km, but is never less than free space.
 //! 2. A UE indoors or in a car loses nothing more (no O2I).
 //! 3. A sector's antenna has its horizontal pattern only, without downtilt.
+//! 4. UMa's environment is 1 m high, as it is for UEs below 13 m; for higher ones TR 38.901 draws it.
 
 use crate::mobility::Position;
 
@@ -17,14 +20,11 @@ pub const LIGHT: f64 = 299_792_458.0;
 /// Thermal noise in dBm per Hz at 290 K.
 pub const THERMAL_DBM_HZ: f64 = -174.0;
 
-/// Distance in metres over which the sight of a cell is correlated. TR 38.901 Table 7.6.3.1-2.
-pub const SIGHT_CORRELATION_M: f64 = 50.0;
-
 /// The height in metres of the street's traffic, which the effective antenna heights leave out. TR 38.901 Table 7.4.1-1.
 const EFFECTIVE_M: f64 = 1.0;
 
 /// The least distance in metres along the ground for which TR 38.901 holds.
-const UMI_LEAST_M: f64 = 10.0;
+const LEAST_M: f64 = 10.0;
 
 /// How the mean loss grows with distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -43,6 +43,22 @@ pub enum PathLoss {
     },
     /// TR 38.901 UMi street canyon.
     UmiStreetCanyon(Sight),
+    /// TR 38.901 UMa: antennas above the roofs of a city.
+    UrbanMacro(Sight),
+    /// TR 38.901 RMa: open country and small towns.
+    RuralMacro {
+        /// Whether the UE sees the cell.
+        sight: Sight,
+        /// Mean height of buildings in metres, 5 to 50.
+        building_m: f64,
+        /// Mean width of streets in metres, 5 to 50.
+        street_m: f64,
+    },
+    /// COST 231's extension of Hata's model, for masts above the roofs.
+    Cost231Hata {
+        /// The centre of a metropolis: 3 dB more than in medium cities and suburbs.
+        metropolitan: bool,
+    },
     /// A given loss in dB everywhere.
     Fixed(f64),
 }
@@ -70,14 +86,61 @@ impl PathLoss {
             }
             PathLoss::UmiStreetCanyon(_) if sees => umi_los_db(site.ground_distance(ue), site.z, ue.z, hz),
             PathLoss::UmiStreetCanyon(_) => umi_nlos_db(site.ground_distance(ue), site.z, ue.z, hz),
+            PathLoss::UrbanMacro(_) if sees => uma_los_db(site.ground_distance(ue), site.z, ue.z, hz),
+            PathLoss::UrbanMacro(_) => uma_nlos_db(site.ground_distance(ue), site.z, ue.z, hz),
+            PathLoss::RuralMacro { building_m, .. } if sees => {
+                rma_los_db(site.ground_distance(ue), site.z, ue.z, hz, building_m)
+            }
+            PathLoss::RuralMacro { building_m, street_m, .. } => {
+                rma_nlos_db(site.ground_distance(ue), site.z, ue.z, hz, building_m, street_m)
+            }
+            PathLoss::Cost231Hata { metropolitan } => {
+                let hata = cost231_hata_db(site.ground_distance(ue), site.z, ue.z, hz, metropolitan);
+                hata.max(friis_db(site.distance(ue), hz))
+            }
             PathLoss::Fixed(loss) => loss,
         }
+    }
+
+    /// Whether the UE sees the cell. Models that know no sight take it for given.
+    pub fn sight(&self) -> Sight {
+        match *self {
+            PathLoss::UmiStreetCanyon(sight) | PathLoss::UrbanMacro(sight) | PathLoss::RuralMacro { sight, .. } => {
+                sight
+            }
+            _ => Sight::Los,
+        }
+    }
+
+    /// The probability that a UE `ground` metres away along the ground sees the cell. TR 38.901 Table 7.4.2-1.
+    pub fn sight_probability(&self, ground: f64) -> f64 {
+        match self {
+            PathLoss::UmiStreetCanyon(_) => umi_sight_probability(ground),
+            PathLoss::UrbanMacro(_) => uma_sight_probability(ground),
+            PathLoss::RuralMacro { .. } => rma_sight_probability(ground),
+            _ => 1.0,
+        }
+    }
+
+    /// Distance in metres over which the sight of a cell is correlated. TR 38.901 Table 7.6.3.1-2.
+    pub(crate) fn sight_correlation_m(&self) -> f64 {
+        if matches!(self, PathLoss::RuralMacro { .. }) { 60.0 } else { 50.0 }
+    }
+
+    /// Whether `ue` is so far from `site` that a sight of it is worth less, where shadowing depends on it.
+    pub(crate) fn is_beyond_break(&self, site: Position, ue: Position, hz: f64) -> bool {
+        matches!(self, PathLoss::RuralMacro { .. }) && site.ground_distance(ue) > rma_break_m(site.z, ue.z, hz)
     }
 }
 
 /// Free-space loss in dB over `metres` at `hz`.
 pub fn friis_db(metres: f64, hz: f64) -> f64 {
     20.0 * libm::log10(4.0 * core::f64::consts::PI * metres.max(1.0) * hz / LIGHT)
+}
+
+/// The distance in space from that along the ground and from the difference in height, all in metres.
+fn space(ground: f64, height: f64) -> f64 {
+    libm::sqrt(ground * ground + height * height)
 }
 
 /// The distance in metres along the ground at which the ground's echo begins to take away from a sight. TR 38.901
@@ -88,9 +151,8 @@ pub fn umi_break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
 
 /// UMi loss in dB of a UE that sees the cell, `ground` metres away along the ground.
 pub fn umi_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let ground = ground.max(UMI_LEAST_M);
-    let height = site_height - ue_height;
-    let space = libm::sqrt(ground * ground + height * height);
+    let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
+    let space = space(ground, height);
     let edge = umi_break_m(site_height, ue_height, hz);
     let near = 32.4 + 20.0 * libm::log10(hz / 1e9);
     if ground <= edge {
@@ -102,8 +164,7 @@ pub fn umi_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64
 
 /// UMi loss in dB of a UE that does not see the cell, `ground` metres away along the ground.
 pub fn umi_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let (ground, height) = (ground.max(UMI_LEAST_M), site_height - ue_height);
-    let space = libm::sqrt(ground * ground + height * height);
+    let space = space(ground.max(LEAST_M), site_height - ue_height);
     let hidden = 22.4 + 35.3 * libm::log10(space) + 21.3 * libm::log10(hz / 1e9) - 0.3 * (ue_height - 1.5);
     hidden.max(umi_los_db(ground, site_height, ue_height, hz))
 }
@@ -115,6 +176,85 @@ pub fn umi_sight_probability(ground: f64) -> f64 {
     }
     let near = 18.0 / ground;
     near + libm::exp(-ground / 36.0) * (1.0 - near)
+}
+
+/// UMa loss in dB of a UE that sees the cell, `ground` metres away along the ground. The break point is UMi's.
+pub fn uma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
+    let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
+    let space = space(ground, height);
+    let edge = umi_break_m(site_height, ue_height, hz);
+    let near = 28.0 + 20.0 * libm::log10(hz / 1e9);
+    if ground <= edge {
+        near + 22.0 * libm::log10(space)
+    } else {
+        near + 40.0 * libm::log10(space) - 9.0 * libm::log10(edge * edge + height * height)
+    }
+}
+
+/// UMa loss in dB of a UE that does not see the cell, `ground` metres away along the ground.
+pub fn uma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
+    let space = space(ground.max(LEAST_M), site_height - ue_height);
+    let hidden = 13.54 + 39.08 * libm::log10(space) + 20.0 * libm::log10(hz / 1e9) - 0.6 * (ue_height - 1.5);
+    hidden.max(uma_los_db(ground, site_height, ue_height, hz))
+}
+
+/// The distance in metres along the ground from which on RMa's loss grows with its fourth power. TR 38.901 Table
+/// 7.4.1-1, note 5.
+pub fn rma_break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
+    2.0 * core::f64::consts::PI * site_height * ue_height * hz / LIGHT
+}
+
+/// RMa loss in dB of a UE that sees the cell, `ground` metres away along the ground, among buildings `building` metres
+/// high.
+pub fn rma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, building: f64) -> f64 {
+    let near = |metres: f64| {
+        let clutter = libm::pow(building, 1.72);
+        20.0 * libm::log10(40.0 * core::f64::consts::PI * metres * (hz / 1e9) / 3.0)
+            + (0.03 * clutter).min(10.0) * libm::log10(metres)
+            - (0.044 * clutter).min(14.77)
+            + 0.002 * libm::log10(building) * metres
+    };
+    let ground = ground.max(LEAST_M);
+    let space = libm::hypot(ground, site_height - ue_height);
+    let edge = rma_break_m(site_height, ue_height, hz);
+    if ground <= edge { near(space) } else { near(edge) + 40.0 * libm::log10(space / edge) }
+}
+
+/// RMa loss in dB of a UE that does not see the cell, `ground` metres away along the ground, among buildings `building`
+/// metres high and streets `street` metres wide.
+pub fn rma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, building: f64, street: f64) -> f64 {
+    let space = space(ground.max(LEAST_M), site_height - ue_height);
+    let over = building / site_height;
+    let height = libm::log10(11.75 * ue_height);
+    let hidden = 161.04 - 7.1 * libm::log10(street) + 7.5 * libm::log10(building)
+        - (24.37 - 3.7 * over * over) * libm::log10(site_height)
+        + (43.42 - 3.1 * libm::log10(site_height)) * (libm::log10(space) - 3.0)
+        + 20.0 * libm::log10(hz / 1e9)
+        - (3.2 * height * height - 4.97);
+    hidden.max(rma_los_db(ground, site_height, ue_height, hz, building))
+}
+
+/// COST 231-Hata loss in dB, `ground` metres away along the ground.
+pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, metropolitan: bool) -> f64 {
+    let (mhz, km) = (libm::log10(hz / 1e6), libm::log10(ground.max(LEAST_M) / 1e3));
+    let mast = libm::log10(site_height);
+    let ue = (1.1 * mhz - 0.7) * ue_height - (1.56 * mhz - 0.8);
+    let city = if metropolitan { 3.0 } else { 0.0 };
+    46.3 + 33.9 * mhz - 13.82 * mast - ue + (44.9 - 6.55 * mast) * km + city
+}
+
+/// The probability that a UE below 13 m, `ground` metres away, sees a UMa cell. TR 38.901 Table 7.4.2-1.
+pub fn uma_sight_probability(ground: f64) -> f64 {
+    if ground <= 18.0 {
+        return 1.0;
+    }
+    let near = 18.0 / ground;
+    near + libm::exp(-ground / 63.0) * (1.0 - near)
+}
+
+/// The probability that a UE `ground` metres away sees an RMa cell. TR 38.901 Table 7.4.2-1.
+pub fn rma_sight_probability(ground: f64) -> f64 {
+    libm::exp(-(ground - 10.0).max(0.0) / 1000.0)
 }
 
 /// A site's antenna.

@@ -2,7 +2,7 @@
 //!
 //! Source: M. Gudmundson, "Correlation Model for Shadow Fading in Mobile Radio Systems" (Electronics Letters 27(23),
 //! 1991), used by 3GPP TR 38.901 7.4.4: normal in dB, with a correlation of `exp(-d / correlation distance)`. Standard
-//! deviations and distances of UMi: TR 38.901 Tables 7.4.1-1 and 7.5-6.
+//! deviations and distances of UMi, UMa and RMa: TR 38.901 Tables 7.4.1-1 and 7.5-6.
 //!
 //! Deviations:
 //! 1. `d` is the way that the UE has gone and not the distance between two places: a UE that comes back to a place finds
@@ -25,6 +25,8 @@ pub struct Shadowing {
     pub los: Spread,
     /// Without.
     pub nlos: Spread,
+    /// Standard deviation in dB with a sight of the cell from beyond the break point of the path loss.
+    pub far_los_sigma_db: f64,
 }
 
 /// A normal distribution along a way.
@@ -41,12 +43,27 @@ impl Shadowing {
     pub const UMI: Shadowing = Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 10.0 },
         nlos: Spread { sigma_db: 7.82, correlation_m: 13.0 },
+        far_los_sigma_db: 4.0,
+    };
+
+    /// TR 38.901 UMa.
+    pub const UMA: Shadowing = Shadowing {
+        los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
+        nlos: Spread { sigma_db: 6.0, correlation_m: 50.0 },
+        far_los_sigma_db: 4.0,
+    };
+
+    /// TR 38.901 RMa.
+    pub const RMA: Shadowing = Shadowing {
+        los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
+        nlos: Spread { sigma_db: 8.0, correlation_m: 120.0 },
+        far_los_sigma_db: 6.0,
     };
 
     /// The same with a sight and without.
     pub const fn uniform(sigma_db: f64, correlation_m: f64) -> Shadowing {
         let spread = Spread { sigma_db, correlation_m };
-        Shadowing { los: spread, nlos: spread }
+        Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db }
     }
 }
 

@@ -1,0 +1,188 @@
+//! The path losses beside worked values, beside the standard's table, and at their break points.
+
+use radio::pathloss::{
+    PathLoss, Sight, cost231_hata_db, friis_db, rma_break_m, rma_los_db, rma_nlos_db, rma_sight_probability,
+    uma_los_db, uma_nlos_db, uma_sight_probability, umi_break_m, umi_los_db, umi_nlos_db,
+};
+use radio::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
+use rand_xoshiro::rand_core::SeedableRng;
+use units::{Span, Time};
+
+fn close(a: f64, b: f64, tolerance: f64) {
+    assert!((a - b).abs() <= tolerance, "{a} is not {b}");
+}
+
+/// TR 38.901 Table 7.4.1-1: scenario, state, formula, range, standard deviation, correlation, source.
+fn table() -> Vec<Vec<String>> {
+    let text = include_str!("../data/nr_38901_7.4.1-1_pathloss.csv");
+    let fields = |line: &str| {
+        let (mut fields, mut quoted) = (vec![String::new()], false);
+        for c in line.chars() {
+            match c {
+                '"' => quoted = !quoted,
+                ',' if !quoted => fields.push(String::new()),
+                c => fields.last_mut().unwrap().push(c),
+            }
+        }
+        fields
+    };
+    text.lines().skip(1).map(fields).collect()
+}
+
+fn row(scenario: &str, state: &str) -> Vec<String> {
+    table().into_iter().find(|row| row[0] == scenario && row[1] == state).unwrap()
+}
+
+#[test]
+fn losses_near_the_mast_have_the_coefficients_of_the_table() {
+    type Loss = fn(f64, f64, f64, f64) -> f64;
+    let models: [(&str, &str, Loss); 4] = [
+        ("UMi", "LOS", umi_los_db),
+        ("UMi", "NLOS", umi_nlos_db),
+        ("UMa", "LOS", uma_los_db),
+        ("UMa", "NLOS", uma_nlos_db),
+    ];
+    for (scenario, state, loss) in models {
+        // `28.0+22log10(d3D)+20log10(f); ...` or `max(LOS, 13.54+39.08log10(d3D)+20log10(f)-0.6(hUT-1.5))`.
+        let formula = row(scenario, state)[2].clone();
+        let formula = formula.split(';').next().unwrap().trim_start_matches("max(LOS, ");
+        let (left, right) = formula.split_once("log10(d3D)+").unwrap();
+        let (base, slope) = left.split_once('+').unwrap();
+        let (frequency, rest) = right.split_once("log10(f)").unwrap();
+        let [base, slope, frequency] = [base, slope, frequency].map(|n| n.parse::<f64>().unwrap());
+        let height = rest.strip_prefix('-').map_or(0.0, |rest| rest.split('(').next().unwrap().parse().unwrap());
+        for (ground, site, ue, ghz) in [(60.0, 25.0, 1.5, 2.0f64), (90.0, 10.0, 6.0, 3.5), (150.0, 25.0, 4.0, 2.6)] {
+            assert!(ground < umi_break_m(site, ue, ghz * 1e9));
+            let space = f64::hypot(ground, site - ue);
+            let expected = base + slope * space.log10() + frequency * ghz.log10() - height * (ue - 1.5);
+            close(loss(ground, site, ue, ghz * 1e9), expected, 1e-9);
+        }
+    }
+}
+
+#[test]
+fn shadowing_has_the_deviations_and_distances_of_the_table() {
+    for (scenario, shadowing) in [("UMi", Shadowing::UMI), ("UMa", Shadowing::UMA), ("RMa", Shadowing::RMA)] {
+        for (state, Spread { sigma_db, correlation_m }) in [("LOS", shadowing.los), ("NLOS", shadowing.nlos)] {
+            let row = row(scenario, state);
+            // `4 (d2D<=dBP) / 6` has one before the break point and one beyond.
+            let sigmas: Vec<f64> =
+                row[4].split('/').map(|part| part.split_whitespace().next().unwrap().parse().unwrap()).collect();
+            assert_eq!((sigma_db, correlation_m), (sigmas[0], row[5].parse().unwrap()), "{scenario} {state}");
+            if state == "LOS" {
+                assert_eq!(shadowing.far_los_sigma_db, *sigmas.last().unwrap(), "{scenario}");
+            }
+        }
+    }
+}
+
+#[test]
+fn uma_losses_are_the_formulas() {
+    // 2 GHz, 25 m and 1.5 m high: break point 4 * 24 * 0.5 * 2e9 / c = 320.2215 m; log10(hypot(100, 23.5)) = 2.0116725.
+    close(umi_break_m(25.0, 1.5, 2e9), 320.2215, 1e-4);
+    close(uma_los_db(100.0, 25.0, 1.5, 2e9), 28.0 + 22.0 * 2.011_672_5 + 6.020_6, 1e-4);
+    close(uma_los_db(1000.0, 25.0, 1.5, 2e9), 108.906_3, 1e-4);
+    close(uma_nlos_db(500.0, 25.0, 1.5, 2e9), 125.055_1, 1e-4);
+    close(uma_sight_probability(200.0), 0.128_048, 1e-6);
+    assert_eq!(uma_sight_probability(18.0), 1.0);
+}
+
+#[test]
+fn rma_losses_are_the_formulas() {
+    // 800 MHz, 35 m and 1.5 m high, buildings of 5 m (5^1.72 = 15.93046), streets of 20 m.
+    close(rma_break_m(35.0, 1.5, 8e8), 880.2549, 1e-4);
+    close(rma_los_db(500.0, 35.0, 1.5, 8e8, 5.0), 85.792_36, 1e-4);
+    close(rma_los_db(3000.0, 35.0, 1.5, 8e8, 5.0), 112.634_21, 1e-4);
+    close(rma_nlos_db(1000.0, 35.0, 1.5, 8e8, 5.0, 20.0), 117.604_74, 1e-4);
+    close(rma_sight_probability(1000.0), 0.371_577, 1e-6);
+    assert_eq!(rma_sight_probability(10.0), 1.0);
+}
+
+#[test]
+fn cost_231_losses_are_the_formulas() {
+    // 1800 MHz, 30 m, 1.5 m, 1 km: 46.3 + 33.9 * 3.2552725 - 13.82 * 1.4771213 - 0.0430 = 136.1969 dB.
+    close(cost231_hata_db(1000.0, 30.0, 1.5, 1.8e9, false), 136.196_95, 1e-4);
+    close(cost231_hata_db(2000.0, 100.0, 1.5, 1.5e9, false), 135.866_4, 1e-4);
+    close(cost231_hata_db(5000.0, 50.0, 1.5, 1.8e9, true), 159.736_44, 1e-4);
+    let city = |metropolitan| cost231_hata_db(3000.0, 50.0, 1.5, 1.8e9, metropolitan);
+    close(city(true) - city(false), 3.0, 1e-9);
+    // Where the formula is left far behind, free space is the least.
+    let model = PathLoss::Cost231Hata { metropolitan: false };
+    let (site, ue) = (Position::new(0.0, 0.0, 200.0), Position::new(12.0, 0.0, 1.5));
+    assert_eq!(model.loss_db(site, ue, 1.8e9, true), friis_db(site.distance(ue), 1.8e9));
+}
+
+#[test]
+fn losses_are_continuous_at_the_break_point_and_grow_with_distance() {
+    for (site, ue, hz) in [(25.0, 1.5, 2e9), (25.0, 12.0, 0.8e9), (25.0, 1.5, 3.5e9)] {
+        let edge = umi_break_m(site, ue, hz);
+        close(uma_los_db(edge * (1.0 + 1e-9), site, ue, hz), uma_los_db(edge, site, ue, hz), 1e-6);
+    }
+    for (site, ue, hz, building) in [(35.0, 1.5, 8e8, 5.0), (150.0, 10.0, 2e9, 50.0), (10.0, 1.0, 7e8, 5.0)] {
+        let edge = rma_break_m(site, ue, hz);
+        // The formulas meet where the distance in space is the break point, some centimetres before the one along the
+        // ground.
+        let step = rma_los_db(edge * (1.0 + 1e-9), site, ue, hz, building) - rma_los_db(edge, site, ue, hz, building);
+        close(step, 0.0, 0.02);
+    }
+    let sights = [Sight::Los, Sight::Nlos];
+    let models = sights.into_iter().flat_map(|sight| {
+        [PathLoss::UrbanMacro(sight), PathLoss::RuralMacro { sight, building_m: 5.0, street_m: 20.0 }]
+    });
+    for model in models.chain([PathLoss::Cost231Hata { metropolitan: true }]) {
+        let sees = model.sight() == Sight::Los;
+        let at =
+            |metres: f64| model.loss_db(Position::new(0.0, 0.0, 35.0), Position::new(metres, 0.0, 1.5), 1.8e9, sees);
+        let losses: Vec<f64> = (1..2000).map(|i| at(f64::from(i) * 10.0)).collect();
+        assert!(losses.is_sorted(), "{model:?}");
+        assert!(at(5000.0) >= friis_db(5000.0, 1.8e9), "{model:?}");
+    }
+}
+
+/// Received powers of a UE that goes away from a mast of 25 m at 10 m/s, each second.
+fn drive(path_loss: PathLoss, shadowing: Option<Shadowing>, seed: u64) -> Vec<f64> {
+    let config = AirConfig {
+        mobility: Mobility::line(Position::new(20.0, 0.0, 1.5), [10.0, 0.0, 0.0]),
+        channel: Channel::Modelled { path_loss, shadowing },
+        ..AirConfig::default()
+    };
+    let site = Site { position: Position::new(0.0, 0.0, 25.0), ..Site::default() };
+    let mut air = Air::new(&config, &[site], Random::seed_from_u64(seed));
+    (0..200).map(|second| air.rsrp(0, Time::ZERO + Span::from_secs(second))).collect()
+}
+
+#[test]
+fn a_drive_is_in_sight_as_often_as_the_table_says() {
+    let seen = |sight, seed| drive(PathLoss::UrbanMacro(sight), None, seed);
+    let los = seen(Sight::Los, 0);
+    let nlos = seen(Sight::Nlos, 0);
+    let (mut sights, mut expected) = (0.0, 0.0);
+    for seed in 0..200 {
+        for (second, dbm) in seen(Sight::Random, seed).iter().enumerate() {
+            assert!(*dbm == los[second] || *dbm == nlos[second], "one of the two");
+            sights += f64::from(u8::from(*dbm == los[second] && los[second] != nlos[second]));
+            let probability = uma_sight_probability(20.0 + 10.0 * second as f64);
+            expected += if los[second] != nlos[second] { probability } else { 0.0 };
+        }
+    }
+    close(sights / expected, 1.0, 0.1);
+}
+
+#[test]
+fn rma_shadows_are_deeper_beyond_the_break_point() {
+    let model = PathLoss::RuralMacro { sight: Sight::Los, building_m: 5.0, street_m: 20.0 };
+    // 2.12 GHz, 25 m, 1.5 m: 1666 m.
+    let edge = rma_break_m(25.0, 1.5, 2.12e9);
+    let plain = drive(model, None, 0);
+    let (mut near, mut far) = ((0.0, 0u32), (0.0, 0u32));
+    for seed in 0..300 {
+        for (second, dbm) in drive(model, Some(Shadowing::RMA), seed).iter().enumerate() {
+            let sum = if 20.0 + 10.0 * second as f64 <= edge { &mut near } else { &mut far };
+            sum.0 += (dbm - plain[second]).powi(2);
+            sum.1 += 1;
+        }
+    }
+    let sigma = |(sum, count): (f64, u32)| (sum / f64::from(count)).sqrt();
+    close(sigma(near), 4.0, 0.2);
+    close(sigma(far), 6.0, 0.4);
+}
