@@ -19,7 +19,14 @@
 //! 2. A retransmission time-out makes it plain CUBIC too: nothing is known of either domain then.
 //! 3. An ECN mark may come from either domain and reduces both windows.
 //! 4. A spurious reaction is taken back in the window that it was taken in.
-//! 5. What limits the smaller window counts as limiting the larger, so that it may grow up to the validation's bound.
+//! 5. A reduction of `cwnd_pep` takes a round trip of the whole path, as one of CUBIC's does: what it reduces is what is in
+//!    flight between sender and receiver, so it follows their acknowledgements, and what a report names as missing before
+//!    all that was in flight is acknowledged belongs to it. If such a loss is found to be of what was sent later, the
+//!    next reduction begins when this one is over.
+//! 6. A window that does not count, because the other is smaller, has not been tried: a loss in its domain reduces it from
+//!    the one that counts, or else it would have to be reduced several times before that had an effect. Only the head
+//!    start of `cwnd_e2e` is spared.
+//! 7. What limits the smaller window counts as limiting the larger, so that it may grow up to the validation's bound.
 
 use crate::cubic::{Cubic, CubicConfig};
 use crate::scalable::{Scalable, ScalableConfig};
@@ -77,7 +84,7 @@ pub struct MultiDomain {
     phase: Phase,
     /// The recovery in progress is about announced losses only: `cwnd_e2e` does not know of it.
     filtered: bool,
-    /// The reduction of `cwnd_pep` in progress ends when everything below has passed.
+    /// The reduction of `cwnd_pep` in progress ends when the receiver has acknowledged everything below.
     pep_high: Option<u64>,
     /// `cwnd_pep` has caught up with the head start of `cwnd_e2e`.
     caught_up: bool,
@@ -110,6 +117,20 @@ impl MultiDomain {
         self.joined && self.e2e.window().cwnd < self.pep.window().cwnd
     }
 
+    /// The window that the network has been shown, unless a reduction is changing one of the two: the smaller.
+    fn tried(&self) -> Option<u32> {
+        (!self.pep.reducing() && !self.e2e.reducing()).then(|| self.limits().cwnd)
+    }
+
+    /// The wired domain lost something, and no reduction of `cwnd_pep` covers it.
+    fn reduce_pep(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        if let Some(cwnd) = self.tried() {
+            self.pep.lower_to(cwnd);
+        }
+        self.pep.on_congestion(congestion, cx);
+        self.pep_high = Some(congestion.next);
+    }
+
     fn recovering(&self) -> bool {
         !matches!(self.phase, Phase::Open | Phase::Disorder)
     }
@@ -136,6 +157,13 @@ impl MultiDomain {
         if self.silent_rounds > PATIENCE && !self.recovering() && !self.pep.reducing() {
             self.part(ack.next, cx);
         }
+    }
+
+    /// Goes on with a reduction of `cwnd_pep`, whose growth is not clocked here.
+    fn follow_reduction(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        self.pep_high = self.pep_high.filter(|&high| ack.una < high);
+        let phase = if self.pep_high.is_some() { Phase::Recovery } else { Phase::Open };
+        self.pep.on_ack(&AckSample { phase, rtt: None, cwnd_limited: false, ..ack.clone() }, cx);
     }
 
     /// Multi-domain window validation.
@@ -173,6 +201,9 @@ impl Controller for MultiDomain {
         self.e2e.on_ack(&seen, &mut Ctx { log: None, now: cx.now, path: cx.path, random: cx.random });
         if self.joined {
             self.listen(ack, cx);
+            if self.pep.reducing() {
+                self.follow_reduction(ack, cx);
+            }
         } else {
             self.pep.on_ack(ack, cx);
         }
@@ -190,15 +221,15 @@ impl Controller for MultiDomain {
         if !self.joined {
             return;
         }
-        if passage.missing > 0 && self.pep_high.is_none_or(|high| passage.una >= high) {
+        if passage.missing > 0 && self.pep_high.is_none() {
             let &Passage { in_flight, missing: lost, una, next, .. } = passage;
-            self.pep.on_congestion(&Congestion { sign: Sign::Loss, in_flight, lost, una, next, announced: true }, cx);
-            self.pep_high = Some(next);
+            self.reduce_pep(&Congestion { sign: Sign::Loss, in_flight, lost, una, next, announced: true }, cx);
         }
-        self.pep_high = self.pep_high.filter(|&high| passage.una < high);
+        let reducing = self.pep.reducing();
         let sample = AckSample {
             acked: passage.passed,
-            delivered: passage.passed,
+            // What passes while the window is reduced changes nothing: the reduction follows acknowledgements.
+            delivered: if reducing { 0 } else { passage.passed },
             delivered_ce: 0,
             lost: passage.missing,
             prior_in_flight: passage.in_flight,
@@ -206,7 +237,7 @@ impl Controller for MultiDomain {
             advanced: passage.passed > 0,
             cwnd_limited: passage.cwnd_limited,
             ece: false,
-            phase: if self.pep_high.is_some() { Phase::Recovery } else { Phase::Open },
+            phase: if reducing { Phase::Recovery } else { Phase::Open },
             rtt: passage.rtt,
             una: passage.una,
             next: passage.next,
@@ -219,12 +250,23 @@ impl Controller for MultiDomain {
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
         let announced = self.joined && self.config.loss_filter && congestion.announced;
         if congestion.sign == Sign::Loss && announced {
-            // The reduction was that of `cwnd_pep`.
+            // The reduction is that of `cwnd_pep`. What was announced during the one before, and sent after that had begun,
+            // begins another.
+            if self.pep_high.is_none_or(|high| congestion.una >= high) {
+                self.reduce_pep(congestion, cx);
+            }
             self.filtered = true;
             self.phase = Phase::Recovery;
             return;
         }
         self.filtered = false;
+        if congestion.sign == Sign::Loss
+            && self.caught_up
+            && self.joined
+            && let Some(cwnd) = self.tried()
+        {
+            self.e2e.lower_to(cwnd);
+        }
         self.e2e.on_congestion(congestion, &mut Ctx { log: None, now: cx.now, path: cx.path, random: cx.random });
         match congestion.sign {
             Sign::Loss if self.joined => {}
@@ -254,6 +296,7 @@ impl Controller for MultiDomain {
         }
         if self.filtered || !self.joined {
             self.pep.on_undo(cx);
+            self.pep_high = None;
         }
     }
 
@@ -307,6 +350,14 @@ mod tests {
         d.call(|c, cx| c.on_passage(&passage, cx));
     }
 
+    /// Everything is acknowledged, and no window grows by it.
+    fn settle(d: &mut Driver<MultiDomain>) {
+        let (una, next) = d.sequence();
+        (d.ack.cwnd_limited, d.ack.phase) = (false, Phase::Open);
+        d.acked(((next - una) / 1000) as u32);
+        d.ack.cwnd_limited = true;
+    }
+
     fn windows(d: &Driver<MultiDomain>) -> (u32, Option<u32>) {
         d.c.domain_windows().expect("it has two")
     }
@@ -322,6 +373,7 @@ mod tests {
         // 144 * 0.7 = 100 after the one, 100 - 100 / 8 = 88 after the other.
         d.fill();
         report(&mut d, 0, 1);
+        settle(&mut d);
         d.fill();
         report(&mut d, 0, 0);
         d.react(Sign::Loss, d.cwnd());
@@ -383,7 +435,8 @@ mod tests {
     #[test]
     fn what_a_pep_misses_reduces_the_wired_window_alone_and_what_the_radio_loses_the_other() {
         let mut d = avoiding();
-        let (pep, e2e) = windows(&d);
+        let e2e = windows(&d).1;
+        let counts = d.cwnd();
         d.fill();
         report(&mut d, 0, 3);
         // The endpoint reacts to the same loss, which was announced.
@@ -394,12 +447,11 @@ mod tests {
         d.ack.in_flight = 60;
         d.sacked(1);
         assert_eq!(windows(&d).1, e2e);
-        report(&mut d, 0, 0);
-        assert_eq!(windows(&d).0, pep * 717 / 1024);
-        d.ack.phase = Phase::Open;
-        d.acked(0);
+        settle(&mut d);
+        assert_eq!(windows(&d).0, counts * 717 / 1024);
 
         let mut d = avoiding();
+        let pep = windows(&d).0;
         d.fill();
         d.react(Sign::Loss, d.cwnd());
         d.ack.phase = Phase::Recovery;
@@ -409,6 +461,96 @@ mod tests {
         d.acked(0);
         let e2e = e2e.expect("a PEP is heard");
         assert_eq!(windows(&d), (pep, Some(e2e - e2e / 8)));
+    }
+
+    #[test]
+    fn the_wired_window_is_reduced_once_in_a_round_trip_of_the_whole_path() {
+        let mut d = avoiding();
+        let pep = d.cwnd();
+        d.fill();
+        report(&mut d, 0, 1);
+        // What was in flight has passed the PEP, but not all of it has reached the receiver, and more is missing.
+        report(&mut d, 20, 0);
+        report(&mut d, 20, 1);
+        d.ack.in_flight = pep / 2;
+        settle(&mut d);
+        let once = pep * 717 / 1024;
+        assert_eq!(windows(&d).0, once);
+        // In the next round trip it is.
+        d.fill();
+        report(&mut d, 0, 1);
+        settle(&mut d);
+        assert_eq!(windows(&d).0, once * 717 / 1024);
+    }
+
+    #[test]
+    fn a_loss_reduces_a_window_that_does_not_count_from_the_one_that_does() {
+        // The wired window counts, and the other has grown to twice as much.
+        let mut d = avoiding();
+        d.fill();
+        report(&mut d, 0, 1);
+        settle(&mut d);
+        let pep = windows(&d).0;
+        for _ in 0..200 {
+            d.fill();
+            report(&mut d, 0, 0);
+            d.acked_singly(pep);
+        }
+        assert_eq!(windows(&d), (pep, Some(2 * pep)));
+        d.fill();
+        d.react(Sign::Loss, pep);
+        settle(&mut d);
+        assert_eq!(windows(&d), (pep, Some(pep - pep / 8)), "the radio lost");
+
+        // The other counts, and the wired window has grown to twice as much.
+        let mut d = avoiding();
+        for _ in 0..200 {
+            report(&mut d, 100, 0);
+            d.wait_ms(10);
+        }
+        let e2e = windows(&d).1.expect("a PEP is heard");
+        assert_eq!(windows(&d).0, 2 * e2e);
+        d.fill();
+        report(&mut d, 0, 1);
+        settle(&mut d);
+        assert_eq!(windows(&d), (e2e * 717 / 1024, Some(e2e)), "the wire lost");
+    }
+
+    #[test]
+    fn a_reduction_of_the_wired_window_follows_acknowledgements() {
+        let mut d = avoiding();
+        let (una, _) = d.sequence();
+        let pep = d.cwnd();
+        d.fill();
+        report(&mut d, 0, 1);
+        // 10 of W are delivered, W - 10 are in flight: 7 may leave, whatever has passed the PEP meanwhile.
+        d.ack.in_flight = pep - 10;
+        d.ack.phase = Phase::Recovery;
+        d.sacked(10);
+        let expected = pep - 10 + (10 * (pep * 717 / 1024)).div_ceil(pep);
+        assert_eq!(windows(&d).0, expected);
+        report(&mut d, 30, 0);
+        assert_eq!((windows(&d).0, d.sequence().0), (expected, una));
+    }
+
+    #[test]
+    fn what_was_announced_during_a_reduction_and_sent_in_it_begins_the_next() {
+        let mut d = avoiding();
+        let pep = d.cwnd();
+        d.fill();
+        report(&mut d, 0, 1);
+        let (_, high) = d.sequence();
+        report(&mut d, 5, 1);
+        let next = high + 20_000;
+        let late = Congestion { sign: Sign::Loss, in_flight: 20, lost: 1, una: high, next, announced: true };
+        d.call(|c, cx| c.on_congestion(&late, cx));
+        settle(&mut d);
+        let once = pep * 717 / 1024;
+        d.call(|c, cx| {
+            let late = Congestion { una: next, next, ..late.clone() };
+            c.on_congestion(&late, cx);
+        });
+        assert_eq!(d.ssthresh(), (once * 717 / 1024) * 717 / 1024);
     }
 
     #[test]
@@ -483,14 +625,14 @@ mod tests {
     #[test]
     fn a_spurious_reaction_is_taken_back_where_it_was_taken() {
         let mut d = avoiding();
-        let (pep, e2e) = windows(&d);
+        let (before, e2e) = (d.cwnd(), windows(&d).1);
         d.fill();
         report(&mut d, 0, 1);
         let (una, next) = d.sequence();
         let announced = Congestion { sign: Sign::Loss, in_flight: 80, lost: 1, una, next, announced: true };
         d.call(|c, cx| c.on_congestion(&announced, cx));
         d.undo();
-        report(&mut d, 0, 0);
-        assert_eq!(windows(&d), (pep, e2e));
+        d.acked(0);
+        assert_eq!((d.cwnd(), windows(&d).1), (before, e2e));
     }
 }

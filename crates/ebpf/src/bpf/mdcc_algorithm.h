@@ -142,7 +142,7 @@ struct mdcc {
 	u32 initial_window;
 	/* Once this is acknowledged, a round trip without a report has passed. */
 	u32 silence_end;
-	/* The reduction of cwnd_pep in progress ends when everything below has passed. */
+	/* The reduction of cwnd_pep in progress ends when the receiver has acknowledged everything below. */
 	u32 pep_high;
 	u8 silent_rounds;
 	u8 phase;
@@ -456,6 +456,22 @@ MDCC u32 mdcc_ssthresh(const struct mdcc *m)
 	return mdcc_e2e_counts(m) ? m->e2e.ssthresh : m->pep.ssthresh;
 }
 
+/* A window that does not count, because the other is smaller, has not been tried: it is reduced from the one that does. */
+MDCC void mdcc_lower(struct mdcc *m, struct mdcc_window *w)
+{
+	if (!window_reducing(&m->pep) && !window_reducing(&m->e2e))
+		window_lower_to(w, mdcc_cwnd(m));
+}
+
+/* The wired domain lost something, and no reduction of cwnd_pep covers it. */
+MDCC void mdcc_reduce_pep(struct mdcc *m, u32 in_flight, u32 una, u32 next, const struct mdcc_now *now)
+{
+	mdcc_lower(m, &m->pep);
+	window_on_congestion(&m->pep, &m->cubic, &m->parameters, MDCC_SIGN_LOSS, false, in_flight, una, next, now);
+	m->pep_high = next;
+	m->has_pep_high = true;
+}
+
 MDCC void mdcc_init(struct mdcc *m, const struct mdcc_parameters *p, u32 initial_window, u64 now)
 {
 	m->parameters = *p;
@@ -493,6 +509,19 @@ MDCC void mdcc_part(struct mdcc *m, u32 next, const struct mdcc_now *now)
 	cubic_forget_delay(&m->cubic, now->ns, next);
 }
 
+/* Goes on with a reduction of cwnd_pep, whose growth is not clocked here. It takes a round trip of the whole path, because
+ * what it reduces is what is in flight between sender and receiver. */
+MDCC void mdcc_follow_reduction(struct mdcc *m, const struct mdcc_ack *ack, const struct mdcc_now *now)
+{
+	struct mdcc_ack sample = *ack;
+
+	if (m->has_pep_high && !mdcc_before(ack->una, m->pep_high))
+		m->has_pep_high = false;
+	sample.rtt_us = 0;
+	sample.cwnd_limited = false;
+	window_on_ack(&m->pep, &m->cubic, &m->parameters, &sample, m->has_pep_high ? MDCC_RECOVERY : MDCC_OPEN, now);
+}
+
 /* The receiver acknowledged something. */
 MDCC_CALLED int mdcc_on_ack(struct mdcc *m, const struct mdcc_ack *ack, const struct mdcc_now *now)
 {
@@ -513,6 +542,8 @@ MDCC_CALLED int mdcc_on_ack(struct mdcc *m, const struct mdcc_ack *ack, const st
 		}
 		if (m->silent_rounds > MDCC_PATIENCE && !mdcc_recovering(m) && !window_reducing(&m->pep))
 			mdcc_part(m, ack->next, now);
+		if (window_reducing(&m->pep))
+			mdcc_follow_reduction(m, ack, now);
 	} else {
 		window_on_ack(&m->pep, &m->cubic, p, ack, ack->phase, now);
 	}
@@ -525,6 +556,7 @@ MDCC_CALLED int mdcc_on_passage(struct mdcc *m, const struct mdcc_passage *passa
 {
 	const struct mdcc_parameters *p;
 	struct mdcc_ack sample = {};
+	bool reducing;
 
 	if (!m || !passage || !now)
 		return 0;
@@ -537,15 +569,11 @@ MDCC_CALLED int mdcc_on_passage(struct mdcc *m, const struct mdcc_passage *passa
 	}
 	if (!m->joined)
 		return 0;
-	if (passage->missing && (!m->has_pep_high || !mdcc_before(passage->una, m->pep_high))) {
-		window_on_congestion(&m->pep, &m->cubic, p, MDCC_SIGN_LOSS, false, passage->in_flight, passage->una,
-				     passage->next, now);
-		m->pep_high = passage->next;
-		m->has_pep_high = true;
-	}
-	if (m->has_pep_high && !mdcc_before(passage->una, m->pep_high))
-		m->has_pep_high = false;
-	sample.delivered = passage->passed;
+	if (passage->missing && !m->has_pep_high)
+		mdcc_reduce_pep(m, passage->in_flight, passage->una, passage->next, now);
+	reducing = window_reducing(&m->pep);
+	/* What passes while the window is reduced changes nothing: the reduction follows acknowledgements. */
+	sample.delivered = reducing ? 0 : passage->passed;
 	sample.lost = passage->missing;
 	sample.in_flight = passage->in_flight;
 	sample.rtt_us = passage->rtt_us;
@@ -553,7 +581,7 @@ MDCC_CALLED int mdcc_on_passage(struct mdcc *m, const struct mdcc_passage *passa
 	sample.next = passage->next;
 	sample.advanced = passage->passed > 0;
 	sample.cwnd_limited = passage->cwnd_limited;
-	window_on_ack(&m->pep, &m->cubic, p, &sample, m->has_pep_high ? MDCC_RECOVERY : MDCC_OPEN, now);
+	window_on_ack(&m->pep, &m->cubic, p, &sample, reducing ? MDCC_RECOVERY : MDCC_OPEN, now);
 	mdcc_validate(m);
 	return 0;
 }
@@ -577,11 +605,16 @@ MDCC_CALLED int mdcc_on_congestion(struct mdcc *m, const struct mdcc_congestion 
 		return 0;
 	p = &m->parameters;
 	if (c->sign == MDCC_SIGN_LOSS && m->joined && p->loss_filter && c->announced) {
+		/* What was announced during a reduction of cwnd_pep, and sent after that had begun, begins another. */
+		if (!m->has_pep_high || !mdcc_before(c->una, m->pep_high))
+			mdcc_reduce_pep(m, c->in_flight, c->una, c->next, now);
 		m->filtered = true;
 		m->phase = MDCC_RECOVERY;
 		return 0;
 	}
 	m->filtered = false;
+	if (c->sign == MDCC_SIGN_LOSS && m->joined && m->caught_up)
+		mdcc_lower(m, &m->e2e);
 	window_on_congestion(&m->e2e, 0, p, c->sign, c->again, c->in_flight, c->una, c->next, now);
 	if (c->sign == MDCC_SIGN_TIMEOUT && m->joined)
 		mdcc_part(m, c->next, now);
@@ -600,8 +633,10 @@ MDCC void mdcc_on_undo(struct mdcc *m)
 {
 	if (!m->filtered)
 		window_on_undo(&m->e2e);
-	if (m->filtered || !m->joined)
+	if (m->filtered || !m->joined) {
 		window_on_undo(&m->pep);
+		m->has_pep_high = false;
+	}
 }
 
 /* The pipe is empty, and the last segment was sent `idle` ago (RFC 5681 section 4.1). */
