@@ -14,6 +14,7 @@ mod loading;
 pub mod mdcc;
 pub mod pep;
 mod sys;
+mod turn;
 
 pub use error::Error;
 

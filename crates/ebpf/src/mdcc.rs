@@ -4,8 +4,11 @@
 //! gives it for as long as this process wants it. Sockets choose it like any other: by `TCP_CONGESTION`, by
 //! `ip route … congctl mdcc`, or as the default of a network namespace.
 
+mod default;
+
 use crate::loading::{self, attempt};
 use crate::skeleton::mdcc::MdccSkelBuilder;
+use crate::turn::Turn;
 use crate::{Error, bpffs};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
@@ -22,12 +25,8 @@ const NAME: &str = "mdcc";
 const OPS: &str = "congestion_control";
 const OPTIONS: &str = "options";
 const SOCKETS: &str = "sockets";
-/// The namespace's default congestion control.
-const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// All that there are in this kernel.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
-/// The default that was there before; its name is that file's.
-const DEFAULT_BEFORE: &str = "/run/ranway-mdcc-default";
 
 /// Parameters, which are fixed while it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,10 +127,12 @@ pub fn is_loaded() -> bool {
 
 /// Loads it; nothing is left of a failure.
 pub fn load(options: &Options) -> Result<(), Error> {
+    loading::check("mdcc")?;
+    let _turn = Turn::take()?;
     let cgroup = prepare(options)?;
     let directory = bpffs::create(NAME)?;
     let loaded = attach(&cgroup, options, Some(&directory));
-    let loaded = loaded.and_then(|_| if options.default { make_default() } else { Ok(()) });
+    let loaded = loaded.and_then(|_| if options.default { default::set() } else { Ok(()) });
     if loaded.is_err() {
         let _ = bpffs::remove(NAME);
     }
@@ -153,6 +154,8 @@ impl Held {
     /// As [`load`]; nothing is left.
     pub fn load(parameters: Parameters) -> Result<Held, Error> {
         let options = Options { parameters, ..Options::default() };
+        loading::check("mdcc")?;
+        let _turn = Turn::take()?;
         let cgroup = prepare(&options)?;
         Ok(Held { _links: attach(&cgroup, &options, None)? })
     }
@@ -204,25 +207,17 @@ fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link
     })
 }
 
-fn make_default() -> Result<(), Error> {
-    let before = std::fs::read_to_string(DEFAULT).map_err(Error::system(format!("read {DEFAULT}")))?;
-    std::fs::write(DEFAULT_BEFORE, before).map_err(Error::system(format!("write {DEFAULT_BEFORE}")))?;
-    std::fs::write(DEFAULT, NAME).map_err(Error::system("make mdcc the default congestion control"))
-}
-
 /// Removes it. Sockets that use it go on without a PEP, as CUBIC, until they are closed; the answer is how many.
+///
+/// A network namespace whose default it was gets back what was its default before, whichever namespace this is called in.
 pub fn unload() -> Result<usize, Error> {
     loading::check("mdcc")?;
+    let _turn = Turn::take()?;
     if !is_loaded() {
         return Err(Error::Wrong("mdcc is not loaded".into()));
     }
     let users = status().map_or(0, |sockets| sockets.len());
-    if let Ok(before) = std::fs::read_to_string(DEFAULT_BEFORE) {
-        if std::fs::read_to_string(DEFAULT).is_ok_and(|now| now.trim() == NAME) {
-            std::fs::write(DEFAULT, before.trim()).map_err(Error::system("restore the default congestion control"))?;
-        }
-        let _ = std::fs::remove_file(DEFAULT_BEFORE);
-    }
+    default::restore()?;
     let directory = bpffs::directory(NAME);
     for name in [OPS, OPTIONS] {
         // A link ends with its last name and descriptor, but another process may hold one.

@@ -10,7 +10,7 @@ use crate::Error;
 use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::pep::PepSkelBuilder;
 use crate::sys::Tcx;
-use libbpf_rs::query::LinkInfo;
+use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, ProgramMut};
 use running::Running;
@@ -63,6 +63,20 @@ impl Options {
             blind: false,
         }
     }
+
+    /// Whether they make sense.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`].
+    pub fn check(&self) -> Result<(), Error> {
+        if self.wan == self.ran {
+            return Err(Error::Wrong(format!("`{}` is on one side only: --wan and --ran differ", self.wan)));
+        }
+        if !(1..=64).contains(&self.every) || self.flows == 0 {
+            return Err(Error::Wrong("a report is for 1 to 64 segments, and at least one flow is remembered".into()));
+        }
+        Ok(())
+    }
 }
 
 /// What a PEP has done.
@@ -96,6 +110,8 @@ pub struct Pep {
     program: u32,
     /// What comes in goes first, and what the copies meet last.
     links: [OwnedFd; 3],
+    /// The interfaces of these links.
+    interfaces: [String; 3],
     took_over: bool,
 }
 
@@ -134,12 +150,7 @@ fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32)
 impl Pep {
     /// Starts one, in the network namespace of this thread.
     pub fn start(options: &Options) -> Result<Pep, Error> {
-        if options.wan == options.ran {
-            return Err(Error::Wrong(format!("`{}` is on one side only: --wan and --ran differ", options.wan)));
-        }
-        if !(1..=64).contains(&options.every) || options.flows == 0 {
-            return Err(Error::Wrong("a report is for 1 to 64 segments, and at least one flow is remembered".into()));
-        }
+        options.check()?;
         check()?;
         let (wan, wan_l2) = interface(&options.wan)?;
         let (ran, ran_l2) = interface(&options.ran)?;
@@ -175,7 +186,9 @@ impl Pep {
             Some(running) => running.replace_by(programs.map(AsFd::as_fd))?,
             None => attach(options, programs, wan, ran)?,
         };
-        Ok(Pep { counters, program, links, took_over })
+        let Options { wan, ran, .. } = options;
+        let interfaces = [wan, ran, wan].map(String::clone);
+        Ok(Pep { counters, program, links, interfaces, took_over })
     }
 
     /// Whether it has taken the place of another.
@@ -186,6 +199,19 @@ impl Pep {
     /// Whether another has taken the place of this one, which has nothing to do any more.
     pub fn is_replaced(&self) -> bool {
         LinkInfo::from_fd(self.links[0].as_fd()).is_ok_and(|link| link.prog_id != self.program)
+    }
+
+    /// The interface that was removed or moved to another network namespace than this thread's, if one was.
+    pub fn lost_interface(&self) -> Option<&str> {
+        let is_lost = |link: &OwnedFd| {
+            let Ok(LinkTypeInfo::Tcx(at)) = LinkInfo::from_fd(link.as_fd()).map(|link| link.info) else { return false };
+            // The kernel detaches programs from what is removed, and leaves them at what is moved. nix 0.31 gives an empty name
+            // for an interface that is not there.
+            let is_here = nix::net::if_::if_indextoname(at.ifindex).is_ok_and(|name| !name.is_empty());
+            at.ifindex == 0 || !is_here
+        };
+        let lost = self.links.iter().position(is_lost)?;
+        Some(&self.interfaces[lost])
     }
 
     /// What it has done so far.

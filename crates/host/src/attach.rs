@@ -17,6 +17,7 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, setsockopt, socket, sockopt};
 
+use crate::reservation::{Reservation, Role};
 use crate::sys::{self, Number};
 use crate::{Error, frames, lab};
 
@@ -37,6 +38,7 @@ pub struct Wire {
     index: u32,
     /// What was on and is off now.
     changed: Vec<&'static Offload>,
+    reservation: Option<Reservation>,
 }
 
 /// A frame that came in, without its check sequence.
@@ -59,6 +61,10 @@ pub fn check(interfaces: [&str; 2]) -> Result<(), Error> {
 /// Takes hold of two interfaces of this thread's network namespace. Nothing is changed unless both can be had.
 pub fn open(interfaces: [&str; 2]) -> Result<[Wire; 2], Error> {
     let mut wires = find(interfaces)?;
+    for wire in &mut wires {
+        let (interface, index) = (&wire.interface, wire.index);
+        wire.reservation = Some(Reservation::by_index(Role::Packets, interface, index)?);
+    }
     for wire in &mut wires {
         wire.hold()?;
     }
@@ -100,7 +106,7 @@ impl Wire {
         if getsockopt(&socket, sockopt::SocketError).map_err(Error::system(what()))? == Errno::ENETDOWN as i32 {
             return wrong(format!("it is down; bring it up with: ip link set dev {interface} up"));
         }
-        Ok(Wire { socket, interface: interface.to_owned(), index, changed: Vec::new() })
+        Ok(Wire { socket, interface: interface.to_owned(), index, changed: Vec::new(), reservation: None })
     }
 
     /// Has the interface take frames for any address, and merge none.

@@ -10,6 +10,7 @@
 //! | `tun` | the interface by which a namespace's packets come to the network |
 //! | `attach`, `frames` | existing interfaces as the network's ends |
 //! | `port` | either of these |
+//! | `reservation` | one program at a time for an interface |
 //! | `backlog` | a modem's backlog, kept above it |
 //! | `kernel` | the scenario's flows, sent by the kernel's TCP |
 //! | `observe` | what can be seen of real packets: flows, round-trip times, losses |
@@ -36,6 +37,7 @@ pub mod lab;
 pub mod observe;
 mod port;
 mod realtime;
+pub mod reservation;
 mod rows;
 pub mod serve;
 mod sys;

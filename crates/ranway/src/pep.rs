@@ -5,10 +5,11 @@ use crate::args::PepArgs;
 use crate::line::Line;
 use ebpf::pep::{Counters, Options, Pep};
 use host::attend::{Happened, Signals};
+use host::reservation::{Reservation, Role};
 use std::io::Write;
 use std::time::Duration;
 
-/// How often it is said what goes on.
+/// Interval between status lines, and between looks at the interfaces.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
@@ -20,7 +21,14 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         blind: args.blind,
         ..Options::new(&args.wan, &args.ran)
     };
+    options.check()?;
+    ebpf::pep::check()?;
     let signals = Signals::take()?;
+    let mut reserved = match reserve(args) {
+        // The one whose place it takes has them until it ends.
+        Err(_) if args.take_over => None,
+        reserved => Some(reserved?),
+    };
     let pep = Pep::start(&options)?;
     if !args.quiet {
         let before = if pep.took_over() { " in place of the one before" } else { "" };
@@ -28,8 +36,18 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     }
     let mut line = (!args.quiet && !args.json).then(|| Line::new(false)).flatten();
     loop {
-        match signals.wait(TICK) {
+        let happened = signals.wait(TICK);
+        if reserved.is_none() {
+            reserved = reserve(args).ok();
+        }
+        match happened {
             Happened::Asked { .. } => break,
+            _ if pep.lost_interface().is_some() => {
+                drop(line);
+                let interface = pep.lost_interface().unwrap_or_default();
+                let what = format!("the interface `{interface}` was removed, or moved to another network namespace");
+                return Err(anyhow::anyhow!(what).into());
+            }
             _ if pep.is_replaced() => {
                 drop(line);
                 if !args.quiet {
@@ -50,6 +68,11 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         eprintln!("{}", say(&pep.counters()));
     }
     Ok(())
+}
+
+/// Reserves the interfaces on both sides.
+fn reserve(args: &PepArgs) -> Result<[Reservation; 2], host::Error> {
+    Ok([Reservation::new(Role::Pep, &args.wan)?, Reservation::new(Role::Pep, &args.ran)?])
 }
 
 fn say(counters: &Counters) -> String {

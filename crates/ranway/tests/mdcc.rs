@@ -376,3 +376,58 @@ fn root_what_cannot_be_is_refused_in_a_line() {
         assert!(said.starts_with("error: mdcc needs root (CAP_NET_ADMIN") && said.lines().count() == 1, "{said}");
     }
 }
+
+#[test]
+fn root_of_many_loads_at_once_one_loads_and_the_others_say_why_not() {
+    if !can_load() {
+        return;
+    }
+    let load = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        command.args(["mdcc", "load"]).stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let loads: Vec<_> = (0..6).map(|_| load()).collect();
+    let outputs: Vec<Output> = loads.into_iter().map(|child| child.wait_with_output().expect("it ends")).collect();
+    let (loaded, refused): (Vec<_>, Vec<_>) = outputs.iter().partition(|output| output.status.success());
+    assert_eq!(loaded.len(), 1, "{outputs:?}");
+    for output in refused {
+        let said = text(&output.stderr);
+        let why = "error: mdcc is loaded already; `ranway mdcc unload` first\n";
+        assert_eq!((output.status.code(), said.as_str()), (Some(2), why));
+    }
+    let status = ranway(&["mdcc", "status"]);
+    assert_eq!((status.status.code(), text(&status.stdout).lines().next()), (Some(0), Some(UNUSED)), "{status:?}");
+    assert!(ranway(&["mdcc", "unload"]).status.success());
+    assert!(!fs::exists("/run/ranway-mdcc.lock").expect("/run is there"));
+}
+
+const UNUSED: &str = "mdcc is loaded; no connection uses it";
+
+#[test]
+fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
+    if !can_load() {
+        return;
+    }
+    let spaces = Spaces::new(&["one", "two"]);
+    let default = |host| {
+        let cat = spaces.command(host, "cat").arg("/proc/sys/net/ipv4/tcp_congestion_control").output();
+        text(&cat.expect("cat").stdout).trim().to_owned()
+    };
+    // Unlike `ip netns exec`, with the same mounts.
+    let mdcc = |host, args: &[&str]| {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net=/run/netns/{}", spaces.space(host))).args([env!("CARGO_BIN_EXE_ranway"), "mdcc"]);
+        let output = command.args(args).output().expect("it runs");
+        assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
+    };
+    let before = default("one");
+    mdcc("one", &["load", "--default"]);
+    assert_eq!(default("one"), "mdcc");
+    mdcc("two", &["unload"]);
+    assert_eq!(default("one"), before);
+    // A namespace that is gone is nobody's any more.
+    mdcc("two", &["load", "--default"]);
+    ip(&format!("netns delete {}", spaces.space("two")));
+    mdcc("one", &["unload"]);
+    assert_eq!(default("one"), before);
+}

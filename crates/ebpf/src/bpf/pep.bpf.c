@@ -21,7 +21,8 @@
  * 1. What GRO has merged is one segment here that counts as several; one report answers it.
  * 2. An idle flow is forgotten when its next segment comes or when its place is needed; which goes then is the kernel's
  *    approximation of the least recently used.
- * 3. IPv4 options, IPv6 extension headers, VLAN tags and fragments: not looked at.
+ * 3. IPv4 options, IPv6 extension headers and fragments: not looked at. Nor are frames with a VLAN tag: each VLAN's interface
+ *    can have a PEP of its own.
  */
 #include "kernel.h"
 
@@ -171,6 +172,9 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	__u32 ip_len, wanted, options_len, i, *a, *b;
 	__u8 *ip, *tcp;
 
+	/* Of another network than the interface's own: its flows may have the same addresses. */
+	if (skb->vlan_present)
+		return false;
 	l2 &= 15;
 	wanted = l2 + (skb->protocol == bpf_htons(ETH_P_IPV6) ? IPV6_LEN : IPV4_LEN) + TCP_LEN + TIMESTAMPS_LEN;
 	if (data + wanted > end) {

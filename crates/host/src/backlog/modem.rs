@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
+use crate::reservation::{Reservation, Role};
 use crate::tun::{self, Tun};
 use crate::{Error, frames, lab, sys};
 
@@ -27,6 +28,7 @@ pub(super) struct Modem {
     ears: OwnedFd,
     tun: Tun,
     beside: u32,
+    _reservation: Reservation,
 }
 
 impl Modem {
@@ -50,6 +52,7 @@ impl Modem {
         if !ethernet && !PLAIN.contains(&kind) {
             return Err(wrong(&format!("it is neither Ethernet nor plain IP (type {kind})")));
         }
+        let reservation = Reservation::by_index(Role::Packets, name, index)?;
         let (tun, beside) = Tun::beside(NAME, ethernet).map_err(failed)?;
         // Nobody but the modem's packets comes here: no neighbours, no addresses.
         let v6 = format!("/proc/sys/net/ipv6/conf/{beside}/disable_ipv6");
@@ -60,7 +63,7 @@ impl Modem {
         }
         lab::ip(&[], &format!("link set dev {beside} txqueuelen {} arp off multicast off up\n", tun::QUEUE))?;
         let beside = nix::net::if_::if_nametoindex(beside.as_str()).map_err(Error::system(what()))?;
-        Ok(Modem { name: name.to_owned(), index, ethernet, out, ears, tun, beside })
+        Ok(Modem { name: name.to_owned(), index, ethernet, out, ears, tun, beside, _reservation: reservation })
     }
 
     /// The interface's name.
