@@ -27,6 +27,22 @@ const BYTES: &[Unit] = &[
 ];
 const RATES: &[Unit] = &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
 
+/// Units that are read but never written or recommended. A small `b` is a bit, a large `B` a byte, always: `tc` means
+/// bytes by `mbps`, so names that differ from these in their case alone are refused with a suggestion.
+const OTHER_NAMES: &[Unit] = &[
+    ("Gbps", 1_000_000_000),
+    ("Mbps", 1_000_000),
+    ("kbps", 1_000),
+    ("bps", 1),
+    ("Gb/s", 1_000_000_000),
+    ("Mb/s", 1_000_000),
+    ("kb/s", 1_000),
+    ("GB/s", 8_000_000_000),
+    ("MB/s", 8_000_000),
+    ("kB/s", 8_000),
+    ("B/s", 8),
+];
+
 /// Why a text is not an amount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseUnitError {
@@ -51,13 +67,40 @@ impl fmt::Display for ParseUnitError {
         match fault {
             Fault::Number => write!(f, "`{text}` is not {what}: it needs a number and a unit ({})", names()),
             Fault::NoUnit => write!(f, "`{text}` has no unit: {what} is written with one of {}", names()),
-            Fault::Unit(unit) => write!(f, "`{unit}` is not a unit of {what}: use one of {}", names()),
+            Fault::Unit(unit) => {
+                write!(f, "`{unit}` is not a unit of {what}: use one of {}", names())?;
+                nearest(unit, units).map_or(Ok(()), |near| write!(f, "; did you mean `{near}`?"))
+            }
             Fault::Range => write!(f, "`{text}` is out of the range of {what}"),
         }
     }
 }
 
 impl core::error::Error for ParseUnitError {}
+
+/// The other names of the units in a table.
+fn other_names(units: &[Unit]) -> &'static [Unit] {
+    if units == RATES { OTHER_NAMES } else { &[] }
+}
+
+/// The unit of the table that a wrong one resembles: it differs in its case, or is short for it, as `Mbit` or `sec`.
+fn nearest(wrong: &str, units: &'static [Unit]) -> Option<&'static str> {
+    let wrong = wrong.to_ascii_lowercase();
+    let short = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name == wrong || name.strip_suffix("/s") == Some(&wrong) || name.replace("bit/s", "bps") == wrong
+    };
+    let spelled = match (wrong.as_str(), units) {
+        ("sec" | "secs" | "second" | "seconds", SPANS) => Some("s"),
+        ("msec" | "msecs" | "millis" | "milliseconds", SPANS) => Some("ms"),
+        ("usec" | "usecs" | "micros" | "microseconds", SPANS) => Some("us"),
+        ("m" | "mins" | "minute" | "minutes", SPANS) => Some("min"),
+        ("hour" | "hours", SPANS) => Some("h"),
+        _ => None,
+    };
+    let known = units.iter().find(|(name, _)| short(name)).map(|(name, _)| *name);
+    spelled.or(known)
+}
 
 fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, ParseUnitError> {
     let fail = |fault| ParseUnitError { what, text: text.to_owned(), fault, units };
@@ -80,7 +123,8 @@ fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, 
     }
     // `us` may be written with either of Unicode's mu signs.
     let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
-    let &(_, scale) = units.iter().find(|(n, _)| *n == plain).ok_or_else(|| fail(Fault::Unit(unit.to_owned())))?;
+    let mut known = units.iter().chain(other_names(units));
+    let &(_, scale) = known.find(|(n, _)| *n == plain).ok_or_else(|| fail(Fault::Unit(unit.to_owned())))?;
     if let Ok(whole) = digits.parse::<u64>() {
         return whole.checked_mul(scale).ok_or_else(|| fail(Fault::Range));
     }
@@ -137,6 +181,39 @@ mod tests {
         assert_eq!("500 kB".parse(), Ok(Bytes::new(500_000)));
         assert_eq!("1 MiB".parse(), Ok(Bytes::new(1 << 20)));
         assert_eq!("0".parse(), Ok(Bytes::ZERO));
+    }
+
+    #[test]
+    fn rates_read_under_their_other_names_and_a_large_b_is_a_byte() {
+        for (text, rate) in [
+            ("10 Mbps", Rate::from_mbps(10)),
+            ("2.5Gbps", Rate::from_mbps(2500)),
+            ("500 kbps", Rate::from_bits_per_sec(500_000)),
+            ("500 bps", Rate::from_bits_per_sec(500)),
+            ("1 Mb/s", Rate::from_mbps(1)),
+            ("1 MB/s", Rate::from_mbps(8)),
+            ("1.5 kB/s", Rate::from_bits_per_sec(12_000)),
+            ("3 B/s", Rate::from_bits_per_sec(24)),
+        ] {
+            assert_eq!(text.parse(), Ok(rate), "{text}");
+        }
+        // They are not written.
+        assert_eq!("10 Mbps".parse::<Rate>().unwrap().to_string(), "10 Mbit/s");
+        // And there are none of times and sizes.
+        assert!("10 Mbps".parse::<Bytes>().is_err() && "10 MB/s".parse::<Bytes>().is_err());
+    }
+
+    #[test]
+    fn a_unit_that_resembles_one_is_refused_with_a_suggestion() {
+        let rate = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
+        for text in ["10 mbps", "10 MBPS", "10 mbit/s", "10 Mbit", "10 mbit"] {
+            assert!(rate(text).ends_with("; did you mean `Mbit/s`?"), "{}", rate(text));
+        }
+        assert!(rate("10 kbit").ends_with("; did you mean `kbit/s`?"), "{}", rate("10 kbit"));
+        let span = "10 sec".parse::<Span>().unwrap_err().to_string();
+        assert_eq!(span, "`sec` is not a unit of a time: use one of h, min, s, ms, us, ns; did you mean `s`?");
+        let bytes = "10 kb".parse::<Bytes>().unwrap_err().to_string();
+        assert!(bytes.ends_with("; did you mean `kB`?"), "{bytes}");
     }
 
     #[test]

@@ -39,4 +39,4 @@ macro_rules! text {
 }
 text!(Span, r"^\s*[0-9_.eE+-]+\s*(h|min|s|ms|us|µs|ns)\s*$|^0$", "30 ms");
 text!(Bytes, r"^\s*[0-9_.eE+-]+\s*(GiB|GB|MiB|MB|KiB|kB|B)\s*$|^0$", "500 kB");
-text!(Rate, r"^\s*[0-9_.eE+-]+\s*(Gbit/s|Mbit/s|kbit/s|bit/s)\s*$|^0$", "35 Mbit/s");
+text!(Rate, r"^\s*[0-9_.eE+-]+\s*([GMk]?(bit/s|bps|b/s|B/s))\s*$|^0$", "35 Mbit/s");
