@@ -60,12 +60,14 @@ pub enum Service {
     Infinite,
     /// At a rate that changes at given moments.
     Rate(Schedule),
-    /// At the delivery opportunities of a trace, from time zero on and over again at its end.
+    /// At the delivery opportunities of a trace, over again at its end.
     Trace {
         /// The opportunities; many links may share one.
         trace: Arc<Trace>,
         /// How packets use them.
         sharing: Sharing,
+        /// The moment of the trace at which the link's time begins; past its end, the trace has begun again.
+        offset: Span,
     },
 }
 
@@ -151,7 +153,7 @@ impl<P: Packet> Link<P> {
             server: match config.service {
                 Service::Infinite => Server::Infinite,
                 Service::Rate(schedule) => Server::Rate(RateServer::new(schedule)),
-                Service::Trace { trace, sharing } => Server::Trace(TraceServer::new(trace, sharing)),
+                Service::Trace { trace, sharing, offset } => Server::Trace(TraceServer::new(trace, sharing, offset)),
             },
             overhead: u64::from(config.overhead),
             loss,

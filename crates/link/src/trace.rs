@@ -149,7 +149,9 @@ fn milliseconds(digits: &[u8]) -> Result<u32, TraceFault> {
 pub(crate) struct TraceServer {
     trace: Arc<Trace>,
     sharing: Sharing,
-    /// When the present round of the trace began, in nanoseconds.
+    /// The moment of the trace at which the link's time begins, in nanoseconds.
+    offset: u64,
+    /// When the present round of the trace began, in nanoseconds of the trace's time, which is `offset` ahead of the link's.
     base: u64,
     /// The next opportunity with bytes left,
     index: usize,
@@ -162,9 +164,12 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    pub(crate) fn new(trace: Arc<Trace>, sharing: Sharing) -> Self {
-        let mut server = TraceServer { trace, sharing, base: 0, index: 0, at: Time::ZERO, left: 0, wasted: 0 };
-        server.go_to(0);
+    pub(crate) fn new(trace: Arc<Trace>, sharing: Sharing, offset: Span) -> Self {
+        let offset = offset.as_nanos() % trace.period().as_nanos();
+        // The last opportunity is at the period's end, so there is one.
+        let first = trace.times.partition_point(|&time| u64::from(time) * NANOS_PER_MS < offset);
+        let mut server = TraceServer { trace, sharing, offset, base: 0, index: 0, at: Time::ZERO, left: 0, wasted: 0 };
+        server.go_to(first);
         server
     }
 
@@ -185,10 +190,11 @@ impl TraceServer {
         let times = &self.trace.times;
         let count = times.len() as u64;
         let period = self.trace.period().as_nanos();
-        let rounds = (now.as_nanos() - self.base) / period;
+        let now = now.as_nanos() + self.offset;
+        let rounds = (now - self.base) / period;
         self.base += rounds * period;
         // All of the rounds end by now, and the last time of the present one does not.
-        let passed = (now.as_nanos() - self.base) / NANOS_PER_MS;
+        let passed = (now - self.base) / NANOS_PER_MS;
         let from = if rounds > 0 { 0 } else { self.index };
         let next = from + times[from..].partition_point(|&time| u64::from(time) <= passed);
         let skipped = rounds * count + next as u64 - self.index as u64;
@@ -237,7 +243,8 @@ impl TraceServer {
     #[inline]
     fn go_to(&mut self, index: usize) {
         self.index = index;
-        self.at = Time::from_nanos(self.base + u64::from(self.trace.times[index]) * NANOS_PER_MS);
+        let at = self.base + u64::from(self.trace.times[index]) * NANOS_PER_MS;
+        self.at = Time::from_nanos(at - self.offset);
         self.left = u64::from(OPPORTUNITY);
     }
 }

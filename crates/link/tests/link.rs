@@ -258,7 +258,7 @@ fn many_rate_changes_deliver_their_integral() {
 }
 
 fn tiny_trace(sharing: Sharing) -> Service {
-    Service::Trace { trace: Arc::new(Trace::parse("0\n2\n2\n5\n").unwrap()), sharing }
+    Service::Trace { trace: Arc::new(Trace::parse("0\n2\n2\n5\n").unwrap()), sharing, offset: Span::ZERO }
 }
 
 #[test]
@@ -301,6 +301,28 @@ fn bytewise_service_shares_and_carries_over_as_mahimahi_does() {
     assert_eq!(driver.times(), expected);
     // And, until 15: 10 (0), 12, 12, 15 and 15 (0).
     assert_eq!(driver.link.stats(ms(15)).wasted, 1500 + 1499 + 5 * 1500);
+}
+
+#[test]
+fn an_offset_starts_in_the_middle_of_a_trace_and_wastes_nothing_of_what_was_before() {
+    let with = |offset| match tiny_trace(Sharing::Bytes) {
+        Service::Trace { trace, sharing, .. } => Service::Trace { trace, sharing, offset: Span::from_millis(offset) },
+        other => other,
+    };
+    // From 3 ms on: 2 (5), 2 (5 + 0), 4 (7), 4 (7), 7 (10), 7 (10 + 0), ...
+    for offset in [3, 8, 5003] {
+        let service = with(offset);
+        let mut driver = Driver::new(Config { service, ..Config::default() }).run((0..6).map(|_| (at(1), 1500)));
+        assert_eq!(driver.times(), [2, 2, 4, 4, 7, 7].map(ms), "offset {offset} ms");
+        assert_eq!(driver.link.stats(ms(8)).wasted, 0, "offset {offset} ms");
+    }
+    // After whole rounds of nothing, too.
+    let driver = Driver::new(Config { service: with(3), ..Config::default() }).run([(at(5_000_000_000_001), 1500)]);
+    assert_eq!(driver.times(), [at(5_000_002_000_000)]);
+    // A period later is where it begins: 0, 2, 2, 5.
+    let service = with(5);
+    let driver = Driver::new(Config { service, ..Config::default() }).run([(at(1), 1500), (at(1), 1500)]);
+    assert_eq!(driver.times(), [2, 2].map(ms));
 }
 
 #[test]

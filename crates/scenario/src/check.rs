@@ -267,10 +267,11 @@ fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
                 }
             }
         }),
-        Capacity::Trace { file, .. } => {
+        Capacity::Trace { file, offset, .. } => {
             if file.is_empty() {
                 c.key("file", |c| c.wrong("the name of a file is needed"));
             }
+            c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
         }
         Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage } => {
             c.rate("mean", *mean);

@@ -127,6 +127,10 @@ kinds! { "Capacity",
             /// What an opportunity carries.
             #[serde(default)]
             service: Service,
+            /// The moment of the trace at which a run begins. Unless given: its beginning if `runs` is 1, otherwise a
+            /// random moment in each run, the same one for all traces of the run.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            offset: Option<Span>,
         },
         /// A random rate that looks like a cell's, drawn for each run: its logarithm is a stationary Gaussian process whose
         /// correlation falls exponentially with time, cut by outages.

@@ -6,7 +6,7 @@ use crate::network::Carrier;
 use aqm::{codel, drop_tail, fq, fq_codel, pfifo_fast};
 use des::Streams;
 use link::{Schedule, Sharing, Trace};
-use scenario::{Capacity, Flow, Gap, Jitter, Loaded, Loss, Queue, Service, Size, Traffic};
+use scenario::{Capacity, Flow, Gap, Jitter, Loaded, Loss, Queue, Scenario, Service, Size, Traffic};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Bytes, Rate, Span, Time};
@@ -40,11 +40,11 @@ fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
 }
 
 /// One direction of a link, ready to run; `foresee` as in [`Carrier::new`].
-pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams, foresee: bool) -> Carrier {
+pub(crate) fn link(of: &scenario::Link, service: link::Service, streams: &Streams, foresee: bool) -> Carrier {
     let name = &of.name;
     let config = link::Config {
         queue: queue(&of.queue, streams, &format!("link {name}")),
-        service: service(of, duration, traces, streams),
+        service,
         overhead: of.overhead.get() as u32,
         loss: match of.loss {
             None => link::Loss::None,
@@ -63,7 +63,38 @@ pub(crate) fn link(of: &scenario::Link, duration: Span, traces: &Traces, streams
     Carrier::new(config, streams.named(&format!("link {name} wire")), foresee)
 }
 
-fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Streams) -> link::Service {
+/// The moment of the recorded traces at which a run begins: their beginning in a scenario of a single run, otherwise a
+/// random whole millisecond, another one in each run.
+///
+/// It is the same for all links of a run, so that traces that were recorded together, as both directions of a link, stay
+/// together.
+pub(crate) fn trace_offset(scenario: &Scenario, traces: &Traces, streams: &Streams) -> Span {
+    use rand_xoshiro::rand_core::Rng;
+    if scenario.runs < 2 {
+        return Span::ZERO;
+    }
+    let period = |link: &scenario::Link| match &link.rate {
+        Some(Capacity::Trace { file, offset: None, .. }) => Some(trace_of(traces, file).period().as_millis()),
+        _ => None,
+    };
+    let longest = scenario.links.iter().filter_map(period).max().unwrap_or(0);
+    let draw = streams.named("trace offset").next_u64();
+    // The high half of a product is below `longest`, and equally likely each.
+    Span::from_millis(((u128::from(draw) * u128::from(longest)) >> 64) as u64)
+}
+
+fn trace_of<'a>(traces: &'a Traces, file: &str) -> &'a Arc<Trace> {
+    traces.get(file).expect("every trace of the scenario was loaded")
+}
+
+/// How a link serves packets; `begin` is the moment at which recorded traces begin that have no offset of their own.
+pub(crate) fn service(
+    of: &scenario::Link,
+    duration: Span,
+    traces: &Traces,
+    begin: Span,
+    streams: &Streams,
+) -> link::Service {
     match &of.rate {
         None => link::Service::Infinite,
         Some(Capacity::Constant { rate }) => link::Service::Rate(Schedule::constant(*rate)),
@@ -72,13 +103,13 @@ fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Strea
             let changes = steps.iter().skip(1).map(|(at, rate)| (Time::ZERO + *at, *rate)).collect();
             link::Service::Rate(Schedule::new(initial, changes).expect("a checked scenario's steps are in order"))
         }
-        Some(Capacity::Trace { file, service }) => {
-            let trace = traces.get(file).expect("every trace of the scenario was loaded");
+        Some(Capacity::Trace { file, service, offset }) => {
+            let trace = trace_of(traces, file);
             let sharing = match service {
                 Service::Bytes => Sharing::Bytes,
                 Service::Packets => Sharing::Whole,
             };
-            link::Service::Trace { trace: Arc::clone(trace), sharing }
+            link::Service::Trace { trace: Arc::clone(trace), sharing, offset: offset.unwrap_or(begin) }
         }
         Some(Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage }) => {
             let parameters = link::trace::Synthetic {
@@ -91,7 +122,7 @@ fn service(of: &scenario::Link, duration: Span, traces: &Traces, streams: &Strea
                 outage: *outage,
             };
             let trace = link::trace::synthetic(&parameters, &mut streams.named(&format!("link {} trace", of.name)));
-            link::Service::Trace { trace: Arc::new(trace), sharing: Sharing::Bytes }
+            link::Service::Trace { trace: Arc::new(trace), sharing: Sharing::Bytes, offset: Span::ZERO }
         }
     }
 }

@@ -141,9 +141,12 @@ impl<'a> World<'a> {
             packets: 0,
             arrived: VecDeque::new(),
         };
+        let traces = &recordings.traces;
+        let begin = topology::trace_offset(scenario, traces, &streams);
         for (i, of) in scenario.links.iter().enumerate() {
             let part = world.part(Kind::Link(i as u32));
-            let link = topology::link(of, scenario.duration, &recordings.traces, &streams, !live);
+            let service = topology::service(of, scenario.duration, traces, begin, &streams);
+            let link = topology::link(of, service, &streams, !live);
             world.network.places.push(Place::new(of.name.clone(), link, part));
         }
         if let Some(lte) = &scenario.lte {
