@@ -50,6 +50,12 @@ class Results:
         return timing
 
     @property
+    def partial(self) -> dict[str, int] | None:
+        """Of results that `ranway run` wrote after Ctrl-C: how many runs `finished`, and `of` how many. None if all did."""
+        partial: dict[str, int] | None = self.meta.get("partial")
+        return partial
+
+    @property
     def points(self) -> list[dict[str, Any]]:
         """The points of the sweep: for each, what was swept and its value there. Without a sweep one that is empty."""
         points: list[dict[str, Any]] = self.meta["points"]
@@ -69,6 +75,11 @@ class Results:
     def rtts(self) -> pl.DataFrame:
         """The distribution of the round-trip time of each copy of a flow, a row a bucket."""
         return self.table("rtts")
+
+    @property
+    def owds(self) -> pl.DataFrame:
+        """The distribution of the one-way delay of each copy of a flow, a row a bucket."""
+        return self.table("owds")
 
     @property
     def queues(self) -> pl.DataFrame:

@@ -129,6 +129,7 @@ impl Results {
             tables::Flows::NAME => parquet(&tables.flows),
             tables::Samples::NAME => parquet(&tables.samples),
             tables::Rtts::NAME => parquet(&tables.rtts),
+            tables::Owds::NAME => parquet(&tables.owds),
             tables::Queues::NAME => parquet(&tables.queues),
             tables::Links::NAME => parquet(&tables.links),
             tables::Events::NAME => parquet(&tables.events),

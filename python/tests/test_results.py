@@ -19,7 +19,7 @@ import ranway
 from conftest import TOML
 
 ROOT = Path(__file__).parents[2]
-TABLES = ["flows", "samples", "rtts", "queues", "links", "events", "transfers"]
+TABLES = ["flows", "samples", "rtts", "owds", "queues", "links", "events", "transfers"]
 RADIO = ["ues", "radio", "mobility", "transmissions"]
 TABLES += [*RADIO, "peps"]
 

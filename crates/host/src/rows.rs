@@ -16,11 +16,11 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
         let back = seen.key.map(|key| (key.receiver, key.sender));
         if let Some(measured) = sent_by(forth) {
             tables.flows.push(&sent_row(measured, seen, which, warmup));
-            tables.push_rtts(point, run, &measured.flow.name, measured.flow.copy, &seen.rtts);
+            tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
         } else if sent_by(back).is_none() {
             // The other direction of a connection of ours is no flow.
             tables.flows.push(&seen.row(point, run));
-            tables.push_rtts(point, run, &seen.name, seen.conn, &seen.rtts);
+            tables.push_delays(which, (&seen.name, seen.conn), &seen.rtts, &seen.owds);
             for sample in &seen.samples {
                 tables.samples.push(&sample.row(seen, point, run));
             }
@@ -92,6 +92,7 @@ fn sample_row<'a>(
         in_flight_bytes: bytes((sample.unacked + sample.retrans).saturating_sub(sample.sacked + sample.lost)),
         srtt_ms: (sample.srtt > Span::ZERO).then(|| ms(sample.srtt)),
         rtt_ms: None,
+        owd_ms: None,
         rto_ms: ms(sample.rto),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: sample

@@ -85,6 +85,7 @@ const SAMPLE: SampleRow<'static> = SampleRow {
     in_flight_bytes: 0,
     srtt_ms: None,
     rtt_ms: None,
+    owd_ms: None,
     rto_ms: 0.0,
     pacing_mbps: None,
     limit: "",

@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Events, Flows, Links, Mobility, Peps, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues,
+    Events, Flows, Links, Mobility, Owds, Peps, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues,
 };
 use record::{Table, Tables};
 use scenario::Scenario;
@@ -140,6 +140,7 @@ fn the_page_of_results_has_every_column_and_its_meaning() {
         rows::<Flows>(),
         rows::<Samples>(),
         rows::<Rtts>(),
+        rows::<Owds>(),
         rows::<Queues>(),
         rows::<Links>(),
         rows::<Events>(),

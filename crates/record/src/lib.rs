@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `flows.parquet`, `samples.parquet`, `rtts.parquet`, `queues.parquet`, `links.parquet`, `events.parquet`, `transfers.parquet`, `ues.parquet`, `radio.parquet`, `mobility.parquet`, `transmissions.parquet` | the [`tables`], which `DuckDB`, Polars and pandas open as they are; a column's meaning and unit are in its field metadata |
+//! | `flows.parquet`, `samples.parquet`, `rtts.parquet`, `owds.parquet`, `queues.parquet`, `links.parquet`, `events.parquet`, `transfers.parquet`, `ues.parquet`, `radio.parquet`, `mobility.parquet`, `transmissions.parquet` | the [`tables`], which `DuckDB`, Polars and pandas open as they are; a column's meaning and unit are in its field metadata |
 //! | `summary.json` | [`Summary`]: means and confidence intervals per point |
 //! | `meta.json` | [`Meta`]: scenario, points, seed, runs |
 //! | `timing.json` | [`Timing`]: what depends on the machine and its clock |
@@ -30,7 +30,7 @@ pub use capture::{Capture, PacketView, Transport};
 pub use distribution::{Distribution, ms};
 pub use error::Error;
 pub use output::{Output, OutputFile};
-pub use results::{Lateness, Meta, Point, Results, Timing};
+pub use results::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use table::{Column, Strings, Table};
 pub use tables::Tables;

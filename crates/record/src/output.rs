@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use disk::{Dir, Made};
 
 use crate::Error;
+use crate::results::is_complete;
 
 /// How often a hidden directory is made before another run is believed to be at work.
 const TRIES: u32 = 3;
@@ -157,6 +158,30 @@ fn in_place(error: disk::Error) -> Error {
     match error.into() {
         Error::Io { path, source, .. } => Error::Io { doing: "put results in place at", path, source },
         error => error,
+    }
+}
+
+impl Output {
+    /// Puts partial results in place, without replacing complete ones: where those are, partial ones go to the first of
+    /// `NAME-interrupted`, `NAME-interrupted-2`, ... that holds nothing, or partial results. Returns where they are.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what was there before is still there.
+    pub fn commit_partial(mut self) -> Result<PathBuf, Error> {
+        let name = self.place.file_name().unwrap_or_default().to_owned();
+        let mut number = 1;
+        while is_complete(&self.place) || refuse_foreign(&self.place).is_err() {
+            let mut other = name.clone();
+            other.push("-interrupted");
+            if number > 1 {
+                other.push(format!("-{number}"));
+            }
+            number += 1;
+            self.place.set_file_name(other);
+        }
+        let place = self.place.clone();
+        self.commit()?;
+        Ok(place)
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod series;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -16,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::tables::{FlowRow, LinkRow, MobilityRow, UeRow};
-use crate::{Meta, Results, Summary, Timing};
+use crate::{Meta, Partial, Results, Summary, Timing};
 use series::Series;
 
 /// Most points of a series.
@@ -103,7 +104,7 @@ struct Shown {
 
 #[derive(Serialize)]
 struct Embedded<'a> {
-    meta: &'a Meta,
+    meta: Cow<'a, Meta>,
     timing: &'a Timing,
     summary: Box<RawValue>,
     flows: Vec<Box<RawValue>>,
@@ -141,7 +142,7 @@ fn page((reproduction, figures): Reproduction, results: &[Results], max_bytes: u
     let (mut rows, mut series) = (Vec::new(), Vec::new());
     for (i, result) in results.iter().enumerate() {
         embedded.push(Embedded {
-            meta: &result.meta,
+            meta: marked(&result.meta),
             timing: &result.timing,
             summary: raw(&rounded(cut(result.summary(), entries_per_point, &mut shown))),
             flows: Vec::new(),
@@ -277,6 +278,13 @@ fn keep_largest<T>(entries: &mut Vec<T>, n: usize, size: impl Fn(&T) -> f64) {
         left -= usize::from(keep);
         keep
     });
+}
+
+/// What was run; the title of partial results says that they are partial, wherever the page shows it.
+fn marked(meta: &Meta) -> Cow<'_, Meta> {
+    let Some(Partial { finished, of }) = meta.partial else { return Cow::Borrowed(meta) };
+    let title = format!("{} (partial: {finished} of {of} runs)", meta.title).trim_start().to_owned();
+    Cow::Owned(Meta { title, ..meta.clone() })
 }
 
 fn flow_json(flow: &FlowRow<'_>) -> Value {

@@ -34,7 +34,16 @@ impl Point {
     }
 }
 
-/// What was run. The same for the same input on any machine.
+/// How much there is of results that are not complete, because somebody stopped the runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Partial {
+    /// Runs that finished, over all points.
+    pub finished: u64,
+    /// Runs that there were to do.
+    pub of: u64,
+}
+
+/// What was run. The same for the same input on any machine, unless it was interrupted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// The scenario's title.
@@ -49,6 +58,9 @@ pub struct Meta {
     pub runs: u32,
     /// The seed.
     pub seed: u64,
+    /// Of an interrupted batch: how much of it there is. Complete results have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
 }
 
 /// What depends on the machine and its clock.
@@ -176,6 +188,13 @@ impl Results {
     pub fn summary(&self) -> Summary {
         Summary::of(self)
     }
+}
+
+/// Whether a directory holds complete results. Those that cannot be read may be complete.
+pub(crate) fn is_complete(dir: &Path) -> bool {
+    let meta = dir.join("meta.json");
+    let read = || read_json::<MetaFile>(&meta).map_or(true, |file| file.meta.partial.is_none());
+    meta.exists() && read()
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

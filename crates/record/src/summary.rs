@@ -4,7 +4,10 @@
 //! null. Within a run:
 //! - a flow's goodput and throughput are those of its copies' bytes over the time from the first copy's measured start to
 //!   the last one's measured end;
-//! - a round-trip time quantile of several copies is that of all their samples together (table `rtts`);
+//! - a quantile of the round-trip times or of the one-way delays of several copies is that of all their samples together
+//!   (tables `rtts` and `owds`);
+//! - loss is the share of the packets sent that were lost on the way, of flows without retransmissions: not of TCP;
+//! - runs of a point that are identical in every row of `flows` count as one: nothing in them is random;
 //! - completion times are those of the finished transfers of all copies (table `transfers`), the warm-up's too;
 //! - shares of time are weighted by the copies' measured times; null where no sender told them: of UDP, and of
 //!   connections of real hosts of which the packets alone were seen;
@@ -20,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::tables::{FlowRow, LinkRow, UeRow};
-use crate::{Lateness, Point, Results};
+use crate::{Lateness, Partial, Point, Results};
 
 /// The version of the file's layout.
 const FORMAT: u32 = 1;
@@ -87,6 +90,15 @@ pub struct FlowSummary {
     pub rtt_p50_ms: Option<Stat>,
     /// ms.
     pub rtt_p95_ms: Option<Stat>,
+    /// Median one-way delay of its data packets, ms.
+    #[serde(default)]
+    pub owd_p50_ms: Option<Stat>,
+    /// 95th percentile of the one-way delay of its data packets, ms.
+    #[serde(default)]
+    pub owd_p95_ms: Option<Stat>,
+    /// Packets lost on the way over packets sent (0 to 1); missing for TCP.
+    #[serde(default)]
+    pub loss: Option<Stat>,
     /// Transfers that began.
     pub transfers: Option<Stat>,
     /// Of these, the share that finished within the run.
@@ -167,6 +179,9 @@ pub struct PointSummary {
     pub point: u32,
     /// What was varied, and its values here.
     pub values: BTreeMap<String, Value>,
+    /// Whether its runs are all identical, so that the figures are those of a single run.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub identical_runs: bool,
     /// Sum of the flows' goodputs, Mbit/s; of an emulation, all their bytes over the whole time.
     pub goodput_mbps: Option<Stat>,
     /// Of all flows' samples, ms.
@@ -196,6 +211,9 @@ pub struct Summary {
     pub title: String,
     /// Repetitions of each point.
     pub runs: u32,
+    /// Of an interrupted batch: how much of it there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Partial>,
     /// The points in order.
     pub points: Vec<PointSummary>,
     /// Of an emulation: how well it kept to the time, and so whether it is valid.
@@ -229,6 +247,7 @@ impl Summary {
             format: FORMAT,
             title: results.meta.title.clone(),
             runs: results.meta.runs,
+            partial: results.meta.partial,
             points,
             lateness: results.timing.lateness,
         }
@@ -244,6 +263,7 @@ struct Run<'a> {
     by_link: BTreeMap<&'a str, LinkRow<'a>>,
     ues: Vec<UeRow<'a>>,
     rtts: BTreeMap<&'a str, Vec<(f64, u64)>>,
+    owds: BTreeMap<&'a str, Vec<(f64, u64)>>,
     /// The completion times of the transfers that began; missing for those that did not finish.
     transfers: BTreeMap<&'a str, Vec<Option<f64>>>,
 }
@@ -255,6 +275,9 @@ struct Figures {
     throughput_mbps: Option<f64>,
     rtt_p50_ms: Option<f64>,
     rtt_p95_ms: Option<f64>,
+    owd_p50_ms: Option<f64>,
+    owd_p95_ms: Option<f64>,
+    loss: Option<f64>,
     transfers: Option<f64>,
     transfers_finished: Option<f64>,
     completion_s: Option<f64>,
@@ -283,6 +306,10 @@ fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
         let run = runs.entry((rtt.point, rtt.run)).or_default();
         run.rtts.entry(rtt.flow).or_default().push((rtt.rtt_ms, rtt.count));
     }
+    for owd in results.tables.owds.iter() {
+        let run = runs.entry((owd.point, owd.run)).or_default();
+        run.owds.entry(owd.flow).or_default().push((owd.owd_ms, owd.count));
+    }
     for transfer in results.tables.transfers.iter() {
         let run = runs.entry((transfer.point, transfer.run)).or_default();
         run.transfers.entry(transfer.flow).or_default().push(transfer.completion_s);
@@ -296,7 +323,12 @@ fn summarise(
     runs: &BTreeMap<(u32, u32), Run<'_>>,
     emulated: bool,
 ) -> PointSummary {
-    let runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
+    let mut runs: Vec<&Run<'_>> = runs.range((point, 0)..=(point, u32::MAX)).map(|(_, run)| run).collect();
+    // Real hosts are never the same twice; of them, what happened to be equal says nothing.
+    let identical_runs = !emulated && runs.len() > 1 && runs[1..].iter().all(|run| same(runs[0], run));
+    if identical_runs {
+        runs.truncate(1);
+    }
     let flows = in_order(runs.iter().flat_map(|run| run.flows.iter().map(|flow| flow.flow)));
     let links = in_order(runs.iter().flat_map(|run| run.links.iter().map(|link| link.link)));
     let ues = in_order(runs.iter().flat_map(|run| run.ues.iter().map(|ue| ue.ue)));
@@ -308,21 +340,19 @@ fn summarise(
         for (run, goodput) in runs.iter().zip(&mut goodputs) {
             let Some(rows) = run.by_flow.get(name) else { continue };
             first.get_or_insert(&rows[0]);
-            let transfers = run.transfers.get(name).into_iter().flatten();
-            let own = Figures::of(rows, run.rtts.get(name).into_iter().flatten(), transfers);
+            let own = run.figures(rows, Some(name));
             *goodput = own.goodput_mbps.map(|own| own + goodput.unwrap_or(0.0)).or(*goodput);
             figures.push(own);
         }
         flow_summary(first.expect("the name is from a row"), &figures)
     });
     let flows = flows.collect();
-    let figures =
-        |run: &&Run<'_>| Figures::of(&run.flows, run.rtts.values().flatten(), run.transfers.values().flatten());
-    let all: Vec<Figures> = runs.iter().map(figures).collect();
+    let all: Vec<Figures> = runs.iter().map(|run| run.figures(&run.flows, None)).collect();
     let over = |figure: fn(&Figures) -> Option<f64>| Stat::of(all.iter().filter_map(figure));
     PointSummary {
         point,
         values,
+        identical_runs,
         goodput_mbps: if emulated { over(|run| run.goodput_mbps) } else { Stat::of(goodputs.into_iter().flatten()) },
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
@@ -350,6 +380,9 @@ fn flow_summary(row: &FlowRow<'_>, runs: &[Figures]) -> FlowSummary {
         throughput_mbps: over(|run| run.throughput_mbps),
         rtt_p50_ms: over(|run| run.rtt_p50_ms),
         rtt_p95_ms: over(|run| run.rtt_p95_ms),
+        owd_p50_ms: over(|run| run.owd_p50_ms),
+        owd_p95_ms: over(|run| run.owd_p95_ms),
+        loss: over(|run| run.loss),
         transfers: over(|run| run.transfers),
         transfers_finished: over(|run| run.transfers_finished),
         completion_s: over(|run| run.completion_s),
@@ -402,29 +435,43 @@ fn ue_summary(name: &str, runs: &[&Run<'_>]) -> UeSummary {
     }
 }
 
-impl Figures {
-    /// The figures of some copies in one run, their round-trip time samples and their transfers.
-    fn of<'a>(
-        rows: &[FlowRow<'_>],
-        rtts: impl Iterator<Item = &'a (f64, u64)>,
-        transfers: impl Iterator<Item = &'a Option<f64>>,
-    ) -> Figures {
+/// Whether two runs of a point are the same in all that flows tell of them.
+fn same(one: &Run<'_>, other: &Run<'_>) -> bool {
+    let same = |(one, other): (&FlowRow<'_>, &FlowRow<'_>)| FlowRow { run: one.run, ..*other } == *one;
+    one.flows.len() == other.flows.len() && one.flows.iter().zip(&other.flows).all(same)
+}
+
+/// All entries of one flow, or of all flows.
+fn of_flow<'m, T>(map: &'m BTreeMap<&str, Vec<T>>, flow: Option<&str>) -> impl Iterator<Item = &'m T> {
+    let all = flow.is_none().then(|| map.values());
+    let one = flow.and_then(|flow| map.get(flow));
+    all.into_iter().flatten().chain(one).flatten()
+}
+
+/// The quantiles `q` of all samples together: of one copy those of its row, which are as good.
+fn quantiles<'m>(own: Option<[Option<f64>; 2]>, samples: impl Iterator<Item = &'m (f64, u64)>) -> [Option<f64>; 2] {
+    own.unwrap_or_else(|| {
+        let mut samples: Vec<(f64, u64)> = samples.copied().collect();
+        samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        [quantile(&samples, 0.5), quantile(&samples, 0.95)]
+    })
+}
+
+impl Run<'_> {
+    /// The figures of `rows`, which are the copies of a flow, or of all flows.
+    fn figures(&self, rows: &[FlowRow<'_>], flow: Option<&str>) -> Figures {
         let sum = |value: fn(&FlowRow<'_>) -> f64| rows.iter().map(value).sum::<f64>();
         let from = rows.iter().map(|row| row.measured_from_s).reduce(f64::min).unwrap_or(0.0);
         let to = rows.iter().map(|row| row.measured_to_s).reduce(f64::max).unwrap_or(0.0);
         let measured = |row: &FlowRow<'_>| (row.measured_to_s - row.measured_from_s).max(0.0);
-        let transfers: Vec<Option<f64>> = transfers.copied().collect();
+        let transfers: Vec<Option<f64>> = of_flow(&self.transfers, flow).copied().collect();
         let mut completions: Vec<(f64, u64)> = transfers.iter().flatten().map(|&time| (time, 1)).collect();
         completions.sort_by(|a, b| a.0.total_cmp(&b.0));
         let finished = completions.len() as f64;
-        let quantiles = match rows {
-            [row] => (row.rtt_p50_ms, row.rtt_p95_ms),
-            _ => {
-                let mut rtts: Vec<(f64, u64)> = rtts.copied().collect();
-                rtts.sort_by(|a, b| a.0.total_cmp(&b.0));
-                (quantile(&rtts, 0.5), quantile(&rtts, 0.95))
-            }
-        };
+        let own = |of: fn(&FlowRow<'_>) -> [Option<f64>; 2]| if let [row] = rows { Some(of(row)) } else { None };
+        let rtt = quantiles(own(|row| [row.rtt_p50_ms, row.rtt_p95_ms]), of_flow(&self.rtts, flow));
+        let owd = quantiles(own(|row| [row.owd_p50_ms, row.owd_p95_ms]), of_flow(&self.owds, flow));
+        let without_tcp = rows.iter().all(|row| row.transport != "tcp");
         let time: f64 = rows.iter().map(measured).sum();
         let share = |value: fn(&FlowRow<'_>) -> f64| {
             ratio(rows.iter().map(|row| value(row) * measured(row)).sum(), time).unwrap_or(0.0)
@@ -433,8 +480,14 @@ impl Figures {
             copies: rows.len() as f64,
             goodput_mbps: ratio(sum(|row| row.bytes as f64) * 8e-6, to - from),
             throughput_mbps: ratio(rows.iter().map(|row| row.throughput_mbps * measured(row)).sum(), to - from),
-            rtt_p50_ms: quantiles.0,
-            rtt_p95_ms: quantiles.1,
+            rtt_p50_ms: rtt[0],
+            rtt_p95_ms: rtt[1],
+            owd_p50_ms: owd[0],
+            owd_p95_ms: owd[1],
+            // What was sent before the warm-up's end may be lost after it.
+            loss: ratio(sum(|row| row.lost_packets as f64), sum(|row| row.segments_sent as f64))
+                .filter(|_| without_tcp)
+                .map(|loss| loss.min(1.0)),
             transfers: (!transfers.is_empty()).then_some(transfers.len() as f64),
             transfers_finished: ratio(finished, transfers.len() as f64),
             completion_s: ratio(completions.iter().map(|(time, _)| time).sum(), finished),

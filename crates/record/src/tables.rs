@@ -144,6 +144,8 @@ table! {
         "ms" srtt_ms: opt_f64,
         /// The latest round-trip time sample; missing if there was none since the sample before.
         "ms" rtt_ms: opt_f64,
+        /// The one-way delay of the latest data packet; missing if none arrived since the sample before.
+        "ms" owd_ms: opt_f64,
         /// Retransmission timeout.
         "ms" rto_ms: f64,
         /// Pacing rate; missing if the sender does not pace.
@@ -169,6 +171,25 @@ table! {
         /// The bucket's upper value.
         "ms" rtt_ms: f64,
         /// Samples in the bucket; a bucket without any is left out.
+        "" count: u64,
+    }
+}
+
+table! {
+    /// A bucket of the distribution of the one-way delay of a flow's copy, over its data packets (see
+    /// [`crate::Distribution`]).
+    pub struct OwdRow<'a> in Owds "owds" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The bucket's upper value.
+        "ms" owd_ms: f64,
+        /// Packets in the bucket; a bucket without any is left out.
         "" count: u64,
     }
 }
@@ -521,6 +542,7 @@ macro_rules! each_table {
         $do!(flows);
         $do!(samples);
         $do!(rtts);
+        $do!(owds);
         $do!(queues);
         $do!(links);
         $do!(events);
@@ -543,6 +565,8 @@ pub struct Tables {
     pub samples: Samples,
     /// Round-trip time distributions.
     pub rtts: Rtts,
+    /// Distributions of one-way delays.
+    pub owds: Owds,
     /// One row a queue and sampling moment.
     pub queues: Queues,
     /// One row a link.
@@ -565,10 +589,11 @@ pub struct Tables {
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 12] = [
+    pub const NAMES: [&'static str; 13] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
+        Owds::NAME,
         Queues::NAME,
         Links::NAME,
         Events::NAME,
@@ -603,10 +628,19 @@ impl Tables {
         empty
     }
 
-    /// Puts the round-trip time distribution of a flow's copy into [`Tables::rtts`].
-    pub fn push_rtts(&mut self, point: u32, run: u32, flow: &str, conn: u32, rtts: &crate::Distribution) {
+    /// Puts the distributions of a flow's copy into [`Tables::rtts`] and [`Tables::owds`].
+    pub fn push_delays(
+        &mut self,
+        (point, run): (u32, u32),
+        (flow, conn): (&str, u32),
+        rtts: &Distribution,
+        owds: &Distribution,
+    ) {
         for (rtt, count) in rtts.iter() {
-            self.rtts.push(&RttRow { point, run, flow, conn, rtt_ms: crate::ms(rtt), count });
+            self.rtts.push(&RttRow { point, run, flow, conn, rtt_ms: ms(rtt), count });
+        }
+        for (owd, count) in owds.iter() {
+            self.owds.push(&OwdRow { point, run, flow, conn, owd_ms: ms(owd), count });
         }
     }
 }

@@ -276,6 +276,100 @@ fn the_summary_follows_from_the_tables() {
 }
 
 #[test]
+fn a_flow_without_tcp_has_one_way_delays_and_loss_and_a_tcp_flow_no_loss() {
+    let made_up = made_up::single("a call", 10);
+    let (mut results, template) = (made_up.clone(), made_up.tables.flows.row(0));
+    let call = FlowRow { flow: "call", transport: "udp", cc: "", segments_sent: 200, lost_packets: 3, ..template };
+    let call = FlowRow { owd_p50_ms: Some(20.0), owd_p95_ms: Some(60.0), ..call };
+    let mut tables = record::Tables::default();
+    tables.flows.push(&template);
+    tables.flows.push(&call);
+    results.tables = tables;
+    let flows = &results.summary().points[0].flows;
+    assert_eq!(flows[0].loss, None);
+    let mean = |stat: Option<Stat>| stat.map(|stat| stat.mean);
+    assert_eq!(mean(flows[1].owd_p50_ms), Some(20.0));
+    assert_eq!(mean(flows[1].owd_p95_ms), Some(60.0));
+    assert_eq!(mean(flows[1].loss), Some(0.015));
+
+    // Of several copies together: all packets, not the mean of the quantiles.
+    for (conn, owd_ms, count) in [(0, 20.0, 97), (1, 200.0, 3)] {
+        if conn == 1 {
+            results.tables.flows.push(&FlowRow { conn, owd_p50_ms: Some(200.0), lost_packets: 197, ..call });
+        }
+        results.tables.owds.push(&record::tables::OwdRow { point: 0, run: 0, flow: "call", conn, owd_ms, count });
+    }
+    let call = &results.summary().points[0].flows[1];
+    assert_eq!((mean(call.owd_p95_ms), mean(call.loss)), (Some(20.0), Some(0.5)));
+}
+
+#[test]
+fn identical_runs_are_summarised_as_one() {
+    let mut results = made_up::single("a recorded trace", 10);
+    results.meta.runs = 3;
+    let tables = results.tables.clone();
+    let row = tables.flows.row(0);
+    let with = |bytes: [u64; 3]| {
+        let mut tables = record::Tables::default();
+        (0..).zip(bytes).for_each(|(run, bytes)| tables.flows.push(&FlowRow { run, bytes, ..row }));
+        tables
+    };
+    let (equal, different) = (with([5; 3]), with([5, 5, 6]));
+    let summary = |tables| record::Results { tables, ..results.clone() }.summary().points.remove(0);
+    let (equal, different) = (summary(equal), summary(different));
+    assert!(equal.identical_runs && !different.identical_runs);
+    assert_eq!(equal.goodput_mbps.map(|stat| (stat.n, stat.ci95)), Some((1, None)));
+    assert_eq!(different.goodput_mbps.map(|stat| stat.n), Some(3));
+}
+
+#[test]
+fn partial_results_say_so_in_every_file_that_people_read() {
+    let mut results = made_up::single("Interrupted", 10);
+    results.meta.partial = Some(record::Partial { finished: 3, of: 20 });
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("out");
+    results.write(&dir).unwrap();
+    let json =
+        |name: &str| -> serde_json::Value { serde_json::from_slice(&fs::read(dir.join(name)).unwrap()).unwrap() };
+    for file in ["summary.json", "meta.json"] {
+        assert_eq!(json(file)["partial"], serde_json::json!({ "finished": 3, "of": 20 }), "{file}");
+    }
+    let page = fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(page.contains("Interrupted (partial: 3 of 20 runs)"), "the report looks complete");
+    assert_eq!(Results::read(&dir).unwrap().meta.partial, results.meta.partial);
+}
+
+#[test]
+fn partial_results_replace_partial_ones_and_never_complete_ones() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("out");
+    let complete = made_up::single("Complete", 10);
+    let mut partial = made_up::single("Partial", 10);
+    let write = |results: &Results| {
+        let output = Output::create(&dir).unwrap();
+        results.write_to(&output).unwrap();
+        let place = output.commit_partial().unwrap();
+        (place.file_name().unwrap().to_string_lossy().into_owned(), Results::read(&place).unwrap() == *results)
+    };
+    partial.meta.partial = Some(record::Partial { finished: 1, of: 9 });
+    assert_eq!(write(&partial), ("out".to_owned(), true));
+    partial.meta.partial = Some(record::Partial { finished: 2, of: 9 });
+    assert_eq!(write(&partial), ("out".to_owned(), true));
+    complete.write(&dir).unwrap();
+    assert_eq!(write(&partial), ("out-interrupted".to_owned(), true));
+    assert_eq!(write(&partial), ("out-interrupted".to_owned(), true));
+    assert_eq!(Results::read(&dir).unwrap(), complete);
+    // Nor does it take the place of anything else.
+    complete.write(&temp.path().join("out-interrupted")).unwrap();
+    fs::create_dir(temp.path().join("out-interrupted-2")).unwrap();
+    fs::write(temp.path().join("out-interrupted-2/thesis.tex"), "precious").unwrap();
+    assert_eq!(write(&partial), ("out-interrupted-3".to_owned(), true));
+    // What cannot be read may be complete.
+    fs::write(dir.join("meta.json"), "{").unwrap();
+    assert_eq!(write(&partial).0, "out-interrupted-3");
+}
+
+#[test]
 fn a_quantile_of_a_flow_is_that_of_all_its_samples() {
     let mut results = made_up::single("two copies", 10);
     results.tables = record::Tables::default();

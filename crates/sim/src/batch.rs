@@ -7,7 +7,7 @@ use crate::topology;
 use crate::world::{Done, World};
 use crate::{Error, VERSION};
 use rayon::prelude::*;
-use record::{Meta, Output, Point, Results, Tables, Timing};
+use record::{Meta, Output, Partial, Point, Results, Tables, Timing};
 use scenario::Loaded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -94,8 +94,23 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     }
     timing.wall_s = start.0.elapsed().as_secs_f64();
     timing.cpu_s = start.1.elapsed().as_secs_f64();
-    let meta = meta(loaded);
-    Ok(Outcome { results: Results { meta, timing, tables }, finished, runs: jobs.len() as u64 })
+    let mut meta = meta(loaded);
+    let of = jobs.len() as u64;
+    meta.partial = (finished < of).then_some(Partial { finished, of });
+    Ok(Outcome { results: Results { meta, timing, tables }, finished, runs: of })
+}
+
+/// Checks what [`run`] would find out after loading: the recordings that a scenario names, and that its applications can
+/// run with their parameters.
+///
+/// # Errors
+/// [`Error::Trace`], [`Error::Channel`] or [`Error::Flow`].
+pub fn check(loaded: &Loaded) -> Result<(), Error> {
+    topology::load_recordings(loaded)?;
+    for flow in loaded.points().iter().flat_map(|point| &point.scenario.flows) {
+        topology::check_application(flow)?;
+    }
+    Ok(())
 }
 
 /// What is run.
@@ -109,5 +124,6 @@ pub(crate) fn meta(loaded: &Loaded) -> Meta {
         points: points.iter().map(|point| Point { values: point.values() }).collect(),
         runs: first.runs,
         seed: first.seed,
+        partial: None,
     }
 }

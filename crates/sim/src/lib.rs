@@ -26,7 +26,7 @@ mod topology;
 mod watch;
 mod world;
 
-pub use batch::{Options, Outcome, Progress, run};
+pub use batch::{Options, Outcome, Progress, check, run};
 pub use live::{Arrival, LinkStatus, Live, Status, UeStatus};
 pub use packet::Visitor;
 pub use peps::Passing;

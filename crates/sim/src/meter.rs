@@ -65,6 +65,8 @@ pub(crate) struct Meter {
     owds: Distribution,
     /// The newest sample since the last row of samples.
     latest_rtt: Option<Span>,
+    /// The newest packet's since the last row of samples.
+    latest_owd: Option<Span>,
     max_cwnd: u64,
     max_flight: u64,
     /// Completion times of transfers that ended.
@@ -82,6 +84,7 @@ impl Meter {
         self.totals.marked += u64::from(ecn == Ecn::Ce);
         if let Some(delay) = delay {
             self.owds.record(delay);
+            self.latest_owd = Some(delay);
             self.last_arrival = now;
         }
     }
@@ -139,9 +142,9 @@ impl Meter {
         (self.max_cwnd, self.max_flight) = (0, 0);
     }
 
-    /// The distribution of the round-trip time samples.
-    pub(crate) fn rtts(&self) -> &Distribution {
-        &self.rtts
+    /// The distributions of the round-trip time samples, and of the data packets' one-way delays.
+    pub(crate) fn delays(&self) -> (&Distribution, &Distribution) {
+        (&self.rtts, &self.owds)
     }
 
     /// The flow's row of the table, counted from the later of `start` and the warm-up's end to `end`.
@@ -238,6 +241,7 @@ impl Meter {
             in_flight_bytes: state.map_or(0, |s| u64::from(s.in_flight) * u64::from(s.mss)),
             srtt_ms: state.and_then(|s| s.srtt).map(ms),
             rtt_ms: self.latest_rtt.take().map(ms),
+            owd_ms: self.latest_owd.take().map(ms),
             rto_ms: state.map_or(0.0, |s| ms(s.rto)),
             pacing_mbps: state.and_then(|s| s.pacing).map(Rate::as_mbps),
             limit: state.map_or("idle", |s| limit_name(s.limit)),

@@ -202,6 +202,12 @@ pub(crate) fn application(flow: &Flow) -> traffic::Config {
     }
 }
 
+/// Whether the application of a flow can run with its parameters.
+pub(crate) fn check_application(flow: &Flow) -> Result<(), Error> {
+    let app = traffic::App::new(&application(flow), Time::ZERO, None, Streams::new(0, 0).named("check"));
+    app.map(drop).map_err(|e| Error::Flow { flow: flow.name.clone(), what: e.to_string() })
+}
+
 fn size(size: &Size) -> traffic::Size {
     match *size {
         Size::Constant { size } => traffic::Size::Fixed(size),

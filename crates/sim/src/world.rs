@@ -676,7 +676,8 @@ impl<'a> World<'a> {
             // UDP flows end when their application does; TCP flows when everything was delivered, too.
             let life = Life { start: flow.start.min(end), now: end, completed: flow.finished };
             self.tables.flows.push(&flow.meter.row(&id, &life, self.network.traffic.lost[number], &live));
-            self.tables.push_rtts(self.point, self.run, id.flow, id.copy, flow.meter.rtts());
+            let (rtts, owds) = flow.meter.delays();
+            self.tables.push_delays((self.point, self.run), (id.flow, id.copy), rtts, owds);
         }
         let span = (end - Time::ZERO).saturating_sub(self.scenario.warmup);
         for (i, place) in self.network.places.iter_mut().take(self.scenario.links.len()).enumerate() {

@@ -84,3 +84,17 @@ fn both_directions_of_a_run_begin_at_the_same_moment() {
         assert!(agree * 10 >= down.len() * 8, "run {run}: {agree} of {} samples agree", down.len());
     }
 }
+
+#[test]
+fn identical_runs_are_one_run_in_the_summary() {
+    let fixed = results(3, ", offset = \"0 s\"");
+    let point = &fixed.summary().points[0];
+    assert!(point.identical_runs);
+    let goodput = point.flows[0].goodput_mbps.expect("it delivered something");
+    assert_eq!((goodput.n, goodput.ci95), (1, None));
+    let point = &results(3, "").summary().points[0];
+    assert!(!point.identical_runs);
+    let goodput = point.flows[0].goodput_mbps.expect("it delivered something");
+    assert_eq!(goodput.n, 3);
+    assert!(goodput.ci95.is_some_and(|ci| ci > 0.0), "{goodput:?}");
+}

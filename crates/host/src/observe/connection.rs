@@ -145,6 +145,8 @@ pub(super) struct Way {
     srtt: Option<Span>,
     /// The newest since the last sample.
     latest_rtt: Option<Span>,
+    /// The newest packet's since the last sample.
+    latest_owd: Option<Span>,
     sampled: u64,
     pub(super) samples: Vec<Sampled>,
 }
@@ -166,6 +168,7 @@ impl Way {
             flight_since: Time::ZERO,
             srtt: None,
             latest_rtt: None,
+            latest_owd: None,
             sampled: 0,
             samples: Vec::new(),
         }
@@ -210,9 +213,9 @@ impl Way {
     /// Its state now, and the goodput of `interval`; `None` if it is nothing to tell of.
     fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sampled> {
         let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
-        let rtt = self.latest_rtt.take();
+        let (rtt, owd) = (self.latest_rtt.take(), self.latest_owd.take());
         let (at, in_flight, srtt) = (now, self.flight, self.srtt);
-        (self.payload > 0).then_some(Sampled { at, delivered, interval, in_flight, srtt, rtt, closed })
+        (self.payload > 0).then_some(Sampled { at, delivered, interval, in_flight, srtt, rtt, owd, closed })
     }
 }
 
@@ -337,6 +340,7 @@ impl Connection {
         mine.totals.marked += u64::from(ce);
         if header.payload_len > 0 {
             mine.owds.record(delay);
+            mine.latest_owd = Some(delay);
         }
         match (&mut mine.kind, &mut other.kind, &header.transport) {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {

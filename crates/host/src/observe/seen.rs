@@ -62,7 +62,8 @@ pub struct Seen {
     totals: Totals,
     /// The other direction's packets that were lost.
     lost_back: u64,
-    owds: Distribution,
+    /// Of its data packets.
+    pub owds: Distribution,
     mean_flight: f64,
     max_flight: u64,
 }
@@ -82,6 +83,8 @@ pub struct Sampled {
     pub srtt: Option<Span>,
     /// The latest round-trip time of the interval.
     pub rtt: Option<Span>,
+    /// The one-way delay of the latest data packet of the interval.
+    pub owd: Option<Span>,
     /// Whether the connection is over.
     pub closed: bool,
 }
@@ -133,6 +136,7 @@ impl Sampled {
             in_flight_bytes: self.in_flight,
             srtt_ms: self.srtt.map(ms),
             rtt_ms: self.rtt.map(ms),
+            owd_ms: self.owd.map(ms),
             state: if self.closed { "closed" } else { "" },
             ..SampleRow::default()
         }

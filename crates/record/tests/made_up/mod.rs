@@ -56,7 +56,8 @@ fn finish(title: &str, points: Vec<Point>, runs: u32, tables: Tables) -> Results
         "link": { "down": { "rate": "35Mbps", "delay": "20ms", "queue": "500 packets" }, "up": { "rate": "10Mbps" } },
         "flow": [{ "name": "download", "type": "bulk" }, { "name": "pages", "type": "page" }],
     });
-    let meta = Meta { title: title.to_owned(), version: "0.1.0".to_owned(), scenario, points, runs, seed: 7 };
+    let meta =
+        Meta { title: title.to_owned(), version: "0.1.0".to_owned(), scenario, points, runs, seed: 7, partial: None };
     let timing = Timing {
         wall_s: 1.84,
         cpu_s: 3.5,
@@ -113,6 +114,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             in_flight_bytes: (cwnd * (0.93 + 0.07 * noise.next())) as u64,
             srtt_ms: Some(srtt_ms),
             rtt_ms: (i % 7 != 0).then_some(srtt_ms * 1.02),
+            owd_ms: (i % 7 != 0).then_some(srtt_ms * 1.02 - 20.0),
             rto_ms: srtt_ms + 200.0,
             pacing_mbps: (cc == "bbr").then_some(capacity * 1.25),
             limit: "cwnd",
@@ -131,7 +133,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             sojourn_ms: Some(sojourn_ms),
         });
     }
-    tables.push_rtts(point, run, "download", 0, &rtts);
+    tables.push_delays((point, run), ("download", 0), &rtts, &Distribution::new());
     let at = |q| rtts.quantile(q).map(ms);
     let sent = (bytes / MSS) as u64 + retransmitted;
     let bulk = FlowRow {
@@ -223,7 +225,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
                 limited_other: 0.05,
                 ..bulk
             });
-            tables.push_rtts(point, run, "pages", 1 + index, &rtts);
+            tables.push_delays((point, run), ("pages", 1 + index), &rtts, &Distribution::new());
         }
     }
     tables.links.push(&LinkRow {
