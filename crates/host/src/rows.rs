@@ -27,9 +27,19 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
         }
     }
     for measured in measured {
+        let outside = seen
+            .iter()
+            .find(|seen| Some((measured.sender, measured.receiver)) == seen.key.map(|key| (key.sender, key.receiver)));
+        let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
         let mut before = None;
         for sample in &measured.samples {
-            tables.samples.push(&sample_row(measured, sample, before, which));
+            // The kernel is asked at moments of its own: what was seen by then, from outside, belongs to its row.
+            let (mut owd, mut lost) = (None, 0);
+            while let Some(seen) = outside.next_if(|seen| seen.at <= Time::ZERO + sample.at) {
+                (owd, lost) = (seen.owd.or(owd), lost + seen.lost);
+            }
+            let row = sample_row(measured, sample, before, which);
+            tables.samples.push(&SampleRow { owd_ms: owd.map(ms), lost, ..row });
             before = Some(sample);
         }
     }
@@ -93,6 +103,7 @@ fn sample_row<'a>(
         srtt_ms: (sample.srtt > Span::ZERO).then(|| ms(sample.srtt)),
         rtt_ms: None,
         owd_ms: None,
+        lost: 0,
         rto_ms: ms(sample.rto),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: sample

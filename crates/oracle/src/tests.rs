@@ -86,6 +86,7 @@ const SAMPLE: SampleRow<'static> = SampleRow {
     srtt_ms: None,
     rtt_ms: None,
     owd_ms: None,
+    lost: 0,
     rto_ms: 0.0,
     pacing_mbps: None,
     limit: "",

@@ -16,7 +16,7 @@ use crate::tables::{Tables, each_table};
 use crate::{Error, Output, Summary, report};
 
 /// The version of the directory's layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A point of a sweep: the scenario's keys that were varied, and their values here. Empty without a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -144,8 +144,10 @@ table! {
         "ms" srtt_ms: opt_f64,
         /// The latest round-trip time sample; missing if there was none since the sample before.
         "ms" rtt_ms: opt_f64,
-        /// The one-way delay of the latest data packet; missing if none arrived since the sample before.
+        /// Mean one-way delay of the data packets that arrived since the sample before; missing if none did.
         "ms" owd_ms: opt_f64,
+        /// Its packets that were lost since the sample before, in either direction.
+        "" lost: u64,
         /// Retransmission timeout.
         "ms" rto_ms: f64,
         /// Pacing rate; missing if the sender does not pace.
@@ -215,6 +217,9 @@ table! {
         "" marked: u64,
         /// What the link carried since the sample before, over that interval.
         "Mbit/s" served_mbps: f64,
+        /// What the link could have carried since the sample before, over that interval; missing for a link without a rate
+        /// and after its rate was changed by hand.
+        "Mbit/s" capacity_mbps: opt_f64,
         /// How long the packet that left last was queued; missing if none left since the sample before.
         "ms" sojourn_ms: opt_f64,
     }

@@ -28,6 +28,8 @@ fn no_title_breaks_the_page() {
 #[test]
 fn the_page_loads_nothing() {
     let page = html(&made_up::single("plain", 10));
+    // A saved plot clips its lines to an area of its own.
+    let page = page.replace("url(#area)", "");
     for outside in [" src=", "<link", "@import", "url(", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -98,6 +100,43 @@ fn goodput_is_shown_as_means_that_keep_the_bytes() {
     let shown: Vec<f64> = goodput.iter().map(|value| value.as_f64().unwrap()).collect();
     let sampled: Vec<f64> = results.tables.samples.iter().map(|row| row.goodput_mbps).collect();
     assert!((mean(&shown) / mean(&sampled) - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn each_point_has_the_distributions_of_all_its_copies_and_runs() {
+    let mut results = made_up::sweep("CDFs", 3, 100);
+    let extra = record::tables::OwdRow { point: 0, run: 2, flow: "call", conn: 0, owd_ms: 40.0, count: 3 };
+    results.tables.owds.push(&extra);
+    results.tables.owds.push(&record::tables::OwdRow { owd_ms: 30.0, conn: 1, count: 1, ..extra });
+    let data = data(&html(&results));
+    let series = data["results"][0]["series"].as_array().unwrap();
+    let merged = |kind: &'static str| series.iter().filter(move |one| one["kind"] == kind && one["conn"].is_null());
+    let call = merged("owds").find(|one| one["name"] == "call").unwrap();
+    assert_eq!((&call["x"], &call["share"]), (&serde_json::json!([30.0, 40.0]), &serde_json::json!([0.25, 1.0])));
+    for kind in ["rtts", "owds"] {
+        let points: Vec<u64> =
+            merged(kind).filter(|one| one["name"] == "download").map(|one| one["point"].as_u64().unwrap()).collect();
+        assert_eq!(points.len(), 8, "one line for each point: {points:?}");
+        for one in merged(kind) {
+            let share = one["share"].as_array().unwrap();
+            assert!(share.len() <= 200 && share.last().unwrap() == 1.0);
+            let x: Vec<f64> = one["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            assert!(x.is_sorted(), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn the_page_has_delay_loss_and_capacity_over_time() {
+    let data = data(&html(&made_up::single("call", 200)));
+    let series = data["results"][0]["series"].as_array().unwrap();
+    let of = |kind: &str, column: &str| {
+        let one = series.iter().find(|one| one["kind"] == kind).unwrap();
+        one[column].as_array().unwrap_or_else(|| panic!("{kind} has no {column}")).clone()
+    };
+    assert_eq!(of("samples", "owd_ms").len(), 200);
+    assert_eq!(of("samples", "lost").iter().filter(|n| !n.is_null()).count(), 3);
+    assert!(of("queue", "capacity_mbps").iter().all(|mbps| *mbps == 35.0));
 }
 
 #[test]

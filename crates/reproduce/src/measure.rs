@@ -345,6 +345,7 @@ mod tests {
                 dropped: 0,
                 marked: 0,
                 served_mbps,
+                capacity_mbps: None,
                 sojourn_ms: None,
             });
         }

@@ -65,8 +65,10 @@ pub(crate) struct Meter {
     owds: Distribution,
     /// The newest sample since the last row of samples.
     latest_rtt: Option<Span>,
-    /// The newest packet's since the last row of samples.
-    latest_owd: Option<Span>,
+    /// The one-way delays of the data packets since the last row of samples: their sum and number.
+    sampled_owds: (Span, u64),
+    /// What had been lost at the last row of samples.
+    sampled_lost: u64,
     max_cwnd: u64,
     max_flight: u64,
     /// Completion times of transfers that ended.
@@ -84,7 +86,7 @@ impl Meter {
         self.totals.marked += u64::from(ecn == Ecn::Ce);
         if let Some(delay) = delay {
             self.owds.record(delay);
-            self.latest_owd = Some(delay);
+            self.sampled_owds = (self.sampled_owds.0 + delay, self.sampled_owds.1 + 1);
             self.last_arrival = now;
         }
     }
@@ -211,14 +213,18 @@ impl Meter {
         }
     }
 
-    /// The flow's row of samples: its newest connection's state, its goodput over `interval`.
+    /// The flow's row of samples: its newest connection's state, its goodput over `interval`. By now `lost` packets of it
+    /// were lost.
     pub(crate) fn sample<'a>(
         &mut self,
         id: &Identity<'a>,
         now: Time,
         interval: Span,
+        lost: u64,
         state: Option<&Snapshot>,
     ) -> SampleRow<'a> {
+        let (owds, packets) = std::mem::take(&mut self.sampled_owds);
+        let lost_before = std::mem::replace(&mut self.sampled_lost, lost);
         let bytes = self.totals.delivered - self.sampled_delivered;
         self.sampled_delivered = self.totals.delivered;
         let domains = state.and_then(|s| {
@@ -241,7 +247,8 @@ impl Meter {
             in_flight_bytes: state.map_or(0, |s| u64::from(s.in_flight) * u64::from(s.mss)),
             srtt_ms: state.and_then(|s| s.srtt).map(ms),
             rtt_ms: self.latest_rtt.take().map(ms),
-            owd_ms: self.latest_owd.take().map(ms),
+            owd_ms: (packets > 0).then(|| ms(owds) / packets as f64),
+            lost: lost - lost_before,
             rto_ms: state.map_or(0.0, |s| ms(s.rto)),
             pacing_mbps: state.and_then(|s| s.pacing).map(Rate::as_mbps),
             limit: state.map_or("idle", |s| limit_name(s.limit)),

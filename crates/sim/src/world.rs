@@ -81,6 +81,14 @@ pub(crate) struct Done {
     pub(crate) packets: u64,
 }
 
+/// What a link had counted at a moment: bytes and packets served, and a trace's bytes that passed unused.
+#[derive(Clone, Copy, Default)]
+struct Sampled {
+    served: u64,
+    packets: u64,
+    wasted: u64,
+}
+
 /// Everything of one run.
 pub(crate) struct World<'a> {
     scenario: &'a Scenario,
@@ -102,8 +110,8 @@ pub(crate) struct World<'a> {
     tables: Tables,
     /// Links' counters at the end of the warm-up.
     link_before: Vec<(link::Stats, u64)>,
-    /// Links' served bytes at the last sample.
-    link_sampled: Vec<(u64, u64)>,
+    /// What the links had counted at the last sample.
+    link_sampled: Vec<Sampled>,
     packets: u64,
     /// Visitors that have come to the end of their route and nobody has asked for yet.
     pub(crate) arrived: VecDeque<Arrival>,
@@ -609,19 +617,26 @@ impl<'a> World<'a> {
         let now = self.agenda.now();
         let interval = self.scenario.record.samples.interval().expect("sampling is on");
         self.network.catch_up(now);
-        for flow in &mut self.flows {
+        for (number, flow) in self.flows.iter_mut().enumerate() {
             if now <= flow.start {
                 continue;
             }
             let newest = flow.connections.last().and_then(|&(_, slot)| self.connections[slot as usize].as_ref());
             let state = newest.map(|c| c.ends[End::From as usize].snapshot());
             let id = identity(self.scenario, self.point, self.run, flow.of, flow.copy);
-            self.tables.samples.push(&flow.meter.sample(&id, now, interval, state.as_ref()));
+            let lost = self.network.traffic.lost[number];
+            self.tables.samples.push(&flow.meter.sample(&id, now, interval, lost, state.as_ref()));
         }
-        for (place, before) in self.network.places.iter_mut().zip(&mut self.link_sampled) {
+        let from = (now - Time::ZERO).saturating_sub(interval);
+        for (i, (place, before)) in self.network.places.iter_mut().zip(&mut self.link_sampled).enumerate() {
             let stats = place.stats(now);
             let backlog = place.backlog(now);
-            let served = Bytes::new(stats.served.bytes - before.0);
+            let served = Bytes::new(stats.served.bytes - before.served);
+            let capacity = self.scenario.links.get(i).filter(|of| of.rate.is_some() && !place.is_changed()).map(|of| {
+                // Of a trace: what was served and what was not used of it.
+                let unused = stats.wasted.saturating_sub(before.wasted);
+                topology::capacity(of, from, interval).unwrap_or((served.get() + unused) as f64)
+            });
             self.tables.queues.push(&QueueRow {
                 point: self.point,
                 run: self.run,
@@ -632,9 +647,10 @@ impl<'a> World<'a> {
                 dropped: stats.overflows + stats.control_drops + stats.losses,
                 marked: place.marks(),
                 served_mbps: Rate::over(served, interval).as_mbps(),
-                sojourn_ms: (stats.served.packets > before.1).then(|| ms(stats.last_sojourn)),
+                capacity_mbps: capacity.map(|bytes| bytes * 8e-6 / interval.as_secs_f64()),
+                sojourn_ms: (stats.served.packets > before.packets).then(|| ms(stats.last_sojourn)),
             });
-            *before = (stats.served.bytes, stats.served.packets);
+            *before = Sampled { served: stats.served.bytes, packets: stats.served.packets, wasted: stats.wasted };
         }
         if let Some(radio) = &mut self.network.radio {
             radio.sample(now, interval, &mut self.tables);

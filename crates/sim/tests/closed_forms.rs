@@ -272,6 +272,66 @@ traffic = { kind = "cbr", rate = "8 Mbit/s", packet = "1000 B" }
 }
 
 #[test]
+fn delay_loss_and_capacity_over_time_are_those_of_the_totals() {
+    // From the 10th second on the link carries half of the call's rate, and the queue of 20 packets overflows.
+    let tables = run(r#"
+duration = "20 s"
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+rate = { kind = "steps", steps = [["0 s", "10 Mbit/s"], ["10050 ms", "4 Mbit/s"]] }
+delay = "10 ms"
+queue = { kind = "drop-tail", packets = 20 }
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+traffic = { kind = "cbr", rate = "8 Mbit/s", packet = "1000 B" }
+"#);
+    let f = flow(&tables, "f");
+    let samples: Vec<_> = tables.samples.iter().filter(|row| row.flow == "f").collect();
+    assert!(f.lost_packets > 4_000, "{}", f.lost_packets);
+    assert_eq!(samples.iter().map(|row| row.lost).sum::<u64>(), f.lost_packets);
+    for row in samples.iter().filter(|row| row.t_s > 0.05) {
+        // 10 ms and 8000 bits at 10 Mbit/s, or 20 packets and its own 8000 bits at 4 Mbit/s.
+        let expected = if row.t_s <= 10.0 { 10.8 } else { 10.0 + 21.0 * 2.0 };
+        if row.t_s <= 10.0 || row.t_s > 10.5 {
+            near(&format!("delay at {} s", row.t_s), row.owd_ms.unwrap(), expected, 0.03);
+        }
+    }
+    let buckets: u64 = tables.owds.iter().filter(|row| row.flow == "f").map(|row| row.count).sum();
+    assert_eq!(buckets, f.bytes / 972, "a bucket for each packet that arrived");
+    let capacity = |t: f64| tables.queues.iter().find(|row| row.link == "l" && (row.t_s - t).abs() < 1e-6).unwrap();
+    for (t, mbps) in [(5.0, 10.0), (10.1, 7.0), (15.0, 4.0)] {
+        near(&format!("capacity at {t} s"), capacity(t).capacity_mbps.unwrap(), mbps, 1e-9);
+    }
+    near("carried", capacity(15.0).served_mbps, 4.0, 0.03);
+}
+
+#[test]
+fn a_traces_capacity_over_time_is_what_it_offers_however_much_is_used() {
+    let tables = run(r#"
+duration = "10 s"
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+rate = { kind = "synthetic", mean = "10 Mbit/s", peak = "20 Mbit/s" }
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "1000 B" }
+"#);
+    let of: Vec<_> = tables.queues.iter().filter(|row| row.link == "l").collect();
+    let mean = of.iter().map(|row| row.capacity_mbps.unwrap()).sum::<f64>() / of.len() as f64;
+    let l = link(&tables, "l");
+    near("capacity", mean, l.bytes_out as f64 * 8e-6 / 10.0 / l.utilisation, 0.02);
+    assert!(l.utilisation < 0.2);
+}
+
+#[test]
 fn losses_come_as_often_and_in_such_bursts_as_their_model_says() {
     let lost = |loss: &str| {
         let tables = run(&format!(

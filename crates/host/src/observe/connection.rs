@@ -145,9 +145,10 @@ pub(super) struct Way {
     srtt: Option<Span>,
     /// The newest since the last sample.
     latest_rtt: Option<Span>,
-    /// The newest packet's since the last sample.
-    latest_owd: Option<Span>,
+    /// The one-way delays of the data packets since the last sample: their sum and number.
+    sampled_owds: (Span, u64),
     sampled: u64,
+    sampled_lost: u64,
     pub(super) samples: Vec<Sampled>,
 }
 
@@ -168,8 +169,9 @@ impl Way {
             flight_since: Time::ZERO,
             srtt: None,
             latest_rtt: None,
-            latest_owd: None,
+            sampled_owds: Default::default(),
             sampled: 0,
+            sampled_lost: 0,
             samples: Vec::new(),
         }
     }
@@ -213,9 +215,12 @@ impl Way {
     /// Its state now, and the goodput of `interval`; `None` if it is nothing to tell of.
     fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sampled> {
         let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
-        let (rtt, owd) = (self.latest_rtt.take(), self.latest_owd.take());
+        let lost = self.totals.packets.lost - std::mem::replace(&mut self.sampled_lost, self.totals.packets.lost);
+        let rtt = self.latest_rtt.take();
+        let (owds, packets) = std::mem::take(&mut self.sampled_owds);
+        let owd = (packets > 0).then(|| Span::from_nanos(owds.as_nanos() / packets));
         let (at, in_flight, srtt) = (now, self.flight, self.srtt);
-        (self.payload > 0).then_some(Sampled { at, delivered, interval, in_flight, srtt, rtt, owd, closed })
+        (self.payload > 0).then_some(Sampled { at, delivered, interval, in_flight, srtt, rtt, owd, lost, closed })
     }
 }
 
@@ -340,7 +345,7 @@ impl Connection {
         mine.totals.marked += u64::from(ce);
         if header.payload_len > 0 {
             mine.owds.record(delay);
-            mine.latest_owd = Some(delay);
+            mine.sampled_owds = (mine.sampled_owds.0 + delay, mine.sampled_owds.1 + 1);
         }
         match (&mut mine.kind, &mut other.kind, &header.transport) {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {

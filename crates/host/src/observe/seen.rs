@@ -53,6 +53,8 @@ pub struct Seen {
     pub packets: Packets,
     /// Round-trip times after the warm-up.
     pub rtts: Distribution,
+    /// One-way delays of data packets after the warm-up.
+    pub owds: Distribution,
     /// Its states at the sampling moments.
     pub samples: Vec<Sampled>,
     /// From when to when it was counted.
@@ -62,8 +64,6 @@ pub struct Seen {
     totals: Totals,
     /// The other direction's packets that were lost.
     lost_back: u64,
-    /// Of its data packets.
-    pub owds: Distribution,
     mean_flight: f64,
     max_flight: u64,
 }
@@ -83,8 +83,10 @@ pub struct Sampled {
     pub srtt: Option<Span>,
     /// The latest round-trip time of the interval.
     pub rtt: Option<Span>,
-    /// The one-way delay of the latest data packet of the interval.
+    /// The mean one-way delay of the data packets that arrived in the interval.
     pub owd: Option<Span>,
+    /// Packets of this direction that were lost in the interval.
+    pub lost: u64,
     /// Whether the connection is over.
     pub closed: bool,
 }
@@ -137,6 +139,7 @@ impl Sampled {
             srtt_ms: self.srtt.map(ms),
             rtt_ms: self.rtt.map(ms),
             owd_ms: self.owd.map(ms),
+            lost: self.lost,
             state: if self.closed { "closed" } else { "" },
             ..SampleRow::default()
         }

@@ -10,6 +10,9 @@ use crate::Tables;
 /// What a number of a series takes in the report, roughly, with its comma.
 const NUMBER_BYTES: usize = 7;
 
+/// Most points of a distribution over all copies and runs; one of a single copy may have twice as many.
+const DISTRIBUTION_POINTS: usize = 200;
+
 /// Windows that a flow's goodput is averaged over: a receiver delivers what a hole held back all at once, and a mean over
 /// one sample would show these bursts instead of the rate.
 const GOODPUT_WINDOWS: usize = 120;
@@ -23,6 +26,12 @@ enum Of<'a> {
     Samples(&'a str, u32),
     /// The round-trip time distribution of a flow's copy.
     Rtts(&'a str, u32),
+    /// The one-way delay distribution of a flow's copy.
+    Owds(&'a str, u32),
+    /// The round-trip time distribution of a flow at a point: of all its copies and runs together.
+    AllRtts(&'a str),
+    /// The one-way delay distribution, likewise.
+    AllOwds(&'a str),
     /// A link's queue over time.
     Queue(&'a str),
     /// The completion times of a flow's transfers, of all copies and runs together.
@@ -50,8 +59,7 @@ pub(super) struct Series<'a> {
 pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     let mut all = Collector::default();
     const GOODPUT: &[&str] = &["t", "goodput_mbps"];
-    const SAMPLE: &[&str] =
-        &["t", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "rtt_ms", "pacing_mbps"];
+    const SAMPLE: &[&str] = &["t", "cwnd_bytes", "ssthresh_bytes", "in_flight_bytes", "srtt_ms", "owd_ms", "lost"];
     for row in tables.samples.iter() {
         let goodput = [Some(row.t_s), Some(row.goodput_mbps)];
         all.push((row.point, row.run, Of::Goodput(row.flow, row.conn)), GOODPUT, &goodput);
@@ -61,8 +69,8 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
             row.ssthresh_bytes.map(|bytes| bytes as f64),
             Some(row.in_flight_bytes as f64),
             row.srtt_ms,
-            row.rtt_ms,
-            row.pacing_mbps,
+            row.owd_ms,
+            (row.lost > 0).then_some(row.lost as f64),
         ];
         all.push((row.point, row.run, Of::Samples(row.flow, row.conn)), SAMPLE, &values);
     }
@@ -73,16 +81,22 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
             Some(row.bytes as f64),
             Some(row.dropped as f64),
             Some(row.marked as f64),
-            Some(row.served_mbps),
+            row.capacity_mbps,
             row.sojourn_ms,
         ];
-        const QUEUE: &[&str] = &["t", "packets", "bytes", "dropped", "marked", "served_mbps", "sojourn_ms"];
+        const QUEUE: &[&str] = &["t", "packets", "bytes", "dropped", "marked", "capacity_mbps", "sojourn_ms"];
         all.push((row.point, row.run, Of::Queue(row.link)), QUEUE, &values);
     }
     const DISTRIBUTION: &[&str] = &["x", "share"];
     for row in tables.rtts.iter() {
         let values = [Some(row.rtt_ms), Some(row.count as f64)];
         all.push((row.point, row.run, Of::Rtts(row.flow, row.conn)), DISTRIBUTION, &values);
+        all.push((row.point, 0, Of::AllRtts(row.flow)), DISTRIBUTION, &values);
+    }
+    for row in tables.owds.iter() {
+        let values = [Some(row.owd_ms), Some(row.count as f64)];
+        all.push((row.point, row.run, Of::Owds(row.flow, row.conn)), DISTRIBUTION, &values);
+        all.push((row.point, 0, Of::AllOwds(row.flow)), DISTRIBUTION, &values);
     }
     for row in tables.transfers.iter() {
         let values = [row.completion_s, Some(1.0)];
@@ -110,6 +124,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         "ul_queue_bytes",
         "host_queue_bytes",
         "dl_above_bytes",
+        "dl_prbs",
     ];
     const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
     type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
@@ -131,6 +146,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
             Some(row.ul_queue_bytes as f64),
             Some(row.host_queue_bytes as f64),
             Some(row.dl_above_bytes as f64),
+            Some(row.dl_prbs),
         ];
         all.push(key, RADIO, &values);
         let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();
@@ -181,10 +197,18 @@ impl<'a> Collector<'a> {
 }
 
 impl Series<'_> {
+    fn is_distribution(&self) -> bool {
+        matches!(self.of, Of::Rtts(..) | Of::Owds(..) | Of::AllRtts(_) | Of::AllOwds(_) | Of::Transfers(_))
+    }
+
     /// The flow and its copy that the series is of.
     pub(super) fn copy(&self) -> Option<(&str, u32)> {
         match self.of {
-            Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) => Some((flow, conn)),
+            Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) | Of::Owds(flow, conn) => {
+                Some((flow, conn))
+            }
+            // As important as the flow's first copy.
+            Of::AllRtts(flow) | Of::AllOwds(flow) => Some((flow, 0)),
             Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,
         }
     }
@@ -200,7 +224,16 @@ impl Series<'_> {
     /// What [`Series::json`] takes, roughly.
     pub(super) fn estimated_bytes(&self, points: usize) -> usize {
         let columns = self.columns.iter().filter(|column| column.iter().any(Option::is_some)).count();
-        200 + self.columns[0].len().min(points) * columns * NUMBER_BYTES
+        200 + self.columns[0].len().min(self.most(points)) * columns * NUMBER_BYTES
+    }
+
+    /// How many points of `points` it may have: a distribution is smooth, and there may be many of them.
+    fn most(&self, points: usize) -> usize {
+        match self.of {
+            Of::Rtts(..) | Of::Owds(..) => points.min(DISTRIBUTION_POINTS * 2),
+            Of::AllRtts(_) | Of::AllOwds(_) => points.min(DISTRIBUTION_POINTS),
+            _ => points,
+        }
     }
 
     /// The series with at most so many points.
@@ -212,6 +245,9 @@ impl Series<'_> {
             Of::Goodput(flow, conn) => ("goodput", flow, Some(conn)),
             Of::Samples(flow, conn) => ("samples", flow, Some(conn)),
             Of::Rtts(flow, conn) => ("rtts", flow, Some(conn)),
+            Of::Owds(flow, conn) => ("owds", flow, Some(conn)),
+            Of::AllRtts(flow) => ("rtts", flow, None),
+            Of::AllOwds(flow) => ("owds", flow, None),
             Of::Queue(link) => ("queue", link, None),
             Of::Transfers(flow) => ("transfers", flow, None),
             Of::Radio(ue) => ("radio", ue, None),
@@ -226,7 +262,7 @@ impl Series<'_> {
         if matches!(self.of, Of::Radio(_)) {
             of.insert("cells".to_owned(), json!(self.cells));
         }
-        for (name, column) in self.names.iter().zip(thinned(&self.columns, points)) {
+        for (name, column) in self.names.iter().zip(thinned(&self.columns, self.most(points))) {
             // A column without a value says nothing.
             if column.iter().any(Option::is_some) {
                 let column: Vec<Option<f64>> = column.into_iter().map(|value| value.map(short)).collect();
@@ -250,7 +286,7 @@ impl Series<'_> {
     /// A distribution's counts as the share of samples that its values do not exceed; other series as they are. What
     /// has no value, as a transfer that did not finish, counts as larger than any.
     fn accumulated(mut self) -> Self {
-        if matches!(self.of, Of::Rtts(..) | Of::Transfers(_)) {
+        if self.is_distribution() {
             let mut buckets: Vec<(f64, f64)> = self.columns[0]
                 .iter()
                 .zip(&self.columns[1])
@@ -262,9 +298,9 @@ impl Series<'_> {
             buckets.retain(|bucket| bucket.0.is_finite());
             let mut seen = 0.0;
             self.columns = vec![Vec::new(); 2];
-            for (x, count) in buckets {
-                seen += count;
-                self.columns[0].push(Some(x));
+            for same in buckets.chunk_by(|a, b| a.0 == b.0) {
+                seen += same.iter().map(|bucket| bucket.1).sum::<f64>();
+                self.columns[0].push(Some(same[0].0));
                 self.columns[1].push(Some(seen / total));
             }
         }

@@ -114,7 +114,8 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             in_flight_bytes: (cwnd * (0.93 + 0.07 * noise.next())) as u64,
             srtt_ms: Some(srtt_ms),
             rtt_ms: (i % 7 != 0).then_some(srtt_ms * 1.02),
-            owd_ms: (i % 7 != 0).then_some(srtt_ms * 1.02 - 20.0),
+            owd_ms: Some(20.0 + sojourn_ms),
+            lost: u64::from(i % 97 == 0),
             rto_ms: srtt_ms + 200.0,
             pacing_mbps: (cc == "bbr").then_some(capacity * 1.25),
             limit: "cwnd",
@@ -130,10 +131,11 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
             dropped,
             marked: 0,
             served_mbps: goodput_mbps * 1.04,
+            capacity_mbps: Some(35.0),
             sojourn_ms: Some(sojourn_ms),
         });
     }
-    tables.push_delays((point, run), ("download", 0), &rtts, &Distribution::new());
+    tables.push_delays((point, run), ("download", 0), &rtts, &rtts);
     let at = |q| rtts.quantile(q).map(ms);
     let sent = (bytes / MSS) as u64 + retransmitted;
     let bulk = FlowRow {
