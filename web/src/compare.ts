@@ -1,12 +1,16 @@
 // The comparison of all cases: one metric over what was varied, and a table of everything.
 
-import { seriesOf, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Stat, type UeSummary } from "./data";
+import { seriesOf, valuesLabel, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, text } from "./format";
-import { colour, completionLine, drawPlots, linePlot, meansPlot, type MeanSeries } from "./plots";
+import { meansPlot, type MeanSeries } from "./means";
+import { dashOf, colour, shapeOf, COLOURS } from "./palette";
+import { distributionLine, distributionOf, drawPlots, linePlot, type Line, type Look } from "./plots";
 
 /** Lines of a chart that a person can tell apart. */
-const MOST_SERIES = 10;
+const MOST_SERIES = COLOURS.length * 2;
+/** Distributions in a plot; of more, the lines would hide each other. */
+const MOST_DISTRIBUTIONS = 28;
 /** Flows whose completion times get a column. */
 const MOST_COLUMNS = 3;
 
@@ -27,12 +31,18 @@ const METRICS: Metric[] = [
   { of: "all", name: "Goodput, sum of the flows", axis: "Mbit/s", all: (p) => p.goodput_mbps },
   { of: "all", name: "RTT, median", axis: "ms", all: (p) => p.rtt_p50_ms },
   { of: "all", name: "RTT, 95th percentile", axis: "ms", all: (p) => p.rtt_p95_ms },
+  { of: "all", name: "One-way delay, median", axis: "ms", all: (p) => p.owd_p50_ms ?? null },
+  { of: "all", name: "One-way delay, 95th percentile", axis: "ms", all: (p) => p.owd_p95_ms ?? null },
+  { of: "all", name: "Lost packets", axis: "%", scale: 100, all: (p) => p.loss ?? null },
   { of: "all", name: "Retransmissions", axis: "%", scale: 100, all: (p) => p.retransmission_rate },
   { of: "all", name: "Jain's fairness index", axis: "index", all: (p) => p.jain },
   { of: "flow", name: "Goodput", axis: "Mbit/s", flow: (f) => f.goodput_mbps },
   { of: "flow", name: "Throughput, IP", axis: "Mbit/s", flow: (f) => f.throughput_mbps },
   { of: "flow", name: "RTT, median", axis: "ms", flow: (f) => f.rtt_p50_ms },
   { of: "flow", name: "RTT, 95th percentile", axis: "ms", flow: (f) => f.rtt_p95_ms },
+  { of: "flow", name: "One-way delay, median", axis: "ms", flow: (f) => f.owd_p50_ms ?? null },
+  { of: "flow", name: "One-way delay, 95th percentile", axis: "ms", flow: (f) => f.owd_p95_ms ?? null },
+  { of: "flow", name: "Lost packets", axis: "%", scale: 100, flow: (f) => f.loss ?? null },
   { of: "flow", name: "Completion time, mean", axis: "s", flow: (f) => f.completion_s },
   { of: "flow", name: "Completion time, median", axis: "s", flow: (f) => f.completion_p50_s },
   { of: "flow", name: "Completion time, 95th percentile", axis: "s", flow: (f) => f.completion_p95_s },
@@ -57,15 +67,27 @@ const METRICS: Metric[] = [
 const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link", ue: "Each UE" };
 
 /** What the reader chose to see of each comparison, by its first case; kept while the page is drawn anew. */
-const choices = new Map<Case, { metrics: number[]; along: string | null }>();
+const choices = new Map<Case, Choice>();
+
+interface Choice {
+  metrics: number[];
+  along: string | null;
+  /** Of what the distributions are, by name. */
+  distribution: string | null;
+}
 
 const metricOf = (of: Of, name: string): number => METRICS.findIndex((metric) => metric.of === of && metric.name === name);
 
 /** Goodput, and what people wait for: completion times where there are any, else the delay. */
-function choiceOf(cases: Case[]): { metrics: number[]; along: string | null } {
+function choiceOf(cases: Case[]): Choice {
   const transfers = cases.some((one) => one.summary.flows.some((flow) => flow.completion_p50_s !== null));
-  const delay = transfers ? metricOf("flow", "Completion time, median") : metricOf("all", "RTT, 95th percentile");
-  const choice = choices.get(cases[0]!) ?? { metrics: [metricOf("all", "Goodput, sum of the flows"), delay], along: null };
+  const rtts = cases.some((one) => one.summary.rtt_p95_ms !== null);
+  const delay = transfers
+    ? metricOf("flow", "Completion time, median")
+    : rtts
+      ? metricOf("all", "RTT, 95th percentile")
+      : metricOf("flow", "One-way delay, 95th percentile");
+  const choice = choices.get(cases[0]!) ?? { metrics: [metricOf("all", "Goodput, sum of the flows"), delay], along: null, distribution: null };
   choices.set(cases[0]!, choice);
   return choice;
 }
@@ -108,7 +130,17 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
   };
   const varied = [...keys].sort((a, b) => Number(numeric(b)) - Number(numeric(a)));
   const charts = choice.metrics.map(() => h("div"));
-  const section = h("section", {}, h("h2", {}, title));
+  const section = h("section", { class: "comparison" }, h("h2", {}, title));
+  const measured = (m: Metric): boolean =>
+    cases.some(({ summary }) => {
+      const stats = [
+        m.all?.(summary) ?? null,
+        ...summary.flows.map((flow) => m.flow?.(flow) ?? null),
+        ...summary.links.map((link) => m.link?.(link) ?? null),
+        ...summary.ues.map((ue) => m.ue?.(ue) ?? null),
+      ];
+      return stats.some((stat) => stat !== null);
+    });
 
   function draw(which: number): void {
     const chart = charts[which]!;
@@ -119,7 +151,7 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
     const unit = names === undefined ? (quantity(cases[0]?.values[along])?.unit ?? "") : "";
     cases.forEach((one, i) => {
       const x = along === "" ? i : (names?.indexOf(valueOf(one, along)) ?? quantity(one.values[along])!.x);
-      const others = varied.filter((key) => key !== along && one.values[key] !== undefined).map((key) => `${key} = ${text(one.values[key])}`);
+      const others = varied.filter((key) => key !== along).map((key) => valueOf(one, key));
       const add = (who: string, stat: Stat | null): void => {
         if (stat === null) return;
         const label = [who, ...others].filter((part) => part !== "").join(", ") || metric.name;
@@ -141,6 +173,8 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
       ...(ticks !== undefined && { names: ticks }),
       bars: along === "" || !numeric(along),
       wide: false,
+      title: metric.of === "all" ? metric.name : `${metric.name}, ${GROUPS[metric.of].toLowerCase()}`,
+      heading: varied.filter((key) => key !== along).join(", "),
     });
     chart.replaceChildren(
       ...[plot, all.length > MOST_SERIES ? h("p", { class: "note" }, `The first ${MOST_SERIES} of ${all.length} are drawn.`) : ""],
@@ -148,8 +182,7 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
     if (chart.isConnected) drawPlots();
   }
 
-  const radio = cases.some((one) => one.summary.ues.length > 0);
-  const offered = METRICS.flatMap((m, i) => (m.of !== "ue" || radio ? [[String(i), m.name, GROUPS[m.of]] as const] : []));
+  const offered = METRICS.flatMap((m, i) => (measured(m) ? [[String(i), m.name, GROUPS[m.of]] as const] : []));
   const shown = charts.map((chart, which) =>
     h(
       "div",
@@ -170,7 +203,7 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
   section.append(
     ...(varied.length > 1 ? [h("div", { class: "controls" }, over)] : []),
     h("div", { class: "grid" }, ...shown),
-    ...completions(cases),
+    ...distributions(cases, keys, choice),
     h("p", { class: "note" }, note),
     caseTable(cases, keys, choose),
   );
@@ -181,23 +214,70 @@ function valueOf(one: Case, key: string): string {
   return one.values[key] === undefined ? "–" : text(one.values[key]);
 }
 
-/** The completion times of every case's transfers in one plot. */
-function completions(cases: Case[]): HTMLElement[] {
-  const all = cases.flatMap((one) => seriesOf(one, 0, "transfers").map((series) => ({ one, series })));
-  if (all.length === 0) return [];
-  const flows = new Set(all.map(({ series }) => series.name));
-  const lines = all
-    .slice(0, MOST_SERIES)
-    .flatMap(({ one, series }, i) => completionLine(series, flows.size > 1 ? `${one.label}: ${series.name}` : one.label, colour(i)));
-  const drawn = all.length > MOST_SERIES ? `the first ${MOST_SERIES} of ${all.length}` : "";
-  const figure = linePlot(
-    "Completion time of transfers",
-    lines,
-    { x: "Completion time, s", y: "Share of transfers", yMax: 1 },
-    ["all runs together; in brackets: transfers that began", drawn].filter((part) => part !== "").join("; "),
-  );
-  figure.classList.add("wide");
-  return [figure];
+/** What a distribution over all cases may be of. */
+interface Distribution {
+  name: string;
+  x: string;
+  y: string;
+  note: string;
+  lines: (one: Case, label: string, look: Look) => Line[];
+}
+
+const merged = (one: Case, kind: Series["kind"]): Series[] => seriesOf(one, 0, kind).filter((series) => series.conn === null);
+
+/** Lines of the flows of a case, named after the flow if there are several. */
+function perFlow(kind: Series["kind"]): Distribution["lines"] {
+  return (one, label, look) => {
+    const all = merged(one, kind);
+    return all.flatMap((series) => distributionLine(series, all.length > 1 ? `${series.name}: ${label}` : label, look));
+  };
+}
+
+const DISTRIBUTIONS: Distribution[] = [
+  { name: "Completion time of transfers", x: "Completion time, s", y: "Share of transfers", note: "all runs together; in brackets: transfers that began", lines: perFlow("transfers") },
+  { name: "One-way delay", x: "One-way delay of data packets, ms", y: "Share of packets", note: "all copies and runs together", lines: perFlow("owds") },
+  { name: "Round-trip time", x: "RTT, ms", y: "Share of samples", note: "all copies and runs together", lines: perFlow("rtts") },
+  {
+    name: "Goodput",
+    x: "Goodput, Mbit/s",
+    y: "Share of copies and runs",
+    note: "one value for each copy of a flow and run",
+    lines: (one, label, look) => {
+      const rows = one.result.flows.filter((row) => row.point === one.point);
+      const flows = [...new Set(rows.map((row) => text(row["flow"])))];
+      return flows.flatMap((flow) => {
+        const values = rows.filter((row) => row["flow"] === flow).map((row) => row["goodput_mbps"] as number);
+        return distributionOf(values, flows.length > 1 ? `${flow}: ${label}` : label, look);
+      });
+    },
+  },
+];
+
+/** Distributions of all cases in one plot. */
+function distributions(cases: Case[], keys: string[], choice: Choice): HTMLElement[] {
+  const labelled = (one: Case): string => (keys.length === 1 ? valueOf(one, keys[0]!) : keys.length === 0 ? one.label : valuesLabel(one.values));
+  const usual: Look = { colour: "" };
+  const there = DISTRIBUTIONS.filter((of) => cases.some((one) => of.lines(one, "", usual).length > 0));
+  // One value is no distribution.
+  const offered = there.filter((of) => of.name !== "Goodput" || cases.some((one) => of.lines(one, "", usual).some((line) => line.x.length > 3)));
+  if (offered.length === 0) return [];
+  const host = h("div");
+  const draw = (): void => {
+    const of = offered.find((one) => one.name === choice.distribution) ?? offered[0]!;
+    const all = cases.flatMap((one) => of.lines(one, labelled(one), usual));
+    const lines = all.slice(0, MOST_DISTRIBUTIONS).map((line, i): Line => ({ ...line, colour: colour(i), marker: { shape: shapeOf(i) }, ...(dashOf(i) !== undefined && { dash: dashOf(i)! }) }));
+    const note = [of.note, keys.length === 1 ? `by ${keys[0]!}` : "", all.length > lines.length ? `the first ${lines.length} of ${all.length}` : ""];
+    const figure = linePlot(`${of.name}: distribution at each point`, lines, { x: of.x, y: of.y, yMax: 1 }, note.filter((part) => part !== "").join("; "));
+    figure?.classList.add("wide");
+    host.replaceChildren(figure ?? "");
+    if (host.isConnected) drawPlots();
+  };
+  draw();
+  const chooser = select("Distribution of", offered.map(({ name }) => [name, name] as const), choice.distribution ?? offered[0]!.name, (name) => {
+    choice.distribution = name;
+    draw();
+  });
+  return [h("div", { class: "controls", style: "margin-top: 14px" }, offered.length > 1 && chooser), host];
 }
 
 function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): HTMLElement {
@@ -206,6 +286,7 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
     value: (one) => of(one.summary)?.mean ?? null,
     text: (one) => withInterval(of(one.summary), show),
   });
+  const measured = (columns: TableColumn<Case>[]): TableColumn<Case>[] => columns.filter((column) => cases.some((one) => column.value(one) !== null));
   const withTransfers = cases.flatMap((one) => one.summary.flows.filter((flow) => flow.completion_p50_s !== null).map((flow) => flow.flow));
   const flows = [...new Set(withTransfers)].slice(0, MOST_COLUMNS);
   return sortable<Case>(
@@ -216,14 +297,19 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
         text: (one) => (keys.length === 0 ? one.label : valueOf(one, key)),
       })),
       figure("Goodput, Mbit/s", (p) => p.goodput_mbps),
-      figure("RTT p50, ms", (p) => p.rtt_p50_ms),
-      figure("RTT p95, ms", (p) => p.rtt_p95_ms),
-      figure("Retransmissions", (p) => p.retransmission_rate, percent),
+      ...measured([
+        figure("RTT p50, ms", (p) => p.rtt_p50_ms),
+        figure("RTT p95, ms", (p) => p.rtt_p95_ms),
+        figure("One-way p50, ms", (p) => p.owd_p50_ms ?? null),
+        figure("One-way p95, ms", (p) => p.owd_p95_ms ?? null),
+        figure("Lost", (p) => p.loss ?? null, percent),
+        figure("Retransmissions", (p) => p.retransmission_rate, percent),
+      ]),
       ...(cases.some((one) => one.summary.jain !== null) ? [figure("Jain", (p) => p.jain)] : []),
       ...flows.map((flow) => figure(`${flow}: completion p50, s`, (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null)),
     ],
     cases,
-    choose,
+    { onRow: choose, title: "Points" },
   );
 }
 

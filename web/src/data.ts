@@ -23,6 +23,9 @@ export interface FlowSummary {
   throughput_mbps: Stat | null;
   rtt_p50_ms: Stat | null;
   rtt_p95_ms: Stat | null;
+  owd_p50_ms?: Stat | null;
+  owd_p95_ms?: Stat | null;
+  loss?: Stat | null;
   transfers: Stat | null;
   transfers_finished: Stat | null;
   completion_s: Stat | null;
@@ -68,6 +71,9 @@ export interface PointSummary {
   goodput_mbps: Stat | null;
   rtt_p50_ms: Stat | null;
   rtt_p95_ms: Stat | null;
+  owd_p50_ms?: Stat | null;
+  owd_p95_ms?: Stat | null;
+  loss?: Stat | null;
   retransmission_rate: Stat | null;
   jain: Stat | null;
   flows: FlowSummary[];
@@ -81,13 +87,13 @@ export type Row = Record<string, string | number | null | number[]> & { point: n
 export type Column = (number | null)[];
 
 /**
- * Columns over a common first one: `t` or, of a distribution, `x`. Transfers are those of all runs, under run 0. The
- * column `cell` of a UE numbers its `cells`.
+ * Columns over a common first one: `t` or, of a distribution, `x`. Distributions whose `conn` is null, and transfers, are
+ * those of all copies and runs together, under run 0. The column `cell` of a UE numbers its `cells`.
  */
 export interface Series {
   point: number;
   run: number;
-  kind: "goodput" | "samples" | "rtts" | "queue" | "transfers" | "radio" | "cell";
+  kind: "goodput" | "samples" | "rtts" | "owds" | "queue" | "transfers" | "radio" | "cell";
   name: string;
   conn: number | null;
   [column: string]: Column | number | string | string[] | null;
@@ -196,9 +202,17 @@ export interface Case {
   summary: PointSummary;
 }
 
+/** What a result is called: its title or, without one, what was run. */
+export function titleOf(result: Result): string {
+  if (result.meta.title.trim() !== "") return result.meta.title;
+  const flows = (result.summary.points[0]?.flows ?? []).map((flow) => flow.flow);
+  const named = flows.length === 0 ? "no flow" : flows.length <= 3 ? flows.join(", ") : `${flows.length} flows`;
+  return `${result.timing.lateness === undefined ? "Simulation" : "Emulation"}: ${named}`;
+}
+
 /** The results' titles, with a number where several have the same. */
 export function namesOf(data: Data): string[] {
-  const titles = data.results.map((result) => result.meta.title);
+  const titles = data.results.map(titleOf);
   return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`));
 }
 
@@ -209,12 +223,13 @@ export function casesOf(data: Data): Case[] {
     result.summary.points.map((summary) => {
       const parts = [data.results.length > 1 ? names[i]! : "", valuesLabel(summary.values)].filter((x) => x !== "");
       const values = data.results.length > 1 ? { result: names[i]!, ...summary.values } : summary.values;
-      return { result, point: summary.point, label: parts.join(": ") || result.meta.title, values, summary };
+      return { result, point: summary.point, label: parts.join(": ") || titleOf(result), values, summary };
     }),
   );
 }
 
-function valuesLabel(values: Record<string, unknown>): string {
+/** `key = value` of each, for a person. */
+export function valuesLabel(values: Record<string, unknown>): string {
   return Object.entries(values)
     .map(([key, value]) => `${key} = ${text(value)}`)
     .join(", ");

@@ -1,5 +1,7 @@
 // Elements from text. No string of the data is ever read as HTML.
 
+import { saveCsv } from "./offer";
+
 type Child = Node | string | null | undefined | false;
 
 export function h<K extends keyof HTMLElementTagNameMap>(
@@ -45,12 +47,21 @@ export interface TableColumn<T> {
 }
 
 const ROWS_AT_FIRST = 100;
+/** On a phone, where a row is a card. */
+const CARDS_AT_FIRST = 10;
+const PHONE = "(max-width: 640px)";
+
+export interface TableOptions<T> {
+  onRow?: (row: T) => void;
+  /** What the file is called that the table is saved as. */
+  title: string;
+}
 
 /** A table that sorts by a click on a head, and shows its first rows until asked for more. */
-export function sortable<T>(columns: TableColumn<T>[], rows: T[], onRow?: (row: T) => void): HTMLElement {
+export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title }: TableOptions<T>): HTMLElement {
   let by = -1;
   let falling = false;
-  let limit = ROWS_AT_FIRST;
+  let limit = matchMedia(PHONE).matches ? CARDS_AT_FIRST : ROWS_AT_FIRST;
   const numeric = columns.map((column) => rows.every((row) => typeof column.value(row) !== "string"));
   const body = h("tbody");
   const more = h("button", { type: "button", class: "more" });
@@ -80,12 +91,16 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], onRow?: (row: 
     body.replaceChildren(
       ...sorted.slice(0, limit).map((row) => {
         const cells = columns.map((column, i) =>
-          h("td", numeric[i] ? { class: "number" } : {}, column.text?.(row) ?? String(column.value(row) ?? "–")),
+          h("td", { "data-head": column.title ?? column.head, ...(numeric[i] && { class: "number" }) }, column.text?.(row) ?? String(column.value(row) ?? "–")),
         );
         const line = h("tr", {}, ...cells);
         if (onRow !== undefined) {
           line.classList.add("choice");
+          line.tabIndex = 0;
           line.addEventListener("click", () => onRow(row));
+          line.addEventListener("keydown", (event) => {
+            if (event.key === "Enter") onRow(row);
+          });
         }
         return line;
       }),
@@ -98,5 +113,7 @@ export function sortable<T>(columns: TableColumn<T>[], rows: T[], onRow?: (row: 
     draw();
   });
   draw();
-  return h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body), more);
+  const save = h("button", { type: "button", class: "more", title: "Save all rows as CSV" }, "CSV");
+  save.addEventListener("click", () => saveCsv(title, columns.map((column) => column.head), rows.map((row) => columns.map((column) => column.value(row)))));
+  return h("div", { class: "table" }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), body), h("div", { class: "below" }, more, save));
 }

@@ -16,19 +16,22 @@ import {
   type PointSummary,
   type Row,
   type Series,
+  titleOf,
   type Stat,
 } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
-import { colour, completionLine, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line } from "./plots";
-import { radio } from "./radio";
+import { decode, encode, slug, type View } from "./location";
+import { FAILED } from "./palette";
+import { distributionLine, drawAll, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
+import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { reproduction } from "./reproduction";
 // After the plots, so that it overrides the plot library's own style.
 import "./style.css";
 
 /** Lines of a plot that a person can tell apart. */
-const MOST_LINES = 16;
+const MOST_LINES = 14;
 /** With more flows than this, their slow start thresholds are left out. */
 const MOST_THRESHOLDS = 3;
 /** Titles that fit into a heading. */
@@ -37,9 +40,12 @@ const MOST_TITLES = 3;
 const MOST_NAMES = 3;
 /** Flows whose completion times get a card. */
 const MOST_CARDS = 2;
-/** Of the second case's lines. */
-const BESIDE = [8, 4];
-const DROP_COLOUR = "#d43d3d";
+/** Links whose capacity is drawn behind the flows' goodput: the busiest one, and those about as busy. */
+const MOST_CAPACITIES = 2;
+const ABOUT_AS_BUSY = 0.8;
+/** Below this share of the carrier a UE's rate says little about what all of it would carry. */
+const LEAST_SHARE = 0.05;
+const CAPACITY_COLOUR = "#8c96a5";
 const LIMITS: [keyof Limited, string][] = [
   ["app", "application"],
   ["cwnd", "congestion window"],
@@ -52,42 +58,91 @@ const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
 const cases = casesOf(data);
 const groups = comparable(cases, data.reproduction.length > 0);
 const app = document.getElementById("app")!;
-const state = {
+const usual: View = {
   first: 0,
-  /** The case beside the first one. */
   second: data.results.length > 1 && groups.length === 1 && data.reproduction.length === 0 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
   run: 0,
   filter: "",
+  ue: "",
   logRtt: false,
+  at: "",
 };
+const state: View = { ...usual };
+
+/** Takes the view that the page's address asks for. */
+function obeyAddress(): void {
+  const runs = (first: number): number => cases[first]?.result.meta.runs ?? 1;
+  Object.assign(state, decode(location.hash, usual, cases.length, runs));
+}
+
+/** Writes the view into the page's address, so that it can be passed on. */
+function tellAddress(): void {
+  const hash = encode(state, usual);
+  try {
+    history.replaceState(null, "", hash === "" ? location.pathname + location.search : `#${hash}`);
+  } catch {
+    // Some browsers keep the address of a local file as it is.
+  }
+}
 
 function render(): void {
   forgetPlots();
-  const titles = data.results.map((result) => result.meta.title);
-  document.title = `${titles.join(" | ")} – Ranway`;
+  const titles = namesOf(data);
+  document.title = `${titles.length === 0 ? "Reproduction" : titles.join(" | ")} – Ranway`;
   app.replaceChildren(
     header(titles),
     ...(data.reproduction.length > 0 ? [reproduction(data.reproduction, data.figures)] : []),
     ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
-    ...(cases.length > 0 ? [controls(), ...(chosen().length > 1 ? [legend()] : []), cards(), details(), ...radio(shown(), state.run, redraw), h("section", {}, ...tables()), footer()] : []),
+    ...(cases.length > 0
+      ? [
+          controls(),
+          ...(chosen().length > 1 ? [legend()] : []),
+          cards(),
+          details(),
+          ...radio(shown(), state.run, state.ue, (ue) => {
+            state.ue = ue;
+            redraw();
+          }),
+          h("section", {}, ...tables()),
+          footer(),
+        ]
+      : []),
   );
+  anchors();
   drawPlots();
 }
 
-function comparisonTitle(first: Case): string {
-  return groups.length > 1 ? `Comparison: ${first.result.meta.title}` : "Comparison";
+/** Gives headings and figures an address each. */
+function anchors(): void {
+  const taken = new Set<string>(["app", "data", "case", "radio"]);
+  for (const one of app.querySelectorAll<HTMLElement>("h2, h3.name, figcaption")) {
+    const title = one.tagName === "FIGCAPTION" ? (one.querySelector("b") ?? one) : one;
+    const target = one.tagName === "FIGCAPTION" ? one.parentElement! : one;
+    const id = slug(title.textContent ?? "", taken);
+    if (target.id === "") target.id = id;
+    const link = h("a", { class: "anchor", href: `#at=${target.id}`, title: "Link to this, with what is chosen now", "aria-label": "Link to this" }, "#");
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      state.at = target.id;
+      tellAddress();
+      target.scrollIntoView({ behavior: "smooth" });
+    });
+    title.append(link);
+  }
 }
 
-/** Draws only what depends on the chosen case, run and flows. */
+/** Draws what depends on the chosen case, run and flows anew. */
 function redraw(): void {
   const scroll = window.scrollY;
   render();
+  tellAddress();
   window.scrollTo(0, scroll);
 }
 
 function pick(i: number): void {
   state.first = i;
   state.run = 0;
+  state.at = "";
   if (state.second === i) state.second = -1;
   redraw();
   document.getElementById("case")?.scrollIntoView({ behavior: "smooth" });
@@ -95,6 +150,10 @@ function pick(i: number): void {
 
 function chosen(): Case[] {
   return [state.first, state.second].flatMap((i) => cases[i] ?? []);
+}
+
+function comparisonTitle(first: Case): string {
+  return groups.length > 1 ? `Comparison: ${titleOf(first.result)}` : "Comparison";
 }
 
 function header(titles: string[]): HTMLElement {
@@ -187,11 +246,17 @@ function cards(): HTMLElement {
   type Card = [name: string, unit: string, of: (p: PointSummary) => Stat | null, show: (x: number) => string];
   const flows = chosen().flatMap((one) => one.summary.flows.filter((flow) => flow.completion_p50_s !== null).map((flow) => flow.flow));
   flows.splice(0, flows.length, ...[...new Set(flows)].slice(0, MOST_CARDS));
+  const measured = (cards: Card[]): Card[] => cards.filter(([, , of]) => chosen().some((one) => of(one.summary) !== null));
   const list: Card[] = [
     ["Goodput, all flows", "Mbit/s", (p) => p.goodput_mbps, number],
-    ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
-    ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
-    ["Retransmissions", "", (p) => p.retransmission_rate, percent],
+    ...measured([
+      ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
+      ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
+      ["One-way delay, median", "ms", (p) => p.owd_p50_ms ?? null, number],
+      ["One-way delay, 95th percentile", "ms", (p) => p.owd_p95_ms ?? null, number],
+      ["Lost packets", "", (p) => p.loss ?? null, percent],
+      ["Retransmissions", "", (p) => p.retransmission_rate, percent],
+    ]),
     ...(chosen().some((one) => busiest(one.summary) !== null) ? [["Utilisation, busiest link", "", busiest, percent] as Card] : []),
     ...(chosen().some((one) => one.summary.jain !== null) ? [["Fairness (Jain)", "", (p: PointSummary) => p.jain, number] as Card] : []),
     ...flows.map((flow): Card => [`Completion, median: ${flow}`, "s", (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null, number]),
@@ -232,21 +297,19 @@ function prefix(i: number): string {
 }
 
 /** The chosen cases with what tells their lines apart. */
-function shown(): { of: Case; prefix: string; dash?: number[] }[] {
-  return chosen().map((of, i) => ({ of, prefix: prefix(i), ...(i > 0 && { dash: BESIDE }) }));
+function shown(): Shown[] {
+  return chosen().map((of, i) => ({ of, prefix: prefix(i), second: i > 0 }));
 }
 
 interface Picked {
   of: Case;
   series: Series;
   label: string;
-  hue: string;
-  dash?: number[];
+  look: Look;
 }
 
-/** The chosen cases' series of a kind in the scenario's order, with a colour and a label each; of many, the largest. */
+/** The chosen cases' series of a kind in the scenario's order, with a look and a label each; of many, the largest. */
 function pickSeries(kind: Series["kind"]): Picked[] {
-  let next = 0;
   return chosen().flatMap((one, i) => {
     const flows = rowsOf(one.result.flows, one.point, state.run);
     const size = new Map(flows.map((row) => [`${row["flow"]} ${row["conn"]}`, row["bytes"] as number]));
@@ -257,12 +320,11 @@ function pickSeries(kind: Series["kind"]): Picked[] {
     const largest = [...all].sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, MOST_LINES / chosen().length);
     return all
       .filter((series) => largest.includes(series))
-      .map((series) => ({
+      .map((series, n) => ({
         of: one,
         series,
         label: `${prefix(i)}${series.name}${several(series.name) ? ` #${series.conn}` : ""}`,
-        hue: colour(next++),
-        ...(i > 0 && { dash: BESIDE }),
+        look: lookOf(n, i > 0),
       }));
   });
 }
@@ -270,8 +332,9 @@ function pickSeries(kind: Series["kind"]): Picked[] {
 /** All series of a kind that the reader wants: those of the flows that match, and of the queues that held anything. */
 function wanted(one: Case, kind: Series["kind"]): Series[] {
   // The transfers of all runs stand together.
+  const distribution = kind === "rtts" || kind === "owds";
   return seriesOf(one, kind === "transfers" ? 0 : state.run, kind).filter((series) =>
-    kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(state.filter),
+    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(state.filter),
   );
 }
 
@@ -306,63 +369,96 @@ function details(): HTMLElement {
   const averaged = [Math.max(...windows, 0) > 0 ? `means over ${seconds(Math.max(...windows))}` : "", leftOut("goodput", goodput.length) ?? ""];
   const note = leftOut("samples", sampled.length);
   const over = (which: Picked[], y: string, dash?: number[], suffix = ""): Line[] =>
-    which.flatMap(({ series, label, hue, dash: own }) => lineOf(series, "t", y, label + suffix, hue, dash ?? own));
+    which.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
   const time = { x: "Time, s", time: true };
+  const joined = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined && part !== "").join("; ");
 
-  const rtts = pickSeries("rtts").flatMap(({ series, label, hue, dash }) => lineOf(series, "x", "share", label, hue, dash));
-  const cdf = linePlot("RTT distribution", rtts, { x: "RTT, ms", y: "Share of samples", logX: state.logRtt, yMax: 1 }, leftOut("rtts", rtts.length));
-  const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(state.logRtt) }, "log axis");
-  log.addEventListener("click", () => {
-    state.logRtt = !state.logRtt;
-    redraw();
-  });
-  cdf.querySelector("figcaption")!.append(log);
+  const cdf = (kind: "rtts" | "owds", name: string, x: string, of: string): HTMLElement | null => {
+    const picked = pickSeries(kind);
+    const lines = picked.flatMap(({ series, label, look }) => distributionLine(series, label, look));
+    const figure = linePlot(name, lines, { x, y: `Share of ${of}`, logX: state.logRtt, yMax: 1 }, leftOut(kind, picked.length));
+    const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(state.logRtt) }, "log axis");
+    log.addEventListener("click", () => {
+      state.logRtt = !state.logRtt;
+      redraw();
+    });
+    figure?.querySelector("figcaption .save")?.before(log);
+    return figure;
+  };
 
   const queues = pickSeries("queue");
-  const backlog: Line[] = queues.flatMap(({ series, label, hue, dash }) => [
-    ...lineOf(series, "t", "bytes", label, hue, dash),
-    ...drops(series, `${label}: drops`, queues.length > 1 ? hue : DROP_COLOUR),
+  const backlog: Line[] = queues.flatMap(({ series, label, look }) => [
+    ...lineOf(series, "t", "bytes", label, look),
+    ...drops(series, `${label}: drops`, queues.length > 1 ? look.colour : FAILED),
   ]);
-  const delay = queues.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "sojourn_ms", label, hue, dash));
-  // Where packets wait in a cell and in no link, the section on radio tells.
-  const linked = backlog.length > 0 || !chosen().some((one) => one.summary.ues.length > 0);
-  const transfers = pickSeries("transfers").flatMap(({ series, label, hue, dash }) => completionLine(series, label, hue, dash));
+  const delay = queues.flatMap(({ series, label, look }) => lineOf(series, "t", "sojourn_ms", label, look));
+  const transfers = pickSeries("transfers").flatMap(({ series, label, look }) => distributionLine(series, label, look));
   const thresholds = windowed.length <= MOST_THRESHOLDS;
+  // Only moments with losses have a value.
+  const lost = over(sampled, "lost").map((line) => ({ ...line, y: line.y.map((n) => n ?? 0), steps: true }));
+  const capacity = capacities();
 
   return h(
     "section",
     {},
     h("h2", {}, "Over time"),
     h("p", { class: "note screen" }, "Drag to zoom, double-click to see all, click a name to hide its line." + warmUp()),
-    h(
-      "div",
-      { class: "grid" },
+    ...plotGrid([
       linePlot(
         "Goodput",
-        goodput.flatMap(({ series, label, hue, dash }) => lineOf(series, "t", "goodput_mbps", label, hue, dash)),
+        goodput.length === 0 ? [] : [...capacity, ...goodput.flatMap(({ series, label, look }) => lineOf(series, "t", "goodput_mbps", label, look))],
         { ...time, y: "Mbit/s" },
-        averaged.filter((part) => part !== "").join("; "),
+        joined(...averaged, capacity.length > 0 ? "grey: what the link could carry" : ""),
       ),
+      linePlot("One-way delay", over(sampled, "owd_ms"), { ...time, y: "ms" }, joined("mean of the data packets since the sample before", note)),
       linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms" }, note),
-      (windowed.length > 0 || untold === undefined) && linePlot(
+      linePlot(
         thresholds ? "Congestion window and slow start threshold" : "Congestion window",
         [...over(windowed, "cwnd_bytes"), ...(thresholds ? over(windowed, "ssthresh_bytes", [2, 4], ": ssthresh") : [])],
         { ...time, y: "bytes" },
         untold ?? note,
       ),
       linePlot("Bytes in flight", over(flying, "in_flight_bytes"), { ...time, y: "bytes" }, note),
-      linked && linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
-      linked && linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
-      cdf,
-      transfers.length > 0 && linePlot(
+      linePlot("Lost packets", lost, { ...time, y: "packets since the sample before" }, note),
+      linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
+      linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
+      cdf("owds", "One-way delay distribution", "One-way delay of data packets, ms", "packets"),
+      cdf("rtts", "RTT distribution", "RTT, ms", "samples"),
+      linePlot(
         "Completion time of transfers",
         transfers,
         { x: "Completion time, s", y: "Share of transfers", yMax: 1 },
         "all runs together; in brackets: transfers that began",
       ),
-    ),
+    ]),
+    goodput.length === 0 && h("p", { class: "note" }, "No samples over time were recorded for this run (see record.samples), or they did not fit into this page."),
     limits(),
   );
+}
+
+/** What the busiest links could have carried, and what the whole carrier would have carried to a UE. */
+function capacities(): Line[] {
+  return chosen().flatMap((one, i) => {
+    const links = one.summary.links.filter((link) => (link.utilisation?.mean ?? 0) > 0).sort((a, b) => b.utilisation!.mean - a.utilisation!.mean);
+    const busy = links.filter((link) => link.utilisation!.mean >= ABOUT_AS_BUSY * links[0]!.utilisation!.mean).slice(0, MOST_CAPACITIES);
+    const dash = i > 0 ? { dash: [8, 4] } : {};
+    const look = { colour: CAPACITY_COLOUR, ...dash };
+    const series = seriesOf(one, state.run, "queue").filter((one) => busy.some((link) => link.link === one.name));
+    const ofLinks = series.flatMap((one) => lineOf(one, "t", "capacity_mbps", `${prefix(i)}capacity of ${one.name}`, look));
+    const ues = seriesOf(one, state.run, "radio");
+    // A single UE's own carrier is what its flows share; of many, each has its own in the section on radio.
+    const carried = ues.length !== 1 ? [] : ues.flatMap((ue) => carrierLine(ue, `${prefix(i)}whole carrier to ${ue.name}`, look));
+    return [...ofLinks, ...carried].map((line): Line => ({ ...line, area: true, steps: true }));
+  });
+}
+
+/** The rate that a UE would have had with all resource blocks, from the rate that it had with its share of them. */
+function carrierLine(ue: Series, label: string, look: Look): Line[] {
+  const [t, mbps, prbs] = [column(ue, "t"), column(ue, "dl_mbps"), column(ue, "dl_prbs")];
+  if (t === undefined || mbps === undefined || prbs === undefined) return [];
+  const y = mbps.map((rate, k) => ((prbs[k] ?? 0) >= LEAST_SHARE && rate !== null ? rate / prbs[k]! : undefined));
+  const known = t.flatMap((x, k) => (y[k] === undefined ? [] : [[x, y[k]!] as const]));
+  return known.length < 2 ? [] : [{ label, x: known.map(([x]) => x), y: known.map(([, y]) => y), ...look }];
 }
 
 /** Packets dropped since the sample before, where any were. */
@@ -460,6 +556,7 @@ function tables(): (HTMLElement | string)[] {
       ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Done in, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
     ],
     rows("flows").filter((row) => text(row["flow"]).includes(state.filter)),
+    { title: "Flows" },
   );
   const links = sortable<Row>(
     [
@@ -478,6 +575,7 @@ function tables(): (HTMLElement | string)[] {
       num("p99, ms", "sojourn_p99_ms", number, "Time in the queue, 99th percentile, ms"),
     ],
     rows("links"),
+    { title: "Links" },
   );
   const run = Math.max(...chosen().map((one) => one.result.meta.runs)) > 1 ? `, run ${state.run + 1}` : "";
   return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
@@ -508,6 +606,9 @@ function perFlow(): HTMLElement | string {
         stat("IP, Mbit/s", (row) => row.flow.throughput_mbps),
         stat("RTT p50, ms", (row) => row.flow.rtt_p50_ms),
         stat("RTT p95, ms", (row) => row.flow.rtt_p95_ms),
+        stat("One-way p50, ms", (row) => row.flow.owd_p50_ms ?? null),
+        stat("One-way p95, ms", (row) => row.flow.owd_p95_ms ?? null),
+        stat("Lost", (row) => row.flow.loss ?? null, percent),
         stat("Retransmissions", (row) => row.flow.retransmission_rate, percent),
         ...(transfers
           ? [
@@ -520,6 +621,7 @@ function perFlow(): HTMLElement | string {
           : []),
       ],
       rows.filter((row) => row.flow.flow.includes(state.filter)),
+      { title: "Flows, means over the runs" },
     ),
   );
 }
@@ -540,6 +642,23 @@ function footer(): HTMLElement {
   return h("footer", {}, h("p", {}, notes.filter((note) => note !== "").join(" ")));
 }
 
+/** Goes to what the address names; what is only drawn when seen has its height already. */
+function goTo(id: string): void {
+  if (id !== "") document.getElementById(id)?.scrollIntoView();
+}
+
 window.addEventListener("resize", resizePlots);
-for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", redraw);
+window.addEventListener("beforeprint", drawAll);
+window.addEventListener("hashchange", () => {
+  obeyAddress();
+  render();
+  goTo(state.at);
+});
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+matchMedia("print").addEventListener("change", ({ matches }) => {
+  redraw();
+  if (matches) drawAll();
+});
+obeyAddress();
 render();
+goTo(state.at);

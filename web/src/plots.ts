@@ -1,18 +1,22 @@
-// Plots over uPlot: lines over time or a distribution, zoomed together; and means with error bars.
+// Plots over uPlot: lines over time or a distribution, zoomed together.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { column, type Column, type Series } from "./data";
 import { h } from "./dom";
 import { number, tick } from "./format";
+import { legend, type Entry } from "./legend";
+import { markerPath, type Marker } from "./palette";
+import { saveButtons, type Saved } from "./save";
+import { drawOn, type Drawing } from "./shapes";
 
-const PALETTE = ["#4269d0", "#e8870e", "#3ca951", "#e6507a", "#22a5b8", "#a463f2", "#9c6b4e", "#c3a800", "#7f8fa6", "#b0413e"];
 const HEIGHT = 250;
 const ZOOM_GROUP = "time";
-
-export function colour(i: number): string {
-  return PALETTE[i % PALETTE.length]!;
-}
+/** Pixels between the markers of a line, and from one line's to the next one's, so that they do not cover each other. */
+const MARKER_EVERY = 110;
+const MARKER_SHIFT = 17;
+/** Width of a character of a mark's text, roughly. */
+const CHARACTER = 6;
 
 /** A line of a plot. */
 export interface Line {
@@ -21,9 +25,12 @@ export interface Line {
   y: Column;
   colour: string;
   dash?: number[];
+  marker?: Marker;
   /** On the right axis, as dots. */
   dots?: boolean;
   steps?: boolean;
+  /** What the other lines may reach, filled. */
+  area?: boolean;
 }
 
 /** A moment: a line from the bottom to the top. */
@@ -53,13 +60,42 @@ const shown = new Set<uPlot>();
 const timePlots = new Set<uPlot>();
 let zooming = false;
 /** Plots whose figure is not on the page yet: they need its width. */
-let waiting: (() => void)[] = [];
+let waiting: { host: HTMLElement; draw: () => void }[] = [];
+/** Draws a plot when it is about to be seen: a long page opens before all of its plots are drawn. */
+let seer: IntersectionObserver | null = null;
+const soon = new Map<Element, () => void>();
 
-/** Draws the plots whose figures are on the page by now. */
+/** Draws `draw` into `host` once that is on the page and near the screen. */
+export function whenSeen(host: HTMLElement, draw: () => void): void {
+  waiting.push({ host, draw });
+}
+
+/** Watches the plots whose figures are on the page by now. */
 export function drawPlots(): void {
+  seer ??= new IntersectionObserver(
+    (entries) => {
+      for (const { isIntersecting, target } of entries) if (isIntersecting) drawNow(target);
+    },
+    { rootMargin: "600px" },
+  );
   const ready = waiting;
   waiting = [];
-  for (const draw of ready) draw();
+  for (const { host, draw } of ready) {
+    soon.set(host, draw);
+    seer.observe(host);
+  }
+}
+
+function drawNow(host: Element): void {
+  seer?.unobserve(host);
+  const draw = soon.get(host);
+  soon.delete(host);
+  draw?.();
+}
+
+/** Draws what has not been seen yet, before the page is printed. */
+export function drawAll(): void {
+  for (const host of [...soon.keys()]) drawNow(host);
 }
 
 export function forgetPlots(): void {
@@ -67,6 +103,14 @@ export function forgetPlots(): void {
   shown.clear();
   timePlots.clear();
   waiting = [];
+  soon.clear();
+  seer?.disconnect();
+  seer = null;
+}
+
+/** `plot` follows the page's width from now on. */
+export function keep(plot: uPlot): void {
+  shown.add(plot);
 }
 
 export function resizePlots(): void {
@@ -76,11 +120,11 @@ export function resizePlots(): void {
   }
 }
 
-function style(name: string): string {
+export function style(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function axis(label: string, side: 0 | 1 | 2 | 3, values: uPlot.Axis.Values, scale?: string): uPlot.Axis {
+export function axis(label: string, side: 0 | 1 | 2 | 3, values: uPlot.Axis.Values, scale?: string): uPlot.Axis {
   const axis: uPlot.Axis = {
     label,
     side,
@@ -97,73 +141,124 @@ function axis(label: string, side: 0 | 1 | 2 | 3, values: uPlot.Axis.Values, sca
   return scale === undefined ? axis : { ...axis, scale };
 }
 
-const ticks = (_: uPlot, splits: number[]): string[] => splits.map(tick);
+export const ticks = (_: uPlot, splits: number[]): string[] => splits.map(tick);
 /** A logarithmic axis names its powers of ten, and others only while there are few. */
-const logTicks = (_: uPlot, splits: (number | null)[]): string[] => splits.map((x) => (x === null ? "" : tick(x)));
+export const logTicks = (_: uPlot, splits: (number | null)[]): string[] => splits.map((x) => (x === null ? "" : tick(x)));
 
-function title(text: string, note?: string): HTMLElement {
-  return h("figcaption", {}, h("b", {}, text), note !== undefined && h("span", {}, note));
+/** A figure's heading, with what saves it. */
+export function caption(text: string, note: string | undefined, saved: () => Saved | null): HTMLElement {
+  return h("figcaption", {}, h("b", {}, text), note !== undefined && note !== "" && h("span", {}, note), saveButtons(saved));
 }
 
-/** Draws `lines` into a new figure. */
-export function linePlot(name: string, lines: Line[], options: PlotOptions, note?: string): HTMLElement {
+/** Draws `lines` into a new figure; `null` if there is nothing to draw. */
+export function linePlot(name: string, lines: Line[], options: PlotOptions, note?: string): HTMLElement | null {
+  if (lines.length === 0) return null;
   const host = h("div", { class: "plot" });
-  const figure = h("figure", {}, title(name, note), host);
-  if (lines.length === 0) {
-    host.append(h("p", { class: "empty" }, "No data was recorded for this."));
-    return figure;
-  }
-  waiting.push(() => {
-    const data = uPlot.join(lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData));
-    const stepped = uPlot.paths.stepped!({ align: 1 });
-    const series: uPlot.Series[] = lines.map((line) => ({
-      label: line.label,
-      stroke: line.colour,
-      width: 1.6,
-      scale: line.dots === true ? "right" : "y",
-      points: line.dots === true ? { show: true, size: 5, fill: line.colour } : { show: false },
-      value: (_: uPlot, y: number | null) => (names === undefined || y === null ? number(y) : named(y)),
-      ...(line.dash !== undefined && { dash: line.dash }),
-      ...(line.dots === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
-    }));
-    const { names } = options;
-    const named = (y: number): string => names?.[Math.round(y)] ?? "";
-    const fitting = (_: uPlot, min: number | null, max: number | null): [number, number] => {
-      if (min === null || max === null) return [0, 1];
-      const margin = (max - min) * 0.08 || 1;
-      return [min - margin, max + margin];
-    };
-    const fromZero = (_: uPlot, __: number, max: number | null): [number, number] => [0, (max ?? 0) > 0 ? max! * 1.06 : 1];
-    const plot = new uPlot(
-      {
-        width: Math.max(host.clientWidth, 300),
-        height: HEIGHT,
-        cursor: options.time === true ? { sync: { key: ZOOM_GROUP }, drag: { x: true, y: false } } : { drag: { x: true, y: false } },
-        scales: {
-          x: options.logX === true ? { time: false, distr: 3 } : { time: false },
-          y: {
-            range: names !== undefined ? [-0.5, names.length - 0.5] : options.fit === true ? fitting : options.yMax === undefined ? fromZero : [0, options.yMax],
-          },
-          right: { range: fromZero },
-        },
-        axes: [
-          axis(options.x, 2, options.logX === true ? logTicks : ticks),
-          names === undefined ? axis(options.y, 3, ticks) : namesAxis(options.y, names),
-          ...(options.right === undefined ? [] : [axis(options.right, 1, ticks, "right")]),
-        ],
-        series: [{ label: options.x, value: (_, x) => number(x) }, ...series],
-        hooks: {
-          ...(options.time === true && { setScale: [zoomTogether] }),
-          ...(options.marks !== undefined && { draw: [(u) => drawMarks(u, options.marks!)] }),
-        },
-      },
-      data,
-      host,
-    );
-    shown.add(plot);
-    if (options.time === true) timePlots.add(plot);
-  });
+  let saved: Saved | null = null;
+  const figure = h("figure", {}, caption(name, note, () => (drawNow(host), saved)), host);
+  whenSeen(host, () => (saved = draw(host, name, lines, options)));
   return figure;
+}
+
+function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptions): Saved {
+  const data = uPlot.join(lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData));
+  const stepped = uPlot.paths.stepped!({ align: 1 });
+  const { names } = options;
+  const named = (y: number): string => names?.[Math.round(y)] ?? "";
+  const said = (y: number): string => (names === undefined ? number(y) : named(y));
+  const scaleOf = (line: Line): string => (line.dots === true ? "right" : "y");
+  const series: uPlot.Series[] = lines.map((line) => ({
+    label: line.label,
+    stroke: line.colour,
+    width: line.area === true ? 1 : 1.6,
+    scale: scaleOf(line),
+    points: line.dots === true ? { show: true, size: 5, fill: line.colour } : { show: false },
+    ...(line.area === true && { fill: `${line.colour}40` }),
+    ...(line.dash !== undefined && { dash: line.dash }),
+    ...(line.dots === true ? { paths: () => null } : line.steps === true ? { paths: stepped } : {}),
+  }));
+  const fitting = (_: uPlot, min: number | null, max: number | null): [number, number] => {
+    if (min === null || max === null) return [0, 1];
+    const margin = (max - min) * 0.08 || 1;
+    return [min - margin, max + margin];
+  };
+  const fromZero = (_: uPlot, __: number, max: number | null): [number, number] => [0, (max ?? 0) > 0 ? max! * 1.06 : 1];
+  const over = (u: uPlot): Drawing[] => [...moments(u, options.marks ?? []), ...lines.flatMap((line, i) => markersOf(u, line, i, scaleOf(line)))];
+  const u = new uPlot(
+    {
+      width: widthOf(host),
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: options.time === true ? { sync: { key: ZOOM_GROUP }, drag: { x: true, y: false } } : { drag: { x: true, y: false } },
+      scales: {
+        x: options.logX === true ? { time: false, distr: 3 } : { time: false },
+        y: {
+          range: names !== undefined ? [-0.5, names.length - 0.5] : options.fit === true ? fitting : options.yMax === undefined ? fromZero : [0, options.yMax],
+        },
+        right: { range: fromZero },
+      },
+      axes: [
+        axis(options.x, 2, options.logX === true ? logTicks : ticks),
+        names === undefined ? axis(options.y, 3, ticks) : namesAxis(options.y, names),
+        ...(options.right === undefined ? [] : [axis(options.right, 1, ticks, "right")]),
+      ],
+      series: [{ label: options.x }, ...series],
+      hooks: {
+        ...(options.time === true && { setScale: [zoomTogether] }),
+        draw: [(u) => drawOn(u, over(u))],
+      },
+    },
+    data,
+    host,
+  );
+  const entries: Entry[] = lines.map(({ label, colour, dash, marker, dots, area }) => ({
+    label,
+    colour,
+    ...(dash !== undefined && { dash }),
+    ...(marker !== undefined && { marker }),
+    ...(dots === true && { dash: [0.1, 7], marker: { shape: "circle" } as Marker }),
+    ...(area === true && { filled: true }),
+  }));
+  host.append(legend(u, entries, (_, y) => said(y), "", (x) => `${options.x.split(",")[0]!}: ${number(x)}`));
+  keep(u);
+  if (options.time === true) timePlots.add(u);
+  return {
+    title: name,
+    u,
+    entries,
+    over,
+    lines: lines.flatMap(({ colour, dash, steps, dots, area }, i) =>
+      dots === true
+        ? []
+        : [{ s: i + 1, colour, width: area === true ? 1 : 1.6, scale: "y", ...(dash !== undefined && { dash }), ...(steps === true && { steps }), ...(area === true && { area }) }],
+    ),
+    head: ["line", options.x, options.y],
+    rows: () => lines.flatMap((line) => line.x.map((x, i) => [line.label, x, names === undefined ? line.y[i] : line.y[i] == null ? null : named(line.y[i]!)])),
+  };
+}
+
+/** The width for a plot in `host`, which is on the page. */
+export function widthOf(host: HTMLElement): number {
+  return Math.max(host.clientWidth, 220);
+}
+
+/** Markers along a line, at distances on the screen, so that they do not crowd; or each dot of a line of dots. */
+function markersOf(u: uPlot, line: Line, i: number, scale: string): Drawing[] {
+  const ys = u.data[i + 1] as (number | null | undefined)[];
+  if (line.marker === undefined || line.dots === true || line.area === true || u.series[i + 1]?.show !== true) return [];
+  const open = line.marker.hollow === true || line.marker.shape === "cross" || line.marker.shape === "plus";
+  const found: Drawing[] = [];
+  let next = (MARKER_SHIFT / 2 + i * MARKER_SHIFT) % MARKER_EVERY;
+  const width = u.over.clientWidth;
+  u.data[0]!.forEach((x, k) => {
+    const y = ys[k];
+    if (y === undefined || y === null) return;
+    const px = u.valToPos(x, "x");
+    if (px < next || px > width) return;
+    next = px + MARKER_EVERY;
+    found.push({ d: markerPath(line.marker!.shape, px, u.valToPos(y, scale)), stroke: line.colour, width: 1.4, fill: open ? style("--card") : line.colour });
+  });
+  return found;
 }
 
 /** A vertical axis of names at equal distances. */
@@ -174,31 +269,20 @@ function namesAxis(label: string, names: string[]): uPlot.Axis {
 }
 
 /** Lines at moments, with their texts at the top where there is room. */
-function drawMarks(u: uPlot, marks: Mark[]): void {
-  const { ctx } = u;
-  const ratio = devicePixelRatio;
-  const { left, top, width, height } = u.bbox;
-  let end = left;
-  ctx.save();
-  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
-  ctx.textAlign = "left";
-  ctx.textBaseline = "top";
-  ctx.lineWidth = ratio;
-  ctx.setLineDash([4 * ratio, 3 * ratio]);
+function moments(u: uPlot, marks: Mark[]): Drawing[] {
+  const [width, height] = [u.over.clientWidth, u.over.clientHeight];
+  const drawings: Drawing[] = [];
+  let end = 0;
   for (const mark of [...marks].sort((a, b) => a.x - b.x)) {
-    const x = u.valToPos(mark.x, "x", true);
-    if (x < left || x > left + width) continue;
-    ctx.strokeStyle = ctx.fillStyle = mark.colour;
-    ctx.beginPath();
-    ctx.moveTo(x, top);
-    ctx.lineTo(x, top + height);
-    ctx.stroke();
-    const size = ctx.measureText(mark.text).width + 6 * ratio;
-    if (x < end || x + size > left + width) continue;
-    ctx.fillText(mark.text, x + 3 * ratio, top + 2 * ratio);
+    const x = u.valToPos(mark.x, "x");
+    if (x < 0 || x > width) continue;
+    drawings.push({ d: `M${x.toFixed(1)} 0V${height}`, stroke: mark.colour, dash: [4, 3] });
+    const size = mark.text.length * CHARACTER + 6;
+    if (x < end || x + size > width) continue;
+    drawings.push({ text: mark.text, x: x + 3, y: 2, fill: mark.colour });
     end = x + size;
   }
-  ctx.restore();
+  return drawings;
 }
 
 function zoomTogether(from: uPlot, key: string): void {
@@ -212,198 +296,34 @@ function zoomTogether(from: uPlot, key: string): void {
   zooming = false;
 }
 
+/** How a line looks. */
+export type Look = Pick<Line, "colour" | "dash" | "marker">;
+
 /** The line of a column of `series`, if it has that column. */
-export function lineOf(series: Series, x: string, y: string, label: string, hue: string, dash?: number[]): Line[] {
+export function lineOf(series: Series, x: string, y: string, label: string, look: Look): Line[] {
   const [xs, ys] = [column(series, x), column(series, y)];
-  if (xs === undefined || ys === undefined) return [];
-  return [{ label, x: xs, y: ys, colour: hue, ...(dash !== undefined && { dash }) }];
+  return xs === undefined || ys === undefined ? [] : [{ label, x: xs, y: ys, ...look }];
 }
 
-/** The distribution of a flow's completion times, from zero on; it stays below 1 by those that did not finish. */
-export function completionLine(series: Series, label: string, hue: string, dash?: number[]): Line[] {
+/** A distribution from zero on. That of completion times stays below 1 by those that did not finish. */
+export function distributionLine(series: Series, label: string, look: Look): Line[] {
   const [xs, shares] = [column(series, "x"), column(series, "share")];
   if (xs === undefined || shares === undefined) return [];
   const of = series["begun"];
+  const start = series.kind === "transfers" ? 0 : justBefore(xs as number[]);
   const name = typeof of === "number" ? `${label} (${of})` : label;
-  return [{ label: name, x: [0, ...xs], y: [0, ...shares], colour: hue, steps: true, ...(dash !== undefined && { dash }) }];
+  return [{ label: name, x: [start, ...xs], y: [0, ...shares], steps: true, ...look }];
 }
 
-export interface Mean {
-  x: number;
-  mean: number;
-  ci95: number | null;
-  /** The 5th, 25th, 75th and 95th percentiles, of a box, whose median `mean` is. */
-  around?: [number, number, number, number] | null;
+/** Values as a distribution: the share of them that is not above. */
+export function distributionOf(values: number[], label: string, look: Look): Line[] {
+  if (values.length === 0) return [];
+  const sorted = [...values].sort((a, b) => a - b);
+  return [{ label, x: [justBefore(sorted), ...sorted], y: [0, ...sorted.map((_, i) => (i + 1) / sorted.length)], steps: true, ...look }];
 }
 
-export interface MeanSeries {
-  label: string;
-  means: Mean[];
-  colour?: string;
-}
-
-export interface MeansOptions {
-  xLabel: string;
-  yLabel: string;
-  /** Names at equal distances instead of numbers. */
-  names?: string[];
-  bars: boolean;
-  /** As wide as the page. */
-  wide: boolean;
-  title?: string;
-  note?: string;
-}
-
-/** Characters of names on an axis as wide as the page, or as half of it, before they have to be turned. */
-const NAMES_WIDE = 150;
-const NAMES_HALF = 70;
-/** Least distance of ticks, of the axis. */
-const CLOSEST_MARKS = 0.06;
-/** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
-const LOG_BARS = 100;
-
-/** Means with 95 % confidence intervals, as lines or as groups of bars; or boxes. */
-export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
-  const { xLabel, yLabel, names, bars, wide } = options;
-  const host = h("div", { class: "plot" });
-  const figure = h("figure", wide ? { class: "wide" } : {}, options.title !== undefined && title(options.title, options.note), host);
-  const hue = (i: number): string => series[i]!.colour ?? colour(i);
-  const low = (m: Mean): number => m.around?.[0] ?? m.mean - (m.ci95 ?? 0);
-  const high = (m: Mean): number => m.around?.[3] ?? m.mean + (m.ci95 ?? 0);
-  const all = series.flatMap((one) => one.means);
-  if (all.length === 0) {
-    host.append(h("p", { class: "empty" }, "No run has a value for this."));
-    return figure;
-  }
-  const top = Math.max(...all.map(high)) * 1.08 || 1;
-  const xs = all.map((m) => m.x);
-  const [first, last] = [Math.min(...xs), Math.max(...xs)];
-  const log = names === undefined && first > 0 && last / first >= 50;
-  const range = (): [number, number] => {
-    if (names !== undefined) return [-0.5, names.length - 0.5];
-    if (log) return [first / 1.3, last * 1.3];
-    const margin = (last - first) * 0.05 || 1;
-    return [first - margin, last + margin];
-  };
-  const marks = names === undefined ? marksAt(xs, log) : undefined;
-  const ends = all.flatMap((m) => (m.around == null ? [m.mean] : [low(m), high(m)]));
-  const smallest = Math.min(...ends);
-  const logY = smallest > 0 && Math.max(...ends) / smallest >= LOG_BARS;
-  // An interval that reaches below zero, where no value can be, is cut there.
-  const bottom = logY ? 10 ** Math.floor(Math.log10(smallest)) : smallest >= 0 ? 0 : Math.min(...all.map(low));
-  const text = Math.max(...(names ?? [""]).map((name) => name.length)) * (names?.length ?? 0);
-  const turned = text > (wide ? NAMES_WIDE : NAMES_HALF);
-  waiting.push(() => {
-    const line = (one: MeanSeries): uPlot.AlignedData => {
-      const sorted = [...one.means].sort((a, b) => a.x - b.x);
-      return [sorted.map((m) => m.x), sorted.map((m) => m.mean)];
-    };
-    const plot = new uPlot(
-      {
-        width: Math.max(host.clientWidth, 300),
-        height: turned ? 360 : 280,
-        cursor: { drag: { x: false, y: false } },
-        scales: { x: { time: false, range, ...(log && { distr: 3 as const }) }, y: { range: [bottom, top], ...(logY && { distr: 3 as const }) } },
-        axes: [
-          {
-            ...axis(xLabel, 2, names === undefined ? (log ? logTicks : ticks) : (_, at) => at.map((i) => names[i] ?? "")),
-            ...(names !== undefined && { splits: () => names.map((_, i) => i), grid: { show: false } }),
-            ...(marks !== undefined && { splits: () => marks, filter: (_: uPlot, at: number[]) => at }),
-            ...(turned && { rotate: 30, size: 90 }),
-            ...(xLabel === "" && { labelSize: 0 }),
-          },
-          axis(logY ? `${yLabel} (logarithmic)` : yLabel, 3, logY ? logTicks : ticks),
-        ],
-        series: [
-          { label: xLabel === "" ? "Case" : xLabel, value: (_, x) => (x === null ? "–" : (names?.[x] ?? number(x))) },
-          ...series.map((one, i) => ({
-            label: one.label,
-            stroke: hue(i),
-            width: 2,
-            value: (_: uPlot, y: number | null) => number(y),
-            points: { show: !bars, size: 8, fill: hue(i) },
-            ...(bars ? { fill: hue(i), paths: () => null } : {}),
-          })),
-        ],
-        hooks: { draw: [(u) => drawMeans(u, series, hue, bars, logY ? bottom : 0)] },
-      },
-      uPlot.join(series.map(line)),
-      host,
-    );
-    shown.add(plot);
-  });
-  return figure;
-}
-
-/** Where a person wants the ticks: at the values that were swept, if these are few and not too close. */
-function marksAt(xs: number[], log: boolean): number[] | undefined {
-  const values = [...new Set(xs)].sort((a, b) => a - b);
-  const place = values.map((x) => (log ? Math.log(x) : x));
-  const range = place.at(-1)! - place[0]!;
-  const close = place.some((x, i) => i > 0 && x - place[i - 1]! < range * CLOSEST_MARKS);
-  return close ? undefined : values;
-}
-
-function drawMeans(u: uPlot, series: MeanSeries[], hue: (i: number) => string, bars: boolean, ground: number): void {
-  const { ctx } = u;
-  const ratio = devicePixelRatio;
-  const visible = series.map((_, i) => u.series[i + 1]?.show === true);
-  const slots = visible.filter((show) => show).length;
-  const group = Math.abs(u.valToPos(1, "x", true) - u.valToPos(0, "x", true)) * 0.8;
-  const width = Math.min(group / Math.max(slots, 1), 64 * ratio);
-  let slot = 0;
-  ctx.save();
-  series.forEach((one, i) => {
-    if (visible[i] !== true) return;
-    const shift = bars ? (slot - (slots - 1) / 2) * width : 0;
-    slot += 1;
-    for (const m of one.means) {
-      const x = u.valToPos(m.x, "x", true) + shift;
-      const y = (value: number): number => u.valToPos(value, "y", true);
-      if (m.around != null) {
-        drawBox(ctx, x, width * 0.7, y(m.mean), m.around.map(y), hue(i));
-        continue;
-      }
-      if (bars) {
-        ctx.fillStyle = hue(i);
-        ctx.fillRect(x - width * 0.45, y(m.mean), width * 0.9, y(ground) - y(m.mean));
-      }
-      if (m.ci95 === null) continue;
-      ctx.strokeStyle = bars ? style("--text") : hue(i);
-      ctx.lineWidth = 1.5 * ratio;
-      const cap = 4 * ratio;
-      const [bottom, top] = [y(Math.max(m.mean - m.ci95, u.scales.y!.min ?? -Infinity)), y(m.mean + m.ci95)];
-      ctx.beginPath();
-      ctx.moveTo(x, bottom);
-      ctx.lineTo(x, top);
-      for (const end of [bottom, top]) {
-        ctx.moveTo(x - cap, end);
-        ctx.lineTo(x + cap, end);
-      }
-      ctx.stroke();
-    }
-  });
-  ctx.restore();
-}
-
-/** Whiskers, a box between the inner two of `at`, and its median. */
-function drawBox(ctx: CanvasRenderingContext2D, x: number, width: number, median: number, at: number[], hue: string): void {
-  const [low, from, to, high] = at as [number, number, number, number];
-  ctx.strokeStyle = hue;
-  ctx.lineWidth = 1.5 * devicePixelRatio;
-  ctx.beginPath();
-  for (const [end, near] of [[low, from], [high, to]] as const) {
-    ctx.moveTo(x, near);
-    ctx.lineTo(x, end);
-    ctx.moveTo(x - width / 4, end);
-    ctx.lineTo(x + width / 4, end);
-  }
-  ctx.moveTo(x - width / 2, median);
-  ctx.lineTo(x + width / 2, median);
-  ctx.rect(x - width / 2, to, width, from - to);
-  ctx.globalAlpha = 0.25;
-  ctx.fillStyle = hue;
-  ctx.fillRect(x - width / 2, to, width, from - to);
-  ctx.globalAlpha = 1;
-  ctx.stroke();
+/** Where the first step of a distribution rises: an axis has one value at each place. */
+function justBefore(sorted: number[]): number {
+  const first = sorted[0]!;
+  return first - (sorted.at(-1)! - first || Math.abs(first) || 1) * 1e-6;
 }

@@ -4,13 +4,13 @@ import { withInterval } from "./compare";
 import { rowsOf, seriesOf, type Case, type Column, type Row, type Series, type Stat, type UeDirection, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { bytes, count, number, percent, text } from "./format";
-import { colour, linePlot, lineOf, type Line, type Mark } from "./plots";
+import { colour, dashOf, FAILED, shapeOf } from "./palette";
+import { linePlot, lineOf, type Line, type Look, type Mark } from "./plots";
 
 /** UEs that a person can tell apart in a plot. */
 const MOST_UES = 10;
 const ALL = "";
 const HOST_DASH = [2, 4];
-const FAILED_COLOUR = "#d43d3d";
 /** Events of table `mobility` that are drawn; what leads to them is in the table. */
 const MARKED = ["connected", "failed", "link-lost"];
 const SPLIT: [keyof UeDirection & ("core_ms" | "queue_ms" | "air_ms" | "harq_ms" | "rlc_ms"), string, string][] = [
@@ -21,75 +21,74 @@ const SPLIT: [keyof UeDirection & ("core_ms" | "queue_ms" | "air_ms" | "harq_ms"
   ["rlc_ms", "rlc", "RLC: until delivery, in order"],
 ];
 
-/** A case beside others: what tells it apart in a legend, and whether its lines are dashed. */
+/** A case beside others: what tells it apart in a legend, and whether it is the second one. */
 export interface Shown {
   of: Case;
   prefix: string;
-  dash?: number[];
+  second: boolean;
 }
 
-/** Which UE the reader wants to see. */
-let wanted = ALL;
+/** Dashes of the second case's lines. */
+export const BESIDE = [8, 4];
+
+/** How line `i` of a case looks: of the second case dashed, with hollow markers, in the first one's colours. */
+export function lookOf(i: number, second: boolean): Look {
+  const dash = second ? BESIDE : dashOf(i);
+  return { colour: colour(i), marker: { shape: shapeOf(i), hollow: second }, ...(dash !== undefined && { dash }) };
+}
 
 interface OfUe {
   shown: Shown;
   series: Series;
   label: string;
-  hue: string;
+  look: Look;
 }
 
 /** The section, if any case has UEs. */
-export function radio(cases: Shown[], run: number, redraw: () => void): HTMLElement[] {
+export function radio(cases: Shown[], run: number, ue: string, choose: (ue: string) => void): HTMLElement[] {
   const names = [...new Set(cases.flatMap(({ of }) => of.summary.ues.map((ue) => ue.ue)))];
   if (names.length === 0) return [];
-  if (!names.includes(wanted)) wanted = ALL;
+  const wanted = names.includes(ue) ? ue : ALL;
   const drawn = wanted === ALL ? names.slice(0, MOST_UES) : [wanted];
   const all: [string, string] = [ALL, names.length > MOST_UES ? `the first ${MOST_UES} of ${names.length}` : `all ${names.length}`];
-  const choice = select("UE", [all, ...names.map((name): [string, string] => [name, name])], wanted, (name) => {
-    wanted = name;
-    redraw();
-  });
+  const choice = select("UE", [all, ...names.map((name): [string, string] => [name, name])], wanted, choose);
   return [
     h(
       "section",
       { id: "radio" },
       h("h2", {}, "Radio"),
       ...(names.length > 1 ? [h("div", { class: "controls" }, choice)] : []),
-      plots(cases, run, drawn),
+      ...plots(cases, run, drawn),
       split(cases, drawn),
       ...tables(cases, run, drawn),
     ),
   ];
 }
 
-function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
-  let hue = 0;
+function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   const ues: OfUe[] = cases.flatMap((shown) => {
     const all = seriesOf(shown.of, run, "radio");
-    return names.flatMap((name) => {
+    return names.flatMap((name, i) => {
       const series = all.find((one) => one.name === name);
-      return series === undefined ? [] : [{ shown, series, label: shown.prefix + name, hue: colour(hue++) }];
+      return series === undefined ? [] : [{ shown, series, label: shown.prefix + name, look: lookOf(i, shown.second) }];
     });
   });
   const held = cases.reduce((sum, { of }) => sum + of.summary.ues.filter((ue) => names.includes(ue.ue)).length, 0);
   const note = ues.length < held ? `${ues.length} of ${held}: the others did not fit into this page` : undefined;
   const lines = (y: string, suffix = "", dash?: number[]): Line[] =>
-    ues.flatMap(({ series, label, hue, shown }) => lineOf(series, "t", y, label + suffix, hue, dash ?? shown.dash));
+    ues.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
   const above = lines("dl_above_bytes", ": above", HOST_DASH).filter((line) => line.y.some((bytes) => (bytes ?? 0) > 0));
-  hue = 0;
-  const cells = cases.flatMap(({ of, prefix, dash }) =>
-    seriesOf(of, run, "cell").map((series) => ({ series, label: prefix + series.name, hue: colour(hue++), dash })),
+  const cells = cases.flatMap(({ of, prefix, second }) =>
+    seriesOf(of, run, "cell").map((series, i) => ({ series, label: prefix + series.name, look: lookOf(i, second) })),
   );
   const used = (y: string): Line[] =>
-    cells.slice(0, MOST_UES).flatMap(({ series, label, hue, dash }) => lineOf(series, "t", y, label, hue, dash).map((line) => ({ ...line, y: scaled(line.y, 100) })));
+    cells.slice(0, MOST_UES).flatMap(({ series, label, look }) => lineOf(series, "t", y, label, look).map((line) => ({ ...line, y: scaled(line.y, 100) })));
   const cellNote = cells.length > MOST_UES ? `the first ${MOST_UES} of ${cells.length}` : undefined;
   const time = { x: "Time, s", time: true };
   const marks = ues.flatMap((ue) => marksOf(ue, run));
   const rate = "transport blocks, first transmissions";
   const join = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined).join("; ");
-  return h(
-    "div",
-    { class: "grid" },
+  return plotGrid([
     linePlot("Downlink capacity", lines("dl_mbps"), { ...time, y: "Mbit/s" }, join(rate, note)),
     linePlot("Uplink capacity", lines("ul_mbps"), { ...time, y: "Mbit/s" }, join(rate, note)),
     linePlot("Downlink MCS", lines("dl_mcs"), { ...time, y: "index" }, note),
@@ -99,7 +98,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
       "RSRP of the serving cell",
       lines("rsrp_dbm"),
       { ...time, y: "dBm", fit: true, marks },
-      join(marks.length > 0 ? "vertical: served by a new cell; red: handover failed or link lost" : undefined, note),
+      join(marks.length > 0 ? "vertical lines: served by a new cell, handover failed or link lost" : undefined, note),
     ),
     linePlot(
       "Queues in the base station",
@@ -115,8 +114,14 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement {
     ),
     linePlot("Downlink resource blocks of each cell", used("dl_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
     linePlot("Uplink resource blocks of each cell", used("ul_prbs"), { ...time, y: "% in use", yMax: 105 }, cellNote),
-    ...serving(ues, time, note),
-  );
+    serving(ues, time, note),
+  ]);
+}
+
+/** Figures in columns; what has nothing to show is left out. */
+export function plotGrid(figures: (HTMLElement | null | false)[]): HTMLElement[] {
+  const drawn = figures.filter((figure) => figure !== null && figure !== false);
+  return drawn.length === 0 ? [] : [h("div", { class: "grid" }, ...drawn)];
 }
 
 function scaled(values: Column, by: number): Column {
@@ -124,27 +129,27 @@ function scaled(values: Column, by: number): Column {
 }
 
 /** Which cell serves each UE, if there is more than one. */
-function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement[] {
+function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement | null {
   const cellsOf = (series: Series): string[] => (series["cells"] ?? []) as string[];
   const names = [...new Set(ues.flatMap(({ series }) => cellsOf(series)))].sort();
-  if (names.length < 2) return [];
+  if (names.length < 2) return null;
   // UEs that one cell serves lie beside each other, not upon each other.
-  const lines = ues.flatMap(({ series, label, hue, shown }, i) => {
+  const lines = ues.flatMap(({ series, label, look }, i) => {
     const shift = ((i + 0.5) / ues.length - 0.5) * 0.5;
     const place = cellsOf(series).map((cell) => names.indexOf(cell) + shift);
-    return lineOf(series, "t", "cell", label, hue, shown.dash).map((line) => ({ ...line, steps: true, y: line.y.map((at) => (at === null ? null : place[at]!)) }));
+    return lineOf(series, "t", "cell", label, look).map((line) => ({ ...line, steps: true, y: line.y.map((at) => (at === null ? null : place[at]!)) }));
   });
-  return [linePlot("Serving cell", lines, { ...time, y: "", names }, note)];
+  return linePlot("Serving cell", lines, { ...time, y: "", names }, note);
 }
 
 /** Where a UE changed cells or failed to. */
-function marksOf({ shown, label, hue }: OfUe, run: number): Mark[] {
+function marksOf({ shown, label, look }: OfUe, run: number): Mark[] {
   const ue = label.slice(shown.prefix.length);
   return rowsOf(shown.of.result.mobility, shown.of.point, run)
     .filter((row) => row["ue"] === ue && MARKED.includes(text(row["event"])))
     .map((row) => {
       const good = row["event"] === "connected";
-      return { x: row["t_s"] as number, text: good ? text(row["cell"]) : text(row["event"]), colour: good ? hue : FAILED_COLOUR };
+      return { x: row["t_s"] as number, text: good ? text(row["cell"]) : text(row["event"]), colour: good ? look.colour : FAILED };
     });
 }
 
@@ -233,11 +238,13 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
       both("Links lost", "link_failures", "Radio links lost"),
     ],
     rows("ues"),
+    { title: "UEs" },
   );
   const events = rows("mobility");
   const mobility = sortable<Of>(
     [...which, num("Time, s", "t_s", (x) => (x === null ? "–" : x.toFixed(3))), str("UE", "ue"), str("Event", "event"), str("Cell", "cell"), num("Interruption, ms", "interruption_ms", number, "For how long no cell served it")],
     events,
+    { title: "Mobility" },
   );
   const runs = Math.max(...cases.map(({ of }) => of.result.meta.runs));
   return [
@@ -286,6 +293,7 @@ function means(cases: Shown[], names: string[]): HTMLElement {
         both("Links lost", (ue) => ue.link_failures),
       ],
       rows,
+      { title: "UEs, means over the runs" },
     ),
   );
 }

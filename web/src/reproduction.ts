@@ -3,14 +3,14 @@
 import type { Drawn, ReproductionRow } from "./data";
 import { h } from "./dom";
 import { number } from "./format";
-import { colour, linePlot, meansPlot, type MeanSeries } from "./plots";
+import { meansPlot, type MeanSeries } from "./means";
+import { colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
+import { linePlot } from "./plots";
 
 const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
-const PUBLISHED_COLOUR = "#8a96a8";
-const MEASURED_COLOUR = "#4269d0";
 
 export function reproduction(rows: ReproductionRow[], figures: Drawn[]): HTMLElement {
-  const drawn = (name: string): HTMLElement[] => figures.filter((one) => `${one.paper} / ${one.experiment}` === name).map(figure);
+  const drawn = (name: string): HTMLElement[] => figures.filter((one) => `${one.paper} / ${one.experiment}` === name).flatMap((one) => figure(one) ?? []);
   const groups = new Map<string, ReproductionRow[]>();
   for (const row of rows) {
     const name = `${row.paper} / ${row.experiment}`;
@@ -56,7 +56,7 @@ function experiment(name: string, rows: ReproductionRow[], figures: HTMLElement[
 }
 
 /** A figure like one of the paper's. */
-function figure(drawn: Drawn): HTMLElement {
+function figure(drawn: Drawn): HTMLElement | null {
   if (drawn.kind === "map") return map(drawn);
   if (drawn.kind === "means" || drawn.kind === "boxes") {
     const boxes = drawn.kind === "boxes";
@@ -80,21 +80,22 @@ function figure(drawn: Drawn): HTMLElement {
     label: line.label,
     x: line.x,
     y: line.y,
-    colour: line.published ? PUBLISHED_COLOUR : colour(i),
+    colour: line.published ? PUBLISHED : colour(i),
     steps: drawn.kind === "steps",
-    ...(line.published && { dash: [6, 4] }),
+    marker: { shape: shapeOf(i), hollow: line.published },
+    ...(line.published ? { dash: [6, 4] } : dashOf(i) !== undefined && { dash: dashOf(i)! }),
   }));
   return linePlot(drawn.title, lines, { x: drawn.x, y: drawn.y, ...(drawn.kind === "steps" && { yMax: 1.02 }) });
 }
 
-/** A table of coloured cells: green above zero, red below. */
+/** A table of coloured cells: blue above zero, orange below. */
 function map(drawn: Drawn): HTMLElement {
   const values = drawn.lines.flatMap((line) => line.y.filter((value) => value !== null));
   const most = Math.max(...values.map(Math.abs), 1);
   const cell = (value: number | null, ci: number | null): HTMLElement => {
     if (value === null) return h("td", { class: "number" }, "–");
     const share = Math.round(Math.sqrt(Math.abs(value) / most) * 70);
-    const hue = value >= 0 ? "#3ca951" : "#d9453c";
+    const hue = value >= 0 ? colour(0) : FAILED;
     const text = `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)}`;
     const title = ci === null ? text : `${text} ± ${ci.toFixed(1)}`;
     return h("td", { class: "number", title, style: `background: color-mix(in srgb, ${hue} ${share}%, transparent)` }, text);
@@ -133,7 +134,7 @@ function table(rows: ReproductionRow[]): HTMLElement {
   ];
   const shown = columns.filter(([, , text]) => rows.some((row) => text(row) !== ""));
   const lines = rows.flatMap((row) => [
-    h("tr", {}, ...shown.map(([, kind, text]) => h("td", { class: kind }, text(row))), h("td", {}, badge(row.verdict))),
+    h("tr", {}, ...shown.map(([head, kind, text]) => h("td", { class: kind, "data-head": head }, text(row))), h("td", { "data-head": "Verdict" }, badge(row.verdict))),
     ...((row.why ?? "") === "" ? [] : [h("tr", { class: "why" }, h("td", { colspan: String(shown.length + 1) }, row.why!))]),
   ]);
   const heads = shown.map(([head, kind]) => h("th", { class: kind, scope: "col" }, head));
@@ -179,12 +180,12 @@ function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
     const names = rows.map((row) => keys.map((key) => row[key]).filter((part) => part !== "").join(", "));
     const published: MeanSeries = {
       label: "published",
-      colour: PUBLISHED_COLOUR,
+      colour: PUBLISHED,
       means: rows.map((row, x) => ({ x, mean: row.published as number, ci95: row.published_ci })),
     };
     const measured: MeanSeries = {
       label: "measured",
-      colour: MEASURED_COLOUR,
+      colour: colour(0),
       means: rows.map((row, x) => ({ x, mean: row.measured as number, ci95: row.ci })),
     };
     return meansPlot([published, measured], { xLabel: "", yLabel: axis, names, bars: true, wide: false, title: titleOf(axis, rows, keys), ...(note !== undefined && { note }) });

@@ -1,0 +1,63 @@
+// What a link to a part of the report says, after `#`: which case, run, flows and UE are shown, and where.
+
+export interface View {
+  /** The case, as an index into all of them; a point of the sweep if there is one result. */
+  first: number;
+  /** The case beside it, or -1. */
+  second: number;
+  run: number;
+  /** Text that the flows' names contain. */
+  filter: string;
+  /** One UE, or "" for all. */
+  ue: string;
+  logRtt: boolean;
+  /** The id of the section or figure to show, or "". */
+  at: string;
+}
+
+/** Longest name that is taken from a link. */
+const LONGEST = 200;
+const NONE = "none";
+
+/** The part after `#` for `view`; only what differs from `usual` is said. */
+export function encode(view: View, usual: View): string {
+  const parts = new URLSearchParams();
+  if (view.first !== usual.first) parts.set("point", String(view.first));
+  if (view.second !== usual.second) parts.set("beside", view.second < 0 ? NONE : String(view.second));
+  if (view.run !== usual.run) parts.set("run", String(view.run));
+  if (view.filter !== usual.filter) parts.set("flows", view.filter);
+  if (view.ue !== usual.ue) parts.set("ue", view.ue);
+  if (view.logRtt !== usual.logRtt) parts.set("log", String(view.logRtt));
+  if (view.at !== usual.at) parts.set("at", view.at);
+  return parts.toString();
+}
+
+/** Reads `hash`. What is missing, or does not exist here, stays as in `usual`. */
+export function decode(hash: string, usual: View, cases: number, runs: (first: number) => number): View {
+  const parts = new URLSearchParams(hash.replace(/^#/, ""));
+  const index = (key: string, below: number): number | undefined => {
+    const text = parts.get(key);
+    return text !== null && /^\d{1,9}$/.test(text) && Number(text) < below ? Number(text) : undefined;
+  };
+  const words = (key: string): string | undefined => parts.get(key)?.slice(0, LONGEST);
+  const first = index("point", cases) ?? usual.first;
+  const asked = parts.get("beside") === NONE ? -1 : (index("beside", cases) ?? usual.second);
+  return {
+    first,
+    second: asked === first ? -1 : asked,
+    run: index("run", Math.max(runs(first), 1)) ?? 0,
+    filter: words("flows") ?? usual.filter,
+    ue: words("ue") ?? usual.ue,
+    logRtt: parts.has("log") ? parts.get("log") === "true" : usual.logRtt,
+    at: words("at") ?? usual.at,
+  };
+}
+
+/** An id for a heading, unlike those `taken`, to which it is added. */
+export function slug(title: string, taken: Set<string>): string {
+  const base = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "") || "part";
+  let id = base;
+  for (let n = 2; taken.has(id); n++) id = `${base}-${n}`;
+  taken.add(id);
+  return id;
+}
