@@ -24,11 +24,12 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("record", &["units", "tcp", "disk"]),
     ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
+    ("import", &["link", "radio"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
-    ("ranway", &["units", "backlog", "scenario", "disk", "record", "sim", "reproduce", "host", "oracle", "ebpf"]),
+    ("ranway", &["units", "backlog", "scenario", "disk", "record", "sim", "import", "reproduce", "host", "oracle", "ebpf"]),
     ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
     ("xtask", &[]),
 ];

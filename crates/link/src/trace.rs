@@ -112,6 +112,27 @@ impl Trace {
         Ok(Trace { times: times.into() })
     }
 
+    /// A trace of opportunities at these milliseconds.
+    ///
+    /// # Errors
+    /// What would be wrong with the text of such a file: there is none, they decrease, the last one is zero.
+    pub fn from_times(times: Vec<u32>) -> Result<Trace, TraceError> {
+        let error = |line: usize, what| Err(TraceError { line, what });
+        if let Some(line) = times.windows(2).position(|pair| pair[1] < pair[0]) {
+            return error(line + 2, TraceFault::Decreasing);
+        }
+        match times.last() {
+            None => error(1, TraceFault::Empty),
+            Some(0) => error(times.len(), TraceFault::ZeroPeriod),
+            Some(_) => Ok(Trace { times: times.into() }),
+        }
+    }
+
+    /// The milliseconds of the opportunities in a period.
+    pub fn times(&self) -> &[u32] {
+        &self.times
+    }
+
     /// The number of opportunities in a period, at least one.
     pub fn opportunities(&self) -> usize {
         self.times.len()

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::import::ImportCommand;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -45,6 +46,9 @@ pub(crate) enum Command {
     Backlog(BacklogArgs),
     /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
     Oracle(OracleArgs),
+    /// Make a trace or a recorded channel of other tools' files: rates, captures, ns-3, OMNeT++
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Put several results into one report, side by side
     Compare(CompareArgs),
     /// Run papers' experiments and print published and measured numbers side by side

@@ -7,6 +7,7 @@ mod backlog;
 mod demo;
 mod emulate;
 mod generate;
+mod import;
 mod interrupt;
 mod line;
 mod mdcc;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Backlog(args) => backlog::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
+        Command::Import(command) => import::run(&command),
         Command::Compare(args) => show::compare(&args),
         Command::Reproduce(args) => reproduce::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -40,6 +40,32 @@ fn a_run_writes_a_whole_directory_and_says_where_its_report_is() {
 }
 
 #[test]
+fn an_imported_trace_is_what_a_scenario_runs_on() {
+    let dir = scratch();
+    fs::write(dir.path().join("drive.csv"), "time_s,dl_mbps\n0,12\n1,6\n2,6\n").unwrap();
+    let import = |out: &str| ranway(dir.path(), &["import", "rates", "drive.csv", "--out", out]);
+    let output = import("drive.trace");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).starts_with("drive.trace: 3.000 s, mean 8.000 Mbit/s, 2000 opportunities\n"),
+        "{}",
+        stdout(&output)
+    );
+    let rate = "dumbbell.rate={ kind = \"trace\", file = \"drive.trace\" }";
+    let output = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--set", rate], &SHORT[..]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    // What is there already stays.
+    let output = import("drive.trace");
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), "error: drive.trace exists already\n"));
+    fs::write(dir.path().join("drive.csv"), "time_s,dl_mbps\n0,fast\n").unwrap();
+    let output = import("other.trace");
+    let said = "error: drive.csv: line 2: the rate `fast` is no number\n";
+    assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), said));
+    assert!(!dir.path().join("other.trace").exists());
+    assert_eq!(ranway(dir.path(), &["import", "rates", "none.csv", "--out", "o"]).status.code(), Some(1));
+}
+
+#[test]
 fn a_wrong_scenario_gets_one_line_exit_code_2_and_nothing_is_written() {
     let dir = scratch();
     fs::write(dir.path().join("wrong.toml"), "duration = \"2 s\"\n[dumbbell]\nrat = \"35 Mbit/s\"\nrtt = \"30 ms\"\n")

@@ -1,0 +1,230 @@
+//! Captures of packets (pcap, pcapng): what passed of each flow, and when.
+//!
+//! Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link types of tcpdump.org. Bytes are those of the IP packets,
+//! as their headers say, however much of them was captured.
+//!
+//! What a capture shows is what was *delivered*: it is what the link could carry only while its queue was never empty. A
+//! capture at the receiver of a saturating flow, as of a bulk download, is what one wants here.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use etherparse::{EtherType, LaxPacketHeaders, NetHeaders, TransportHeader};
+use link::trace::Trace;
+use pcap_file::DataLink;
+use pcap_file::PcapError;
+use pcap_file::pcap::PcapReader;
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+use crate::{Error, Opportunities, choose};
+
+/// Most flows that are told apart; packets of others are left out.
+pub const MAX_FLOWS: usize = 10_000;
+/// Most packets.
+const MAX_PACKETS: usize = 50_000_000;
+/// How a pcapng file begins.
+const SECTION: [u8; 4] = 0x0a0d_0d0au32.to_be_bytes();
+/// Bytes in front of the EtherType, of the link types whose headers we take off ourselves.
+const SLL: usize = 16;
+const SLL2: usize = 20;
+
+/// Packets of one protocol from one address and port to another: one direction of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Flow {
+    /// The IP protocol number.
+    pub protocol: u8,
+    /// Where its packets come from; without ports, 0.
+    pub from: SocketAddr,
+    /// Where they go.
+    pub to: SocketAddr,
+}
+
+impl fmt::Display for Flow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.protocol {
+            6 => write!(f, "tcp")?,
+            17 => write!(f, "udp")?,
+            other => write!(f, "ip-{other}")?,
+        }
+        write!(f, " {} > {}", self.from, self.to)
+    }
+}
+
+/// What was captured.
+#[derive(Debug, Default)]
+pub struct Capture {
+    /// Each flow's packets: nanoseconds since the first packet of the file, and the IP packet's bytes.
+    flows: BTreeMap<Flow, Vec<(u64, u32)>>,
+    /// Packets that were no IP packets, could not be read, or were of too many flows.
+    pub left_out: u64,
+}
+
+/// Which packets to take.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    /// The flow as [`Flow`] is written; otherwise all that the addresses let pass.
+    pub flow: Option<String>,
+    /// Only packets from here.
+    pub from: Option<IpAddr>,
+    /// Only packets to here.
+    pub to: Option<IpAddr>,
+}
+
+/// Reads a capture.
+///
+/// # Errors
+/// [`Error::File`] if it is no capture, is damaged, or has no IP packet; [`Error::Io`].
+pub fn read(mut from: impl Read) -> Result<Capture, Error> {
+    let mut magic = [0; 4];
+    from.read_exact(&mut magic).map_err(|_| Error::File("not a capture: it is too short".to_owned()))?;
+    let whole = io::Cursor::new(magic).chain(from);
+    let mut capture = Capture::default();
+    let mut first = None;
+    let mut packets = 0;
+    let mut note = |link: DataLink, at: Duration, data: &[u8], len: u32| -> Result<(), Error> {
+        packets += 1;
+        if packets > MAX_PACKETS {
+            return Err(Error::File("more than 50 million packets: cut it into parts (editcap -c)".to_owned()));
+        }
+        let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
+        // Captures of several processors are not quite in order.
+        capture.note(link, at.saturating_sub(*first.get_or_insert(at)), data, len);
+        Ok(())
+    };
+    if magic == SECTION {
+        let mut reader = PcapNgReader::new(whole).map_err(damaged)?;
+        while let Some(block) = reader.next_block() {
+            let (interface, at, data, len) = match block.map_err(damaged)? {
+                Block::EnhancedPacket(packet) => {
+                    (packet.interface_id, packet.timestamp, packet.data.into_owned(), packet.original_len)
+                }
+                _ => continue,
+            };
+            let interface = reader.interfaces().get(interface as usize);
+            let link = interface.ok_or_else(|| Error::File("damaged: a packet of no interface".to_owned()))?.linktype;
+            note(link, at, &data, len)?;
+        }
+    } else {
+        let mut reader = PcapReader::new(whole).map_err(damaged)?;
+        let link = reader.header().datalink;
+        while let Some(packet) = reader.next_packet() {
+            let packet = packet.map_err(damaged)?;
+            note(link, packet.timestamp, &packet.data, packet.orig_len)?;
+        }
+    }
+    if capture.flows.is_empty() {
+        return Err(Error::File("there is no IP packet in it".to_owned()));
+    }
+    Ok(capture)
+}
+
+fn damaged(error: PcapError) -> Error {
+    match error {
+        PcapError::IoError(error) => Error::Io(error),
+        PcapError::IncompleteBuffer => Error::File("damaged: it ends within a packet".to_owned()),
+        error => Error::File(format!("not a capture, or damaged: {error}")),
+    }
+}
+
+impl Capture {
+    fn note(&mut self, link: DataLink, at: u64, data: &[u8], captured_of: u32) {
+        let Some((flow, len)) = flow(link, data, captured_of) else {
+            self.left_out += 1;
+            return;
+        };
+        if self.flows.len() >= MAX_FLOWS && !self.flows.contains_key(&flow) {
+            self.left_out += 1;
+            return;
+        }
+        self.flows.entry(flow).or_default().push((at, len));
+    }
+
+    /// The flows with their packets and bytes, those with the most bytes first.
+    pub fn flows(&self) -> Vec<(Flow, u64, u64)> {
+        let sum = |packets: &[(u64, u32)]| packets.iter().map(|&(_, len)| u64::from(len)).sum();
+        let mut all: Vec<(Flow, u64, u64)> =
+            self.flows.iter().map(|(flow, packets)| (*flow, packets.len() as u64, sum(packets))).collect();
+        all.sort_by_key(|&(flow, _, bytes)| (std::cmp::Reverse(bytes), flow));
+        all
+    }
+
+    /// The opportunities at which the chosen packets were delivered: from `begin` seconds on after the first of them, for
+    /// `length` seconds.
+    ///
+    /// # Errors
+    /// [`Error::Choose`] if nothing was chosen and there are several flows; [`Error::File`] if no such packet is there.
+    pub fn trace(&self, which: &Which, begin: f64, length: Option<f64>) -> Result<Trace, Error> {
+        let chosen: Vec<&Flow> = self.flows.keys().filter(|flow| which.takes(flow)).collect();
+        let names = || self.flows().iter().map(|(flow, ..)| format!("`{flow}`")).collect();
+        if chosen.is_empty() {
+            return Err(choose("no packet is of what was asked for (--flow, --from, --to)", names()));
+        }
+        if which.is_open() && chosen.len() > 1 {
+            return Err(choose("there are several flows (--flow, or --from and --to)", names()));
+        }
+        let mut packets: Vec<(u64, u32)> = chosen.iter().flat_map(|flow| &self.flows[flow]).copied().collect();
+        packets.sort_by_key(|&(at, _)| at);
+        let first = packets[0].0;
+        let mut sum = Opportunities::new(begin, length);
+        for (at, len) in packets {
+            sum.add((at - first) as f64 / 1e9, f64::from(len))?;
+        }
+        sum.finish()
+    }
+}
+
+impl Which {
+    fn takes(&self, flow: &Flow) -> bool {
+        self.flow.as_ref().is_none_or(|name| *name == flow.to_string())
+            && self.from.is_none_or(|from| from == flow.from.ip())
+            && self.to.is_none_or(|to| to == flow.to.ip())
+    }
+
+    fn is_open(&self) -> bool {
+        self.flow.is_none() && self.from.is_none() && self.to.is_none()
+    }
+}
+
+/// The flow that a captured packet is of, and the bytes of its IP packet.
+fn flow(link: DataLink, data: &[u8], captured_of: u32) -> Option<(Flow, u32)> {
+    let headers = match link {
+        DataLink::ETHERNET => LaxPacketHeaders::from_ethernet(data).ok()?,
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => LaxPacketHeaders::from_ip(data).ok()?,
+        DataLink::LINUX_SLL => behind(data, SLL, SLL - 2)?,
+        DataLink::LINUX_SLL2 => behind(data, SLL2, 0)?,
+        // Four bytes in the byte order of whoever captured: only IP is of interest behind them.
+        DataLink::NULL | DataLink::LOOP => LaxPacketHeaders::from_ip(data.get(4..)?).ok()?,
+        _ => return None,
+    };
+    let (source, destination, said, protocol) = match headers.net.as_ref()? {
+        NetHeaders::Ipv4(ip, extensions) => {
+            let protocol = extensions.auth.as_ref().map_or(ip.protocol, |auth| auth.next_header);
+            (IpAddr::from(ip.source), IpAddr::from(ip.destination), u32::from(ip.total_len), protocol)
+        }
+        NetHeaders::Ipv6(ip, extensions) => {
+            let protocol = extensions.next_header(ip.next_header).unwrap_or(ip.next_header);
+            let len = if ip.payload_length == 0 { 0 } else { 40 + u32::from(ip.payload_length) };
+            (IpAddr::from(ip.source), IpAddr::from(ip.destination), len, protocol)
+        }
+        NetHeaders::Arp(_) => return None,
+    };
+    let (sport, dport) = match &headers.transport {
+        Some(TransportHeader::Tcp(tcp)) => (tcp.source_port, tcp.destination_port),
+        Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port),
+        _ => (0, 0),
+    };
+    // A packet that a card is to segment, or that it put together, may say nothing or too little about its length.
+    let len = if said == 0 { captured_of } else { said };
+    let flow =
+        Flow { protocol: protocol.0, from: SocketAddr::new(source, sport), to: SocketAddr::new(destination, dport) };
+    Some((flow, len))
+}
+
+/// What is behind a header of `size` bytes with an EtherType at `at`.
+fn behind(data: &[u8], size: usize, at: usize) -> Option<LaxPacketHeaders<'_>> {
+    let kind = u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?);
+    Some(LaxPacketHeaders::from_ether_type(EtherType(kind), data.get(size..)?))
+}

@@ -1,0 +1,244 @@
+//! Channel logs of other simulators, as recorded channels.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Read;
+
+use csv::{ByteRecord, ReaderBuilder, Trim};
+use radio::Recorded;
+use radio::recorded::Quantity;
+
+use crate::{Error, MAX_SECONDS, choose, shown, text};
+
+/// Most samples of a channel.
+pub const MAX_SAMPLES: usize = 5_000_000;
+/// Longest times and lists are rounded to: below a subframe nothing changes.
+const GRAIN: f64 = 1e-3;
+
+/// What one UE measured of one cell over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Channel {
+    /// What was measured.
+    pub quantity: Quantity,
+    /// Seconds, in whole milliseconds that rise, and values in the quantity's unit.
+    pub samples: Vec<(f64, f64)>,
+}
+
+impl Channel {
+    /// A channel of samples in the order of time, each in whole milliseconds; those of the same millisecond are averaged.
+    fn of(quantity: Quantity, samples: Vec<(f64, f64)>) -> Result<Channel, Error> {
+        let mut merged: Vec<(f64, f64)> = Vec::new();
+        let mut same = 0.0;
+        for (at, value) in samples {
+            let at = libm::round(at / GRAIN);
+            match merged.last_mut() {
+                Some((last, mean)) if *last == at => {
+                    same += 1.0;
+                    *mean += (value - *mean) / same;
+                }
+                _ => {
+                    merged.push((at, value));
+                    same = 1.0;
+                }
+            }
+        }
+        let round = |value: f64| if quantity == Quantity::Cqi { libm::round(value) } else { value };
+        let samples = merged.into_iter().map(|(at, value)| (at * GRAIN, round(value))).collect();
+        let channel = Channel { quantity, samples };
+        // What we write must be what the scenario can read.
+        Recorded::parse(channel.to_csv())
+            .map_err(|error| Error::File(format!("no channel can be made of it: {error}")))?;
+        Ok(channel)
+    }
+
+    /// The text of a recorded channel's file.
+    pub fn to_csv(&self) -> String {
+        let name = match self.quantity {
+            Quantity::Sinr => "sinr_db",
+            Quantity::Cqi => "cqi",
+            Quantity::Rsrp => "rsrp_dbm",
+        };
+        let mut text = format!("time_s,{name}\n");
+        for (at, value) in &self.samples {
+            let decimals = if self.quantity == Quantity::Cqi { 0 } else { 3 };
+            writeln!(text, "{at:.3},{value:.decimals$}").expect("a text takes everything");
+        }
+        text
+    }
+}
+
+/// Which of the rows of an ns-3 log to take.
+#[derive(Clone, Debug, Default)]
+pub struct Ns3 {
+    /// The UE's IMSI.
+    pub imsi: Option<u64>,
+    /// The cell's number.
+    pub cell: Option<u64>,
+    /// Received power, not SINR.
+    pub rsrp: bool,
+}
+
+/// Reads `DlRsrpSinrStats.txt` or `UlSinrStats.txt`, which ns-3's LTE module (`PhyStatsCalculator`) and 5G-LENA write:
+/// columns `time`, `cellId`, `IMSI` and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios, separated by tabs.
+///
+/// ns-3 logs the serving cell alone; several component carriers are averaged.
+///
+/// # Errors
+/// [`Error::Choose`] if there are several UEs or cells and none was chosen; [`Error::Line`], [`Error::File`], [`Error::Io`].
+pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
+    let text = text(from)?;
+    let mut reader = ReaderBuilder::new().delimiter(b'\t').trim(Trim::All).flexible(true).from_reader(&text[..]);
+    let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?.clone();
+    let column = |names: &[&str]| {
+        head.iter().position(|name| {
+            let name = name.trim_ascii_start().strip_prefix(b"%").unwrap_or(name).trim_ascii();
+            names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+        })
+    };
+    let (values, quantity) = match which.rsrp {
+        true => (&["rsrp"][..], Quantity::Rsrp),
+        false => (&["sinr", "sinrlinear"][..], Quantity::Sinr),
+    };
+    let place = |names: &[&str]| {
+        column(names).ok_or_else(|| {
+            let what = format!("the first line names no column `{}`: not a log of ns-3's PhyStatsCalculator", names[0]);
+            Error::line(1, what)
+        })
+    };
+    let (time, cell, imsi, value) = (place(&["time"])?, place(&["cellid"])?, place(&["imsi"])?, place(values)?);
+
+    let mut found: BTreeMap<(u64, u64), Vec<(f64, f64)>> = BTreeMap::new();
+    let (mut record, mut rows) = (ByteRecord::new(), 0);
+    while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let number = |column: usize, what: &str| {
+            let digits = record.get(column).and_then(|digits| str::from_utf8(digits).ok());
+            let number = digits.and_then(|digits| digits.parse::<f64>().ok()).filter(|number| number.is_finite());
+            number.ok_or_else(|| Error::line(line, format!("the {what} is no number")))
+        };
+        let who = (number(imsi, "IMSI")? as u64, number(cell, "cell")? as u64);
+        let (at, linear) = (number(time, "time")?, number(value, "value")?);
+        if which.imsi.is_some_and(|imsi| imsi != who.0) || which.cell.is_some_and(|cell| cell != who.1) {
+            continue;
+        }
+        if !(0.0..=MAX_SECONDS).contains(&at) {
+            return Err(Error::line(line, "the time is not from 0 to 49 days"));
+        }
+        rows += 1;
+        if rows > MAX_SAMPLES {
+            return Err(Error::File(format!("more than {MAX_SAMPLES} lines of it: choose a UE, or cut it")));
+        }
+        let samples = found.entry(who).or_default();
+        if samples.last().is_some_and(|&(before, _)| at < before) {
+            return Err(Error::line(line, "is earlier than the line before of the same UE and cell"));
+        }
+        // Before it is scheduled a UE has none.
+        if linear > 0.0 {
+            let db = 10.0 * libm::log10(linear);
+            samples.push((at, if which.rsrp { db + 30.0 } else { db }));
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, samples)| std::cmp::Reverse(samples.len()));
+    match &found[..] {
+        [] => Err(Error::File("there is no line of that UE and cell".to_owned())),
+        [_] => Channel::of(quantity, found.remove(0).1),
+        several => {
+            let of = several.iter().map(|((imsi, cell), _)| format!("--imsi {imsi} --cell {cell}")).collect();
+            Err(choose("there are several UEs or cells", of))
+        }
+    }
+}
+
+/// Which vector of OMNeT++ to take.
+#[derive(Clone, Debug, Default)]
+pub struct Omnet {
+    /// Text that the module's path contains.
+    pub module: Option<String>,
+    /// The vector's name, with or without `:vector`; found by what it says of itself unless given.
+    pub vector: Option<String>,
+    /// Text that the run's name contains.
+    pub run: Option<String>,
+}
+
+/// Reads vectors that `opp_scavetool export -F CSV-R` wrote, as of Simu5G's `measuredSinrDl:vector` (dB) or
+/// `averageCqiDl:vector`.
+///
+/// # Errors
+/// [`Error::Choose`] if several vectors would do; [`Error::Line`], [`Error::File`], [`Error::Io`].
+pub fn omnet(from: impl Read, which: &Omnet) -> Result<Channel, Error> {
+    let text = text(from)?;
+    let mut reader = ReaderBuilder::new().flexible(true).from_reader(&text[..]);
+    let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?.clone();
+    let place = |name: &str| {
+        head.iter().position(|one| one == name.as_bytes()).ok_or_else(|| {
+            Error::line(1, format!("names no column `{name}`: export vectors with `opp_scavetool export -F CSV-R`"))
+        })
+    };
+    let [run, kind, module, name] = [place("run")?, place("type")?, place("module")?, place("name")?];
+    let [times, values] = [place("vectime")?, place("vecvalue")?];
+    let mut found: Vec<(String, Quantity, ByteRecord)> = Vec::new();
+    let mut record = ByteRecord::new();
+    while reader.read_byte_record(&mut record).map_err(|error| Error::File(error.to_string()))? {
+        let field = |column: usize| String::from_utf8_lossy(record.get(column).unwrap_or_default()).into_owned();
+        if field(kind) != "vector" {
+            continue;
+        }
+        let bare = field(name).trim_end_matches(":vector").to_owned();
+        let wanted = which.vector.as_ref().is_none_or(|vector| bare == vector.trim_end_matches(":vector"))
+            && which.module.as_ref().is_none_or(|module_part| field(module).contains(module_part.as_str()))
+            && which.run.as_ref().is_none_or(|part| field(run).contains(part.as_str()));
+        if let (true, Some(quantity)) = (wanted, quantity_of(&bare, which.vector.is_some())) {
+            let part = |column: usize| shown(record.get(column).unwrap_or_default());
+            let who = format!("--run {} --module {} --vector {}", part(run), part(module), shown(bare.as_bytes()));
+            found.push((who, quantity, record.clone()));
+        }
+    }
+    match &found[..] {
+        [] => Err(Error::File("there is no such vector of SINR, CQI or RSRP in it".to_owned())),
+        [(_, quantity, record)] => {
+            let line = record.position().map_or(0, csv::Position::line);
+            let list = |column: usize| numbers(record.get(column).unwrap_or_default(), line);
+            let (times, values) = (list(times)?, list(values)?);
+            if times.len() != values.len() {
+                let what = format!("has {} times and {} values", times.len(), values.len());
+                return Err(Error::line(line, what));
+            }
+            if let Some(at) = times.iter().find(|at| !(0.0..=MAX_SECONDS).contains(*at)) {
+                return Err(Error::line(line, format!("the time {at} is not from 0 to 49 days")));
+            }
+            if times.windows(2).any(|pair| pair[1] < pair[0]) {
+                return Err(Error::line(line, "its times decrease"));
+            }
+            Channel::of(*quantity, times.into_iter().zip(values).collect())
+        }
+        several => {
+            let of = several.iter().map(|(who, ..)| who.clone()).collect();
+            Err(choose("there are several vectors", of))
+        }
+    }
+}
+
+/// What a vector of that name holds. One that was asked for and says nothing of itself is taken for an SINR.
+fn quantity_of(name: &str, asked: bool) -> Option<Quantity> {
+    let name = name.to_lowercase();
+    match () {
+        () if name.contains("cqi") => Some(Quantity::Cqi),
+        () if name.contains("rsrp") => Some(Quantity::Rsrp),
+        () if name.contains("sinr") || name.contains("snr") || asked => Some(Quantity::Sinr),
+        () => None,
+    }
+}
+
+fn numbers(list: &[u8], line: u64) -> Result<Vec<f64>, Error> {
+    let mut all = Vec::new();
+    for digits in list.split(u8::is_ascii_whitespace).filter(|digits| !digits.is_empty()) {
+        if all.len() >= MAX_SAMPLES {
+            return Err(Error::line(line, format!("has more than {MAX_SAMPLES} samples")));
+        }
+        let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse::<f64>().ok());
+        let number = number.filter(|number| number.is_finite());
+        all.push(number.ok_or_else(|| Error::line(line, format!("`{}` is no number", shown(digits))))?);
+    }
+    Ok(all)
+}

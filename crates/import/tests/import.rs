@@ -1,0 +1,248 @@
+//! What others' files become, what is wrong with them, and that anything may be in them.
+
+use std::time::Duration;
+
+use bolero::check;
+use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
+use import::{Columns, Error, Unit, capture, mahimahi, rates};
+use link::trace::Trace;
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
+use radio::Recorded;
+use radio::recorded::Quantity;
+
+fn rate(text: &str) -> Result<Trace, Error> {
+    rates(text.as_bytes(), &Columns::default(), 0.0, None)
+}
+
+fn fault<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn a_table_of_rates_becomes_as_many_opportunities_as_it_carries() {
+    // 12 Mbit/s are an opportunity a millisecond, 6 Mbit/s one in two; the last line holds as long as the one before.
+    let trace = rate("time_s,dl_mbps\n100.0,12\n100.5,0\n101,6\n").unwrap();
+    assert_eq!(trace.opportunities(), 500 + 250);
+}
+
+#[test]
+fn rates_come_in_the_units_that_their_column_names() {
+    let wanted = rate("time_s,mbps\n0,12\n1,12\n").unwrap();
+    assert_eq!((wanted.opportunities(), wanted.times()[..3].to_vec()), (2_000, vec![1, 2, 3]));
+    for text in [
+        "t_ms;kbit/s\n0;12000\n1000;12000\n",
+        "timestamp_us\tx_bps\n5000000\t12e6\n6000000\t12e6\n",
+        "# a comment\nTime,Throughput (Mbps)\n7, 12\n8, 12\n",
+        "time_s,bytes\n0,1500000\n1,1500000\n",
+    ] {
+        assert!(rate(text).unwrap() == wanted, "{text}");
+    }
+    let columns =
+        Columns { time: Some("1".into()), rate: Some("b".into()), unit: Some(Unit::Mbps), seconds: Some(1e-3) };
+    assert_eq!(rates(&b"a,b,c_mbps\n0,12,1\n1000,12,1\n"[..], &columns, 0.0, None).unwrap(), wanted);
+}
+
+#[test]
+fn a_part_of_a_recording_begins_at_zero() {
+    let text = "time_s,mbps\n0,6\n10,12\n20,24\n30,24\n";
+    let part = rates(text.as_bytes(), &Columns::default(), 10.0, Some(5.0)).unwrap();
+    assert!(part == rate("time_s,mbps\n0,12\n2.5,12\n").unwrap(), "{}", part.opportunities());
+    let part = mahimahi(&b"0\n500\n1000\n1500\n9000\n"[..], 0.5, Some(1.0)).unwrap();
+    assert_eq!(part.to_string(), "0\n500\n1000\n");
+}
+
+#[test]
+fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
+    for (text, wanted) in [
+        ("a,b\n1,2\n", "no column is named as a time; there are `a`, `b`: say which with --time"),
+        ("time,b\n1,2\n", "no column is named as a rate; there are `time`, `b`: say which with --rate"),
+        ("time,dl_mbps,ul_mbps\n", "several columns may be the rate (--rate); choose one of dl_mbps, ul_mbps"),
+        ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is no number"),
+        ("time,mbps\n0,1\n1\n", "line 3: has no column 2"),
+        ("time,mbps\n0,nan\n", "line 2: the rate `nan` is no number"),
+        ("time,mbps\n0,-1\n", "line 2: the rate -1 is not from 0 to 10 Tbit/s"),
+        ("time,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the line before: times must not decrease"),
+        ("time,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
+        ("time,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),
+        ("time,mbps\n", "there is no line after the names"),
+        ("time,mbps\n0,0\n9,0\n", "no 1500 bytes pass in that time: there is nothing to make a trace of"),
+        ("time,mbps\n0,1e7\n99,1\n", "more than 30 GB pass in it: import a shorter part, with --begin and --length"),
+        ("time,bytes\n0,1e300\n0,1\n", "more than 30 GB pass in it: import a shorter part, with --begin and --length"),
+    ] {
+        assert_eq!(fault(rate(text)), wanted, "{text:?}");
+    }
+}
+
+/// An IPv4 UDP packet of `len` bytes between two ports, captured as far as its headers.
+fn udp(from: (u8, u16), to: (u8, u16), len: u16) -> Vec<u8> {
+    let mut packet = vec![0x45, 0];
+    packet.extend(len.to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, from.0, 10, 0, 0, to.0]);
+    packet.extend(from.1.to_be_bytes());
+    packet.extend(to.1.to_be_bytes());
+    packet.extend((len - 20).to_be_bytes());
+    packet.extend([0, 0]);
+    packet
+}
+
+fn captured(link: DataLink, packets: &[(u64, Vec<u8>)]) -> Vec<u8> {
+    let header = PcapHeader { datalink: link, ..PcapHeader::default() };
+    let mut writer = PcapWriter::with_header(Vec::new(), header).unwrap();
+    for (ms, data) in packets {
+        writer.write_packet(&PcapPacket::new(Duration::from_millis(1_000_000 + ms), 1_500, data)).unwrap();
+    }
+    writer.into_writer()
+}
+
+#[test]
+fn a_captures_flow_becomes_the_opportunities_at_which_it_was_delivered() {
+    let mut packets: Vec<(u64, Vec<u8>)> = (0..100).map(|i| (i * 10, udp((1, 80), (2, 5000), 1_500))).collect();
+    packets.extend((0..100).map(|i| (i * 10 + 1, udp((2, 5000), (1, 80), 40))));
+    packets.extend((0..30).map(|i| (i * 10 + 5, udp((3, 53), (2, 6000), 500))));
+    packets.sort_by_key(|&(at, _)| at);
+    let ethernet = |packet: &[u8]| [&[0; 12][..], &[8, 0], packet].concat();
+    let sll = |packet: &[u8]| [&[0; 14][..], &[8, 0], packet].concat();
+    for (link, frames) in [
+        (DataLink::RAW, packets.clone()),
+        (DataLink::ETHERNET, packets.iter().map(|(at, data)| (*at, ethernet(data))).collect()),
+        (DataLink::LINUX_SLL, packets.iter().map(|(at, data)| (*at, sll(data))).collect()),
+    ] {
+        let capture = capture::read(&captured(link, &frames)[..]).unwrap();
+        let flows: Vec<String> =
+            capture.flows().iter().map(|(flow, packets, bytes)| format!("{flow} {packets} {bytes}")).collect();
+        let wanted = [
+            "udp 10.0.0.1:80 > 10.0.0.2:5000 100 150000",
+            "udp 10.0.0.3:53 > 10.0.0.2:6000 30 15000",
+            "udp 10.0.0.2:5000 > 10.0.0.1:80 100 4000",
+        ];
+        assert_eq!(flows, wanted, "{link:?}");
+        let of = |which: &capture::Which| capture.trace(which, 0.0, None);
+        let flow = capture::Which { flow: Some("udp 10.0.0.1:80 > 10.0.0.2:5000".into()), ..Default::default() };
+        let trace = of(&flow).unwrap();
+        assert_eq!(
+            (trace.opportunities(), &trace.times()[..3], trace.period().as_millis()),
+            (100, &[0, 10, 20][..], 990)
+        );
+        let all = capture::Which { to: Some([10, 0, 0, 2].into()), ..Default::default() };
+        assert_eq!(of(&all).unwrap().opportunities(), 110, "and a third of the smaller ones");
+        assert!(fault(of(&capture::Which::default())).starts_with(
+            "there are several flows (--flow, or --from and --to); choose one of `udp 10.0.0.1:80 > 10.0.0.2:5000`"
+        ));
+        let none = capture::Which { from: Some([9, 9, 9, 9].into()), ..Default::default() };
+        assert!(fault(of(&none)).starts_with("no packet is of what was asked for"));
+    }
+    let left_out =
+        capture::read(&captured(DataLink::RAW, &[(0, vec![0xff; 40]), (1, udp((1, 1), (2, 2), 100))])[..]).unwrap();
+    assert_eq!(left_out.left_out, 1);
+    assert_eq!(fault(capture::read(&captured(DataLink::RAW, &[])[..])), "there is no IP packet in it");
+    assert_eq!(fault(capture::read(&b"\xd4"[..])), "not a capture: it is too short");
+}
+
+const NS3: &str = "% time\tcellId\tIMSI\tRNTI\trsrp\tsinr\tComponentCarrierId
+0.000214\t1\t1\t0\t0\t0\t0
+0.1\t1\t1\t1\t1e-12\t10\t0
+0.1002\t1\t1\t1\t1e-12\t10\t0
+0.2\t1\t1\t1\t1e-13\t1\t0
+0.2\t1\t2\t2\t1e-10\t100\t0
+";
+
+#[test]
+fn an_ns_3_log_becomes_the_channel_of_one_ue() {
+    let one = Ns3 { imsi: Some(1), ..Ns3::default() };
+    let channel = ns3(NS3.as_bytes(), &one).unwrap();
+    assert_eq!(channel, Channel { quantity: Quantity::Sinr, samples: vec![(0.1, 10.0), (0.2, 0.0)] });
+    assert_eq!(channel.to_csv(), "time_s,sinr_db\n0.100,10.000\n0.200,0.000\n");
+    // 1e-12 W are -90 dBm.
+    let power = ns3(NS3.as_bytes(), &Ns3 { rsrp: true, ..one }).unwrap();
+    assert_eq!(power.to_csv(), "time_s,rsrp_dbm\n0.100,-90.000\n0.200,-100.000\n");
+    let uplink = "% time\tcellId\tIMSI\tRNTI\tsinrLinear\tcomponentCarrierId\n0.5\t1\t1\t1\t1000\t0\n";
+    assert_eq!(ns3(uplink.as_bytes(), &Ns3::default()).unwrap().samples, [(0.5, 30.0)]);
+    assert_eq!(
+        fault(ns3(NS3.as_bytes(), &Ns3::default())),
+        "there are several UEs or cells; choose one of --imsi 1 --cell 1, --imsi 2 --cell 1"
+    );
+    assert_eq!(
+        fault(ns3(NS3.as_bytes(), &Ns3 { cell: Some(9), ..Ns3::default() })),
+        "there is no line of that UE and cell"
+    );
+    assert!(fault(ns3(&b"a\tb\n"[..], &Ns3::default())).starts_with("line 1: the first line names no column `time`"));
+    assert!(
+        fault(ns3(uplink.replace("1000", "x").as_bytes(), &Ns3::default()))
+            .starts_with("line 2: the value is no number")
+    );
+}
+
+const OMNET: &str = "run,type,module,name,attrname,attrvalue,value,vectime,vecvalue
+General-0,runattr,,,network,Cells,,,
+General-0,vector,Cells.ue[0].cellularNic.channelModel,measuredSinrDl:vector,,,,\"0.01 0.02 0.03\",\"10.5 11 -2\"
+General-0,vector,Cells.ue[1].cellularNic.channelModel,measuredSinrDl:vector,,,,0.01,7
+General-0,vector,Cells.ue[0].cellularNic.phy,averageCqiDl:vector,,,,0.01 0.02,7 9
+General-0,vector,Cells.ue[0].app[0],throughput:vector,,,,1 2,7 9
+";
+
+#[test]
+fn an_omnet_vector_becomes_a_channel() {
+    let of = |module: &str, vector: &str| {
+        omnet(OMNET.as_bytes(), &Omnet { module: Some(module.into()), vector: Some(vector.into()), run: None })
+    };
+    let sinr = of("ue[0]", "measuredSinrDl").unwrap();
+    assert_eq!(sinr.to_csv(), "time_s,sinr_db\n0.010,10.500\n0.020,11.000\n0.030,-2.000\n");
+    assert_eq!(of("ue[0]", "averageCqiDl:vector").unwrap().to_csv(), "time_s,cqi\n0.010,7\n0.020,9\n");
+    let all = fault(omnet(OMNET.as_bytes(), &Omnet::default()));
+    assert!(all.starts_with("there are several vectors; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
+    assert!(!all.contains("throughput"), "{all}");
+    assert_eq!(fault(of("ue[7]", "measuredSinrDl")), "there is no such vector of SINR, CQI or RSRP in it");
+    let short = OMNET.replace("10.5 11 -2", "10.5 11");
+    let which = Omnet { module: Some("ue[0]".into()), vector: Some("measuredSinrDl".into()), run: None };
+    assert_eq!(fault(omnet(short.as_bytes(), &which)), "line 3: has 3 times and 2 values");
+    assert!(fault(omnet(&b"a,b\n"[..], &which)).contains("opp_scavetool export -F CSV-R"));
+}
+
+/// What must hold of anything that was imported.
+fn sound_trace(trace: Result<Trace, Error>) {
+    match trace {
+        Ok(trace) => assert_eq!(Trace::parse(trace.to_string()).unwrap(), trace),
+        Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
+    }
+}
+
+fn sound_channel(channel: Result<Channel, Error>) {
+    match channel {
+        Ok(channel) => assert_eq!(Recorded::parse(channel.to_csv()).unwrap().samples(), channel.samples.len()),
+        Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
+    }
+}
+
+#[test]
+fn any_bytes_are_imported_or_a_fault() {
+    check!().for_each(|bytes: &[u8]| {
+        // Without a bound a single number would be 30 GB of opportunities; these have a test of their own.
+        let part = Some(0.001);
+        sound_trace(rates(bytes, &Columns::default(), 0.0, part));
+        let columns = Columns { time: Some("1".into()), rate: Some("2".into()), unit: Some(Unit::Kbps), seconds: None };
+        sound_trace(rates(bytes, &columns, 0.0, part));
+        sound_trace(mahimahi(bytes, 0.0, None));
+        sound_channel(ns3(bytes, &Ns3::default()));
+        sound_channel(omnet(bytes, &Omnet::default()));
+        // Random bytes are hardly ever a file: once more behind what such files begin with.
+        let behind = |head: &str| [head.as_bytes(), bytes].concat();
+        sound_trace(rates(&behind("time_s,kbps\n0,8\n")[..], &Columns::default(), 0.0, part));
+        sound_channel(ns3(&behind(NS3)[..], &Ns3 { imsi: Some(1), ..Ns3::default() }));
+        sound_channel(omnet(&behind(OMNET)[..], &Omnet { module: Some("ue[1]".into()), ..Omnet::default() }));
+        any_capture(bytes);
+        let link = if bytes.len().is_multiple_of(2) { DataLink::RAW } else { DataLink::ETHERNET };
+        any_capture(&captured(link, &[(0, bytes.to_vec()), (5, udp((1, 1), (2, 2), 1_500))]));
+    });
+}
+
+fn any_capture(bytes: &[u8]) {
+    match capture::read(bytes) {
+        Ok(capture) => {
+            let to = capture.flows()[0].0.to.ip();
+            sound_trace(capture.trace(&capture::Which { to: Some(to), ..Default::default() }, 0.0, None));
+            sound_trace(capture.trace(&capture::Which::default(), 0.0, None));
+        }
+        Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
+    }
+}

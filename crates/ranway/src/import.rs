@@ -1,0 +1,317 @@
+//! `ranway import`: traces and recorded channels from other tools' files.
+
+use crate::Failure;
+use anyhow::Context;
+use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use import::channel::{Channel, Ns3, Omnet};
+use import::{Columns, Unit, capture};
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// What to import.
+#[derive(Subcommand)]
+pub(crate) enum ImportCommand {
+    /// A table of times and rates (CSV), as a trace of delivery opportunities
+    Rates(RatesArgs),
+    /// A capture (pcap, pcapng) of one flow, as a trace of delivery opportunities
+    Capture(CaptureArgs),
+    /// A trace of mahimahi's: check it, and cut it to a part
+    Mahimahi(MahimahiArgs),
+    /// A log of ns-3's LTE module or 5G-LENA, as a recorded channel
+    Ns3(Ns3Args),
+    /// A vector of OMNeT++ (Simu5G, INET), as a recorded channel
+    Omnet(OmnetArgs),
+}
+
+/// From where to where.
+#[derive(ClapArgs)]
+pub(crate) struct FileArgs {
+    /// The file to import
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to write; must not exist yet
+    #[arg(long, short, value_name = "FILE")]
+    out: PathBuf,
+}
+
+/// Which part of a recording.
+#[derive(ClapArgs)]
+pub(crate) struct PartArgs {
+    /// Leave out so many seconds at the beginning
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
+    begin: f64,
+    /// Take only so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    length: Option<f64>,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "The first line names the columns. A column is found by its name: `time_s`, `t_ms`, `timestamp`; and \
+`mbps`, `dl_kbps`, `throughput_bps`, `bytes`. A rate holds until the next line's time; bytes are those from a line to the \
+next. Separators may be commas, semicolons or tabs.
+
+Examples:
+  ranway import rates drive.csv --out drive.trace
+  ranway import rates drive.csv --rate DL_bitrate --unit kbps --begin 30 --length 60 --out drive.trace
+
+A scenario uses it as the rate of a link:
+  rate = { kind = \"trace\", file = \"drive.trace\" }"
+)]
+pub(crate) struct RatesArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The column of times, by name or number from 1
+    #[arg(long, value_name = "COLUMN")]
+    time: Option<String>,
+    /// The column of rates, by name or number from 1
+    #[arg(long, value_name = "COLUMN")]
+    rate: Option<String>,
+    /// The unit of the rates, if the column's name does not say it
+    #[arg(long)]
+    unit: Option<RateUnit>,
+    /// The unit of the times, if the column's name does not say it
+    #[arg(long, value_name = "UNIT")]
+    time_unit: Option<TimeUnit>,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+/// What a rate is in.
+#[derive(Clone, Copy, ValueEnum)]
+enum RateUnit {
+    /// bit/s
+    Bps,
+    /// 1000 bit/s
+    Kbps,
+    /// 1000000 bit/s
+    Mbps,
+    /// bytes from a line to the next
+    Bytes,
+}
+
+/// What a time is in.
+#[derive(Clone, Copy, ValueEnum)]
+enum TimeUnit {
+    /// seconds
+    S,
+    /// milliseconds
+    Ms,
+    /// microseconds
+    Us,
+    /// nanoseconds
+    Ns,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "The trace has an opportunity wherever another 1500 bytes of the flow had passed. That is what the \
+link could carry only while its queue was never empty: capture at the receiver of a flow that saturates it, as of a long \
+download.
+
+Examples:
+  ranway import capture download.pcapng --list
+  ranway import capture download.pcapng --flow 'tcp 192.0.2.1:443 > 10.0.0.2:51644' --out cell.trace
+  ranway import capture download.pcapng --to 10.0.0.2 --out cell.trace       all packets to that host
+
+A scenario uses it as the rate of a link:
+  rate = { kind = \"trace\", file = \"cell.trace\" }"
+)]
+pub(crate) struct CaptureArgs {
+    /// The capture
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Where to write; must not exist yet
+    #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
+    out: Option<PathBuf>,
+    /// List the flows, those with the most bytes first, and write nothing
+    #[arg(long, conflicts_with_all = ["out", "flow", "from", "to"])]
+    list: bool,
+    /// The flow, as --list writes it
+    #[arg(long, value_name = "FLOW")]
+    flow: Option<String>,
+    /// Only packets from this address
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<IpAddr>,
+    /// Only packets to this address
+    #[arg(long, value_name = "ADDRESS")]
+    to: Option<IpAddr>,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Ranway's traces have mahimahi's format: such a file can be used as it is. Import it to learn its \
+rate, or to take a part of it.
+
+Examples:
+  ranway import mahimahi Verizon-LTE-short.down --begin 30 --length 60 --out verizon.trace"
+)]
+pub(crate) struct MahimahiArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    #[command(flatten)]
+    part: PartArgs,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Reads DlRsrpSinrStats.txt and UlSinrStats.txt (PhyStatsCalculator, LteHelper::EnablePhyTraces). \
+They have a UE's values of its serving cell.
+
+Examples:
+  ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --out cell-2.csv
+  ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --rsrp --out cell-2.csv
+
+A scenario uses it as the channel of a UE, a file for each cell:
+  channel = { kind = \"recorded\", files = { west = \"cell-2.csv\" } }"
+)]
+pub(crate) struct Ns3Args {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The UE, if there are several
+    #[arg(long)]
+    imsi: Option<u64>,
+    /// The cell, if there are several
+    #[arg(long)]
+    cell: Option<u64>,
+    /// Take the received power, not the SINR
+    #[arg(long)]
+    rsrp: bool,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Reads what `opp_scavetool export -F CSV-R -o out.csv results/*.vec` wrote.
+
+Examples:
+  ranway import omnet out.csv --module 'ue[0]' --vector measuredSinrDl --out cell.csv
+
+A scenario uses it as the channel of a UE, a file for each cell:
+  channel = { kind = \"recorded\", files = { cell = \"cell.csv\" } }")]
+pub(crate) struct OmnetArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Text that the module's path contains, if there are several
+    #[arg(long, value_name = "TEXT")]
+    module: Option<String>,
+    /// The vector's name, if there are several
+    #[arg(long, value_name = "NAME")]
+    vector: Option<String>,
+    /// Text that the run's name contains, if there are several
+    #[arg(long, value_name = "TEXT")]
+    run: Option<String>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.0..=4_294_967.0).contains(number));
+    number.ok_or_else(|| "should be a number of seconds, as 30 or 0.5".to_owned())
+}
+
+pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
+    match command {
+        ImportCommand::Rates(args) => {
+            let unit = args.unit.map(|unit| match unit {
+                RateUnit::Bps => Unit::Bps,
+                RateUnit::Kbps => Unit::Kbps,
+                RateUnit::Mbps => Unit::Mbps,
+                RateUnit::Bytes => Unit::Bytes,
+            });
+            let seconds = args.time_unit.map(|unit| match unit {
+                TimeUnit::S => 1.0,
+                TimeUnit::Ms => 1e-3,
+                TimeUnit::Us => 1e-6,
+                TimeUnit::Ns => 1e-9,
+            });
+            let columns = Columns { time: args.time.clone(), rate: args.rate.clone(), unit, seconds };
+            let FileArgs { file, out } = &args.file;
+            let trace = import::rates(open(file)?, &columns, args.part.begin, args.part.length);
+            write_trace(out, trace.map_err(at(file))?)
+        }
+        ImportCommand::Capture(args) => {
+            let capture = capture::read(open(&args.file)?).map_err(at(&args.file))?;
+            let Some(out) = &args.out else { return list(&capture) };
+            let which = capture::Which { flow: args.flow.clone(), from: args.from, to: args.to };
+            let trace = capture.trace(&which, args.part.begin, args.part.length);
+            write_trace(out, trace.map_err(at(&args.file))?)
+        }
+        ImportCommand::Mahimahi(args) => {
+            let FileArgs { file, out } = &args.file;
+            let trace = import::mahimahi(open(file)?, args.part.begin, args.part.length);
+            write_trace(out, trace.map_err(at(file))?)
+        }
+        ImportCommand::Ns3(args) => {
+            let FileArgs { file, out } = &args.file;
+            let which = Ns3 { imsi: args.imsi, cell: args.cell, rsrp: args.rsrp };
+            let channel = import::channel::ns3(open(file)?, &which);
+            write_channel(out, &channel.map_err(at(file))?)
+        }
+        ImportCommand::Omnet(args) => {
+            let FileArgs { file, out } = &args.file;
+            let which = Omnet { module: args.module.clone(), vector: args.vector.clone(), run: args.run.clone() };
+            let channel = import::channel::omnet(open(file)?, &which);
+            write_channel(out, &channel.map_err(at(file))?)
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<BufReader<File>, Failure> {
+    Ok(BufReader::new(File::open(path).with_context(|| path.display().to_string())?))
+}
+
+/// What the system refused is a failure, anything else is wrong input.
+fn at(path: &Path) -> impl Fn(import::Error) -> Failure + '_ {
+    move |error| match error {
+        import::Error::Io(error) => Failure::Failed(anyhow::Error::new(error).context(path.display().to_string())),
+        error => Failure::Wrong(format!("{}: {error}", path.display())),
+    }
+}
+
+fn list(capture: &capture::Capture) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    for (flow, packets, bytes) in capture.flows() {
+        writeln!(out, "{flow}   {packets} packets, {:.3} MB", bytes as f64 / 1e6)?;
+    }
+    if capture.left_out > 0 {
+        writeln!(out, "{} other packets could not be read, are no IP, or are of further flows", capture.left_out)?;
+    }
+    Ok(())
+}
+
+fn write_trace(path: &Path, trace: import::Trace) -> Result<(), Failure> {
+    write(path, &trace.to_string())?;
+    let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
+    println!("{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities", path.display(), trace.opportunities());
+    println!("use: rate = {{ kind = \"trace\", file = {:?} }}", path.display().to_string());
+    Ok(())
+}
+
+fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
+    write(path, &channel.to_csv())?;
+    let values = || channel.samples.iter().map(|&(_, value)| value);
+    let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    let (from, to) = (channel.samples[0].0, channel.samples[channel.samples.len() - 1].0);
+    println!(
+        "{}: {} samples from {from:.3} s to {to:.3} s, {low:.1} to {high:.1}",
+        path.display(),
+        channel.samples.len()
+    );
+    println!("use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }} }}", path.display().to_string());
+    Ok(())
+}
+
+/// Writes a new file, whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = || path.display().to_string();
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(dir).with_context(failed)?;
+    file.write_all(text.as_bytes()).with_context(failed)?;
+    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
+        std::io::ErrorKind::AlreadyExists => Failure::Wrong(format!("{} exists already", path.display())),
+        _ => Failure::Failed(anyhow::Error::new(error.error).context(failed())),
+    })?;
+    Ok(())
+}
