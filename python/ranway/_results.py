@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import polars as pl
 
-from ranway import _ranway
+from ranway import _ranway, _summary
 
 if TYPE_CHECKING:
     import pandas
@@ -78,7 +78,7 @@ class Results:
 
     @property
     def owds(self) -> pl.DataFrame:
-        """The distribution of the one-way delay of each copy of a flow, a row a bucket."""
+        """The distribution of the one-way delay of each copy of a flow over its data packets, a row a bucket."""
         return self.table("owds")
 
     @property
@@ -152,6 +152,19 @@ class Results:
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(f"{error.name} is missing: pip install ranway[pandas]", name=error.name) from None
 
+    def summary_frame(self) -> pl.DataFrame:
+        """The figures of each flow in each run: a row a point, run and flow, and a column a swept key.
+
+        The copies of a flow count together, as in `summary`: rates are over the time in which any of them was measured,
+        quantiles of round-trip times (`rtt_p50_ms`), one-way delays (`owd_p50_ms`) and completion times
+        (`completion_p50_s`) over all their samples. `loss` is the share of the packets sent that were lost, of UDP;
+        `retransmission_rate` that of segments sent again, of TCP. A swept key with the name of a figure, as `loss`,
+        has the column `sweep.loss`.
+        """
+        keys = list(dict.fromkeys(key for point in self.points for key in point))
+        swept = [f"sweep.{key}" if f"sweep.{key}" in self.flows.columns else key for key in keys]
+        return _summary.tidy(self.flows, self.rtts, self.owds, self.transfers, swept)
+
     def write(self, dir: str | os.PathLike[str]) -> None:
         """Writes tables, summary and report to the directory `dir`, whole or not at all.
 
@@ -180,6 +193,19 @@ class Results:
         return self._inner == other._inner if isinstance(other, Results) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        meta = self.meta
+        facts = [
+            ("points", str(len(self.points))),
+            ("runs each", str(meta["runs"])),
+            ("seed", str(meta["seed"])),
+            ("Ranway", meta["version"]),
+        ]
+        lateness = self.timing.get("lateness")
+        if lateness is not None and not lateness["valid"]:
+            facts.insert(0, ("NOT VALID", "this machine was too slow for the emulation"))
+        return _summary.results_html(meta["title"] or "Results", facts, self.summary_frame())
 
     def __repr__(self) -> str:
         meta = self.meta

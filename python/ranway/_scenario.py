@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from ranway import _ranway, _toml
+from ranway import _ranway, _summary, _toml
 from ranway._errors import ScenarioError
 
 # What errors call scenarios that are no files.
@@ -76,6 +76,12 @@ class Scenario:
     def __repr__(self) -> str:
         name = f"Scenario({self._source!r})" if self._text is None else f"Scenario({self._source})"
         return name + "".join(f".set({override})" for override in self._overrides)
+
+    def _repr_html_(self) -> str:
+        source = self._source if self._text is None else self._source.strip("<>")
+        facts = [("set", ", ".join(self._overrides))] if self._overrides else []
+        facts.append(("points", str(len(self.points))))
+        return _summary.scenario_html(self.title or "Scenario", source, facts, self.points)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self)._new, (self._source, self._text, self._overrides)

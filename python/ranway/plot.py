@@ -4,8 +4,8 @@ Each function draws one set of axes and returns them. Without `ax` it makes a fi
 plain style; with `ax` it draws there, in the style that is set. Colours are those of Okabe and Ito ("Color Universal
 Design", 2008), which the colour-blind can tell apart; lines also differ in their dashes or marks, for print in black.
 
-Further keywords choose rows by column: a value or a list of values of `flow`, `link`, `point`, or of what was swept
-(`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
+Further keywords choose rows by column: a value or a list of values of `flow`, `link`, `ue`, `point`, or of what was
+swept (`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
 
 Needs matplotlib: `pip install ranway[plot]`.
 """
@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -25,7 +25,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["cwnd", "in_flight", "limits", "queue", "rtt", "rtt_cdf", "save", "sweep", "throughput"]
+__all__ = [
+    "backlog",
+    "bler",
+    "completion_cdf",
+    "cqi",
+    "cwnd",
+    "delay",
+    "delay_cdf",
+    "handovers",
+    "in_flight",
+    "limits",
+    "loss",
+    "mcs",
+    "prbs",
+    "queue",
+    "rtt",
+    "rtt_cdf",
+    "save",
+    "sinr",
+    "sweep",
+    "throughput",
+]
+
+Direction = Literal["downlink", "uplink"]
 
 # Okabe and Ito's colours without yellow, which paper swallows.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -72,6 +95,9 @@ _FIGURES = {
     "throughput_mbps": "Throughput (Mbit/s)",
     "rtt_p50_ms": "RTT, median (ms)",
     "rtt_p95_ms": "RTT, 95th percentile (ms)",
+    "owd_p50_ms": "One-way delay, median (ms)",
+    "owd_p95_ms": "One-way delay, 95th percentile (ms)",
+    "loss": "Lost packets (share)",
     "completion_s": "Completion time, mean (s)",
     "completion_p50_s": "Completion time, median (s)",
     "completion_p95_s": "Completion time, 95th percentile (s)",
@@ -126,15 +152,126 @@ def queue(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -
 
 def rtt_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
     """Distribution of each flow's round-trip time over all its samples of all runs."""
-    lines = _lines(r, "rtts", "flow", where)
+    return _cdf(r, "rtts", "rtt_ms", "Round-trip time (ms)", "Share of samples", ax, where)
+
+
+def delay_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
+    """Distribution of each flow's one-way delay over all its data packets of all runs; UDP flows have one, too."""
+    return _cdf(r, "owds", "owd_ms", "One-way delay (ms)", "Share of packets", ax, where)
+
+
+def completion_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
+    """Distribution of the completion times of each flow's transfers of all runs.
+
+    Transfers that did not finish count as longer than any: the line stays below 1 by their share.
+    """
+    return _cdf(r, "transfers", "completion_s", "Completion time (s)", "Share of transfers", ax, where)
+
+
+def delay(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """One-way delay of each copy of a flow over time: means of the data packets since the sample before."""
+    return _over_time(r, "flow", "owd_ms", 1, "One-way delay (ms)", ax, {"run": run, **where})
+
+
+def loss(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Packets of each copy of a flow that were lost by a moment, in either direction."""
+    lines = _lines(r, "samples", "flow", {"run": run, **where})
     with _axes(ax) as ax:
         for line in lines:
-            buckets = line.rows.group_by("rtt_ms").agg(pl.col("count").sum()).sort("rtt_ms")
-            share = buckets["count"].cum_sum() / buckets["count"].sum()
-            x, y = [buckets.item(0, "rtt_ms"), *buckets["rtt_ms"]], [0.0, *share]
-            ax.plot(x, y, drawstyle="steps-post", color=line.colour, linestyle=line.print_dashes, label=line.label)
-        _finish(ax, "Round-trip time (ms)", "Share of samples", lines)
-        ax.set_ylim(0, 1)
+            for i, part in enumerate(line.rows.partition_by("conn", maintain_order=True)):
+                x, y = part["t_s"].to_numpy(), part["lost"].cum_sum().to_numpy()
+                label = "_" * (i > 0) + line.label
+                ax.plot(x, y, drawstyle="steps-post", color=line.colour, linestyle=line.dashes, label=label)
+        _finish(ax, "Time (s)", "Lost so far (packets)", lines)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def sinr(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Downlink signal to interference and noise of each UE of an LTE network over time."""
+    return _over_time(r, "ue", "sinr_db", 1, "SINR (dB)", ax, {"run": run, **where})
+
+
+def cqi(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """The latest channel quality indicator that the cell has of each UE over time."""
+    return _over_time(r, "ue", "cqi", 1, "CQI (index)", ax, {"run": run, **where})
+
+
+def mcs(
+    r: Results, *, ax: "Axes | None" = None, run: int = 0, direction: Direction = "downlink", **where: Any
+) -> "Axes":
+    """Mean modulation and coding scheme of each UE's transmissions over time."""
+    column = f"{_short(direction)}_mcs"
+    return _over_time(r, "ue", column, 1, f"{direction.capitalize()} MCS (index)", ax, {"run": run, **where})
+
+
+def prbs(
+    r: Results, *, ax: "Axes | None" = None, run: int = 0, direction: Direction = "downlink", **where: Any
+) -> "Axes":
+    """Share of the carrier's resource blocks that each UE was given over time."""
+    column = f"{_short(direction)}_prbs"
+    return _over_time(r, "ue", column, 100, f"{direction.capitalize()} PRBs (%)", ax, {"run": run, **where})
+
+
+def backlog(
+    r: Results, *, ax: "Axes | None" = None, run: int = 0, direction: Direction = "downlink", **where: Any
+) -> "Axes":
+    """Bytes that wait for each UE over time: in the base station (downlink), or in its modem (uplink)."""
+    column = f"{_short(direction)}_queue_bytes"
+    return _over_time(r, "ue", column, 1e-3, f"{direction.capitalize()} backlog (kB)", ax, {"run": run, **where})
+
+
+def bler(
+    r: Results,
+    *,
+    ax: "Axes | None" = None,
+    run: int = 0,
+    direction: Direction = "downlink",
+    bin_s: float = 1.0,
+    **where: Any,
+) -> "Axes":
+    """Share of each UE's transport blocks whose first transmission was not decoded, in bins of `bin_s` seconds.
+
+    Needs the table `transmissions`, which is recorded with `record.radio = true`.
+    """
+    _short(direction)
+    if not bin_s > 0:
+        raise ValueError(f"bin_s={bin_s!r}: should be more than 0")
+    if r.transmissions.is_empty():
+        raise ValueError("no transmissions were recorded: set record.radio = true in the scenario")
+    lines = _lines(r, "transmissions", "ue", {"run": run, "direction": direction, "attempt": 1, **where})
+    with _axes(ax) as ax:
+        for line in lines:
+            at = (pl.col("t_ns") / (bin_s * 1e9)).floor().alias("bin")
+            bins = line.rows.group_by(at).agg(errors=(~pl.col("decoded")).mean() * 100).sort("bin")
+            x = ((bins["bin"] + 0.5) * bin_s).to_numpy()
+            ax.plot(x, bins["errors"].to_numpy(), color=line.colour, linestyle=line.dashes, label=line.label)
+        _finish(ax, "Time (s)", f"{direction.capitalize()} BLER (%)", lines)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """The cell that serves each UE over time, with a cross where a handover failed or the link was lost."""
+    lines = _lines(r, "radio", "ue", {"run": run, **where})
+    # Each UE has its own height within the cell's row, so that lines do not cover each other.
+    cells = sorted({str(cell) for line in lines for cell in line.rows["cell"].cast(pl.String).unique()} - {""})
+    events = r.mobility.filter((pl.col("run") == run) & pl.col("event").cast(pl.String).is_in(["failed", "link-lost"]))
+    with _axes(ax) as ax:
+        for i, line in enumerate(lines):
+            shift = 0.5 * ((i + 0.5) / len(lines) - 0.5)
+            place = {cell: at + shift for at, cell in enumerate(cells)}
+            heights = [place.get(str(cell), math.nan) for cell in line.rows["cell"]]
+            times = line.rows["t_s"].to_list()
+            ax.plot(times, heights, drawstyle="steps-post", color=line.colour, linestyle=line.dashes, label=line.label)
+            own = events.filter((pl.col("point") == line.rows["point"][0]) & (pl.col("ue") == line.rows["ue"][0]))
+            for moment in own["t_s"]:
+                served = zip(times, heights, strict=True)
+                before = [height for at, height in served if at <= moment and not math.isnan(height)]
+                ax.plot([moment], before[-1:] or [shift], marker="x", color=line.colour, linestyle="none")
+        ax.set_yticks(range(len(cells)), cells)
+        _finish(ax, "Time (s)", "Serving cell", lines)
+        ax.set_ylim(-0.5, max(len(cells), 1) - 0.5)
         return ax
 
 
@@ -173,10 +310,11 @@ def sweep(
 ) -> "Axes":
     """A figure of the summary against a key that was swept: means over the runs with 95 % confidence intervals.
 
-    `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `completion_s`,
-    `completion_p50_s`, `completion_p95_s`, `retransmission_rate`), of all flows (`jain`), or of a link (`utilisation`,
-    `drop_rate`, `mark_rate`, `sojourn_p50_ms`, `sojourn_p95_ms`, `sojourn_p99_ms`). Lines of the same value of the
-    swept key `hue` have the same colour; without it each line has its own.
+    `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `owd_p50_ms`,
+    `owd_p95_ms`, `loss`, `completion_s`, `completion_p50_s`, `completion_p95_s`, `retransmission_rate`), of all flows
+    (`jain`), or of a link (`utilisation`, `drop_rate`, `mark_rate`, `sojourn_p50_ms`, `sojourn_p95_ms`,
+    `sojourn_p99_ms`). Lines of the same value of the swept key `hue` have the same colour; without it each line has its
+    own.
     """
     keys = [key for point in r.points[:1] for key in point]
     for name, key in (("x", x), ("hue", hue)):
@@ -229,6 +367,33 @@ def save(ax: "Axes", *paths: str | os.PathLike[str]) -> None:
     with plt.rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
         for path in paths:
             _figure(ax).savefig(path, dpi=300, bbox_inches="tight", pad_inches=0.02)
+
+
+def _short(direction: str) -> str:
+    if direction not in ("downlink", "uplink"):
+        raise ValueError(f"direction={direction!r}: should be 'downlink' or 'uplink'")
+    return "dl" if direction == "downlink" else "ul"
+
+
+def _cdf(
+    r: Results, table: str, column: str, xlabel: str, ylabel: str, ax: "Axes | None", where: dict[str, Any]
+) -> "Axes":
+    """The distribution of a column of each flow: of buckets with counts, or of single values, some perhaps missing."""
+    lines = _lines(r, table, "flow", where)
+    with _axes(ax) as ax:
+        for line in lines:
+            count = pl.col("count").sum() if "count" in line.rows.columns else pl.len()
+            buckets = line.rows.group_by(column).agg(count=count).sort(column)
+            total = buckets["count"].sum()
+            buckets = buckets.drop_nulls(column)
+            if buckets.is_empty():
+                continue
+            share = buckets["count"].cum_sum() / total
+            x, y = [buckets.item(0, column), *buckets[column]], [0.0, *share]
+            ax.plot(x, y, drawstyle="steps-post", color=line.colour, linestyle=line.print_dashes, label=line.label)
+        _finish(ax, xlabel, ylabel, lines)
+        ax.set_ylim(0, 1)
+        return ax
 
 
 class _Line(NamedTuple):
@@ -351,8 +516,8 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
 def _over_time(
     r: Results, by: str, column: str, factor: float, label: str, ax: "Axes | None", where: dict[str, Any]
 ) -> "Axes":
-    """A column of the samples of flows or queues over time: a line a copy, a colour a flow."""
-    table = "samples" if by == "flow" else "queues"
+    """A column of the samples of flows, queues or UEs over time: a line a copy, a colour a flow."""
+    table = {"flow": "samples", "link": "queues", "ue": "radio"}[by]
     lines = _lines(r, table, by, where)
     with _axes(ax) as ax:
         for line in lines:
@@ -363,7 +528,8 @@ def _over_time(
                 label_here = "_" * (i > 0) + line.label
                 ax.plot(x, y, color=line.colour, linestyle=line.dashes, label=label_here)
         _finish(ax, "Time (s)", label, lines)
-        ax.set_ylim(bottom=0)
+        if column != "sinr_db":
+            ax.set_ylim(bottom=0)
         return ax
 
 

@@ -24,12 +24,26 @@ def labels(ax: Axes) -> list[str]:
     return [] if legend is None else [text.get_text() for text in legend.get_texts()]
 
 
+@pytest.fixture(scope="session")
+def radio() -> ranway.Results:
+    """Two UEs that download and one that calls, and what was sent over the air."""
+    return ranway.run(ranway.Scenario("lte-drive").set({"duration": "12 s", "record.radio": True}), progress=None)
+
+
+RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
+
+
 @pytest.mark.parametrize("name", plot.__all__)
-def test_every_plot_gives_a_file_and_has_units(name: str, swept: ranway.Results, tmp_path: Path) -> None:
+def test_every_plot_gives_a_file_and_has_units(
+    name: str, swept: ranway.Results, radio: ranway.Results, tmp_path: Path
+) -> None:
     if name == "save":
         return
     draw = getattr(plot, name)
-    ax = draw(swept, "loss") if name == "sweep" else draw(swept)
+    if name == "completion_cdf":
+        ax = draw(ranway.run(ranway.Scenario("page-load").set(duration="12 s"), progress=None))
+    else:
+        ax = draw(swept, "loss") if name == "sweep" else draw(radio if name in RADIO else swept)
     plot.save(ax, tmp_path / "a.pdf", tmp_path / "a.png", tmp_path / "a.svg")
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF")
     assert b"/FontFile2" in (tmp_path / "a.pdf").read_bytes()
@@ -61,6 +75,38 @@ def test_the_area_under_the_throughput_is_what_was_delivered(swept: ranway.Resul
         widths.append(4.0 - sum(widths))
         area = sum(rate * width for rate, width in zip(y, widths, strict=True))
         assert area == pytest.approx(rows["goodput_mbps"].sum() * 0.1)
+
+
+def test_udp_has_delay_and_loss(radio: ranway.Results) -> None:
+    udp = radio.flows.filter(pl.col("transport") == "udp")
+    name, lost = udp.item(0, "flow"), udp.item(0, "lost_packets")
+    (line,) = plot.delay(radio, flow=name).get_lines()
+    rows = radio.samples.filter(pl.col("flow") == name).drop_nulls("owd_ms")
+    assert list(line.get_ydata()) == pytest.approx(rows["owd_ms"].to_list())  # type: ignore[arg-type]
+    (line,) = plot.delay_cdf(radio, flow=name).get_lines()
+    x, y = line.get_data()
+    median = udp.item(0, "owd_p50_ms")
+    assert max(share for at, share in zip(x, y, strict=True) if at < median * 0.99) <= 0.5
+    assert (y[0], y[-1]) == (0, pytest.approx(1))
+    (line,) = plot.loss(radio, flow=name).get_lines()
+    assert line.get_ydata()[-1] >= lost  # type: ignore[index]
+
+
+def test_the_radio_plots_show_the_table(radio: ranway.Results) -> None:
+    ue = radio.radio.item(0, "ue")
+    rows = radio.radio.filter(pl.col("ue") == ue)
+    (line,) = plot.prbs(radio, ue=ue, direction="uplink").get_lines()
+    assert list(line.get_ydata()) == pytest.approx((rows["ul_prbs"] * 100).to_list())  # type: ignore[arg-type]
+    (line,) = plot.bler(radio, ue=ue, bin_s=100.0).get_lines()
+    row = radio.ues.filter((pl.col("ue") == ue) & (pl.col("direction") == "downlink"))
+    assert list(line.get_ydata()) == pytest.approx([100 * row.item(0, "block_error_rate")], abs=0.5)
+    with pytest.raises(ValueError, match="direction='sideways': should be 'downlink' or 'uplink'"):
+        plot.mcs(radio, direction="sideways")  # type: ignore[arg-type]
+
+
+def test_a_block_error_rate_needs_its_table(swept: ranway.Results) -> None:
+    with pytest.raises(ValueError, match=r"record\.radio"):
+        plot.bler(swept)
 
 
 def test_a_distribution_rises_from_nothing_to_one(swept: ranway.Results) -> None:

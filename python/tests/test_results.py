@@ -166,3 +166,44 @@ def test_the_summary_is_that_of_the_tables(swept: ranway.Results) -> None:
 def test_results_say_what_they_are(swept: ranway.Results) -> None:
     assert repr(swept) == "<Results of 'Two flows': 4 points x 2 runs, seed 7>"
     assert swept != 1
+
+
+def test_the_summary_frame_has_a_row_for_each_point_run_and_flow(swept: ranway.Results) -> None:
+    frame = swept.summary_frame()
+    assert frame.height == 4 * 2 * 2
+    assert frame["point", "run", "flow"].unique().height == frame.height
+    for point in swept.summary["points"]:
+        for flow in point["flows"]:
+            own = frame.filter((pl.col("point") == point["point"]) & (pl.col("flow") == flow["flow"]))
+            for name in ("goodput_mbps", "throughput_mbps", "rtt_p50_ms", "rtt_p95_ms", "retransmission_rate"):
+                assert own[name].mean() == pytest.approx(flow[name]["mean"], rel=1e-9), name
+
+
+def test_the_summary_frame_tells_delay_and_loss_of_udp() -> None:
+    text = """
+duration = "5 s"
+[dumbbell]
+rate = "1 Mbit/s"
+rtt = "20 ms"
+queue = { kind = "drop-tail", packets = 10 }
+[[flows]]
+name = "call"
+count = 2
+traffic = { kind = "cbr", rate = "1 Mbit/s", packet = "500 B" }
+"""
+    results = ranway.run(ranway.Scenario.from_toml(text), progress=None)
+    (row,) = results.summary_frame().to_dicts()
+    assert (row["copies"], row["retransmission_rate"], row["rtt_p50_ms"]) == (2, None, None)
+    # Half of it does not fit, and what fits has waited for ten packets of 4 ms.
+    assert row["loss"] == pytest.approx(0.5, abs=0.03)
+    assert row["owd_p50_ms"] == pytest.approx(10 + 4 * 11, rel=0.1)
+
+
+def test_a_notebook_shows_results_and_scenarios(swept: ranway.Results, scenario: ranway.Scenario) -> None:
+    page = swept._repr_html_()
+    assert "<b>Two flows</b>" in page and page.count("<tr>") == 1 + 16
+    assert "goodput_mbps" in page and "completion_p50_s" not in page
+    page = scenario.sweep(loss=[1e-4, 1e-2])._repr_html_()
+    assert "<th>loss</th>" in page and "<td>0.0001</td>" in page
+    hostile = ranway.Scenario.from_toml('title = "<script>"\n' + scenario._text.replace('title = "Two flows"', ""))
+    assert "<script>" not in hostile._repr_html_()

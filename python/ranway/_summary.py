@@ -1,0 +1,122 @@
+"""The summary as a tidy table, and what notebooks show."""
+
+import html
+from typing import Any
+
+import polars as pl
+
+# Most rows of a table in a notebook.
+_MOST_ROWS = 40
+_KEYS = ("point", "run", "flow")
+# Of each copy of a flow: what adds up over the copies.
+_SUMS = ("bytes", "segments_sent", "retransmitted", "rtos", "ce_marks", "lost_packets")
+# What a notebook shows of it.
+_SHOWN = (
+    "goodput_mbps",
+    "rtt_p50_ms",
+    "rtt_p95_ms",
+    "owd_p50_ms",
+    "owd_p95_ms",
+    "loss",
+    "retransmission_rate",
+    "completion_p50_s",
+    "completion_p95_s",
+)
+_QUANTILES = (("p5", 0.05), ("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+
+
+def tidy(
+    flows: pl.DataFrame,
+    rtts: pl.DataFrame,
+    owds: pl.DataFrame,
+    transfers: pl.DataFrame,
+    swept: list[str],
+) -> pl.DataFrame:
+    """One row a point, run and flow, with the values that were swept; the copies of a flow together.
+
+    A swept key that is also the name of a figure here, as `loss`, gets the column `sweep.loss`.
+    """
+    # Out of the way of the figures' names until these are known.
+    aside = {name: f"swept {name}" for name in swept}
+    flows = flows.rename(aside)
+    first = ("transport", "cc", "from", "to")
+    span = pl.col("measured_to_s").max() - pl.col("measured_from_s").min()
+    received = pl.col("throughput_mbps") * (pl.col("measured_to_s") - pl.col("measured_from_s"))
+    frame = flows.group_by(*_KEYS, *aside.values(), maintain_order=True).agg(
+        *(pl.col(name).first() for name in first),
+        copies=pl.len(),
+        goodput_mbps=pl.when(span > 0).then(pl.col("bytes").sum() * 8e-6 / span),
+        throughput_mbps=pl.when(span > 0).then(received.sum() / span),
+        **{name: pl.col(name).sum() for name in _SUMS},
+    )
+    # Of TCP, packets of both directions are lost; of UDP, only data.
+    tcp = pl.col("transport") == "tcp"
+    frame = frame.with_columns(
+        retransmission_rate=pl.when(tcp & (pl.col("segments_sent") > 0)).then(
+            pl.col("retransmitted") / pl.col("segments_sent")
+        ),
+        loss=pl.when(~tcp & (pl.col("segments_sent") > 0)).then(pl.col("lost_packets") / pl.col("segments_sent")),
+    )
+    for table, column, name in ((rtts, "rtt_ms", "rtt"), (owds, "owd_ms", "owd")):
+        frame = frame.join(_quantiles(table, column, name), on=list(_KEYS), how="left", maintain_order="left")
+    finished = transfers.group_by(_KEYS).agg(
+        transfers=pl.len(),
+        transfers_finished=pl.col("completion_s").is_not_null().sum(),
+        completion_s=pl.col("completion_s").mean(),
+        completion_p50_s=_quantile_of("completion_s", 0.5),
+        completion_p95_s=_quantile_of("completion_s", 0.95),
+    )
+    frame = frame.join(finished, on=list(_KEYS), how="left", maintain_order="left")
+    back = {other: f"sweep.{name}" if name in frame.columns else name for name, other in aside.items()}
+    return frame.rename(back).sort("point", "run", maintain_order=True)
+
+
+def _quantile_of(column: str, q: float) -> pl.Expr:
+    return pl.col(column).quantile(q, interpolation="higher")
+
+
+def _quantiles(table: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    """Quantiles of the buckets of a distribution: the least value that at least that share does not exceed."""
+    buckets = table.group_by(*_KEYS, column).agg(pl.col("count").sum()).sort(*_KEYS, column)
+    buckets = buckets.with_columns(share=pl.col("count").cum_sum().over(_KEYS) / pl.col("count").sum().over(_KEYS))
+    return buckets.group_by(_KEYS, maintain_order=True).agg(
+        **{
+            f"{name}_{label}_ms": pl.col(column).filter(pl.col("share") >= q - 1e-12).first() for label, q in _QUANTILES
+        },
+        **{f"{name}_max_ms": pl.col(column).last()},
+    )
+
+
+def results_html(title: str, facts: list[tuple[str, str]], frame: pl.DataFrame) -> str:
+    """What a notebook shows of results: what was run, and the tidy summary."""
+    keys = frame.columns[: frame.columns.index("cc") + 1]
+    measured = [name for name in _SHOWN if frame[name].null_count() < frame.height]
+    return _section(title, facts) + _table(frame.select(*keys, *measured))
+
+
+def scenario_html(title: str, source: str, facts: list[tuple[str, str]], points: list[dict[str, Any]]) -> str:
+    """What a notebook shows of a scenario: where it is from, and the points of its sweep."""
+    table = _table(pl.DataFrame(points, strict=False)) if points and points[0] else ""
+    return _section(title, [("source", source), *facts]) + table
+
+
+def _section(title: str, facts: list[tuple[str, str]]) -> str:
+    said = " · ".join(f"{html.escape(name)} <b>{html.escape(value)}</b>" for name, value in facts)
+    return f"<p><b>{html.escape(title)}</b><br><small>{said}</small></p>"
+
+
+def _table(frame: pl.DataFrame) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in frame.columns)
+    rows = [
+        "".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) for row in frame.head(_MOST_ROWS).iter_rows()
+    ]
+    more = frame.height - _MOST_ROWS
+    note = f"<p><small>and {more} more rows</small></p>" if more > 0 else ""
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{note}"
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
