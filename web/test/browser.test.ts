@@ -1,0 +1,161 @@
+// The committed page in a real browser, if there is a Chromium: widths, links to a view, saving. Skipped without one.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import test from "node:test";
+
+const browser = ["chromium", "chromium-browser", "google-chrome"].find((name) => spawnSync(name, ["--version"]).status === 0);
+const WIDTHS = [375, 768, 1024, 1280, 1440];
+/** Real pages are seldom ready later than this; virtual time passes as fast as the page allows. */
+const BUDGET_MS = 4_000;
+
+const stat = (mean: number) => ({ n: 2, mean, ci95: mean / 10, min: mean, max: mean });
+const flow = (name: string, transport: string) => ({
+  flow: name,
+  transport,
+  cc: transport === "tcp" ? "cubic" : "",
+  from: "server",
+  to: "a-host-with-a-rather-long-name",
+  copies: stat(1),
+  goodput_mbps: stat(10),
+  throughput_mbps: stat(11),
+  rtt_p50_ms: transport === "tcp" ? stat(40) : null,
+  rtt_p95_ms: transport === "tcp" ? stat(80) : null,
+  owd_p50_ms: stat(20),
+  owd_p95_ms: stat(60),
+  loss: transport === "tcp" ? null : stat(0.02),
+  transfers: null,
+  transfers_finished: null,
+  completion_s: null,
+  completion_p50_s: null,
+  completion_p95_s: null,
+  retransmission_rate: transport === "tcp" ? stat(0.01) : null,
+  limited: transport === "tcp" ? { app: stat(0.1), cwnd: stat(0.9), rwnd: stat(0), pacing: stat(0), other: stat(0) } : null,
+});
+const t = Array.from({ length: 50 }, (_, i) => i / 10);
+const series = (point: number, run: number) =>
+  ["download", "call"].flatMap((name) => [
+    { point, run, kind: "goodput", name, conn: 0, t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) },
+    { point, run, kind: "samples", name, conn: 0, t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) },
+    { point, run, kind: "owds", name, conn: 0, x: [10, 20, 30], share: [0.2, 0.5, 1] },
+    ...(run === 0 ? [{ point, run, kind: "owds", name, conn: null, x: [10, 20, 30], share: [0.2, 0.5, 1] }] : []),
+  ]);
+const row = (point: number, run: number, name: string, transport: string) => ({
+  point,
+  run,
+  flow: name,
+  conn: 0,
+  transport,
+  cc: transport === "tcp" ? "cubic" : "",
+  from: "server",
+  to: "phone",
+  start_s: 0,
+  measured_from_s: 0,
+  completion_s: null,
+  bytes: 1e7,
+  goodput_mbps: 10,
+  throughput_mbps: 11,
+  segments_sent: 1000,
+  retransmitted: 10,
+  rtos: 0,
+  ce_marks: 0,
+  lost_packets: 20,
+});
+const points = [0, 1];
+const data = {
+  shown: { points_per_series: 1500, series: 1, series_of: 1, rows: 1, rows_of: 1, summaries: 1, summaries_of: 1, max_bytes: 2e7 },
+  reproduction: [
+    { paper: "a-paper", experiment: "an-experiment", variant: "a variant with a long name", parameter: "rate = 35 Mbit/s, loss=1e-4", metric: "throughput of the whole", unit: "Mbit/s", published: 34.34, published_ci: 0.3, measured: 34.5, ci: 0.31, verdict: "held" },
+    { paper: "a-paper", experiment: "an-experiment", variant: "another", parameter: "loss=1e-4", metric: "gain", unit: "%", published: 10, published_ci: 1, measured: 2, ci: 1, verdict: "missed", why: "a reason that takes more than a line ".repeat(6) },
+  ],
+  figures: [],
+  results: [
+    {
+      meta: { title: "", version: "0", scenario: {}, points: points.map((loss) => ({ loss })), runs: 2, seed: 1 },
+      timing: { wall_s: 1, cpu_s: 1, simulated_s: 10, events: 1, packets: 1, threads: 1 },
+      summary: {
+        points: points.map((point) => ({
+          point,
+          values: { loss: point },
+          goodput_mbps: stat(10),
+          rtt_p50_ms: stat(40),
+          rtt_p95_ms: stat(80),
+          retransmission_rate: stat(0.01),
+          jain: null,
+          flows: [flow("download", "tcp"), flow("call", "udp")],
+          links: [],
+          ues: [],
+        })),
+      },
+      flows: points.flatMap((point) => [0, 1].flatMap((run) => [row(point, run, "download", "tcp"), row(point, run, "call", "udp")])),
+      links: [],
+      ues: [],
+      mobility: [],
+      series: points.flatMap((point) => [0, 1].flatMap((run) => series(point, run))),
+    },
+  ],
+};
+
+/** What the script below finds out, as the page's data attributes. */
+const PROBE = `
+addEventListener("error", (event) => (document.body.dataset.error = event.message));
+URL.createObjectURL = (blob) => (blob.text().then((text) => (document.body.dataset["saved"] = (document.body.dataset["saved"] ?? "") + text.slice(0, 300) + "\\u0001")), "#");
+setTimeout(() => {
+  const { dataset } = document.body;
+  dataset.over = document.documentElement.scrollWidth - innerWidth;
+  dataset.cut = [...document.querySelectorAll(".table.plain")].filter((one) => one.scrollWidth > one.clientWidth).length;
+  dataset.empty = document.querySelectorAll("figure .empty").length;
+  dataset.heading = document.querySelector("h1").textContent;
+  dataset.chosen = [...document.querySelectorAll("#case select")].map((one) => one.selectedOptions[0].textContent).join("|");
+  dataset.filter = document.querySelector("#case input").value;
+  dataset.scroll = scrollY > 0;
+  dataset.titles = [...document.querySelectorAll("figcaption b")].map((one) => one.firstChild.textContent).join("|");
+  for (const kind of ["SVG", "CSV"]) {
+    const figure = [...document.querySelectorAll("figure")].find((one) => one.textContent.startsWith("One-way delay"));
+    [...figure.querySelectorAll(".save button")].find((one) => one.textContent === kind).click();
+  }
+}, 1500);`;
+
+function page(width: number, hash: string): Record<string, string> {
+  const dir = mkdtempSync(join(tmpdir(), "ranway-page-"));
+  try {
+    const template = readFileSync("../crates/record/assets/report.html", "utf8");
+    const html = template.replace('"RANWAY-DATA"', () => JSON.stringify(data)).replace("</body>", () => `<script>${PROBE}</script></body>`);
+    writeFileSync(join(dir, "page.html"), html);
+    const quiet = ["--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+    const options = ["--headless", "--no-sandbox", "--disable-gpu", ...quiet, `--user-data-dir=${dir}/profile`, `--window-size=${width},900`];
+    const { stdout } = spawnSync(browser!, [...options, `--virtual-time-budget=${BUDGET_MS}`, "--dump-dom", `file://${dir}/page.html${hash}`], { encoding: "utf8", timeout: 120_000 });
+    const body = /<body([^>]*)>/.exec(stdout ?? "")?.[1] ?? "";
+    return Object.fromEntries([...body.matchAll(/data-([a-z]+)="([^"]*)"/g)].map(([, name, value]) => [name!, value!]));
+  } finally {
+    rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+const skip = browser === undefined ? "no Chromium here" : false;
+
+test("nothing is cut off and nothing scrolls sideways, from phones to wide screens", { skip }, () => {
+  for (const width of WIDTHS) {
+    const found = page(width, "");
+    assert.equal(found["error"], undefined, `${width} px`);
+    assert.ok(Number(found["over"]) <= 0, `${width} px: ${found["over"]} px too wide`);
+    assert.deepEqual([found["cut"], found["empty"]], ["0", "0"], `${width} px`);
+  }
+});
+
+test("a link restores the view, a page without a title has a heading, and plots are saved", { skip }, () => {
+  const found = page(1280, "#point=1&run=1&flows=call&at=one-way-delay");
+  assert.equal(found["error"], undefined);
+  assert.equal(found["heading"], "Simulation: download, call");
+  assert.equal(found["chosen"], "loss = 1|nothing|2 of 2");
+  assert.deepEqual([found["filter"], found["scroll"]], ["call", "true"]);
+  const titles = found["titles"]!.split("|");
+  for (const title of ["One-way delay", "One-way delay distribution", "One-way delay: distribution at each point"]) assert.ok(titles.includes(title), `${title} in ${titles}`);
+  assert.ok(!titles.includes("Queueing delay"), "nothing was recorded of queues");
+  const saved = found["saved"]!.split("\u0001");
+  assert.ok(saved[0]!.startsWith("&lt;svg") || saved[0]!.startsWith("<svg"), saved[0]);
+  assert.ok(saved[1]!.startsWith("line,"), saved[1]);
+});
