@@ -5,7 +5,7 @@ import { h } from "./dom";
 import { number } from "./format";
 import { legend, type Entry } from "./legend";
 import { colour, dashOf, markerPath, shapeOf } from "./palette";
-import { axis, caption, keep, logTicks, style, ticks, whenSeen, widthOf } from "./plots";
+import { axis, caption, drawNow, keep, logTicks, style, ticks, whenSeen, widthOf } from "./plots";
 import type { Saved } from "./save";
 import { drawOn, type Drawing } from "./shapes";
 
@@ -49,7 +49,7 @@ const LOG_BARS = 100;
 export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
   const host = h("div", { class: "plot" });
   let saved: Saved | null = null;
-  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => saved), host);
+  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => (drawNow(host), saved)), host);
   if (series.every((one) => one.means.length === 0)) {
     host.append(h("p", { class: "empty" }, "No run has a value for this."));
     return figure;

@@ -86,7 +86,8 @@ export function drawPlots(): void {
   }
 }
 
-function drawNow(host: Element): void {
+/** Draws what waits in `host` until it is seen. */
+export function drawNow(host: Element): void {
   seer?.unobserve(host);
   const draw = soon.get(host);
   soon.delete(host);
@@ -226,7 +227,8 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     title: name,
     u,
     entries,
-    over,
+    // On the screen uPlot draws the dots.
+    over: (u) => [...over(u), ...lines.flatMap((line, i) => (line.dots === true && u.series[i + 1]?.show === true ? dotsOf(u, line) : []))],
     lines: lines.flatMap(({ colour, dash, steps, dots, area }, i) =>
       dots === true
         ? []
@@ -259,6 +261,14 @@ function markersOf(u: uPlot, line: Line, i: number, scale: string): Drawing[] {
     found.push({ d: markerPath(line.marker!.shape, px, u.valToPos(y, scale)), stroke: line.colour, width: 1.4, fill: open ? style("--card") : line.colour });
   });
   return found;
+}
+
+function dotsOf(u: uPlot, line: Line): Drawing[] {
+  return line.x.flatMap((x, k): Drawing[] => {
+    const y = line.y[k];
+    if (x === null || y === null || y === undefined) return [];
+    return [{ d: markerPath("circle", u.valToPos(x, "x"), u.valToPos(y, "right"), 2.5), fill: line.colour }];
+  });
 }
 
 /** A vertical axis of names at equal distances. */

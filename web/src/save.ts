@@ -13,6 +13,8 @@ const PNG_SCALE = 3;
 const MARGIN = { left: 66, right: 20, top: 44, bottom: 46 };
 const RIGHT_AXIS = 46;
 const LEGEND_ROW = 18;
+/** What turned names on the horizontal axis take more. */
+const TURNED = 50;
 const CHARACTER = 6.4;
 const INK = "#1a2230";
 const GRID = "#dfe3e9";
@@ -36,7 +38,8 @@ export function saveButtons(plot: () => Saved | null): HTMLElement {
     const one = h("button", { type: "button", title: `Save as ${kind}` }, kind);
     one.addEventListener("click", () => {
       const of = plot();
-      if (of !== null) save(of);
+      // A plot that was only drawn for this is laid out a moment later.
+      if (of !== null) setTimeout(() => save(of));
     });
     return one;
   };
@@ -74,7 +77,9 @@ export function svgText(of: Saved): string {
   const entries = of.entries.filter((_, i) => u.series[i + 1]?.show === true);
   const whole = MARGIN.left + width + MARGIN.right + right;
   const rows = rowsOf(entries, whole - 24);
-  const total = MARGIN.top + height + MARGIN.bottom + rows.length * LEGEND_ROW + 8;
+  // As far down as the axis of the plot goes, with turned names further.
+  const bottom = MARGIN.bottom + (turned(u.axes[0] as Ticked) ? TURNED : 0);
+  const total = MARGIN.top + height + bottom + rows.length * LEGEND_ROW + 8;
   const area = svg("g", { transform: `translate(${MARGIN.left} ${MARGIN.top})` });
   const inside = svg("g", { "clip-path": "url(#area)" });
   for (const axis of u.axes as Ticked[]) axisInto(area, u, axis, width, height);
@@ -89,7 +94,7 @@ export function svgText(of: Saved): string {
   area.append(inside);
   const legend = rows.flatMap((row, i) =>
     row.map(({ entry, x }) => {
-      const at = svg("g", { transform: `translate(${x + 12} ${MARGIN.top + height + MARGIN.bottom + i * LEGEND_ROW})` }, swatch(entry));
+      const at = svg("g", { transform: `translate(${x + 12} ${MARGIN.top + height + bottom + i * LEGEND_ROW})` }, swatch(entry));
       at.append(svg("text", { x: 36, y: 10, fill: INK }, entry.label));
       return at;
     }),
@@ -105,6 +110,10 @@ export function svgText(of: Saved): string {
     ...legend,
   );
   return new XMLSerializer().serializeToString(picture);
+}
+
+function turned(axis: Ticked): boolean {
+  return axis.rotate !== undefined && axis.rotate !== 0;
 }
 
 /** The entries in rows that are no wider than `width`, and where each begins. */
@@ -133,14 +142,15 @@ function axisInto(area: SVGElement, u: uPlot, axis: Ticked, width: number, heigh
     if (axis.side === 2) {
       if (place < -1 || place > width + 1) return;
       area.append(svg("path", { d: `M${place.toFixed(1)} 0V${height + 4}`, stroke: GRID }));
-      area.append(svg("text", { x: place, y: height + 16, fill: INK, "text-anchor": "middle" }, text));
+      const at = turned(axis) ? { transform: `translate(${place + 4} ${height + 14}) rotate(-30)`, "text-anchor": "end" } : { x: place, y: height + 16, "text-anchor": "middle" };
+      area.append(svg("text", { ...at, fill: INK }, text));
     } else if (place >= -1 && place <= height + 1) {
       const left = axis.side === 3;
       if (left) area.append(svg("path", { d: `M-4 ${place.toFixed(1)}H${width}`, stroke: GRID }));
       area.append(svg("text", { x: left ? -7 : width + 7, y: place + 4, fill: INK, "text-anchor": left ? "end" : "start" }, text));
     }
   });
-  if (axis.side === 2) area.append(svg("text", { x: width / 2, y: height + 34, fill: INK, "text-anchor": "middle" }, label));
+  if (axis.side === 2) area.append(svg("text", { x: width / 2, y: height + 34 + (turned(axis) ? TURNED : 0), fill: INK, "text-anchor": "middle" }, label));
   else {
     const x = axis.side === 3 ? -MARGIN.left + 14 : width + RIGHT_AXIS;
     area.append(svg("text", { transform: `translate(${x} ${height / 2}) rotate(-90)`, fill: INK, "text-anchor": "middle" }, label));
