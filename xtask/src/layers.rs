@@ -29,7 +29,10 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
-    ("ranway", &["units", "backlog", "scenario", "disk", "record", "sim", "import", "reproduce", "host", "oracle", "ebpf"]),
+    (
+        "ranway",
+        &["units", "backlog", "scenario", "disk", "record", "sim", "import", "reproduce", "host", "oracle", "ebpf"],
+    ),
     ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
     ("xtask", &[]),
 ];

@@ -6,7 +6,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::channel::{Channel, Ns3, Omnet};
 use import::{Columns, Unit, capture};
 use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -304,14 +304,12 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
 
 /// Writes a new file, whole or not at all.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = || path.display().to_string();
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o666);
-    let mut file = tempfile::Builder::new().permissions(readable).tempfile_in(dir).with_context(failed)?;
-    file.write_all(text.as_bytes()).with_context(failed)?;
-    file.persist_noclobber(path).map_err(|error| match error.error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::Wrong(format!("{} exists already", path.display())),
-        _ => Failure::Failed(anyhow::Error::new(error.error).context(failed())),
-    })?;
-    Ok(())
+    let (Some(name), parent) = (path.file_name(), path.parent()) else {
+        return Err(Failure::Wrong(format!("{}: should be the name of a file", path.display())));
+    };
+    let dir = disk::Dir::open(parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::Wrong(format!("{} exists already", path.display())));
+    }
+    Ok(dir.replace(name, text.as_bytes())?)
 }
