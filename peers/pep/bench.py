@@ -8,7 +8,7 @@ machine does meets all alike:
   both for each GB.
 - the PEP against the same programs that look at nothing (`ranway pep --blind`): full
   segments and an acknowledgement for every second one, through a router between two veth
-  pairs, on one processor (peers/pep/load.c). What it takes to make the packets is measured
+  pairs, on one processor (peers/pep/load.c), without a key and with one. What it takes to make the packets is measured
   without the router and taken off; both are printed.
 
 `target/bench/pep.json` holds the figures. Timings are reported; no test depends on them.
@@ -102,22 +102,28 @@ def bench_pep(ranway: Path, rounds: int, seconds: float) -> list[dict[str, float
     with tempfile.TemporaryDirectory() as scratch, router() as macs:
         program = Path(scratch) / "load"
         source = Path(__file__).parent / "load.c"
+        key = Path(scratch) / "key"
+        key.touch(mode=0o600)
+        key.write_text(os.urandom(16).hex())
         subprocess.run(["cc", "-O2", "-Wall", "-Wextra", "-o", str(program), str(source)], check=True)
         nowhere = ("02:00:00:00:00:01", "02:00:00:00:00:01")
         for flows in FLOWS:
-            making, blind, seeing = [], [], []
+            making, blind, seeing, tagging = [], [], [], []
             for _ in range(rounds):
                 making.append(load(program, flows, seconds, nowhere))
                 with pep(ranway, "--blind"):
                     blind.append(load(program, flows, seconds, macs))
                 with pep(ranway):
                     seeing.append(load(program, flows, seconds, macs))
-            m, b, s = (statistics.median(times) for times in (making, blind, seeing))
+                with pep(ranway, "--key", str(key)):
+                    tagging.append(load(program, flows, seconds, macs))
+            m, b, s, t = (statistics.median(times) for times in (making, blind, seeing, tagging))
             row = {
                 "flows": flows,
                 "making_ns": m,
                 "blind_ns": b,
                 "pep_ns": s,
+                "tag_ns": t,
                 "blind_mpps": 1e3 / b,
                 "pep_mpps": 1e3 / s,
                 "fewer": 1 - b / s,
@@ -126,7 +132,7 @@ def bench_pep(ranway: Path, rounds: int, seconds: float) -> list[dict[str, float
             rows.append(row)
             print(
                 f"PEP, {flows:6} flows: {b:.0f} ns a packet blind, {s:.0f} ns seeing ({m:.0f} ns to make it): "
-                f"{row['fewer']:.1%} fewer packets, {row['fewer_net']:.1%} without their making"
+                f"{row['fewer']:.1%} fewer packets, {row['fewer_net']:.1%} without their making; {t:.0f} ns with a key"
             )
     return rows
 

@@ -5,7 +5,7 @@
  *   load FLOWS SECONDS DATA_IF ACK_NETNS ACK_IF ROUTER_DATA_MAC ROUTER_ACK_MAC
  *
  * Prints packets and seconds. The flows go from 10.1.0.1 to 10.2.0.2, in turn; each begins with a SYN that announces that
- * its sender understands reports.
+ * its sender understands reports, and with its answer.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -173,6 +173,8 @@ int main(int argc, char **argv)
 	for (i = 0; i < flows; i++) {
 		build(&data[0], data_mac, 0, i, 0, 0, 2, value, 0);
 		send_all(down, data, 1);
+		build(&acks[0], ack_mac, 1, i, 1, 1, 0x10, value, value);
+		send_all(up, acks, 1);
 		next[i] = 1;
 	}
 	start = now();

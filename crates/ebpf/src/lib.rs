@@ -10,6 +10,7 @@
 mod bpffs;
 pub mod divert;
 mod error;
+mod key;
 mod loading;
 pub mod mdcc;
 pub mod pep;
@@ -17,6 +18,7 @@ mod sys;
 mod turn;
 
 pub use error::Error;
+pub use key::Key;
 
 /// What `build.rs` makes of the C sources.
 #[allow(unsafe_code, missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]

@@ -9,7 +9,7 @@ mod default;
 use crate::loading::{self, attempt};
 use crate::skeleton::mdcc::MdccSkelBuilder;
 use crate::turn::Turn;
-use crate::{Error, bpffs};
+use crate::{Error, Key, bpffs};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
 use std::fs::File;
@@ -79,6 +79,8 @@ pub struct Options {
     pub default: bool,
     /// Let every connection announce that it understands reports, for those that choose mdcc when they are established.
     pub announce_all: bool,
+    /// The key of the PEPs whose reports are taken. Without one, reports without a tag are, whoever made them.
+    pub key: Option<Key>,
 }
 
 /// A socket that uses it.
@@ -185,6 +187,8 @@ fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link
         open.progs.mdcc_status.set_autoload(false);
         let constants = open.maps.rodata_data.as_deref_mut().expect("it has parameters");
         constants.announce_all = options.announce_all.into();
+        constants.trust.keyed = options.key.is_some().into();
+        [constants.trust.key_low, constants.trust.key_high] = options.key.unwrap_or_default().words();
         let set = &mut constants.parameters;
         set.acks_per_segment = (1.0 / parameters.step).round() as u32;
         set.decrease_1024ths = (parameters.decrease * 1024.0).round() as u32;

@@ -6,10 +6,10 @@
 
 mod running;
 
-use crate::Error;
 use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::pep::PepSkelBuilder;
 use crate::sys::Tcx;
+use crate::{Error, Key};
 use libbpf_rs::query::{LinkInfo, LinkTypeInfo};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Program, ProgramMut};
@@ -18,7 +18,6 @@ use std::fs;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
 
 /// Kinds of interfaces (`if_arp.h`): with Ethernet's header before packets, and with none.
 const ARPHRD_ETHER: u32 = 1;
@@ -26,6 +25,9 @@ const ARPHRD_PPP: u32 = 512;
 const ARPHRD_RAWIP: u32 = 519;
 const ARPHRD_NONE: u32 = 0xfffe;
 const ETHERNET_HEADER: u32 = 14;
+/// What reports are like, as in `bpf/pep_flow.h`.
+const TO_ALL: u32 = 1;
+const TAGGED: u32 = 2;
 
 /// Between what, and how.
 #[derive(Clone, Debug)]
@@ -40,8 +42,8 @@ pub struct Options {
     pub every: u32,
     /// Flows that are remembered at most.
     pub flows: u32,
-    /// How long an idle flow is remembered.
-    pub idle: Duration,
+    /// Shows senders with the same key that reports are from here.
+    pub key: Option<Key>,
     /// Take the place of the PEP that is at work there, with what it remembers, if there is one.
     pub take_over: bool,
     /// Attach the programs, and have them look at nothing: for measuring.
@@ -51,14 +53,13 @@ pub struct Options {
 impl Options {
     /// The usual, between these interfaces.
     pub fn new(wan: &str, ran: &str) -> Options {
-        let idle = Duration::from_secs(120);
         Options {
             wan: wan.into(),
             ran: ran.into(),
             all: false,
             every: 2,
             flows: 65_536,
-            idle,
+            key: None,
             take_over: false,
             blind: false,
         }
@@ -162,9 +163,9 @@ impl Pep {
         let mut object = MaybeUninit::uninit();
         let mut open = attempt("load the PEP", || PepSkelBuilder::default().open(&mut object))?;
         let settings = &mut open.maps.rodata_data.as_deref_mut().expect("it has settings").settings;
-        settings.idle_ns = u64::try_from(options.idle.as_nanos()).unwrap_or(u64::MAX);
         settings.every = options.every;
-        settings.all = u32::from(options.all);
+        settings.how = u32::from(options.all) * TO_ALL + u32::from(options.key.is_some()) * TAGGED;
+        [settings.key_low, settings.key_high] = options.key.unwrap_or_default().words();
         (settings.wan_l2, settings.ran_l2) = (wan_l2, ran_l2);
         settings.idle = u32::from(options.blind);
         if let Some(running) = &running {

@@ -17,7 +17,7 @@ fn traces() -> Vec<String> {
     let mut traces: Vec<String> = names.filter(|n| n.starts_with("mdcc_") || n.starts_with("pep_")).collect();
     let tcx = LinkInfoIter::default().filter(|link| matches!(link.info, LinkTypeInfo::Tcx(_))).count();
     traces.extend((0..tcx).map(|_| "a link".to_owned()));
-    for path in ["/sys/fs/bpf/ranway", "/run/ranway-bpf", "/run/ranway-mdcc-default"] {
+    for path in ["/sys/fs/bpf/ranway", "/run/ranway-bpf", "/run/ranway-mdcc-default", "/run/ranway-mdcc.lock"] {
         traces.extend(Path::new(path).exists().then(|| path.to_owned()));
     }
     let controls = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();

@@ -10,15 +10,17 @@ mod common;
 use bolero::generator::bolero_generator::driver::{Options as Generation, bytes};
 use bolero::{TypeGenerator, ValueGenerator, produce};
 use common::Twin;
-use pep::{Config, Pep};
+use pep::{Arrival, Config, Pep};
 use rand_core::{Rng, SeedableRng};
+use tcp::report::{Key, Message};
 use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use units::{Span, Time};
 
 const MSS: u32 = 1448;
 const FLOWS: usize = 4;
-const CASES: u64 = 6_000;
+const CASES: u64 = 9_000;
 const IPV4_HEADER: u32 = 20;
+const KEY: [u8; 16] = [9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4, 5, 6];
 
 /// Something happens; [`Model::apply`] says what.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
@@ -40,6 +42,8 @@ struct Ends {
     stamp: u32,
     reply_next: u32,
     ack: u32,
+    /// The newest `TSval` of the receiver.
+    reply_stamp: u32,
 }
 
 struct Model {
@@ -56,6 +60,7 @@ struct Passing {
     from_sender: bool,
     segment: Segment,
     packets: u32,
+    via: u8,
     now: Time,
 }
 
@@ -68,13 +73,13 @@ impl Passing {
     fn line(&self) -> String {
         let Segment { seq, ack, window, len, flags, timestamps, options } = self.segment;
         let Timestamps { value, echo } = timestamps.unwrap_or_default();
-        let announces = matches!(options, Options::Syn(syn) if syn.reports);
+        let announces = matches!(options, Options::Syn(syn) if syn.reports) || options == Options::Announcement;
         let op = if self.from_sender { 'd' } else { 'r' };
         let (now, packet_len) = (self.now.as_nanos(), self.packet_len());
         let flags = (flags.0, u8::from(timestamps.is_some()), u8::from(announces));
         format!(
-            "{op} {} {now} {seq} {ack} {value} {echo} {len} {packet_len} {} {window} {} {} {}",
-            self.flow, self.packets, flags.0, flags.1, flags.2
+            "{op} {} {now} {seq} {ack} {value} {echo} {len} {packet_len} {} {window} {} {} {} {}",
+            self.flow, self.packets, flags.0, flags.1, flags.2, self.via
         )
     }
 }
@@ -84,7 +89,8 @@ impl Model {
         let ends = starts.map(|start| {
             // Half of them wrap soon.
             let isn = if start % 2 == 0 { start } else { 0_u32.wrapping_sub(start % 100_000) };
-            Ends { isn, next: isn.wrapping_add(1), stamp: start, reply_next: start, ack: isn.wrapping_add(1) }
+            let next = isn.wrapping_add(1);
+            Ends { isn, next, stamp: start, reply_next: start, ack: next, reply_stamp: 1_000 }
         });
         Model { pep: Pep::new(config), ends, now: Time::from_nanos(1_000_000_000), chatty }
     }
@@ -98,7 +104,7 @@ impl Model {
         let stamp = ends.isn.wrapping_add(clock);
         let stamps = |value, echo| Some(Timestamps { value, echo });
         let data = Segment { seq: ends.next, ack: ends.reply_next, flags: Flags::ACK, ..Segment::default() };
-        let data = Segment { timestamps: stamps(stamp, ends.reply_next), ..data };
+        let data = Segment { timestamps: stamps(stamp, ends.reply_stamp), ..data };
         let syn = |reports| Options::Syn(SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports });
         let mut packets = 1;
         let (from_sender, segment) = match kind {
@@ -110,7 +116,8 @@ impl Model {
                 let flags = [Flags::ACK, Flags::ACK | Flags::PSH, Flags::ACK | Flags::FIN];
                 let flags = flags[usize::from(c > 200) + usize::from(c > 252)];
                 let seq = ends.next.wrapping_add(lost * MSS);
-                let segment = Segment { seq, len: len as u16, flags, ..data };
+                let options = if big % 64 == 1 { Options::Announcement } else { Options::default() };
+                let segment = Segment { seq, len: len as u16, flags, options, ..data };
                 ends.next = seq.wrapping_add(segment.seq_len());
                 (true, segment)
             }
@@ -121,7 +128,7 @@ impl Model {
                 packets = u32::from(b % 4 / 3) + 1;
                 let seq = ends.next.wrapping_sub(u32::from(a % 16) * MSS + shift);
                 let len = if self.chatty { 9 } else { (packets * MSS) as u16 };
-                let timestamps = stamps(stamp.wrapping_sub(age), ends.reply_next);
+                let timestamps = stamps(stamp.wrapping_sub(age), ends.reply_stamp);
                 (true, Segment { seq, len, timestamps, ..data })
             }
             // The receiver answers: up to some way back, with the timestamp that it saw last or an older one.
@@ -182,21 +189,29 @@ impl Model {
                 (big % 2 == 0, Segment { seq, ack: seq, flags, len: u16::from(b), options, ..data })
             }
         };
-        if from_sender && let Some(Timestamps { value, .. }) = segment.timestamps {
-            ends.stamp = value;
+        // Some are forged, with a timestamp that is off.
+        let mut segment = segment;
+        if let Some(Timestamps { value, echo }) = &mut segment.timestamps {
+            let off = if big % 48 == 5 { big.wrapping_mul(77) >> (a % 32) } else { 0 };
+            *(if big & 64 > 0 { value } else { echo }) = (if big & 64 > 0 { *value } else { *echo }).wrapping_add(off);
         }
-        Some(Passing { flow, from_sender, segment, packets, now: self.now })
+        if let Some(Timestamps { value, .. }) = segment.timestamps {
+            *(if from_sender { &mut ends.stamp } else { &mut ends.reply_stamp }) = value;
+        }
+        let via = u8::from(big % 40 == 7);
+        Some(Passing { flow, from_sender, segment, packets, via, now: self.now })
     }
 
     /// As the twin says it: the length of the report's packet, -1 if it was withheld, and what it says.
     fn tell(&mut self, passing: &Passing) -> Vec<i64> {
-        let Passing { flow, from_sender, segment, packets, now } = passing;
+        let Passing { flow, from_sender, segment, packets, now, .. } = passing;
         if !from_sender {
             self.pep.on_reply(*flow, segment, *now);
             return vec![0];
         }
         let before = self.pep.stats().withheld;
-        let Some(report) = self.pep.on_merged(*flow, segment, *packets, passing.packet_len(), *now) else {
+        let arrival = Arrival { packets: *packets, packet_len: passing.packet_len(), via: passing.via.into() };
+        let Some(report) = self.pep.on_arrival(*flow, segment, &arrival, *now) else {
             return vec![if self.pep.stats().withheld > before { -1 } else { 0 }];
         };
         assert_eq!((report.len, report.flags), (0, Flags::ACK));
@@ -206,14 +221,23 @@ impl Model {
         let len = IPV4_HEADER + report.header_len();
         let mut said = vec![len, report.seq, report.ack, value, echo, report.window.into(), says.from, says.through];
         said.extend(says.missing().iter().flat_map(|range| [range.start, range.end]));
-        said.into_iter().map(i64::from).collect()
+        let mut said: Vec<i64> = said.into_iter().map(i64::from).collect();
+        if says.is_tagged() {
+            let mut bytes = Vec::new();
+            says.write(&mut bytes);
+            assert_eq!(Message::parse(&bytes), Some(Message::Report(says)));
+            said.extend(bytes.last_chunk().map(|tag| i64::from_be_bytes(*tag)));
+        }
+        said
     }
 }
 
 /// Shows the twin a sequence of segments; its answer to each.
 fn tell(twin: &mut Twin, config: &Config, sequence: &[Passing]) -> Vec<Vec<i64>> {
-    let idle = config.idle.as_nanos();
-    let mut lines = format!("n {} {} {idle}\n", config.every, u8::from(config.all));
+    let [low, high] =
+        [KEY.first_chunk(), KEY.last_chunk()].map(|half| half.map_or(0, |half| u64::from_le_bytes(*half)));
+    let how = u8::from(config.all) + 2 * u8::from(config.key.is_some());
+    let mut lines = format!("n {} {how} {low} {high}\n", config.every);
     for (at, passing) in sequence.iter().enumerate() {
         let last = u8::from(at + 1 == sequence.len());
         lines += &format!("{} {last}\n", passing.line());
@@ -234,7 +258,8 @@ fn both_peps_report_the_same() {
         cc::Random::seed_from_u64(case).fill_bytes(&mut input);
         let mut driver = bytes::Driver::new(input, &Generation::default());
         let Some(((every, all, starts), ops)) = generator.generate(&mut driver) else { continue };
-        let config = Config { every: u32::from(every % 4) + 1, all, ..Config::default() };
+        let key = (starts[0] % 3 == 0).then_some(Key::new(KEY));
+        let config = Config { every: u32::from(every % 4) + 1, all, key, ..Config::default() };
         let mut model = Model::new(config, starts, every >= 240);
         let sequence: Vec<Passing> = ops.iter().filter_map(|&op| model.apply(op)).collect();
         let answers = tell(&mut twin, &config, &sequence);

@@ -2,7 +2,7 @@
 
 use crate::observe::{Header, Tcp, Transport};
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
-use pep::{Pep, Stats};
+use pep::{Arrival, Pep, Stats};
 use std::net::IpAddr;
 use std::ops::Range;
 use tcp::report::Message;
@@ -12,6 +12,8 @@ use units::Time;
 /// Bytes of an Ethernet address.
 const MAC: usize = 6;
 const TTL: u8 = 64;
+/// Bytes of the headers of nearly all segments with data, over IPv4: there is no option but timestamps.
+const USUAL_HEADERS: u32 = 52;
 
 /// The sender's and the receiver's address and port.
 type Key = [(IpAddr, u16); 2];
@@ -52,7 +54,10 @@ impl Border {
             pep.on_reply([to, from], &segment, now);
             return None;
         }
-        let report = pep.on_data([from, to], &segment, header.len, now)?;
+        // The link's header, if it has one, begins with two addresses.
+        let via = frame[..ip.start].get(MAC..2 * MAC).unwrap_or_default();
+        let via = via.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let report = pep.on_arrival([from, to], &segment, &Arrival { packets: 1, packet_len: header.len, via }, now)?;
         // On a wire it goes back to the address that it came from.
         let mut answer = frame[..ip.start].to_vec();
         if let Some((first, rest)) = answer.split_at_mut_checked(MAC)
@@ -73,6 +78,8 @@ fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
     let options = if tcp.has(Tcp::SYN) {
         let reports = announces(packet);
         Options::Syn(SynOptions { mss: 0, window_scale: None, sack_permitted: true, reports })
+    } else if header.payload_len > 0 && header.len > header.payload_len + USUAL_HEADERS && announces(packet) {
+        Options::Announcement
     } else {
         Options::default()
     };
@@ -87,7 +94,7 @@ fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
     })
 }
 
-/// Whether a SYN says that its sender understands reports.
+/// Whether a segment says that its sender understands reports.
 fn announces(packet: &[u8]) -> bool {
     match SlicedPacket::from_ip(packet).map(|packet| packet.transport) {
         Ok(Some(TransportSlice::Tcp(tcp))) => Message::find(tcp.options()) == Some(Message::Announcement),

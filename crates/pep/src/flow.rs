@@ -1,7 +1,9 @@
 //! What is remembered of a flow: how far its data has passed, which holes that has, and what a report needs to say.
 
+use crate::Arrival;
+use crate::newcomer::Newcomer;
 use core::ops::Range;
-use tcp::report::{RANGES, Report};
+use tcp::report::{Key, RANGES, RANGES_TAGGED, Report};
 use tcp::segment::{Block, Flags, Options, Segment, Timestamps};
 use units::Time;
 
@@ -12,7 +14,14 @@ const HOLES: usize = 8;
 const REORDERING: u32 = 3;
 const REORDERING_MAX: u32 = 300;
 /// Sequence numbers are near if they differ by less: no window is larger (RFC 7323 section 2.3).
-const NEAR: u64 = 1 << 30;
+pub(crate) const NEAR: u64 = 1 << 30;
+/// What can follow the highest byte, or precede what the receiver has: as much as is on the way, and at least so many bytes.
+/// More after data has passed unseen.
+const SPAN: u64 = 1 << 23;
+const SPAN_ADRIFT: u64 = 1 << 28;
+/// How far timestamps of one side can lie apart in segments that are on the way at the same time: some seconds in
+/// microseconds, the finest clock in use.
+const SLACK: u32 = 1 << 22;
 
 /// A range that has not passed while higher bytes have.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,20 +54,21 @@ pub(crate) struct Flow {
     pub(crate) announced: bool,
     /// The last segment of either side.
     pub(crate) seen: Time,
-    /// The first byte after the SYN.
-    start: u32,
+    /// The first byte after the SYN, if that was seen.
+    start: Option<u32>,
+    /// Data has passed unseen: what is known begins with the next segment.
+    adrift: bool,
+    /// The neighbour through which the sender's segments come.
+    via: u64,
     /// Where it was first seen, and one past the highest byte that has passed.
     first: u64,
     high: u64,
-    /// `high` at which the oldest of what is remembered lies too far back.
-    full: u64,
     /// In rising order, the first `open` of them, all below `high`.
     holes: [Hole; HOLES],
     open: usize,
     /// What makes a hole count as missing.
     reordering: u32,
-    /// The first and the newest `TSval` of the sender.
-    first_stamp: u32,
+    /// The newest `TSval` of the sender.
     stamp: u32,
     /// New segments since the last report; the end of what it was about.
     unreported: u32,
@@ -66,8 +76,9 @@ pub(crate) struct Flow {
     due: Due,
     /// Bytes that came and were not answered with bytes.
     credit: u64,
-    /// What is known of the receiver; `None` until it has answered the sender.
-    receiver: Option<Receiver>,
+    receiver: Receiver,
+    /// It has sent more than a SYN-ACK: the sender may be answered.
+    answered: bool,
     closing: [bool; 2],
 }
 
@@ -86,6 +97,11 @@ impl News {
     }
 }
 
+/// The ranges that a report with this key names at most.
+pub(crate) fn ranges(key: Option<Key>) -> usize {
+    if key.is_some() { RANGES_TAGGED } else { RANGES }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
     /// Its highest acknowledgement, as an offset, and whether that has moved.
@@ -99,47 +115,95 @@ struct Receiver {
 
 /// Whether a timestamp or sequence number is later.
 #[inline]
-fn is_after(a: u32, b: u32) -> bool {
+pub(crate) fn is_after(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) > 0
 }
 
+/// Whether a timestamp can be on the way while `known` is the newest: it is not much older.
+#[inline]
+fn is_recent(stamp: u32, known: u32) -> bool {
+    !is_after(known.wrapping_sub(SLACK), stamp)
+}
+
 impl Flow {
-    /// A flow whose next byte is `next`.
-    pub(crate) fn new(next: u32, stamp: u32, announced: bool, now: Time) -> Flow {
+    /// The flow that a newcomer turns out to be, as this segment of the receiver shows.
+    pub(crate) fn new(newcomer: &Newcomer, reply: &Segment, timestamps: Timestamps, now: Time) -> Flow {
         // Room below, for what is older.
-        let first = (1 << 32) | u64::from(next);
+        let first = (1 << 32) | u64::from(reply.ack);
+        let receiver = Receiver {
+            ack: first,
+            moved: false,
+            next: reply.seq.wrapping_add(reply.seq_len()),
+            window: reply.window,
+            stamp: timestamps.value,
+        };
         Flow {
-            announced,
+            announced: newcomer.announced,
             seen: now,
-            start: next,
+            start: newcomer.syn.then_some(newcomer.next),
+            adrift: !newcomer.syn,
+            via: newcomer.via,
             first,
             high: first,
-            full: first + NEAR,
             holes: [Hole::default(); HOLES],
             open: 0,
             reordering: REORDERING,
-            first_stamp: stamp,
-            stamp,
+            stamp: newcomer.stamp,
             unreported: 0,
             through: first,
             due: Due::Nothing,
             credit: 0,
-            receiver: None,
+            receiver,
+            answered: !reply.flags.has(Flags::SYN),
             closing: [false; 2],
         }
     }
 
     pub(crate) fn starts_at(&self, next: u32) -> bool {
-        self.start == next
+        self.start == Some(next)
     }
 
-    /// Whether a reset with this sequence number would be taken.
+    /// Whether a reset with this sequence number would be taken (RFC 5961 section 3.2).
     pub(crate) fn is_next(&self, seq: u32) -> bool {
         self.high as u32 == seq
     }
 
     pub(crate) fn is_next_reply(&self, seq: u32) -> bool {
-        self.receiver.is_some_and(|receiver| receiver.next == seq)
+        self.receiver.next == seq
+    }
+
+    /// What may lie between the highest byte and a segment of this flow.
+    #[inline]
+    fn span(&self) -> u64 {
+        if self.adrift { SPAN_ADRIFT } else { SPAN.max(self.high - self.receiver.ack) }
+    }
+
+    /// Whether a segment is of this flow, as far as its numbers tell: of the sender's window first (RFC 5961 in spirit), then
+    /// by the timestamps of both sides.
+    #[inline]
+    pub(crate) fn owns(&self, segment: &Segment, timestamps: Timestamps) -> bool {
+        let Some(start) = self.offset(segment.seq) else { return false };
+        let (end, span, ack) = (start + u64::from(segment.seq_len()), self.span(), self.receiver.ack);
+        let in_window = start <= self.high + span && end < ack + NEAR && end + span >= ack;
+        let Timestamps { value, echo } = timestamps;
+        in_window
+            && is_recent(echo, self.receiver.stamp)
+            && is_recent(self.receiver.stamp, echo)
+            && is_recent(value, self.stamp)
+    }
+
+    /// Whether a segment of the receiver answers this flow, as far as its numbers tell: it echoes what has passed here, and is
+    /// within both windows.
+    #[inline]
+    pub(crate) fn is_answered_by(&self, segment: &Segment, timestamps: Timestamps) -> bool {
+        let Some(ack) = self.offset(segment.ack) else { return false };
+        let Receiver { ack: known, next, stamp, .. } = self.receiver;
+        let Timestamps { value, echo } = timestamps;
+        let span = self.span();
+        let in_window = ack <= self.high + span && ack < known + NEAR && ack + span >= known;
+        let end = segment.seq.wrapping_add(segment.seq_len());
+        let is_next = u64::from((end.wrapping_sub(next) as i32).unsigned_abs()) <= SPAN;
+        in_window && is_next && !is_after(echo, self.stamp) && is_recent(echo, self.stamp) && is_recent(value, stamp)
     }
 
     #[inline]
@@ -170,26 +234,48 @@ impl Flow {
         self.open += 1;
     }
 
-    /// A segment of the sender passes, or so many of them in one.
+    /// A segment of the sender passes, which [owns](Flow::owns) it; whether it came by the flow's way, so that it may be
+    /// answered. Another way is taken from the first segment that continues the flow there.
     #[inline]
-    pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, packets: u32, packet_len: u32, now: Time) {
+    pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, arrival: &Arrival, now: Time) -> bool {
+        let &Arrival { packets, packet_len, via } = arrival;
         self.seen = now;
         self.due = Due::Nothing;
         self.credit = self.credit.saturating_add(packet_len.into());
         self.closing[0] |= segment.flags.has(Flags::FIN);
-        if is_after(stamp, self.stamp) {
+        let Some(start) = self.offset(segment.seq) else { return false };
+        if self.adrift {
+            self.begin(start.max(self.receiver.ack));
+        }
+        let end = start + u64::from(segment.seq_len());
+        let follows = start == self.high;
+        let continues = follows && self.open == 0;
+        if follows || is_after(stamp, self.stamp) {
             self.stamp = stamp;
         }
-        let Some(start) = self.offset(segment.seq) else { return };
-        let end = start + u64::from(segment.seq_len());
-        if self.open == 0 && start == self.high {
+        if continues {
             // As nearly all do.
-            self.reach(end);
+            self.high = end;
             self.unreported = self.unreported.saturating_add(packets);
             self.due = if segment.flags.has(Flags::PSH) { Due::All } else { Due::Nothing };
-        } else if end < self.high + NEAR {
+        } else {
             self.pass_out_of_order(segment, start..end, stamp, packets);
         }
+        let known = self.via == via;
+        if continues {
+            self.via = via;
+        }
+        known
+    }
+
+    /// Forgets what has passed: what is known begins here.
+    #[cold]
+    fn begin(&mut self, at: u64) {
+        self.adrift = false;
+        self.open = 0;
+        self.unreported = 0;
+        self.reordering = REORDERING;
+        (self.first, self.high, self.through) = (at, at, at);
     }
 
     fn pass_out_of_order(&mut self, segment: &Segment, Range { start, end }: Range<u64>, stamp: u32, packets: u32) {
@@ -207,7 +293,7 @@ impl Flow {
             // It passed before.
             return;
         }
-        self.reach(end);
+        self.high = self.high.max(end);
         let (reordering, mut found) = (self.reordering, false);
         for hole in self.holes().iter_mut().filter(|hole| hole.end <= start) {
             hole.overtaken = hole.overtaken.saturating_add(packets);
@@ -256,43 +342,35 @@ impl Flow {
         filled
     }
 
-    /// A segment of the receiver passes.
+    /// A segment of the receiver passes, which [answers](Flow::is_answered_by) this flow.
     #[inline]
-    pub(crate) fn reply(&mut self, segment: &Segment, now: Time) {
-        let Some(timestamps) = segment.timestamps.filter(|_| segment.flags.has(Flags::ACK)) else { return };
-        // It answers what has passed here: its echo proves it.
-        let Timestamps { value, echo } = timestamps;
-        if is_after(self.first_stamp, echo) || is_after(echo, self.stamp) {
-            return;
-        }
+    pub(crate) fn reply(&mut self, segment: &Segment, timestamps: Timestamps, now: Time) {
         let Some(ack) = self.offset(segment.ack) else { return };
         self.seen = now;
         self.closing[1] |= segment.flags.has(Flags::FIN);
+        self.answered |= !segment.flags.has(Flags::SYN);
         let next = segment.seq.wrapping_add(segment.seq_len());
-        let Some(known) = &mut self.receiver else {
-            self.receiver = Some(Receiver { ack, moved: false, next, window: segment.window, stamp: value });
-            self.full = self.full.min(ack + NEAR);
-            return self.forget_below(ack);
-        };
+        let known = &mut self.receiver;
         known.moved |= ack > known.ack;
         known.ack = known.ack.max(ack);
         if is_after(next, known.next) {
             known.next = next;
         }
-        if !is_after(known.stamp, value) {
-            (known.stamp, known.window) = (value, segment.window);
+        if !is_after(known.stamp, timestamps.value) {
+            (known.stamp, known.window) = (timestamps.value, segment.window);
+            if segment.seq_len() == 0 {
+                // What only acknowledges bears the number of what comes next.
+                known.next = next;
+            }
         }
+        // What the receiver has is no hole, whichever way it took, and nobody asks about it any more.
         let ack = known.ack;
-        self.forget_below(ack);
-    }
-
-    /// What the receiver has is no hole, whichever way it took.
-    #[inline]
-    fn forget_below(&mut self, ack: u64) {
         if self.open > 0 {
             self.forget_holes(ack);
         }
-        self.reach(ack);
+        self.first = self.first.max(ack);
+        self.through = self.through.max(ack);
+        self.high = self.high.max(ack);
     }
 
     /// Nothing below is a hole.
@@ -305,45 +383,23 @@ impl Flow {
         }
     }
 
-    /// The highest byte is this one, or is still another.
-    #[inline]
-    fn reach(&mut self, end: u64) {
-        self.high = self.high.max(end);
-        if self.high > self.full {
-            self.forget_old();
-        }
-    }
-
-    /// What lies further back than any window reaches is forgotten.
-    #[cold]
-    fn forget_old(&mut self) {
-        let bottom = self.high - NEAR;
-        self.forget_holes(bottom);
-        self.first = self.first.max(bottom);
-        self.through = self.through.max(bottom);
-        self.receiver = self.receiver.filter(|receiver| receiver.ack >= bottom);
-        let (hole, ack) = (self.holes().first().map(|hole| hole.start), self.receiver.map(|receiver| receiver.ack));
-        let oldest = [hole, ack].into_iter().flatten().fold(self.first.min(self.through), u64::min);
-        self.full = oldest + NEAR;
-    }
-
     /// Whether a report is due, for a sender that takes it.
     #[inline]
     pub(crate) fn is_due(&self, every: u32, all: bool) -> bool {
-        let Some(receiver) = &self.receiver else { return false };
-        let heard = self.announced || (all && receiver.moved);
+        let asked =
+            if self.announced { self.start.is_some() || self.receiver.moved } else { all && self.receiver.moved };
         let news = self.holes[..self.open].iter().any(|hole| hole.missing && !hole.reported);
-        heard && (self.due != Due::Nothing || news || self.unreported >= every)
+        self.answered && asked && (self.due != Due::Nothing || news || self.unreported >= every)
     }
 
     /// What a report is to say that is due, if there is anything new.
     #[inline]
-    pub(crate) fn news(&self) -> Option<News> {
-        let receiver = self.receiver.as_ref()?;
+    pub(crate) fn news(&self, ranges: usize) -> Option<News> {
+        let receiver = &self.receiver;
         let news = match self.due {
             Due::Filled(start, end) => News { from: start.max(receiver.ack), through: end, missing: (0, 0) },
             // Nothing is known of what went before the flow was first seen.
-            Due::Nothing | Due::All => self.overview(receiver.ack.max(self.first)),
+            Due::Nothing | Due::All => self.overview(receiver.ack.max(self.first), ranges),
         };
         let is_new = news.through > self.through
             || self.missing(&news).iter().any(|hole| !hole.reported)
@@ -358,13 +414,17 @@ impl Flow {
     /// The report that says so, after which it is not new any more; `None` if its packet, with an IP header of so many bytes,
     /// would be more than what came and was not answered.
     #[inline]
-    pub(crate) fn report(&mut self, news: &News, ip_header: u32) -> Option<(Segment, u32)> {
-        let receiver = self.receiver.as_ref()?;
+    pub(crate) fn report(&mut self, news: &News, key: Option<Key>, ip_header: u32) -> Option<(Segment, u32)> {
+        let receiver = &self.receiver;
         let base = self.base(receiver);
         let number = |offset: u64| (offset - base) as u32;
         let mut report = Report::new(number(news.from), number(news.through));
         for hole in self.missing(news) {
             report.push(Block { start: number(hole.start), end: number(hole.end) });
+        }
+        let timestamps = Timestamps { value: receiver.stamp, echo: self.stamp };
+        if let Some(key) = key {
+            report.authenticate(key, base as u32, timestamps);
         }
         let segment = Segment {
             seq: receiver.next,
@@ -372,7 +432,7 @@ impl Flow {
             window: receiver.window,
             len: 0,
             flags: Flags::ACK,
-            timestamps: Some(Timestamps { value: receiver.stamp, echo: self.stamp }),
+            timestamps: Some(timestamps),
             options: Options::Report(report),
         };
         let len = ip_header + segment.header_len();
@@ -391,12 +451,12 @@ impl Flow {
     /// answers an old one (RFC 5961 section 5.2); a sender that knows reports then gets the receiver's own.
     #[inline]
     fn base(&self, receiver: &Receiver) -> u64 {
-        if self.announced && !receiver.moved { receiver.ack } else { receiver.ack - 1 }
+        if self.announced && self.start.is_some() && !receiver.moved { receiver.ack } else { receiver.ack - 1 }
     }
 
     /// From where to where a report reaches, and what is missing in between.
     #[inline]
-    fn overview(&self, floor: u64) -> News {
+    fn overview(&self, floor: u64, ranges: usize) -> News {
         if self.open == 0 {
             return News { from: floor, through: self.high, missing: (0, 0) };
         }
@@ -404,10 +464,10 @@ impl Flow {
         let missing = holes.iter().position(|hole| !hole.missing).unwrap_or(self.open);
         let top = holes.get(missing).map_or(self.high, |hole| hole.start);
         let missing = &holes[..missing];
-        let last = missing.len().saturating_sub(RANGES);
+        let last = missing.len().saturating_sub(ranges);
         let first = missing.iter().position(|hole| !hole.reported).map_or(last, |new| new.min(last));
         let from = first.checked_sub(1).map_or(floor, |before| missing[before].end);
-        let through = missing.get(first + RANGES).map_or(top, |next| next.start);
-        News { from, through, missing: (first, missing.len().min(first + RANGES)) }
+        let through = missing.get(first + ranges).map_or(top, |next| next.start);
+        News { from, through, missing: (first, missing.len().min(first + ranges)) }
     }
 }

@@ -10,17 +10,22 @@
 //! - [`Pep::on_data`] for each segment that passes from the sender's side to the receiver's, and sends back what it gives;
 //! - [`Pep::on_reply`] for each segment that passes the other way.
 //!
+//! What passes may be forged: `docs/src/threat-model.md` says by whom, and what that does.
+//!
 //! Which flow a segment belongs to is the driver's to say: a key for each, the same in both directions.
 
 mod flow;
+mod newcomer;
 mod table;
 
 use flow::Flow;
+use newcomer::{Newcomer, Place, Verdict, announces};
 use table::Table;
-use tcp::segment::{Flags, Options, Segment};
+use tcp::report::Key;
+use tcp::segment::{Flags, Segment, Timestamps};
 use units::{Span, Time};
 
-/// How long a flow that is closing is remembered at most: what is retransmitted then needs no report.
+/// How long a flow that both sides have closed is remembered at most: what is retransmitted then needs no report.
 const CLOSING: Span = Span::from_secs(10);
 
 /// A PEP's parameters.
@@ -28,17 +33,31 @@ const CLOSING: Span = Span::from_secs(10);
 pub struct Config {
     /// Flows that are remembered at most; then the one that has been idle for longest goes.
     pub flows: usize,
-    /// How long an idle flow is remembered.
-    pub idle: Span,
     /// A report for so many segments of data, unless something is missing or a burst ends.
     pub every: u32,
     /// Also to senders that have not announced that they understand reports.
     pub all: bool,
+    /// Shows senders with the same key that reports are from here.
+    pub key: Option<Key>,
+}
+
+/// Flows that wait to be confirmed, at most.
+const NEWCOMERS: usize = 4096;
+
+/// How a segment came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Segments that a host has merged into it because they followed each other (GRO): one report answers them.
+    pub packets: u32,
+    /// Bytes of the IP packet.
+    pub packet_len: u32,
+    /// The neighbour that it came from, as the link knows it; 0 where there is only one. Reports go to a flow's own alone.
+    pub via: u64,
 }
 
 impl Default for Config {
     fn default() -> Config {
-        Config { flows: 65_536, idle: Span::from_secs(120), every: 2, all: false }
+        Config { flows: 65_536, every: 2, all: false, key: None }
     }
 }
 
@@ -84,13 +103,14 @@ impl core::ops::Add for Stats {
 pub struct Pep<K> {
     config: Config,
     flows: Table<K, Flow>,
+    newcomers: Table<Place<K>, Newcomer>,
     stats: Stats,
 }
 
 impl<K: Ord + Copy> Pep<K> {
     /// A PEP that has seen nothing yet.
     pub fn new(config: Config) -> Pep<K> {
-        Pep { config, flows: Table::default(), stats: Stats::default() }
+        Pep { config, flows: Table::default(), newcomers: Table::default(), stats: Stats::default() }
     }
 
     /// What it has done.
@@ -100,43 +120,45 @@ impl<K: Ord + Copy> Pep<K> {
 
     /// A segment of the sender passes, in an IP packet of `packet_len` bytes; the report to send back, if any.
     pub fn on_data(&mut self, key: K, segment: &Segment, packet_len: u32, now: Time) -> Option<Segment> {
-        self.on_merged(key, segment, 1, packet_len, now)
+        self.on_arrival(key, segment, &Arrival { packets: 1, packet_len, via: 0 }, now)
     }
 
-    /// The same for what a host has merged of so many segments that followed each other (GRO): one report answers them.
-    pub fn on_merged(
-        &mut self,
-        key: K,
-        segment: &Segment,
-        packets: u32,
-        packet_len: u32,
-        now: Time,
-    ) -> Option<Segment> {
-        self.forget_idle(now);
-        if segment.flags.has(Flags::RST) || segment.flags.has(Flags::SYN) {
-            self.on_control(key, segment, now);
+    /// The same for a segment that came in another way.
+    pub fn on_arrival(&mut self, key: K, segment: &Segment, arrival: &Arrival, now: Time) -> Option<Segment> {
+        self.forget_closed(now);
+        if segment.flags.has(Flags::RST) {
+            if self.flow(&key, now).is_some_and(|flow| flow.is_next(segment.seq)) {
+                self.flows.remove(&key);
+            }
             return None;
         }
         let timestamps = segment.timestamps?;
+        if segment.flags.has(Flags::SYN) {
+            let next = segment.seq.wrapping_add(segment.seq_len());
+            match self.flow(&key, now) {
+                Some(flow) if flow.starts_at(next) => flow.announced |= announces(segment),
+                _ => self.note((key, Some(next)), Newcomer::new(segment, timestamps, arrival, now)),
+            }
+            return None;
+        }
         if segment.seq_len() == 0 {
             return None;
         }
-        let config = &self.config;
-        if self.flows.touch(&key).is_none_or(|flow| is_idle(config, flow, now)) {
-            // It has been going on for a while.
-            self.flows.remove(&key);
-            self.remember(key, Flow::new(segment.seq, timestamps.value, false, now));
-        }
-        let flow = self.flows.newest()?;
-        self.stats.data += u64::from(packets);
-        self.stats.data_bytes += u64::from(packet_len);
-        flow.pass(segment, timestamps.value, packets, packet_len, now);
-        if !flow.is_due(self.config.every, self.config.all) {
+        self.stats.data += u64::from(arrival.packets);
+        self.stats.data_bytes += u64::from(arrival.packet_len);
+        let Config { every, all, key: secret, .. } = self.config;
+        let flow = self.flows.touch(&key).filter(|flow| !is_over(flow, now) && flow.owns(segment, timestamps));
+        let Some(flow) = flow else {
+            self.note((key, None), Newcomer::new(segment, timestamps, arrival, now));
+            return None;
+        };
+        flow.announced |= announces(segment);
+        if !flow.pass(segment, timestamps.value, arrival, now) || !flow.is_due(every, all) {
             return None;
         }
-        let news = flow.news()?;
-        let ip_header = packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
-        let Some((report, len)) = flow.report(&news, ip_header) else {
+        let news = flow.news(flow::ranges(secret))?;
+        let ip_header = arrival.packet_len.saturating_sub(segment.header_len() + u32::from(segment.len));
+        let Some((report, len)) = flow.report(&news, secret, ip_header) else {
             self.stats.withheld += 1;
             return None;
         };
@@ -148,48 +170,68 @@ impl<K: Ord + Copy> Pep<K> {
 
     /// A segment of the receiver passes.
     pub fn on_reply(&mut self, key: K, segment: &Segment, now: Time) {
-        let Some(flow) = self.flows.touch(&key) else { return };
-        if is_idle(&self.config, flow, now) {
-            self.flows.remove(&key);
-        } else if segment.flags.has(Flags::RST) {
-            if flow.is_next_reply(segment.seq) {
-                self.flows.remove(&key);
-            }
-        } else if !segment.flags.has(Flags::SYN) {
-            flow.reply(segment, now);
-        }
-    }
-
-    /// A connection ends at once or begins, or its SYN is sent again.
-    #[cold]
-    fn on_control(&mut self, key: K, segment: &Segment, now: Time) {
-        if self.flows.get(&key).is_some_and(|flow| is_idle(&self.config, flow, now)) {
-            self.flows.remove(&key);
-        }
         if segment.flags.has(Flags::RST) {
-            if self.flows.get(&key).is_some_and(|flow| flow.is_next(segment.seq)) {
+            if self.flow(&key, now).is_some_and(|flow| flow.is_next_reply(segment.seq)) {
                 self.flows.remove(&key);
             }
             return;
         }
-        let Options::Syn(options) = segment.options else { return };
-        let Some(timestamps) = segment.timestamps else {
-            self.flows.remove(&key);
-            return;
-        };
-        let next = segment.seq.wrapping_add(segment.seq_len());
-        match self.flows.touch(&key) {
-            // One that is sent again carries no announcement.
-            Some(flow) if flow.starts_at(next) => flow.announced |= options.reports,
-            Some(flow) => *flow = Flow::new(next, timestamps.value, options.reports, now),
-            None => self.remember(key, Flow::new(next, timestamps.value, options.reports, now)),
+        let Some(timestamps) = segment.timestamps.filter(|_| segment.flags.has(Flags::ACK)) else { return };
+        match self.flow(&key, now) {
+            Some(flow) if flow.is_answered_by(segment, timestamps) => flow.reply(segment, timestamps, now),
+            _ => self.confirm(key, segment, timestamps, now),
         }
     }
 
-    /// Forgets the flow that has been idle for longest, if that is for too long. One at each packet is enough.
-    fn forget_idle(&mut self, now: Time) {
+    /// The flow, if it is remembered, which is the newest from now on.
+    #[inline]
+    fn flow(&mut self, key: &K, now: Time) -> Option<&mut Flow> {
+        self.flows.touch(key).filter(|flow| !is_over(flow, now))
+    }
+
+    /// Notes what may become a flow.
+    #[cold]
+    fn note(&mut self, place: Place<K>, newcomer: Newcomer) {
+        if let Some(there) = self.newcomers.touch(&place) {
+            return there.meet(&newcomer);
+        }
+        if self.newcomers.len() >= NEWCOMERS
+            && let Some((&oldest, _)) = self.newcomers.oldest()
+        {
+            self.newcomers.remove(&oldest);
+        }
+        self.newcomers.insert(place, newcomer);
+    }
+
+    /// A segment of the receiver may answer a newcomer.
+    #[cold]
+    fn confirm(&mut self, key: K, segment: &Segment, timestamps: Timestamps, now: Time) {
+        for place in [(key, Some(segment.ack)), (key, None)] {
+            let Some(&newcomer) = self.newcomers.get(&place) else { continue };
+            let verdict = newcomer.verdict(segment, timestamps);
+            if verdict == Verdict::Nothing {
+                continue;
+            }
+            self.newcomers.remove(&place);
+            if verdict == Verdict::Confirmed {
+                let mut flow = Flow::new(&newcomer, segment, timestamps, now);
+                match self.flows.touch(&key) {
+                    Some(known) => {
+                        // The same connection, which was lost sight of, or another one.
+                        flow.announced |= known.announced && !newcomer.syn && !is_over(known, now);
+                        *known = flow;
+                    }
+                    None => self.remember(key, flow),
+                }
+                return;
+            }
+        }
+    }
+
+    /// Forgets the flow that has been idle for longest, if it is over. One at each packet is enough.
+    fn forget_closed(&mut self, now: Time) {
         if let Some((&key, flow)) = self.flows.oldest()
-            && is_idle(&self.config, flow, now)
+            && is_over(flow, now)
         {
             self.flows.remove(&key);
         }
@@ -207,9 +249,8 @@ impl<K: Ord + Copy> Pep<K> {
     }
 }
 
-/// Whether a flow has been idle for too long to be remembered.
+/// Whether both sides have closed a flow some time ago.
 #[inline]
-fn is_idle(config: &Config, flow: &Flow, now: Time) -> bool {
-    let idle = now.saturating_since(flow.seen);
-    idle > config.idle || (idle > CLOSING && flow.is_closing())
+fn is_over(flow: &Flow, now: Time) -> bool {
+    flow.is_closing() && now.saturating_since(flow.seen) > CLOSING
 }

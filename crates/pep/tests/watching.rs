@@ -1,7 +1,7 @@
 //! What a PEP says of a flow, told packet by packet; and that it never says too much, whatever passes.
 
 use bolero::{TypeGenerator, check};
-use pep::{Config, Pep};
+use pep::{Arrival, Config, Pep};
 use std::collections::BTreeSet;
 use tcp::report::Report;
 use tcp::segment::{Block, Flags, Options, Segment, SynOptions, Timestamps};
@@ -33,7 +33,12 @@ impl Story {
 
     /// A flow whose sender's SYN-ACK has passed at time stamp 100 and was answered.
     fn of_a_flow(announced: bool) -> Story {
-        let mut story = Story::new(Config::default());
+        Story::of_a_flow_with(announced, Config::default())
+    }
+
+    /// The same, with another PEP.
+    fn of_a_flow_with(announced: bool, config: Config) -> Story {
+        let mut story = Story::new(config);
         let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: announced };
         let flags = Flags::SYN | Flags::ACK;
         let syn = Segment { flags, options: Options::Syn(options), ..segment(FIRST.wrapping_sub(1), 0, 100) };
@@ -180,21 +185,140 @@ fn nothing_is_said_to_who_did_not_ask_or_has_not_been_answered() {
     story.reply(1, 90);
     story.reply(2, 102);
     assert!((5..9).all(|n| story.says(n, 101).is_none()));
-    // The first that counts shows where the receiver is, the second that it takes data.
-    story.reply(1, 101);
+    assert_eq!(story.pep.stats().flows, 0);
+    // The first that counts shows that there is a flow, the second that the receiver takes data.
+    story.reply(6, 101);
     assert!((9..13).all(|n| story.says(n, 101).is_none()));
-    story.reply(3, 101);
-    assert_eq!(story.says(13, 101), Some((3, 14, vec![])));
+    story.reply(10, 101);
+    assert_eq!(story.says(13, 101), Some((10, 14, vec![])));
 }
 
 #[test]
 fn a_running_flow_is_reported_from_where_it_was_first_seen() {
     let mut story = Story::new(Config { all: true, ..Config::default() });
     story.says(10, 101);
-    story.reply(3, 101);
-    story.reply(4, 101);
-    // Segments 4 to 9 went by before.
-    assert_eq!(story.says(11, 101), Some((10, 12, vec![])));
+    // Segments 11 to 19 pass meanwhile: what is known begins behind them.
+    story.reply(11, 101);
+    story.says(20, 101);
+    story.reply(12, 101);
+    assert_eq!(story.says(21, 101), Some((20, 22, vec![])));
+}
+
+#[test]
+fn a_pep_that_was_started_anew_serves_a_running_flow_once_the_sender_announces_itself() {
+    let mut story = Story::new(Config::default());
+    story.says(10, 101);
+    story.reply(11, 101);
+    for n in 11..20 {
+        assert_eq!(story.says(n, 101), None, "nobody has asked");
+    }
+    let data = segment(FIRST.wrapping_add(20 * MSS), MSS as u16, 102);
+    let announcing = Segment { options: Options::Announcement, ..data };
+    assert_eq!(story.pep.on_data(1, &announcing, 56 + MSS, story.now), None);
+    story.reply(12, 101);
+    assert_eq!(story.says(21, 102), Some((12, 22, vec![])));
+}
+
+#[test]
+fn an_idle_flow_is_remembered_for_as_long_as_there_is_room() {
+    let mut story = Story::of_a_flow(true);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    story.reply(2, 101);
+    story.now += Span::from_secs(7 * 24 * 3_600);
+    let later = 101 + 7 * 24 * 3_600_000;
+    assert_eq!((story.says(2, later), story.says(3, later)), (None, Some((2, 4, vec![]))));
+}
+
+#[test]
+fn what_is_forged_without_sight_of_the_flow_learns_nothing_and_stops_nothing() {
+    let syn = |seq: u32, value| {
+        let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: false };
+        let timestamps = Some(Timestamps { value, echo: 0 });
+        Segment { flags: Flags::SYN, options: Options::Syn(options), timestamps, ..segment(seq, 0, 0) }
+    };
+    let data = |seq: u32, value, echo, flags| {
+        let timestamps = Some(Timestamps { value, echo });
+        Segment { flags: Flags::ACK | Flags::PSH | flags, timestamps, ..segment(seq, 1, 0) }
+    };
+    let far = FIRST.wrapping_add(1 << 31);
+    let forged = [
+        ("a SYN", true, syn(77, 5)),
+        ("data out of the window", true, data(far, 102, 500, Flags(0))),
+        ("data with a late timestamp", true, data(FIRST.wrapping_add(2 * MSS), u32::MAX / 2, 1 << 30, Flags(0))),
+        ("data with a timestamp of before", true, data(FIRST, 102_u32.wrapping_sub(1 << 24), 500, Flags(0))),
+        ("a FIN", true, data(far, 102, 500, Flags::FIN)),
+        ("a reset", true, Segment { flags: Flags::RST, ..segment(FIRST, 0, 0) }),
+        ("an answer out of the window", false, Segment { ack: far, ..data(REPLY, 500, 101, Flags(0)) }),
+        ("an answer that echoes nothing", false, Segment { ack: FIRST, ..data(REPLY, 500, 1 << 30, Flags::FIN) }),
+        ("a reset of the receiver", false, Segment { flags: Flags::RST, ..segment(REPLY + 1, 0, 0) }),
+    ];
+    for (what, from_sender, forged) in forged {
+        let mut story = Story::of_a_flow(true);
+        assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+        for _ in 0..10 {
+            if from_sender {
+                assert_eq!(story.pep.on_data(1, &forged, 53, story.now), None, "{what}");
+            } else {
+                story.pep.on_reply(1, &forged, story.now);
+            }
+            story.now += Span::from_secs(1);
+        }
+        assert_eq!(story.says(2, 102), None, "{what}");
+        let (sent, _) = story.passes(3, 102).unwrap_or_else(|| panic!("{what} has stopped it"));
+        assert_eq!(sent.timestamps, Some(Timestamps { value: 500, echo: 102 }), "{what}");
+        assert_eq!((sent.seq, sent.ack), (REPLY, FIRST), "{what}");
+    }
+}
+
+#[test]
+fn forged_segments_that_come_first_do_not_keep_a_flow_from_being_found() {
+    let mut story = Story::new(Config::default());
+    let options = SynOptions { mss: 1460, window_scale: None, sack_permitted: true, reports: true };
+    let flags = Flags::SYN | Flags::ACK;
+    let syn = Segment { flags, options: Options::Syn(options), ..segment(FIRST.wrapping_sub(1), 0, 100) };
+    for n in 0..100 {
+        let forged = Segment { seq: n * 1_000, ..syn };
+        assert_eq!(story.pep.on_data(1, &forged, 60, story.now), None);
+        assert_eq!(story.pep.on_data(1, &segment(n * 1_000, 9, n), 61, story.now), None);
+    }
+    assert_eq!(story.pep.on_data(1, &syn, 60, story.now), None);
+    for n in 100..200 {
+        assert_eq!(story.pep.on_data(1, &Segment { seq: n * 1_000, ..syn }, 60, story.now), None);
+    }
+    story.reply(0, 100);
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    assert_eq!(story.pep.stats().flows, 1);
+}
+
+#[test]
+fn a_report_goes_to_the_flows_neighbour_alone() {
+    let mut story = Story::of_a_flow(true);
+    let pass = |story: &mut Story, n: u32, via| {
+        let data = segment(FIRST.wrapping_add(n * MSS), MSS as u16, 101);
+        let arrival = Arrival { packets: 1, packet_len: 52 + MSS, via };
+        story.pep.on_arrival(1, &data, &arrival, story.now).is_some()
+    };
+    // Whoever else on the link sends data of the flow gets no answer: not even if a report is due.
+    assert!(!pass(&mut story, 0, 0) && !pass(&mut story, 2, 7) && !pass(&mut story, 3, 7) && !pass(&mut story, 4, 7));
+    assert!(pass(&mut story, 1, 0));
+    // A flow that goes on by another way is answered there, from its second segment on.
+    assert!(!pass(&mut story, 5, 8) && pass(&mut story, 6, 8));
+    assert!(!pass(&mut story, 7, 0) && pass(&mut story, 8, 0));
+}
+
+#[test]
+fn with_a_key_reports_have_a_tag_and_name_one_missing_range() {
+    let key = tcp::report::Key::new([3; 16]);
+    let mut story = Story::of_a_flow_with(true, Config { key: Some(key), ..Config::default() });
+    let mut named = Vec::new();
+    for n in [0, 2, 4, 6, 7, 8, 9] {
+        let Some((sent, report)) = story.passes(n, 101) else { continue };
+        assert!(report.is_authentic(key, sent.ack, sent.timestamps.expect("it has some")), "{report:?}");
+        assert!(report.missing().len() <= 1);
+        named.extend(report.missing().iter().map(|range| range.start / MSS));
+    }
+    named.dedup();
+    assert_eq!(named, [1, 3, 5]);
 }
 
 #[test]
@@ -229,17 +353,40 @@ fn a_ninth_hole_is_not_opened_and_nothing_beyond_is_acknowledged() {
 #[test]
 fn the_memory_of_flows_is_bounded_and_the_idle_go_first() {
     let mut pep: Pep<u32> = Pep::new(Config { flows: 100, ..Config::default() });
-    for key in 0..1_000 {
+    let mut meet = |key: u32, answered: bool| {
         pep.on_data(key, &segment(1, 100, 1), 152, Time::ZERO);
-        assert!(pep.stats().flows <= 100);
+        if answered {
+            let timestamps = Some(Timestamps { value: 1, echo: 1 });
+            pep.on_reply(key, &Segment { ack: 101, timestamps, ..segment(REPLY, 0, 1) }, Time::ZERO);
+        }
+        pep.stats()
+    };
+    for key in 0..1_000 {
+        assert!(meet(key, true).flows <= 100);
     }
-    assert_eq!(pep.stats().evicted, 900);
-    // Two minutes later each packet takes an idle one away.
-    let later = Time::ZERO + Span::from_secs(121);
-    for _ in 0..200 {
-        pep.on_data(5_000, &segment(1, 100, 1), 152, later);
+    assert_eq!(meet(999, true).evicted, 900);
+    // What nobody answers takes no place from what is answered.
+    for key in 1_000..20_000 {
+        assert_eq!(meet(key, false).evicted, 900);
     }
-    assert_eq!(pep.stats().flows, 1);
+    // Of the rest, what was idle for longest has gone.
+    meet(900, true);
+    meet(20_000, true);
+    assert_eq!(meet(900, true).evicted, 901);
+}
+
+#[test]
+fn a_flow_that_both_sides_have_closed_is_forgotten() {
+    let mut story = Story::of_a_flow(true);
+    let fin = Segment { flags: Flags::ACK | Flags::FIN, ..segment(FIRST, 10, 101) };
+    story.pep.on_data(1, &fin, 62, story.now);
+    let timestamps = Some(Timestamps { value: 501, echo: 101 });
+    let answer = Segment { flags: Flags::ACK | Flags::FIN, timestamps, ..segment(REPLY, 0, 0) };
+    story.pep.on_reply(1, &Segment { ack: FIRST.wrapping_add(11), ..answer }, story.now);
+    assert_eq!(story.pep.stats().flows, 1);
+    story.now += Span::from_secs(11);
+    story.pep.on_data(2, &segment(1, 100, 1), 152, story.now);
+    assert_eq!(story.pep.stats().flows, 0);
 }
 
 #[test]
@@ -260,32 +407,25 @@ fn a_reset_with_a_syn_is_a_reset() {
 }
 
 #[test]
-fn an_answer_does_not_revive_a_flow_that_was_idle_for_too_long() {
-    let mut story = Story::of_a_flow(true);
-    story.now += Span::from_secs(121);
-    story.reply(0, 100);
-    assert_eq!(story.pep.stats().flows, 0);
-}
-
-#[test]
 fn a_segment_that_counts_as_several_is_answered_once() {
     let mut story = Story::of_a_flow(true);
     let merged = segment(FIRST, 4 * MSS as u16, 101);
-    let report = story.pep.on_merged(1, &merged, 4, 52 + 4 * MSS, story.now).map(|sent| sent.options);
+    let arrival = Arrival { packets: 4, packet_len: 52 + 4 * MSS, via: 0 };
+    let report = story.pep.on_arrival(1, &merged, &arrival, story.now).map(|sent| sent.options);
     assert_eq!(report, Some(Options::Report(Report::new(0, 4 * MSS))));
     assert_eq!((story.says(4, 101), story.says(5, 101)), (None, Some((0, 6, vec![]))));
 }
 
 #[test]
-fn what_lies_further_back_than_any_window_is_forgotten() {
+fn a_flow_that_jumps_ahead_is_found_again_where_it_is() {
     let mut story = Story::of_a_flow(true);
-    // Ahead by 0.9 * 2^30 bytes each time, unanswered: the receiver is not known any more.
-    for n in 1..=2 {
-        assert_eq!(story.says(n * 966_000, 101), None);
-    }
-    assert_eq!((story.says(1_932_001, 101), story.says(1_932_002, 101)), (None, None));
-    story.reply(1_932_003, 101);
-    assert_eq!(story.says(1_932_003, 102), Some((1_932_003, 1_932_004, vec![])));
+    assert_eq!((story.says(0, 101), story.says(1, 101)), (None, Some((0, 2, vec![]))));
+    // Most of it takes another way for a while.
+    assert_eq!((story.says(900_000, 102), story.says(900_001, 102)), (None, None));
+    story.reply(900_001, 102);
+    story.says(900_002, 103);
+    story.reply(900_002, 102);
+    assert_eq!(story.says(900_003, 103), Some((900_002, 900_004, vec![])));
 }
 
 /// Anything that may pass.

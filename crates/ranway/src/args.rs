@@ -253,6 +253,10 @@ pub(crate) struct MdccLoadArgs {
     /// Let every connection announce that it understands reports, for programs that choose mdcc only after connecting
     #[arg(long)]
     pub(crate) announce_all: bool,
+    /// Take only reports with a tag of the key in this file (32 hexadecimal digits, readable by its owner alone); without a
+    /// key, reports without a tag are taken, whoever made them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
@@ -290,6 +294,10 @@ pub(crate) struct PepArgs {
     /// Flows that are remembered at most
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) flows: u32,
+    /// Tag reports with the key in this file (32 hexadecimal digits, readable by its owner alone), for senders with the same
+    /// key; others do not take them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: Option<PathBuf>,
     /// Take the place of the PEP that is at work between these interfaces, which ends: flows and counters go on, and no segment
     /// goes unseen. --flows stays what it was. Without one there, it simply starts
     #[arg(long)]

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
 use comfy_table::{CellAlignment, Table, presets};
+use ebpf::Key;
 use ebpf::mdcc::{self, Options, Parameters, Socket};
 use std::io::Write;
 
@@ -23,7 +24,8 @@ fn load(args: &MdccLoadArgs) -> Result<(), Failure> {
         loss_filter: !args.no_loss_filter,
     };
     let cgroup = args.cgroup.clone();
-    Ok(mdcc::load(&Options { parameters, cgroup, default: args.default, announce_all: args.announce_all })?)
+    let key = args.key.as_deref().map(Key::read).transpose()?;
+    Ok(mdcc::load(&Options { parameters, cgroup, default: args.default, announce_all: args.announce_all, key })?)
 }
 
 fn unload() -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 use crate::Failure;
 use crate::args::PepArgs;
 use crate::line::Line;
+use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use host::attend::{Happened, Signals};
 use host::reservation::{Reservation, Role};
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         flows: args.flows,
         take_over: args.take_over,
         blind: args.blind,
+        key: args.key.as_deref().map(Key::read).transpose()?,
         ..Options::new(&args.wan, &args.ran)
     };
     options.check()?;

@@ -431,3 +431,39 @@ fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
     mdcc("one", &["unload"]);
     assert_eq!(default("one"), before);
 }
+
+#[test]
+fn root_a_pep_that_is_started_anew_is_heard_again_and_one_without_the_key_is_not() {
+    let Some(net) = Net::new(0.0) else { return };
+    let key = net.dir.path().join("key");
+    fs::write(&key, "0123456789abcdef".repeat(2)).expect("it is written");
+    fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+    let key = ["--key", key.to_str().expect("UTF-8")];
+    let _loaded = Loaded::new(&key);
+    let begin = |options: &[&str]| net.start(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
+    let end = |mut pep: std::process::Child| {
+        pep.kill().expect("it is there");
+        pep.wait().expect("it ends");
+    };
+    let (pep, mut seen) = (begin(&key), Vec::new());
+    net.download("mdcc", SERVER[0], 16, || {
+        thread::sleep(Duration::from_secs(2));
+        seen.push(status());
+        end(pep);
+        // Without a pause: nothing but the missing reports tells.
+        let pep = begin(&key);
+        thread::sleep(Duration::from_secs(5));
+        seen.push(status());
+        end(pep);
+        let pep = begin(&[]);
+        thread::sleep(Duration::from_secs(5));
+        seen.push(status());
+        end(pep);
+    });
+    for seen in &seen[..2] {
+        assert_eq!((&seen["joined"], &seen["ignored"]), (&true.into(), &0.into()), "{seen}");
+    }
+    assert!(seen[1]["fallbacks"].as_u64() > Some(0), "it was gone: {}", seen[1]);
+    assert_eq!(seen[2]["joined"], false, "{}", seen[2]);
+    assert!(seen[2]["ignored"].as_u64() > Some(0), "{}", seen[2]);
+}

@@ -1,4 +1,4 @@
-//! A live PEP: what it looks at, and how it ends. Each test that needs root says
+//! A live PEP, shown frames one by one: what it looks at, whom it answers, and how it ends. Each test that needs root says
 //! loudly if it is skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
@@ -7,11 +7,15 @@ mod common;
 
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
+use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
+use host::attach::{self, LONGEST, Wire};
 use std::fs;
 use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use tcp::report::{Key, Message, Report, announcement};
+use tcp::segment::Timestamps;
 
 const ROUTER: &str = "r";
 const OUTSIDE: &str = "o";
@@ -126,4 +130,232 @@ fn root_a_pep_whose_interface_goes_away_says_so_and_ends() {
             net.join((ROUTER, "ran", &[]), (OUTSIDE, "ran-end2", &[]));
         }
     }
+}
+
+const SENDER: [u8; 4] = [10, 7, 1, 1];
+const PHONE: [u8; 4] = [10, 7, 2, 2];
+/// Ethernet addresses at the senders' side: the gateway's, and another host's.
+const GATEWAY: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const OTHER: [u8; 6] = [2, 0, 0, 0, 0, 2];
+const MSS: usize = 1000;
+/// The sender's and the receiver's first byte.
+const FIRST: u32 = 5_000;
+const REPLY: u32 = 90_000;
+/// The first timestamps of both.
+const STAMP: u32 = 700_000;
+const REPLY_STAMP: u32 = 3_000_000_000;
+const KEY: [u8; 16] = [0xa1; 16];
+
+const SYN: u8 = 2;
+const PSH: u8 = 8;
+
+/// A segment of the sender, or of the receiver.
+#[derive(Clone, Copy)]
+struct Sent<'a> {
+    from_sender: bool,
+    neighbour: [u8; 6],
+    vlan: Option<u16>,
+    flags: u8,
+    seq: u32,
+    ack: u32,
+    stamps: (u32, u32),
+    option: &'a [u8],
+    len: usize,
+}
+
+impl Sent<'_> {
+    /// Data of the sender: segment `n`.
+    fn data(n: u32) -> Self {
+        Sent {
+            from_sender: true,
+            neighbour: GATEWAY,
+            vlan: None,
+            flags: 0,
+            seq: FIRST + n * MSS as u32,
+            ack: REPLY,
+            stamps: (STAMP + 1 + n, REPLY_STAMP),
+            option: &[],
+            len: MSS,
+        }
+    }
+
+    /// The receiver acknowledges so many segments and echoes this.
+    fn reply(n: u32, echo: u32) -> Self {
+        let ack = FIRST + n * MSS as u32;
+        Sent { from_sender: false, seq: REPLY, ack, stamps: (REPLY_STAMP + n, echo), len: 0, ..Sent::data(0) }
+    }
+
+    fn frame(&self) -> Vec<u8> {
+        let (from, to, ports) =
+            if self.from_sender { (SENDER, PHONE, (80, 4000)) } else { (PHONE, SENDER, (4000, 80)) };
+        let mut options = vec![1, 1, 8, 10];
+        options.extend(self.stamps.0.to_be_bytes());
+        options.extend(self.stamps.1.to_be_bytes());
+        options.extend(self.option);
+        let ethernet = PacketBuilder::ethernet2(self.neighbour, [2, 0, 0, 0, 0, 9]);
+        let ip = match self.vlan {
+            Some(vlan) => ethernet.single_vlan(VlanId::try_new(vlan).expect("a VLAN")).ipv4(from, to, 64),
+            None => ethernet.ipv4(from, to, 64),
+        };
+        let mut tcp = ip.tcp(ports.0, ports.1, self.seq, 500).ack(self.ack);
+        if self.flags & SYN > 0 {
+            tcp = tcp.syn();
+        }
+        if self.flags & PSH > 0 {
+            tcp = tcp.psh();
+        }
+        let mut frame = Vec::new();
+        tcp.options_raw(&options).expect("they fit").write(&mut frame, &vec![0; self.len]).expect("it is written");
+        frame
+    }
+}
+
+/// The far ends of both interfaces.
+struct Ends([Wire; 2]);
+
+/// A report that has come: the Ethernet address that it goes to, its acknowledgement number and timestamps, and what it says.
+type Came = ([u8; 6], u32, Timestamps, Report);
+
+impl Ends {
+    fn new(net: &Net) -> Ends {
+        Ends(net.inside(OUTSIDE, || attach::open(["wan-end", "ran-end"])).expect("they are there"))
+    }
+
+    fn send(&self, sent: &Sent) {
+        self.0[usize::from(!sent.from_sender)].send(&sent.frame()).expect("there is room");
+    }
+
+    /// The segments that come back to the senders' side within a while.
+    fn come(&self) -> Vec<Came> {
+        let (start, mut buffer, mut came) = (Instant::now(), vec![0; LONGEST], Vec::new());
+        while start.elapsed() < Duration::from_millis(150) {
+            let Ok(frame) = self.0[0].receive(&mut buffer) else {
+                thread::sleep(Duration::from_millis(2));
+                continue;
+            };
+            let Ok(packet) = SlicedPacket::from_ethernet(frame.bytes) else { continue };
+            let Some(TransportSlice::Tcp(tcp)) = packet.transport else { continue };
+            let Some(Message::Report(report)) = Message::find(tcp.options()) else { panic!("no report: {tcp:?}") };
+            let number = |at: usize| u32::from_be_bytes(*tcp.options()[at..].first_chunk().expect("timestamps"));
+            let timestamps = Timestamps { value: number(4), echo: number(8) };
+            came.push((
+                *frame.bytes.first_chunk().expect("an address"),
+                tcp.acknowledgment_number(),
+                timestamps,
+                report,
+            ));
+        }
+        came
+    }
+
+    /// The handshake of a sender that understands reports.
+    fn begin(&self, vlan: Option<u16>) {
+        let syn = Sent { flags: SYN, seq: FIRST - 1, stamps: (STAMP, REPLY_STAMP), len: 0, vlan, ..Sent::data(0) };
+        self.send(&Sent { option: &announcement(), ..syn });
+        self.settle();
+        self.send(&Sent { vlan, ..Sent::reply(0, STAMP) });
+        self.settle();
+    }
+
+    /// Both sides' packets are looked at on different processors: one after the other.
+    fn settle(&self) {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn root_forged_packets_make_a_live_pep_tell_nothing_and_stop_nothing() {
+    let Some(net) = Net::new() else { return };
+    let key = net.dir.path().join("key");
+    fs::write(&key, "a1".repeat(16)).expect("it is written");
+    let key = key.to_str().expect("UTF-8");
+    let refused = net.ranway(&["pep", "--wan", "wan", "--ran", "ran", "--key", key]).output().expect("it runs");
+    let said = text(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("others than its owner can use it"), "{said}");
+    fs::set_permissions(key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
+    let mut pep = net.start_pep(&["--key", key]);
+    let ends = Ends::new(&net);
+    ends.begin(None);
+    let far = 1 << 31;
+    let other = Sent { neighbour: OTHER, flags: PSH, len: 1, ..Sent::data(0) };
+    let forged = [
+        ("a SYN", Sent { flags: SYN, seq: 77, len: 0, ..other }),
+        ("data out of the window", Sent { seq: FIRST + far, ..other }),
+        ("a byte with a late timestamp", Sent { seq: FIRST + 2_000, stamps: (STAMP + far - 9, far), ..other }),
+        ("a byte of the next data", Sent { seq: FIRST + 60_000, ..other }),
+        ("data of another VLAN", Sent { vlan: Some(7), neighbour: GATEWAY, seq: FIRST + 5_000, ..other }),
+        ("an answer", Sent { from_sender: false, seq: REPLY + far, ack: FIRST + far, stamps: (1, 2), ..other }),
+    ];
+    let mut n = 0;
+    for (what, forged) in forged {
+        for _ in 0..5 {
+            ends.send(&forged);
+        }
+        ends.settle();
+        ends.send(&Sent::data(n));
+        ends.send(&Sent { flags: PSH, ..Sent::data(n + 1) });
+        let came = ends.come();
+        // At one after both segments, and at each if something seems to be missing in between.
+        let Some((to, ack, timestamps, report)) = came.last() else { panic!("{what} has stopped it") };
+        assert!(came.iter().all(|(to, ..)| *to == GATEWAY), "{what}: {came:?}");
+        assert_eq!((*to, timestamps.echo), (GATEWAY, STAMP + n + 2), "{what}");
+        assert!(report.is_authentic(Key::new(KEY), *ack, *timestamps), "{what}: {report:?}");
+        n += 2;
+        assert_eq!(ack.wrapping_add(report.through), FIRST + n * MSS as u32, "{what}: {report:?}");
+        ends.send(&Sent::reply(n, STAMP + n));
+        ends.settle();
+    }
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+}
+
+#[test]
+fn root_a_pep_looks_at_no_frame_with_a_vlan_tag() {
+    let Some(net) = Net::new() else { return };
+    let mut pep = net.start_pep(&[]);
+    let ends = Ends::new(&net);
+    ends.begin(Some(7));
+    for n in 0..4 {
+        ends.send(&Sent { vlan: Some(7), flags: PSH, ..Sent::data(n) });
+    }
+    assert_eq!(ends.come(), []);
+    ends.begin(None);
+    for n in 0..4 {
+        // The other VLAN's flow has the same addresses and ports, and other numbers.
+        ends.send(&Sent { vlan: Some(7), flags: PSH, ..Sent::data(n + 9) });
+        ends.send(&Sent { flags: PSH, ..Sent::data(n) });
+    }
+    let said: Vec<u32> =
+        ends.come().iter().map(|(_, ack, _, report)| ack.wrapping_add(report.through) - FIRST).collect();
+    assert_eq!(said, [1, 2, 3, 4].map(|n| n * MSS as u32));
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+}
+
+#[test]
+fn root_a_pep_that_was_killed_and_started_anew_serves_a_connection_that_announces_itself_again() {
+    let Some(net) = Net::new() else { return };
+    let ends = Ends::new(&net);
+    let mut pep = net.start_pep(&[]);
+    ends.begin(None);
+    ends.send(&Sent { flags: PSH, ..Sent::data(0) });
+    assert_eq!(ends.come().len(), 1);
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
+    let mut pep = net.start_pep(&[]);
+    for n in 1..4 {
+        ends.send(&Sent { flags: PSH, ..Sent::data(n) });
+        ends.settle();
+        ends.send(&Sent::reply(n + 1, STAMP + n + 1));
+        ends.settle();
+    }
+    assert_eq!(ends.come(), [], "nobody has asked this one");
+    ends.send(&Sent { option: &announcement(), ..Sent::data(4) });
+    ends.send(&Sent { flags: PSH, ..Sent::data(5) });
+    let came = ends.come();
+    let Some((to, ack, _, report)) = came.last() else { panic!("it is not served") };
+    let number = |offset: u32| ack.wrapping_add(offset) - FIRST;
+    assert_eq!((*to, number(report.from), number(report.through)), (GATEWAY, 4 * MSS as u32, 6 * MSS as u32));
+    pep.kill().expect("it is ours");
+    pep.wait().expect("it ends");
 }

@@ -175,7 +175,9 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
             }
             options.extend(syn.window_scale.into_iter().flat_map(|shift| [Noop, WindowScale(shift)]));
         }
-        Options::Report(_) => options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps])),
+        Options::Report(_) | Options::Announcement => {
+            options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]))
+        }
         Options::Sack(sack) => {
             options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
             let pair = |block: &Block| (block.start, block.end);
@@ -193,6 +195,7 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
 fn pep_option(segment: &Segment) -> Vec<u8> {
     match &segment.options {
         Options::Syn(syn) if syn.reports => report::announcement().to_vec(),
+        Options::Announcement => report::announcement().to_vec(),
         Options::Report(report) => {
             let mut option = Vec::new();
             report.write(&mut option);

@@ -1,5 +1,6 @@
 //! What can be chosen for a connection; the defaults are Linux's.
 
+use crate::report::Key;
 use units::Span;
 
 /// The longest retransmission time-out and probe interval (Linux `TCP_RTO_MAX`).
@@ -51,6 +52,8 @@ pub struct Config {
     pub retries: u8,
     /// How long a closed connection answers what still arrives (`TCP_TIMEWAIT_LEN`).
     pub time_wait: Span,
+    /// The key of the PEPs whose reports are taken. Without one, reports without a tag are, whoever made them.
+    pub report_key: Option<Key>,
 }
 
 impl Default for Config {
@@ -74,6 +77,7 @@ impl Default for Config {
             synack_retries: 5,
             retries: 15,
             time_wait: Span::from_secs(60),
+            report_key: None,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::Context;
 use crate::ack::Incoming;
 use crate::config::Config;
 use crate::receiver::{Delays, Payload, Receiver};
+use crate::report::{ANNOUNCEMENT_LEN, Key};
 use crate::segment::{Flags, Options, Sack, Segment, Timestamps};
 use crate::sender::{Out, Sender};
 use crate::stats::{Limit, Stats};
@@ -181,6 +182,7 @@ pub(crate) struct Offers {
     pub(crate) syn_retries: u8,
     pub(crate) synack_retries: u8,
     time_wait: Span,
+    pub(crate) report_key: Option<Key>,
 }
 
 /// Events that wait to be polled, in the order in which they are told.
@@ -223,6 +225,7 @@ impl<C: Controller> Endpoint<C> {
                 syn_retries: config.syn_retries,
                 synack_retries: config.synack_retries,
                 time_wait: config.time_wait,
+                report_key: config.report_key,
             },
             ecn: false,
             timestamps: false,
@@ -451,7 +454,11 @@ impl<C: Controller> Endpoint<C> {
                 None
             }
             _ if self.sender.is_settled() => None,
-            _ => self.sender.poll(self.receiver.sack_option_len(), cx),
+            _ => {
+                let blocks_len = self.receiver.sack_option_len();
+                let announces = blocks_len == 0 && self.sender.announcement_is_due(cx.now);
+                self.sender.poll(if announces { ANNOUNCEMENT_LEN as u32 } else { blocks_len }, cx)
+            }
         };
         let out = match out {
             Some(out) => out,
@@ -534,9 +541,11 @@ impl<C: Controller> Endpoint<C> {
             self.sender.window = u64::from(segment.window) << self.sender.window_scale;
             self.sender.max_window = self.sender.window;
         }
-        if let (Options::Report(report), Some(echo)) = (&segment.options, self.echo(segment)) {
+        if let (Options::Report(report), Some(stamps)) =
+            (&segment.options, segment.timestamps.filter(|_| self.timestamps))
+        {
             self.sender.stats.reports_received += 1;
-            self.sender.stats.reports_taken += u64::from(self.sender.on_report(segment.ack, report, echo, cx));
+            self.sender.stats.reports_taken += u64::from(self.sender.on_report(segment.ack, report, stamps, cx));
             outcome.quiet = !self.sender.is_stirred() && !self.has_news();
             return outcome;
         }
@@ -548,7 +557,7 @@ impl<C: Controller> Endpoint<C> {
         let ece = self.ecn && flags.has(Flags::ECE);
         let sack = match &segment.options {
             Options::Sack(sack) => sack,
-            Options::Syn(_) | Options::Report(_) => &Sack::NONE,
+            Options::Syn(_) | Options::Report(_) | Options::Announcement => &Sack::NONE,
         };
         if sack.is_empty() && self.sender.is_unconcerned(ack, window) {
             self.sender.note_ack(seq, ece);
@@ -783,6 +792,12 @@ impl<C: Controller> Endpoint<C> {
         // What is sent again keeps its size, so there may be no room for blocks.
         if blocks_len > 0 && self.sender.sack && u32::from(out.len) + blocks_len <= self.sender.path.mss {
             transmit.segment.options = Options::Sack(self.take_sack());
+        } else if out.new
+            && self.sender.announcement_is_due(now)
+            && u32::from(out.len) + ANNOUNCEMENT_LEN as u32 <= self.sender.path.mss
+        {
+            transmit.segment.options = Options::Announcement;
+            self.sender.note_announcement(now);
         }
     }
 

@@ -93,7 +93,8 @@ impl<C: Controller> Endpoint<C> {
         let (mss, sack) = (self.sender.path.mss, self.sender.sack);
         self.sender.begin(mss, sack, now);
         if self.timestamps && sack {
-            self.sender.pep = self.sender.controller.cooperation().map(|with| Pep::new(with, now));
+            self.sender.pep =
+                self.sender.controller.cooperation().map(|with| Pep::new(with, self.offers.report_key, now));
         }
         self.receiver.establish(now);
         self.state = if self.closing { State::FinWait1 } else { State::Established };

@@ -6,15 +6,27 @@
 use crate::Context;
 use crate::queue::{ANNOUNCED, EVER_RETRANSMITTED, Queue, SACKED};
 use crate::ranges::{Range, RangeSet};
-use crate::report::Report;
+use crate::report::{Key, Report};
+use crate::segment::Timestamps;
 use crate::sender::Sender;
 use cc::{Controller, Cooperation, Passage, Phase};
 use units::{Span, Time};
+
+/// A sender that has heard a PEP and hears none any more announces itself again, at first and at most after so long: the PEP may
+/// have been started anew, or another one may be on the way.
+const ANNOUNCE_FIRST: Span = Span::from_secs(1);
+const ANNOUNCE_LAST: Span = Span::from_secs(64);
 
 /// What is known of a PEP on the way.
 #[derive(Debug)]
 pub(crate) struct Pep {
     retransmit: bool,
+    /// Reports are taken with a tag of this key, or else without one.
+    key: Option<Key>,
+    /// A report was taken: when the next announcement is due if there are no more, and how long it is to the one after it.
+    heard: bool,
+    announce_at: Time,
+    announce_after: Span,
     /// What has passed, from SND.UNA on.
     passed: RangeSet,
     /// Bytes that have passed and do not make a segment yet.
@@ -31,9 +43,13 @@ pub(crate) struct Pep {
 }
 
 impl Pep {
-    pub(crate) fn new(with: Cooperation, now: Time) -> Box<Pep> {
+    pub(crate) fn new(with: Cooperation, key: Option<Key>, now: Time) -> Box<Pep> {
         Box::new(Pep {
             retransmit: with.retransmit,
+            key,
+            heard: false,
+            announce_at: Time::ZERO,
+            announce_after: ANNOUNCE_FIRST,
             passed: RangeSet::default(),
             rest: 0,
             echo: crate::millis(now),
@@ -72,10 +88,30 @@ impl Pep {
 }
 
 impl<C: Controller> Sender<C> {
+    /// Whether the next data segment is to announce that reports are understood.
+    #[inline]
+    pub(crate) fn announcement_is_due(&self, now: Time) -> bool {
+        let Some(pep) = &self.pep else { return false };
+        // While the PEP is heard, the controller has two windows.
+        pep.heard && now >= pep.announce_at && self.controller.domain_windows().is_some_and(|(_, e2e)| e2e.is_none())
+    }
+
+    /// A data segment with an announcement leaves.
+    pub(crate) fn note_announcement(&mut self, now: Time) {
+        if let Some(pep) = &mut self.pep {
+            pep.announce_at = now + pep.announce_after;
+            pep.announce_after = (pep.announce_after * 2).min(ANNOUNCE_LAST);
+        }
+    }
+
     /// A PEP's report, in a segment with the acknowledgement number `base`; whether it was acceptable.
-    pub(crate) fn on_report(&mut self, base: u32, report: &Report, echo: u32, cx: &mut Context) -> bool {
+    pub(crate) fn on_report(&mut self, base: u32, report: &Report, stamps: Timestamps, cx: &mut Context) -> bool {
         let Some(mut pep) = self.pep.take() else { return false };
-        let taken = self.take_report(&mut pep, base, report, echo, cx);
+        let is_believed = match pep.key {
+            Some(key) => report.is_authentic(key, base, stamps),
+            None => !report.is_tagged(),
+        };
+        let taken = if is_believed { self.take_report(&mut pep, base, report, stamps.echo, cx) } else { None };
         self.pep = Some(pep);
         if let Some(lost) = taken.filter(|&lost| lost > 0) {
             self.rate.lost += u64::from(lost);
@@ -104,6 +140,7 @@ impl<C: Controller> Sender<C> {
         }
         let missing = &missing[..report.missing().len()];
         pep.echo = echo;
+        (pep.heard, pep.announce_at, pep.announce_after) = (true, cx.now, ANNOUNCE_FIRST);
         let limits = self.limits;
 
         let (mut at, mut bytes, mut newest) = (from.max(self.una), 0, None);

@@ -3,19 +3,28 @@
 //! Source: this project's `docs/src/pep-messages.md`, on RFC 6994 (shared use of experimental TCP options). The papers of
 //! the lightweight PEP leave the format open.
 
-use crate::segment::Block;
+mod tag;
+
+use crate::segment::{Block, Timestamps};
+pub use tag::Key;
 
 /// The option's kind: an experiment (RFC 4727 section 7.1, RFC 6994).
 pub const KIND: u8 = 253;
 /// The experiment's identifier: "RW".
 pub const EXID: u16 = 0x5257;
+/// The identifier of reports that carry a tag: "RX".
+pub const EXID_TAGGED: u16 = 0x5258;
 /// Missing ranges in a report: as many as fit beside timestamps.
 pub const RANGES: usize = 2;
+/// Missing ranges in a report with a tag.
+pub const RANGES_TAGGED: usize = 1;
 /// Bytes of the announcement.
 pub const ANNOUNCEMENT_LEN: usize = 4;
 /// Bytes of a report without missing ranges, and of one range.
 const BASE_LEN: usize = 12;
 const RANGE_LEN: usize = 8;
+/// Bytes of a tag.
+const TAG_LEN: usize = 8;
 
 /// Of the bytes in `[from, through)`, all have passed but those in the missing ranges. All numbers are offsets from the
 /// segment's own acknowledgement number, modulo 2^32.
@@ -27,12 +36,13 @@ pub struct Report {
     pub through: u32,
     missing: [Block; RANGES],
     ranges: u8,
+    tag: Option<u64>,
 }
 
 /// What a TCP option of this experiment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The sender of a SYN or SYN-ACK understands reports.
+    /// The sender of the segment understands reports.
     Announcement,
     /// A PEP's report.
     Report(Report),
@@ -42,6 +52,23 @@ impl Report {
     /// A report that everything in `[from, through)` has passed.
     pub fn new(from: u32, through: u32) -> Report {
         Report { from, through, ..Report::default() }
+    }
+
+    /// Adds the tag that shows who made this report, for a segment with this acknowledgement number and these timestamps. It
+    /// has [`RANGES_TAGGED`] missing ranges at most, and does not change any more.
+    pub fn authenticate(&mut self, key: Key, ack: u32, timestamps: Timestamps) {
+        debug_assert!(self.missing().len() <= RANGES_TAGGED, "there is room for its tag");
+        self.tag = Some(self.expected_tag(key, ack, timestamps));
+    }
+
+    /// Whether it has a tag.
+    pub fn is_tagged(&self) -> bool {
+        self.tag.is_some()
+    }
+
+    /// Whether it has the tag that this key gives it in such a segment.
+    pub fn is_authentic(&self, key: Key, ack: u32, timestamps: Timestamps) -> bool {
+        self.tag == Some(self.expected_tag(key, ack, timestamps))
     }
 
     /// Adds a missing range, after those before; whether there was room.
@@ -64,7 +91,8 @@ impl Report {
     /// Bytes of the option: a multiple of 4.
     #[inline]
     pub fn option_len(&self) -> u32 {
-        (BASE_LEN + RANGE_LEN * usize::from(self.ranges)) as u32
+        let tag = if self.tag.is_some() { TAG_LEN } else { 0 };
+        (BASE_LEN + RANGE_LEN * usize::from(self.ranges) + tag) as u32
     }
 
     /// Whether ranges are in order, not empty and within the report.
@@ -81,10 +109,13 @@ impl Report {
     /// The option's bytes.
     pub fn write(&self, option: &mut Vec<u8>) {
         option.extend([KIND, self.option_len() as u8]);
-        option.extend(EXID.to_be_bytes());
+        option.extend(if self.tag.is_some() { EXID_TAGGED } else { EXID }.to_be_bytes());
         let ranges = self.missing().iter().flat_map(|range| [range.start, range.end]);
         for number in [self.from, self.through].into_iter().chain(ranges) {
             option.extend(number.to_be_bytes());
+        }
+        if let Some(tag) = self.tag {
+            option.extend(tag.to_be_bytes());
         }
     }
 }
@@ -99,18 +130,23 @@ impl Message {
     /// What an option says, from its kind on; `None` if it is another one, or not sound.
     pub fn parse(option: &[u8]) -> Option<Message> {
         let (&[KIND, len, a, b], rest) = option.split_first_chunk::<4>()? else { return None };
-        if u16::from_be_bytes([a, b]) != EXID || usize::from(len) != option.len() {
+        if usize::from(len) != option.len() {
             return None;
         }
-        if rest.is_empty() {
-            return Some(Message::Announcement);
-        }
+        let (rest, tag) = match u16::from_be_bytes([a, b]) {
+            EXID if rest.is_empty() => return Some(Message::Announcement),
+            EXID => (rest, None),
+            EXID_TAGGED => rest.split_last_chunk().map(|(rest, tag)| (rest, Some(u64::from_be_bytes(*tag))))?,
+            _ => return None,
+        };
         let (words, &[]) = rest.as_chunks::<4>() else { return None };
         let [from, through, ranges @ ..] = words else { return None };
         let (ranges, &[]) = ranges.as_chunks::<2>() else { return None };
         let number = |word: &[u8; 4]| u32::from_be_bytes(*word);
         let mut report = Report::new(number(from), number(through));
         let fits = ranges.iter().all(|[start, end]| report.push(Block { start: number(start), end: number(end) }));
+        report.tag = tag;
+        let fits = fits && (tag.is_none() || report.missing().len() <= RANGES_TAGGED);
         (fits && report.is_sound()).then_some(Message::Report(report))
     }
 
@@ -164,6 +200,27 @@ mod tests {
         report().write(&mut options);
         assert_eq!(options.len(), 40);
         assert_eq!(Message::find(&options), Some(Message::Report(report())));
+    }
+
+    #[test]
+    fn a_tag_is_written_and_read_and_belongs_to_one_segment() {
+        let (key, timestamps) = (Key::new([7; 16]), Timestamps { value: 3, echo: 4 });
+        for range in [None, Some(Block { start: 1_449, end: 2_897 })] {
+            let mut report = Report::new(1, 50_000);
+            range.map(|range| report.push(range));
+            assert!(!report.is_authentic(key, 5, timestamps) && !report.is_tagged());
+            report.authenticate(key, 5, timestamps);
+            let mut bytes = Vec::new();
+            report.write(&mut bytes);
+            assert_eq!(bytes[..4], [253, if range.is_some() { 28 } else { 20 }, 0x52, 0x58]);
+            let Some(Message::Report(read)) = Message::parse(&bytes) else { panic!("it is one") };
+            assert_eq!((read, report.option_len() as usize), (report, bytes.len()));
+            assert!(read.is_authentic(key, 5, timestamps));
+            assert!(!read.is_authentic(key, 6, timestamps) && !read.is_authentic(Key::new([8; 16]), 5, timestamps));
+            // Without the tag, and with another identifier, it is another report or none.
+            bytes[3] = 0x57;
+            assert_ne!(Message::parse(&bytes), Some(Message::Report(report)));
+        }
     }
 
     #[test]

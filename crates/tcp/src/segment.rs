@@ -1,7 +1,7 @@
 //! A TCP segment as the models see it: the header's fields, the options in use, and the length of a payload that does
 //! not exist.
 
-use crate::report::Report;
+use crate::report::{ANNOUNCEMENT_LEN, Report};
 
 /// Header flags in use, by their bits in the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -128,6 +128,8 @@ pub enum Options {
     Sack(Sack),
     /// Of a segment that a PEP made.
     Report(Report),
+    /// Of a data segment whose sender understands reports and hears none any more: no selective acknowledgements beside it.
+    Announcement,
 }
 
 /// The timestamps option.
@@ -177,6 +179,7 @@ impl Segment {
             Options::Sack(s) if s.len == 0 => 0,
             Options::Sack(s) => 4 + 8 * u32::from(s.len),
             Options::Report(r) => r.option_len(),
+            Options::Announcement => ANNOUNCEMENT_LEN as u32,
         };
         // With timestamps Linux packs SACK-permitted into the padding of the timestamps option.
         let packed = matches!(&self.options, Options::Syn(o) if o.sack_permitted && timestamps > 0);

@@ -4,7 +4,7 @@ mod pipe;
 use cc::{Cooperation, Sign};
 use pipe::*;
 use tcp::Config;
-use tcp::report::Report;
+use tcp::report::{Key, Report};
 use tcp::segment::{Block, Flags, Options, Segment, Timestamps};
 
 const MSS: u32 = 1448;
@@ -188,4 +188,62 @@ fn who_knows_nothing_of_reports_neither_counts_nor_answers_them() {
     p.run_until(at(3000));
     assert_eq!(p.delivered(Server), 8 * u64::from(MSS));
     assert_eq!(p.client.stats().retransmitted(), 0);
+}
+
+#[test]
+fn a_sender_with_a_key_takes_no_report_without_its_tag_and_one_without_takes_none_with_a_tag() {
+    let key = Key::new([1; 16]);
+    let tagged = |segment: Segment, key| {
+        let Options::Report(mut report) = segment.options else { panic!("it is one") };
+        report.authenticate(key, segment.ack, segment.timestamps.expect("it has some"));
+        Segment { options: Options::Report(report), ..segment }
+    };
+    for report_key in [Some(key), None] {
+        let with = Fixed { cooperation: Some(Cooperation { retransmit: true }), ..fixed(20) };
+        let mut p = Pipe::new(&Config { report_key, ..Config::default() }, with, fixed(20));
+        p.run_until(at(1000));
+        p.write(Client, 8 * u64::from(MSS));
+        p.run_for(ms(10));
+        let (plain, genuine) = (report(0, 4, &[], 1000), tagged(report(0, 4, &[], 1000), key));
+        let of_another_key = tagged(plain, Key::new([2; 16]));
+        // A genuine tag on another segment, or on other words.
+        let later = Segment { timestamps: Some(Timestamps { value: 51, echo: 1000 }), ..genuine };
+        let shifted = Segment { ack: genuine.ack + 1, ..genuine };
+        for forged in [of_another_key, later, shifted] {
+            p.inject(Server, forged);
+        }
+        p.inject(Server, if report_key.is_some() { plain } else { genuine });
+        p.run_for(ms(51));
+        assert_eq!((told(&p), p.client.stats().reports_received, p.client.stats().reports_taken), (vec![], 4, 0));
+        p.inject(Server, if report_key.is_some() { genuine } else { plain });
+        p.run_for(ms(51));
+        assert_eq!((told(&p), p.client.stats().reports_taken), (vec![(4, 0)], 1));
+    }
+}
+
+#[test]
+fn a_sender_that_hears_a_pep_no_more_announces_itself_again_ever_more_seldom() {
+    let mdcc = cc::multi_domain::MultiDomain::new(cc::multi_domain::MultiDomainConfig::default(), 10);
+    for heard in [true, false] {
+        let mut p = Pipe::new(&Config::default(), mdcc.clone(), mdcc.clone());
+        p.run_until(at(1000));
+        p.write(Client, 8 * u64::from(MSS));
+        if heard {
+            p.run_for(ms(10));
+            p.inject(Server, report(0, 8, &[], 1000));
+        }
+        p.run_until(at(2000));
+        p.client.write_unlimited();
+        p.run_until(at(20_000));
+        let again: Vec<u64> = p
+            .sent(Client)
+            .iter()
+            .filter(|e| e.segment.options == Options::Announcement)
+            .inspect(|e| assert_eq!(u32::from(e.segment.len) + 4, MSS, "it has room"))
+            .map(|e| e.time.as_nanos() / 1_000_000_000)
+            .collect();
+        // Two round trips of 100 ms without a report, or three; then 1, 2, 4, 8 s.
+        assert_eq!(again, if heard { vec![2, 3, 5, 9, 17] } else { vec![] });
+        assert_eq!(p.client.stats().retransmitted(), 0);
+    }
 }

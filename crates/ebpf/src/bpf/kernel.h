@@ -60,8 +60,9 @@ enum {
 	BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG = 1 << 5,
 	BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG = 1 << 6,
 };
-/* `args[0]` of the callbacks about a SYN-ACK: it carries a cookie, and nobody remembers it. */
-enum { BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
+enum { SOL_TCP = 6, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
+/* `args[0]` of the callbacks: there is no segment yet; or it is a SYN-ACK with a cookie, which nobody remembers. */
+enum { BPF_WRITE_HDR_TCP_CURRENT_MSS = 1, BPF_WRITE_HDR_TCP_SYNACK_COOKIE = 2 };
 
 struct bpf_sock;
 

@@ -41,6 +41,7 @@
 
 #include "mdcc_socket.h"
 #include "option.h"
+#include "siphash.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -56,6 +57,17 @@ const volatile struct mdcc_parameters parameters = {
 
 /* Every connection announces that it understands reports: it may come to use mdcc when it is established. */
 const volatile u32 announce_all = 0;
+
+/* The key of the PEPs whose reports are taken. Without one, reports without a tag are, whoever made them. */
+const volatile struct {
+	u64 key_low;
+	u64 key_high;
+	u32 keyed;
+} trust = {};
+
+/* A sender that has heard a PEP and hears none any more announces itself again, at first and at most after so long. */
+#define ANNOUNCE_FIRST_NS 1000000000ULL
+#define ANNOUNCE_LAST_NS 64000000000ULL
 
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -436,6 +448,21 @@ u32 BPF_PROG(mdcc_undo_cwnd, struct sock *sk)
 	return mdcc_max(mdcc_cwnd(&s->mdcc), 1);
 }
 
+/* The PEP is silent: it may have been started anew, or another one may be on the way. The next segment with data announces that
+ * reports are understood. Before Linux 6.10 nothing happens.
+ */
+SHARE void announce_again(struct mdcc_socket *s, struct sock *sk, u64 now)
+{
+	int flags = BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG;
+
+	if (!s->reports || s->mdcc.joined || s->announcing || now < s->announce_at)
+		return;
+	if (bpf_setsockopt(sk, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &flags, sizeof(flags)))
+		s->announce_at = now + ANNOUNCE_LAST_NS;
+	else
+		s->announcing = true;
+}
+
 /* Every acknowledgement of the receiver that is not old. */
 SEC("struct_ops")
 void BPF_PROG(mdcc_cong_control, struct sock *sk, u32 acknowledged, int flag, const struct rate_sample *rs)
@@ -476,6 +503,7 @@ void BPF_PROG(mdcc_cong_control, struct sock *sk, u32 acknowledged, int flag, co
 	mdcc_on_ack(&s->mdcc, &ack, &now);
 	mdcc_note_use(&s->mdcc, rs->prior_in_flight, ack.cwnd_limited, rto_ns(tp), &now);
 	s->fallbacks += joined && !s->mdcc.joined;
+	announce_again(s, sk, now.ns);
 	apply(s, sk);
 }
 
@@ -541,6 +569,43 @@ SHARE bool uses_mdcc(struct bpf_sock *sk)
 	return is_ours(name);
 }
 
+/* Whether this segment of an established connection carries an announcement: the first with data, once that is due. */
+SHARE bool announces_again(struct bpf_sock_ops *ctx)
+{
+	struct mdcc_socket *s;
+	struct bpf_sock *sk = ctx->sk;
+
+	if (!ctx->is_fullsock || !sk || (ctx->skb_tcp_flags & TCP_FLAG_SYN))
+		return false;
+	/* Asked for the length: of a segment, or of those to come. */
+	if (ctx->op == BPF_SOCK_OPS_HDR_OPT_LEN_CB && ctx->args[0] != BPF_WRITE_HDR_TCP_CURRENT_MSS && !ctx->skb_len)
+		return false;
+	s = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	return s && s->announcing;
+}
+
+/* It leaves. */
+SHARE void note_announcement(struct bpf_sock_ops *ctx)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct mdcc_socket *s;
+	struct tcp_sock *tp;
+
+	if (!sk)
+		return;
+	s = bpf_sk_storage_get(&sockets, sk, 0, 0);
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!s || !tp)
+		return;
+	s->announcing = false;
+	if (!s->announce_after)
+		s->announce_after = ANNOUNCE_FIRST_NS;
+	s->announce_at = tp->tcp_mstamp * 1000 + s->announce_after;
+	if (s->announce_after < ANNOUNCE_LAST_NS)
+		s->announce_after *= 2;
+	bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags & ~BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+}
+
 /* Whether this SYN or SYN-ACK carries an announcement: the first of its connection, if its socket uses mdcc. A route's
  * congestion control is known here and not yet when connecting; of a SYN-ACK, the listener's was known. One that is sent again carries no announcement, for the
  * option may be why the first got lost; a SYN-ACK does, for nothing tells that it is. */
@@ -550,6 +615,30 @@ SHARE bool announces(struct bpf_sock_ops *ctx)
 		return ctx->args[0] != BPF_WRITE_HDR_TCP_SYNACK_COOKIE;
 	return (ctx->skb_tcp_flags & (TCP_FLAG_SYN | TCP_FLAG_ACK)) == TCP_FLAG_SYN && ctx->total_retrans == 0 &&
 	       (announce_all || uses_mdcc(ctx->sk));
+}
+
+/* Whether a report's tag is that of our key, in a segment with this TCP header, of which 32 bytes are there. */
+SHARE bool is_authentic(const __u8 *option, const __u8 *tcp, u32 ranges)
+{
+	struct tagged t = {
+		.ack = be32_at(tcp + 8),
+		.stamp = be32_at(tcp + 24),
+		.echo = be32_at(tcp + 28),
+		.from = be32_at(option + 4),
+		.through = be32_at(option + 8),
+		.ranges = ranges,
+	};
+	const __u8 *tag = option + REPORT_LEN;
+
+	/* Where a PEP puts timestamps: the kernel has changed its copy of the echo. */
+	if (be32_at(tcp + 20) != 0x0101080a || ranges > TAGGED_RANGES)
+		return false;
+	if (ranges) {
+		t.start = be32_at(tag);
+		t.end = be32_at(tag + 4);
+		tag += REPORT_RANGE_LEN;
+	}
+	return tag_of(trust.key_low, trust.key_high, &t) == ((u64)be32_at(tag) << 32 | be32_at(tag + 4));
 }
 
 /* Reads a report, and lets the windows know. */
@@ -563,7 +652,7 @@ SHARE void hear(struct bpf_sock_ops *ctx)
 	struct tcp_sock *tp;
 	bool bad = false;
 	__u8 *tcp, *tcp_end;
-	u32 ranges;
+	u32 ranges, wanted;
 	int len;
 
 	if (!sk)
@@ -571,19 +660,31 @@ SHARE void hear(struct bpf_sock_ops *ctx)
 	s = bpf_sk_storage_get(&sockets, sk, 0, 0);
 	if (!s)
 		return;
+	option[3] = trust.keyed ? OPTION_EXID_TAGGED_LOW : OPTION_EXID_LOW;
 	len = bpf_load_hdr_opt(ctx, option, sizeof(option), 0);
-	if (len < ANNOUNCEMENT_LEN || option[2] != OPTION_EXID_HIGH || option[3] != OPTION_EXID_LOW)
+	if (len < ANNOUNCEMENT_LEN) {
+		/* One without a tag, where one is wanted. */
+		if (trust.keyed) {
+			option[0] = OPTION_KIND;
+			option[1] = ANNOUNCEMENT_LEN;
+			option[2] = OPTION_EXID_HIGH;
+			option[3] = OPTION_EXID_LOW;
+			s->ignored += bpf_load_hdr_opt(ctx, option, sizeof(option), 0) >= REPORT_LEN;
+		}
 		return;
+	}
 	tp = bpf_skc_to_tcp_sock(sk);
 	tcp = ctx->skb_data;
 	tcp_end = ctx->skb_data_end;
-	if (!tp || tcp + 20 > tcp_end)
+	if (!tp || tcp + 32 > tcp_end)
 		return;
 	base = be32_at(tcp + 8);
 	header = (tcp[12] >> 4) * 4;
-	ranges = ((u32)len - REPORT_LEN) / REPORT_RANGE_LEN;
-	if (len < REPORT_LEN || ranges > REPORT_RANGES || (u32)len != REPORT_LEN + ranges * REPORT_RANGE_LEN ||
-	    ctx->skb_tcp_flags != TCP_FLAG_ACK || ctx->skb_len != header) {
+	wanted = trust.keyed ? REPORT_LEN + TAG_LEN : REPORT_LEN;
+	ranges = ((u32)len - wanted) / REPORT_RANGE_LEN;
+	if ((u32)len < wanted || ranges > REPORT_RANGES || (u32)len != wanted + ranges * REPORT_RANGE_LEN ||
+	    ctx->skb_tcp_flags != TCP_FLAG_ACK || ctx->skb_len != header ||
+	    (trust.keyed && !is_authentic(option, tcp, ranges))) {
 		s->ignored++;
 		return;
 	}
@@ -617,6 +718,8 @@ SHARE void hear(struct bpf_sock_ops *ctx)
 		return;
 	}
 	s->echo = echo;
+	s->announcing = false;
+	s->announce_at = s->announce_after = 0;
 	s->reports++;
 	s->nacks += ranges > 0;
 
@@ -663,12 +766,16 @@ int mdcc_options(struct bpf_sock_ops *ctx)
 						       BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		if (announces(ctx))
+		if (announces(ctx) || announces_again(ctx))
 			bpf_reserve_hdr_opt(ctx, ANNOUNCEMENT_LEN, 0);
 		break;
 	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		if (announces(ctx))
+		if (announces(ctx)) {
 			bpf_store_hdr_opt(ctx, announcement, sizeof(announcement), 0);
+		} else if (announces_again(ctx)) {
+			if (!bpf_store_hdr_opt(ctx, announcement, sizeof(announcement), 0))
+				note_announcement(ctx);
+		}
 		break;
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
 		hear(ctx);

@@ -36,13 +36,18 @@ struct mdcc_socket {
 	bool reduces;
 	/* The windows have changed and the kernel does not know yet. */
 	bool pending;
-	bool unused[2];
+	/* The next segment with data announces that reports are understood. */
+	bool announcing;
+	bool unused;
 	/* The round-trip time to the PEP, smoothed. */
 	u32 pep_rtt_us;
 	u64 reports;
 	u64 nacks;
 	/* Reports that were not acceptable. */
 	u64 ignored;
+	/* While no PEP is heard: when the next announcement is due, and how long it is from then to the one after it. */
+	u64 announce_at;
+	u64 announce_after;
 	/* How often the PEP fell silent, or a time-out came. */
 	u64 fallbacks;
 	/* Losses that were announced and did not reduce cwnd_e2e. */

@@ -12,6 +12,10 @@
 #define REPORT_RANGE_LEN 8
 #define REPORT_RANGES 2
 #define REPORT_MAX_LEN (REPORT_LEN + REPORT_RANGES * REPORT_RANGE_LEN)
+/* Of reports that carry a tag. */
+#define OPTION_EXID_TAGGED_LOW 0x58
+#define TAG_LEN 8
+#define TAGGED_RANGES 1
 
 #define TCP_FLAG_FIN 0x01
 #define TCP_FLAG_SYN 0x02

@@ -19,8 +19,7 @@
  *
  * Where this leaves the simulator's:
  * 1. What GRO has merged is one segment here that counts as several; one report answers it.
- * 2. An idle flow is forgotten when its next segment comes or when its place is needed; which goes then is the kernel's
- *    approximation of the least recently used.
+ * 2. Which flow goes when there is no room for another is the kernel's approximation of the least recently used.
  * 3. IPv4 options, IPv6 extension headers and fragments: not looked at. Nor are frames with a VLAN tag: each VLAN's interface
  *    can have a PEP of its own.
  */
@@ -31,6 +30,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include "pep_flow.h"
+#include "siphash.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -54,17 +54,19 @@ enum { CHECKSUM_PARTIAL = 3 };
 
 /* Set when loaded. */
 const volatile struct {
-	__u64 idle_ns;
+	/* Of tags, if `how` has TAGGED. */
+	__u64 key_low;
+	__u64 key_high;
 	/* A report for so many segments. */
 	__u32 every;
-	/* Also to senders that have not announced that they understand reports. */
-	__u32 all;
+	/* What reports are like. */
+	__u32 how;
 	/* Bytes before the IP header, 14 or 0. */
 	__u32 wan_l2;
 	__u32 ran_l2;
 	/* Look at nothing: for measuring what the hooks themselves cost. */
 	__u32 idle;
-} settings = { .idle_ns = 120000000000ULL, .every = 2, .wan_l2 = ETH_LEN, .ran_l2 = ETH_LEN };
+} settings = { .every = 2, .wan_l2 = ETH_LEN, .ran_l2 = ETH_LEN };
 
 struct key {
 	__u32 sender[4];
@@ -91,6 +93,19 @@ struct {
 	__type(key, struct key);
 	__type(value, struct flow);
 } flows SEC(".maps");
+
+/* Where a newcomer is kept. */
+struct corner {
+	struct key key;
+	struct place place;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct corner);
+	__type(value, struct newcomer);
+} newcomers SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -185,6 +200,12 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	}
 	__builtin_memset(key, 0, sizeof(*key));
 	__builtin_memset(seg, 0, sizeof(*seg));
+	if (from_sender && l2 == ETH_LEN) {
+		if (data + ETH_LEN > end)
+			return false;
+		seg->via.low = *(__u32 *)(data + 6);
+		seg->via.high = *(__u16 *)(data + 10);
+	}
 	ip = data + l2;
 	a = from_sender ? key->sender : key->receiver;
 	b = from_sender ? key->receiver : key->sender;
@@ -232,8 +253,8 @@ SHARE bool read_segment(struct __sk_buff *skb, __u32 l2, bool from_sender, struc
 	if (seg->packets > 1 || seg->packet_len < ip_len + TCP_LEN + options_len || seg->packet_len > skb->len - l2)
 		seg->packet_len = skb->len - l2;
 	seg->len = seg->packet_len - ip_len - TCP_LEN - options_len;
-	/* As nearly every sender lays them out. */
-	if (!(seg->flags & TCP_FLAG_SYN) && options_len >= TIMESTAMPS_LEN && word(tcp + 20) == 0x0101080a) {
+	/* As nearly every segment has them, alone. */
+	if (options_len == TIMESTAMPS_LEN && word(tcp + 20) == 0x0101080a) {
 		seg->stamp = word(tcp + 24);
 		seg->echo = word(tcp + 28);
 		seg->has_timestamps = 1;
@@ -261,17 +282,93 @@ SHARE void release(struct flow *f)
 	__sync_lock_test_and_set(&f->lock, 0);
 }
 
-/* Notes a new flow. */
-SHARE void add_flow(const struct key *key, const struct segment *seg, __u64 now, struct counters *c)
+/* Notes what may become a flow. */
+__attribute__((noinline)) int note(const struct key *key, const struct segment *seg, __u64 now)
 {
-	struct flow f;
+	struct corner corner = {};
+	struct newcomer *n, fresh;
 
-	start(&f, seg, now);
-	if (!bpf_map_update_elem(&flows, key, &f, BPF_ANY))
-		c->flows++;
+	if (!key || !seg)
+		return 0;
+	corner.key = *key;
+	corner.place = place_of(seg);
+	n = bpf_map_lookup_elem(&newcomers, &corner);
+	if (n) {
+		meet(n, seg, now);
+		return 0;
+	}
+	fresh = newcomer_of(seg, now);
+	bpf_map_update_elem(&newcomers, &corner, &fresh, BPF_ANY);
+	return 0;
+}
+
+/* Whether the newcomer at this place is answered; it becomes a flow then. */
+SHARE bool confirm_at(struct corner *corner, const struct segment *seg, bool syn, __u64 now)
+{
+	struct newcomer *n = bpf_map_lookup_elem(&newcomers, corner);
+	struct flow f;
+	int says;
+
+	if (!n)
+		return false;
+	says = verdict(n, seg, syn);
+	if (says == SAYS_GENUINE) {
+		start(&f, n, seg, syn, bpf_map_lookup_elem(&flows, &corner->key), now);
+		bpf_map_update_elem(&flows, &corner->key, &f, BPF_ANY);
+	}
+	if (says != SAYS_NOTHING)
+		bpf_map_delete_elem(&newcomers, corner);
+	return says == SAYS_GENUINE;
+}
+
+/* A segment of the receiver may answer a newcomer; whether it does. */
+__attribute__((noinline)) int confirm(const struct key *key, const struct segment *seg, __u64 now)
+{
+	struct corner corner = {};
+
+	if (!key || !seg)
+		return 0;
+	corner.key = *key;
+	corner.place.next = seg->ack;
+	corner.place.syn = 1;
+	if (confirm_at(&corner, seg, true, now))
+		return 1;
+	corner.place.next = corner.place.syn = 0;
+	return confirm_at(&corner, seg, false, now);
 }
 
 /* --- the programs --- */
+
+/* The tag that shows senders who made a report. */
+SHARE void tag(struct report *r)
+{
+	struct tagged t = {
+		.ack = r->ack,
+		.stamp = r->stamp,
+		.echo = r->echo,
+		.from = r->from,
+		.through = r->through,
+		.ranges = r->ranges,
+	};
+
+	if (r->ranges) {
+		t.start = r->range[0];
+		t.end = r->range[1];
+	}
+	r->tag = tag_of(settings.key_low, settings.key_high, &t);
+}
+
+/* A flow's data passes, if the segment is of that flow; the length of the report that is due, as take_report() has it. */
+SHARE int look(struct flow *f, const struct segment *seg, struct report *out, __u64 now, bool *foreign)
+{
+	int len = 0;
+
+	*foreign = !owns(f, seg);
+	if (!*foreign && pass(f, seg, now))
+		len = take_report(f, out, seg->family6 ? IPV6_LEN : IPV4_LEN, settings.every, settings.how);
+	release(f);
+	return len;
+}
 
 SEC("tcx/ingress")
 int pep_wan(struct __sk_buff *skb)
@@ -280,6 +377,7 @@ int pep_wan(struct __sk_buff *skb)
 	struct counters *c;
 	struct segment seg;
 	struct report *out;
+	bool foreign;
 	struct flow *f;
 	struct key key;
 	int len = 0;
@@ -290,28 +388,28 @@ int pep_wan(struct __sk_buff *skb)
 	/* What only acknowledges is most of what an upload brings. */
 	if (!(seg.flags & TCP_FLAG_RST) && !seq_len(&seg))
 		return TCX_NEXT;
-	/* As of the last tick, which is near enough for minutes and takes no reading of a clock. */
+	/* As of the last tick, which is near enough for seconds and takes no reading of a clock. */
 	now = bpf_ktime_get_coarse_ns();
 	c = count();
 	out = bpf_map_lookup_elem(&outbox, &zero);
 	if (!c || !out)
 		return TCX_NEXT;
 	f = bpf_map_lookup_elem(&flows, &key);
-	switch (data_asks(f, &seg, now, settings.idle_ns)) {
+	switch (data_asks(f, &seg, now)) {
 	case ASKS_END:
 		bpf_map_delete_elem(&flows, &key);
 		return TCX_NEXT;
-	case ASKS_BEGIN:
-		add_flow(&key, &seg, now, c);
-		return TCX_NEXT;
-	case ASKS_NOTE:
+	case ASKS_ANNOUNCE:
 		if (f)
 			f->announced |= seg.announces;
 		return TCX_NEXT;
-	case ASKS_LEARN:
-		add_flow(&key, &seg, now, c);
-		f = bpf_map_lookup_elem(&flows, &key);
-		break;
+	case ASKS_NOTE:
+		if (!(seg.flags & TCP_FLAG_SYN)) {
+			c->data += seg.packets;
+			c->data_bytes += seg.packet_len;
+		}
+		note(&key, &seg, now);
+		return TCX_NEXT;
 	case ASKS_LOOK:
 		break;
 	default:
@@ -325,13 +423,15 @@ int pep_wan(struct __sk_buff *skb)
 		c->missed++;
 		return TCX_NEXT;
 	}
-	pass(f, &seg, now);
-	len = take_report(f, out, seg.family6 ? IPV6_LEN : IPV4_LEN, settings.every, settings.all);
-	release(f);
+	len = look(f, &seg, out, now, &foreign);
+	if (foreign)
+		note(&key, &seg, now);
 	if (len < 0)
 		c->withheld++;
 	if (len <= 0)
 		return TCX_NEXT;
+	if (settings.how & TAGGED)
+		tag(out);
 	out->family6 = seg.family6;
 	c->reports++;
 	c->nacks += out->ranges > 0;
@@ -351,15 +451,22 @@ int pep_ran(struct __sk_buff *skb)
 	struct segment seg;
 	struct flow *f;
 	struct key key;
+	bool answers;
 	__u64 now;
 
 	if (settings.idle || !read_segment(skb, settings.ran_l2, false, &key, &seg))
 		return TCX_NEXT;
 	now = bpf_ktime_get_coarse_ns();
+	c = count();
+	if (!c)
+		return TCX_NEXT;
 	f = bpf_map_lookup_elem(&flows, &key);
-	switch (reply_asks(f, &seg, now, settings.idle_ns)) {
+	switch (reply_asks(f, &seg, now)) {
 	case ASKS_END:
 		bpf_map_delete_elem(&flows, &key);
+		return TCX_NEXT;
+	case ASKS_NOTE:
+		c->flows += confirm(&key, &seg, now) > 0;
 		return TCX_NEXT;
 	case ASKS_LOOK:
 		break;
@@ -369,13 +476,15 @@ int pep_ran(struct __sk_buff *skb)
 	if (!f)
 		return TCX_NEXT;
 	if (!acquire(f)) {
-		c = count();
-		if (c)
-			c->missed++;
+		c->missed++;
 		return TCX_NEXT;
 	}
-	reply(f, &seg, now);
+	answers = is_answered_by(f, &seg);
+	if (answers)
+		reply(f, &seg, now);
 	release(f);
+	if (!answers)
+		c->flows += confirm(&key, &seg, now) > 0;
 	return TCX_NEXT;
 }
 
@@ -399,8 +508,8 @@ SHARE __u32 put(__u32 *at, __u32 number)
  */
 SHARE __u64 write_tcp(__u32 *tcp, const void *end, const struct report *r, __u32 tcp_len)
 {
+	__u32 i, *at;
 	__u64 sum;
-	__u32 i;
 
 	/* The other way round. */
 	sum = tcp[0] = tcp[0] << 16 | tcp[0] >> 16;
@@ -413,7 +522,7 @@ SHARE __u64 write_tcp(__u32 *tcp, const void *end, const struct report *r, __u32
 	sum += put(tcp + 6, r->stamp);
 	sum += put(tcp + 7, r->echo);
 	sum += put(tcp + 8, OPTION_KIND << 24 | (tcp_len - TCP_LEN - TIMESTAMPS_LEN) << 16 | OPTION_EXID_HIGH << 8 |
-				    OPTION_EXID_LOW);
+				    (settings.how & TAGGED ? OPTION_EXID_TAGGED_LOW : OPTION_EXID_LOW));
 	sum += put(tcp + 9, r->from);
 	sum += put(tcp + 10, r->through);
 	for (i = 0; i < REPORT_RANGES; i++) {
@@ -423,6 +532,13 @@ SHARE __u64 write_tcp(__u32 *tcp, const void *end, const struct report *r, __u32
 			return 0;
 		sum += put(tcp + 11 + 2 * i, r->range[2 * i]);
 		sum += put(tcp + 12 + 2 * i, r->range[2 * i + 1]);
+	}
+	if (settings.how & TAGGED) {
+		at = tcp + 11 + 2 * (i & 3);
+		if ((const void *)(at + 2) > end)
+			return 0;
+		sum += put(at, (__u32)(r->tag >> 32));
+		sum += put(at + 1, (__u32)r->tag);
 	}
 	return sum;
 }
@@ -463,6 +579,8 @@ int pep_back(struct __sk_buff *skb)
 		return TCX_DROP;
 	ip_len = r->family6 ? IPV6_LEN : IPV4_LEN;
 	tcp_len = REPORT_TCP_LEN + r->ranges * REPORT_RANGE_LEN;
+	if (settings.how & TAGGED)
+		tcp_len += TAG_LEN;
 	/* From here on it lies in one piece that nobody else has. */
 	if (bpf_skb_change_tail(skb, l2 + ip_len + tcp_len, 0))
 		goto failed;

@@ -28,10 +28,27 @@
 #define REORDERING_MAX 300
 /* Sequence numbers are near if they differ by less: no window is larger (RFC 7323 section 2.3). */
 #define NEAR (1U << 30)
+/* What can follow the highest byte, or precede what the receiver has: as much as is on the way, and at least so many bytes.
+ * More after data has passed unseen.
+ */
+#define SPAN (1U << 23)
+#define SPAN_ADRIFT (1U << 28)
+/* How far timestamps of one side can lie apart in segments that are on the way at the same time: some seconds in
+ * microseconds, the finest clock in use.
+ */
+#define SLACK (1U << 22)
 #define CLOSING_NS 10000000000ULL
+/* How long a segment in the middle of a connection waits for its answer before another takes its place. */
+#define HOLD_NS 1000000000ULL
 
 #define TCP_LEN 20
 #define TIMESTAMPS_LEN 12
+
+/* An Ethernet address, or zeros where links have none. */
+struct neighbour {
+	__u32 low;
+	__u32 high;
+};
 
 struct hole {
 	__u32 start;
@@ -48,7 +65,7 @@ enum { DUE_NOTHING, DUE_ALL, DUE_FILLED };
 
 struct flow {
 	__u32 lock;
-	/* Segments that were not seen for lack of the lock. */
+	/* Segments passed unseen, for lack of the lock or because the flow was just found: what is known begins with the next. */
 	__u32 missed;
 	__u64 seen;
 	/* Bytes that came and were not answered with bytes. */
@@ -56,9 +73,9 @@ struct flow {
 	/* Where it was first seen or what the receiver has since, and one past the highest byte that has passed. */
 	__u32 first;
 	__u32 high;
-	/* The first byte after the SYN. */
+	/* The first byte after the SYN, if that was seen (`from_syn`). */
 	__u32 start;
-	__u32 first_stamp;
+	/* The newest timestamp of the sender. */
 	__u32 stamp;
 	/* The end of what the last report was about, and new segments since. */
 	__u32 through;
@@ -70,14 +87,17 @@ struct flow {
 	__u32 next;
 	__u32 receiver_stamp;
 	__u16 window;
-	/* The receiver was heard; its acknowledgement has moved. */
-	__u8 known;
+	/* Its acknowledgement has moved. */
 	__u8 moved;
 	__u8 announced;
 	/* FIN was seen: 1 from the sender, 2 from the receiver. */
 	__u8 closing;
 	__u8 due;
-	__u8 unused;
+	__u8 from_syn;
+	/* The receiver has sent more than a SYN-ACK: the sender may be answered. */
+	__u8 answered;
+	/* The neighbour through which the sender's segments come. */
+	struct neighbour via;
 	__u32 filled_start;
 	__u32 filled_end;
 	struct hole hole[HOLES];
@@ -97,6 +117,22 @@ struct segment {
 	__u8 has_timestamps;
 	__u8 announces;
 	__u8 family6;
+	struct neighbour via;
+};
+
+/* A flow that is not known yet: a segment of a sender, until a segment of the receiver shows that it was genuine. Whoever
+ * forges the one does not see the answer, and whoever forges the other does not know what it has to echo.
+ */
+struct newcomer {
+	__u64 seen;
+	/* One past it. */
+	__u32 next;
+	/* Its timestamp, and that of the first time if it was sent again. */
+	__u32 first_stamp;
+	__u32 stamp;
+	struct neighbour via;
+	__u8 announced;
+	__u8 unused[3];
 };
 
 struct report {
@@ -108,6 +144,8 @@ struct report {
 	__u32 through;
 	__u32 ranges;
 	__u32 range[2 * REPORT_RANGES];
+	/* With a key: shows who made it. */
+	__u64 tag;
 	__u16 window;
 	__u8 family6;
 	__u8 unused;
@@ -131,10 +169,9 @@ SHARE __u32 seq_len(const struct segment *seg)
 }
 
 /* Forgets what has passed: as if it was first seen at `next`. */
-SHARE void begin(struct flow *f, __u32 next, __u32 stamp)
+SHARE void begin(struct flow *f, __u32 next)
 {
 	f->first = f->high = f->through = next;
-	f->first_stamp = f->stamp = stamp;
 	f->unreported = 0;
 	f->reordering = REORDERING;
 	f->open = 0;
@@ -238,43 +275,79 @@ CALLED int forget_holes(struct flow *f, __u32 bottom)
 	return 0;
 }
 
-/* Forgets what lies further back than any window reaches: so numbers can be compared. */
-SHARE void forget_far(struct flow *f)
+/* What may lie between the highest byte and a segment of this flow. */
+SHARE __u32 span(const struct flow *f)
 {
-	__u32 bottom = f->high - NEAR;
+	__u32 flight = f->high - f->ack;
 
-	if (before(f->first, bottom)) {
-		f->first = bottom;
-		forget_holes(f, bottom);
-	}
-	if (before(f->through, bottom))
-		f->through = bottom;
-	if (f->known && before(f->ack, bottom))
-		f->known = f->moved = 0;
+	if (f->missed)
+		return SPAN_ADRIFT;
+	return flight > SPAN ? flight : SPAN;
 }
 
-/* A segment of the sender passes. */
-SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
+/* Whether a timestamp can be on the way while `known` is the newest: it is not much older. */
+SHARE bool is_recent(__u32 stamp, __u32 known)
+{
+	return !before(stamp, known - SLACK);
+}
+
+/* Whether a segment is of this flow, as far as its numbers tell: of the sender's window first (RFC 5961 in spirit), then by
+ * the timestamps of both sides.
+ */
+SHARE bool owns(const struct flow *f, const struct segment *seg)
+{
+	__u32 start = seg->seq, end = seg->seq + seq_len(seg), reach = span(f);
+
+	if (!is_near(start, f->high) || before(f->high + reach, start))
+		return false;
+	if (!before(end, f->ack + NEAR) || before(end + reach, f->ack))
+		return false;
+	return is_recent(seg->echo, f->receiver_stamp) && is_recent(f->receiver_stamp, seg->echo) &&
+	       is_recent(seg->stamp, f->stamp);
+}
+
+/* Whether a segment of the receiver answers this flow, as far as its numbers tell: it echoes what has passed here, and is
+ * within both windows.
+ */
+SHARE bool is_answered_by(const struct flow *f, const struct segment *seg)
+{
+	__u32 reach = span(f), ack = seg->ack, end = seg->seq + seq_len(seg);
+
+	if (!is_near(ack, f->high) || before(f->high + reach, ack))
+		return false;
+	if (!before(ack, f->ack + NEAR) || before(ack + reach, f->ack))
+		return false;
+	if (before(f->next + SPAN, end) || before(end, f->next - SPAN))
+		return false;
+	return !before(f->stamp, seg->echo) && is_recent(seg->echo, f->stamp) && is_recent(seg->stamp, f->receiver_stamp);
+}
+
+/* A segment of the sender passes, which the flow owns; whether it came by the flow's way, so that it may be answered. Another
+ * way is taken from the first segment that continues the flow there.
+ */
+SHARE bool pass(struct flow *f, const struct segment *seg, __u64 now)
 {
 	__u32 start = seg->seq, end = seg->seq + seq_len(seg);
-	bool opens, fresh, filled, found;
+	bool opens, fresh, filled, found, known;
 	struct hole *h;
 
 	f->seen = now;
 	f->due = DUE_NOTHING;
 	f->credit += seg->packet_len;
+	f->announced |= seg->announces;
 	if (seg->flags & TCP_FLAG_FIN)
 		f->closing |= 1;
 	if (f->missed)
-		begin(f, start, seg->stamp);
-	/* Of what passed before, too: the receiver's answer echoes it. */
-	if (before(f->stamp, seg->stamp))
+		begin(f, before(start, f->ack) ? f->ack : start);
+	/* Of what passed before, too: the receiver's answer echoes it. What continues the flow is the newest. */
+	if (start == f->high || before(f->stamp, seg->stamp))
 		f->stamp = seg->stamp;
-	if (!is_near(start, f->high) || !is_near(end, f->high))
-		return;
+	known = f->via.low == seg->via.low && f->via.high == seg->via.high;
+	if (start == f->high && !f->open)
+		f->via = seg->via;
 	opens = before(f->high, start);
 	if (opens && f->open >= HOLES)
-		return;
+		return known;
 	filled = f->open && fill(f, start, end, seg->stamp);
 	fresh = before(f->high, end);
 	if (opens && f->open < HOLES) {
@@ -287,11 +360,9 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 		f->open++;
 	}
 	if (!filled && !fresh)
-		return;
-	if (fresh) {
+		return known;
+	if (fresh)
 		f->high = end;
-		forget_far(f);
-	}
 	found = f->open && overtake(f, start, seg->packets);
 	if (fresh)
 		f->unreported += seg->packets;
@@ -302,58 +373,62 @@ SHARE void pass(struct flow *f, const struct segment *seg, __u64 now)
 	} else if (found || (seg->flags & TCP_FLAG_PSH)) {
 		f->due = DUE_ALL;
 	}
+	return known;
 }
 
-/* A segment of the receiver passes. */
+/* A segment of the receiver passes, which answers the flow. */
 SHARE void reply(struct flow *f, const struct segment *seg, __u64 now)
 {
-	__u32 next = seg->seq + seg->len + !!(seg->flags & TCP_FLAG_FIN);
+	__u32 next = seg->seq + seq_len(seg);
 
-	/* It answers what has passed here: its echo proves it. */
-	if (before(seg->echo, f->first_stamp) || before(f->stamp, seg->echo) || !is_near(seg->ack, f->high))
-		return;
 	f->seen = now;
 	if (seg->flags & TCP_FLAG_FIN)
 		f->closing |= 2;
-	if (!f->known) {
-		f->known = 1;
+	if (!(seg->flags & TCP_FLAG_SYN))
+		f->answered = 1;
+	if (before(f->ack, seg->ack)) {
 		f->ack = seg->ack;
+		f->moved = 1;
+	}
+	if (before(f->next, next))
 		f->next = next;
-		f->window = seg->window;
+	if (!before(seg->stamp, f->receiver_stamp)) {
 		f->receiver_stamp = seg->stamp;
-	} else {
-		if (before(f->ack, seg->ack)) {
-			f->ack = seg->ack;
-			f->moved = 1;
-		}
-		if (before(f->next, next))
+		f->window = seg->window;
+		/* What only acknowledges bears the number of what comes next. */
+		if (!seq_len(seg))
 			f->next = next;
-		if (!before(seg->stamp, f->receiver_stamp)) {
-			f->receiver_stamp = seg->stamp;
-			f->window = seg->window;
-		}
 	}
 	/* What it has is no hole, whichever way it took, and nobody asks about it any more. */
 	if (f->open)
 		forget_holes(f, f->ack);
 	if (before(f->first, f->ack))
 		f->first = f->ack;
-	if (before(f->high, f->ack)) {
+	if (before(f->through, f->ack))
+		f->through = f->ack;
+	if (before(f->high, f->ack))
 		f->high = f->ack;
-		forget_far(f);
-	}
 }
 
+/* What reports are like. */
+enum {
+	/* They go to senders that have not announced that they understand them, too. */
+	TO_ALL = 1,
+	/* They get a tag. */
+	TAGGED = 2,
+};
+
 /* The report that is due, if there is one and it says anything new; it counts as sent. */
-CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 every, __u32 all)
+CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 every, __u32 how)
 {
+	__u32 ranges = how & TAGGED ? TAGGED_RANGES : REPORT_RANGES;
 	__u32 i, missing = 0, top, from, through, floor, base, skip, last, len;
 	bool news = false;
 	struct hole *h;
 
 	if (!f || !r)
 		return 0;
-	if (!f->known || !(f->announced || (all && f->moved)))
+	if (!f->answered || (f->announced ? !f->from_syn && !f->moved : !(how & TO_ALL) || !f->moved))
 		return 0;
 	/* Holes that are missing, up to the first that is not; the first of them that no report has named. */
 	top = f->high;
@@ -374,7 +449,7 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 	if (f->due == DUE_NOTHING && !news && f->unreported < every)
 		return 0;
 	/* An old acknowledgement changes nothing; before any data is acknowledged Linux answers one (RFC 5961 5.2). */
-	base = f->announced && !f->moved ? f->ack : f->ack - 1;
+	base = f->announced && f->from_syn && !f->moved ? f->ack : f->ack - 1;
 	floor = before(f->ack, f->first) ? f->first : f->ack;
 	r->ranges = 0;
 	if (f->due == DUE_FILLED) {
@@ -383,7 +458,7 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 		if (!before(from, through))
 			return 0;
 	} else {
-		last = missing > REPORT_RANGES ? missing - REPORT_RANGES : 0;
+		last = missing > ranges ? missing - ranges : 0;
 		if (skip > last)
 			skip = last;
 		from = floor;
@@ -394,7 +469,7 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 			h = &f->hole[i];
 			if (i + 1 == skip) {
 				from = h->end;
-			} else if (i >= skip && r->ranges < REPORT_RANGES) {
+			} else if (i >= skip && r->ranges < ranges) {
 				r->range[(2 * r->ranges) & 3] = h->start - base;
 				r->range[(2 * r->ranges + 1) & 3] = h->end - base;
 				r->ranges++;
@@ -407,6 +482,8 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 			return 0;
 	}
 	len = ip_len + TCP_LEN + TIMESTAMPS_LEN + REPORT_LEN + r->ranges * REPORT_RANGE_LEN;
+	if (how & TAGGED)
+		len += TAG_LEN;
 	if (f->credit < len)
 		return -1;
 	f->credit -= len;
@@ -430,11 +507,10 @@ CALLED int take_report(struct flow *f, struct report *r, __u32 ip_len, __u32 eve
 	return (int)len;
 }
 
-SHARE bool is_stale(const struct flow *f, __u64 now, __u64 idle_ns)
+/* Whether both sides have closed it some time ago. */
+SHARE bool is_over(const struct flow *f, __u64 now)
 {
-	__u64 limit = f->closing == 3 && idle_ns > CLOSING_NS ? CLOSING_NS : idle_ns;
-
-	return now > f->seen && now - f->seen > limit;
+	return f->closing == 3 && now > f->seen && now - f->seen > CLOSING_NS;
 }
 
 /* What a segment asks for. */
@@ -442,54 +518,123 @@ enum {
 	ASKS_NOTHING,
 	/* To forget the flow. */
 	ASKS_END,
-	/* To remember a new flow, in place of what is there. */
-	ASKS_BEGIN,
-	/* The same for one that has been going on for a while, and to look at the segment. */
-	ASKS_LEARN,
+	/* To note a newcomer. */
+	ASKS_NOTE,
 	/* To look at it. */
 	ASKS_LOOK,
 	/* To note that reports are understood. */
-	ASKS_NOTE,
+	ASKS_ANNOUNCE,
 };
 
 /* Of the sender; `f` is null if nothing is remembered. */
-SHARE int data_asks(const struct flow *f, const struct segment *seg, __u64 now, __u64 idle_ns)
+SHARE int data_asks(const struct flow *f, const struct segment *seg, __u64 now)
 {
 	__u32 len = seq_len(seg);
 
-	if (f && is_stale(f, now, idle_ns))
+	if (f && is_over(f, now))
 		f = NULL;
 	if (seg->flags & TCP_FLAG_RST)
 		return f && f->high == seg->seq ? ASKS_END : ASKS_NOTHING;
-	if (len == 0)
+	if (len == 0 || !seg->has_timestamps)
 		return ASKS_NOTHING;
-	if (!seg->has_timestamps)
-		return f && (seg->flags & TCP_FLAG_SYN) ? ASKS_END : ASKS_NOTHING;
 	if (seg->flags & TCP_FLAG_SYN)
-		return f && f->start == seg->seq + len ? ASKS_NOTE : ASKS_BEGIN;
-	return f ? ASKS_LOOK : ASKS_LEARN;
+		return f && f->from_syn && f->start == seg->seq + len ? ASKS_ANNOUNCE : ASKS_NOTE;
+	/* What looks decides whether it is of the flow, under the lock. */
+	return f ? ASKS_LOOK : ASKS_NOTE;
 }
 
-/* Of the receiver. */
-SHARE int reply_asks(const struct flow *f, const struct segment *seg, __u64 now, __u64 idle_ns)
+/* Of the receiver. ASKS_NOTE: to look for the newcomer that it answers. */
+SHARE int reply_asks(const struct flow *f, const struct segment *seg, __u64 now)
 {
-	if (!f || is_stale(f, now, idle_ns) || !(seg->flags & (TCP_FLAG_ACK | TCP_FLAG_RST)))
-		return ASKS_NOTHING;
+	if (f && is_over(f, now))
+		f = NULL;
 	if (seg->flags & TCP_FLAG_RST)
-		return f->known && f->next == seg->seq ? ASKS_END : ASKS_NOTHING;
-	return seg->has_timestamps && !(seg->flags & TCP_FLAG_SYN) ? ASKS_LOOK : ASKS_NOTHING;
+		return f && f->next == seg->seq ? ASKS_END : ASKS_NOTHING;
+	if (!seg->has_timestamps || !(seg->flags & TCP_FLAG_ACK))
+		return ASKS_NOTHING;
+	return f ? ASKS_LOOK : ASKS_NOTE;
 }
 
-/* A flow that a segment of the sender begins. */
-SHARE void start(struct flow *f, const struct segment *seg, __u64 now)
-{
-	bool syn = seg->flags & TCP_FLAG_SYN;
+/* Where a newcomer of a flow lies: a SYN at the number that its answer acknowledges, so that forged ones take no place from
+ * it; data at one place.
+ */
+struct place {
+	__u32 next;
+	__u32 syn;
+};
 
+SHARE struct place place_of(const struct segment *seg)
+{
+	struct place place = {};
+
+	if (seg->flags & TCP_FLAG_SYN) {
+		place.next = seg->seq + seq_len(seg);
+		place.syn = 1;
+	}
+	return place;
+}
+
+SHARE struct newcomer newcomer_of(const struct segment *seg, __u64 now)
+{
+	struct newcomer n = {
+		.seen = now,
+		.next = seg->seq + seq_len(seg),
+		.first_stamp = seg->stamp,
+		.stamp = seg->stamp,
+		.via = seg->via,
+		.announced = seg->announces,
+	};
+
+	return n;
+}
+
+/* Another comes to the same place: whether it is the same SYN again, or late enough to take it. */
+SHARE void meet(struct newcomer *n, const struct segment *seg, __u64 now)
+{
+	if (seg->flags & TCP_FLAG_SYN) {
+		/* One that is sent again carries no announcement. */
+		n->announced |= seg->announces;
+		if (before(n->stamp, seg->stamp))
+			n->stamp = seg->stamp;
+		n->via = seg->via;
+		n->seen = now;
+	} else if (now > n->seen && now - n->seen > HOLD_NS) {
+		*n = newcomer_of(seg, now);
+	}
+}
+
+/* What a segment of the receiver says of a newcomer. */
+enum { SAYS_NOTHING, SAYS_GENUINE, SAYS_NO };
+
+SHARE int verdict(const struct newcomer *n, const struct segment *seg, bool syn)
+{
+	/* The place of a SYN has told that the acknowledgement is right. */
+	if (syn)
+		return seg->echo - n->first_stamp <= n->stamp - n->first_stamp ? SAYS_GENUINE : SAYS_NOTHING;
+	if (seg->ack - n->next >= NEAR)
+		return SAYS_NOTHING;
+	return seg->echo == n->stamp ? SAYS_GENUINE : SAYS_NO;
+}
+
+/* The flow that a newcomer turns out to be, as this segment of the receiver shows. `known`: one that has its addresses. */
+SHARE void start(struct flow *f, const struct newcomer *n, const struct segment *seg, bool syn, const struct flow *known,
+		 __u64 now)
+{
 	__builtin_memset(f, 0, sizeof(*f));
-	f->start = syn ? seg->seq + seq_len(seg) : seg->seq;
-	begin(f, f->start, seg->stamp);
+	f->ack = seg->ack;
+	begin(f, seg->ack);
 	f->seen = now;
-	f->announced = syn && seg->announces;
+	f->start = n->next;
+	f->from_syn = syn;
+	f->missed = !syn;
+	f->via = n->via;
+	f->stamp = n->stamp;
+	f->next = seg->seq + seq_len(seg);
+	f->receiver_stamp = seg->stamp;
+	f->window = seg->window;
+	f->answered = !(seg->flags & TCP_FLAG_SYN);
+	/* The same connection, which was lost sight of, or another one. */
+	f->announced = n->announced || (!syn && known && !is_over(known, now) && known->announced);
 }
 
 #endif

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// What the programs for data, replies and reports are called, by which others' are recognised.
 const NAMES: [&str; 3] = ["pep_wan", "pep_ran", "pep_back"];
 /// What both have to agree on, as the maps hold it.
-const SHARED: [&str; 5] = ["key", "flow", "hole", "report", "counters"];
+const SHARED: [&str; 8] = ["key", "flow", "hole", "neighbour", "corner", "newcomer", "report", "counters"];
 
 /// Its programs, its links and its maps; all stay for as long as this does.
 #[derive(Debug)]
@@ -82,8 +82,12 @@ impl Running {
             return Err(refused("it is of another version, which remembers flows differently; end it first"));
         }
         let maps = &mut open.maps;
-        for (name, map) in [("flows", &mut maps.flows), ("counters", &mut maps.counters), ("outbox", &mut maps.outbox)]
-        {
+        for (name, map) in [
+            ("flows", &mut maps.flows),
+            ("newcomers", &mut maps.newcomers),
+            ("counters", &mut maps.counters),
+            ("outbox", &mut maps.outbox),
+        ] {
             let lent = self.maps.iter().find(|lent| lent.name() == name);
             let lent = lent.ok_or_else(|| refused(format!("it has no map `{name}`")))?;
             map.reuse_fd(lent.as_fd()).map_err(refused)?;

@@ -117,7 +117,7 @@ impl Entry {
     pub fn blocks(&self) -> Vec<(u32, u32)> {
         match &self.segment.options {
             Options::Sack(sack) => sack.blocks().iter().map(|b| (b.start, b.end)).collect(),
-            Options::Syn(_) | Options::Report(_) => Vec::new(),
+            Options::Syn(_) | Options::Report(_) | Options::Announcement => Vec::new(),
         }
     }
 }
