@@ -47,6 +47,7 @@ impl<C: Controller> Driver<C> {
             stack_rate: crate::StackRate::default(),
             paced: false,
             shrinks_idle: true,
+            departure: Time::ZERO,
         };
         let random = Random::seed_from_u64(7);
         let now = Time::from_nanos(1_000_000_000);
@@ -75,7 +76,8 @@ impl<C: Controller> Driver<C> {
     /// One segment is sent with so many in flight before it.
     pub(crate) fn send(&mut self, in_flight_before: u32, idle: Option<Span>) {
         let app_limited = idle.is_some();
-        let sent = Sent { bytes: MSS, retransmission: false, in_flight_before, idle, app_limited };
+        let blocked = false;
+        let sent = Sent { bytes: MSS, retransmission: false, in_flight_before, idle, blocked, app_limited };
         self.call(|c, cx| c.on_sent(&sent, cx));
     }
 

@@ -87,6 +87,9 @@ pub struct Path {
     pub paced: bool,
     /// Whether a window that is not used shrinks (Linux `tcp_slow_start_after_idle`).
     pub shrinks_idle: bool,
+    /// When pacing lets the next segment leave, as far as is known; in the past if nothing holds it back (Linux
+    /// `tcp_wstamp_ns`).
+    pub departure: Time,
 }
 
 /// A rate that is computed when it is asked for: at each acknowledgement it changes, and few ask.
@@ -135,9 +138,12 @@ pub struct Sent {
     pub retransmission: bool,
     /// Segments in flight before this one.
     pub in_flight_before: u32,
-    /// Set when data is sent into an empty pipe: how long ago the last data segment was sent. It was never before that
-    /// when this is the first.
+    /// Set when data is sent with nothing in flight, after a pause or after everything was marked lost: how long ago the last
+    /// data segment was sent. It was never before that when this is the first (Linux `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
+    /// The application has written more than a send buffer holds and waits for room (Linux `SOCK_NOSPACE`): if less than the
+    /// window is in flight, that is not for lack of data.
+    pub blocked: bool,
     /// The sender had nothing to send before this, by its application's choice (Linux `tp->app_limited`).
     pub app_limited: bool,
 }
@@ -266,7 +272,8 @@ pub struct Limits {
     pub ssthresh: u32,
     /// The rate at which segments leave; `None` sends as the window opens.
     pub pacing: Option<Rate>,
-    /// Segments that may leave back to back when paced.
+    /// The least number of segments that leave back to back when paced (Linux `min_tso_segs`); the endpoint makes it more at
+    /// high rates and short round-trip times.
     pub burst: u32,
 }
 

@@ -250,7 +250,8 @@ impl<G: Growth> LossBased<G> {
     fn restart(&mut self, idle: Span, retransmission: bool, cx: &mut Ctx) {
         self.growth.on_restart(idle, cx);
         let rto = cx.path.rto;
-        if cx.path.shrinks_idle && !retransmission && idle > rto && rto > Span::ZERO {
+        let over = !retransmission && self.phase != Phase::Loss;
+        if cx.path.shrinks_idle && over && idle > rto && rto > Span::ZERO {
             self.window.ssthresh = self.window.remembered_ssthresh();
             let floor = self.initial_window.min(self.window.cwnd);
             let periods = (idle.as_nanos() - 1) / rto.as_nanos();
@@ -260,10 +261,11 @@ impl<G: Growth> LossBased<G> {
         }
     }
 
-    /// For an RTO the sender has not used its window: it has not shown that it may (RFC 2861 section 3.2).
+    /// For an RTO the sender has not used its window: it has not shown that it may (RFC 2861 section 3.2). A sender whose
+    /// application always has more to send keeps its window, whatever else limits it (Linux looks at `SOCK_NOSPACE`).
     #[cold]
-    fn validate(&mut self, now: Time) {
-        if self.phase == Phase::Open {
+    fn validate(&mut self, blocked: bool, now: Time) {
+        if self.phase == Phase::Open && !blocked {
             let used = self.used.max(self.initial_window);
             if used < self.window.cwnd {
                 self.window.ssthresh = self.window.remembered_ssthresh();
@@ -296,7 +298,7 @@ impl<G: Growth> Controller for LossBased<G> {
         } else {
             self.used = self.used.max(in_flight);
             if cx.path.shrinks_idle && cx.now.saturating_since(self.used_since) >= cx.path.rto {
-                self.validate(cx.now);
+                self.validate(sent.blocked, cx.now);
             }
         }
     }
@@ -580,7 +582,8 @@ mod tests {
         let mut d = Driver::new(NewReno::new(10));
         d.acked_singly(70);
         let idle = Some(ms(600));
-        let sent = Sent { bytes: 1000, retransmission: true, in_flight_before: 0, idle, app_limited: false };
+        let sent =
+            Sent { bytes: 1000, retransmission: true, in_flight_before: 0, idle, blocked: false, app_limited: false };
         d.call(|c, cx| c.on_sent(&sent, cx));
         assert_eq!(d.cwnd(), 80);
     }
@@ -608,6 +611,27 @@ mod tests {
             d.wait_ms(10);
         }
         assert_eq!(d.cwnd(), 30);
+    }
+
+    #[test]
+    fn a_window_that_the_receiver_does_not_let_the_sender_use_is_kept() {
+        let mut d = Driver::new(NewReno::new(10));
+        d.acked_singly(70);
+        let sent = Sent {
+            bytes: 1000,
+            retransmission: false,
+            in_flight_before: 29,
+            idle: None,
+            blocked: true,
+            app_limited: false,
+        };
+        for _ in 0..100 {
+            d.call(|c, cx| c.on_sent(&sent, cx));
+            d.wait_ms(10);
+        }
+        assert_eq!(d.cwnd(), 80);
+        d.call(|c, cx| c.on_sent(&Sent { blocked: false, ..sent }, cx));
+        assert!(d.cwnd() < 80, "an application with nothing to send has let it go unused");
     }
 
     #[test]

@@ -68,6 +68,7 @@ impl Model {
             stack_rate: StackRate::default(),
             paced: false,
             shrinks_idle: false,
+            departure: Time::ZERO,
         };
         let scalable = ScalableConfig { acks_per_segment: 50, ..ScalableConfig::default() };
         // Numbers wrap after 700 segments.
@@ -115,6 +116,7 @@ impl Model {
                         retransmission: false,
                         in_flight_before: 1 << 22,
                         idle: None,
+                        blocked: false,
                         app_limited: false,
                     };
                     self.both(|controller, cx| controller.on_sent(&sent, cx));

@@ -2,12 +2,12 @@
 //!
 //! A burst of segments leaves at once, as a Linux TSO packet does, and the next waits for the time that the burst takes at
 //! the pacing rate. Time lost before a burst is credited, to at most half of the burst's own time. The first ten data
-//! segments of a connection are not paced.
+//! segments of a connection leave unpaced: the burst of the tenth is the first that takes time.
 
 use units::{Bytes, Rate, Span, Time};
 
-/// Data segments at the start that are not paced.
-const UNPACED: u64 = 10;
+/// The data segment of a connection whose burst is the first that the next one waits for.
+const FIRST_PACED: u64 = 10;
 
 /// When the next burst may leave.
 #[derive(Clone, Debug)]
@@ -16,11 +16,13 @@ pub(crate) struct Pacer {
     /// Segments that the current burst may still send.
     left: u32,
     credit: Span,
+    /// The current burst takes time.
+    counts: bool,
 }
 
 impl Pacer {
     pub(crate) fn new() -> Pacer {
-        Pacer { next: Time::ZERO, left: 0, credit: Span::ZERO }
+        Pacer { next: Time::ZERO, left: 0, credit: Span::ZERO, counts: false }
     }
 
     /// Whether a segment may leave now.
@@ -34,16 +36,17 @@ impl Pacer {
         self.next
     }
 
-    /// A data segment of `len` bytes leaves, as the `count`-th of the connection.
+    /// A data segment of `len` bytes leaves, as the `count`-th of the connection, from 1.
     #[inline]
     pub(crate) fn on_sent(&mut self, len: u32, rate: Rate, burst: u32, count: u64, now: Time) {
         if self.left == 0 {
             self.credit = now.saturating_since(self.next);
             self.next = self.next.max(now);
             self.left = burst.max(1);
+            self.counts = count + u64::from(self.left) > FIRST_PACED;
         }
         self.left -= 1;
-        if count < UNPACED || rate.bits_per_sec() == 0 {
+        if !self.counts || rate.bits_per_sec() == 0 {
             return;
         }
         let takes = rate.time_for(Bytes::new(u64::from(len)));
@@ -83,11 +86,12 @@ mod tests {
     #[test]
     fn the_first_ten_segments_are_not_paced() {
         let mut pacer = Pacer::new();
-        for count in 0..10 {
+        for count in 1..=10 {
             assert!(pacer.allows(Time::ZERO));
             pacer.on_sent(1000, Rate::from_mbps(1), 1, count, Time::ZERO);
         }
-        pacer.on_sent(1000, Rate::from_mbps(1), 1, 10, Time::ZERO);
+        // The tenth takes 8 ms.
         assert!(!pacer.allows(Time::ZERO));
+        assert_eq!(pacer.next(), Time::ZERO + Span::from_millis(8));
     }
 }

@@ -6,7 +6,6 @@
 //!
 //! Deviations:
 //! 1. Segments are sent one by one, and the deferral of partial bursts ([`crate::tso`]) is off unless it is asked for.
-//!    There is no limit of half a window a burst.
 //! 2. Nagle's algorithm is not in: every write leaves as soon as the windows allow.
 //! 3. TCP small queues are not modelled: a segment leaves the host as soon as it is sent.
 //! 4. PSH is set on what empties the send buffer, and not also once in half a window.
@@ -139,6 +138,7 @@ impl<C: Controller> Sender<C> {
                 stack_rate: StackRate::default(),
                 paced,
                 shrinks_idle: config.slow_start_after_idle,
+                departure: Time::ZERO,
             },
             queue: Queue::default(),
             isn,
@@ -573,25 +573,34 @@ impl<C: Controller> Sender<C> {
     #[inline(always)]
     fn note_sent(&mut self, len: u16, in_flight_before: u32, retransmission: bool, cx: &mut Context) {
         if let Some(rate) = self.pacing_rate() {
-            let stack = self.limits.pacing.is_none();
-            let burst = if stack { stack_burst(rate, self.path.mss) } else { self.limits.burst };
-            self.pacer.on_sent(u32::from(len), rate, burst, self.stats.data_segments_sent, cx.now);
+            // `tcp_cwnd_test`: no packet takes more than half of the window.
+            let burst = self.packet_segments().min(self.limits.cwnd / 2);
+            self.pacer.on_sent(u32::from(len), rate, burst, self.stats.data_segments_sent + 1, cx.now);
+            self.path.departure = self.pacer.next();
         }
         self.stats.data_segments_sent += 1;
         self.stats.bytes_sent += u64::from(len);
         self.sent_some = true;
-        let alone = !retransmission && self.queue.len() == 1;
-        let idle = self.last_data.filter(|_| alone).map(|last| cx.now.saturating_since(last));
+        let idle = self.last_data.filter(|_| in_flight_before == 0).map(|last| cx.now.saturating_since(last));
         self.last_data = Some(cx.now);
         let sent = Sent {
             bytes: u32::from(len),
             retransmission,
             in_flight_before,
             idle,
+            blocked: self.is_blocked(),
             app_limited: self.rate.app_limited > 0,
         };
         self.controller.on_sent(&sent, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
+    }
+
+    /// Whether the application waits for room in the send buffer. One that grows by itself, as Linux's does, holds two
+    /// windows (`tcp_sndbuf_expand`).
+    #[inline]
+    fn is_blocked(&self) -> bool {
+        let buffered = 2 * u64::from(self.limits.cwnd) * u64::from(self.path.mss);
+        self.buffer_full || self.held() < self.written || self.unsent() > buffered
     }
 
     // Timers.
@@ -677,10 +686,4 @@ impl<C: Controller> Sender<C> {
             }
         }
     }
-}
-
-/// The segments that the stack paces as one burst: a millisecond's worth, at least two (Linux `tcp_tso_autosize`).
-fn stack_burst(rate: BitRate, mss: u32) -> u32 {
-    let bytes = (rate.bytes_per_sec() >> 10).min(65_536);
-    (bytes as u32 / mss.max(1)).max(2)
 }

@@ -7,16 +7,15 @@
 //!
 //! Deviations:
 //! 1. What the application has written lies in packets of 64 kB; Linux cuts them where writes and windows happened to end.
-//! 2. The pacer's bursts are its own ([`crate::pacing`]).
+//! 2. Without this, segments are sent one by one, and only a pacer keeps a packet's worth of them together
+//!    ([`crate::pacing`]).
 
 use crate::sender::Sender;
 use cc::{Controller, Phase};
 use units::{Rate, Span, Time};
 
-/// The longest packet that an interface takes (`sk_gso_max_size`).
-const LONGEST: u64 = 65_536;
-/// The fewest segments of a packet (`tcp_min_tso_segs`).
-const LEAST: u32 = 2;
+/// The longest packet that an interface takes, less room for headers (`sk_gso_max_size`).
+const LONGEST: u64 = 65_215;
 /// A part of a packet is kept back only if the last was sent less than this ago.
 const RECENT: Span = Span::from_millis(1);
 /// The share of a window that is sent even if it is a part of a packet (`tcp_tso_win_divisor`).
@@ -76,14 +75,19 @@ impl<C: Controller> Sender<C> {
             && limit <= packet
     }
 
-    /// `tcp_tso_autosize`, in segments.
-    fn packet_segments(&self) -> u32 {
+    /// `tcp_tso_autosize`, in segments: a millisecond's worth, and more where the round-trip time is short (since 5.18).
+    #[inline]
+    pub(crate) fn packet_segments(&self) -> u32 {
         let rate = self.limits.pacing.or_else(|| self.path.stack_rate.get()).map_or(0, Rate::bytes_per_sec);
-        let doublings = self.path.min_rtt.map_or(u64::MAX, |rtt| rtt.as_micros() >> RTT_LOG);
-        let more = u32::try_from(doublings).ok().and_then(|by| LONGEST.checked_shr(by)).unwrap_or(0);
-        let bytes = ((rate >> 10) + more).min(LONGEST);
-        ((bytes / u64::from(self.path.mss.max(1))) as u32).max(LEAST)
+        let bytes = ((rate >> 10) + more_for(self.path.min_rtt)).min(LONGEST);
+        ((bytes / u64::from(self.path.mss.max(1))) as u32).max(self.limits.burst)
     }
+}
+
+/// The bytes that a packet is longer by for the sake of a short round-trip time.
+fn more_for(min_rtt: Option<Span>) -> u64 {
+    let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.as_micros() >> RTT_LOG);
+    u32::try_from(halvings).ok().and_then(|by| LONGEST.checked_shr(by)).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -92,7 +96,8 @@ mod tests {
 
     #[test]
     fn a_short_round_trip_makes_longer_packets() {
-        let more = |micros: u64| LONGEST.checked_shr((micros >> RTT_LOG) as u32).unwrap_or(0);
-        assert_eq!([more(100), more(512), more(1_600), more(20_000)], [65_536, 32_768, 8_192, 0]);
+        let more = |micros: u64| more_for(Some(Span::from_micros(micros)));
+        assert_eq!([more(100), more(512), more(1_600), more(20_000)], [65_215, 32_607, 8_151, 0]);
+        assert_eq!(more_for(None), 0);
     }
 }

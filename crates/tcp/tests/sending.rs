@@ -474,12 +474,12 @@ fn paced_segments_leave_two_by_two_at_the_rate() {
     let mut p = Pipe::new(&Config::default(), paced.clone(), paced);
     p.client.write(20 * MSS);
     p.run_until(at(1000));
-    // Ten are not paced; then, at 100 segments a second, two each 20 ms.
+    // Ten are not held back, and the last two of them take 20 ms at 100 segments a second, as do any two that follow.
     let times: Vec<_> = p.data_story(Client).iter().map(|&(t, _)| t - 100).collect();
     assert_eq!(times[..10], [0; 10]);
-    assert_eq!(times[10..], [0, 0, 20, 20, 40, 40, 60, 60, 80, 80]);
+    assert_eq!(times[10..], [20, 20, 40, 40, 60, 60, 80, 80, 100, 100]);
     let limited = p.client.limited(p.now);
-    assert_eq!(limited[Limit::Pacing as usize], ms(80));
+    assert_eq!(limited[Limit::Pacing as usize], ms(100));
 }
 
 #[test]
@@ -558,6 +558,20 @@ fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on()
     assert_eq!(p.data_story(Client)[20..], [(1100, 2), (1200, 5)]);
     assert_eq!((p.client.stats().timeouts, p.client.stats().recoveries), (0, 1));
     assert_eq!(p.delivered(Server), 20 * MSS);
+}
+
+#[test]
+fn a_retransmission_into_an_empty_network_says_how_long_it_was_silent() {
+    // As Linux tells its controllers (CA_EVENT_TX_START): Vegas and YeAH then forget the shortest round-trip time.
+    let mut p = connected(10);
+    p.write(Client, 10 * MSS);
+    p.run_for(ms(1000));
+    let before = p.client.controller().idle.len();
+    p.rescript(|e| if e.is_data() && e.data_number <= 21 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 10 * MSS);
+    p.run_for(ms(5000));
+    assert!(p.client.stats().timeouts >= 1, "{:?}", p.client.stats());
+    assert!(p.client.controller().idle.len() > before + 1, "{:?}", p.client.controller().idle);
 }
 
 #[test]

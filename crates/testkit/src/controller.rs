@@ -123,6 +123,7 @@ impl<C: Controller> Sender<C> {
             stack_rate: cc::StackRate::default(),
             paced: false,
             shrinks_idle: true,
+            departure: Time::ZERO,
         };
         Sender {
             controller,
@@ -214,10 +215,14 @@ impl<C: Controller> Sender<C> {
             retransmission: again.is_some(),
             in_flight_before: self.in_flight,
             idle,
+            blocked: false,
             app_limited: self.app_limited,
         };
         self.in_flight += 1;
         self.last_sent = Some(self.now);
+        if let Some(rate) = self.controller.limits().pacing {
+            self.path.departure = self.path.departure.max(self.now) + rate.time_for(units::Bytes::new(u64::from(MSS)));
+        }
         self.call(|c, cx| c.on_sent(&sent, cx));
         number
     }

@@ -15,7 +15,7 @@ impl Bbr {
             self.transition_to(Mode::Drain, cx);
         }
         if self.mode == Mode::Drain
-            && self.in_network_at_departure(in_flight, cx.now) <= self.inflight_target(self.max_bw.get(), UNIT)
+            && self.in_network_at_departure(in_flight, cx) <= self.inflight_target(self.max_bw.get(), UNIT)
         {
             self.start_probe_bw(cx);
         }

@@ -13,10 +13,8 @@
 //! Where this file leaves Linux:
 //! 1. Times are exact and not in ticks of 1..4 ms or whole milliseconds.
 //! 2. The controller knows by itself which segments `ProbeRTT` limited, and does not tell the endpoint.
-//! 3. The departure time of the next segment is reckoned from the pacing rate and the segments sent, without the credit
-//!    that the stack gives for late timers.
-//! 4. Packet conservation keeps the window at 2 segments at least, Linux at 1.
-//! 5. Connections start at their first event: the constructor needs no path.
+//! 3. Packet conservation keeps the window at 2 segments at least, Linux at 1.
+//! 4. Connections start at their first event: the constructor needs no path.
 
 mod aggregation;
 mod bandwidth;
@@ -45,10 +43,11 @@ const BW_ROUNDS: u32 = 10;
 const MIN_CWND: u32 = 4;
 /// The RTT supposed before there is a sample, in microseconds.
 const NOMINAL_RTT: u32 = 1_000;
-/// Below this pacing rate, in bytes per second, segments leave singly: 1.2 Mbit/s.
+/// Below this pacing rate, in bytes per second, segments may leave singly: 1.2 Mbit/s (`bbr_min_tso_segs`).
 const MIN_BURST_RATE: u64 = 1_200_000 / 8;
-/// Bursts are 2^-10 s of the pacing rate, at most what a host hands over at once (64 KiB less headers), at most 127
-/// segments.
+/// The window provides for bursts of 2^-10 s of the pacing rate, at most what a host hands over at once (64 KiB less
+/// headers), at most 127 segments (`bbr_tso_segs_goal`). The bursts that leave are the endpoint's, and longer where the
+/// round-trip time is short.
 const BURST_SHIFT: u32 = 10;
 const MAX_BURST_BYTES: u64 = 65_535 - 320;
 const MAX_BURST: u64 = 0x7f;
@@ -80,9 +79,9 @@ pub struct Bbr {
     ssthresh: u32,
     /// In bytes per second; 0 before the first event.
     pacing_rate: u64,
-    /// Segments of a burst at that rate, and the nanoseconds that a full segment takes.
+    /// Segments of a millisecond at that rate, which the window provides for, and the fewest that leave together.
     burst: u32,
-    segment_nanos: u64,
+    least_burst: u32,
     pacing_gain: u32,
     cwnd_gain: u32,
 
@@ -112,8 +111,6 @@ pub struct Bbr {
     lost: u64,
     /// The last acknowledgement that delivered something.
     delivered_at: Time,
-    /// When pacing lets the next segment go.
-    departure: Time,
 }
 
 impl Bbr {
@@ -126,7 +123,7 @@ impl Bbr {
             ssthresh: INFINITE_SSTHRESH,
             pacing_rate: 0,
             burst: 1,
-            segment_nanos: 0,
+            least_burst: 1,
             pacing_gain: startup::HIGH_GAIN,
             cwnd_gain: startup::HIGH_GAIN,
             max_bw: MaxFilter::default(),
@@ -147,7 +144,6 @@ impl Bbr {
             delivered: 0,
             lost: 0,
             delivered_at: Time::ZERO,
-            departure: Time::ZERO,
         }
     }
 
@@ -171,10 +167,9 @@ impl Bbr {
     fn set_rate(&mut self, rate: u64, mss: u32) {
         if rate != self.pacing_rate {
             self.pacing_rate = rate;
-            self.segment_nanos = u64::from(mss) * 1_000_000_000 / rate.max(1);
             let bytes = (rate >> BURST_SHIFT).min(MAX_BURST_BYTES);
-            let least = if rate < MIN_BURST_RATE { 1 } else { 2 };
-            self.burst = (bytes / u64::from(mss.max(1))).clamp(least, MAX_BURST) as u32;
+            self.least_burst = if rate < MIN_BURST_RATE { 1 } else { 2 };
+            self.burst = (bytes / u64::from(mss.max(1))).clamp(u64::from(self.least_burst), MAX_BURST) as u32;
         }
     }
 
@@ -213,8 +208,8 @@ impl Bbr {
     }
 
     /// How much of `in_flight` is still in the network when the next segment departs: what pacing holds back is not.
-    fn in_network_at_departure(&self, in_flight: u32, now: Time) -> u32 {
-        let wait = self.departure.saturating_since(now);
+    fn in_network_at_departure(&self, in_flight: u32, cx: &Ctx) -> u32 {
+        let wait = cx.path.departure.saturating_since(cx.now);
         let delivered = self.bandwidth().segments_in(wait);
         let then = in_flight + if self.pacing_gain > UNIT { self.burst } else { 0 };
         u64::from(then).saturating_sub(delivered) as u32
@@ -354,12 +349,6 @@ impl Controller for Bbr {
                 Mode::Startup | Mode::Drain => {}
             }
         }
-        let nanos = if sent.bytes == cx.path.mss {
-            self.segment_nanos
-        } else {
-            u64::from(sent.bytes) * 1_000_000_000 / self.pacing_rate.max(1)
-        };
-        self.departure = self.departure.max(cx.now) + Span::from_nanos(nanos);
     }
 
     #[inline]
@@ -410,7 +399,7 @@ impl Controller for Bbr {
     fn limits(&self) -> Limits {
         // Without an estimate there is nothing to pace by.
         let pacing = (self.pacing_rate > 0).then(|| Rate::from_bits_per_sec(self.pacing_rate.saturating_mul(8)));
-        Limits { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing, burst: self.burst }
+        Limits { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing, burst: self.least_burst }
     }
 
     fn name(&self) -> &'static str {

@@ -37,7 +37,7 @@ impl Bbr {
         if self.pacing_gain == UNIT {
             return full_length;
         }
-        let in_flight = self.in_network_at_departure(ack.prior_in_flight, cx.now);
+        let in_flight = self.in_network_at_departure(ack.prior_in_flight, cx);
         let bw = self.max_bw.get();
         if self.pacing_gain > UNIT {
             // Probing may take longer than a round trip to raise the flight; losses say that it does not fit.

@@ -431,11 +431,11 @@ fn what_pacing_holds_back_is_not_in_the_network() {
         c.pacing_gain = UNIT;
         c.set_rate(10_000_000, MSS);
     });
-    // Ten segments of 1000 B at 10 MB/s take 1 ms, in which the path delivers 9.99.
-    for n in 0..10 {
-        d.send(n, None);
-    }
-    let now = d.now;
-    assert_eq!(d.call(|c, _| c.in_network_at_departure(50, now)), 50 - 9);
-    assert_eq!(d.call(|c, _| c.in_network_at_departure(5, now)), 0);
+    // Until the next segment departs, in 1 ms, the path delivers 9.99.
+    d.path.departure = d.now + Span::from_millis(1);
+    assert_eq!(d.call(|c, cx| c.in_network_at_departure(50, cx)), 50 - 9);
+    assert_eq!(d.call(|c, cx| c.in_network_at_departure(5, cx)), 0);
+    // What was to depart before now changes nothing.
+    d.path.departure = Time::ZERO;
+    assert_eq!(d.call(|c, cx| c.in_network_at_departure(50, cx)), 50);
 }
