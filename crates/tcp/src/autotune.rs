@@ -55,6 +55,12 @@ impl Space {
 
     /// The window of the SYN: whole segments, unscaled.
     pub(crate) fn initial_window(&mut self) -> u64 {
+        self.window_of(self.mss as u32)
+    }
+
+    /// The same for segments of `mss` bytes.
+    pub(crate) fn window_of(&mut self, mss: u32) -> u64 {
+        self.mss = u64::from(mss);
         let space = self.full.min(self.clamp);
         let window = if space > self.mss { space / self.mss * self.mss } else { space };
         self.ssthresh = window.min(65_535);

@@ -36,9 +36,12 @@ impl<C: Controller> Endpoint<C> {
             None => self.receiver.scale = 0,
         }
         let space = if self.timestamps { 12 } else { 0 };
-        self.receiver.begin(u32::from(self.offers.mss) - space);
-        self.sender.path.mss = u32::from(self.offers.mss.min(options.mss).max(88)) - space;
         self.sender.sack = self.offers.sack && options.sack_permitted;
+        if self.state == State::SynReceived {
+            self.receiver.count_window_in(u32::from(self.offers.mss) - space);
+        }
+        self.receiver.begin(u32::from(self.offers.mss) - space, self.sender.sack);
+        self.sender.path.mss = u32::from(self.offers.mss.min(options.mss).max(88)) - space;
         self.sender.window = u64::from(segment.window);
         self.sender.max_window = self.sender.window;
     }

@@ -110,6 +110,8 @@ pub(crate) struct Receiver {
     /// The window that was announced then (RCV.WND).
     window: u64,
     pub(crate) scale: u8,
+    /// Selective acknowledgements are in use.
+    sack: bool,
     /// What the application has read.
     copied: u64,
     auto_read: bool,
@@ -161,6 +163,7 @@ impl Receiver {
             acked: 0,
             window,
             scale: space.scale(),
+            sack: false,
             copied: 1,
             auto_read: config.auto_read,
             fin: NO_FIN,
@@ -199,7 +202,8 @@ impl Receiver {
     }
 
     /// Full segments of this side carry `mss` bytes, and so, until they are seen, may the peer's.
-    pub(crate) fn begin(&mut self, mss: u32) {
+    pub(crate) fn begin(&mut self, mss: u32, sack: bool) {
+        self.sack = sack;
         self.max_mss = u64::from(mss);
         self.mss = self.mss.min(self.max_mss).min((self.window / 2).max(88));
     }
@@ -222,6 +226,13 @@ impl Receiver {
     #[inline]
     pub(crate) fn full_segment(&self) -> u64 {
         self.mss
+    }
+
+    /// A SYN arrived, whose sender's segments carry `mss` bytes: the first window is counted in those. Who opens a connection
+    /// does not know yet whether timestamps take a part of each segment, and announces a window without them
+    /// (`tcp_openreq_init_rwin`, `tcp_connect_init`).
+    pub(crate) fn count_window_in(&mut self, mss: u32) {
+        self.window = self.space.window_of(mss);
     }
 
     /// The window field of a SYN, which is never scaled.
@@ -372,8 +383,11 @@ impl Receiver {
             self.set_d_sack(held);
         }
         self.out_of_order.insert(data);
-        self.report(data);
-        self.grow_window(data.end - data.start);
+        if self.sack {
+            self.report(data);
+            // Without SACK a window that changes would keep the acknowledgement from counting as a duplicate.
+            self.grow_window(data.end - data.start);
+        }
         self.space.provide(self.beyond());
     }
 
@@ -519,8 +533,8 @@ impl Receiver {
             self.dup_acks_at = self.next;
             self.dup_acks = 0;
         }
-        if self.dup_acks < DUP_ACKS {
-            self.dup_acks += 1;
+        if !self.sack || self.dup_acks < DUP_ACKS {
+            self.dup_acks = self.dup_acks.saturating_add(1);
             self.now_due = true;
         } else if self.compressed >= COMPRESSED_MAX {
             self.now_due = true;

@@ -453,7 +453,8 @@ fn nothing_is_sent_beyond_the_receive_window() {
     let mut p = Pipe::new(&config, fixed(1000), fixed(1000));
     p.client.write_unlimited();
     p.run_until(at(5000));
-    let mut edge = CLIENT_ISN + 1 + 64_240;
+    // The SYN-ACK's: 45 segments of 1448 bytes.
+    let mut edge = CLIENT_ISN + 1 + 65_160;
     for e in &p.log {
         match e.from {
             Server if !e.has(Flags::SYN) => edge = edge.max(e.segment.ack + (u32::from(e.segment.window) << 7)),
@@ -558,6 +559,27 @@ fn without_sack_three_duplicates_retransmit_and_partial_acknowledgements_go_on()
     assert_eq!(p.data_story(Client)[20..], [(1100, 2), (1200, 5)]);
     assert_eq!((p.client.stats().timeouts, p.client.stats().recoveries), (0, 1));
     assert_eq!(p.delivered(Server), 20 * MSS);
+}
+
+#[test]
+fn without_sack_every_segment_out_of_order_is_acknowledged_at_once_and_the_window_stays() {
+    // RFC 5681 4.2; each duplicate must look like one, so the window may not change with it.
+    let config = Config { sack: false, ..Config::default() };
+    let mut p = connected_with(&config, 30);
+    p.write(Client, 30 * MSS);
+    p.run_for(ms(300));
+    p.log.clear();
+    p.rescript(|e| if e.is_data() && e.data_number == 32 { Fate::Drop } else { Fate::Pass });
+    p.write(Client, 30 * MSS);
+    p.run_for(ms(120));
+    let acks = p.acks(Server);
+    let last = acks.last().expect("there are some").segment;
+    let duplicates = acks.iter().filter(|e| e.segment.ack == last.ack && e.segment.window == last.window).count();
+    // The second of 30 is lost: 28 follow, and one acknowledgement is of the first.
+    assert!(duplicates >= 28, "{duplicates} of {}", acks.len());
+    p.run_for(ms(2000));
+    let stats = p.client.stats();
+    assert_eq!((stats.retransmitted(), stats.timeouts, p.delivered(Server)), (1, 0, 60 * MSS), "{stats:?}");
 }
 
 #[test]
