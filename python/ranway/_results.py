@@ -51,7 +51,7 @@ class Results:
 
     @property
     def partial(self) -> dict[str, int] | None:
-        """Of results that `ranway run` wrote after Ctrl-C: how many runs `finished`, and `of` how many. None if all did."""
+        """Of results of an interrupted `ranway run`: how many runs `finished`, `of` how many. None if all did."""
         partial: dict[str, int] | None = self.meta.get("partial")
         return partial
 
