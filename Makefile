@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup demo test bench bench-emulate oracle reproduce docs clean
+.PHONY: help setup demo test bench bench-emulate oracle reproduce reproduce-grid docs clean
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,12 @@ reproduce: ## every reproduction at full length
 	@tools/setup build
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce --out target/reproduce
+
+reproduce-grid: ## the LTE paper as it was run, in every setting that it does not state; writes the docs' tables
+	@tools/setup build
+	cargo build --release --locked -p ranway
+	target/release/ranway reproduce mdcc-lte@as-run --grid --quiet --out target/reproduce
+	cp target/reproduce/mdcc-lte@as-run/grid.md docs/mdcc-grid.md
 
 docs: ## write the generated pages of docs/ again, and the book to target/book
 	@tools/setup docs

@@ -39,11 +39,15 @@ pub struct LinkAdaptation {
     pub delay: Span,
     /// How far the outer loop goes down when a first transmission fails, in dB; zero switches it off.
     pub step_db: f32,
+    /// The CQI that the downlink is adapted to is that of the worst resource block group and not of the carrier: ns-3's
+    /// schedulers take the least subband CQI of all groups that a UE is given. Exact where a UE is given the carrier, and
+    /// pessimistic where UEs share it.
+    pub worst_group: bool,
 }
 
 impl Default for LinkAdaptation {
     fn default() -> Self {
-        LinkAdaptation { period: Span::from_millis(5), delay: Span::from_millis(6), step_db: 0.1 }
+        LinkAdaptation { period: Span::from_millis(5), delay: Span::from_millis(6), step_db: 0.1, worst_group: false }
     }
 }
 
@@ -171,10 +175,12 @@ impl Downlink {
     }
 
     /// A report of `sinr`, and of `half` of it if the UE has two layers, is measured in `tti` and holds from `holds` on.
-    pub(crate) fn measure(&mut self, sinr: &Sinr, half: Option<&Sinr>, tti: u64, holds: u64) {
+    /// With a `group` of so many resource blocks it is about the worst group, without one about the carrier.
+    pub(crate) fn measure(&mut self, sinr: &Sinr, half: Option<&Sinr>, group: Option<u8>, tti: u64, holds: u64) {
+        let cqi = |sinr: &Sinr| group.map_or_else(|| radio::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
-            _ => Quality { single: radio::wideband_cqi(sinr), double: half.map_or(0, radio::wideband_cqi) },
+            _ => Quality { single: cqi(sinr), double: half.map_or(0, cqi) },
         };
         self.measured = match sinr {
             Sinr::Flat(now) => Some((*now, quality)),
@@ -211,6 +217,19 @@ impl Scheme {
     #[inline]
     pub(crate) fn bits(&self, prbs: u8) -> u32 {
         tables::tbs(tables::dl_mcs(self.mcs).i_tbs, prbs) * u32::from(self.layers)
+    }
+}
+
+/// The least CQI of the groups of `group` resource blocks each.
+fn worst_cqi(sinr: &Sinr, group: u8) -> u8 {
+    match sinr {
+        Sinr::Flat(_) => radio::wideband_cqi(sinr),
+        Sinr::PerRb(all) => {
+            let prbs = all.len() as u8;
+            let groups = (0..prbs).step_by(usize::from(group.max(1)));
+            let cqis = groups.map(|first| radio::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
+            cqis.min().unwrap_or(0)
+        }
     }
 }
 
@@ -386,6 +405,19 @@ mod tests {
         reports.send(10, 2);
         reports.send(15, 3);
         assert_eq!([9, 10, 14, 15, 16].map(|tti| reports.at(tti)), [1, 2, 2, 3, 3]);
+    }
+
+    #[test]
+    fn one_deep_notch_decides_the_scheme_if_the_worst_group_is_reported() {
+        // 30 dB on 50 blocks, but 3 dB on the three of the sixth group.
+        let sinr = Sinr::PerRb((0..50).map(|prb| if (15..18).contains(&prb) { 2.0 } else { 1000.0 }).collect());
+        let reported = |group| {
+            let mut downlink = Downlink::new();
+            downlink.measure(&sinr, None, group, 0, 0);
+            downlink.scheme(0).cqi
+        };
+        assert_eq!((reported(None), reported(Some(3))), (14, radio::wideband_cqi(&Sinr::Flat(2.0))));
+        assert_eq!(worst_cqi(&Sinr::Flat(1000.0), 3), 15);
     }
 
     #[test]

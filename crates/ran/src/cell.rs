@@ -22,7 +22,7 @@ pub(crate) struct Side {
 pub(crate) struct Cell {
     pub(crate) prbs: u8,
     /// Resource blocks of a group, and groups.
-    group: u8,
+    pub(crate) group: u8,
     pub(crate) groups: u8,
     pub(crate) downlink: Side,
     pub(crate) uplink: Side,

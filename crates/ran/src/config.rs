@@ -180,7 +180,12 @@ impl MacConfig {
     pub fn ideal() -> MacConfig {
         MacConfig {
             decoding: Span::ZERO,
-            link: LinkAdaptation { period: crate::TTI, delay: Span::from_millis(3), step_db: 0.0 },
+            link: LinkAdaptation {
+                period: crate::TTI,
+                delay: Span::from_millis(3),
+                step_db: 0.0,
+                ..LinkAdaptation::default()
+            },
             ideal: true,
             ..MacConfig::default()
         }

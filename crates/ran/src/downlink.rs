@@ -90,7 +90,8 @@ impl<P: Packet> Ran<P> {
         if state.downlink.reports.is_due(link, tti) {
             state.hear(tti, start_of(tti));
             let half = state.two_layers.then_some(&state.half);
-            state.downlink.measure(&state.sinr, half, tti, tti + ttis(link.delay));
+            let group = link.worst_group.then_some(self.cells[state.serving].group);
+            state.downlink.measure(&state.sinr, half, group, tti, tti + ttis(link.delay));
         }
     }
 

@@ -401,16 +401,20 @@ pub(crate) struct CompareArgs {
   ranway reproduce                               every experiment of every paper
   ranway reproduce mdcc-towards                  every experiment of one paper
   ranway reproduce mdcc-towards/wireless-loss    one experiment
+  ranway reproduce mdcc-lte@as-run --grid        a variant in every setting of what the paper does not state
   ranway reproduce ./my-paper                    every experiment of your own folder
   ranway reproduce ./my-paper/my-experiment      one of them")]
 pub(crate) struct ReproduceArgs {
     /// What to reproduce: built-in papers (`ranway list`), folders with a `paper.toml`, or experiments of either; every
     /// built-in paper unless given
-    #[arg(value_name = "PAPER|DIR[/EXPERIMENT]")]
+    #[arg(value_name = "PAPER|DIR[@VARIANT][/EXPERIMENT]")]
     pub(crate) which: Vec<String>,
     /// Repetitions of each point, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
+    /// Run a variant in every setting of what its paper does not state, and count the published rows that each reproduces
+    #[arg(long)]
+    pub(crate) grid: bool,
     #[command(flatten)]
     pub(crate) job: JobArgs,
     /// Where to write results and the page that compares them

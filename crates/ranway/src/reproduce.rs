@@ -1,5 +1,7 @@
 //! `ranway reproduce`: papers' experiments, published and measured side by side.
 
+mod grid;
+
 use crate::args::ReproduceArgs;
 use crate::run::{counted, simulate};
 use crate::{Failure, show};
@@ -12,6 +14,9 @@ use std::path::{Path, PathBuf};
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = papers(&args.which)?;
     let chosen = choose(&papers, &args.which)?;
+    if args.grid {
+        return grid::run(args, &chosen);
+    }
     let mut rows = Vec::new();
     let mut figures = Vec::new();
     let mut results = Vec::new();
@@ -120,21 +125,26 @@ pub(crate) fn papers(which: &[String]) -> Result<Vec<Source>, Failure> {
         if papers.iter().any(|source| source.folder.as_deref() == Some(folder)) {
             continue;
         }
-        let paper = Paper::open(folder).map_err(|e| Failure::Wrong(e.to_string()))?;
-        if papers.iter().any(|source| source.paper.name == paper.name) {
-            return Err(Failure::Wrong(format!(
-                "`{name}`: there is another paper `{}`, and the results of both would be written to the same directory; \
-                 rename the folder",
-                paper.name
-            )));
+        for paper in Paper::open(folder).map_err(|e| Failure::Wrong(e.to_string()))? {
+            if papers.iter().any(|source| source.paper.name == paper.name) {
+                return Err(Failure::Wrong(format!(
+                    "`{name}`: there is another paper `{}`, and the results of both would be written to the same \
+                     directory; rename the folder",
+                    paper.name
+                )));
+            }
+            papers.push(Source { paper, folder: Some(folder.to_owned()) });
         }
-        papers.push(Source { paper, folder: Some(folder.to_owned()) });
     }
     Ok(papers)
 }
 
-/// The folder that `DIR` or `DIR/EXPERIMENT` names.
+/// The folder that `DIR`, `DIR@VARIANT` or either with `/EXPERIMENT` names.
 fn folder(name: &str) -> Option<&Path> {
+    let variant = name.rsplit_once('@').map(|(folder, _)| Path::new(folder));
+    if let Some(folder) = variant.filter(|folder| reproduce::is_folder(folder)) {
+        return Some(folder);
+    }
     let path = Path::new(name);
     if path.is_dir() && (name.contains('/') || reproduce::is_folder(path)) {
         return Some(path);
@@ -144,8 +154,10 @@ fn folder(name: &str) -> Option<&Path> {
 
 impl Source {
     /// How the command line names it.
-    fn at(&self) -> &Path {
-        self.folder.as_deref().unwrap_or(Path::new(&self.paper.name))
+    fn at(&self) -> PathBuf {
+        let Some(folder) = &self.folder else { return PathBuf::from(&self.paper.name) };
+        let variant = self.paper.name.rsplit_once('@').filter(|_| !self.paper.settings.is_empty());
+        variant.map_or_else(|| folder.clone(), |(_, variant)| format!("{}@{variant}", folder.display()).into())
     }
 
     /// Its experiments that `name` names: all of them, or one. `NAME/` and `./NAME` are folders, never built-in papers.
@@ -161,7 +173,7 @@ impl Source {
     /// What may name it or an experiment of it.
     fn names(&self) -> Vec<String> {
         let experiments = self.paper.experiments.iter().map(|e| self.at().join(e.id()));
-        [self.at().to_owned()].into_iter().chain(experiments).map(|path| path.display().to_string()).collect()
+        [self.at()].into_iter().chain(experiments).map(|path| path.display().to_string()).collect()
     }
 }
 
@@ -181,20 +193,17 @@ pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(
             continue;
         }
         // Of a folder that is there, its own experiments are what could have been meant.
-        let folder = papers.iter().find(|s| s.folder.is_some() && s.folder.as_deref() == folder(name));
-        let names: Vec<String> =
-            papers.iter().filter(|s| folder.is_none_or(|f| f.at() == s.at())).flat_map(Source::names).collect();
-        let here = if Path::new(name).is_dir() {
-            "the folder of this name has no `paper.toml`"
-        } else {
-            "no folder has this name"
+        let here = folder(name);
+        let own = |source: &&Source| here.is_none_or(|here| source.folder.as_deref() == Some(here));
+        let names: Vec<String> = papers.iter().filter(own).flat_map(Source::names).collect();
+        let what = match here {
+            Some(_) => "no experiment of this name",
+            None if Path::new(name).is_dir() => {
+                "no built-in paper or experiment of this name, and the folder of this name has no `paper.toml`"
+            }
+            None => "no built-in paper or experiment of this name, and no folder has this name",
         };
-        let wrong = if folder.is_some() {
-            "no experiment of this name".to_owned()
-        } else {
-            format!("no built-in paper or experiment of this name, and {here}")
-        };
-        return Err(Failure::Wrong(format!("`{name}`: {wrong}; there are {}", names.join(", "))));
+        return Err(Failure::Wrong(format!("`{name}`: {what}; there are {}", names.join(", "))));
     }
     Ok(chosen)
 }

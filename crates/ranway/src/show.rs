@@ -105,7 +105,8 @@ pub(crate) fn list() -> Result<(), Failure> {
     writeln!(out, "\nPapers (ranway reproduce PAPER[/EXPERIMENT]):")?;
     for paper in reproduce::papers() {
         writeln!(out, "  {:width$} {}", paper.name, paper.title)?;
-        for experiment in &paper.experiments {
+        // A variant has the experiments of its paper, which comes before it.
+        for experiment in paper.experiments.iter().filter(|_| paper.settings.is_empty()) {
             writeln!(out, "    {:width$} {}", experiment.id(), experiment.about)?;
         }
     }

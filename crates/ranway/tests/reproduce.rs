@@ -181,3 +181,71 @@ fn what_is_no_paper_at_all_is_answered_with_those_that_there_are() {
         assert!(text(&output.stderr).contains(hint), "{name}: {}", text(&output.stderr));
     }
 }
+
+const VARIANT: &str = r#"
+[[variants]]
+name = "slower"
+about = "half of the delay is not said"
+set = ["duration=3 s"]
+
+[variants.why]
+one_flow = "a reason of the variant"
+
+[[variants.unstated]]
+what = "round trip"
+choices = [{ name = "20 ms", set = ["dumbbell.rtt=20 ms"] }, { name = "2 s", set = ["dumbbell.rtt=2 s"] }]
+
+[[variants.unstated]]
+what = "filled at"
+choices = [{ name = "beginning", counted = "beginning" }, { name = "end", counted = "end" }]
+"#;
+
+#[test]
+fn a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    paper(dir.path(), "mine");
+    fs::write(dir.path().join("mine/paper.toml"), PAPER.to_owned() + VARIANT).unwrap();
+    for name in ["mine@slower", "./mine@slower/one-flow"] {
+        assert_eq!(
+            verdicts(&reproduce(dir.path(), &[name, "--json"])),
+            ["held", "missed", "not possible yet"],
+            "{name}"
+        );
+    }
+    let said = text(&reproduce(dir.path(), &["mine@slower"]).stdout);
+    assert!(said.contains("mine@slower/one-flow") && said.contains("missed: a reason of the variant"), "{said}");
+    assert!(dir.path().join("ranway-out/reproduce/mine@slower/one-flow/summary.json").is_file());
+
+    let output = reproduce(dir.path(), &["mine@slower", "--grid"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let out = dir.path().join("ranway-out/reproduce/mine@slower");
+    let table = fs::read_to_string(out.join("grid.md")).unwrap();
+    assert!(text(&output.stdout).contains(&table), "{}", text(&output.stdout));
+    // In two seconds nothing arrives after a handshake of two.
+    for line in [
+        "| round trip | filled at | one_flow | all rows |",
+        "| 20 ms | beginning | 1 of 3 | 1 of 3 |",
+        "| 20 ms | end | 1 of 3 | 1 of 3 |",
+        "| 2 s | beginning | 0 of 3 | 0 of 3 |",
+        "| 2 s | end | 0 of 3 | 0 of 3 |",
+    ] {
+        assert!(table.lines().any(|other| other == line), "{line}: {table}");
+    }
+    let cells: serde_json::Value = serde_json::from_slice(&fs::read(out.join("grid.json")).unwrap()).unwrap();
+    assert_eq!((cells.as_array().map(Vec::len), cells[3]["rows"].as_array().map(Vec::len)), (Some(4), Some(3)));
+
+    let output = reproduce(dir.path(), &["mine", "--grid"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--grid is for variants"), "{}", text(&output.stderr));
+    for (what, with, hint) in [
+        ("name = \"slower\"", "name = \"slow er\"", "variant `slow er`: a variant's name"),
+        ("one_flow = \"a", "two_flows = \"a", "`why` is about `two_flows`"),
+        ("dumbbell.rtt=2 s", "dumbbell.rrt=2 s", "`rtt`"),
+    ] {
+        let wrong = PAPER.to_owned() + &VARIANT.replace(what, with);
+        fs::write(dir.path().join("mine/paper.toml"), wrong).unwrap();
+        let output = reproduce(dir.path(), &["mine@slower"]);
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{hint}: {}", text(&output.stderr));
+    }
+}

@@ -95,14 +95,14 @@ fn without_parents(path: &str) -> String {
     parts.join("/")
 }
 
-/// Returns the built-in papers in the order of their names.
+/// Returns the built-in papers and their variants in the order of their names.
 ///
 /// # Panics
 /// If a file of `papers/` is wrong: they are part of the program, and a test reads them all.
 pub fn papers() -> Vec<Paper> {
     let names = PAPERS.dirs().map(|dir| dir.path().to_string_lossy().into_owned());
-    let mut papers: Vec<Paper> =
-        names.map(|name| read(&Folder::BuiltIn(name.clone()), name).unwrap_or_else(|e| panic!("papers/{e}"))).collect();
+    let read = |name: String| read(&Folder::BuiltIn(name.clone()), name).unwrap_or_else(|e| panic!("papers/{e}"));
+    let mut papers: Vec<Paper> = names.flat_map(read).collect();
     papers.sort_by(|a, b| a.name.cmp(&b.name));
     papers
 }
@@ -114,12 +114,13 @@ pub fn is_folder(dir: &Path) -> bool {
 }
 
 impl Paper {
-    /// Reads and checks the paper's folder `dir`, whose format `papers/README.md` explains. Its name is the directory's.
+    /// Reads and checks the paper's folder `dir`, whose format `papers/README.md` explains, and returns the paper and its
+    /// variants. Its name is the directory's.
     ///
     /// # Errors
     /// What is wrong with its files: the first fault, with file and line.
     #[allow(clippy::disallowed_methods, reason = "a user's folder is on the disk")]
-    pub fn open(dir: &Path) -> Result<Paper, Error> {
+    pub fn open(dir: &Path) -> Result<Vec<Paper>, Error> {
         let text = dir.to_str().ok_or_else(|| Error {
             file: dir.to_string_lossy().into_owned(),
             what: "the name of the folder is not UTF-8 text".into(),
@@ -127,9 +128,9 @@ impl Paper {
         let folder = Folder::Directory(if text == "/" { String::new() } else { text.trim_end_matches('/').into() });
         // `.` and `..` have no name of their own.
         let name = dir.canonicalize().ok().and_then(|dir| Some(dir.file_name()?.to_str()?.to_owned()));
-        let paper = read(&folder, name.unwrap_or_else(|| "paper".into()))?;
-        paper.check()?;
-        Ok(paper)
+        let papers = read(&folder, name.unwrap_or_else(|| "paper".into()))?;
+        papers.iter().try_for_each(Paper::check)?;
+        Ok(papers)
     }
 
     fn folder(&self) -> &Folder {
@@ -137,8 +138,14 @@ impl Paper {
         &self.experiments[0].folder
     }
 
-    /// Finds what cannot be answered: rows without an experiment, checks without a row or a point.
+    /// Finds what cannot be answered: rows without an experiment, checks without a row or a point; of a variant, in each of
+    /// its settings.
     fn check(&self) -> Result<(), Error> {
+        if self.settings.len() > 1 {
+            for setting in &self.settings {
+                Paper { settings: Vec::new(), ..self.with(setting) }.check()?;
+            }
+        }
         let toml = |what: String| self.folder().error(PAPER, None, what);
         let mut names = BTreeSet::new();
         for experiment in &self.experiments {
@@ -234,8 +241,8 @@ fn example(points: &[Point]) -> String {
     }
 }
 
-/// Reads the files of a paper's folder.
-fn read(folder: &Folder, name: String) -> Result<Paper, Error> {
+/// Reads the files of a paper's folder: the paper and its variants.
+fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
     let text = folder.file(PAPER)?;
     let file: PaperFile = toml::from_str(&text).map_err(|e| {
         let line = e.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() as u64 + 1);
@@ -249,7 +256,24 @@ fn read(folder: &Folder, name: String) -> Result<Paper, Error> {
     for experiment in &mut experiments {
         experiment.folder = folder.clone();
     }
-    Ok(Paper { title: file.title, authors: file.authors, experiments, published, name })
+    for (i, variant) in file.variants.iter().enumerate() {
+        let wrong = |what: String| Err(folder.error(PAPER, None, format!("variant `{}`: {what}", variant.name)));
+        let plain =
+            |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        if !plain(&variant.name) || file.variants[..i].iter().any(|other| other.name == variant.name) {
+            return wrong("a variant's name is of letters, digits, `-` and `_`, and no other has it".into());
+        }
+        if let Some(empty) = variant.unstated.iter().find(|unstated| unstated.choices.is_empty()) {
+            return wrong(format!("`{}` has no choices", empty.what));
+        }
+        if let Some(unknown) = variant.why.keys().find(|name| !experiments.iter().any(|e| e.name == **name)) {
+            return wrong(format!("`why` is about `{unknown}`, which is no experiment"));
+        }
+    }
+    let (title, authors) = (file.title, file.authors);
+    let paper = Paper { title, authors, experiments, published, name, settings: Vec::new() };
+    let variants = file.variants.iter().map(|variant| paper.variant(variant)).collect::<Vec<_>>();
+    Ok([vec![paper], variants].concat())
 }
 
 /// Reads `published.csv`.

@@ -13,5 +13,5 @@ mod paper;
 pub use compare::{Row, Verdict, compare};
 pub use figure::{Drawn, Figure, Line, draw};
 pub use folder::{Error, is_folder, papers};
-pub use measure::{Floor, Measure};
-pub use paper::{At, Check, Experiment, Form, Paper, Published, PublishedRow};
+pub use measure::{Edge, Floor, Measure};
+pub use paper::{At, Check, Experiment, Form, Paper, Published, PublishedRow, Setting};

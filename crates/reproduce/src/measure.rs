@@ -47,7 +47,7 @@ pub enum Measure {
     #[default]
     Jain,
     /// From a moment until the mean of a second of what a link carries is a share of a rate, s. The mean slides in steps of
-    /// the sampling interval; the time counts to the beginning of the second.
+    /// the sampling interval; the time counts to the beginning of the second unless `to` says otherwise.
     FillTime {
         /// The link.
         link: String,
@@ -57,6 +57,9 @@ pub enum Measure {
         rate: Rate,
         /// The share of it.
         share: f64,
+        /// To which edge of the second.
+        #[serde(default)]
+        to: Edge,
     },
     /// Likewise of a flow's goodput, and of what that is at the run's end.
     RiseTime {
@@ -68,6 +71,9 @@ pub enum Measure {
         end: Span,
         /// The share of the goodput there.
         share: f64,
+        /// To which edge of the second.
+        #[serde(default)]
+        to: Edge,
     },
     /// What a link carries from a moment on, Mbit/s, on average until a run of the *other* point has filled it in the sense of
     /// [`Measure::FillTime`]. Only for checks with `against`.
@@ -125,6 +131,17 @@ pub enum Measure {
         /// `downlink` or `uplink`.
         direction: String,
     },
+}
+
+/// An edge of the second in which a share of a rate is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Edge {
+    /// Its beginning.
+    #[default]
+    Beginning,
+    /// Its end.
+    End,
 }
 
 /// A percentile of the one-way delay.
@@ -189,14 +206,16 @@ impl Measure {
             Measure::MeanGoodput { flow, from, to } => {
                 mean(&goodput(results, point, run, flow), from.as_secs_f64(), to.as_secs_f64())
             }
-            Measure::FillTime { link, after, rate, share } => {
-                fill_time(&served(results, point, run, link), after.as_secs_f64(), share * rate.as_mbps())
+            Measure::FillTime { link, after, rate, share, to } => {
+                let level = share * rate.as_mbps();
+                fill_time(&served(results, point, run, link), after.as_secs_f64(), level)
+                    .map(|time| time + to.seconds())
             }
-            Measure::RiseTime { flow, after, end, share } => {
+            Measure::RiseTime { flow, after, end, share, to } => {
                 let samples = goodput(results, point, run, flow);
                 let last = samples.last()?.0;
                 let steady = mean(&samples, last - end.as_secs_f64(), last)?;
-                fill_time(&samples, after.as_secs_f64(), share * steady)
+                fill_time(&samples, after.as_secs_f64(), share * steady).map(|time| time + to.seconds())
             }
             // Only a pair of points has this.
             Measure::UntilFilled { .. } => None,
@@ -233,6 +252,15 @@ impl Measure {
         }
     }
 
+    /// Counts fill-up times to `edge`; of other measures, returns the same.
+    pub(crate) fn counted_to(&self, edge: Edge) -> Measure {
+        let mut counted = self.clone();
+        if let Measure::FillTime { to, .. } | Measure::RiseTime { to, .. } = &mut counted {
+            *to = edge;
+        }
+        counted
+    }
+
     /// Returns the names and patterns of the flows that it is about.
     pub(crate) fn flows(&self) -> Vec<&str> {
         match self {
@@ -263,6 +291,16 @@ impl Measure {
         let theirs = served(results, other, run, link);
         let until = after + fill_time(&theirs, after, share * rate.as_mbps())?;
         mean(&served(results, point, run, link), after, until).zip(mean(&theirs, after, until))
+    }
+}
+
+impl Edge {
+    /// Seconds from the second's beginning.
+    fn seconds(self) -> f64 {
+        match self {
+            Edge::Beginning => 0.0,
+            Edge::End => WINDOW_S,
+        }
     }
 }
 
@@ -356,9 +394,17 @@ mod tests {
         let mut results = Results::default();
         // The second from 11.96 s on is the first with a mean of 95.
         steps(&mut results, 0, 12.0);
-        let measure = |rate, share| Measure::FillTime { link: "radio".into(), after: Span::from_secs(10), rate, share };
+        let measure = |rate, share| Measure::FillTime {
+            link: "radio".into(),
+            after: Span::from_secs(10),
+            rate,
+            share,
+            to: Edge::Beginning,
+        };
         let time = measure(Rate::from_mbps(100), 0.95).of(&results, 0, 0).unwrap();
         assert!((time - 1.95).abs() < 0.011, "{time}");
+        let end = measure(Rate::from_mbps(100), 0.95).counted_to(Edge::End).of(&results, 0, 0).unwrap();
+        assert!((end - time - 1.0).abs() < 1e-9, "{end}");
         assert_eq!(measure(Rate::from_mbps(200), 0.95).of(&results, 0, 0), None);
         assert_eq!(measure(Rate::from_mbps(100), 0.95).of(&results, 0, 1), None);
     }

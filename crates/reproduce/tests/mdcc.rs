@@ -83,3 +83,43 @@ fn what_is_physically_possible_stands_beside_the_short_flows() {
     assert!((floor - 1.0613).abs() < 1e-3 && ours > floor, "{floor} {ours}");
     assert!(row.why.as_deref().is_some_and(|why| why.starts_with("the published value is below")), "{row:?}");
 }
+
+#[test]
+fn the_cell_as_run_carries_what_was_published() {
+    let set =
+        ["runs=1", "sweep.cc=[\"cubic\"]", "sweep.channel=[{ kind = \"eva\", kmh = 60 }]", "sweep.distance=[100, 300]"];
+    let steady = |paper| {
+        let rows = run(paper, "capacity_fill", &set);
+        ["EVA 100 m", "EVA 300 m"].map(|at| measured(&rows, "both", at, "steady throughput"))
+    };
+    // Published: 64 and 52 Mbit/s. A block has the scheme of the carrier's worst group, and a STATUS PDU takes a whole one.
+    let [near, far] = steady("mdcc-lte@as-run");
+    assert!((58.0..70.0).contains(&near) && (47.0..57.0).contains(&far), "{near} {far}");
+    let [near, far] = steady("mdcc-lte");
+    assert!(near > 70.0 && far > 70.0, "{near} {far}");
+}
+
+#[test]
+fn a_variant_has_a_setting_for_each_combination_and_lays_it_on_every_scenario() {
+    let papers = papers();
+    let paper = papers.iter().find(|p| p.name == "mdcc-lte@as-run").expect("the variant is there");
+    assert_eq!(paper.settings.len(), 3 * 2 * 2 * 2);
+    let mut seen = Vec::new();
+    for setting in &paper.settings {
+        assert!(!seen.contains(&&setting.choices), "{setting:?}");
+        seen.push(&setting.choices);
+        for experiment in &paper.with(setting).experiments {
+            let loaded = experiment.load(&[]).unwrap_or_else(|e| panic!("{e}")).expect("it has a scenario");
+            for point in loaded.points() {
+                let lte = point.scenario.lte.as_ref().expect("a cell");
+                assert!(lte.mac.ideal);
+                assert_eq!(lte.server_delay.to_string(), setting.choices[0].1);
+                assert_eq!(lte.mac.cqi == scenario::CqiOf::WorstGroup, setting.choices[1].1 == "worst group");
+                let alone = Some(setting.choices[2].1 == "alone in its block");
+                assert!(lte.ues.iter().all(|ue| matches!(
+                    ue.bearer.rlc, scenario::Rlc::Am { poll_pdu: 1, status_alone, .. } if status_alone == alone
+                )));
+            }
+        }
+    }
+}

@@ -40,8 +40,8 @@ pub use error::{Error, Fault, Origin};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, Dedicated, Fading, Handover, Limit, Lte, Mac, Mobility, Rlc,
-    Scheduler, Sight, Ue,
+    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Handover, Limit, Lte, Mac, Mobility,
+    Rlc, Scheduler, Sight, Ue,
 };
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};

@@ -453,6 +453,10 @@ kinds! { "Rlc",
             /// Retransmissions of a PDU after which the radio link is lost.
             #[serde(default = "max_retx")]
             max_retx: u32,
+            /// Whether a STATUS PDU takes a whole transport block, as in ns-3, instead of sharing it with data. Unless given,
+            /// as `mac.ideal`.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            status_alone: Option<bool>,
         },
     }
 }
@@ -465,8 +469,21 @@ impl Default for Rlc {
             t_status_prohibit: status_prohibit(),
             poll_pdu: poll_pdu(),
             max_retx: max_retx(),
+            status_alone: None,
         }
     }
+}
+
+/// What a CQI of the downlink is about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CqiOf {
+    /// The whole carrier.
+    #[default]
+    Carrier,
+    /// The carrier's worst resource block group. ns-3's schedulers choose the scheme of a block by the worst group that it is
+    /// sent on; this is the same where one UE has the carrier, and pessimistic where several share it.
+    WorstGroup,
 }
 
 /// What the MAC layer does.
@@ -481,6 +498,8 @@ pub struct Mac {
     pub cqi_period: Span,
     /// From the measurement until the scheduler has the report.
     pub cqi_delay: Span,
+    /// What a CQI is about. It holds with `ideal` too.
+    pub cqi: CqiOf,
     /// Step of the outer loop towards 10 % block errors, in dB; 0 is none.
     pub outer_loop_db: f64,
     /// Milliseconds between a UE's opportunities for scheduling requests: 1, 2, 5, 10, 20, 40 or 80.
@@ -504,6 +523,7 @@ impl Default for Mac {
             decoding: Span::from_millis(3),
             cqi_period: Span::from_millis(5),
             cqi_delay: Span::from_millis(6),
+            cqi: CqiOf::Carrier,
             outer_loop_db: 0.1,
             sr_period: 10,
             sr_prohibit: 1,

@@ -581,14 +581,14 @@ fn mode(rlc: scenario::Rlc, ideal: bool) -> rlc::Mode {
     match rlc {
         scenario::Rlc::Tm => rlc::Mode::Tm,
         scenario::Rlc::Um { t_reordering } => rlc::Mode::Um(rlc::Um { t_reordering, ..rlc::Um::default() }),
-        scenario::Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx } => {
+        scenario::Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone } => {
             rlc::Mode::Am(rlc::Am {
                 t_poll_retransmit,
                 t_reordering,
                 t_status_prohibit,
                 poll_pdu: Some(poll_pdu),
                 max_retx,
-                status_alone: ideal,
+                status_alone: status_alone.unwrap_or(ideal),
                 ..rlc::Am::default()
             })
         }
@@ -604,13 +604,21 @@ fn mac(of: &scenario::Mac) -> MacConfig {
         bsr_retx: of.bsr_retx,
         ..Requests::default()
     };
+    let worst_group = of.cqi == scenario::CqiOf::WorstGroup;
     if of.ideal {
-        return MacConfig { transmissions: of.harq_transmissions, requests, ..MacConfig::ideal() };
+        let ideal = MacConfig::ideal();
+        let link = LinkAdaptation { worst_group, ..ideal.link };
+        return MacConfig { transmissions: of.harq_transmissions, requests, link, ..ideal };
     }
     MacConfig {
         transmissions: of.harq_transmissions,
         decoding: of.decoding,
-        link: LinkAdaptation { period: of.cqi_period, delay: of.cqi_delay, step_db: of.outer_loop_db as f32 },
+        link: LinkAdaptation {
+            period: of.cqi_period,
+            delay: of.cqi_delay,
+            step_db: of.outer_loop_db as f32,
+            worst_group,
+        },
         requests,
         ideal: false,
         ..MacConfig::default()

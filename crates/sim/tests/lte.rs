@@ -314,3 +314,30 @@ fn an_uplink_that_is_just_full_does_not_stall() {
     let most = tables.radio.iter().map(|r| r.ul_queue_bytes).max().unwrap();
     assert!(most < 12_000, "{most} bytes of acknowledgements wait");
 }
+
+#[test]
+fn a_block_with_the_scheme_of_the_worst_group_carries_less_and_fails_less() {
+    // 300 m of free space leave 33 dB, less up to 20 in the notches of a fading channel.
+    let text = "duration = \"5 s\"\n[lte]\nbandwidth = \"20 MHz\"\nserver_delay = \"5 ms\"\nmac = { ideal = true }\n\
+        cells = [{ position = [0, 0, 1.5] }]\n[[lte.ues]]\nname = \"phone\"\nmobility = [300, 0, 1.5]\n\
+        fading = { kind = \"eva\", kmh = 60 }\nbearer = { rlc = \"um\" }\n[[flows]]\nname = \"download\"\n";
+    let goodput = |more: &str| flow(&run(&text.replace("ideal = true", more)), "download").goodput_mbps;
+    let (carrier, worst) = (goodput("ideal = true"), goodput("ideal = true, cqi = \"worst-group\""));
+    assert!((45.0..carrier * 0.9).contains(&worst), "{worst} of {carrier} Mbit/s");
+    // The key is not one of the idealised MAC's alone.
+    let (carrier, worst) = (goodput("outer_loop_db = 0"), goodput("outer_loop_db = 0, cqi = \"worst-group\""));
+    assert!((45.0..carrier * 0.95).contains(&worst), "{worst} of {carrier} Mbit/s");
+}
+
+#[test]
+fn a_status_that_shares_its_block_with_data_costs_less_than_one_that_does_not() {
+    let am = |alone: &str| {
+        let rlc = format!("rlc = {{ kind = \"am\", poll_pdu = 1, t_status_prohibit = \"10 ms\"{alone} }}");
+        let text = DOWNLOAD.lines().map(|l| if l.starts_with("rlc = ") { rlc.as_str() } else { l });
+        flow(&run(&text.collect::<Vec<_>>().join("\n")), "bulk-down").goodput_mbps
+    };
+    let (alone, shared) = (am(", status_alone = true"), am(", status_alone = false"));
+    // A block of ten is a tenth.
+    assert!((1.05..1.15).contains(&(shared / alone)), "{shared} and {alone} Mbit/s");
+    assert_eq!(am(""), alone, "as `ideal` unless given");
+}

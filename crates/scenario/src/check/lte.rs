@@ -232,7 +232,7 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
     c.key("rlc", |c| match bearer.rlc {
         Rlc::Tm => {}
         Rlc::Um { t_reordering } => c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER),
-        Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx } => {
+        Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone: _ } => {
             c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
             c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER);
             c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
