@@ -1,6 +1,6 @@
 // The comparison of all cases: one metric over what was varied, and a table of everything.
 
-import { seriesOf, valuesLabel, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
+import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, text } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
@@ -31,18 +31,15 @@ const METRICS: Metric[] = [
   { of: "all", name: "Goodput, sum of the flows", axis: "Mbit/s", all: (p) => p.goodput_mbps },
   { of: "all", name: "RTT, median", axis: "ms", all: (p) => p.rtt_p50_ms },
   { of: "all", name: "RTT, 95th percentile", axis: "ms", all: (p) => p.rtt_p95_ms },
-  { of: "all", name: "One-way delay, median", axis: "ms", all: (p) => p.owd_p50_ms ?? null },
-  { of: "all", name: "One-way delay, 95th percentile", axis: "ms", all: (p) => p.owd_p95_ms ?? null },
-  { of: "all", name: "Lost packets", axis: "%", scale: 100, all: (p) => p.loss ?? null },
   { of: "all", name: "Retransmissions", axis: "%", scale: 100, all: (p) => p.retransmission_rate },
   { of: "all", name: "Jain's fairness index", axis: "index", all: (p) => p.jain },
   { of: "flow", name: "Goodput", axis: "Mbit/s", flow: (f) => f.goodput_mbps },
   { of: "flow", name: "Throughput, IP", axis: "Mbit/s", flow: (f) => f.throughput_mbps },
   { of: "flow", name: "RTT, median", axis: "ms", flow: (f) => f.rtt_p50_ms },
   { of: "flow", name: "RTT, 95th percentile", axis: "ms", flow: (f) => f.rtt_p95_ms },
-  { of: "flow", name: "One-way delay, median", axis: "ms", flow: (f) => f.owd_p50_ms ?? null },
-  { of: "flow", name: "One-way delay, 95th percentile", axis: "ms", flow: (f) => f.owd_p95_ms ?? null },
-  { of: "flow", name: "Lost packets", axis: "%", scale: 100, flow: (f) => f.loss ?? null },
+  { of: "flow", name: "One-way delay, median", axis: "ms", flow: (f) => f.owd_p50_ms },
+  { of: "flow", name: "One-way delay, 95th percentile", axis: "ms", flow: (f) => f.owd_p95_ms },
+  { of: "flow", name: "Lost packets", axis: "%", scale: 100, flow: (f) => f.loss },
   { of: "flow", name: "Completion time, mean", axis: "s", flow: (f) => f.completion_s },
   { of: "flow", name: "Completion time, median", axis: "s", flow: (f) => f.completion_p50_s },
   { of: "flow", name: "Completion time, 95th percentile", axis: "s", flow: (f) => f.completion_p95_s },
@@ -78,15 +75,15 @@ interface Choice {
 
 const metricOf = (of: Of, name: string): number => METRICS.findIndex((metric) => metric.of === of && metric.name === name);
 
-/** Goodput, and what people wait for: completion times where there are any, else the delay. */
+/** Goodput, and what people wait for: completion times where there are any, else the delay, of calls first. */
 function choiceOf(cases: Case[]): Choice {
   const transfers = cases.some((one) => one.summary.flows.some((flow) => flow.completion_p50_s !== null));
-  const rtts = cases.some((one) => one.summary.rtt_p95_ms !== null);
+  const datagrams = datagramFlows(cases, 1).length > 0;
   const delay = transfers
     ? metricOf("flow", "Completion time, median")
-    : rtts
-      ? metricOf("all", "RTT, 95th percentile")
-      : metricOf("flow", "One-way delay, 95th percentile");
+    : datagrams
+      ? metricOf("flow", "One-way delay, 95th percentile")
+      : metricOf("all", "RTT, 95th percentile");
   const choice = choices.get(cases[0]!) ?? { metrics: [metricOf("all", "Goodput, sum of the flows"), delay], along: null, distribution: null };
   choices.set(cases[0]!, choice);
   return choice;
@@ -300,12 +297,16 @@ function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): 
       ...measured([
         figure("RTT p50, ms", (p) => p.rtt_p50_ms),
         figure("RTT p95, ms", (p) => p.rtt_p95_ms),
-        figure("One-way p50, ms", (p) => p.owd_p50_ms ?? null),
-        figure("One-way p95, ms", (p) => p.owd_p95_ms ?? null),
-        figure("Lost", (p) => p.loss ?? null, percent),
         figure("Retransmissions", (p) => p.retransmission_rate, percent),
       ]),
       ...(cases.some((one) => one.summary.jain !== null) ? [figure("Jain", (p) => p.jain)] : []),
+      ...datagramFlows(cases, MOST_COLUMNS).flatMap((name) => {
+        const own = (p: PointSummary): FlowSummary | undefined => p.flows.find((one) => one.flow === name);
+        return [
+          figure(`${name}: one-way p95, ms`, (p) => own(p)?.owd_p95_ms ?? null),
+          figure(`${name}: lost`, (p) => own(p)?.loss ?? null, percent),
+        ];
+      }),
       ...flows.map((flow) => figure(`${flow}: completion p50, s`, (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null)),
     ],
     cases,

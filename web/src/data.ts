@@ -23,9 +23,10 @@ export interface FlowSummary {
   throughput_mbps: Stat | null;
   rtt_p50_ms: Stat | null;
   rtt_p95_ms: Stat | null;
-  owd_p50_ms?: Stat | null;
-  owd_p95_ms?: Stat | null;
-  loss?: Stat | null;
+  owd_p50_ms: Stat | null;
+  owd_p95_ms: Stat | null;
+  /** Share of the packets sent that were lost; not of TCP. */
+  loss: Stat | null;
   transfers: Stat | null;
   transfers_finished: Stat | null;
   completion_s: Stat | null;
@@ -68,12 +69,11 @@ export interface UeSummary {
 export interface PointSummary {
   point: number;
   values: Record<string, unknown>;
+  /** Whether all runs came out the same to the last digit, so that they are one run, told several times. */
+  identical_runs?: boolean;
   goodput_mbps: Stat | null;
   rtt_p50_ms: Stat | null;
   rtt_p95_ms: Stat | null;
-  owd_p50_ms?: Stat | null;
-  owd_p95_ms?: Stat | null;
-  loss?: Stat | null;
   retransmission_rate: Stat | null;
   jain: Stat | null;
   flows: FlowSummary[];
@@ -246,6 +246,12 @@ export function seriesOf(of: Case, run: number, kind: Series["kind"]): Series[] 
 /** Whether a flow's sender told of itself: one of the simulator's or the kernel's TCP. Of others only packets are seen. */
 export function told(flow: FlowSummary): boolean {
   return flow.cc !== "";
+}
+
+/** The flows without acknowledgements, of which delay and loss are what counts; the first ones. */
+export function datagramFlows(cases: Case[], most: number): string[] {
+  const names = cases.flatMap((one) => one.summary.flows.filter((flow) => flow.transport === "udp").map((flow) => flow.flow));
+  return [...new Set(names)].slice(0, most);
 }
 
 export function flowOf(of: Case, name: string): FlowSummary | undefined {

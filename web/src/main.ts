@@ -4,6 +4,7 @@ import { comparable, comparison, interval, withInterval } from "./compare";
 import {
   casesOf,
   column,
+  datagramFlows,
   flowOf,
   namesOf,
   rowsOf,
@@ -252,13 +253,19 @@ function cards(): HTMLElement {
     ...measured([
       ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
       ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
-      ["One-way delay, median", "ms", (p) => p.owd_p50_ms ?? null, number],
-      ["One-way delay, 95th percentile", "ms", (p) => p.owd_p95_ms ?? null, number],
-      ["Lost packets", "", (p) => p.loss ?? null, percent],
       ["Retransmissions", "", (p) => p.retransmission_rate, percent],
     ]),
     ...(chosen().some((one) => busiest(one.summary) !== null) ? [["Utilisation, busiest link", "", busiest, percent] as Card] : []),
     ...(chosen().some((one) => one.summary.jain !== null) ? [["Fairness (Jain)", "", (p: PointSummary) => p.jain, number] as Card] : []),
+    ...measured(
+      datagramFlows(chosen(), MOST_CARDS).flatMap((name): Card[] => {
+        const own = (p: PointSummary): FlowSummary | undefined => p.flows.find((one) => one.flow === name);
+        return [
+          [`One-way delay, 95th percentile: ${name}`, "ms", (p) => own(p)?.owd_p95_ms ?? null, number],
+          [`Lost packets: ${name}`, "", (p) => own(p)?.loss ?? null, percent],
+        ];
+      }),
+    ),
     ...flows.map((flow): Card => [`Completion, median: ${flow}`, "s", (p) => p.flows.find((one) => one.flow === flow)?.completion_p50_s ?? null, number]),
   ];
   const figure = (one: Case, i: number, of: (p: PointSummary) => Stat | null, show: (x: number) => string, unit: string): HTMLElement => {
@@ -268,7 +275,9 @@ function cards(): HTMLElement {
         ? ""
         : stat.ci95 === null
           ? "one run"
-          : `± ${interval(stat, show)} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
+          : one.summary.identical_runs === true
+            ? `${stat.n} identical runs: no spread to tell`
+            : `± ${interval(stat, show)} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
     return h(
       "div",
       { class: i === 0 ? "value" : "value second" },
@@ -606,9 +615,9 @@ function perFlow(): HTMLElement | string {
         stat("IP, Mbit/s", (row) => row.flow.throughput_mbps),
         stat("RTT p50, ms", (row) => row.flow.rtt_p50_ms),
         stat("RTT p95, ms", (row) => row.flow.rtt_p95_ms),
-        stat("One-way p50, ms", (row) => row.flow.owd_p50_ms ?? null),
-        stat("One-way p95, ms", (row) => row.flow.owd_p95_ms ?? null),
-        stat("Lost", (row) => row.flow.loss ?? null, percent),
+        stat("One-way p50, ms", (row) => row.flow.owd_p50_ms),
+        stat("One-way p95, ms", (row) => row.flow.owd_p95_ms),
+        stat("Lost", (row) => row.flow.loss, percent),
         stat("Retransmissions", (row) => row.flow.retransmission_rate, percent),
         ...(transfers
           ? [
