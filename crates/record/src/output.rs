@@ -168,18 +168,18 @@ impl Output {
     /// # Errors
     /// [`Error::Io`]; what was there before is still there.
     pub fn commit_partial(mut self) -> Result<PathBuf, Error> {
-        let name = self.place.file_name().unwrap_or_default().to_owned();
+        let name = self.name.clone();
         let mut number = 1;
-        while is_complete(&self.place) || refuse_foreign(&self.place).is_err() {
+        while is_complete(&self.place()) || refuse_foreign(&self.parent, &self.name).is_err() {
             let mut other = name.clone();
             other.push("-interrupted");
             if number > 1 {
                 other.push(format!("-{number}"));
             }
             number += 1;
-            self.place.set_file_name(other);
+            self.name = other;
         }
-        let place = self.place.clone();
+        let place = self.place();
         self.commit()?;
         Ok(place)
     }
