@@ -111,7 +111,7 @@ impl World {
             self.after(WIRE, at, Step::Server, report);
         }
         let wait = if !self.wired && segment.len > 0 { self.bottleneck() } else { Some(Span::ZERO) };
-        let lost = segment.len > 0 && (self.random.next_u32() as f64) < self.loss * f64::from(u32::MAX);
+        let lost = segment.len > 0 && f64::from(self.random.next_u32()) < self.loss * f64::from(u32::MAX);
         if let Some(wait) = wait.filter(|_| !lost) {
             self.after(wait + RADIO, at, Step::Phone, segment);
         }

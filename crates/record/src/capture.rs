@@ -176,7 +176,7 @@ fn options(segment: &Segment) -> Vec<TcpOptionElement> {
             options.extend(syn.window_scale.into_iter().flat_map(|shift| [Noop, WindowScale(shift)]));
         }
         Options::Report(_) | Options::Announcement => {
-            options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]))
+            options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
         }
         Options::Sack(sack) => {
             options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
