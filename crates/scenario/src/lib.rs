@@ -26,6 +26,7 @@ mod check;
 mod de;
 mod error;
 mod flows;
+mod handover;
 mod kinds;
 mod load;
 mod lte;
@@ -38,10 +39,11 @@ mod tree;
 
 pub use error::{Error, Fault, Origin};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
+pub use handover::Handover;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Handover, Limit, Lte, Mac, Mobility,
-    Rlc, Scheduler, Sight, Ue,
+    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Mobility,
+    PowerControl, Rlc, Scheduler, Sight, Ue,
 };
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};

@@ -1,5 +1,6 @@
 //! An LTE network: cells, UEs, and the way from the hosts beyond the core to them.
 
+use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::{Capacity, Drop, Queue};
 use schemars::JsonSchema;
@@ -52,6 +53,9 @@ pub struct Lte {
     pub cells: Vec<Cell>,
     /// The UEs.
     pub ues: Vec<Ue>,
+    /// With what power UEs send.
+    #[serde(default)]
+    pub power_control: PowerControl,
     /// What the MAC layer does.
     #[serde(default)]
     pub mac: Mac,
@@ -255,6 +259,43 @@ kinds! { "Channel",
             /// Whether there is shadowing.
             #[serde(default = "yes")]
             shadowing: bool,
+        },
+        /// Urban macro, antennas above the roofs (TR 38.901). For antennas 25 m high.
+        Uma {
+            /// Whether the UE sees the antenna.
+            #[serde(default)]
+            sight: Sight,
+            /// Whether there is shadowing.
+            #[serde(default = "yes")]
+            shadowing: bool,
+        },
+        /// Rural macro: open country and small towns (TR 38.901).
+        Rma {
+            /// Whether the UE sees the antenna.
+            #[serde(default)]
+            sight: Sight,
+            /// Whether there is shadowing.
+            #[serde(default = "yes")]
+            shadowing: bool,
+            /// Mean height of buildings in metres, 5 to 50.
+            #[serde(default = "building")]
+            building_m: f64,
+            /// Mean width of streets in metres, 5 to 50.
+            #[serde(default = "street")]
+            street_m: f64,
+        },
+        /// COST 231's extension of Hata's model: 1500 to 2000 MHz, antennas 30 to 200 m high, 1 to 20 km away.
+        #[serde(rename = "cost-231")]
+        Cost231 {
+            /// The centre of a metropolis: 3 dB more than in medium cities and suburbs.
+            #[serde(default)]
+            metropolitan: bool,
+            /// Standard deviation of the shadowing in dB.
+            #[serde(default)]
+            shadowing_db: f64,
+            /// Metres in which the shadowing's correlation falls to 1/e.
+            #[serde(default = "correlation")]
+            correlation_m: f64,
         },
         /// The same loss everywhere.
         Fixed {
@@ -486,6 +527,22 @@ pub enum CqiOf {
     WorstGroup,
 }
 
+/// Open-loop power control of the uplink (36.213 5.1.1.1), the same in all cells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct PowerControl {
+    /// P0: the power in dBm that a resource block should arrive with if all of the path loss is made up for.
+    pub p0_dbm: f64,
+    /// The share of the path loss that is made up for: 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 or 1.
+    pub alpha: f64,
+}
+
+impl Default for PowerControl {
+    fn default() -> PowerControl {
+        PowerControl { p0_dbm: -80.0, alpha: 1.0 }
+    }
+}
+
 /// What the MAC layer does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -531,46 +588,6 @@ impl Default for Mac {
             bsr_period: Span::from_millis(10),
             bsr_retx: Span::from_millis(320),
             ideal: false,
-        }
-    }
-}
-
-/// How UEs change cells: event A3 (36.331 5.5.4.4).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Handover {
-    /// Whether they do.
-    pub enabled: bool,
-    /// By how many dB a neighbour has to be better than the serving cell.
-    pub offset_db: f64,
-    /// By how many dB more than `offset_db` for the trigger's time to begin, and by how many less for it to be broken off.
-    pub hysteresis_db: f64,
-    /// For how long a neighbour has to be better before the UE reports it.
-    pub time_to_trigger: Span,
-    /// From the UE's report until it has the command to change.
-    pub preparation: Span,
-    /// From that command until the target serves the UE: so long no cell does.
-    pub interruption: Span,
-    /// Whether the source cell hands to the target what the UE has not got.
-    pub forwarding: bool,
-    /// How long the UE tries to reach the target before the handover has failed.
-    pub t304: Span,
-    /// How long a re-establishment takes after a lost link or a failed handover.
-    pub reestablishment: Span,
-}
-
-impl Default for Handover {
-    fn default() -> Handover {
-        Handover {
-            enabled: true,
-            offset_db: 0.0,
-            hysteresis_db: 3.0,
-            time_to_trigger: Span::from_millis(256),
-            preparation: Span::from_millis(30),
-            interruption: Span::from_millis(30),
-            forwarding: true,
-            t304: Span::from_millis(500),
-            reestablishment: Span::from_millis(150),
         }
     }
 }
@@ -622,6 +639,12 @@ fn ue_power() -> f64 {
 }
 fn correlation() -> f64 {
     50.0
+}
+fn building() -> f64 {
+    5.0
+}
+fn street() -> f64 {
+    20.0
 }
 fn modem() -> Bytes {
     Bytes::new(500_000)

@@ -365,3 +365,102 @@ fn many_ues_have_their_routes_soon() {
     assert_eq!(s.flows.len(), 20_000);
     assert_eq!(s.flows[19_999].route, ["radio-a-10000-reverse", "s1-reverse", "internet-server-reverse"]);
 }
+
+#[test]
+fn a_radio_link_is_judged_and_handed_over_by_what_a_file_says() {
+    let keys = r#"
+power_control = { p0_dbm = -95, alpha = 0.8 }
+[lte.handover]
+report_interval = "480 ms"
+measurement_period = "200 ms"
+filter = 8
+command_size = "100 B"
+q_out_db = -8
+q_in_db = -6
+n310 = 2
+n311 = 1
+t310 = "500 ms"
+"#;
+    let s = scenario(&[("s", &format!("{}[[flows]]\n", cell(keys)))]);
+    let lte = s.lte.unwrap();
+    assert_eq!((lte.power_control.p0_dbm, lte.power_control.alpha), (-95.0, 0.8));
+    let h = lte.handover;
+    assert_eq!(
+        (h.report_interval, h.measurement_period, h.t310),
+        (Span::from_millis(480), Span::from_millis(200), Span::from_millis(500))
+    );
+    assert_eq!((h.filter, h.n310, h.n311, h.command_size), (8, 2, 1, Bytes::new(100)));
+    assert_eq!((h.q_out_db, h.q_in_db, h.hysteresis_db), (-8.0, -6.0, 3.0));
+    let wrong = r#"
+power_control = { p0_dbm = -200, alpha = 0.3 }
+[lte.handover]
+report_interval = "0 s"
+measurement_period = "2 s"
+filter = 20
+command_size = "9 kB"
+q_out_db = -3
+q_in_db = -4
+n310 = 0
+n311 = 11
+t310 = "7 s"
+"#;
+    assert_snapshot!(load(&[("s", &format!("{}[[flows]]\n", cell(wrong)))], &[]).unwrap_err(), @r#"
+s:4:28: lte.power_control.p0_dbm: -200 is out of range: from -134 to 31
+s:4:42: lte.power_control.alpha: 0.3 is none of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1
+s:6:19: lte.handover.report_interval: 0 ns is out of range: from 1 ms to 100 s
+s:7:22: lte.handover.measurement_period: 2 s is out of range: from 1 ms to 1 s
+s:8:10: lte.handover.filter: 20 is out of range: from 0 to 19
+s:9:16: lte.handover.command_size: 9 kB is out of range: from 1 B to 8.188 kB
+s:11:11: lte.handover.q_in_db: -4 is below `q_out_db`, -3
+s:12:8: lte.handover.n310: 0 is out of range: from 1 to 20
+s:13:8: lte.handover.n311: 11 is out of range: from 1 to 10
+s:14:8: lte.handover.t310: 7 s is out of range: from 0 ns to 6 s
+"#);
+}
+
+/// The faults of a UE with a channel and a place, in a cell at a height.
+fn placed(channel: &str, place: &str, height: f64, more: &str) -> String {
+    let text = format!(
+        "duration = \"10 s\"\n[lte]\ncells = [{{ position = [0, 0, {height}] }}]\n{more}\n[[lte.ues]]\nname = \"a\"\nmobility = {place}\nchannel = {channel}\n[[flows]]\n"
+    );
+    load(&[("s", &text)], &[]).map_or_else(|e| e.to_string(), |_| "fine".into())
+}
+
+#[test]
+fn a_path_loss_model_is_refused_where_it_does_not_hold() {
+    let band_3 = "downlink_mhz = 1842.5\nuplink_mhz = 1747.5";
+    for (channel, place, height, more) in [
+        ("\"uma\"", "[100, 0, 1.5]", 25.0, ""),
+        ("{ kind = \"uma\", sight = \"nlos\", shadowing = false }", "[0, 4000, 12]", 25.0, ""),
+        ("\"rma\"", "[100, 0, 1.5]", 35.0, ""),
+        ("{ kind = \"rma\", sight = \"los\", building_m = 10, street_m = 30 }", "[9000, 0, 1.5]", 35.0, ""),
+        ("\"cost-231\"", "[2000, 0, 1.5]", 30.0, band_3),
+        ("{ kind = \"cost-231\", metropolitan = true, shadowing_db = 8 }", "[2000, 0, 1.5]", 50.0, band_3),
+    ] {
+        assert_eq!(placed(channel, place, height, more), "fine", "{channel}");
+    }
+    let says = [
+        placed("\"uma\"", "[100, 0, 1.5]", 30.0, ""),
+        placed("\"uma\"", "[5, 0, 1.5]", 25.0, ""),
+        placed("\"uma\"", "[100, 0, 20]", 25.0, ""),
+        placed("\"uma\"", "[100, 0, 1.5]", 25.0, "uplink_mhz = 450"),
+        placed("\"rma\"", "{ kind = \"route\", points = [[100, 0, 1.5], [6000, 0, 1.5]], speeds = [10] }", 35.0, ""),
+        placed("{ kind = \"rma\", building_m = 4, street_m = 60 }", "[100, 0, 1.5]", 35.0, ""),
+        placed("\"cost-231\"", "[2000, 0, 1.5]", 30.0, ""),
+        placed("\"cost-231\"", "[500, 0, 1.5]", 30.0, band_3),
+        placed("\"cost-231\"", "[2000, 0, 0.5]", 20.0, band_3),
+    ];
+    assert_snapshot!(says.join("\n"), @r#"
+s:8:11: lte.ues[0].channel: `uma` holds for antennas at a height of 25 m (TR 38.901 table 7.4.1-1), but cell `cell-1` is at 30 m
+s:8:11: lte.ues[0].channel: `uma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 5 m from (5, 0)
+s:8:11: lte.ues[0].channel: `uma` holds for UEs at a height of 1.5 to 13 m (TR 38.901 table 7.4.1-1), but this one is at 20 m
+s:8:11: lte.ues[0].channel: `uma` holds for carriers of 500 to 30000 MHz (TR 38.901 table 7.4.1-1), but `uplink_mhz` is 450
+s:8:11: lte.ues[0].channel: `rma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 6000 m from (6000, 0)
+s:8:40: lte.ues[0].channel.building_m: 4 is out of range: from 5 to 50
+s:8:54: lte.ues[0].channel.street_m: 60 is out of range: from 5 to 50
+s:8:11: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (COST 231 final report, 4.4.1), but `downlink_mhz` is 2120
+s:9:11: lte.ues[0].channel: `cost-231` holds for distances of 1000 to 20000 m (COST 231 final report, 4.4.1), but the nearest cell, `cell-1`, is 500 m from (500, 0)
+s:9:11: lte.ues[0].channel: `cost-231` holds for antennas at a height of 30 to 200 m (COST 231 final report, 4.4.1), but cell `cell-1` is at 20 m
+s:9:11: lte.ues[0].channel: `cost-231` holds for UEs at a height of 1 to 10 m (COST 231 final report, 4.4.1), but this one is at 0.5 m
+"#);
+}

@@ -491,7 +491,11 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
             fading: ue.fading.map(|fading| self::fading(fading, lte.downlink_mhz)),
             gain_db: ue.gain_db,
             noise_figure_db: ue.noise_figure_db,
-            power: radio::UplinkPower { max_dbm: ue.power_dbm, ..radio::UplinkPower::default() },
+            power: radio::UplinkPower {
+                max_dbm: ue.power_dbm,
+                p0_dbm: lte.power_control.p0_dbm,
+                alpha: lte.power_control.alpha,
+            },
         },
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
@@ -531,18 +535,33 @@ fn channel(channel: &scenario::Channel, lte: &Lte, channels: &Channels) -> Chann
             modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
         }
         scenario::Channel::Umi { sight, shadowing } => {
-            let sight = match sight {
-                scenario::Sight::Los => Sight::Los,
-                scenario::Sight::Nlos => Sight::Nlos,
-                scenario::Sight::Random => Sight::Random,
-            };
-            modelled(PathLoss::UmiStreetCanyon(sight), shadowing.then_some(Shadowing::UMI))
+            modelled(PathLoss::UmiStreetCanyon(self::sight(*sight)), shadowing.then_some(Shadowing::UMI))
+        }
+        scenario::Channel::Uma { sight, shadowing } => {
+            modelled(PathLoss::UrbanMacro(self::sight(*sight)), shadowing.then_some(Shadowing::UMA))
+        }
+        scenario::Channel::Rma { sight, shadowing, building_m, street_m } => {
+            let sight = self::sight(*sight);
+            let loss = PathLoss::RuralMacro { sight, building_m: *building_m, street_m: *street_m };
+            modelled(loss, shadowing.then_some(Shadowing::RMA))
+        }
+        scenario::Channel::Cost231 { metropolitan, shadowing_db, correlation_m } => {
+            let loss = PathLoss::Cost231Hata { metropolitan: *metropolitan };
+            modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
         }
         scenario::Channel::Fixed { loss_db } => modelled(PathLoss::Fixed(*loss_db), None),
         scenario::Channel::Recorded { files } => {
             let record = |cell: &scenario::Cell| files.get(&cell.name).map(|file| Arc::clone(&channels[file]));
             Channel::Recorded(lte.cells.iter().map(record).collect())
         }
+    }
+}
+
+fn sight(of: scenario::Sight) -> Sight {
+    match of {
+        scenario::Sight::Los => Sight::Los,
+        scenario::Sight::Nlos => Sight::Nlos,
+        scenario::Sight::Random => Sight::Random,
     }
 }
 
@@ -630,16 +649,25 @@ fn handover(of: &scenario::Handover) -> ran::Handover {
         offset_db: of.offset_db,
         hysteresis_db: of.hysteresis_db,
         time_to_trigger: of.time_to_trigger,
-        ..A3::default()
+        report_interval: of.report_interval,
     };
     ran::Handover {
         a3: of.enabled.then_some(a3),
+        period: of.measurement_period,
+        filter: of.filter,
         preparation: of.preparation,
+        command_bytes: of.command_size.get() as u32,
         interruption: of.interruption,
         forwarding: of.forwarding,
         t304: of.t304,
         reestablishment: of.reestablishment,
-        ..ran::Handover::default()
+        link: ran::RadioLink {
+            q_out_db: of.q_out_db,
+            q_in_db: of.q_in_db,
+            n310: of.n310,
+            n311: of.n311,
+            t310: of.t310,
+        },
     }
 }
 

@@ -1,5 +1,7 @@
 //! The table `[lte]`: ranges, names of cells, and what a bearer is for.
 
+mod propagation;
+
 use super::*;
 use crate::Drop;
 use crate::lte::{Channel, Limit};
@@ -15,6 +17,8 @@ const METRES: RangeInclusive<f64> = -1e6..=1e6;
 const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
 const DBM: RangeInclusive<f64> = -50.0..=80.0;
 const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
+/// SINR at which a radio link may be taken for lost.
+const SYNC_DB: RangeInclusive<f64> = -50.0..=50.0;
 const NOISE_DB: RangeInclusive<f64> = 0.0..=50.0;
 /// From nothing to far beyond what hides a cell.
 const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
@@ -26,6 +30,10 @@ const MAX_TIMER: Span = Span::from_secs(100);
 const MILLISECOND: Span = Span::from_millis(1);
 /// Milliseconds between opportunities for scheduling requests (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
+/// What power control may make up for (36.213 5.1.1.1).
+const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// The longest PDCP SDU (36.323 4.3.1).
+const MAX_SDU: Bytes = Bytes::new(8188);
 
 pub(super) fn check(lte: &Lte, c: &mut Check) {
     for (key, empty) in
@@ -54,13 +62,26 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
     let cells = lte.cell_names();
     let mut ues = 0;
     for (i, ue) in lte.ues.iter().enumerate() {
-        c.key("ues", |c| c.index(i, |c| check_ue(ue, &cells, c)));
+        c.key("ues", |c| {
+            c.index(i, |c| {
+                check_ue(ue, &cells, c);
+                c.key("channel", |c| propagation::check(ue, lte, &cells, c));
+            });
+        });
         ues += u64::from(ue.count);
         if ues > MAX_UES {
             c.key("ues", |c| c.index(i, |c| c.wrong(format!("more than {MAX_UES} UEs"))));
             break;
         }
     }
+    c.key("power_control", |c| {
+        // The nominal and the UE's part of P0 together (36.331 6.3.2).
+        c.range("p0_dbm", lte.power_control.p0_dbm, -134.0..=31.0);
+        let alpha = lte.power_control.alpha;
+        if !ALPHAS.contains(&alpha) {
+            c.key("alpha", |c| c.wrong(format!("{alpha} is none of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
+        }
+    });
     c.key("mac", |c| check_mac(&lte.mac, c));
     c.key("handover", |c| check_handover(&lte.handover, c));
 }
@@ -203,7 +224,15 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
 
 fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
     match channel {
-        Channel::Friis | Channel::Umi { .. } => {}
+        Channel::Friis | Channel::Umi { .. } | Channel::Uma { .. } => {}
+        Channel::Rma { building_m, street_m, .. } => {
+            c.range("building_m", *building_m, 5.0..=50.0);
+            c.range("street_m", *street_m, 5.0..=50.0);
+        }
+        Channel::Cost231 { shadowing_db, correlation_m, .. } => {
+            c.range("shadowing_db", *shadowing_db, 0.0..=30.0);
+            c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
+        }
         Channel::LogDistance { exponent, at_1m_db, shadowing_db, correlation_m } => {
             c.positive("exponent", *exponent, 0.0, 10.0);
             c.range("at_1m_db", *at_1m_db, LOSS_DB);
@@ -291,8 +320,22 @@ fn check_handover(handover: &Handover, c: &mut Check) {
     c.range("offset_db", handover.offset_db, -15.0..=15.0);
     c.range("hysteresis_db", handover.hysteresis_db, 0.0..=15.0);
     c.range("time_to_trigger", handover.time_to_trigger, Span::ZERO..=Span::from_secs(10));
+    c.range("report_interval", handover.report_interval, MILLISECOND..=MAX_TIMER);
+    c.range("measurement_period", handover.measurement_period, MILLISECOND..=Span::from_secs(1));
+    c.range("filter", handover.filter, 0..=19);
     c.range("preparation", handover.preparation, Span::ZERO..=MAX_TIMER);
+    c.range("command_size", handover.command_size, Bytes::new(1)..=MAX_SDU);
     c.range("interruption", handover.interruption, Span::ZERO..=MAX_TIMER);
     c.range("t304", handover.t304, MILLISECOND..=MAX_TIMER);
     c.range("reestablishment", handover.reestablishment, Span::ZERO..=MAX_TIMER);
+    c.range("q_out_db", handover.q_out_db, SYNC_DB);
+    c.range("q_in_db", handover.q_in_db, SYNC_DB);
+    if handover.q_in_db < handover.q_out_db {
+        let message = format!("{} is below `q_out_db`, {}", handover.q_in_db, handover.q_out_db);
+        c.key("q_in_db", |c| c.wrong(message));
+    }
+    // Within the values of 36.331, 6.3.6.
+    c.range("n310", handover.n310, 1..=20);
+    c.range("n311", handover.n311, 1..=10);
+    c.range("t310", handover.t310, Span::ZERO..=Span::from_secs(6));
 }

@@ -1,0 +1,100 @@
+//! Where a path loss model holds: carriers, heights, distances.
+
+use super::*;
+use crate::lte::Sight;
+
+/// Where a model holds.
+struct Validity {
+    /// The model's key and its source.
+    model: &'static str,
+    source: &'static str,
+    mhz: RangeInclusive<f64>,
+    /// Heights in metres.
+    antenna: RangeInclusive<f64>,
+    ue: RangeInclusive<f64>,
+    /// Along the ground, in metres.
+    distance: RangeInclusive<f64>,
+}
+
+impl Validity {
+    fn of(channel: &Channel) -> Option<Validity> {
+        let tr_38_901 = "TR 38.901 table 7.4.1-1";
+        let wide = 500.0..=30_000.0;
+        Some(match channel {
+            Channel::Uma { .. } => Validity {
+                model: "uma",
+                source: tr_38_901,
+                mhz: wide,
+                antenna: 25.0..=25.0,
+                // The table goes up to 22.5 m, with a random height of the environment from 13 m on.
+                ue: 1.5..=13.0,
+                distance: 10.0..=5000.0,
+            },
+            Channel::Rma { sight, .. } => Validity {
+                model: "rma",
+                source: tr_38_901,
+                mhz: wide,
+                antenna: 10.0..=150.0,
+                ue: 1.0..=10.0,
+                distance: 10.0..=if *sight == Sight::Los { 10_000.0 } else { 5000.0 },
+            },
+            Channel::Cost231 { .. } => Validity {
+                model: "cost-231",
+                source: "COST 231 final report, 4.4.1",
+                mhz: 1500.0..=2000.0,
+                antenna: 30.0..=200.0,
+                ue: 1.0..=10.0,
+                distance: 1000.0..=20_000.0,
+            },
+            _ => return None,
+        })
+    }
+
+    fn wrong(&self, what: &str, range: &RangeInclusive<f64>, unit: &str, but: &str, c: &mut Check) {
+        let (low, high) = (range.start(), range.end());
+        let holds = if low == high { format!("{low} {unit}") } else { format!("{low} to {high} {unit}") };
+        let Validity { model, source, .. } = self;
+        c.wrong(format!("`{model}` holds for {what} {holds} ({source}), but {but}"));
+    }
+}
+
+/// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at.
+pub(super) fn check(ue: &Ue, lte: &Lte, cells: &[String], c: &mut Check) {
+    let Some(validity) = Validity::of(&ue.channel) else { return };
+    for (key, mhz) in [("downlink_mhz", lte.downlink_mhz), ("uplink_mhz", lte.uplink_mhz)] {
+        if !validity.mhz.contains(&mhz) {
+            validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {mhz}"), c);
+        }
+    }
+    for (cell, name) in lte.cells.iter().zip(cells) {
+        if !validity.antenna.contains(&cell.position[2]) {
+            let but = format!("cell `{name}` is at {} m", cell.position[2]);
+            validity.wrong("antennas at a height of", &validity.antenna, "m", &but, c);
+        }
+    }
+    let points: Vec<[f64; 3]> = match &ue.mobility {
+        Mobility::Still { position } => vec![*position],
+        Mobility::Line { from, .. } => vec![*from],
+        Mobility::Waypoints { points } => points.iter().map(|(_, point)| *point).collect(),
+        Mobility::Route { points, .. } => points.clone(),
+    };
+    for point in points {
+        let [x, y, z] = point;
+        if !validity.ue.contains(&z) {
+            validity.wrong("UEs at a height of", &validity.ue, "m", &format!("this one is at {z} m"), c);
+            return;
+        }
+        let distance = |cell: &crate::lte::Cell| {
+            let (east, north) = (cell.position[0] - x, cell.position[1] - y);
+            (east * east + north * north).sqrt()
+        };
+        let nearest = lte.cells.iter().zip(cells).min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
+        if let Some((cell, name)) = nearest
+            && !validity.distance.contains(&distance(cell))
+        {
+            let but = format!("the nearest cell, `{name}`, is {:.0} m from ({x}, {y})", distance(cell));
+            validity.wrong("distances of", &validity.distance, "m", &but, c);
+            return;
+        }
+    }
+}
