@@ -237,6 +237,22 @@ pub fn mcs_at(sinr_db: f32, direction: Direction) -> u8 {
     MCS_SINR_DB[direction as usize].iter().rposition(|&least| least <= sinr_db).unwrap_or(0) as u8
 }
 
+/// As [`mcs_at`] for the uplink of a UE without 64QAM: from MCS 21 on it sends the same bits with 16QAM (36.213 8.6.1), of
+/// which MCS 24 and more would be above a code rate of 0.93.
+#[inline]
+pub fn mcs_at_16qam(sinr_db: f32) -> u8 {
+    match UPLINK_16QAM_SINR_DB.iter().rposition(|&least| least <= sinr_db) {
+        Some(above) => FIRST_UPLINK_64QAM + above as u8,
+        None => mcs_at(sinr_db, Direction::Uplink).min(FIRST_UPLINK_64QAM - 1),
+    }
+}
+
+/// The first MCS of the uplink with 64QAM.
+const FIRST_UPLINK_64QAM: u8 = 21;
+
+/// [`MCS_SINR_DB`] of MCS 21 to 23 of the uplink, sent with 16QAM.
+pub const UPLINK_16QAM_SINR_DB: [f32; 3] = [10.525, 11.336, 13.087];
+
 /// The least SINR in dB, on a flat channel, that gives a CQI, 0 to 15. CQI 0 stands for 1 dB less than CQI 1 needs.
 #[inline]
 pub fn cqi_sinr_db(cqi: u8) -> f32 {

@@ -1,7 +1,11 @@
 //! Mutual information, block errors and link adaptation.
 
-use radio::phy::{CQI_SINR_DB, CodeBlocks, MCS_SINR_DB, TARGET, code_blocks, mcs_at, subband_cqi};
-use radio::tables::{CQI, MAX_CODE_BLOCK, TBS, cqi_code_rate, cqi_efficiency, mcs, smaller_code_block_size, tbs};
+use radio::phy::{
+    CQI_SINR_DB, CodeBlocks, MCS_SINR_DB, TARGET, UPLINK_16QAM_SINR_DB, code_blocks, mcs_at, mcs_at_16qam, subband_cqi,
+};
+use radio::tables::{
+    CATEGORIES, CQI, MAX_CODE_BLOCK, TBS, cqi_code_rate, cqi_efficiency, mcs, smaller_code_block_size, tbs, ul_mcs,
+};
 use radio::{Direction, Modulation, Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};
 
 fn linear(db: f64) -> f32 {
@@ -314,6 +318,28 @@ fn the_sinrs_of_cqi_and_mcs_are_those_at_which_a_tenth_fails() {
         assert_eq!(wideband_cqi(&Sinr::Flat(linear(f64::from(db) + 0.005))), cqi);
         assert_eq!(wideband_cqi(&Sinr::Flat(linear(f64::from(db) - 0.005))), cqi - 1);
     }
+}
+
+#[test]
+fn without_64qam_the_schemes_above_mcs_20_need_more() {
+    for (index, &db) in (21..).zip(&UPLINK_16QAM_SINR_DB) {
+        let coded = coded_bits(Direction::Uplink, Modulation::Qam16, 50);
+        let least = least_sinr_db(tbs(ul_mcs(index).i_tbs, 50), Modulation::Qam16, coded);
+        assert!((least - f64::from(db)).abs() < 1.5e-3, "MCS {index}: {least}");
+    }
+    // MCS 21 has the bits of MCS 20, and is the same without 64QAM.
+    assert_eq!(UPLINK_16QAM_SINR_DB[0], MCS_SINR_DB[1][20]);
+    for tenth in -100..300 {
+        let db = tenth as f32 / 10.0;
+        let (with, without) = (mcs_at(db, Direction::Uplink), mcs_at_16qam(db));
+        assert!(without <= 23 && (with >= 20 || without == with), "{db} dB: {with} {without}");
+    }
+    // 36.306: the 51024 bits of categories 3, 4 and 6 are MCS 23 on 100 resource blocks.
+    assert_eq!(tbs(ul_mcs(23).i_tbs, 100), CATEGORIES[5].uplink_block_bits);
+    assert!(
+        f64::from(tbs(ul_mcs(24).i_tbs, 100) + 24)
+            > 0.93 * f64::from(coded_bits(Direction::Uplink, Modulation::Qam16, 100))
+    );
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
         air,
         cell: Some(0),
         layers: 1,
+        category: radio::tables::Category::UNLIMITED,
         bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: limited.then(|| above(BQL)) }],
         host: above(if limited { BQL } else { Limit::None }),
         reports_host: limited,

@@ -12,7 +12,8 @@
 //! Deviations: one wideband report, no subband ones; the loop stops where a better scheme doesn't exist; layers do not
 //! disturb each other, which favours two where the SINR is low, and both code words of a block are decoded or neither is.
 
-use radio::{Direction, Sinr, Soft, tables};
+use radio::tables::Category;
+use radio::{Direction, Modulation, Sinr, Soft, tables};
 use units::Span;
 
 use crate::power::{Reported, Strength};
@@ -213,6 +214,14 @@ impl Downlink {
 }
 
 impl Scheme {
+    /// This scheme, or the best lower one of which a code word on `prbs` resource blocks has at most `bits`.
+    pub(crate) fn within(mut self, prbs: u8, bits: u32) -> Scheme {
+        while self.mcs > 0 && tables::tbs(tables::dl_mcs(self.mcs).i_tbs, prbs) > bits {
+            self.mcs -= 1;
+        }
+        self
+    }
+
     /// Bits of a block on `prbs` resource blocks.
     #[inline]
     pub(crate) fn bits(&self, prbs: u8) -> u32 {
@@ -262,14 +271,16 @@ pub(crate) struct Uplink {
     pub(crate) outer: OuterLoop,
     /// What the UE has reported of its power.
     pub(crate) power: Reported,
+    category: Category,
     scheme: Option<(f64, u8)>,
     /// The last SINR that was the same on the whole carrier, and in dB.
     flat: (f32, f64),
 }
 
 impl Uplink {
-    pub(crate) fn new() -> Uplink {
+    pub(crate) fn new(category: Category) -> Uplink {
         Uplink {
+            category,
             reports: Reports::new(Sounded { sinr_db: UNKNOWN_SINR_DB, headroom_db: None }),
             outer: OuterLoop::default(),
             power: Reported::default(),
@@ -311,13 +322,19 @@ impl Uplink {
         let mcs = match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
-                let mcs = radio::phy::mcs_at(sinr_db as f32, Direction::Uplink);
+                let mcs = if self.category.uplink_64qam {
+                    radio::phy::mcs_at(sinr_db as f32, Direction::Uplink)
+                } else {
+                    radio::phy::mcs_at_16qam(sinr_db as f32)
+                };
                 self.scheme = Some((sinr_db, mcs));
                 mcs
             }
         };
         let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
-        usable(mcs.max(least), prbs)
+        let fits = |mcs: &u8| tables::tbs(tables::ul_mcs(*mcs).i_tbs, prbs) <= self.category.uplink_block_bits;
+        let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
+        usable(mcs, prbs)
     }
 }
 
@@ -332,9 +349,16 @@ pub(crate) fn usable(mcs: u8, prbs: u8) -> u8 {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Errors {
     last: Option<(f32, u8, u8, f64)>,
+    /// The UE sends with 16QAM what others send with 64QAM.
+    without_64qam: bool,
 }
 
 impl Errors {
+    /// Of the uplink of a UE of `category`.
+    pub(crate) fn of_uplink(category: Category) -> Errors {
+        Errors { last: None, without_64qam: !category.uplink_64qam }
+    }
+
     /// Adds a transmission of a code word of `bits` on the resource blocks that `prbs` gives to what the receiver holds in
     /// `soft`, and returns the probability that it still cannot decode it.
     #[inline]
@@ -349,7 +373,11 @@ impl Errors {
     ) -> f64 {
         let first = soft.coded_bits == 0;
         let count = prbs.len() as u8;
-        let modulation = tables::mcs(direction, mcs).modulation;
+        let mut modulation = tables::mcs(direction, mcs).modulation;
+        if self.without_64qam {
+            // 36.213 8.6.1.
+            modulation = modulation.min(Modulation::Qam16);
+        }
         let information = sinr.information(modulation, prbs);
         soft.add(information, radio::coded_bits(direction, modulation, count));
         match (sinr, self.last) {
@@ -422,7 +450,7 @@ mod tests {
 
     #[test]
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
-        let mut uplink = Uplink::new();
+        let mut uplink = Uplink::new(Category::UNLIMITED);
         uplink.measure(&Sinr::Flat(100.0), None, 0, 0);
         let at = |uplink: &mut Uplink, prbs| uplink.strength(0).on(prbs);
         assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
@@ -434,7 +462,7 @@ mod tests {
 
     #[test]
     fn no_scheme_has_more_bits_than_coded_bits_or_too_few_for_its_headers() {
-        let mut uplink = Uplink::new();
+        let mut uplink = Uplink::new(Category::UNLIMITED);
         for db in -20..40 {
             uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) });
             for prbs in 1..=100u8 {

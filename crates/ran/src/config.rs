@@ -44,8 +44,10 @@ pub struct UeConfig {
     pub air: AirConfig,
     /// The cell that it starts in; `None` is the one that it hears best.
     pub cell: Option<usize>,
-    /// Layers that it can receive, 1 or 2 (downlink; the uplink has one).
+    /// Layers that it is configured for, 1 or 2 (downlink; the uplink has one).
     pub layers: u8,
+    /// What it can receive and send.
+    pub category: tables::Category,
     /// Its bearers: the default bearer first, then the dedicated ones, at most 8 together.
     pub bearers: Vec<BearerConfig>,
     /// The host above its modem, whose buffer is all bearers' uplink queues together.

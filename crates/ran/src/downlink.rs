@@ -50,11 +50,13 @@ impl<P: Packet> Ran<P> {
                 let cell = &self.cells[cell];
                 let scheme = ue.downlink.scheme(tti);
                 let i_tbs = tables::dl_mcs(scheme.mcs).i_tbs;
-                let rate = scheme.bits(cell.prbs) as f32;
+                let word = ue.category.downlink_word_bits(scheme.layers);
+                let whole = scheme.within(cell.prbs, word).bits(cell.prbs);
+                let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
                 let (mut backlog, mut least) = (backlog, 1u8);
                 if ue.has_transparent {
-                    let most = scheme.bits(cell.prbs) / 8;
+                    let most = whole / 8;
                     let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
                     if fits == 0 {
                         // It waits for a better channel.
@@ -63,7 +65,7 @@ impl<P: Packet> Ran<P> {
                     backlog = fits;
                     least = cell.groups_for(i_tbs, bytes.div_ceil(u32::from(scheme.layers)));
                 }
-                let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers));
+                let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers)).min(word / 8);
                 // ns-3 gives the best UE all groups on which it is the best, which here are all.
                 let want = if self.mac.ideal { cell.groups } else { cell.groups_for(i_tbs, bytes) };
                 candidates.push(Candidate { least, scheme, ..Candidate::new(*index, metric, want) });
@@ -109,7 +111,8 @@ impl<P: Packet> Ran<P> {
         let process = ue.down.harq.idle()?;
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         transport.clear();
-        let scheme = Scheme { mcs: usable(c.scheme.mcs, prbs), ..c.scheme };
+        let scheme = c.scheme.within(prbs, ue.category.downlink_word_bits(c.scheme.layers));
+        let scheme = Scheme { mcs: usable(scheme.mcs, prbs), ..scheme };
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;

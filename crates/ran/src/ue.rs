@@ -1,6 +1,7 @@
 //! One UE: its radio, its bearers, and both ends' knowledge of its transmissions.
 
 use aqm::{Drops, Gate, Packet};
+use radio::tables::Category;
 use radio::{Air, Direction, Random, Sinr};
 use units::Time;
 
@@ -99,6 +100,7 @@ pub(crate) struct Ue<P> {
     pub(crate) uplink: adaptation::Uplink,
     /// Whether it can receive two layers.
     pub(crate) two_layers: bool,
+    pub(crate) category: Category,
     pub(crate) sinr: Sinr,
     /// Half of it, where two layers share the power.
     pub(crate) half: Sinr,
@@ -152,10 +154,11 @@ impl<P: Packet> Ue<P> {
             link: Link::Connected,
             epoch: 0,
             down: Way::new(),
-            up: Way::new(),
+            up: Way { errors: Errors::of_uplink(config.category), ..Way::new() },
             downlink: adaptation::Downlink::new(),
-            uplink: adaptation::Uplink::new(),
-            two_layers: config.layers > 1,
+            uplink: adaptation::Uplink::new(config.category),
+            two_layers: config.layers > 1 && config.category.layers > 1,
+            category: config.category,
             sinr: Sinr::default(),
             half: Sinr::default(),
             sinr_at: None,
@@ -433,7 +436,7 @@ impl<P: Packet> Ue<P> {
         self.down.past = Past::default();
         self.up.past = Past::default();
         self.downlink = adaptation::Downlink::new();
-        self.uplink = adaptation::Uplink::new();
+        self.uplink = adaptation::Uplink::new(self.category);
         self.sinr_at = None;
         self.asking = Asking::new();
         // A handover command and a re-establishment configure the reports anew.

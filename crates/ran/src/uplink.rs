@@ -151,6 +151,7 @@ impl<P: Packet> Ran<P> {
             if need == 0 || ue.up.harq.is_busy(process) {
                 return true;
             }
+            let need = need.min(ue.category.uplink_block_bits / 8);
             self.sound(*index, tti);
             if ideal {
                 // Everybody has the same part, however much it is worth to him.

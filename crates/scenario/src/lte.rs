@@ -171,6 +171,10 @@ pub struct Ue {
     /// The cell that it starts in; the one that it hears best unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
+    /// Its category, 1 to 12, which limits the bits of a TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1 and
+    /// 4.1-2, on one carrier); without limits unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub category: Option<u8>,
     /// Spatial layers in the downlink, 1 or 2.
     #[serde(default = "one_layer")]
     pub layers: u8,

@@ -427,6 +427,20 @@ fn placed(channel: &str, place: &str, height: f64, more: &str) -> String {
 }
 
 #[test]
+fn a_ue_has_a_category_that_exists_and_allows_its_layers() {
+    let of = |keys: &str| load(&[("s", &format!("{}{keys}\n[[flows]]\n", cell("")))], &[]);
+    assert_eq!(
+        of("category = 6\nlayers = 2").unwrap().points()[0].scenario.lte.as_ref().unwrap().ues[0].category,
+        Some(6)
+    );
+    let wrong = [of("category = 13").unwrap_err(), of("category = 1\nlayers = 2").unwrap_err()];
+    assert_snapshot!(wrong.map(|e| e.to_string()).join("\n"), @r#"
+s:7:12: lte.ues[0].category: 13 is out of range: from 1 to 12
+s:8:10: lte.ues[0].layers: a UE of category 1 receives one layer (36.306 table 4.1-1)
+"#);
+}
+
+#[test]
 fn a_path_loss_model_is_refused_where_it_does_not_hold() {
     let band_3 = "downlink_mhz = 1842.5\nuplink_mhz = 1747.5";
     for (channel, place, height, more) in [

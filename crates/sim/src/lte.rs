@@ -499,6 +499,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
         },
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
+        category: ue.category.and_then(radio::tables::Category::numbered).unwrap_or_default(),
         bearers,
         host: above(
             topology::queue(&ue.host_queue, streams, &format!("host {}", ue.name)),

@@ -196,6 +196,7 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
         air: AirConfig { channel, ..AirConfig::default() },
         cell: Some(0),
         layers: 1,
+        category: radio::tables::Category::UNLIMITED,
         bearers: vec![bearer(mode)],
         host: Above {
             gate: aqm::gate::Config {

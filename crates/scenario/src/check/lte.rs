@@ -32,6 +32,8 @@ const MILLISECOND: Span = Span::from_millis(1);
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
 /// What power control may make up for (36.213 5.1.1.1).
 const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// Categories that exist without dual parameters for up- and downlink (36.306 table 4.1-1).
+const CATEGORIES: RangeInclusive<u8> = 1..=12;
 /// The longest PDCP SDU (36.323 4.3.1).
 const MAX_SDU: Bytes = Bytes::new(8188);
 
@@ -130,6 +132,12 @@ fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
         c.key("cell", |c| check_cell(cell, cells, c));
     }
     c.range("layers", ue.layers, 1..=2);
+    if let Some(category) = ue.category {
+        c.range("category", category, CATEGORIES);
+        if category == 1 && ue.layers > 1 {
+            c.key("layers", |c| c.wrong("a UE of category 1 receives one layer (36.306 table 4.1-1)"));
+        }
+    }
     c.key("bearer", |c| check_bearer(&ue.bearer, c));
     if ue.dedicated.len() >= MAX_BEARERS {
         let most = MAX_BEARERS - 1;
