@@ -250,12 +250,6 @@ impl Dir {
         fs::flock(&self.fd, fs::FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
     }
 
-    /// Bytes that an unprivileged user may still write to the file system. `None` if it does not tell.
-    pub fn free_bytes(&self) -> Option<u64> {
-        let about = fs::fstatvfs(&self.fd).ok()?;
-        (about.f_blocks > 0).then(|| about.f_bavail.saturating_mul(about.f_frsize))
-    }
-
     /// Flushes the directory's entries to the disk.
     ///
     /// # Errors
@@ -368,6 +362,22 @@ impl Identity {
         #[allow(clippy::unnecessary_cast)]
         Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
     }
+}
+
+/// What a file system has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that can still be written without privileges.
+    pub free: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// What the file system of an open file or directory has room for. `None` if it does not tell.
+pub fn space(of: impl AsFd) -> Option<Space> {
+    let about = fs::fstatvfs(of).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
+    (about.f_blocks > 0).then(|| Space { free: bytes(about.f_bavail), total: bytes(about.f_blocks) })
 }
 
 /// Writes the file at `path` whole or not at all, and makes the directories on the way to it.

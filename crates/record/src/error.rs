@@ -50,6 +50,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the disk is full, or what this user may use of it.
+    pub fn is_full(&self) -> bool {
+        let full = |kind| matches!(kind, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+        matches!(self, Error::Io { source, .. } if full(source.kind()))
+    }
+
     /// An [`Error::Io`] for use in `map_err`.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         move |source| Error::Io { doing, path: path.to_owned(), source }

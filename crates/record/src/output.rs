@@ -18,6 +18,8 @@ use disk::{Dir, Made};
 use crate::Error;
 use crate::results::is_complete;
 
+/// What captures leave for the results, in bytes.
+const RESERVE: u64 = 64 << 20;
 /// How often a hidden directory is made before another run is believed to be at work.
 const TRIES: u32 = 3;
 
@@ -89,6 +91,31 @@ impl Output {
         }
         let file = dir.create_new(file)?;
         Ok(OutputFile { path: self.place().join(name), file: BufWriter::with_capacity(1 << 16, file) })
+    }
+
+    /// Renames a file that was written (names below the directory, with `/`, in the same folder).
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<(), Error> {
+        let (folder, from) = from.rsplit_once('/').map_or((None, from), |(folder, file)| (Some(folder), file));
+        let to = to.rsplit_once('/').map_or(to, |(_, file)| file);
+        let mut dir = self.dir.try_clone()?;
+        for name in folder.into_iter().flat_map(|folder| folder.split('/')) {
+            dir = dir.sub(name)?;
+        }
+        Ok(dir.rename(from.as_ref(), to.as_ref())?)
+    }
+
+    /// Removes all that was written so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn clear(&self) -> Result<(), Error> {
+        for name in self.dir.names()? {
+            self.dir.remove_tree(&name)?;
+        }
+        Ok(())
     }
 
     /// Writes the file `name` at once.
@@ -170,7 +197,7 @@ impl Output {
     pub fn commit_partial(mut self) -> Result<PathBuf, Error> {
         let name = self.name.clone();
         let mut number = 1;
-        while is_complete(&self.place()) || refuse_foreign(&self.parent, &self.name).is_err() {
+        while is_complete(&self.parent, &self.name) || refuse_foreign(&self.parent, &self.name).is_err() {
             let mut other = name.clone();
             other.push("-interrupted");
             if number > 1 {
@@ -205,6 +232,12 @@ impl OutputFile {
     /// Where the file will appear.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the file system has too little room for anything but the results themselves: less than 64 MB, or than an
+    /// eighth of a small one.
+    pub fn is_short_of_space(&self) -> bool {
+        disk::space(self.file.get_ref()).is_some_and(|space| space.free < RESERVE.min(space.total / 8))
     }
 
     /// Flushes the file to the disk.

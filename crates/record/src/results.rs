@@ -3,10 +3,12 @@
 #![allow(clippy::disallowed_methods)] // This module is where results meet the disk.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use disk::Dir;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,6 +17,8 @@ use crate::table::Table;
 use crate::tables::{Tables, each_table};
 use crate::{Error, Output, Summary, report};
 
+/// The file that tells results from anything else.
+const META: &str = "meta.json";
 /// The version of the directory's layout.
 const FORMAT: u32 = 2;
 
@@ -95,6 +99,15 @@ pub struct Lateness {
     pub max_ms: f64,
     /// What the 99th percentile may be.
     pub bound_ms: f64,
+    /// What the latest packet and the longest stall may be.
+    #[serde(default)]
+    pub worst_bound_ms: f64,
+    /// The longest time for which nothing was done although something was due, if it was longer than `bound_ms`.
+    #[serde(default)]
+    pub longest_stall_ms: f64,
+    /// The sum of all such times, over the wall-clock time (0 to 1); 0.01 in a valid run at most.
+    #[serde(default)]
+    pub stalled_share: f64,
     /// Packets that were given to the hosts.
     pub packets: u64,
     /// Packets of the hosts that the network never saw, because the queue in front of it was full.
@@ -103,7 +116,7 @@ pub struct Lateness {
     pub cpu_share: f64,
     /// Whether it had a real-time priority.
     pub realtime: bool,
-    /// Whether the bound was kept and nothing was missed. If not, the results say more about this machine than about
+    /// Whether all bounds were kept and nothing was missed. If not, the results say more about this machine than about
     /// the network.
     pub valid: bool,
 }
@@ -163,6 +176,15 @@ impl Results {
     /// # Errors
     /// [`Error::NotResults`], [`Error::Damaged`] or [`Error::Io`].
     pub fn read(dir: &Path) -> Result<Results, Error> {
+        Ok(Results::read_within(dir, usize::MAX)?.0)
+    }
+
+    /// Reads what [`Results::write`] wrote, but not many more than `most` rows of any table: see [`Table::read_thinned`].
+    /// Returns a line about each table that was thinned as well.
+    ///
+    /// # Errors
+    /// As [`Results::read`]; also for a table that is longer and cannot be thinned.
+    pub fn read_within(dir: &Path, most: usize) -> Result<(Results, Vec<String>), Error> {
         if fs::metadata(dir).map_err(Error::io("read", dir))?.is_dir() && !dir.join("meta.json").exists() {
             return Err(Error::NotResults { path: dir.to_owned() });
         }
@@ -172,16 +194,20 @@ impl Results {
             return Err(Error::damaged(&dir.join("meta.json"), &what));
         }
         let timing = read_json(&dir.join("timing.json"))?;
-        let mut tables = Tables::default();
+        let (mut tables, mut notes) = (Tables::default(), Vec::new());
         macro_rules! read {
             ($table:ident) => {
                 let path = dir.join(concat!(stringify!($table), ".parquet"));
                 let file = File::open(&path).map_err(Error::io("read", &path))?;
-                tables.$table = Table::read_parquet(file).map_err(|error| Error::damaged(&path, &error))?;
+                let (table, every) = Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error))?;
+                tables.$table = table;
+                if every > 1 {
+                    notes.push(format!("{}: of every {every} moments one is shown: it is too long", path.display()));
+                }
             };
         }
         each_table!(read);
-        Ok(Results { meta, timing, tables })
+        Ok((Results { meta, timing, tables }, notes))
     }
 
     /// Means and confidence intervals.
@@ -190,11 +216,12 @@ impl Results {
     }
 }
 
-/// Whether a directory holds complete results. Those that cannot be read may be complete.
-pub(crate) fn is_complete(dir: &Path) -> bool {
-    let meta = dir.join("meta.json");
-    let read = || read_json::<MetaFile>(&meta).map_or(true, |file| file.meta.partial.is_none());
-    meta.exists() && read()
+/// Whether the directory `name` holds complete results. Those that cannot be read may be complete.
+pub(crate) fn is_complete(parent: &Dir, name: &OsStr) -> bool {
+    let Ok(dir) = parent.sub(name) else { return false };
+    let Ok(Some(_)) = dir.look(META) else { return false };
+    let read = |file| serde_json::from_reader::<_, MetaFile>(io::BufReader::new(file)).ok();
+    dir.read(META).ok().and_then(read).is_none_or(|file| file.meta.partial.is_none())
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {

@@ -210,11 +210,48 @@ pub trait Table: Default {
     /// # Errors
     /// `from` is not Parquet, or a column is missing or does not fit.
     fn read_parquet(from: File) -> Result<Self, ArrowError> {
+        Ok(Self::read_thinned(from, usize::MAX)?.0)
+    }
+
+    /// Reads a table from Parquet, but not much more than `most` rows of it: of a table over time the rows of every n-th
+    /// moment, as few as that takes. Returns n as well.
+    ///
+    /// # Errors
+    /// As [`Table::read_parquet`]; also if there are more rows in a table that is not over time.
+    fn read_thinned(from: File, most: usize) -> Result<(Self, usize), ArrowError> {
         let mut table = Self::default();
-        for batch in ParquetRecordBatchReaderBuilder::try_new(from)?.with_batch_size(BATCH_ROWS).build()? {
-            table.read_batch(&batch?)?;
+        let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
+        let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
+        let every = rows.div_ceil(most.max(1)).max(1);
+        let (mut moment, mut last) = (0, f64::NAN);
+        for batch in builder.with_batch_size(BATCH_ROWS).build()? {
+            let batch = batch?;
+            if every == 1 {
+                table.read_batch(&batch)?;
+                continue;
+            }
+            let times = batch.column_by_name("t_s").and_then(|times| times.as_any().downcast_ref::<Float64Array>());
+            let Some(times) = times else {
+                let what = format!("it has {rows} rows, and {most} are the most that can be read");
+                return Err(ArrowError::InvalidArgumentError(what));
+            };
+            let mut start = 0;
+            for (row, &time) in times.values().iter().enumerate() {
+                let is_next = time.to_bits() != last.to_bits();
+                if is_next && moment % every == 1 {
+                    // The moment that was to be kept is over.
+                    table.read_batch(&batch.slice(start, row - start))?;
+                }
+                if is_next {
+                    (start, last) = (row, time);
+                    moment += 1;
+                }
+            }
+            if moment % every == 1 {
+                table.read_batch(&batch.slice(start, batch.num_rows() - start))?;
+            }
         }
-        Ok(table)
+        Ok((table, every))
     }
 }
 

@@ -485,3 +485,30 @@ fn real_flows_one_after_the_other_do_not_add_up_and_nobody_knows_what_held_them_
     assert_eq!(point.flows.iter().map(|flow| flow.limited).collect::<Vec<_>>(), [None, None]);
     assert_eq!(point.jain, None);
 }
+
+#[test]
+fn a_table_that_is_too_long_is_thinned_by_whole_moments() {
+    let mut results = made_up::single("long", 10);
+    results.tables.samples = Samples::default();
+    let flows = ["a", "b", "c"];
+    // 100,000 moments, each with a row of each flow: more than a batch of the reader.
+    for n in 0..100_000 {
+        for flow in flows {
+            let row = record::tables::SampleRow { flow, t_s: f64::from(n) * 0.1, ..Default::default() };
+            results.tables.samples.push(&row);
+        }
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("r");
+    results.write(&dir).unwrap();
+    let (thinned, notes) = Results::read_within(&dir, 10_000).unwrap();
+    assert!(notes.len() == 1 && notes[0].contains("every 30 moments"), "{notes:?}");
+    let rows: Vec<_> = thinned.tables.samples.iter().map(|row| (row.flow.to_owned(), row.t_s)).collect();
+    // The first moment of every 30, with all of its rows.
+    let expected = (0..100_000).step_by(30).flat_map(|n| flows.map(|flow| (flow.to_owned(), f64::from(n) * 0.1)));
+    assert!(rows.iter().cloned().eq(expected), "{} rows", rows.len());
+    assert_eq!(Results::read_within(&dir, 1 << 20).unwrap(), (results, Vec::new()));
+    // One that is not over time cannot be thinned, and the error says what is wrong.
+    let error = Results::read_within(&dir, 1).unwrap_err().to_string();
+    assert!(error.contains("flows.parquet") && error.contains("are the most"), "{error}");
+}
