@@ -33,10 +33,42 @@ impl<F: Fn(&str) -> io::Result<String>> Files for F {
     }
 }
 
-/// Reads real files, for [`Scenario::load`].
+/// The longest file of a scenario, in bytes: a trace of an hour at 100 Mbit/s has 240 MB.
+const LONGEST: u64 = 256 << 20;
+
+/// Reads real files, for [`Scenario::load`]: regular ones of up to 256 MB.
+///
+/// # Errors
+/// What the system says, and [`io::ErrorKind::InvalidInput`] for anything that is longer or no regular file.
 #[allow(clippy::disallowed_methods, reason = "the one place here that reads files; callers choose it")]
 pub fn read_file(path: &str) -> io::Result<String> {
-    std::fs::read_to_string(path)
+    let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    // What is no file is refused before it is opened: a pipe would wait for somebody who writes.
+    let refuse = |about: &std::fs::Metadata| {
+        if about.is_dir() {
+            Err(io::ErrorKind::IsADirectory.into())
+        } else if !about.is_file() {
+            Err(wrong("it is not a regular file".to_owned()))
+        } else if about.len() > LONGEST {
+            Err(wrong(format!(
+                "it has {} MB, and a file of a scenario has {} MB at most",
+                about.len() >> 20,
+                LONGEST >> 20
+            )))
+        } else {
+            Ok(())
+        }
+    };
+    refuse(&std::fs::metadata(path)?)?;
+    let file = std::fs::File::open(path)?;
+    // It may be another one by now.
+    refuse(&file.metadata()?)?;
+    let mut text = String::new();
+    // Files of /proc and the like do not tell their length.
+    if io::Read::read_to_string(&mut io::Read::take(file, LONGEST + 1), &mut text)? as u64 > LONGEST {
+        return Err(wrong(format!("it has more than {} MB, the most for a file of a scenario", LONGEST >> 20)));
+    }
+    Ok(text)
 }
 
 /// A scenario that was read: the points of its sweep, or one point if there is no sweep.
