@@ -88,9 +88,14 @@ const MAX_NAMES: usize = 1000;
 
 /// `; did you mean ...?`, or nothing if no name is near.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+/// The name that `wrong` is most likely a misspelling of, if one is near.
+pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The distance costs the product of the lengths: what is longer than any name is no misspelling of one.
     if wrong.len() > 64 {
-        return String::new();
+        return None;
     }
     let wrong = wrong.to_lowercase();
     let near = names
@@ -99,5 +104,5 @@ pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a 
         .map(|name| (strsim::damerau_levenshtein(&wrong, &name.to_lowercase()), name))
         .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
         .min();
-    near.map_or(String::new(), |(_, name)| format!("; did you mean `{name}`?"))
+    near.map(|(_, name)| name)
 }

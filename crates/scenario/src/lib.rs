@@ -33,11 +33,12 @@ mod lte;
 mod model;
 mod network;
 mod reference;
+mod replicates;
 mod schema;
 mod topology;
 mod tree;
 
-pub use error::{Error, Fault, Origin};
+pub use error::{Error, Fault, Origin, nearest};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use handover::Handover;
 pub use load::{Files, Loaded, Point, read_file};

@@ -3,7 +3,7 @@
 use crate::check::{self, Check, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
 use crate::tree::{self, Node, Step, Table, Value};
-use crate::{Scenario, builtin, de, topology};
+use crate::{Scenario, builtin, de, replicates, topology};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -334,6 +334,8 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     let mut given = BTreeMap::<String, Origin>::new();
     let mut parameters = take_table(&mut root, "parameters")?;
     let declared = parameters.clone();
+    // What an override replaces may have used a parameter, which is no mistake in the file.
+    let in_file = mentioned(&root);
     for text in overrides {
         let (key, value) = override_of(text)?;
         let fault = |message| Fault::new(Some(&value.origin), "", message);
@@ -429,10 +431,25 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     let (traces, channels) = (read_all(recordings.traces)?, read_all(recordings.channels)?);
     let warnings = declared
         .iter()
-        .filter(|(name, _)| unused(name))
+        .filter(|(name, _)| unused(name) && !in_file.contains(*name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "nothing uses this parameter"))
+        .chain(replicates::warning(&points))
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
+}
+
+/// The parameters that a tree's texts mention.
+fn mentioned(node: &Node) -> BTreeSet<String> {
+    let all = |nodes: &mut dyn Iterator<Item = &Node>| nodes.flat_map(mentioned).collect();
+    match &node.value {
+        Value::Table(table) => all(&mut table.values()),
+        Value::Array(items) => all(&mut items.iter()),
+        Value::Text(text) => {
+            let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+            names.map(|(name, _)| name.trim().to_owned()).collect()
+        }
+        _ => BTreeSet::new(),
+    }
 }
 
 /// Takes the axis `key` out of the sweep, however its dots were written.

@@ -90,9 +90,9 @@ fn a_wrong_type_says_what_would_be_right() {
 #[test]
 fn a_wrong_unit_says_the_units() {
     assert_snapshot!(before("warmup = \"5\""), @"s.toml:1:10: warmup: `5` has no unit: a time is written with one of h, min, s, ms, us, ns");
-    assert_snapshot!(before("warmup = \"5 sec\""), @"s.toml:1:10: warmup: `sec` is not a unit of a time: use one of h, min, s, ms, us, ns");
+    assert_snapshot!(before("warmup = \"5 sec\""), @"s.toml:1:10: warmup: `sec` is not a unit of a time: use one of h, min, s, ms, us, ns; did you mean `s`?");
     assert_snapshot!(says("duration = \"9 s\"\n[dumbbell]\nrate = \"35 MB\"\nrtt = \"1 s\""), @"s.toml:3:8: dumbbell.rate: `MB` is not a unit of a rate: use one of Gbit/s, Mbit/s, kbit/s, bit/s");
-    assert_snapshot!(before("record.samples = \"10 millis\""), @"s.toml:1:18: record.samples: `millis` is not a unit of a time: use one of h, min, s, ms, us, ns");
+    assert_snapshot!(before("record.samples = \"10 millis\""), @"s.toml:1:18: record.samples: `millis` is not a unit of a time: use one of h, min, s, ms, us, ns; did you mean `ms`?");
 }
 
 #[test]

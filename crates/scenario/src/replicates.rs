@@ -1,0 +1,57 @@
+//! Whether the repetitions of a scenario can differ.
+
+use crate::error::Fault;
+use crate::{Capacity, Flow, Gap, Jitter, Loss, Point, Scenario, Size, Traffic};
+use units::Span;
+
+/// A warning for a scenario that is run several times although nothing in its network and traffic is random, at any point:
+/// then the runs differ at most in the choices of the congestion control, and a confidence interval over them says little.
+pub(crate) fn warning(points: &[Point]) -> Option<Fault> {
+    let runs = points.iter().map(|point| point.scenario.runs).max().unwrap_or(1);
+    let with_flows = points.iter().any(|point| !point.scenario.flows.is_empty());
+    (runs > 1 && with_flows && !points.iter().any(|point| varies(&point.scenario))).then(|| {
+        let message = format!(
+            "{runs} runs, but nothing in the network or the traffic is random: they are (nearly) identical, and no \
+             repetitions. Vary them, as by `start_jitter = \"100 ms\"` in [[flows]], or leave out `runs`"
+        );
+        Fault::new(None, "runs", message)
+    })
+}
+
+/// Whether anything in the network or the traffic is random.
+fn varies(scenario: &Scenario) -> bool {
+    scenario.lte.is_some()
+        || scenario.links.iter().any(|link| {
+            link.rate.as_ref().is_some_and(capacity) || link.loss.is_some_and(loss) || link.jitter.is_some_and(jitter)
+        })
+        || scenario.flows.iter().any(flow)
+}
+
+fn capacity(capacity: &Capacity) -> bool {
+    matches!(capacity, Capacity::Synthetic { .. } | Capacity::Trace { offset: None, .. })
+}
+
+fn loss(loss: Loss) -> bool {
+    match loss {
+        Loss::Random { probability } => probability > 0.0 && probability < 1.0,
+        Loss::GilbertElliott { .. } => true,
+    }
+}
+
+fn jitter(jitter: Jitter) -> bool {
+    let (Jitter::Uniform { max: span } | Jitter::HalfNormal { sigma: span }) = jitter;
+    span > Span::ZERO
+}
+
+fn flow(flow: &Flow) -> bool {
+    let gap = |gap: &Gap| !matches!(gap, Gap::Constant { .. });
+    let size = |size: &Size| !matches!(size, Size::Constant { .. });
+    flow.start_jitter > Span::ZERO
+        || match &flow.traffic {
+            Traffic::ShortFlows { size: of, interval, .. } => size(of) || gap(interval),
+            Traffic::OnOff { on, off, .. } => gap(on) || gap(off),
+            Traffic::Pages { object_size, think, .. } => size(object_size) || gap(think),
+            Traffic::Ppbp { .. } => true,
+            Traffic::Bulk | Traffic::Transfer { .. } | Traffic::Cbr { .. } => false,
+        }
+}
