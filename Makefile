@@ -16,7 +16,7 @@ setup: ## install what building and testing need (Debian packages, Python, npm, 
 demo: ## build, compare congestion controls over a cellular trace, reproduce a paper's table, write a report
 	@tools/setup build
 	cargo build --release --locked -p ranway
-	target/release/ranway demo --traces "$(TRACES)" --out "$(OUT)"
+	target/release/ranway demo $(if $(wildcard $(TRACES)),--traces "$(TRACES)") --out "$(OUT)"
 
 test: ## every check and every test, as CI runs them
 	@tools/setup all

@@ -6,13 +6,14 @@ use std::path::PathBuf;
 
 /// Simulate, emulate, measure and fix TCP over LTE and 5G.
 ///
-/// Start with `ranway run dumbbell`: it simulates one CUBIC download and says where its report is. `ranway list` shows the
-/// other built-in scenarios; `ranway run FILE` takes your own.
+/// Start with `ranway run dumbbell`: it simulates one CUBIC download and prints where its report is. `ranway list` shows the
+/// other built-in scenarios and `ranway show NAME` prints one. `ranway init` writes a scenario file of your own, for
+/// `ranway run FILE`.
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 done, 1 something outside failed (a disk, a missing file), 2 the input is wrong and \
-nothing was written, 130 interrupted; what had finished was written. `ranway emulate` has more."
+    after_help = "Exit codes: 0 success; 1 a failure outside, such as a full disk; 2 wrong input, nothing was written; \
+130 interrupted, the results of the runs that had finished were written and marked as partial. `ranway emulate` has more."
 )]
 pub(crate) struct Args {
     /// What to do.
@@ -29,27 +30,31 @@ pub(crate) enum Command {
     Check(ScenarioArgs),
     /// List the built-in scenarios, presets and papers
     List,
+    /// Print a built-in scenario or preset, with its comments
+    Show(ShowArgs),
+    /// Write a commented scenario file to start from
+    Init(InitArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
-    /// Write the report of results again
+    /// Write the report of existing results again
     Report(ReportArgs),
-    /// Put real hosts and their kernels behind a scenario's network, in real time (needs root)
+    /// Connect real programs through a scenario's network, in real time (needs root)
     Emulate(EmulateArgs),
-    /// Change a running emulation, or ask what it does
+    /// Change or query a running emulation
     Control(ControlArgs),
-    /// The multi-domain congestion control in this machine's kernel (needs root)
+    /// Manage multi-domain congestion control in this machine's kernel (needs root)
     #[command(subcommand)]
     Mdcc(MdccCommand),
-    /// The lightweight PEP between two interfaces of this router (needs root)
+    /// Run the lightweight PEP between two interfaces of this router (needs root)
     Pep(PepArgs),
-    /// Keep a modem's backlog above it, where small flows pass large ones (needs root)
+    /// Shape traffic ahead of a bufferbloated modem (needs root)
     Backlog(BacklogArgs),
     /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
     Oracle(OracleArgs),
     /// Make a trace or a recorded channel of other tools' files: rates, captures, ns-3, OMNeT++
     #[command(subcommand)]
     Import(ImportCommand),
-    /// Put several results into one report, side by side
+    /// Compare several results in one report
     Compare(CompareArgs),
     /// Run papers' experiments and print published and measured numbers side by side
     Reproduce(ReproduceArgs),
@@ -106,13 +111,20 @@ pub(crate) struct JobArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print tables as wide as they are, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   ranway run dumbbell
-  ranway run dumbbell --set flows.*.cc=bbr --runs 10
-  ranway run my.toml --set loss=1e-3 --out results/lossy --json")]
+  ranway run dumbbell --set flows.*.cc=bbr
+  ranway run loss-sweep --set loss=1e-3 --runs 20
+  ranway run my.toml --set dumbbell.rate='10 Mbit/s' --out results/slow --json
+
+After Ctrl-C the results of the runs that had finished are written and marked as partial. They never replace complete \
+results: those stay, and the partial ones go to NAME-interrupted beside them.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
@@ -182,6 +194,9 @@ pub(crate) struct EmulateArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print tables as wide as they are, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// What to run at the UE; without it, the scenario's flows run for the scenario's duration
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
@@ -377,6 +392,46 @@ pub(crate) struct OracleArgs {
 }
 
 #[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  ranway show dumbbell
+  ranway show lte-cell > my.toml          a copy to change
+  ranway show preset:lte-drive            what `include = [\"preset:lte-drive\"]` stands for")]
+pub(crate) struct ShowArgs {
+    /// The name of a built-in scenario, or of a preset (`ranway list`)
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+}
+
+#[derive(ClapArgs)]
+#[command(after_help = "Examples:
+  ranway init                             scenario.toml: two flows over a bottleneck
+  ranway init lte my-cell.toml            an LTE cell with two phones
+  ranway run scenario.toml")]
+pub(crate) struct InitArgs {
+    /// What the scenario starts from
+    #[arg(default_value = "bottleneck")]
+    pub(crate) kind: Starter,
+    /// The file to write; an existing one is never overwritten
+    #[arg(value_name = "FILE", default_value = "scenario.toml")]
+    pub(crate) file: PathBuf,
+}
+
+/// What a starter scenario is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Starter {
+    /// Two flows that share a bottleneck
+    Bottleneck,
+    /// A recorded or synthetic cellular link
+    Trace,
+    /// An LTE cell with two phones
+    Lte,
+    /// Congestion controls and losses in every combination, with repetitions
+    Sweep,
+    /// A network for real hosts (`ranway emulate`)
+    Emulate,
+}
+
+#[derive(ClapArgs)]
 pub(crate) struct ReportArgs {
     /// Results, as `ranway run` wrote them
     #[arg(value_name = "DIR")]
@@ -394,6 +449,9 @@ pub(crate) struct CompareArgs {
     /// Where to write the report
     #[arg(long, short, value_name = "FILE", default_value = "ranway-out/compare.html")]
     pub(crate) out: PathBuf,
+    /// Print tables as wide as they are, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 #[derive(ClapArgs)]
@@ -424,9 +482,12 @@ pub(crate) struct ReproduceArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// A recorded trace, or a folder of them (mahimahi's format); without any, a made-up one is used
+    /// A recorded trace in mahimahi's format, or a folder of them; unless given, the link is synthetic
     #[arg(long, value_name = "PATH")]
     pub(crate) traces: Option<PathBuf>,
+    /// Print tables as wide as they are, even if the terminal is narrower
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Where to write the report
     #[arg(long, short, value_name = "DIR", default_value = "ranway-out/demo")]
     pub(crate) out: PathBuf,

@@ -2,8 +2,9 @@
 
 use crate::args::DemoArgs;
 use crate::reproduce::{choose, one, papers, print};
-use crate::run::simulate;
-use crate::{Failure, show};
+use crate::run::{interrupted, simulate};
+use crate::{Failure, show, table};
+use console::Term;
 use record::report;
 use scenario::Scenario;
 use std::io::Write;
@@ -17,7 +18,7 @@ const TABLE: &str = "mdcc-towards/wireless-loss";
 
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let trace = match &args.traces {
-        Some(path) => recorded(path)?,
+        Some(path) => Some(recorded(path)?),
         None => None,
     };
     let mut out = std::io::stdout().lock();
@@ -27,11 +28,15 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
             writeln!(out, "1. Four congestion controls over the recorded link {}", path.display())?;
             set.push(format!("dumbbell.rate={{ kind = \"trace\", file = {:?} }}", path.display().to_string()));
         }
-        None => writeln!(out, "1. Four congestion controls over a made-up cellular link (no recorded trace at hand)")?,
+        None => {
+            writeln!(out, "1. Four congestion controls over a synthetic cellular link (--traces takes a recorded one)")?
+        }
     }
     let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;
-    let controls = simulate(&loaded, "congestion controls", 0, false, &args.out.join("congestion-controls"))?;
-    writeln!(out, "{}", show::summary(&controls.results))?;
+    let (controls, _) = simulate(&loaded, "congestion controls", 0, false, &args.out.join("congestion-controls"))?;
+    let width = table::width(&Term::stdout(), args.wide);
+    writeln!(out, "{}", table::summary(&controls.results, width))?;
+    interrupted(&controls)?;
 
     writeln!(out, "2. A paper's table: published and measured")?;
     let papers = papers(&[])?;
@@ -39,22 +44,23 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let (paper, experiment) = which[0];
     let (rows, table) = one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
     drop(out);
-    print(paper, experiment, &rows)?;
+    print(paper, experiment, &rows, width)?;
     let figures: Vec<_> = table.iter().flat_map(|table| reproduce::draw(paper, experiment, table)).collect();
     let results: Vec<_> = std::iter::once(controls.results).chain(table).collect();
     show::write(&args.out.join("report.html"), &report::reproduction(&rows, &figures, &results))
 }
 
-/// The trace at `path`, or the favourite of the folder there, or its first; `None` if there is nothing.
-fn recorded(path: &Path) -> Result<Option<PathBuf>, Failure> {
+/// The trace at `path`, or the favourite of the folder there, or its first.
+fn recorded(path: &Path) -> Result<PathBuf, Failure> {
     if path.is_file() {
-        return Ok(Some(path.to_owned()));
+        return Ok(path.to_owned());
     }
+    let wrong = |what: &str| Failure::Wrong(format!("--traces {}: {what}", path.display()));
     if !path.is_dir() {
-        return Ok(None);
+        return Err(wrong("there is no such file or folder; without --traces, a synthetic link is used"));
     }
     if path.join(FAVOURITE).is_file() {
-        return Ok(Some(path.join(FAVOURITE)));
+        return Ok(path.join(FAVOURITE));
     }
     let mut traces = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -63,5 +69,5 @@ fn recorded(path: &Path) -> Result<Option<PathBuf>, Failure> {
             traces.push(file);
         }
     }
-    Ok(traces.into_iter().min())
+    traces.into_iter().min().ok_or_else(|| wrong("no file in this folder is called `*.down`; name a trace itself"))
 }

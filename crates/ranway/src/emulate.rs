@@ -2,12 +2,13 @@
 
 use crate::args::{ControlArgs, EmulateArgs};
 use crate::line::Line;
-use crate::run::{default_out, stem, warned};
-use crate::{Failure, show};
+use crate::run::{commit, default_out, stem, warned};
+use crate::{Failure, table};
 use anyhow::anyhow;
+use console::Term;
 use host::attend::{Attended, Happened, Signals};
 use host::{Emulation, Finished, Glance, Options, control};
-use record::{Lateness, Output};
+use record::{Lateness, Output, Partial};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
 use std::io::Write;
@@ -30,6 +31,13 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let (duration, hosts) = (scenario.duration, host::hosts(scenario));
     let ue = which_ue(args.ue, &hosts)?;
     let command = command(args)?;
+    if command.is_none() && args.server.is_none() && args.attach.is_none() && scenario.flows.is_empty() {
+        return Err(Failure::Wrong(format!(
+            "{}: nothing would be sent: the scenario has no [[flows]], and there is no command. Put one after `--`, as in \
+             `ranway emulate {} -- ping -c 10 server`, or take --shell",
+            args.source.file, args.source.file
+        )));
+    }
     let interfaces = match args.attach.as_deref() {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
         _ => None,
@@ -64,18 +72,21 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     };
     let finished = emulation.finish()?;
     let notes = finished.notes();
-    let Finished { results, output, gone, .. } = finished;
+    let Finished { mut results, output, gone, .. } = finished;
+    let stopped_early = interfaces.is_none() && command.is_none() && code != 0;
+    let partial = stopped_early || gone.is_some();
+    results.meta.partial = partial.then_some(Partial { finished: 0, of: 1 });
     let code = if gone.is_some() { FAILED } else { code };
     let output = output.expect("it was given one");
     results.write_to(&output)?;
-    output.commit()?;
+    let out = commit(output, partial, &out)?;
     let lateness = results.timing.lateness.unwrap_or_default();
     let mut stderr = std::io::stderr().lock();
     if args.json {
         let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
         writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
-        write!(stderr, "{}", show::summary(&results))?;
+        write!(stderr, "{}", table::summary(&results, table::width(&Term::stderr(), args.wide)))?;
         writeln!(stderr, "{}", on_time(&lateness))?;
         for note in notes {
             writeln!(stderr, "{note}")?;

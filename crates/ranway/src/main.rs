@@ -8,6 +8,7 @@ mod demo;
 mod emulate;
 mod generate;
 mod import;
+mod init;
 mod interrupt;
 mod line;
 mod mdcc;
@@ -17,9 +18,10 @@ mod progress;
 mod reproduce;
 mod run;
 mod show;
+mod table;
+mod typo;
 
-use args::{Args, Command};
-use clap::Parser;
+use args::Command;
 use std::process::ExitCode;
 
 /// What went wrong, by the exit code that it gives.
@@ -50,11 +52,25 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
+/// An error and its causes, each cause only if what was said before does not hold it already.
+fn told_once(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
+}
+
 fn main() -> ExitCode {
-    let outcome = match Args::parse().command {
+    let outcome = match typo::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Check(args) => run::check(&args),
         Command::List => show::list(),
+        Command::Show(args) => show::show(&args),
+        Command::Init(args) => init::init(&args),
         Command::Schema => generate::schema(),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Control(args) => emulate::control(&args),
@@ -77,7 +93,7 @@ fn main() -> ExitCode {
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", told_once(&error));
             ExitCode::from(1)
         }
         Err(Failure::Wrong(what)) => {

@@ -4,7 +4,8 @@ mod grid;
 
 use crate::args::ReproduceArgs;
 use crate::run::{counted, simulate};
-use crate::{Failure, show};
+use crate::{Failure, show, table};
+use console::Term;
 use record::Results;
 use record::report;
 use reproduce::{Experiment, Paper, Published, Row, Verdict};
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         let quiet = args.job.quiet || args.job.json;
         let (these, result) = one(paper, experiment, &set, args.job.jobs, quiet, &out)?;
         if !quiet {
-            print(paper, experiment, &these)?;
+            print(paper, experiment, &these, table::width(&Term::stdout(), args.job.wide))?;
         }
         rows.extend(these);
         figures.extend(result.iter().flat_map(|result| reproduce::draw(paper, experiment, result)));
@@ -58,7 +59,7 @@ pub(crate) fn one(
     let loaded = experiment.load(set).map_err(|e| Failure::Wrong(e.to_string()))?;
     let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
     let name = format!("{}/{}", paper.name, experiment.id());
-    let outcome = simulate(&loaded, &name, jobs, quiet, out)?;
+    let (outcome, _) = simulate(&loaded, &name, jobs, quiet, out)?;
     if outcome.finished < outcome.runs {
         // Half of the runs would give other numbers under the same name.
         eprintln!("interrupted: {} of {} has the results of {}", name, counted(outcome.runs, "run"), outcome.finished);
@@ -69,11 +70,11 @@ pub(crate) fn one(
 }
 
 /// Prints an experiment's rows.
-pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> Result<(), Failure> {
+pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
     let floors = rows.iter().any(|row| row.floor.is_some());
     let heads = ["variant", "parameter", "metric", "unit", "published", "measured", "floor", "verdict"];
     let heads: Vec<&str> = heads.into_iter().filter(|&head| floors || head != "floor").collect();
-    let mut table = show::table(&heads);
+    let mut table = table::table(&heads, width);
     let figure = |value: &Option<Published>, ci| match value {
         Some(Published::Number(value)) => with_ci(*value, ci),
         Some(Published::Text(text)) => text.clone(),

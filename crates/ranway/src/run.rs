@@ -2,7 +2,8 @@
 
 use crate::args::{RunArgs, ScenarioArgs};
 use crate::progress::Bar;
-use crate::{Failure, interrupt, show};
+use crate::{Failure, interrupt, table};
+use console::Term;
 use record::Output;
 use scenario::{Loaded, Scenario};
 use std::io::Write;
@@ -12,21 +13,24 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.scenario)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let name = stem(&args.scenario.source.file);
-    let results = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
+    let (results, out) = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
+    let width = table::width(&Term::stdout(), args.job.wide);
     let mut stdout = std::io::stdout().lock();
     if args.job.json {
         let timing = results.results.timing;
         let answer = serde_json::json!({ "out": out, "summary": results.results.summary(), "timing": timing });
         writeln!(stdout, "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.job.quiet {
-        write!(stdout, "{}", show::summary(&results.results))?;
+        write!(stdout, "{}", table::summary(&results.results, width))?;
         writeln!(stdout, "report: {}", out.join("report.html").display())?;
     }
+    drop(stdout);
     interrupted(&results)
 }
 
 pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
     let loaded = warned(Scenario::load_for_emulation(&args.source.file, &overrides(args), &scenario::read_file))?;
+    sim::check(&loaded).map_err(wrong)?;
     let first = &loaded.points()[0].scenario;
     let flows: u32 = first.flows.iter().map(|f| f.count).sum();
     if flows == 0 {
@@ -68,31 +72,48 @@ pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, 
     Ok(loaded)
 }
 
-/// Runs a scenario and writes its results to `out`. After Ctrl-C these are the results of the runs that had finished.
+/// Runs a scenario and writes its results to `out`. After Ctrl-C these are the results of the runs that had finished, and
+/// not in place of complete ones. Gives where they are, too.
 pub(crate) fn simulate(
     loaded: &Loaded,
     name: &str,
     jobs: usize,
     quiet: bool,
     out: &Path,
-) -> Result<sim::Outcome, Failure> {
+) -> Result<(sim::Outcome, PathBuf), Failure> {
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
     let options =
         sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output) };
-    let outcome = sim::run(loaded, &options).map_err(|e| match e {
-        sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
-            Failure::Wrong(e.to_string())
-        }
-        _ => e.into(),
-    })?;
+    let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {
+        eprintln!("interrupted before any run had finished; nothing was written");
         return Err(Failure::Interrupted);
     }
+    let partial = outcome.finished < outcome.runs;
     outcome.results.write_to(&output)?;
-    output.commit()?;
-    Ok(outcome)
+    Ok((outcome, commit(output, partial, out)?))
+}
+
+/// Puts results in place at `out`, or partial ones beside complete ones there. Gives where they are.
+pub(crate) fn commit(output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
+    if !partial {
+        output.commit()?;
+        return Ok(out.to_owned());
+    }
+    let place = output.commit_partial()?;
+    Ok(place.file_name().map_or_else(|| out.to_owned(), |name| out.with_file_name(name)))
+}
+
+/// What the simulator refuses is a mistake in the scenario or in a file that it names, unless the system failed.
+fn wrong(error: sim::Error) -> Failure {
+    match error {
+        sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
+            Failure::Wrong(error.to_string())
+        }
+        _ => error.into(),
+    }
 }
 
 /// Says what an interrupted batch left.
@@ -100,7 +121,7 @@ pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
     if outcome.finished == outcome.runs {
         return Ok(());
     }
-    eprintln!("interrupted: the results are those of {} of {} runs", outcome.finished, outcome.runs);
+    eprintln!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
     Err(Failure::Interrupted)
 }
 

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 fn ranway(dir: &Path, args: &[&str]) -> Output {
@@ -98,7 +98,11 @@ fn typos_in_each_place_are_answered_with_what_would_be_right() {
         (&["run", "dumbbell", "--set", "flows.*.cc=cubik"][..], "cubic"),
         (&["reproduce", "mdcc-toward"][..], "mdcc-towards/wireless-loss"),
         (&["report", "nowhere"][..], "nowhere"),
-        (&["rum", "dumbbell"][..], "run"),
+        (&["rum", "dumbbell"][..], "'run'"),
+        (&["rnu", "dumbbell"], "'run'"),
+        (&["emualte"], "'emulate'"),
+        (&["dumbbell"], "'run dumbbell'"),
+        (&["run", "dumbbell", "--set", "dumbbell.rate=35 mbps"], "did you mean `Mbit/s`?"),
     ] {
         let output = ranway(dir.path(), args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
@@ -120,7 +124,10 @@ fn a_foreign_directory_is_refused_and_untouched() {
 #[test]
 fn json_is_one_object_for_scripts_and_quiet_is_quiet() {
     let dir = scratch();
-    let output = ranway(dir.path(), &[&["run", "dumbbell", "--json", "--runs", "2"], &SHORT[..]].concat());
+    let output = ranway(
+        dir.path(),
+        &[&["run", "dumbbell", "--json", "--runs", "2", "--set", "flows.*.start_jitter=1 s"], &SHORT[..]].concat(),
+    );
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
     assert_eq!(answer["summary"]["runs"], 2);
     assert!(answer["summary"]["points"][0]["flows"][0]["goodput_mbps"]["ci95"].is_number());
@@ -229,6 +236,197 @@ fn an_interrupt_keeps_what_has_finished_and_leaves_nothing_half_written() {
     let names: Vec<_> = fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["dumbbell"], "something half-written is left");
     assert!(out.join("dumbbell/summary.json").is_file());
+}
+
+/// Starts a batch of many short runs at `out` and interrupts it once some of them must have finished.
+fn interrupted_batch(dir: &Path, out: &str) -> Output {
+    let many = ["--runs", "10000", "--jobs", "1", "--set", "duration=\"20 s\"", "--set", "record.samples=\"off\""];
+    let args = [&["run", "dumbbell", "--set", "flows.*.start_jitter=1 s", "--out", out], &many[..]].concat();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+    let child = command.args(args).current_dir(dir).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn partial_results_are_marked_everywhere_and_never_replace_complete_ones() {
+    let dir = scratch();
+    let complete = ranway(dir.path(), &[&["run", "dumbbell", "--quiet", "--out", "r"], &SHORT[..]].concat());
+    assert!(complete.status.success(), "{}", stderr(&complete));
+    let before = fs::read(dir.path().join("r/summary.json")).unwrap();
+
+    let output = interrupted_batch(dir.path(), "r");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the results are partial, "), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("PARTIAL RESULTS: ") && said.contains("report: r-interrupted/report.html"), "{said}");
+
+    assert_eq!(fs::read(dir.path().join("r/summary.json")).unwrap(), before, "complete results were replaced");
+    let partial = fs::read(dir.path().join("r-interrupted/summary.json")).unwrap();
+    let partial: serde_json::Value = serde_json::from_slice(&partial).unwrap();
+    assert_eq!(partial["partial"]["of"], 10_000);
+    assert!(partial["partial"]["finished"].as_u64().is_some_and(|finished| (1..10_000).contains(&finished)));
+    let report = fs::read_to_string(dir.path().join("r-interrupted/report.html")).unwrap();
+    assert!(report.contains("(partial: "), "the report looks complete");
+
+    let compared = stdout(&ranway(dir.path(), &["compare", "r", "r-interrupted", "--out", "both.html"]));
+    assert_eq!(compared.matches("PARTIAL RESULTS").count(), 1, "{compared}");
+    // Complete results take the place of partial ones.
+    let args = [&["run", "dumbbell", "--quiet", "--out", "r-interrupted"], &SHORT[..]].concat();
+    assert!(ranway(dir.path(), &args).status.success());
+    let whole = fs::read_to_string(dir.path().join("r-interrupted/summary.json")).unwrap();
+    assert!(!whole.contains("\"partial\""), "{whole}");
+}
+
+#[test]
+fn identical_runs_are_announced_and_counted_as_one() {
+    let dir = scratch();
+    let args = [&["run", "dumbbell", "--runs", "3"], &SHORT[..]].concat();
+    let output = ranway(dir.path(), &args);
+    assert!(stderr(&output).contains("warning: runs: 3 runs, but nothing"), "{}", stderr(&output));
+    let said = stdout(&output);
+    assert!(said.contains("all 3 runs are identical") && !said.contains('±'), "{said}");
+    let output = ranway(dir.path(), &[&args[..], &["--set", "flows.*.start_jitter=1 s"]].concat());
+    assert!(output.stderr.is_empty() && stdout(&output).contains('±'), "{}", stderr(&output));
+}
+
+#[test]
+fn a_udp_flow_shows_its_one_way_delay_and_its_loss() {
+    let dir = scratch();
+    let queue = "dumbbell.queue={ kind = \"drop-tail\", packets = 500 }";
+    let args =
+        ["run", "aqm-compare", "--json", "--set", "duration=\"10 s\"", "--set", "warmup=\"2 s\"", "--set", queue];
+    let output = ranway(dir.path(), &args);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON");
+    let flows = answer["summary"]["points"][0]["flows"].as_array().unwrap();
+    let call = flows.iter().find(|flow| flow["flow"] == "call").unwrap();
+    let mean = |key: &str| call[key]["mean"].as_f64().unwrap_or_else(|| panic!("{key} is missing: {call}"));
+    // 500 packets at 20 Mbit/s are 0.3 s.
+    assert!((50.0..=350.0).contains(&mean("owd_p50_ms")), "{call}");
+    assert!(mean("owd_p95_ms") >= mean("owd_p50_ms") && (0.0..1.0).contains(&mean("loss")), "{call}");
+
+    let compared = stdout(&ranway(dir.path(), &["compare", "ranway-out/aqm-compare", "ranway-out/aqm-compare"]));
+    let head = compared.lines().find(|line| line.contains("goodput")).unwrap_or_default();
+    assert!(head.contains("one-way p50 ms") && head.contains("loss %"), "{compared}");
+    let row = compared.lines().find(|line| line.trim_start().starts_with("call")).unwrap_or_default();
+    assert!(row.split_whitespace().filter(|cell| cell.contains('.')).count() >= 4, "{row}");
+}
+
+#[test]
+fn tables_fit_the_terminal_unless_they_are_to_be_wide() {
+    let dir = scratch();
+    let args =
+        [&["run", "aqm-compare", "--runs", "2", "--quiet", "--set", "flows.*.start_jitter=1 s"], &SHORT[..]].concat();
+    assert!(ranway(dir.path(), &args).status.success());
+    let results = "ranway-out/aqm-compare";
+    let compare = |columns: &str, more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        command.args([&["compare", results, results], more].concat()).current_dir(dir.path()).env("COLUMNS", columns);
+        stdout(&command.output().unwrap())
+    };
+    let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    for columns in [60, 80, 120] {
+        let text = compare(&columns.to_string(), &[]);
+        assert!(widest(&text) <= columns, "{columns}:\n{text}");
+        assert!(text.contains("left out for want of room"), "{text}");
+    }
+    assert!(widest(&compare("80", &["--wide"])) > 120);
+}
+
+#[test]
+fn check_refuses_the_recordings_that_run_refuses() {
+    let dir = scratch();
+    fs::write(dir.path().join("no.up"), "x\n").unwrap();
+    let rate = "dumbbell.rate={ kind = \"trace\", file = \"no.up\" }";
+    let said = ["check", "run"].map(|command| {
+        let output = ranway(dir.path(), &[command, "dumbbell", "--set", rate]);
+        assert_eq!(output.status.code(), Some(2), "{command}: {}", stderr(&output));
+        stderr(&output)
+    });
+    assert!(said[0].contains("trace no.up: line 1: not a whole number"), "{}", said[0]);
+    assert_eq!(said[0], said[1]);
+}
+
+#[test]
+fn a_demo_of_traces_that_are_not_there_is_refused() {
+    let dir = scratch();
+    fs::create_dir(dir.path().join("empty")).unwrap();
+    for (path, hint) in [("/nonexistent", "no such file or folder"), ("empty", "*.down")] {
+        let output = ranway(dir.path(), &["demo", "--traces", path]);
+        assert_eq!(output.status.code(), Some(2), "{path}");
+        assert!(stderr(&output).contains(path) && stderr(&output).contains(hint), "{}", stderr(&output));
+    }
+    assert!(!dir.path().join("ranway-out").exists());
+}
+
+#[test]
+fn the_examples_of_the_help_run_without_a_warning() {
+    let dir = scratch();
+    fs::write(dir.path().join("my.toml"), scenario::builtin::list()[0].text).unwrap();
+    let help = stdout(&ranway(dir.path(), &["run", "--help"]));
+    let examples = help.lines().filter_map(|line| line.trim().strip_prefix("ranway run "));
+    let mut seen = 0;
+    for example in examples {
+        let line = format!("{} run {example} --quiet --set 'duration=\"11 s\"'", env!("CARGO_BIN_EXE_ranway"));
+        let output = Command::new("sh").args(["-c", &line]).current_dir(dir.path()).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{example}: {}", stderr(&output));
+        seen += 1;
+    }
+    assert!(seen >= 3, "{help}");
+}
+
+#[test]
+fn a_built_in_file_is_shown_as_it_is_and_runs_as_a_copy() {
+    let dir = scratch();
+    for file in scenario::builtin::list() {
+        assert_eq!(stdout(&ranway(dir.path(), &["show", file.name])), file.text);
+    }
+    for preset in scenario::builtin::presets() {
+        assert_eq!(stdout(&ranway(dir.path(), &["show", &format!("preset:{}", preset.name)])), preset.text);
+    }
+    assert_eq!(stdout(&ranway(dir.path(), &["show", "preset:wired"])), stdout(&ranway(dir.path(), &["show", "wired"])));
+    let output = ranway(dir.path(), &["show", "dumbel"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("did you mean `dumbbell`?"), "{}", stderr(&output));
+}
+
+#[test]
+fn init_writes_scenarios_that_are_right_and_overwrites_nothing() {
+    let dir = scratch();
+    for kind in ["bottleneck", "trace", "lte", "sweep", "emulate"] {
+        let file = format!("{kind}.toml");
+        let output = ranway(dir.path(), &["init", kind, &file]);
+        assert!(output.status.success() && stdout(&output).contains(&file), "{kind}: {}", stderr(&output));
+        let checked = ranway(dir.path(), &["check", &file]);
+        assert!(checked.status.success() && checked.stderr.is_empty(), "{kind}: {}", stderr(&checked));
+    }
+    assert!(ranway(dir.path(), &["init"]).status.success());
+    fs::write(dir.path().join("scenario.toml"), "mine").unwrap();
+    let output = ranway(dir.path(), &["init"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("scenario.toml exists"), "{}", stderr(&output));
+    assert_eq!(fs::read_to_string(dir.path().join("scenario.toml")).unwrap(), "mine");
+    // A link is not followed.
+    std::os::unix::fs::symlink("victim", dir.path().join("link.toml")).unwrap();
+    assert_eq!(ranway(dir.path(), &["init", "lte", "link.toml"]).status.code(), Some(2));
+    assert!(!dir.path().join("victim").exists());
+    let output = ranway(dir.path(), &["init", "ltr"]);
+    assert!(stderr(&output).contains("lte"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_error_of_the_system_is_told_once() {
+    let dir = scratch();
+    fs::write(dir.path().join("file"), "").unwrap();
+    for args in [
+        &[&["run", "dumbbell", "--quiet", "--out", "file/results"], &SHORT[..]].concat()[..],
+        &["init", "lte", "file/my.toml"],
+    ] {
+        let output = ranway(dir.path(), args);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output).matches("Not a directory").count(), 1, "{args:?}: {}", stderr(&output));
+    }
 }
 
 #[test]

@@ -297,6 +297,7 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
     for (args, hint) in [
         (&["emulate", "net.toml"][..], "--set links.wire.delay="),
         (&["emulate", "net.tom"], "net.tom"),
+        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms"], "nothing would be sent"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--ue", "2"], "--ue 2"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--max-lateness", "soon"], "soon"),
     ] {
@@ -322,7 +323,7 @@ fn root_without_root_one_line_says_what_is_missing() {
     let output = Command::new("setpriv")
         .args(["--reuid=65534", "--clear-groups"])
         .arg(&binary)
-        .args(["emulate", "net.toml"])
+        .args(["emulate", "net.toml", "--", "true"])
         .current_dir(dir.path())
         .output();
     let output = output.expect("setpriv is part of Debian");

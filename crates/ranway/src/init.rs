@@ -1,0 +1,36 @@
+//! `ranway init`: scenario files to start from.
+
+use crate::Failure;
+use crate::args::{InitArgs, Starter};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+
+impl Starter {
+    /// The file, with its comments.
+    fn text(self) -> &'static str {
+        match self {
+            Starter::Bottleneck => include_str!("../starters/bottleneck.toml"),
+            Starter::Trace => include_str!("../starters/trace.toml"),
+            Starter::Lte => include_str!("../starters/lte.toml"),
+            Starter::Sweep => include_str!("../starters/sweep.toml"),
+            Starter::Emulate => include_str!("../starters/emulate.toml"),
+        }
+    }
+}
+
+pub(crate) fn init(args: &InitArgs) -> Result<(), Failure> {
+    let shown = args.file.display();
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&args.file).map_err(|error| {
+        if error.kind() == io::ErrorKind::AlreadyExists {
+            return Failure::Wrong(format!("{shown} exists and is left as it is: name another file"));
+        }
+        anyhow::Error::new(error).context(format!("cannot write {shown}")).into()
+    })?;
+    file.write_all(args.kind.text().as_bytes())?;
+    let next = match args.kind {
+        Starter::Emulate => format!("sudo ranway emulate {shown} -- ping -c 10 server"),
+        _ => format!("ranway run {shown}"),
+    };
+    writeln!(io::stdout(), "wrote {shown}; next: {next}")?;
+    Ok(())
+}

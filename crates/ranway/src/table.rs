@@ -1,0 +1,302 @@
+//! The table of flows that a terminal shows, as wide as the terminal.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use console::{Term, measure_text_width};
+use record::{FlowSummary, Limited, Results, Stat};
+use std::fmt::Write as _;
+
+/// At most so many rows of flows are printed; the report has them all.
+const MAX_ROWS: usize = 40;
+/// Terminals that claim to be narrower are taken to be so wide.
+const NARROWEST: usize = 40;
+/// What a column takes beside its text.
+const PADDING: usize = 2;
+
+/// A column of the table of flows.
+struct Column {
+    head: &'static str,
+    /// What it is called where its head needs its neighbour's.
+    name: &'static str,
+    cell: fn(&FlowSummary) -> Option<String>,
+    right: bool,
+}
+
+const fn figure(head: &'static str, name: &'static str, cell: fn(&FlowSummary) -> Option<String>) -> Column {
+    Column { head, name, cell, right: true }
+}
+
+const COLUMNS: [Column; 11] = [
+    Column { head: "flow", name: "flow", cell: |flow| Some(flow.flow.clone()), right: false },
+    Column { head: "cc", name: "cc", cell: |flow| (!flow.cc.is_empty()).then(|| flow.cc.clone()), right: false },
+    figure("goodput Mbit/s", "goodput", |flow| stat(flow.goodput_mbps.as_ref(), 2)),
+    figure("RTT p50 ms", "RTT p50", |flow| stat(flow.rtt_p50_ms.as_ref(), 1)),
+    figure("p95", "RTT p95", |flow| stat(flow.rtt_p95_ms.as_ref(), 1)),
+    figure("one-way p50 ms", "one-way p50", |flow| stat(flow.owd_p50_ms.as_ref(), 1)),
+    figure("p95", "one-way p95", |flow| stat(flow.owd_p95_ms.as_ref(), 1)),
+    figure("loss %", "loss", |flow| stat(flow.loss.map(percent).as_ref(), 2)),
+    figure("completion s", "completion", |flow| stat(flow.completion_s.as_ref(), 3)),
+    figure("retrans. %", "retransmissions", |flow| stat(flow.retransmission_rate.map(percent).as_ref(), 2)),
+    Column { head: "limited by", name: "limited by", cell: limits, right: false },
+];
+const ONE_WAY: [usize; 2] = [5, 6];
+
+/// The columns that a narrow terminal goes without, the first to go first.
+const DISPENSABLE: [usize; 8] = [10, 9, 1, 8, 4, 6, 7, 3];
+
+/// How wide a table may be: as wide as the terminal, or as wide as it is where nobody looks or `wide` is asked for.
+pub(crate) fn width(term: &Term, wide: bool) -> Option<usize> {
+    if wide {
+        return None;
+    }
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    told.or_else(|| term.size_checked().map(|(_, columns)| columns.into())).map(|columns: usize| columns.max(NARROWEST))
+}
+
+/// The summary of a run as text: a row for each flow at each point, in lines of at most `width` characters.
+pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
+    let summary = results.summary();
+    let mut text = String::new();
+    if !results.meta.title.is_empty() {
+        let _ = writeln!(text, "{}", results.meta.title);
+    }
+    if let Some(partial) = summary.partial {
+        let (finished, of) = (partial.finished, partial.of);
+        let _ = writeln!(text, "PARTIAL RESULTS: interrupted when {finished} of {of} runs had finished");
+    }
+    let all = || summary.points.iter().flat_map(|point| point.flows.iter().map(move |flow| (point, flow)));
+    let rows = all().take(MAX_ROWS).map(|(point, flow)| {
+        let cells = COLUMNS.iter().map(|column| (column.cell)(flow)).collect();
+        (results.meta.points[point.point as usize].label(), cells)
+    });
+    // Round-trip times tell more of TCP than one-way delays do.
+    let one_way = all().any(|(_, flow)| flow.transport != "tcp" && flow.owd_p50_ms.is_some());
+    Flows::new(rows.collect(), one_way).write(&mut text, width);
+    if all().count() > MAX_ROWS {
+        let _ = writeln!(text, "and {} more rows: see the report", all().count() - MAX_ROWS);
+    }
+    if let Some(note) = identical(&summary) {
+        wrap(&note, width.unwrap_or(usize::MAX)).iter().for_each(|part| _ = writeln!(text, "{part}"));
+    }
+    let t = &results.timing;
+    let _ = match t.lateness {
+        Some(_) => writeln!(text, "{:.0} s emulated, {} packets", t.simulated_s, t.packets),
+        None => writeln!(text, "{:.0} s simulated in {:.2} s, {} data packets", t.simulated_s, t.wall_s, t.packets),
+    };
+    text
+}
+
+/// What is to be said if runs were no repetitions.
+fn identical(summary: &record::Summary) -> Option<String> {
+    let points = summary.points.iter().filter(|point| point.identical_runs).count();
+    let runs = summary.runs;
+    let which = if points == summary.points.len() { String::new() } else { format!(" of {points} points") };
+    (points > 0).then(|| {
+        format!(
+            "warning: all {runs} runs{which} are identical, and count as one: nothing in the scenario is random. Vary \
+             them with start_jitter in [[flows]], with loss or jitter on a link, or leave out `runs`"
+        )
+    })
+}
+
+/// The rows of flows, each with the label of its point and its cells by column.
+struct Flows {
+    rows: Vec<(String, Vec<Option<String>>)>,
+    /// The columns in which anything is to be shown.
+    shown: Vec<usize>,
+}
+
+impl Flows {
+    fn new(rows: Vec<(String, Vec<Option<String>>)>, one_way: bool) -> Flows {
+        let used = |&column: &usize| rows.iter().any(|(_, cells)| cells[column].is_some());
+        let wanted = |&column: &usize| one_way || !ONE_WAY.contains(&column);
+        let shown = (0..COLUMNS.len()).filter(used).filter(wanted).collect();
+        Flows { rows, shown }
+    }
+
+    fn cell(&self, row: usize, column: usize) -> &str {
+        self.rows[row].1[column].as_deref().unwrap_or("-")
+    }
+
+    /// How wide the columns are together.
+    fn columns_width(&self) -> usize {
+        let width = |&column: &usize| {
+            let cells = (0..self.rows.len()).map(|row| measure_text_width(self.cell(row, column)));
+            cells.chain([COLUMNS[column].head.len()]).max().unwrap_or(0) + PADDING
+        };
+        self.shown.iter().map(width).sum()
+    }
+
+    fn labels_width(&self) -> usize {
+        self.rows.iter().map(|(label, _)| measure_text_width(label)).max().unwrap_or(0) + PADDING
+    }
+
+    /// Writes the table: with the points' labels in the first column if that fits, else above their rows; and without the
+    /// columns that do not fit.
+    fn write(mut self, text: &mut String, width: Option<usize>) {
+        let room = width.unwrap_or(usize::MAX);
+        if self.labels_width() + self.columns_width() <= room {
+            let _ = writeln!(text, "{}", self.table(true, width));
+            return;
+        }
+        let mut left_out = Vec::new();
+        for column in DISPENSABLE {
+            if self.columns_width() + PADDING <= room {
+                break;
+            }
+            if let Some(place) = self.shown.iter().position(|&shown| shown == column) {
+                self.shown.remove(place);
+                left_out.push(column);
+            }
+        }
+        // One table, cut where labels stand, so that all points have the same columns.
+        let table = self.table(false, width).to_string();
+        if table.lines().count() == self.rows.len() + 1 {
+            let mut lines = table.lines();
+            let _ = writeln!(text, "{}", lines.next().unwrap_or_default());
+            let mut before = "";
+            for ((label, _), line) in self.rows.iter().zip(lines) {
+                if label != before {
+                    wrap(label, room).iter().for_each(|part| _ = writeln!(text, "{part}"));
+                }
+                before = label;
+                let _ = writeln!(text, "{line}");
+            }
+        } else {
+            // Even so, cells had to be broken: a row is several lines.
+            let _ = writeln!(text, "{}", self.table(true, width));
+        }
+        if !left_out.is_empty() {
+            left_out.sort_unstable();
+            let names: Vec<&str> = left_out.iter().map(|&column| COLUMNS[column].name).collect();
+            let note = format!("left out for want of room: {} (--wide shows all)", names.join(", "));
+            wrap(&note, room).iter().for_each(|part| _ = writeln!(text, "{part}"));
+        }
+    }
+
+    fn table(&self, labels: bool, width: Option<usize>) -> Table {
+        let heads = self.shown.iter().map(|&column| COLUMNS[column].head);
+        let mut table = table(&[&[""], &heads.collect::<Vec<_>>()[..]].concat(), width);
+        for (place, &column) in (1..).zip(&self.shown) {
+            if COLUMNS[column].right {
+                table.column_mut(place).expect("the table has it").set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        let mut before = "";
+        for row in 0..self.rows.len() {
+            let label = &self.rows[row].0;
+            let shown = if labels && label != before { label } else { "" };
+            before = label;
+            table.add_row([shown].into_iter().chain(self.shown.iter().map(|&column| self.cell(row, column))));
+        }
+        table
+    }
+}
+
+/// A text in lines of at most `width` characters, broken at spaces where it has any.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is one at least");
+        if !line.is_empty() && measure_text_width(line) + 1 + measure_text_width(word) > width {
+            lines.push(word.to_owned());
+        } else {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+/// An empty table in the style of all of ours. Its cells are wrapped if it would be wider than `width`.
+pub(crate) fn table(head: &[&str], width: Option<usize>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(head.iter().copied());
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    }
+    table
+}
+
+/// A figure with its confidence interval, if it has one.
+fn stat(stat: Option<&Stat>, digits: usize) -> Option<String> {
+    let stat = stat?;
+    Some(match stat.ci95 {
+        Some(ci) => format!("{:.digits$} ± {:.digits$}", stat.mean, ci),
+        None => format!("{:.digits$}", stat.mean),
+    })
+}
+
+fn percent(stat: Stat) -> Stat {
+    Stat {
+        mean: stat.mean * 100.0,
+        ci95: stat.ci95.map(|ci| ci * 100.0),
+        min: stat.min * 100.0,
+        max: stat.max * 100.0,
+        ..stat
+    }
+}
+
+/// What held a flow back most of its time, as `cwnd 93 %`.
+fn limits(flow: &FlowSummary) -> Option<String> {
+    let Limited { app, cwnd, rwnd, pacing, other: _ } = flow.limited.as_ref()?;
+    let mut shares = [("app", app.mean), ("cwnd", cwnd.mean), ("rwnd", rwnd.mean), ("pacing", pacing.mean)];
+    shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let named = shares.iter().filter(|s| s.1 >= 0.1).map(|(name, share)| format!("{name} {:.0} %", share * 100.0));
+    Some(named.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(points: usize) -> Vec<(String, Vec<Option<String>>)> {
+        let cell = |column: usize| match column {
+            0 => "download".to_owned(),
+            1 => "cubic".to_owned(),
+            10 => "pacing 50 %, cwnd 50 %".to_owned(),
+            _ => "123.45 ± 67.89".to_owned(),
+        };
+        let label =
+            |point| format!("dumbbell.queue = {{ kind = \"drop-tail\", packets = 500 }}, flows.*.cc = point {point}");
+        (0..points).map(|point| (label(point), (0..COLUMNS.len()).map(|column| Some(cell(column))).collect())).collect()
+    }
+
+    fn written(width: Option<usize>) -> String {
+        let mut text = String::new();
+        Flows::new(rows(3), true).write(&mut text, width);
+        text
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for width in 40..=260 {
+            let text = written(Some(width));
+            for line in text.lines() {
+                assert!(measure_text_width(line) <= width, "{width}: {} in {line}", measure_text_width(line));
+            }
+            assert!(text.contains("123.45"), "{width}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_left_out_is_named_and_wide_leaves_nothing_out() {
+        let narrow = written(Some(80));
+        assert!(narrow.contains("left out for want of room: ") && narrow.contains("limited by"), "{narrow}");
+        assert!(narrow.contains("--wide") && narrow.contains("point 2"), "{narrow}");
+        let wide = written(None);
+        assert!(!wide.contains("left out") && wide.contains("pacing 50 %, cwnd 50 %"), "{wide}");
+        assert!(wide.lines().all(|line| measure_text_width(line) > 200), "{wide}");
+    }
+
+    #[test]
+    fn columns_without_a_value_are_not_shown() {
+        let mut rows = rows(1);
+        rows[0].1[8] = None;
+        let flows = Flows::new(rows, false);
+        assert_eq!(flows.shown, [0, 1, 2, 3, 4, 7, 9, 10]);
+    }
+}
