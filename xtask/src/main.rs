@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod layers;
+mod samples;
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ const HELP: &str = "\
 cargo xtask ci       every check and test, in order
 cargo xtask checks   the checks only: format, lints, layers, licences, spelling, generated files
 cargo xtask tests    the tests only: Rust, documentation samples, Python
-cargo xtask docs     write the generated pages of docs/ again
+cargo xtask docs     write the generated pages of docs/ and the output of commands again
 ";
 
 fn main() -> ExitCode {
@@ -51,7 +52,11 @@ fn checks() -> Result<()> {
     step("Python lints", "ruff", &["check", "python", "peers", "examples"])?;
     step("web: types and the built report", "npm", &["--prefix", "web", "run", "--silent", "check"])?;
     docs()?;
-    step("generated pages are fresh (`make docs`)", "git", &["diff", "--exit-code", "--stat", "--", "docs", "schema"])
+    step(
+        "generated pages are fresh (`make docs`)",
+        "git",
+        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md"],
+    )
 }
 
 fn tests() -> Result<()> {
@@ -67,7 +72,7 @@ fn tests() -> Result<()> {
     step("Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
 
-/// Writes what is generated from the code: the command line, the scenario keys, the schema.
+/// Writes what is generated from the code: the command line, the scenario keys, the schema, and what commands print.
 fn docs() -> Result<()> {
     let ranway = ["run", "--locked", "--quiet", "--release", "-p", "ranway", "--"];
     for (args, file) in [
@@ -82,7 +87,7 @@ fn docs() -> Result<()> {
         std::fs::create_dir_all(Path::new(file).parent().expect("a file in a folder"))?;
         std::fs::write(file, output.stdout).with_context(|| file.to_owned())?;
     }
-    Ok(())
+    samples::write(Path::new("target/release"))
 }
 
 /// Runs one command, says what and how long it took, and fails with its name.
