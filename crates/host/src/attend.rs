@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The signals that end a program, and the one that tells of the end of a child.
 const SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD];
@@ -30,6 +30,13 @@ pub enum Happened {
         /// Whether it came from the terminal.
         terminal: bool,
     },
+}
+
+impl Happened {
+    /// Whether the terminal of this process was closed.
+    pub fn is_hang_up(&self) -> bool {
+        matches!(self, Happened::Asked { signal: Signal::SIGHUP, terminal: true })
+    }
 }
 
 impl Signals {
@@ -92,6 +99,17 @@ impl Attended {
     pub fn signal(&self, signal: Signal) {
         // It may have ended just now.
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
+    }
+
+    /// Tells it that its terminal is gone, and waits for its end for so long. Whatever happens then, dropping it ends it.
+    pub fn hang_up(&mut self, patience: Duration) {
+        self.signal(Signal::SIGHUP);
+        // One that is stopped would not hear of it.
+        self.signal(Signal::SIGCONT);
+        let start = Instant::now();
+        while start.elapsed() < patience && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Its exit code, as a shell gives it, once it has ended.

@@ -50,8 +50,12 @@ pub struct Counters {
     pub marked: u64,
     /// Packets that the interface did not take.
     pub refused: u64,
+    /// Packets that were to leave and were lost before they were read: they came faster than they could be taken.
+    pub missed: u64,
     /// Answers that came in.
     pub answers: u64,
+    /// Frames that came in and were lost before they were read, with answers in them perhaps.
+    pub unheard: u64,
 }
 
 /// A modem whose backlog is kept.
@@ -160,6 +164,7 @@ impl Backlog {
             }
             if now.saturating_since(self.looked) >= LOOK {
                 self.looked = now;
+                self.count_missed();
                 if !self.modem.exists() {
                     return Err(Error::Missing(format!("`{}` is gone", self.modem.name())));
                 }
@@ -169,6 +174,12 @@ impl Backlog {
             let until = if took || heard { now } else { timeout.map_or(end, |timeout| timeout.min(end)) };
             self.sleep(until.saturating_since(now));
         }
+    }
+
+    /// Notes what was lost before it could be read.
+    fn count_missed(&mut self) {
+        self.counters.missed = self.modem.missed().unwrap_or(self.counters.missed);
+        self.counters.unheard += self.modem.unheard();
     }
 
     fn sleep(&self, span: Span) {
@@ -268,6 +279,7 @@ impl Backlog {
     pub fn finish(mut self) -> Counters {
         let end = Instant::now() + FAREWELL;
         while Instant::now() < end && self.take().is_ok_and(|count| count == BATCH) {}
+        self.count_missed();
         while Instant::now() < end {
             let waiting = self.stuck.take().or_else(|| self.queue.dequeue(self.clock.now(), &mut |_, _| {}));
             let Some(waiting) = waiting else { break };

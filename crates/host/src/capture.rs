@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
@@ -20,7 +21,7 @@ use pcap_file::{DataLink, Endianness, PcapError};
 use record::OutputFile;
 use units::{Span, Time};
 
-use crate::Error;
+use crate::{Error, rights};
 
 /// What Wireshark takes for no limit.
 const SNAPLEN: u32 = 262_144;
@@ -50,6 +51,8 @@ pub struct RawCapture {
     full: Sender<Chunk>,
     writer: JoinHandle<Result<(), record::Error>>,
     dropped: u64,
+    /// Why it has ended before its end, if it has.
+    failure: Arc<OnceLock<String>>,
 }
 
 /// Packets one after the other.
@@ -87,11 +90,13 @@ impl RawCapture {
         }
         let began = began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let ((full, to_write), (written, empty)) = (channel(), channel());
+        let failure = Arc::new(OnceLock::new());
+        let failed = Arc::clone(&failure);
         let writer = std::thread::Builder::new()
             .name("capture".to_owned())
-            .spawn(move || write_all(writer, began, &to_write, &written))
+            .spawn(move || write_all(writer, began, &to_write, &written, &failed))
             .map_err(Error::system("start a thread that writes a capture"))?;
-        Ok(RawCapture { filling: Chunk::new(), chunks: 1, empty, full, writer, dropped: 0 })
+        Ok(RawCapture { filling: Chunk::new(), chunks: 1, empty, full, writer, dropped: 0, failure })
     }
 
     /// A packet passes the interface with this number (in the order of [`RawCapture::new`]). Never waits. The packet is
@@ -103,6 +108,11 @@ impl RawCapture {
         }
         self.filling.bytes.extend_from_slice(bytes);
         self.filling.packets.push(Packet { interface, direction, time, len: bytes.len() as u32 });
+    }
+
+    /// Why nothing is written any more, if that is so: the disk is full, or nearly.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.get().map(String::as_str)
     }
 
     /// Writes what is left and flushes the capture to the disk. Returns how many packets were left out.
@@ -156,11 +166,22 @@ fn write_all(
     began: Duration,
     chunks: &Receiver<Chunk>,
     written: &Sender<Chunk>,
+    failure: &OnceLock<String>,
 ) -> Result<(), record::Error> {
     let mut outcome = Ok(());
+    // What it writes was sent by others. Without that it still can do no more than before.
+    let _ = rights::give_up();
     for mut chunk in chunks {
         if outcome.is_ok() {
-            outcome = write(&mut writer, began, &chunk);
+            outcome = if writer.get_ref().is_short_of_space() {
+                Err(PcapError::IoError(io::ErrorKind::StorageFull.into()))
+            } else {
+                write(&mut writer, began, &chunk)
+            };
+            if outcome.is_err() {
+                let path = writer.get_ref().path().display();
+                let _ = failure.set(format!("the capture {path} has ended early: the disk is full, or nearly"));
+            }
         }
         chunk.bytes.clear();
         chunk.packets.clear();
@@ -210,7 +231,8 @@ mod tests {
             assert_eq!(kept.iter().map(|chunk| chunk.packets.len()).sum::<usize>(), MOST_CHUNKS * 174);
             Ok(())
         });
-        let mut capture = RawCapture { filling: Chunk::new(), chunks: 1, empty, full, writer, dropped: 0 };
+        let failure = Arc::default();
+        let mut capture = RawCapture { filling: Chunk::new(), chunks: 1, empty, full, writer, dropped: 0, failure };
         let fit = MOST_CHUNKS as u64 * (CHUNK / 1_500) as u64;
         for _ in 0..fit + 1_000 {
             capture.packet(0, Direction::Inbound, Time::ZERO, &[0; 1_500]);

@@ -12,6 +12,7 @@ use crate::lab::{self, Lab};
 use crate::observe::{self, Observer, Seen};
 use crate::port::Port;
 use crate::realtime::{Clock, Granted, Resident, hurry};
+use crate::rights;
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
@@ -32,6 +33,10 @@ const MOST_HOSTS: usize = 33;
 const WEB: u16 = 80;
 /// How often samples are taken of the kernel's senders unless the scenario says it.
 const SAMPLES: Span = Span::from_millis(100);
+
+/// The file of a capture, and of one that ended before the run did.
+const CAPTURE: &str = "captures/hosts.pcapng";
+const INCOMPLETE: &str = "captures/hosts.incomplete.pcapng";
 
 /// How to emulate.
 pub struct Options {
@@ -96,6 +101,8 @@ pub struct Finished {
     pub untaken: u64,
     /// Packets that are missing in the capture, because the disk was too slow.
     pub not_captured: u64,
+    /// Why the capture is incomplete, if it is.
+    pub incomplete: Option<String>,
     /// Flows that the kernel could not send to their end, and why.
     pub failures: Vec<String>,
     /// What took it to an early end, if anything did: an interface is gone.
@@ -112,7 +119,7 @@ impl Finished {
             (self.not_captured, "packets are missing in the capture: the disk was too slow"),
         ];
         let counted = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
-        counted.chain(self.failures.iter().cloned()).collect()
+        counted.chain(self.incomplete.clone()).chain(self.failures.iter().cloned()).collect()
     }
 }
 
@@ -120,7 +127,6 @@ impl Finished {
 struct Running {
     /// The point and the number of the run.
     which: (u32, u32),
-    bound: Span,
     warmup: Time,
     /// When its time began.
     started: Instant,
@@ -139,6 +145,10 @@ struct Outcome {
     granted: Granted,
     output: Option<Output>,
     not_captured: u64,
+    /// Why the capture is incomplete, if it is.
+    incomplete: Option<String>,
+    /// Setting their interfaces right takes programs and rights that the thread has given up.
+    ports: Vec<Port>,
 }
 
 impl Emulation {
@@ -227,16 +237,22 @@ impl Emulation {
     pub fn finish(mut self) -> Result<Finished, Error> {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
         let missed = self.lab().map_or(0, Lab::missed);
-        let Outcome { mut results, ended, gone, seen, granted, output, not_captured } = self.engine.join()?;
+        let Outcome { mut results, ended, gone, seen, granted, output, not_captured, incomplete, ports } =
+            self.engine.join()?;
+        drop(ports);
         rows::add(&mut results.tables, &seen, &measured, self.engine.which, self.engine.warmup);
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
         results.timing.cpu_s = results.timing.wall_s * ended.cpu_share;
-        let Ended { lates, stray, refused, untaken, cpu_share, .. } = ended;
+        let Ended { end, lates, stray, refused, untaken, cpu_share, .. } = ended;
         let missed = missed + ended.missed + refused;
-        results.timing.lateness = Some(lates.summary(self.engine.bound, missed, cpu_share, granted));
-        Ok(Finished { results, output, stray, refused, untaken, not_captured, failures, gone })
+        results.timing.lateness = Some(lates.summary(end - Time::ZERO, missed, cpu_share, granted));
+        if let (Some(output), Some(_)) = (&output, &incomplete) {
+            // Nobody takes it for a whole one.
+            output.rename(CAPTURE, INCOMPLETE)?;
+        }
+        Ok(Finished { results, output, stray, refused, untaken, not_captured, incomplete, failures, gone })
     }
 }
 
@@ -313,7 +329,7 @@ impl Running {
             let capture = match (&options.output, options.capture) {
                 (Some(output), true) => {
                     let names: Vec<&str> = hosts.iter().map(|(name, ..)| name.as_str()).collect();
-                    Some(RawCapture::new(output.file("captures/hosts.pcapng")?, &names, SystemTime::now())?)
+                    Some(RawCapture::new(output.file(CAPTURE)?, &names, SystemTime::now())?)
                 }
                 _ => None,
             };
@@ -342,8 +358,11 @@ impl Running {
                 control,
                 stop: stop2,
                 glance: glance2,
-                state: State::default(),
+                realtime: granted.realtime,
+                state: State::new(bound),
             };
+            // From here on it only moves packets that others have written.
+            rights::confine(&[])?;
             // Who waits has gone away only if it has failed itself.
             let _ = ready.send(Instant::now());
             let ended = engine.run();
@@ -351,13 +370,17 @@ impl Running {
             let gone = |host: usize| format!("the interface {} of {} is gone", ports[host].name(), hosts[host].0);
             let gone = ended.gone.map(gone);
             let results = live.finish(ended.end)?;
-            let not_captured = capture.map_or(Ok(0), RawCapture::finish)?;
+            // What was measured is worth more than the capture.
+            let (not_captured, incomplete) = match capture.map_or(Ok(0), RawCapture::finish) {
+                Ok(not_captured) => (not_captured, None),
+                Err(error) => (0, Some(format!("the capture is incomplete: {error}"))),
+            };
             let seen = observer.finish(ended.end);
-            Ok(Outcome { results, ended, gone, seen, granted, output: options.output, not_captured })
+            Ok(Outcome { results, ended, gone, seen, granted, output: options.output, not_captured, incomplete, ports })
         };
         let thread = thread::Builder::new().name("engine".into()).spawn(run);
         let thread = thread.map_err(Error::system("a thread for the network"))?;
-        let mut running = Running { which, bound, warmup, started: Instant::now(), stop, glance, thread: Some(thread) };
+        let mut running = Running { which, warmup, started: Instant::now(), stop, glance, thread: Some(thread) };
         match is_ready.recv() {
             Ok(started) => {
                 running.started = started;

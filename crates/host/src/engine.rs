@@ -40,6 +40,9 @@ const MOST_ANSWERS: u32 = 100;
 /// The least time from one waking by the clock to the next: packets that come faster are given out several at a time.
 /// To sleep and wake costs as much as ten packets, and more on a virtual machine.
 const STEP: Span = Span::from_micros(100);
+/// A real-time thread that has not slept for so long sleeps for `REST`: others get 5 % of its processor at least.
+const SLICE: Span = Span::from_micros(1_900);
+const REST: Span = Span::from_micros(100);
 /// How long it sleeps at most, so that it notices that it is to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(50);
 
@@ -54,6 +57,8 @@ pub struct Glance {
     pub received: Vec<u64>,
     /// Mean time that these packets were on their way, by host.
     pub delay: Vec<Option<Span>>,
+    /// What has gone wrong without ending it.
+    pub trouble: Option<String>,
 }
 
 /// What came of it, beside the network's own results.
@@ -116,16 +121,21 @@ pub(crate) struct Engine<'a> {
     pub(crate) control: Control,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) glance: Arc<Mutex<Glance>>,
+    /// Whether the thread runs before all ordinary ones.
+    pub(crate) realtime: bool,
     pub(crate) state: State,
 }
 
 /// What changes while it runs.
-#[derive(Default)]
 pub(crate) struct State {
     store: Store,
     received: Vec<Received>,
     /// When the clock last woke it.
     woken: Time,
+    /// Since when it has had something to do.
+    busy: Time,
+    /// When it last left the processor to others.
+    rested: Time,
     lates: Lates,
     stray: u64,
     refused: u64,
@@ -133,6 +143,25 @@ pub(crate) struct State {
     /// Senders of packets that are too long who heard of it since the last glance.
     answers: u32,
     gone: Option<usize>,
+}
+
+impl State {
+    /// Nothing has happened; 1 % of the packets may be late by `bound`.
+    pub(crate) fn new(bound: Span) -> State {
+        State {
+            store: Store::default(),
+            received: Vec::new(),
+            woken: Time::ZERO,
+            busy: Time::ZERO,
+            rested: Time::ZERO,
+            lates: Lates::within(bound),
+            stray: 0,
+            refused: 0,
+            untaken: 0,
+            answers: 0,
+            gone: None,
+        }
+    }
 }
 
 /// Who has something for the engine.
@@ -147,7 +176,7 @@ impl Engine<'_> {
         let cpu_before = processor_time();
         let mut buffer = vec![0; LONGEST];
         self.state.received = vec![Received::default(); self.ports.len()];
-        let interval = self.scenario.record.samples.interval();
+        let mut interval = self.scenario.record.samples.interval();
         let mut sample = interval.map_or(Time::MAX, |interval| Time::ZERO + interval);
         let mut warmup = Time::ZERO + self.scenario.warmup;
         let mut glance = Time::ZERO + GLANCE;
@@ -155,9 +184,10 @@ impl Engine<'_> {
             let ready = self.sleep(sample.min(glance).min(warmup));
             self.read(&ready, &mut buffer);
             let now = self.advance();
-            if let Some(interval) = interval.filter(|_| now >= sample) {
-                self.observer.sample(sample, interval);
-                sample += interval;
+            if let Some(since) = interval.filter(|_| now >= sample) {
+                let until = self.observer.sample(sample, since);
+                interval = Some(until);
+                sample += until;
             }
             if now >= warmup {
                 self.observer.warmed_up(warmup);
@@ -178,7 +208,8 @@ impl Engine<'_> {
         let end = self.advance();
         self.live.note_peps(self.border.stats());
         let missed = self.ports.iter().map(Port::missed).sum();
-        let State { lates, stray, refused, untaken, gone, .. } = std::mem::take(&mut self.state);
+        let state = std::mem::replace(&mut self.state, State::new(Span::ZERO));
+        let State { lates, stray, refused, untaken, gone, .. } = state;
         let cpu_share = (processor_time() - cpu_before) / (end - Time::ZERO).as_secs_f64();
         Ended { end, lates, stray, refused, untaken, missed, gone, cpu_share }
     }
@@ -192,24 +223,45 @@ impl Engine<'_> {
 
     /// Sleeps until a host sends, somebody asks for something, the network is due or it is `until`.
     fn sleep(&mut self, until: Time) -> Ready {
+        self.state.lates.pass(self.state.busy, self.clock.now());
+        self.rest();
         let step = self.state.woken + STEP;
         let due = self.live.poll_timeout().map_or(until, |due| due.max(step).min(until));
-        let pause = due.saturating_since(self.clock.now()).min(LONGEST_SLEEP);
+        let asleep = self.clock.now();
+        let span = due.saturating_since(asleep).min(LONGEST_SLEEP);
         let fds = self.ports.iter().map(AsFd::as_fd).chain([self.control.as_fd()]);
         let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-        let pause = TimeSpec::from_duration(Duration::from_nanos(pause.as_nanos()));
+        let pause = TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()));
         // Interrupted is as good as woken by somebody.
-        if ppoll(&mut fds, Some(pause), None) == Ok(0) {
-            self.state.woken = self.clock.now();
+        let by_clock = ppoll(&mut fds, Some(pause), None) == Ok(0);
+        let now = self.clock.now();
+        if by_clock {
+            self.state.woken = now;
         }
+        if now.saturating_since(asleep) >= REST {
+            self.state.rested = now;
+        }
+        // Later than that it had something to do and did not get the processor.
+        self.state.busy = now.min(asleep + span);
         let is_ready = |fd: &PollFd| fd.any() == Some(true);
         let control = fds.pop().is_some_and(|fd| is_ready(&fd));
         Ready { hosts: fds.iter().map(is_ready).collect(), control }
     }
 
+    /// Leaves the processor to others for a moment if it has not slept for long: under a flood there is always something
+    /// to do, and nobody else on this processor would get any of it but what the kernel takes away from real-time threads,
+    /// 50 ms at a time.
+    fn rest(&mut self) {
+        if self.realtime && self.clock.now().saturating_since(self.state.rested) >= SLICE {
+            std::thread::sleep(Duration::from_nanos(REST.as_nanos()));
+            self.state.rested = self.clock.now();
+        }
+    }
+
     /// Lets what the hosts have sent into the network.
     fn read(&mut self, ready: &Ready, buffer: &mut [u8]) {
         for host in (0..self.ports.len()).filter(|&host| ready.hosts[host]) {
+            self.rest();
             // The network is at the present when a packet enters it.
             let now = self.advance();
             let mut count = 0;
@@ -390,6 +442,7 @@ impl Engine<'_> {
                 status: self.live.status(now),
                 received: received.iter().map(|r| r.bytes).collect(),
                 delay: received.iter().map(|r| (r.packets > 0).then(|| r.delays / r.packets)).collect(),
+                trouble: self.capture.as_ref().and_then(RawCapture::failure).map(str::to_owned),
             };
         }
     }

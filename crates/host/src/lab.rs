@@ -20,7 +20,7 @@ use nix::unistd::AccessFlags;
 
 use crate::Error;
 use crate::tidy::{Claim, FILES, NAMESPACES};
-use crate::tun::{self, Tun};
+use crate::tun::{self, Counts, Tun};
 
 /// Network-wide lengths of prefixes: every host is in reach of every other without a router.
 const PREFIX_V4: u8 = 8;
@@ -179,13 +179,7 @@ impl Lab {
 impl Lab {
     /// Packets that hosts have sent and nobody read in time, so that the queue of their interface had no room.
     pub fn missed(&self) -> u64 {
-        let dropped = || {
-            // Of this thread: `/proc/net` is that of the process.
-            let counts = fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-            let ours = counts.lines().find_map(|line| line.trim_start().strip_prefix(tun::NAME)?.strip_prefix(':'));
-            // Eight numbers of what was received come first; of what was sent, drops are the fourth.
-            ours.and_then(|numbers| numbers.split_ascii_whitespace().nth(11)?.parse::<u64>().ok())
-        };
+        let dropped = || Counts::open(tun::NAME).ok()?.dropped();
         (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
     }
 }

@@ -17,11 +17,16 @@
 //! | `capture` | real packets into pcapng files |
 //! | `serve` | a web server and iperf3 for the server's namespace |
 //! | `control` | changes while it runs |
+//! | `rights` | what a thread that moves packets gives up |
+//! | `account` | another user, for a command |
 //! | `sys` | system calls that no library wraps; the only `unsafe` code |
 
 // This crate is where the program meets the machine.
 #![allow(clippy::disallowed_methods)]
+// It is for the command to say something, in a way that survives a terminal which is gone.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+pub mod account;
 pub mod attach;
 pub mod attend;
 pub mod backlog;
@@ -38,6 +43,7 @@ pub mod observe;
 mod port;
 mod realtime;
 pub mod reservation;
+pub mod rights;
 mod rows;
 pub mod serve;
 mod sys;

@@ -27,6 +27,8 @@ pub use seen::{Key, Sampled, Seen};
 pub const MOST_CONNECTIONS: usize = 4_096;
 /// Connections of which samples are kept at one moment.
 const MOST_SAMPLED: usize = 256;
+/// Samples that are kept in all, of some 80 bytes each.
+const MOST_SAMPLES: usize = 400_000;
 /// After so long without a packet there are no samples of a connection, and one that cannot end otherwise has ended.
 const SILENCE: Span = Span::from_secs(10);
 /// What stands for the connections that are not followed singly; the last for all protocols but the others.
@@ -50,6 +52,9 @@ pub struct Observer {
     /// Those that had a packet lately, in the order in which they began to have them.
     active: Vec<u32>,
     warmed_up: Time,
+    /// Samples that are kept, at most, and how many there may be.
+    kept: usize,
+    most_samples: usize,
 }
 
 impl Observer {
@@ -59,7 +64,7 @@ impl Observer {
         let mut connections = Vec::with_capacity(OF_MANY.len() + MOST_CONNECTIONS);
         connections.extend(OF_MANY.map(Connection::of_many));
         let (table, active) = (HashTable::with_capacity(MOST_CONNECTIONS), Vec::with_capacity(connections.capacity()));
-        Observer { hosts, connections, table, active, warmed_up: Time::ZERO }
+        Observer { hosts, connections, table, active, warmed_up: Time::ZERO, kept: 0, most_samples: MOST_SAMPLES }
     }
 
     /// A packet has come from the host `from`. Returns the number of its direction of its connection.
@@ -101,8 +106,26 @@ impl Observer {
     }
 
     /// Keeps the state of the connections that had packets lately, for [`Seen::samples`]; `interval` is the time since
-    /// the sample before.
-    pub fn sample(&mut self, now: Time, interval: Span) {
+    /// the sample before. Returns the interval to the next one: when there are too many samples, neighbours are merged, and
+    /// from then on they are taken half as often, so that a run may last for any time.
+    pub fn sample(&mut self, now: Time, interval: Span) -> Span {
+        self.take_samples(now, interval);
+        let kept = |observer: &Observer| observer.connections.iter().map(Connection::sample_count).sum::<usize>();
+        // Counting costs something; a moment adds no more than so many.
+        self.kept += 2 * MOST_SAMPLED;
+        if self.kept < self.most_samples {
+            return interval;
+        }
+        self.kept = kept(self);
+        if self.kept < self.most_samples {
+            return interval;
+        }
+        self.connections.iter_mut().for_each(Connection::thin);
+        self.kept = kept(self);
+        interval * 2
+    }
+
+    fn take_samples(&mut self, now: Time, interval: Span) {
         let Observer { connections, active, .. } = self;
         let mut number = 0;
         active.retain(|&at| {

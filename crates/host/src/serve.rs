@@ -21,8 +21,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::Error;
 use crate::lab::{self, Lab};
+use crate::{Error, rights};
 
 /// Connections served at once, well below the usual limit of open files; more wait in the kernel to be accepted.
 const CONNECTIONS: usize = 512;
@@ -68,6 +68,10 @@ impl Web {
         drop(inside);
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
+            // It only answers on its listeners from here on.
+            if rights::confine(&[libc::SYS_setsockopt]).is_err() {
+                return;
+            }
             // Comes when the sender is gone; with the runtime, all connections go.
             let _ = runtime.block_on(stopped);
         };

@@ -7,7 +7,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use crate::sys;
 
@@ -25,6 +25,36 @@ pub(crate) const DEVICE: &str = "/dev/net/tun";
 /// than one connection's window. 10,000 are the default largest send buffers (`tcp_wmem`, 4 MiB) of three connections,
 /// for 80 kB of pointers; in normal use the queue is empty, and waiting is the simulated network's business.
 pub(crate) const QUEUE: u32 = 10_000;
+
+/// The kernel's counters of an interface of the namespace of the thread that opened them, from wherever they are read.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    file: File,
+    interface: String,
+}
+
+impl Counts {
+    pub(crate) fn open(interface: impl Into<String>) -> io::Result<Counts> {
+        // Of this thread: `/proc/net` is that of the process.
+        Ok(Counts { file: File::open("/proc/thread-self/net/dev")?, interface: interface.into() })
+    }
+
+    /// Packets that were sent by the interface and not taken.
+    pub(crate) fn dropped(&self) -> Option<u64> {
+        let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
+        loop {
+            match self.file.read_at(&mut buffer, text.len() as u64).ok()? {
+                0 => break,
+                count => text.extend_from_slice(&buffer[..count]),
+            }
+        }
+        let text = String::from_utf8(text).ok()?;
+        let prefix =
+            |line: &'_ str| Some(line.trim_start().strip_prefix(&self.interface)?.strip_prefix(':')?.to_owned());
+        // Eight numbers of what was received come first; of what was sent, drops are the fourth.
+        text.lines().find_map(prefix)?.split_ascii_whitespace().nth(11)?.parse().ok()
+    }
+}
 
 /// A TUN device's descriptor: non-blocking, closed on exec. The interface goes away with it.
 #[derive(Debug)]

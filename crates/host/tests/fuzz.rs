@@ -65,7 +65,9 @@ fn talk(input: &[u8]) {
         }
         match len % 32 {
             4 => observer.warmed_up(now),
-            6 => observer.sample(now, Span::from_millis(100)),
+            6 => {
+                observer.sample(now, Span::from_millis(100));
+            }
             _ => {}
         }
         let packets = observer.packets();
@@ -187,7 +189,9 @@ fn any_segments_in_any_order_are_counted() {
                     lost += 1;
                 }
                 Operation::Wait { ms } => now += Span::from_millis((*ms).into()),
-                Operation::Sample => observer.sample(now, Span::from_millis(100)),
+                Operation::Sample => {
+                    observer.sample(now, Span::from_millis(100));
+                }
                 Operation::WarmUp => observer.warmed_up(now),
                 Operation::Arrive { .. } | Operation::Lose { .. } => {}
             }

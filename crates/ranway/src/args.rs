@@ -170,6 +170,9 @@ pub(crate) struct EmulateArgs {
     /// Run an interactive shell at the UE
     #[arg(long, conflicts_with = "command")]
     pub(crate) shell: bool,
+    /// The user, by name or number, who runs the command or the shell at the UE, instead of root
+    #[arg(long, value_name = "USER", conflicts_with = "attach")]
+    pub(crate) user: Option<String>,
     /// Let the kernel's TCP send the scenario's flows, instead of simulating them
     #[arg(long)]
     pub(crate) kernel: bool,
@@ -182,7 +185,7 @@ pub(crate) struct EmulateArgs {
     /// The longest IP packet of the hosts' interfaces in bytes; behind --attach, senders of longer ones are told
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     pub(crate) mtu: u32,
-    /// By how much 1 % of the packets may be late in a valid run
+    /// By how much 1 % of the packets may be late in a valid run; none may be later than 40 times that
     #[arg(long, value_name = "TIME", default_value = "0.5 ms", value_parser = |text: &str| text.parse::<units::Span>())]
     pub(crate) max_lateness: units::Span,
     /// Where to write results; earlier results there are replaced [default: ranway-out/NAME-emulated]

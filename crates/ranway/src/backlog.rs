@@ -1,12 +1,13 @@
 //! `ranway backlog`.
 
-use crate::Failure;
 use crate::args::BacklogArgs;
 use crate::line::Line;
+use crate::{Failure, say};
 use ::backlog::{Answers, Below, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use host::attend::{Happened, Signals};
 use host::backlog::{Backlog, Counters};
+use host::rights;
 use std::io::Write;
 use std::time::{Duration, Instant};
 use units::Span;
@@ -33,14 +34,16 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let diversion = Diversion::start(backlog.interface(), backlog.beside())?;
     diversion.renew(TURN + GRACE)?;
     if !quiet {
-        eprintln!("the backlog of {modem} is kept above it; Ctrl-C ends it");
+        say::say!("the backlog of {modem} is kept above it; Ctrl-C ends it");
     }
+    // From here on it only moves packets that others have written.
+    rights::confine(rights::BPF)?;
     let mut line = (!quiet && !json).then(|| Line::new(false)).flatten();
     let (mut before, mut said) = (Counters::default(), Instant::now());
     loop {
         backlog.serve(TURN)?;
         diversion.renew(TURN + GRACE)?;
-        if let Happened::Asked { .. } = signals.wait(Duration::ZERO) {
+        if matches!(signals.wait(Duration::ZERO), Happened::Asked { .. }) || say::is_lost() {
             break;
         }
         if said.elapsed() < TICK {
@@ -51,9 +54,12 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         let now = Now { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
         before = backlog.counters();
         if *json {
-            let mut stdout = std::io::stdout().lock();
-            writeln!(stdout, "{}", now.json(&backlog.estimate(), &before))?;
-            stdout.flush()?;
+            let mut stdout = say::stdout();
+            let line = now.json(&backlog.estimate(), &before);
+            // Whoever read it has left: the packets that wait are still handed down.
+            if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
+                break;
+            }
         } else if let Some(line) = &mut line {
             line.show(&now.say(&backlog.estimate()));
         }
@@ -62,7 +68,7 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let counters = backlog.finish();
     drop(line);
     if !quiet && !json {
-        eprintln!("{}", end(&counters));
+        say::say!("{}", end(&counters));
     }
     Ok(())
 }
@@ -120,13 +126,15 @@ fn between(before: &Counters, now: &Counters) -> Counters {
 }
 
 fn end(counters: &Counters) -> String {
-    let Counters { packets, bytes, dropped, marked, overflowed, refused, .. } = counters;
+    let Counters { packets, bytes, dropped, marked, overflowed, refused, missed, .. } = counters;
     let mut line = format!(
         "{packets} packets of {:.1} MB, which waited {:.1} ms in the mean; {dropped} dropped, {marked} marked to slow senders down",
         *bytes as f64 / 1e6,
         waited_ms(counters),
     );
-    for (count, what) in [(overflowed, "without room"), (refused, "not taken by the interface")] {
+    for (count, what) in
+        [(overflowed, "without room"), (refused, "not taken by the interface"), (missed, "lost before they were read")]
+    {
         if *count > 0 {
             line += &format!(", {count} {what}");
         }

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         Some(path) => Some(recorded(path)?),
         None => None,
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::stdout();
     let mut set = vec!["sweep.cc=[\"cubic\", \"bbr\", \"new-reno\", \"vegas\"]".to_owned()];
     match &trace {
         Some(path) => {

@@ -3,12 +3,13 @@
 use crate::args::{ControlArgs, EmulateArgs};
 use crate::line::Line;
 use crate::run::{commit, default_out, stem, warned};
-use crate::{Failure, table};
+use crate::{Failure, say, table};
 use anyhow::anyhow;
 use console::Term;
+use host::account::Account;
 use host::attend::{Attended, Happened, Signals};
 use host::{Emulation, Finished, Glance, Options, control};
-use record::{Lateness, Output, Partial};
+use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
 use std::io::Write;
@@ -19,6 +20,10 @@ use units::{Bytes, Rate, Span};
 const FAILED: u8 = 1;
 /// The exit code of an emulation whose results are not valid because it was late.
 const INVALID: u8 = 3;
+/// The exit code of a run whose terminal was closed: that of shells for SIGHUP.
+const HUNG_UP: u8 = 128 + 1;
+/// How long a command has to end after its terminal is gone.
+const GRACE: Duration = Duration::from_secs(2);
 /// The exit code of shells for a program that there is none of.
 const NOT_FOUND: u8 = 127;
 /// How often the line about what goes on is renewed.
@@ -37,6 +42,10 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
              `ranway emulate {} -- ping -c 10 server`, or take --shell",
             args.source.file, args.source.file
         )));
+    }
+    let account = args.user.as_deref().map(Account::named).transpose()?;
+    if account.is_some() && command.is_none() {
+        return Err(Failure::Wrong("--user chooses who runs a command: give one after `--`, or --shell".into()));
     }
     let interfaces = match args.attach.as_deref() {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
@@ -59,42 +68,41 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
             let emulation = Emulation::attach(loaded, options, [wan, ran], ue)?;
             if !args.quiet {
                 let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
-                eprintln!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
+                say::say!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
             }
-            stand_by(&emulation, (1, &hosts[ue]), &mut line(args), &signals);
-            (emulation, 0)
+            let code = stand_by(&emulation, (1, &hosts[ue]), &mut line(args), &signals);
+            (emulation, code)
         }
         None => {
             let emulation = Emulation::start(loaded, options)?;
-            let code = attend(args, &emulation, (ue, &hosts[ue]), command.as_ref(), duration, &signals)?;
+            let code =
+                attend(args, &emulation, (ue, &hosts[ue]), (command.as_ref(), account.as_ref()), duration, &signals)?;
             (emulation, code)
         }
     };
     let finished = emulation.finish()?;
     let notes = finished.notes();
-    let Finished { mut results, output, gone, .. } = finished;
+    let Finished { mut results, output, gone, incomplete, .. } = finished;
     let stopped_early = interfaces.is_none() && command.is_none() && code != 0;
     let partial = stopped_early || gone.is_some();
     results.meta.partial = partial.then_some(Partial { finished: 0, of: 1 });
-    let code = if gone.is_some() { FAILED } else { code };
-    let output = output.expect("it was given one");
-    results.write_to(&output)?;
-    let out = commit(output, partial, &out)?;
+    let code = if gone.is_some() || incomplete.is_some() { FAILED } else { code };
+    let out = keep(&results, output.expect("it was given one"), partial, &out)?;
     let lateness = results.timing.lateness.unwrap_or_default();
-    let mut stderr = std::io::stderr().lock();
     if args.json {
         let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
+        writeln!(say::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
-        write!(stderr, "{}", table::summary(&results, table::width(&Term::stderr(), args.wide)))?;
-        writeln!(stderr, "{}", on_time(&lateness))?;
+        let summary = table::summary(&results, table::width(&Term::stderr(), args.wide));
+        say::say!("{}", summary.trim_end_matches('\n'));
+        say::say!("{}", on_time(&lateness));
         for note in notes {
-            writeln!(stderr, "{note}")?;
+            say::say!("{note}");
         }
-        writeln!(stderr, "report: {}", out.join("report.html").display())?;
+        say::say!("report: {}", out.join("report.html").display());
     }
     if !lateness.valid {
-        writeln!(stderr, "invalid: {}", why_invalid(&lateness))?;
+        say::say!("invalid: {}", why_invalid(&lateness));
     }
     if let Some(what) = gone {
         return Err(anyhow!("{what}; what was measured until then is in {}", out.display()).into());
@@ -103,6 +111,31 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         0 if !lateness.valid => Err(Failure::Ended(INVALID)),
         0 => Ok(()),
         code => Err(Failure::Ended(code)),
+    }
+}
+
+/// Writes the results and returns where they are. If the disk is full, captures are left out; if that is not enough, the
+/// summary is printed, so that not all is lost.
+fn keep(results: &Results, output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
+    let mut written = results.write_to(&output);
+    if written.as_ref().is_err_and(record::Error::is_full) {
+        say::say!("the disk is full: captures are removed to keep the results");
+        output.clear()?;
+        written = results.write_to(&output);
+    }
+    let kept = written.map_err(Failure::from).and_then(|()| commit(output, partial, out));
+    if kept.is_err() {
+        let summary = table::summary(results, table::width(&Term::stderr(), false));
+        say::say!("{}", summary.trim_end_matches('\n'));
+    }
+    kept
+}
+
+/// Says once what has gone wrong without ending the run.
+fn warn(glance: &Glance, warned: &mut bool) {
+    if let Some(trouble) = glance.trouble.as_ref().filter(|_| !*warned) {
+        *warned = true;
+        say::say!("warning: {trouble}");
     }
 }
 
@@ -137,21 +170,26 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
     }
     let Some((program, rest)) = args.command.split_first() else { return Ok(None) };
     if host::lab::find_program(program).is_none() {
-        eprintln!("error: {}: there is no such program", program.display());
+        say::say!("error: {}: there is no such program", program.display());
         return Err(Failure::Ended(NOT_FOUND));
     }
     Ok(Some((program.clone(), rest.to_vec())))
 }
 
-/// Lets time pass until somebody asks for the end.
-fn stand_by(emulation: &Emulation, ue: (usize, &str), line: &mut Option<Line>, signals: &Signals) {
+/// Lets time pass until somebody asks for the end, and gives the exit code.
+fn stand_by(emulation: &Emulation, ue: (usize, &str), line: &mut Option<Line>, signals: &Signals) -> u8 {
+    let mut warned = false;
     while !emulation.is_over() {
-        match (signals.wait(TICK), &mut *line) {
+        let happened = signals.wait(TICK);
+        warn(&emulation.glance(), &mut warned);
+        match (happened, &mut *line) {
+            (happened, _) if happened.is_hang_up() || say::is_lost() => return HUNG_UP,
             (Happened::Asked { .. }, _) => break,
-            (Happened::Nothing, Some(line)) => line.show(&say(&emulation.glance(), ue)),
+            (Happened::Nothing, Some(line)) => line.show(&status(&emulation.glance(), ue)),
             _ => {}
         }
     }
+    0
 }
 
 /// Runs the command at a UE, or lets time pass without one, and gives the exit code.
@@ -159,7 +197,7 @@ fn attend(
     args: &EmulateArgs,
     emulation: &Emulation,
     ue: (usize, &str),
-    command: Option<&(OsString, Vec<OsString>)>,
+    (command, account): (Option<&(OsString, Vec<OsString>)>, Option<&Account>),
     duration: Span,
     signals: &Signals,
 ) -> Result<u8, Failure> {
@@ -173,14 +211,19 @@ fn attend(
     let mut attended = match command {
         None => None,
         Some((program, rest)) => {
-            let mut command = lab.command(ue.0, program);
+            let mut command = match account {
+                Some(account) => account.command(lab, ue.0, program),
+                None => lab.command(ue.0, program),
+            };
             command.args(rest);
             Some(Attended::start(command, &program.to_string_lossy())?)
         }
     };
     let mut line = line(args);
+    let mut warned = false;
     loop {
         let happened = signals.wait(TICK);
+        warn(&emulation.glance(), &mut warned);
         if let Some(attended) = &mut attended
             && let Some(code) = attended.ended()?
         {
@@ -189,23 +232,29 @@ fn attend(
         if emulation.is_over() || (attended.is_none() && emulation.elapsed() >= duration) {
             break Ok(0);
         }
+        if happened.is_hang_up() || say::is_lost() {
+            if let Some(attended) = &mut attended {
+                attended.hang_up(GRACE);
+            }
+            break Ok(HUNG_UP);
+        }
         match (happened, &attended) {
             // The terminal has told the command too.
             (Happened::Asked { terminal: true, .. }, Some(_)) => {}
             (Happened::Asked { signal, terminal: false }, Some(attended)) => attended.signal(signal),
             (Happened::Asked { signal, .. }, None) => break Ok(128 + signal as u8),
-            (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&say(&emulation.glance(), ue))),
+            (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&status(&emulation.glance(), ue))),
             _ => {}
         }
     }
 }
 
 /// What goes on; `host` is the number of the host whose packets are counted, `ue` its name.
-fn say(glance: &Glance, (host, ue): (usize, &str)) -> String {
+fn status(glance: &Glance, (host, ue): (usize, &str)) -> String {
     let mbps = |bytes: Option<&u64>| Rate::over(Bytes::new(bytes.copied().unwrap_or(0)), Span::from_secs(1)).as_mbps();
     let delay =
         glance.delay.get(host).copied().flatten().map_or_else(|| "-".into(), |d| format!("{:.0}", record::ms(d)));
-    let ue = glance.status.ues.iter().find(|status| status.ue == ue);
+    let ue = glance.status.ues.iter().find(|about| about.ue == ue);
     let queue = ue.map_or_else(
         || glance.status.links.iter().map(|link| link.bytes).max().unwrap_or(0),
         |ue| ue.downlink_bytes.max(ue.uplink_bytes),
@@ -237,10 +286,22 @@ fn why_invalid(late: &Lateness) -> String {
         return format!("{} packets were lost before they came to the network: too many for this machine", late.missed);
     }
     let hint = if late.realtime { "" } else { "; without a real-time priority that is to be expected" };
-    format!(
-        "1 % of the packets were late by more than {:.3} ms, and {:.3} ms is the bound{hint}",
-        late.p99_ms, late.bound_ms
-    )
+    let why = if late.p99_ms > late.bound_ms {
+        format!(
+            "1 % of the packets were late by more than {:.3} ms, and {:.3} ms is the bound",
+            late.p99_ms, late.bound_ms
+        )
+    } else if late.max_ms > late.worst_bound_ms {
+        format!("a packet was late by {:.3} ms, and {:.3} ms is the bound for any", late.max_ms, late.worst_bound_ms)
+    } else if late.longest_stall_ms > late.worst_bound_ms {
+        format!(
+            "the network stood still for {:.3} ms, and {:.3} ms is the bound",
+            late.longest_stall_ms, late.worst_bound_ms
+        )
+    } else {
+        format!("the network stood still for {:.2} % of the time, and 1 % is the bound", late.stalled_share * 100.0)
+    };
+    why + hint
 }
 
 pub(crate) fn control(args: &ControlArgs) -> Result<(), Failure> {
@@ -260,7 +321,7 @@ pub(crate) fn control(args: &ControlArgs) -> Result<(), Failure> {
     let line = control::line(args.words.iter().map(String::as_str));
     let answer = control::ask(path, &line, Duration::from_secs(2))?;
     if !answer.is_empty() {
-        writeln!(std::io::stdout(), "{answer}")?;
+        writeln!(say::stdout(), "{answer}")?;
     }
     Ok(())
 }

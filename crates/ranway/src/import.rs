@@ -1,6 +1,6 @@
 //! `ranway import`: traces and recorded channels from other tools' files.
 
-use crate::Failure;
+use crate::{Failure, say};
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::channel::{Channel, Ns3, Omnet};
@@ -270,7 +270,7 @@ fn at(path: &Path) -> impl Fn(import::Error) -> Failure + '_ {
 }
 
 fn list(capture: &capture::Capture) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::stdout();
     for (flow, packets, bytes) in capture.flows() {
         writeln!(out, "{flow}   {packets} packets, {:.3} MB", bytes as f64 / 1e6)?;
     }
@@ -283,8 +283,9 @@ fn list(capture: &capture::Capture) -> Result<(), Failure> {
 fn write_trace(path: &Path, trace: import::Trace) -> Result<(), Failure> {
     write(path, &trace.to_string())?;
     let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
-    println!("{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities", path.display(), trace.opportunities());
-    println!("use: rate = {{ kind = \"trace\", file = {:?} }}", path.display().to_string());
+    let mut out = say::stdout();
+    writeln!(out, "{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities", path.display(), trace.opportunities())?;
+    writeln!(out, "use: rate = {{ kind = \"trace\", file = {:?} }}", path.display().to_string())?;
     Ok(())
 }
 
@@ -293,12 +294,14 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
     let values = || channel.samples.iter().map(|&(_, value)| value);
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let (from, to) = (channel.samples[0].0, channel.samples[channel.samples.len() - 1].0);
-    println!(
+    let mut out = say::stdout();
+    writeln!(
+        out,
         "{}: {} samples from {from:.3} s to {to:.3} s, {low:.1} to {high:.1}",
         path.display(),
         channel.samples.len()
-    );
-    println!("use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }} }}", path.display().to_string());
+    )?;
+    writeln!(out, "use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }} }}", path.display().to_string())?;
     Ok(())
 }
 

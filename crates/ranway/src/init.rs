@@ -31,6 +31,6 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Failure> {
         Starter::Emulate => format!("sudo ranway emulate {shown} -- ping -c 10 server"),
         _ => format!("ranway run {shown}"),
     };
-    writeln!(io::stdout(), "wrote {shown}; next: {next}")?;
+    writeln!(crate::say::stdout(), "wrote {shown}; next: {next}")?;
     Ok(())
 }

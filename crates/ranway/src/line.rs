@@ -1,5 +1,6 @@
 //! The line about what goes on.
 
+use crate::say;
 use console::Term;
 
 /// Terminals with fewer rows are left to the command.
@@ -34,7 +35,7 @@ impl Line {
         }
         if self.rows.replace(rows) != Some(rows) {
             // What stands in the last row goes up by one; the cursor stays above.
-            eprint!("\n\x1b7\x1b[1;{}r\x1b8\x1b[1A", rows - 1);
+            say::sequence(&format!("\n\x1b7\x1b[1;{}r\x1b8\x1b[1A", rows - 1));
         }
         true
     }
@@ -44,10 +45,10 @@ impl Line {
             return;
         }
         // What is too long for the terminal is cut off, because a second row would stay.
-        let text = format!("\x1b[?7l{text}\x1b[K\x1b[?7h");
+        let text = format!("\x1b[?7l{}\x1b[K\x1b[?7h", say::clean(text));
         match self.rows {
-            None => eprint!("\r{text}"),
-            Some(rows) => eprint!("\x1b7\x1b[{rows};1H{text}\x1b8"),
+            None => say::sequence(&format!("\r{text}")),
+            Some(rows) => say::sequence(&format!("\x1b7\x1b[{rows};1H{text}\x1b8")),
         }
     }
 }
@@ -55,8 +56,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         match self.rows {
-            None => eprint!("\r\x1b[K"),
-            Some(rows) => eprint!("\x1b7\x1b[r\x1b[{rows};1H\x1b[K\x1b8"),
+            None => say::sequence("\r\x1b[K"),
+            Some(rows) => say::sequence(&format!("\x1b7\x1b[r\x1b[{rows};1H\x1b[K\x1b8")),
         }
     }
 }

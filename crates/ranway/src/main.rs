@@ -1,6 +1,8 @@
 //! The `ranway` command: arguments and wiring only.
 // A command reads files and writes to the terminal by its nature.
 #![allow(clippy::disallowed_methods)]
+// Everything is printed by `say`, which does not panic when the terminal is gone.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod backlog;
@@ -17,10 +19,12 @@ mod pep;
 mod progress;
 mod reproduce;
 mod run;
+mod say;
 mod show;
 mod table;
 mod typo;
 
+use crate::say::say;
 use args::Command;
 use std::process::ExitCode;
 
@@ -93,11 +97,11 @@ fn main() -> ExitCode {
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
                 return ExitCode::SUCCESS;
             }
-            eprintln!("error: {}", told_once(&error));
+            say!("error: {}", told_once(&error));
             ExitCode::from(1)
         }
         Err(Failure::Wrong(what)) => {
-            eprintln!("error: {what}");
+            say!("error: {what}");
             ExitCode::from(2)
         }
         Err(Failure::Ended(code)) => ExitCode::from(code),

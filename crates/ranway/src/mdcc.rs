@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use crate::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
+use crate::say::say;
 use comfy_table::{CellAlignment, Table, presets};
 use ebpf::Key;
 use ebpf::mdcc::{self, Options, Parameters, Socket};
@@ -31,15 +32,15 @@ fn load(args: &MdccLoadArgs) -> Result<(), Failure> {
 fn unload() -> Result<(), Failure> {
     match mdcc::unload()? {
         0 => {}
-        1 => eprintln!("a connection still uses mdcc; it goes on as CUBIC until it is closed"),
-        n => eprintln!("{n} connections still use mdcc; they go on as CUBIC until they are closed"),
+        1 => say!("a connection still uses mdcc; it goes on as CUBIC until it is closed"),
+        n => say!("{n} connections still use mdcc; they go on as CUBIC until they are closed"),
     }
     Ok(())
 }
 
 fn status(args: &MdccStatusArgs) -> Result<(), Failure> {
     let sockets = mdcc::status()?;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = crate::say::stdout();
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&sockets)?)?;
     } else if sockets.is_empty() {

@@ -1,6 +1,7 @@
 //! `ranway oracle`.
 
 use crate::args::OracleArgs;
+use crate::say::say;
 use crate::{Failure, interrupt};
 use ebpf::mdcc::{self, Held, Parameters};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -17,7 +18,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let mut to_run = Vec::new();
     for case in chosen {
         if let Some(path) = case.missing(&args.recordings) {
-            eprintln!("SKIPPED: the case {} needs {}", case.name, path.display());
+            say!("SKIPPED: the case {} needs {}", case.name, path.display());
             continue;
         }
         let loaded = case.load(&args.recordings, &[format!("runs={}", args.runs)]);
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         if oracle::needs_mdcc(&loaded)
             && let Err(why) = mdcc::check()
         {
-            eprintln!("SKIPPED: the case {}: {why}", case.name);
+            say!("SKIPPED: the case {}: {why}", case.name);
             continue;
         }
         to_run.push((case, loaded));
@@ -49,7 +50,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     disk::write(&args.out.join("oracle.md"), document.as_bytes())?;
     disk::write(&args.out.join("oracle.json"), &serde_json::to_vec_pretty(&all)?)?;
     if !args.quiet {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = crate::say::stdout();
         write!(stdout, "{}{}", all.text(), lateness(&late))?;
         writeln!(stdout, "table: {}", args.out.join("oracle.md").display())?;
     }

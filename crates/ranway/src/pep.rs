@@ -1,8 +1,8 @@
 //! `ranway pep`.
 
-use crate::Failure;
 use crate::args::PepArgs;
 use crate::line::Line;
+use crate::{Failure, say};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use host::attend::{Happened, Signals};
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     let pep = Pep::start(&options)?;
     if !args.quiet {
         let before = if pep.took_over() { " in place of the one before" } else { "" };
-        eprintln!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
+        say::say!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
     }
     let mut line = (!args.quiet && !args.json).then(|| Line::new(false)).flatten();
     loop {
@@ -50,24 +50,25 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
                 let what = format!("the interface `{interface}` was removed, or moved to another network namespace");
                 return Err(anyhow::anyhow!(what).into());
             }
+            _ if say::is_lost() => break,
             _ if pep.is_replaced() => {
                 drop(line);
                 if !args.quiet {
-                    eprintln!("another PEP has taken over; this one ends");
+                    say::say!("another PEP has taken over; this one ends");
                 }
                 return Ok(());
             }
             _ if args.json => {
-                let mut stdout = std::io::stdout().lock();
+                let mut stdout = say::stdout();
                 writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;
                 stdout.flush()?;
             }
-            _ => line.iter_mut().for_each(|line| line.show(&say(&pep.counters()))),
+            _ => line.iter_mut().for_each(|line| line.show(&text(&pep.counters()))),
         }
     }
     drop(line);
     if !args.quiet && !args.json {
-        eprintln!("{}", say(&pep.counters()));
+        say::say!("{}", text(&pep.counters()));
     }
     Ok(())
 }
@@ -77,7 +78,7 @@ fn reserve(args: &PepArgs) -> Result<[Reservation; 2], host::Error> {
     Ok([Reservation::new(Role::Pep, &args.wan)?, Reservation::new(Role::Pep, &args.ran)?])
 }
 
-fn say(counters: &Counters) -> String {
+fn text(counters: &Counters) -> String {
     let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, .. } = counters;
     let mut text = format!(
         "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of something missing",

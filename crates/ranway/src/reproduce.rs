@@ -4,6 +4,7 @@ mod grid;
 
 use crate::args::ReproduceArgs;
 use crate::run::{counted, simulate};
+use crate::say::say;
 use crate::{Failure, show, table};
 use console::Term;
 use record::Results;
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     let page = args.out.join("report.html");
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = crate::say::stdout();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else if !args.job.quiet {
@@ -62,7 +63,7 @@ pub(crate) fn one(
     let (outcome, _) = simulate(&loaded, &name, jobs, quiet, out)?;
     if outcome.finished < outcome.runs {
         // Half of the runs would give other numbers under the same name.
-        eprintln!("interrupted: {} of {} has the results of {}", name, counted(outcome.runs, "run"), outcome.finished);
+        say!("interrupted: {} of {} has the results of {}", name, counted(outcome.runs, "run"), outcome.finished);
         return Err(Failure::Interrupted);
     }
     let rows = reproduce::compare(paper, experiment, Some(&outcome.results));
@@ -99,7 +100,7 @@ pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width:
         ];
         table.add_row(cells.into_iter().enumerate().filter(|&(i, _)| floors || i != 6).map(|(_, cell)| cell));
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = crate::say::stdout();
     writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
     Ok(())
 }

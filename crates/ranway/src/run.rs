@@ -2,6 +2,7 @@
 
 use crate::args::{RunArgs, ScenarioArgs};
 use crate::progress::Bar;
+use crate::say::say;
 use crate::{Failure, interrupt, table};
 use console::Term;
 use record::Output;
@@ -15,7 +16,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let name = stem(&args.scenario.source.file);
     let (results, out) = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
     let width = table::width(&Term::stdout(), args.job.wide);
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = crate::say::stdout();
     if args.job.json {
         let timing = results.results.timing;
         let answer = serde_json::json!({ "out": out, "summary": results.results.summary(), "timing": timing });
@@ -35,11 +36,11 @@ pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
     let flows: u32 = first.flows.iter().map(|f| f.count).sum();
     if flows == 0 {
         let links = first.links.len();
-        writeln!(std::io::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.source.file)?;
+        writeln!(crate::say::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.source.file)?;
         return Ok(());
     }
     writeln!(
-        std::io::stdout(),
+        crate::say::stdout(),
         "{}: right. {} for {} of {} flows over {} links, {} of each",
         args.source.file,
         counted(loaded.points().len() as u64, "point"),
@@ -67,7 +68,7 @@ fn overrides(args: &ScenarioArgs) -> Vec<String> {
 pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, Failure> {
     let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
     for warning in loaded.warnings() {
-        eprintln!("warning: {warning}");
+        say!("warning: {warning}");
     }
     Ok(loaded)
 }
@@ -88,7 +89,7 @@ pub(crate) fn simulate(
     let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {
-        eprintln!("interrupted before any run had finished; nothing was written");
+        say!("interrupted before any run had finished; nothing was written");
         return Err(Failure::Interrupted);
     }
     let partial = outcome.finished < outcome.runs;
@@ -121,7 +122,7 @@ pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
     if outcome.finished == outcome.runs {
         return Ok(());
     }
-    eprintln!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
+    say!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
     Err(Failure::Interrupted)
 }
 

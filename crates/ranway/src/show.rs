@@ -1,15 +1,18 @@
 //! Lists, built-in files, and reports of results that exist.
 
-use crate::Failure;
 use crate::args::{CompareArgs, ReportArgs, ShowArgs};
 use crate::table::{self, summary};
+use crate::{Failure, say};
 use console::Term;
 use record::{Results, report};
 use std::io::Write as _;
 use std::path::Path;
 
+/// Of a table with more rows, only some are read for a report, which shows fewer points still.
+const MOST_ROWS: usize = 1_000_000;
+
 pub(crate) fn list() -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+    let mut out = say::stdout();
     let width = 20;
     writeln!(out, "Scenarios (ranway run NAME):")?;
     for s in scenario::builtin::list() {
@@ -43,7 +46,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
             .map_or_else(|| "; `ranway list` shows the names".to_owned(), |near| format!("; did you mean `{near}`?"));
         return Err(Failure::Wrong(format!("there is no built-in scenario or preset `{name}`{hint}")));
     };
-    write!(std::io::stdout(), "{}", file.text)?;
+    write!(say::stdout(), "{}", file.text)?;
     Ok(())
 }
 
@@ -56,7 +59,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let results = args.dirs.iter().map(|dir| read(dir)).collect::<Result<Vec<_>, _>>()?;
     let width = table::width(&Term::stdout(), args.wide);
-    let mut out = std::io::stdout().lock();
+    let mut out = say::stdout();
     for one in &results {
         write!(out, "{}", summary(one, width))?;
     }
@@ -65,13 +68,15 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
 
 /// Reads results; a directory that holds none is the caller's mistake.
 fn read(dir: &Path) -> Result<Results, Failure> {
-    Results::read(dir).map_err(|e| Failure::Wrong(e.to_string()))
+    let (results, notes) = Results::read_within(dir, MOST_ROWS).map_err(|e| Failure::Wrong(e.to_string()))?;
+    notes.iter().for_each(|note| say::say!("note: {note}"));
+    Ok(results)
 }
 
 /// Writes a page and says where.
 pub(crate) fn write(path: &Path, page: &str) -> Result<(), Failure> {
     save(path, page)?;
-    writeln!(std::io::stdout(), "report: {}", path.display())?;
+    writeln!(say::stdout(), "report: {}", path.display())?;
     Ok(())
 }
 

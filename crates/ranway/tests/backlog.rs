@@ -237,3 +237,41 @@ fn wrong_arguments_are_one_line_each() {
         }
     }
 }
+
+#[test]
+fn root_packets_that_come_too_fast_are_counted() {
+    let can = host::lab::check().map_err(|why| why.to_string());
+    if let Err(why) = can.and_then(|()| ebpf::divert::check("this test").map_err(|why| why.to_string())) {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    own_mounts(&[]);
+    let net = Spaces::new(&[ROUTER, FAR]);
+    net.join((ROUTER, "modem", &["10.9.3.1/24"]), (FAR, "s0", &["10.9.3.2/24"]));
+    net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
+    let mut backlog = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    backlog.args(["backlog", "--modem", "modem", "--rate", "10 Mbit/s", "--json"]);
+    let backlog = backlog.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let pid = Pid::from_raw(backlog.id() as i32);
+    thread::sleep(Duration::from_millis(1_500));
+    let socket = net.inside(ROUTER, || UdpSocket::bind("10.9.3.1:0").expect("a socket"));
+    let start = Instant::now();
+    let mut sent = 0_u64;
+    // It has no time for them for a while, but the diversion has not run out.
+    kill(pid, Signal::SIGSTOP).expect("it runs");
+    while start.elapsed() < Duration::from_millis(250) {
+        sent += u64::from(socket.send_to(&[7], (SERVER, 9)).is_ok());
+    }
+    kill(pid, Signal::SIGCONT).expect("it runs");
+    thread::sleep(Duration::from_millis(2_500));
+    kill(pid, Signal::SIGTERM).expect("it runs");
+    let output = backlog.wait_with_output().expect("it ends");
+    let said = text(&output.stdout);
+    let last: serde_json::Value = serde_json::from_str(said.lines().last().expect("a line a second")).expect("JSON");
+    let count = |what: &str| last["counters"][what].as_u64().expect("a number");
+    let all = ["packets", "dropped", "overflowed", "refused", "missed"].map(count);
+    assert!(count("missed") > 0, "{last} of {sent}");
+    // What was still waiting at that moment is not among them, nor what the diversion let pass.
+    let waiting = last["waiting_bytes"].as_u64().expect("a number") / 29;
+    assert!(all.iter().sum::<u64>() + waiting >= sent * 9 / 10, "{last} of {sent}");
+}

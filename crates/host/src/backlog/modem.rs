@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
 use crate::reservation::{Reservation, Role};
-use crate::tun::{self, Tun};
+use crate::tun::{self, Counts, Tun};
 use crate::{Error, frames, lab, sys};
 
 /// What the names of our interfaces begin with.
@@ -29,6 +29,7 @@ pub(super) struct Modem {
     tun: Tun,
     beside: u32,
     _reservation: Reservation,
+    counts: Counts,
 }
 
 impl Modem {
@@ -62,8 +63,9 @@ impl Modem {
             return Err(failed(why));
         }
         lab::ip(&[], &format!("link set dev {beside} txqueuelen {} arp off multicast off up\n", tun::QUEUE))?;
+        let counts = Counts::open(beside.clone()).map_err(failed)?;
         let beside = nix::net::if_::if_nametoindex(beside.as_str()).map_err(Error::system(what()))?;
-        Ok(Modem { name: name.to_owned(), index, ethernet, out, ears, tun, beside, _reservation: reservation })
+        Ok(Modem { name: name.to_owned(), index, ethernet, out, ears, tun, beside, counts, _reservation: reservation })
     }
 
     /// The interface's name.
@@ -84,6 +86,16 @@ impl Modem {
     /// Whether the interface is still there.
     pub(super) fn exists(&self) -> bool {
         nix::net::if_::if_indextoname(self.index).is_ok_and(|name| !name.is_empty())
+    }
+
+    /// Packets that found no room in the queue of the interface beside it, since the start.
+    pub(super) fn missed(&self) -> Option<u64> {
+        self.counts.dropped()
+    }
+
+    /// Frames that came in and found no room, since the last call.
+    pub(super) fn unheard(&self) -> u64 {
+        sys::packets_lost(self.ears.as_fd()).map_or(0, u64::from)
     }
 
     /// Where in a frame of the interface's the packet is, if there is one in it.

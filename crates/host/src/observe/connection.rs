@@ -397,6 +397,27 @@ impl Connection {
         }
     }
 
+    /// How many samples are kept of it.
+    pub(super) fn sample_count(&self) -> usize {
+        self.ways.iter().map(|way| way.samples.len()).sum()
+    }
+
+    /// Merges each sample with the next one, so that about half of them are left.
+    pub(super) fn thin(&mut self) {
+        for way in &mut self.ways {
+            let mut thinned: Vec<Sampled> = Vec::with_capacity(way.samples.len() / 2 + 1);
+            let mut single = false;
+            for &sampled in &way.samples {
+                match thinned.last_mut().filter(|_| single) {
+                    Some(before) => *before = before.merged(&sampled),
+                    None => thinned.push(sampled),
+                }
+                single = !single;
+            }
+            way.samples = thinned;
+        }
+    }
+
     /// Counts up to `end`.
     pub(super) fn end(&mut self, end: Time) {
         self.ways.iter_mut().for_each(|way| way.level(way.flight, end));

@@ -126,6 +126,17 @@ impl Seen {
 }
 
 impl Sampled {
+    /// This one and the `next`, as one sample of both intervals.
+    pub(super) fn merged(&self, next: &Sampled) -> Sampled {
+        Sampled {
+            delivered: self.delivered + next.delivered,
+            interval: self.interval + next.interval,
+            srtt: next.srtt.or(self.srtt),
+            rtt: next.rtt.or(self.rtt),
+            ..*next
+        }
+    }
+
     /// Its row of the table `samples`; `of` is whose it is.
     pub fn row<'a>(&self, of: &'a Seen, point: u32, run: u32) -> SampleRow<'a> {
         SampleRow {

@@ -377,3 +377,25 @@ fn an_address_that_no_host_has_stands_for_itself() {
     let [seen]: [Seen; 1] = talk.ends(100).try_into().unwrap();
     assert_eq!((seen.name.as_str(), seen.from.as_str(), seen.to.as_str()), ("udp ue:41234 > [::1]:80", "ue", "::1"));
 }
+
+#[test]
+fn samples_of_a_long_run_are_merged_and_lose_no_byte() {
+    const MOST: usize = 2 * 2 * MOST_SAMPLED;
+    let mut talk = Talk::new([7, 9]);
+    talk.observer.most_samples = MOST;
+    talk.handshake();
+    let (mut now, mut interval, mut bytes) = (1_000, Span::from_millis(100), 0);
+    for n in 0..20_000u32 {
+        talk.says(now, SERVER, ACK, 1 + n * 1_000, 1, 1_000);
+        talk.says(now + DELAY, UE, ACK, 1, 1 + (n + 1) * 1_000, 0);
+        bytes += 1_000;
+        now += interval.as_nanos() / 1_000_000;
+        interval = talk.observer.sample(at(now), interval);
+    }
+    // Each of both directions has samples.
+    let seen = &talk.ends(now + 1_000)[0];
+    assert!((MOST / 8..=MOST).contains(&seen.samples.len()), "{} samples", seen.samples.len());
+    assert_eq!(seen.samples.iter().map(|sample| sample.delivered).sum::<u64>(), bytes);
+    assert!(seen.samples.windows(2).all(|pair| pair[0].at + pair[1].interval == pair[1].at));
+    assert!(interval > Span::from_secs(1), "{interval:?}");
+}

@@ -40,12 +40,12 @@ pub(super) fn run(args: &ReproduceArgs, chosen: &[(&Paper, &Experiment)]) -> Res
         show::save(&out.join("grid.md"), &text)?;
         show::save(&out.join("grid.json"), &serde_json::to_string_pretty(&cells)?)?;
         if !args.job.json && !args.job.quiet {
-            writeln!(std::io::stdout(), "{text}\ntables: {}", out.join("grid.md").display())?;
+            writeln!(crate::say::stdout(), "{text}\ntables: {}", out.join("grid.md").display())?;
         }
         all.insert(paper.name.clone(), cells);
     }
     if args.job.json {
-        writeln!(std::io::stdout(), "{}", serde_json::to_string_pretty(&all)?)?;
+        writeln!(crate::say::stdout(), "{}", serde_json::to_string_pretty(&all)?)?;
     }
     Ok(())
 }
