@@ -13,6 +13,7 @@ use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{Bytes, Rate, Span};
 

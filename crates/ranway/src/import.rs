@@ -284,7 +284,12 @@ fn write_trace(path: &Path, trace: import::Trace) -> Result<(), Failure> {
     write(path, &trace.to_string())?;
     let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
     let mut out = say::stdout();
-    writeln!(out, "{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities", path.display(), trace.opportunities())?;
+    writeln!(
+        out,
+        "{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities",
+        path.display(),
+        trace.opportunities()
+    )?;
     writeln!(out, "use: rate = {{ kind = \"trace\", file = {:?} }}", path.display().to_string())?;
     Ok(())
 }

@@ -26,7 +26,7 @@ pub struct Handover {
     pub filter: u8,
     /// From the arrival of the UE's report until the cell sends the command to change.
     pub preparation: Span,
-    /// Length of that command, an RRCConnectionReconfiguration. It depends on the operator's configuration.
+    /// Length of that command, an `RRCConnectionReconfiguration`. It depends on the operator's configuration.
     pub command_size: Bytes,
     /// From the command's arrival until the target serves the UE: so long no cell does.
     pub interruption: Span,
