@@ -140,7 +140,8 @@ impl Default for AirConfig {
 
 /// One UE's radio: everything between it and all cells. Cells have the indices of their sites.
 ///
-/// Time never goes back. What a call gives depends on its moment alone and not on the calls before. The UE's place is
+/// What a call gives depends on its moment alone and not on the calls before, as long as time does not go back further than
+/// it takes the UE to go a shadow's correlation distance. The UE's place is
 /// looked at often enough for it to have moved a decimetre at most; in between, and on a channel without fading, a call
 /// costs a comparison.
 #[derive(Clone, Debug)]
@@ -162,7 +163,8 @@ pub struct Air {
     masts: Box<[Mast]>,
     /// Nanoseconds between two looks at the UE's place; none if it stands.
     period: Option<u64>,
-    /// Until when the large-scale terms hold.
+    /// From when to when the large-scale terms hold.
+    valid_from: Time,
     valid_until: Time,
     /// The UE's place,
     place: Position,
@@ -286,6 +288,7 @@ impl Air {
             cells: cells.into(),
             masts: masts.into(),
             period: (max_speed > 0.0).then_some(period),
+            valid_from: Time::ZERO,
             valid_until: Time::ZERO,
             place: Position::default(),
             set_db: None,
@@ -409,7 +412,7 @@ impl Air {
     /// Brings the large-scale terms up to `now`.
     #[inline]
     fn look(&mut self, now: Time) {
-        if now >= self.valid_until {
+        if now >= self.valid_until || now < self.valid_from {
             self.refresh(now);
         }
     }
@@ -427,7 +430,7 @@ impl Air {
                     }
                     None => (Time::ZERO, Time::MAX),
                 };
-                self.valid_until = end;
+                (self.valid_from, self.valid_until) = (start, end);
                 self.place = self.mobility.position(start);
                 let travelled = self.mobility.travelled(start);
                 for cell in &mut self.cells {
@@ -443,10 +446,11 @@ impl Air {
                 }
             }
             Channel::Recorded(records) => {
-                self.valid_until = Time::MAX;
+                (self.valid_from, self.valid_until) = (Time::ZERO, Time::MAX);
                 for (cell, record) in self.cells.iter_mut().zip(records) {
                     let Some(record) = record else { continue };
-                    let (value, until) = record.at(now);
+                    let (from, value, until) = record.at(now);
+                    self.valid_from = self.valid_from.max(from);
                     self.valid_until = self.valid_until.min(until);
                     let value = f64::from(value);
                     let rsrp_dbm = match record.quantity() {

@@ -119,12 +119,15 @@ impl Recorded {
         self.quantity
     }
 
-    /// The value at `now`, in the quantity's unit, and when the next one begins; [`Time::MAX`] if there is none.
-    pub fn at(&self, now: Time) -> (f32, Time) {
+    /// The value at `now`, in the quantity's unit, between the time when it begins and that when the next one does:
+    /// [`Time::ZERO`] for the first one, and [`Time::MAX`] if there is no next.
+    pub fn at(&self, now: Time) -> (Time, f32, Time) {
         let next = self.samples.partition_point(|&(time, _)| time <= now);
         // Before the first sample, it is the first that holds, and the second that comes next.
         let next = next.max(1);
-        (self.samples[next - 1].1, self.samples.get(next).map_or(Time::MAX, |&(time, _)| time))
+        let (begins, value) = self.samples[next - 1];
+        let begins = if next == 1 { Time::ZERO } else { begins };
+        (begins, value, self.samples.get(next).map_or(Time::MAX, |&(time, _)| time))
     }
 
     /// The number of samples, at least one.

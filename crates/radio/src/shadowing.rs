@@ -67,18 +67,20 @@ impl Shadowing {
     }
 }
 
-/// A normal process of mean 0 and standard deviation 1 along a way that is never gone back.
+/// A normal process of mean 0 and standard deviation 1 along a way. It is remembered for the last [`REMEMBERED`] points.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
     /// Metres from one point to the next.
     step: f64,
-    /// The points are numbered from the beginning of the way; `left` is this one,
-    point: f64,
-    left: f64,
-    /// and `right` the next.
-    right: f64,
+    /// The points are numbered from the beginning of the way. Point n has the place n modulo the array's length.
+    points: [f64; REMEMBERED],
+    /// The newest point.
+    newest: u64,
     random: Random,
 }
+
+/// Points that are kept: about a correlation distance.
+const REMEMBERED: usize = 16;
 
 /// The correlation of neighbouring points: `exp(-1 / POINTS)`.
 const NEIGHBOURS: f64 = 0.939_413_062_813_475_8;
@@ -86,22 +88,27 @@ const NEIGHBOURS: f64 = 0.939_413_062_813_475_8;
 impl Process {
     pub(crate) fn new(correlation_m: f64, seed: u64) -> Process {
         let mut random = Random::seed_from_u64(seed);
-        let left = normal(&mut random);
-        let right = next(left, &mut random);
-        Process { step: correlation_m / POINTS, point: 0.0, left, right, random }
+        let mut points = [0.0; REMEMBERED];
+        points[0] = normal(&mut random);
+        points[1] = next(points[0], &mut random);
+        Process { step: correlation_m / POINTS, points, newest: 1, random }
     }
 
-    /// The value `travelled` metres along the way.
+    /// The value `travelled` metres along the way; before what is remembered, the first value that is.
     pub(crate) fn at(&mut self, travelled: f64) -> f64 {
         let place = travelled / self.step;
-        while place >= self.point + 1.0 {
-            self.left = self.right;
-            self.right = next(self.left, &mut self.random);
-            self.point += 1.0;
+        let left = place as u64;
+        while self.newest <= left {
+            let last = self.points[self.newest as usize % REMEMBERED];
+            self.newest += 1;
+            self.points[self.newest as usize % REMEMBERED] = next(last, &mut self.random);
         }
-        let (b, a) = (place - self.point, 1.0 - (place - self.point));
+        let oldest = (self.newest + 1).saturating_sub(REMEMBERED as u64);
+        let (left, b) = if left < oldest { (oldest, 0.0) } else { (left, place - left as f64) };
+        let a = 1.0 - b;
+        let [left, right] = [left, left + 1].map(|point| self.points[point as usize % REMEMBERED]);
         // Divided by its own standard deviation, which is below 1 between two points.
-        (a * self.left + b * self.right) / libm::sqrt(a * a + b * b + 2.0 * a * b * NEIGHBOURS)
+        (a * left + b * right) / libm::sqrt(a * a + b * b + 2.0 * a * b * NEIGHBOURS)
     }
 }
 
@@ -158,6 +165,17 @@ mod tests {
             if n % 100 == 99 {
                 assert_eq!(value, seldom.at(place));
             }
+        }
+    }
+
+    #[test]
+    fn a_shadow_is_the_same_when_it_is_asked_for_again() {
+        let (mut process, mut again) = (Process::new(16.0, 7), Process::new(16.0, 7));
+        for n in 0..1000 {
+            let place = f64::from(n) * 0.7;
+            let value = process.at(place);
+            again.at(place + 12.0);
+            assert_eq!(again.at(place), value, "{place}");
         }
     }
 

@@ -14,20 +14,20 @@ fn a_value_holds_until_the_next_one() {
     let record = Recorded::parse("time_s,sinr_db\n0.5,10\n1,-3.5\n2.25,7e0\n").unwrap();
     assert_eq!((record.quantity(), record.samples(), record.end()), (Quantity::Sinr, 3, ms(2250)));
     // The first one holds before its time, too.
-    assert_eq!(record.at(Time::ZERO), (10.0, ms(1000)));
-    assert_eq!(record.at(ms(500)), (10.0, ms(1000)));
-    assert_eq!(record.at(ms(999)), (10.0, ms(1000)));
-    assert_eq!(record.at(ms(1000)), (-3.5, ms(2250)));
-    assert_eq!(record.at(ms(2250)), (7.0, Time::MAX));
-    assert_eq!(record.at(Time::MAX), (7.0, Time::MAX));
+    assert_eq!(record.at(Time::ZERO), (Time::ZERO, 10.0, ms(1000)));
+    assert_eq!(record.at(ms(500)), (Time::ZERO, 10.0, ms(1000)));
+    assert_eq!(record.at(ms(999)), (Time::ZERO, 10.0, ms(1000)));
+    assert_eq!(record.at(ms(1000)), (ms(1000), -3.5, ms(2250)));
+    assert_eq!(record.at(ms(2250)), (ms(2250), 7.0, Time::MAX));
+    assert_eq!(record.at(Time::MAX), (ms(2250), 7.0, Time::MAX));
 }
 
 #[test]
 fn each_quantity_and_each_unit_of_time_is_read() {
     let record = Recorded::parse(" time_ms , cqi \r\n0, 0\r\n 40 ,15\r\n\r\n").unwrap();
-    assert_eq!((record.quantity(), record.at(ms(39)).0, record.at(ms(40)).0), (Quantity::Cqi, 0.0, 15.0));
+    assert_eq!((record.quantity(), record.at(ms(39)).1, record.at(ms(40)).1), (Quantity::Cqi, 0.0, 15.0));
     let record = Recorded::parse("time_ms,rsrp_dbm\n0.25,-112.5").unwrap();
-    assert_eq!((record.quantity(), record.at(ms(0)).0), (Quantity::Rsrp, -112.5));
+    assert_eq!((record.quantity(), record.at(ms(0)).1), (Quantity::Rsrp, -112.5));
     assert_eq!(record.end(), Time::from_nanos(250_000));
 }
 
@@ -83,7 +83,7 @@ fn record_or_fault(bytes: &[u8]) {
             // Walking from value to value meets every sample once, in order, and ends.
             let (mut now, mut steps) = (Time::ZERO, 1);
             loop {
-                let (value, next) = record.at(now);
+                let (_, value, next) = record.at(now);
                 assert!(value.is_finite());
                 if next == Time::MAX {
                     break;

@@ -71,48 +71,62 @@ impl OuterLoop {
     }
 }
 
-/// Measurements on their way: a value and the TTI from which on it holds.
+/// The measurements of one channel: those under way, each with the TTI from which on it holds, and when the next is due.
+///
+/// A UE reports and sounds in each period, at TTIs of its own, whether it has anything to send or not. Nothing is done for
+/// a UE that is idle: when it is looked at again, what would have been measured is, at the time at which it would have been.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reports<T> {
     current: T,
     coming: [(u64, T); 16],
     first: u8,
     count: u8,
-    /// The TTI of the last measurement, if the UE has not been idle since.
-    measured_at: Option<u64>,
+    /// Where in each period the UE's TTI lies.
+    offset: u32,
+    /// The TTI of the first measurement that was not made; none was before the first.
+    next: Option<u64>,
 }
 
 impl<T: Copy> Reports<T> {
-    fn new(value: T) -> Self {
-        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, measured_at: None }
+    fn new(value: T, offset: u32) -> Self {
+        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None }
     }
 
-    /// Whether a measurement is due in `tti`.
+    /// The TTI, up to `tti`, of the next measurement that has to be made to know what the eNodeB knows in `tti`.
     #[inline]
-    pub(crate) fn is_due(&mut self, link: &LinkAdaptation, tti: u64) -> bool {
-        let Some(at) = self.measured_at else { return true };
-        let (age, period) = (tti - at, ttis(link.period).max(1));
-        if age > period + ttis(link.delay) {
-            // The UE was idle, but did report and sound: the last measurement is one that has arrived by now.
-            self.measured_at = None;
+    pub(crate) fn due(&self, link: &LinkAdaptation, tti: u64) -> Option<u64> {
+        match self.next {
+            Some(next) if tti < next => None,
+            next => Some(self.missing(link, next, tti)),
         }
-        age >= period
     }
 
-    /// `value` is measured in `tti` and holds from `holds` on; at once if it is the first, because the UE has reported
-    /// before.
+    fn missing(&self, link: &LinkAdaptation, next: Option<u64>, tti: u64) -> u64 {
+        let period = ttis(link.period).max(1);
+        let phase = u64::from(self.offset) % period;
+        // The newest that has arrived takes the place of those before it. In the beginning it is one of TTI 0.
+        let arrived = tti.saturating_sub(ttis(link.delay));
+        let newest = arrived.saturating_sub((arrived + period - phase) % period);
+        next.map_or(newest, |next| next.max(newest))
+    }
+
+    /// `value` was measured in the TTI `at`; at once if it is the first, because the UE has reported before.
     #[inline]
-    fn measured(&mut self, value: T, tti: u64, holds: u64) {
-        match self.measured_at {
-            Some(_) => self.send(holds, value),
-            None => *self = Reports::new(value),
+    fn measured(&mut self, link: &LinkAdaptation, value: T, at: u64) {
+        let period = ttis(link.period).max(1);
+        if self.next.is_none() {
+            self.current = value;
+        } else {
+            self.send(at + ttis(link.delay), value);
         }
-        self.measured_at = Some(tti);
+        // From one outside of the grid, as the first may be, to the next on it.
+        let phase = u64::from(self.offset) % period;
+        self.next = Some(at + period - (at + period - phase) % period);
     }
 
-    /// Whether anything was measured since the UE was idle.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.measured_at.is_some()
+    /// Whether everything until `tti` was measured.
+    pub(crate) fn is_fresh(&self, tti: u64) -> bool {
+        self.next.is_some_and(|next| tti <= next)
     }
 
     #[inline]
@@ -166,18 +180,26 @@ pub(crate) struct Downlink {
 }
 
 impl Downlink {
-    pub(crate) fn new() -> Downlink {
+    /// One of which nothing is known; its UE reports in TTIs `offset` into each period.
+    pub(crate) fn new(offset: u32) -> Downlink {
         Downlink {
-            reports: Reports::new(Quality { single: 1, double: 0 }),
+            reports: Reports::new(Quality { single: 1, double: 0 }, offset),
             outer: OuterLoop::default(),
             measured: None,
             scheme: None,
         }
     }
 
-    /// A report of `sinr`, and of `half` of it if the UE has two layers, is measured in `tti` and holds from `holds` on.
-    /// With a `group` of so many resource blocks it is about the worst group, without one about the carrier.
-    pub(crate) fn measure(&mut self, sinr: &Sinr, half: Option<&Sinr>, group: Option<u8>, tti: u64, holds: u64) {
+    /// The UE heard `sinr` in `tti`, and `half` of it in each of two layers if it has as many, and reports it: with a
+    /// `group` of so many resource blocks the worst group, without one the carrier.
+    pub(crate) fn measure(
+        &mut self,
+        link: &LinkAdaptation,
+        sinr: &Sinr,
+        half: Option<&Sinr>,
+        group: Option<u8>,
+        tti: u64,
+    ) {
         let cqi = |sinr: &Sinr| group.map_or_else(|| radio::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
@@ -187,7 +209,7 @@ impl Downlink {
             Sinr::Flat(now) => Some((*now, quality)),
             Sinr::PerRb(_) => None,
         };
-        self.reports.measured(quality, tti, holds);
+        self.reports.measured(link, quality, tti);
     }
 
     /// What a block is to be sent with in `tti`.
@@ -278,10 +300,11 @@ pub(crate) struct Uplink {
 }
 
 impl Uplink {
-    pub(crate) fn new(category: Category) -> Uplink {
+    /// One of which nothing is known but its category; its UE sounds in TTIs `offset` into each period.
+    pub(crate) fn new(category: Category, offset: u32) -> Uplink {
         Uplink {
             category,
-            reports: Reports::new(Sounded { sinr_db: UNKNOWN_SINR_DB, headroom_db: None }),
+            reports: Reports::new(Sounded { sinr_db: UNKNOWN_SINR_DB, headroom_db: None }, offset),
             outer: OuterLoop::default(),
             power: Reported::default(),
             scheme: None,
@@ -291,7 +314,7 @@ impl Uplink {
 
     /// The UE was heard in `tti` with `sinr` on one resource block. `headroom_db` is how much power it has left then, if
     /// the eNodeB does not depend on the UE's reports for it.
-    pub(crate) fn measure(&mut self, sinr: &Sinr, headroom_db: Option<f64>, tti: u64, holds: u64) {
+    pub(crate) fn measure(&mut self, link: &LinkAdaptation, sinr: &Sinr, headroom_db: Option<f64>, tti: u64) {
         let sinr_db = match sinr {
             Sinr::Flat(flat) => {
                 if *flat != self.flat.0 {
@@ -302,7 +325,7 @@ impl Uplink {
             // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
-        self.reports.measured(Sounded { sinr_db, headroom_db }, tti, holds);
+        self.reports.measured(link, Sounded { sinr_db, headroom_db }, tti);
     }
 
     /// The SINR that the eNodeB reckons with in `tti`.
@@ -429,7 +452,7 @@ mod tests {
 
     #[test]
     fn a_report_holds_from_its_arrival_on() {
-        let mut reports = Reports::new(1);
+        let mut reports = Reports::new(1, 0);
         reports.send(10, 2);
         reports.send(15, 3);
         assert_eq!([9, 10, 14, 15, 16].map(|tti| reports.at(tti)), [1, 2, 2, 3, 3]);
@@ -440,8 +463,8 @@ mod tests {
         // 30 dB on 50 blocks, but 3 dB on the three of the sixth group.
         let sinr = Sinr::PerRb((0..50).map(|prb| if (15..18).contains(&prb) { 2.0 } else { 1000.0 }).collect());
         let reported = |group| {
-            let mut downlink = Downlink::new();
-            downlink.measure(&sinr, None, group, 0, 0);
+            let mut downlink = Downlink::new(0);
+            downlink.measure(&LinkAdaptation::default(), &sinr, None, group, 0);
             downlink.scheme(0).cqi
         };
         assert_eq!((reported(None), reported(Some(3))), (14, radio::wideband_cqi(&Sinr::Flat(2.0))));
@@ -449,9 +472,40 @@ mod tests {
     }
 
     #[test]
+    fn a_report_is_as_old_after_idle_time_as_without() {
+        let link = LinkAdaptation::default();
+        // Each measurement is its own TTI. Looked at in each TTI, and in a few.
+        let look = |reports: &mut Reports<u64>, tti: u64| {
+            let mut measured = 0;
+            while let Some(at) = reports.due(&link, tti) {
+                assert!(at <= tti);
+                reports.measured(&link, at, at);
+                measured += 1;
+            }
+            (reports.at(tti), measured)
+        };
+        for offset in 0..7 {
+            let (mut busy, mut idle) = (Reports::new(u64::MAX, offset), Reports::new(u64::MAX, offset));
+            let mut next = u64::from(offset * 3);
+            for tti in 0..2000 {
+                let (value, _) = look(&mut busy, tti);
+                if tti == next {
+                    let (after_idle, measured) = look(&mut idle, tti);
+                    assert_eq!(after_idle, value, "{tti}");
+                    assert!(measured <= 3, "{tti}: {measured}");
+                    next = tti + 1 + tti * 7919 % 41;
+                }
+                if tti > 20 {
+                    assert!((6..=10).contains(&(tti - value)), "{tti}: {value}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
-        let mut uplink = Uplink::new(Category::UNLIMITED);
-        uplink.measure(&Sinr::Flat(100.0), None, 0, 0);
+        let mut uplink = Uplink::new(Category::UNLIMITED, 0);
+        uplink.measure(&LinkAdaptation::default(), &Sinr::Flat(100.0), None, 0);
         let at = |uplink: &mut Uplink, prbs| uplink.strength(0).on(prbs);
         assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
         uplink.power.learn(crate::power::level(10.0), 1, 0);
@@ -462,9 +516,9 @@ mod tests {
 
     #[test]
     fn no_scheme_has_more_bits_than_coded_bits_or_too_few_for_its_headers() {
-        let mut uplink = Uplink::new(Category::UNLIMITED);
+        let mut uplink = Uplink::new(Category::UNLIMITED, 0);
         for db in -20..40 {
-            uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) });
+            uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) }, 0);
             for prbs in 1..=100u8 {
                 let mcs = uplink.scheme(prbs, 0);
                 let scheme = tables::ul_mcs(mcs);

@@ -15,7 +15,6 @@ use crate::adaptation::{Scheme, decibels, usable};
 use crate::calendar::Kind;
 use crate::harq::ROUND_TRIP;
 use crate::network::{Io, Ran, start_of};
-use crate::requests::ttis;
 use crate::sched::Candidate;
 use crate::stats::{Event, Sink, Transmission};
 
@@ -44,8 +43,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            self.look_at_channel(*index, tti);
-            let ue = &mut self.ues[*index as usize];
+            ue.report_channel(&self.mac.link, self.cells[cell].group, tti);
             if ue.down.harq.idle().is_some() {
                 let cell = &self.cells[cell];
                 let scheme = ue.downlink.scheme(tti);
@@ -82,19 +80,6 @@ impl<P: Packet> Ran<P> {
         }
         candidates.clear();
         self.candidates = candidates;
-    }
-
-    /// Measures the channel for a report if one is due.
-    #[inline]
-    fn look_at_channel(&mut self, ue: u32, tti: u64) {
-        let link = &self.mac.link;
-        let state = &mut self.ues[ue as usize];
-        if state.downlink.reports.is_due(link, tti) {
-            state.hear(tti, start_of(tti));
-            let half = state.two_layers.then_some(&state.half);
-            let group = link.worst_group.then_some(self.cells[state.serving].group);
-            state.downlink.measure(&state.sinr, half, group, tti, tti + ttis(link.delay));
-        }
     }
 
     /// Builds a new block; gives its process, or `None` if there is nothing to send after all.

@@ -102,7 +102,7 @@ impl<P: Packet> Ran<P> {
             }
             let best = strongest(&mut air, sites.len(), Time::ZERO);
             let measurements = Measurements::new(sites.len(), &config.handover);
-            let mut state = Ue::new(ue, air, random(Stream::Decoding(index)), measurements);
+            let mut state = Ue::new(index, ue, air, random(Stream::Decoding(index)), measurements);
             state.serving = ue.cell.unwrap_or(best);
             assert!(state.serving < sites.len(), "a UE starts in a cell that exists");
             ues.push(state);
@@ -160,6 +160,7 @@ impl<P: Packet> Ran<P> {
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
         self.reach(now);
         for ue in 0..self.ues.len() as u32 {
+            self.report_until_now(ue);
             self.ues[ue as usize].air.set_load(cell as usize, load);
             self.wake(ue, now);
         }
@@ -171,8 +172,18 @@ impl<P: Packet> Ran<P> {
     /// radio link may be lost by it.
     pub fn set_sinr(&mut self, ue: u32, sinr_db: Option<f64>, now: Time) {
         self.reach(now);
+        self.report_until_now(ue);
         self.ues[ue as usize].air.set_sinr(sinr_db);
         self.wake(ue, now);
+    }
+
+    /// Makes the measurements of before a change, which does not change them.
+    fn report_until_now(&mut self, ue: u32) {
+        let state = &mut self.ues[ue as usize];
+        if state.is_served() {
+            state.report_channel(&self.mac.link, self.cells[state.serving].group, self.next_tti);
+            state.sound(&self.mac.link, self.mac.ideal, self.next_tti);
+        }
     }
 
     /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.
@@ -247,7 +258,8 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let reported = state.downlink.reports.is_fresh().then(|| state.downlink.scheme(self.next_tti).cqi);
+        let fresh = state.downlink.reports.is_fresh(now.as_nanos() / TTI.as_nanos());
+        let reported = fresh.then(|| state.downlink.scheme(self.next_tti).cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),

@@ -5,10 +5,11 @@ use radio::tables::Category;
 use radio::{Air, Direction, Random, Sinr};
 use units::Time;
 
-use crate::adaptation::{self, Errors};
+use crate::adaptation::{self, Errors, LinkAdaptation};
 use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::harq::Harq;
+use crate::network::start_of;
 use crate::power::Reporting;
 use crate::requests::{Asking, Believed, GROUPS};
 use crate::rlc::{self, Bearer, Completion};
@@ -74,6 +75,8 @@ pub(crate) enum Link {
 
 /// See the module.
 pub(crate) struct Ue<P> {
+    /// Its number, by which its reports are spread over their period.
+    index: u32,
     pub(crate) air: Air,
     /// Whether transport blocks are decoded.
     pub(crate) random: Random,
@@ -124,7 +127,8 @@ pub(crate) struct Ue<P> {
 }
 
 impl<P: Packet> Ue<P> {
-    pub(crate) fn new(config: &UeConfig, air: Air, random: Random, measurements: Measurements) -> Ue<P> {
+    /// The UE with the number `index`, connected and idle.
+    pub(crate) fn new(index: u32, config: &UeConfig, air: Air, random: Random, measurements: Measurements) -> Ue<P> {
         let slot = |bearer: &BearerConfig| Slot {
             rlc: Bearer::new(&bearer.rlc),
             above: bearer.above.as_ref().map(Above::new),
@@ -155,8 +159,9 @@ impl<P: Packet> Ue<P> {
             epoch: 0,
             down: Way::new(),
             up: Way { errors: Errors::of_uplink(config.category), ..Way::new() },
-            downlink: adaptation::Downlink::new(),
-            uplink: adaptation::Uplink::new(config.category),
+            index,
+            downlink: adaptation::Downlink::new(index),
+            uplink: adaptation::Uplink::new(config.category, index),
             two_layers: config.layers > 1 && config.category.layers > 1,
             category: config.category,
             sinr: Sinr::default(),
@@ -422,6 +427,27 @@ impl<P: Packet> Ue<P> {
         }
     }
 
+    /// Makes the reports of the channel that the eNodeB, whose resource block groups have `group` blocks, has in `tti`.
+    #[inline]
+    pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u8, tti: u64) {
+        while let Some(at) = self.downlink.reports.due(link, tti) {
+            self.hear(at, start_of(at));
+            let half = self.two_layers.then_some(&self.half);
+            self.downlink.measure(link, &self.sinr, half, link.worst_group.then_some(group), at);
+        }
+    }
+
+    /// Makes the measurements of the uplink that the eNodeB has in `tti`, with the UE's power if it knows that.
+    #[inline]
+    pub(crate) fn sound(&mut self, link: &LinkAdaptation, knows_power: bool, tti: u64) {
+        while let Some(at) = self.uplink.reports.due(link, tti) {
+            let now = start_of(at);
+            self.air.uplink(self.serving, now, 1, &mut self.up_sinr);
+            let headroom_db = knows_power.then(|| self.air.headroom_db(self.serving, now, 1));
+            self.uplink.measure(link, &self.up_sinr, headroom_db, at);
+        }
+    }
+
     /// `cell` is the one to be heard from now on.
     pub(crate) fn tune(&mut self, cell: usize) {
         self.serving = cell;
@@ -435,8 +461,8 @@ impl<P: Packet> Ue<P> {
         self.up.harq.flush();
         self.down.past = Past::default();
         self.up.past = Past::default();
-        self.downlink = adaptation::Downlink::new();
-        self.uplink = adaptation::Uplink::new(self.category);
+        self.downlink = adaptation::Downlink::new(self.index);
+        self.uplink = adaptation::Uplink::new(self.category, self.index);
         self.sinr_at = None;
         self.asking = Asking::new();
         // A handover command and a re-establishment configure the reports anew.

@@ -152,7 +152,7 @@ impl<P: Packet> Ran<P> {
                 return true;
             }
             let need = need.min(ue.category.uplink_block_bits / 8);
-            self.sound(*index, tti);
+            ue.sound(&self.mac.link, ideal, tti);
             if ideal {
                 // Everybody has the same part, however much it is worth to him.
                 candidates.push(Candidate::new(*index, 0.0, free.count()));
@@ -221,19 +221,6 @@ impl<P: Packet> Ran<P> {
         ue.up.harq.sent(process);
         ue.believed.grant(sent, if self.mac.ideal { bytes } else { bytes.saturating_sub(MAC_PART).max(1) });
         self.note(sent, index, Kind::UplinkTransmit, process);
-    }
-
-    /// Measures the uplink if that is due.
-    #[inline]
-    fn sound(&mut self, index: u32, tti: u64) {
-        let link = &self.mac.link;
-        let ue = &mut self.ues[index as usize];
-        if ue.uplink.reports.is_due(link, tti) {
-            let now = start_of(tti);
-            ue.air.uplink(ue.serving, now, 1, &mut ue.up_sinr);
-            let headroom_db = self.mac.ideal.then(|| ue.air.headroom_db(ue.serving, now, 1));
-            ue.uplink.measure(&ue.up_sinr, headroom_db, tti, tti + ttis(link.delay));
-        }
     }
 
     /// The UE sends what it was granted, or sends it again.
