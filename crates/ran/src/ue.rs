@@ -19,7 +19,7 @@ use crate::stats::UeStats;
 
 /// A MAC subheader without a length, as the last one of a block has.
 const LAST_SUBHEADER: u32 = 1;
-/// Another SDU gives the one before it a length of up to two bytes.
+/// The most that another SDU adds: it gives the one before it a length of up to two bytes.
 const FURTHER_SUBHEADER: u32 = 3;
 
 /// What one direction of a UE remembers.
@@ -391,10 +391,10 @@ impl<P: Packet> Ue<P> {
         let mut left = bytes;
         let signalling = self.srb.is_some().then_some(SRB);
         for b in signalling.iter().chain(&self.order) {
-            let header = match (headers, transport.parcels().is_empty()) {
-                (false, _) => 0,
-                (true, true) => LAST_SUBHEADER,
-                (true, false) => FURTHER_SUBHEADER,
+            let header = match transport.parcels().last() {
+                _ if !headers => 0,
+                None => LAST_SUBHEADER,
+                Some(before) => before.block.subheader(),
             };
             if left <= header {
                 break;

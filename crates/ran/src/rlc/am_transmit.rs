@@ -468,7 +468,7 @@ mod tests {
         // Only the middle has arrived.
         story.transmitter.handle_status(&status(1, &[(0, 0, 114), (0, 200, SO_END)]));
         assert_eq!(story.transmitter.pending(), (214, 2));
-        assert_eq!(story.build(20, 1000), (120 + 3 + 104, vec![(0, 0, 114, false), (0, 200, 100, true)]));
+        assert_eq!(story.build(20, 1000), (120 + 2 + 104, vec![(0, 0, 114, false), (0, 200, 100, true)]));
         story.transmitter.handle_status(&status(1, &[]));
         assert!(story.transmitter.sent.is_empty() && story.transmitter.borders.is_empty());
     }

@@ -8,8 +8,10 @@ pub(super) const AMD_HEADER: u32 = 2;
 pub(super) const SEGMENT_HEADER: u32 = 4;
 /// 36.322, 6.2.2.8: SOstart and SOend have 15 bits, and the highest value means the end. So long is a data field at most.
 pub(super) const SO_END: u16 = 0x7fff;
-/// 36.321, 6.1.2: a MAC subheader with a length field of 15 bits, as every PDU of a block but its last needs.
+/// 36.321, 6.1.2: the longest MAC subheader, as a long PDU of a block that is not its last needs.
 pub(super) const MAC_SUBHEADER: u32 = 3;
+/// 36.321, 6.2.1: from so many bytes on, a length field has 15 bits and not 7.
+const LONG_PDU: u32 = 128;
 /// 36.322, 7.1: AMD PDUs are numbered modulo this,
 const AM_MODULUS: u16 = 1024;
 /// and AM_Window_Size (7.2).
@@ -140,6 +142,8 @@ pub struct Block {
     /// Which stream it is of: re-establishments so far.
     pub(super) epoch: u32,
     bytes: u32,
+    /// Bytes of its last PDU.
+    last: u32,
     has_status: bool,
     len: u8,
     pdus: [Pdu; MAX_PDUS],
@@ -147,8 +151,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Bytes, with all RLC headers, and a MAC subheader of 3 bytes after each PDU but the last, whose subheader is the
-    /// MAC's to count.
+    /// Bytes, with all RLC headers, and the MAC subheader of each PDU but the last, whose subheader is the MAC's to count.
     #[inline]
     pub fn bytes(&self) -> u32 {
         self.bytes
@@ -168,7 +171,7 @@ impl Block {
 
     #[inline]
     pub(super) fn clear(&mut self, epoch: u32) {
-        (self.epoch, self.bytes, self.has_status, self.len) = (epoch, 0, false, 0);
+        (self.epoch, self.bytes, self.last, self.has_status, self.len) = (epoch, 0, 0, false, 0);
     }
 
     #[inline]
@@ -184,8 +187,18 @@ impl Block {
     /// What is left of `grant` bytes for another PDU.
     #[inline]
     pub(super) fn room(&self, grant: u32) -> u32 {
-        let subheader = if self.bytes == 0 { 0 } else { MAC_SUBHEADER };
-        if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + subheader) }
+        if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + self.subheader()) }
+    }
+
+    /// What another PDU after its last adds beside itself, in bytes: the last one's subheader gets a length field of 7 or
+    /// 15 bits (36.321 6.2.1), and the new one has a subheader without.
+    #[inline]
+    pub(crate) fn subheader(&self) -> u32 {
+        match self.last {
+            0 => 0,
+            last if last < LONG_PDU => MAC_SUBHEADER - 1,
+            _ => MAC_SUBHEADER,
+        }
     }
 
     #[inline]
@@ -203,8 +216,8 @@ impl Block {
 
     #[inline]
     fn add(&mut self, bytes: u32) {
-        let subheader = if self.bytes == 0 { 0 } else { MAC_SUBHEADER };
-        self.bytes += subheader + bytes;
+        self.bytes += self.subheader() + bytes;
+        self.last = bytes;
     }
 }
 
@@ -240,6 +253,19 @@ mod tests {
             assert!(status.push(sn, 0, SO_END, 100));
         }
         assert_eq!(status.nacks(), [Nack { sn: 1022, count: 4, from: 0, to: SO_END }]);
+    }
+
+    #[test]
+    fn the_length_field_of_a_pdu_below_128_bytes_has_7_bits() {
+        for (first, subheader) in [(2, 2), (127, 2), (128, 3), (1500, 3)] {
+            let mut block = Block::default();
+            block.clear(0);
+            assert_eq!(block.room(2000), 2000);
+            block.add(first);
+            assert_eq!(block.room(2000), 2000 - first - subheader);
+            block.add(100);
+            assert_eq!(block.bytes(), first + subheader + 100);
+        }
     }
 
     #[test]
