@@ -187,12 +187,14 @@ impl Asking {
         self.settled();
     }
 
-    /// Nothing is left to be told: a report went out, or everything was sent.
+    /// Nothing is left to be told: a report went out, or everything was sent. Either cancels the request and stops
+    /// sr-ProhibitTimer (36.321 5.4.4).
     #[inline]
     pub(crate) fn settled(&mut self) {
         self.report_due = false;
         self.request_pending = false;
         self.random_access = false;
+        self.prohibited_until = 0;
     }
 }
 
@@ -341,6 +343,19 @@ mod tests {
         asking.settled();
         asking.trigger();
         assert_eq!(asking.opportunity_comes(&config, 60), Sent, "a new request starts to count anew");
+    }
+
+    #[test]
+    fn a_report_stops_the_prohibit_timer() {
+        let config = Requests { sr_period: 10, sr_prohibit: 7, ..Requests::default() };
+        let mut asking = Asking::new();
+        asking.trigger();
+        assert_eq!(asking.opportunity_comes(&config, 0), Opportunity::Sent);
+        asking.trigger();
+        assert_eq!(asking.opportunity_comes(&config, 10), Opportunity::Prohibited);
+        asking.reported(&config, 12);
+        asking.trigger();
+        assert_eq!(asking.opportunity_comes(&config, 20), Opportunity::Sent, "70 ms have not passed");
     }
 
     #[test]
