@@ -20,7 +20,7 @@ use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
 use crate::ue::Ue;
 
-/// Decoding may take so many TTIs and still be done before the acknowledgement is due.
+/// Decoding may take so many TTIs and still be done before the acknowledgement is due (36.213 7.3).
 const MAX_DECODING: u64 = 3;
 
 /// What a random stream is for. Each UE has its own, so that adding one does not shift another's numbers.
@@ -87,10 +87,11 @@ impl<P: Packet> Ran<P> {
     /// The network of `config` at time zero, with everybody connected and idle. `random` gives each stream once.
     ///
     /// # Panics
-    /// If there is no cell, a UE has no bearer or more than 8, or its cell does not exist: the configuration's reader
-    /// checks that.
+    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than 3 ms:
+    /// the configuration's reader checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
+        assert!(ttis(config.mac.decoding) <= MAX_DECODING, "a block is decoded before it is acknowledged");
         let sites: Vec<Site> = config.cells.iter().map(|c| c.site).collect();
         let mut ues = Vec::with_capacity(config.ues.len());
         for (index, ue) in config.ues.iter().enumerate() {
@@ -114,7 +115,7 @@ impl<P: Packet> Ran<P> {
             ues,
             calendar: Calendar::new(),
             next_tti: 0,
-            decoding: ttis(config.mac.decoding).min(MAX_DECODING),
+            decoding: ttis(config.mac.decoding),
             outbox: VecDeque::new(),
             work: 0,
             due: Vec::new(),
@@ -266,6 +267,11 @@ impl<P: Packet> Ran<P> {
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
             cqi: reported.unwrap_or_else(|| radio::wideband_cqi(&sinr)),
         }
+    }
+
+    /// TTIs that have begun by `now`, up to which everything was run.
+    pub fn begun(&self, now: Time) -> u64 {
+        self.next_tti.max(now.as_nanos().div_ceil(TTI.as_nanos()))
     }
 
     /// UEs.

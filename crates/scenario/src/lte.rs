@@ -553,7 +553,7 @@ impl Default for PowerControl {
 pub struct Mac {
     /// How often a transport block is sent before HARQ gives it up.
     pub harq_transmissions: u8,
-    /// From the end of a transmission until RLC has it.
+    /// From the end of a transmission until RLC has it, at most 3 ms: then the acknowledgement is due.
     pub decoding: Span,
     /// From one report of channel quality to the next.
     pub cqi_period: Span,

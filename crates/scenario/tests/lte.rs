@@ -330,7 +330,7 @@ s:6:98: lte.ues[0].dedicated[2].bearer.qci: 0 is out of range: from 1 to 9
 fn a_value_of_the_mac_layer_or_of_handover_out_of_range_says_the_range() {
     assert_snapshot!(says("ues = [{ name = \"a\" }]\nmac = { harq_transmissions = 9, decoding = \"200 s\", cqi_period = \"0 s\", cqi_delay = \"200 s\", outer_loop_db = -1, sr_period = 3, sr_prohibit = 8, sr_maximum = 3, bsr_period = \"0 s\", bsr_retx = \"0 s\" }"), @r#"
 s:5:30: lte.mac.harq_transmissions: 9 is out of range: from 1 to 8
-s:5:44: lte.mac.decoding: 200 s is out of range: from 0 ns to 100 s
+s:5:44: lte.mac.decoding: 200 s is out of range: from 0 ns to 3 ms
 s:5:66: lte.mac.cqi_period: 0 ns is out of range: from 1 ms to 100 s
 s:5:85: lte.mac.cqi_delay: 200 s is out of range: from 0 ns to 100 s
 s:5:110: lte.mac.outer_loop_db: -1 is out of range: from 0 to 10

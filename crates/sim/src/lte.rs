@@ -59,8 +59,10 @@ pub(crate) struct Radio {
     prbs: u8,
     recorder: Recorder,
     listens: bool,
-    /// When the counters of `ues` began.
+    /// When the counters of `ues` began,
     since: Time,
+    /// and TTIs that had begun then and at the last sample.
+    ttis: [u64; 2],
 }
 
 /// What is counted of one UE, downlink first.
@@ -138,6 +140,7 @@ impl Radio {
                 mobility: tables::Mobility::default(),
             },
             since: Time::ZERO,
+            ttis: [0; 2],
         }
     }
 
@@ -213,6 +216,7 @@ impl Radio {
     /// The warm-up ends: what was counted so far is left out of the summary.
     pub(crate) fn warmed_up(&mut self, now: Time) {
         self.since = now;
+        self.ttis[0] = self.ran.begun(now);
         for (ue, meter) in (0..).zip(&mut self.ues) {
             meter.before = self.ran.stats(ue);
             for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
@@ -258,8 +262,9 @@ impl Radio {
 
     /// The rows of the UEs at a sampling moment.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
-        let ttis = interval.as_secs_f64() / ran::TTI.as_secs_f64();
-        let share = |prbs: u64| prbs as f64 / (ttis * f64::from(self.prbs));
+        let begun = self.ran.begun(now);
+        let blocks = (begun - std::mem::replace(&mut self.ttis[1], begun)) * u64::from(self.prbs);
+        let share = |prbs: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
         let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
         for (ue, meter) in (0..).zip(&mut self.ues) {
             let heard = self.ran.hears(ue, now);
@@ -300,7 +305,7 @@ impl Radio {
     /// The rows of the UEs at the end, and the tables that were kept.
     pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
         let measured = end.saturating_since(self.since);
-        let blocks = measured.as_secs_f64() / ran::TTI.as_secs_f64() * f64::from(self.prbs);
+        let blocks = ((self.ran.begun(end) - self.ttis[0]) * u64::from(self.prbs)) as f64;
         let Recorder { point, run, ref names, .. } = self.recorder;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (self.ran.stats(ue), &meter.before);

@@ -310,7 +310,8 @@ fn check_limit(limit: &Limit, c: &mut Check) {
 
 fn check_mac(mac: &Mac, c: &mut Check) {
     c.range("harq_transmissions", mac.harq_transmissions, 1..=8);
-    c.range("decoding", mac.decoding, Span::ZERO..=MAX_TIMER);
+    // 36.213 7.3: the acknowledgement is sent in the fourth subframe after the block.
+    c.range("decoding", mac.decoding, Span::ZERO..=MILLISECOND * 3);
     c.range("cqi_period", mac.cqi_period, MILLISECOND..=MAX_TIMER);
     c.range("cqi_delay", mac.cqi_delay, Span::ZERO..=MAX_TIMER);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
