@@ -201,6 +201,11 @@ impl Foreseen {
                 bytes: ended.sums.bytes - ended_lost.bytes,
             },
             served: Backlog { packets: begun.sums.packets, bytes: begun.sums.bytes },
+            service_ends: if begun.end == Time::MAX {
+                begun.end
+            } else {
+                begun.end - self.delay.min(begun.end - Time::ZERO)
+            },
             overflows: overflowed.packets,
             losses: lost.packets,
             last_sojourn: begun.start.saturating_since(begun.arrived),

@@ -80,6 +80,8 @@ pub struct Stats {
     pub delivered: Backlog,
     /// What began its service. The wire lost `losses` of them, has [`Link::in_flight`], and delivered the rest.
     pub served: Backlog,
+    /// When the service of the last of these ends: until then a part of it is yet to be served.
+    pub service_ends: Time,
     /// Packets lost to a limit of the queue.
     pub overflows: u64,
     /// Packets dropped by the discipline's control law.
@@ -334,6 +336,7 @@ impl<P: Packet> Link<P> {
     fn depart(&mut self, mut packet: P, wait: Span, end: Time, drops: &mut impl Drops<P>) {
         self.stats.served.packets += 1;
         self.stats.served.bytes += u64::from(packet.len());
+        self.stats.service_ends = end;
         packet.set_waited(wait);
         self.stats.last_sojourn = wait;
         self.stats.total_sojourn += wait;

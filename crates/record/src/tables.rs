@@ -41,7 +41,7 @@ table! {
         /// When the counting ended: the last delivery if it completed, else the end of the run. What real hosts send without
         /// TCP never completes, but ends with the last delivery before 10 s of silence at the run's end.
         "s" measured_to_s: f64,
-        /// Payload delivered to the receiving application in the measured interval.
+        /// Payload that arrived at the receiving end for the first time in the measured interval, in order or not.
         "B" bytes: u64,
         /// `bytes` over the measured interval.
         "Mbit/s" goodput_mbps: f64,
@@ -128,7 +128,7 @@ table! {
         "" conn: u32,
         /// The moment.
         "s" t_s: f64,
-        /// Payload delivered since the sample before, over that interval.
+        /// Payload that arrived for the first time since the sample before, over that interval.
         "Mbit/s" goodput_mbps: f64,
         /// Congestion window.
         "B" cwnd_bytes: u64,

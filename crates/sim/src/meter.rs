@@ -12,7 +12,7 @@ use units::{Bytes, Rate, Span, Time};
 /// Counters that only grow. The spans are in the order of [`Limit::ALL`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Totals {
-    pub(crate) delivered: u64,
+    pub(crate) received: u64,
     arrived: u64,
     marked: u64,
     lost: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Meter {
     max_flight: u64,
     /// Completion times of transfers that ended.
     pub(crate) completions: Vec<Span>,
-    sampled_delivered: u64,
+    sampled_received: u64,
     pub(crate) datagrams_sent: u64,
     last_arrival: Time,
 }
@@ -98,10 +98,11 @@ impl Meter {
         self.latest_rtt = Some(rtt);
     }
 
-    /// Bytes reached the receiving application.
+    /// Payload arrived for the first time. It counts now, even if it waits behind a hole to be delivered: what was held at the
+    /// end of the warm-up would otherwise count as if the network had carried it in the measured time.
     #[inline]
-    pub(crate) fn deliver(&mut self, bytes: u64) {
-        self.totals.delivered += bytes;
+    pub(crate) fn receive(&mut self, bytes: u64) {
+        self.totals.received += bytes;
     }
 
     /// The sender's window and flight are now these, in bytes.
@@ -183,8 +184,8 @@ impl Meter {
             completed: life.completed,
             measured_from_s: from.as_secs_f64(),
             measured_to_s: to.as_secs_f64(),
-            bytes: all.delivered - b.delivered,
-            goodput_mbps: mbps(all.delivered - b.delivered),
+            bytes: all.received - b.received,
+            goodput_mbps: mbps(all.received - b.received),
             throughput_mbps: mbps(all.arrived - b.arrived),
             completion_s: (count > 0).then(|| {
                 let sum: Span = self.completions.iter().copied().sum();
@@ -225,8 +226,8 @@ impl Meter {
     ) -> SampleRow<'a> {
         let (owds, packets) = std::mem::take(&mut self.sampled_owds);
         let lost_before = std::mem::replace(&mut self.sampled_lost, lost);
-        let bytes = self.totals.delivered - self.sampled_delivered;
-        self.sampled_delivered = self.totals.delivered;
+        let bytes = self.totals.received - self.sampled_received;
+        self.sampled_received = self.totals.received;
         let domains = state.and_then(|s| {
             let bytes = |segments: u32| u64::from(segments) * u64::from(s.mss);
             s.domain_windows.map(|(pep, e2e)| (bytes(pep), e2e.map(bytes)))

@@ -109,7 +109,7 @@ pub(crate) struct World<'a> {
     stirred: Vec<u32>,
     tables: Tables,
     /// Links' counters at the end of the warm-up.
-    link_before: Vec<(link::Stats, u64)>,
+    link_before: Vec<(link::Stats, u64, f64)>,
     /// What the links had counted at the last sample.
     link_sampled: Vec<Sampled>,
     packets: u64,
@@ -414,7 +414,7 @@ impl<'a> World<'a> {
         }
         match &parcel.body {
             Body::Udp { payload, .. } => {
-                flow.meter.deliver((*payload).into());
+                flow.meter.receive((*payload).into());
                 None
             }
             Body::Visitor(_) => unreachable!("visitors have no endpoint"),
@@ -427,7 +427,7 @@ impl<'a> World<'a> {
                 let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
                 match parcel.towards {
                     End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
-                    End::To => flow.meter.deliver(outcome.delivered),
+                    End::To => flow.meter.receive(outcome.received),
                 }
                 if outcome.quiet {
                     watch.iter_mut().for_each(|watch| watch.states(parcel.owner.flow, connection, now));
@@ -670,8 +670,10 @@ impl<'a> World<'a> {
             let live = live(&self.connections, &flow.connections, now);
             flow.meter.begin(now, self.network.traffic.lost[number], &live);
         }
-        for (place, before) in self.network.places.iter_mut().zip(&mut self.link_before) {
-            *before = (place.stats(now), place.marks());
+        let places = self.network.places.iter_mut().zip(&self.scenario.links);
+        for ((place, of), before) in places.zip(&mut self.link_before) {
+            let stats = place.stats(now);
+            *before = (stats, place.marks(), unserved(of, &stats, now));
             place.forget_waits();
         }
         if let Some(radio) = &mut self.network.radio {
@@ -697,16 +699,18 @@ impl<'a> World<'a> {
         }
         let span = (end - Time::ZERO).saturating_sub(self.scenario.warmup);
         for (i, place) in self.network.places.iter_mut().take(self.scenario.links.len()).enumerate() {
-            let (before, marks) = &self.link_before[i];
+            let (before, marks, unserved_before) = &self.link_before[i];
             let stats = place.stats(end);
-            let served = stats.served.bytes - before.served.bytes;
             let of = &self.scenario.links[i];
+            let begun = stats.served.bytes - before.served.bytes;
+            // Of a packet whose service spans an edge of the measured time, only the part within it counts.
+            let served = begun as f64 + unserved_before - unserved(of, &stats, end);
             let could = match topology::capacity(of, self.scenario.warmup, span) {
                 // After a change nobody knows what it could have been.
                 _ if place.is_changed() => 0.0,
                 Some(bytes) => bytes,
                 // A trace: what was served and what was not used of it.
-                None if of.rate.is_some() => (served + stats.wasted - before.wasted) as f64,
+                None if of.rate.is_some() => (begun + stats.wasted - before.wasted) as f64,
                 None => f64::INFINITY,
             };
             let waits = place.waits();
@@ -722,7 +726,7 @@ impl<'a> World<'a> {
                 dropped_control: stats.control_drops - before.control_drops,
                 dropped_loss: stats.losses - before.losses,
                 marked: place.marks() - marks,
-                utilisation: if could > 0.0 { served as f64 / could } else { 0.0 },
+                utilisation: if could > 0.0 { served / could } else { 0.0 },
                 sojourn_p50_ms: quantile(0.5),
                 sojourn_p95_ms: quantile(0.95),
                 sojourn_p99_ms: quantile(0.99),
@@ -755,6 +759,12 @@ fn live<'a>(
         (sender.stats(), sender.limited(now))
     };
     of.iter().map(sender).collect()
+}
+
+/// The bytes that a link with a known rate has yet to serve at `now` of the packet in service.
+fn unserved(of: &scenario::Link, stats: &link::Stats, now: Time) -> f64 {
+    let left = stats.service_ends.saturating_since(now);
+    topology::capacity(of, now - Time::ZERO, left).unwrap_or(0.0)
 }
 
 fn identity(scenario: &Scenario, point: u32, run: u32, of: usize, copy: u32) -> Identity<'_> {

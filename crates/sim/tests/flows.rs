@@ -37,7 +37,7 @@ fn a_transfer_takes_its_rounds() {
     // on its way. The last segment carries the FIN, which Linux lets pass the window by one. 1 MB is 691 segments: 10 + 20
     // + ... + 320 + 1 are 631, so it takes the seventh window.
     for (size, rounds) in
-        [(1, 1), (14_480, 1), (15_928, 1), (15_929, 2), (44_888, 2), (44_889, 3), (900_000, 6), (1_000_000, 7)]
+        [(1, 1), (14_480, 1), (15_928, 1), (15_929, 2), (44_888, 2), (44_889, 3), (890_000, 6), (1_000_000, 7)]
     {
         let tables = far(&format!("traffic = {{ kind = \"transfer\", size = \"{size} B\" }}"));
         let f = flow(&tables, "f");
@@ -399,4 +399,79 @@ start = "700 ms"
         // What was lost last may not have been sent again by the end.
         assert!(f.retransmitted <= f.lost_packets, "{name} sent {} again and lost {}", f.retransmitted, f.lost_packets);
     }
+}
+
+#[test]
+fn no_more_is_measured_than_the_link_carries_in_the_measured_time() {
+    // The warm-up ends while much data waits behind a hole, and in the middle of a packet that takes 0.6 s.
+    let lossy = run(r#"
+duration = "8 s"
+warmup = "2 s"
+record.samples = "100 ms"
+[dumbbell]
+rate = "10 Mbit/s"
+rtt = "300 ms"
+queue = { kind = "drop-tail", bytes = "100 kB" }
+[[flows]]
+name = "f"
+"#);
+    let capacity = 10.0 * MSS / PACKET;
+    let f = flow(&lossy, "f");
+    println!("{} of {capacity} Mbit/s", f.goodput_mbps);
+    assert!(f.retransmitted > 0 && f.goodput_mbps <= capacity, "{} of {capacity}", f.goodput_mbps);
+    // A packet may arrive just after a sample instead of just before it.
+    let packet = MSS * 8.0 / 100_000.0;
+    for sample in lossy.samples.iter() {
+        assert!(sample.goodput_mbps <= capacity + packet, "{} at {} s", sample.goodput_mbps, sample.t_s);
+    }
+
+    for (queue, warmup) in [("drop-tail", 3000), ("drop-tail", 3100), ("codel", 3200), ("fq", 3300)] {
+        let slow = run(&format!(
+            r#"
+duration = "5 s"
+warmup = "{warmup} ms"
+record.samples = "off"
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+rate = "20 kbit/s"
+delay = "25 ms"
+queue = {{ kind = "{queue}", packets = 1000 }}
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+"#
+        ));
+        let l = link(&slow, "l");
+        println!("{queue} from {warmup} ms: {}", l.utilisation);
+        assert!((l.utilisation - 1.0).abs() < 1e-9, "{queue} from {warmup} ms: {}", l.utilisation);
+    }
+}
+
+#[test]
+fn bbr_drains_its_queue_after_a_slow_handshake() {
+    // The round-trip time of the handshake is 2.5 s, so the first window is paced over it; the tenth segment is the first
+    // that takes time.
+    let tables = run(r#"
+duration = "8 s"
+warmup = "4500 ms"
+record.samples = "off"
+[[links]]
+name = "l"
+from = "a"
+to = "b"
+rate = { kind = "steps", steps = [["0 s", "0 bit/s"], ["2500 ms", "10 Mbit/s"]] }
+delay = "25 ms"
+queue = { kind = "drop-tail", bytes = "500 kB" }
+[[flows]]
+name = "f"
+from = "a"
+to = "b"
+cc = "bbr"
+"#);
+    let f = flow(&tables, "f");
+    println!("median RTT {:?} ms, {} Mbit/s", f.rtt_p50_ms, f.goodput_mbps);
+    assert!(f.rtt_p50_ms.is_some_and(|rtt| rtt < 65.0) && f.goodput_mbps > 8.5);
 }

@@ -86,6 +86,8 @@ pub struct Outcome {
     pub rtt: Option<Span>,
     /// Payload bytes newly in order.
     pub delivered: u64,
+    /// Payload bytes that arrived for the first time, in order or not.
+    pub received: u64,
     /// Payload bytes newly acknowledged.
     pub acked: u64,
     /// It is certain that there is nothing new to send, to tell or to wait for.
@@ -574,7 +576,9 @@ impl<C: Controller> Endpoint<C> {
         if has_data && self.state != State::Closed {
             let push = flags.has(Flags::PSH);
             let payload = Payload { seq, len, fin: flags.has(Flags::FIN), push };
+            let before = self.receiver.received();
             outcome.delivered = self.on_payload(segment, payload, ce, cx.now);
+            outcome.received = self.receiver.received() - before;
         }
         outcome
     }
