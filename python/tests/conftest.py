@@ -1,7 +1,12 @@
 """What the tests share."""
 
+import functools
 import os
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import ParamSpec
 
 import matplotlib
 import pytest
@@ -13,6 +18,55 @@ matplotlib.use("Agg")
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="real hosts need root and /dev/net/tun"
 )
+
+PRESSURE = Path("/proc/pressure/cpu")
+ATTEMPTS = 4
+PAUSE_S = 0.5
+# `cargo xtask ci` prints it at its end.
+INCONCLUSIVE = Path(__file__).parents[2] / "target" / "inconclusive.txt"
+
+
+def waiting() -> int:
+    """Microseconds in which a task waited for a processor, since the start of the machine."""
+    return int(PRESSURE.read_text().split("total=")[1].split()[0]) if PRESSURE.exists() else 0
+
+
+P = ParamSpec("P")
+
+
+def realtime(test: Callable[P, None]) -> Callable[P, None]:
+    """Repeat a test that fails while the machine is busy; see `crates/testkit/src/realtime.rs`, whose rules these are.
+
+    The test gets no new fixtures, so it must start its emulation itself.
+    """
+
+    @functools.wraps(test)
+    def conclusive(*args: P.args, **kwargs: P.kwargs) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
+            start, before = time.monotonic(), waiting()
+            try:
+                return test(*args, **kwargs)
+            except AssertionError as failed:
+                share = (waiting() - before) / 1e6 / (time.monotonic() - start)
+                if share <= 0.30:
+                    raise
+                print(
+                    f"inconclusive: {test.__name__}: attempt {attempt} of {ATTEMPTS}: tasks waited for a processor "
+                    f"{share:.0%} of the time: {failed}",
+                    file=sys.stderr,
+                )
+                if attempt < ATTEMPTS:
+                    time.sleep(PAUSE_S * 2 ** (attempt - 1))
+        what = f"INCONCLUSIVE: {test.__name__}: the machine was too busy for each of {ATTEMPTS} attempts"
+        INCONCLUSIVE.parent.mkdir(exist_ok=True)
+        with INCONCLUSIVE.open("a") as file:
+            print(what, file=file)
+        if os.environ.get("RANWAY_INCONCLUSIVE") == "fail":
+            pytest.fail(what)
+        pytest.skip(what)
+
+    return conclusive
+
 
 # Short, with losses, so that another seed gives other results.
 TOML = """

@@ -22,6 +22,8 @@ pub struct Both {
     /// Runs of a point in which this machine was too late, with what was measured instead: the first that was on time
     /// after it, if one of three was.
     pub late: Vec<Lateness>,
+    /// Those of `late` that stayed: what `emulated` has of a run of a point although it was too late.
+    pub invalid: Vec<Lateness>,
 }
 
 /// Whether the kernel needs `mdcc` for it, which is not a part of it.
@@ -38,7 +40,7 @@ pub fn needs_mdcc(loaded: &Loaded) -> bool {
 pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Result<Option<Both>, host::Error> {
     let options = sim::Options { jobs: 0, stop, progress: &|_| {}, output: None };
     let simulated = sim::run(loaded, &options)?.results;
-    let (mut emulated, mut late) = (Vec::new(), Vec::new());
+    let (mut emulated, mut late, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..runs {
         let mut all: Option<Results> = None;
         for point in 0..loaded.points().len() as u32 {
@@ -53,6 +55,7 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Re
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
+            invalid.extend(one.timing.lateness.filter(|lateness| !lateness.valid));
             tell();
             match &mut all {
                 Some(all) => all.tables.append(&one.tables),
@@ -61,7 +64,7 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Re
         }
         emulated.extend(all);
     }
-    Ok(Some(Both { simulated, emulated, late }))
+    Ok(Some(Both { simulated, emulated, late, invalid }))
 }
 
 /// One run of one point, with the kernel's TCP.

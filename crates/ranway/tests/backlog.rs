@@ -18,6 +18,7 @@ use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::realtime::{Watch, conclusive};
 
 const SERVER: &str = "10.9.3.2";
 const PORT: u16 = 5202;
@@ -129,6 +130,10 @@ fn rate(arrived: &AtomicU64, seconds: u64) -> f64 {
 
 #[test]
 fn root_a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate() {
+    conclusive(a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate);
+}
+
+fn a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
     for control in ["cubic", "bbr"] {
         let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").expect("it is there");
@@ -161,6 +166,10 @@ fn root_a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate()
 
 #[test]
 fn root_an_upload_goes_on_if_it_is_killed_or_stands_still_or_ends() {
+    conclusive(an_upload_goes_on_if_it_is_killed_or_stands_still_or_ends);
+}
+
+fn an_upload_goes_on_if_it_is_killed_or_stands_still_or_ends(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
     let before = net.traces();
     net.upload("cubic", |arrived| {
@@ -190,6 +199,10 @@ fn root_an_upload_goes_on_if_it_is_killed_or_stands_still_or_ends() {
 
 #[test]
 fn root_an_upload_that_nobody_acknowledges_passes() {
+    conclusive(an_upload_that_nobody_acknowledges_passes);
+}
+
+fn an_upload_that_nobody_acknowledges_passes(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
     let backlog = net.start_backlog();
     let far = net.inside(FAR, || UdpSocket::bind((SERVER, PORT)).expect("the port is free"));

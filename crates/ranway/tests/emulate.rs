@@ -5,10 +5,13 @@
 
 mod common;
 
-use common::{CELLS, LINK, Running, command, emulate, eventually, flows, may, namespaces, ping_times, scratch, text};
+use common::{
+    CELLS, LINK, Running, command, emulate, eventually, flows, is_late, may, namespaces, ping_times, scratch, text,
+};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
+use testkit::realtime::{Watch, conclusive};
 
 #[test]
 fn root_the_command_has_its_own_streams_and_exit_code() {
@@ -101,6 +104,10 @@ fn root_a_line_says_what_goes_on_and_has_the_last_row_beside_a_command() {
 
 #[test]
 fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
+    conclusive(packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6);
+}
+
+fn packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6(watch: &mut Watch) {
     if !may() {
         return;
     }
@@ -110,6 +117,9 @@ fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
         let output =
             emulate(dir.path(), &["--quiet", "--", "ping", version, "-c", "10", "-i", "0.1", "-s", "1000", "server"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
+        if is_late(dir.path(), watch) {
+            return;
+        }
         let said = text(&output.stdout);
         let times = ping_times(&said);
         assert_eq!(times.len(), 10, "{said}");
@@ -121,6 +131,10 @@ fn root_packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6() {
 
 #[test]
 fn root_the_built_in_web_server_fills_the_link_and_takes_uploads() {
+    conclusive(the_built_in_web_server_fills_the_link_and_takes_uploads);
+}
+
+fn the_built_in_web_server_fills_the_link_and_takes_uploads(watch: &mut Watch) {
     if !may() {
         return;
     }
@@ -128,6 +142,9 @@ fn root_the_built_in_web_server_fills_the_link_and_takes_uploads() {
     let output =
         emulate(dir.path(), &["--", "curl", "-s", "-o", "/dev/null", "-w", "%{size_download}", "http://server/1MB"]);
     assert_eq!(text(&output.stdout), "1000000", "{}", text(&output.stderr));
+    if is_late(dir.path(), watch) {
+        return;
+    }
     let flows = flows(dir.path());
     let down = flows
         .iter()
@@ -216,11 +233,18 @@ fn root_two_emulations_run_side_by_side() {
 
 #[test]
 fn root_real_packets_wait_behind_simulated_ones() {
+    conclusive(real_packets_wait_behind_simulated_ones);
+}
+
+fn real_packets_wait_behind_simulated_ones(watch: &mut Watch) {
     if !may() {
         return;
     }
     let dir = scratch(&(LINK.to_owned() + "[[flows]]\nname = \"download\"\nfrom = \"a\"\nto = \"b\"\n"));
     let output = emulate(dir.path(), &["--", "sh", "-c", "sleep 3; ping -c 10 -i 0.1 server"]);
+    if is_late(dir.path(), watch) {
+        return;
+    }
     let said = text(&output.stdout);
     let mean = said.lines().find_map(|line| line.strip_prefix("rtt ")?.split('/').nth(4)?.parse::<f64>().ok());
     // 100 packets of 1500 bytes at 8 Mbit/s are 150 ms of queue; CUBIC keeps much of it full.
@@ -231,6 +255,10 @@ fn root_real_packets_wait_behind_simulated_ones() {
 
 #[test]
 fn root_the_kernel_sends_the_flows_of_the_scenario() {
+    conclusive(the_kernel_sends_the_flows_of_the_scenario);
+}
+
+fn the_kernel_sends_the_flows_of_the_scenario(watch: &mut Watch) {
     if !may() {
         return;
     }
@@ -239,6 +267,9 @@ fn root_the_kernel_sends_the_flows_of_the_scenario() {
     );
     let output = emulate(dir.path(), &["--kernel"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
+    if is_late(dir.path(), watch) {
+        return;
+    }
     let flows = flows(dir.path());
     let [download] = &flows[..] else { panic!("{flows:?}") };
     assert_eq!((download["flow"].as_str(), download["cc"].as_str()), (Some("download"), Some("new-reno")));

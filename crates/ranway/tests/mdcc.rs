@@ -19,6 +19,7 @@ use std::ops::{Deref, DerefMut};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::realtime::{Watch, conclusive};
 
 const PORT: u16 = 5201;
 const SERVER: [&str; 2] = ["10.8.1.1", "fd08:1::1"];
@@ -221,6 +222,10 @@ fn mbps(counts: &[u64]) -> f64 {
 
 #[test]
 fn root_mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio() {
+    conclusive(mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio);
+}
+
+fn mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio(_: &mut Watch) {
     let Some(mut net) = Net::new(2e-3) else { return };
     let _loaded = Loaded::new(&[]);
     let cubic = net.download("cubic", SERVER[0], 8, || {});
@@ -244,6 +249,10 @@ fn root_mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio() {
 
 #[test]
 fn root_a_pep_that_dies_is_missed_and_nothing_stalls() {
+    conclusive(a_pep_that_dies_is_missed_and_nothing_stalls);
+}
+
+fn a_pep_that_dies_is_missed_and_nothing_stalls(_: &mut Watch) {
     let Some(mut net) = Net::new(0.0) else { return };
     let _loaded = Loaded::new(&[]);
     let pep = net.start_pep(&[]);

@@ -1,4 +1,5 @@
-//! Conformance suites that every controller and queue passes
+//! Conformance suites that every controller and queue passes, and attempts of tests in real time
 
 pub mod controller;
 pub mod queue;
+pub mod realtime;

@@ -188,6 +188,16 @@ pub(crate) fn json(dir: &Path, file: &str) -> serde_json::Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
+/// The 99th percentile of lateness, in ms, from which on a test of times and rates proves nothing.
+const LATE_MS: f64 = 2.0;
+
+/// Whether the emulation in `dir` was too late for a test of times and rates; the attempt is void then.
+pub(crate) fn is_late(dir: &Path, watch: &mut testkit::realtime::Watch) -> bool {
+    let lateness = &json(dir, "timing.json")["lateness"];
+    let p99 = lateness["p99_ms"].as_f64().expect("a number");
+    watch.void_if_late(p99, lateness["missed"].as_u64().expect("a number"), LATE_MS)
+}
+
 /// The rows of the summary's flows.
 pub(crate) fn flows(dir: &Path) -> Vec<serde_json::Value> {
     json(dir, "summary.json")["points"][0]["flows"].as_array().expect("flows").clone()

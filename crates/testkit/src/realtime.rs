@@ -1,0 +1,276 @@
+//! Attempts of tests in real time: one on a machine that was too busy proves nothing, and is repeated.
+//!
+//! [`conclusive`] runs the body of a test. An attempt is *void* if the body says so ([`Watch::void`]), because the
+//! emulation marked its run invalid, or if it failed while the machine itself was late ([`Strain`]). A void attempt is
+//! printed as inconclusive and repeated after a pause, a bounded number of times. Any other attempt counts: if it
+//! failed, the test fails at once.
+//!
+//! If no attempt counts, the test passes, says `INCONCLUSIVE` in its output and adds a line to
+//! `target/inconclusive.txt`, which `cargo xtask ci` prints at its end. With `RANWAY_INCONCLUSIVE=fail` it fails
+//! instead.
+
+#![allow(clippy::disallowed_methods, reason = "it measures the machine that a test runs on")]
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Most attempts of a test.
+const ATTEMPTS: u32 = 4;
+/// The pause after the first void attempt; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often the machine is asked to be on time.
+const TICK: Duration = Duration::from_millis(2);
+/// A tick that comes this much after its time was late.
+const LATE: Duration = Duration::from_millis(3);
+
+/// Bounds beyond which a failure may be the machine's: shares of the attempt's time, and one tick's lateness.
+const MAX_LATE_TICKS: f64 = 0.02;
+const MAX_STOLEN: f64 = 0.02;
+const MAX_WAITING: f64 = 0.30;
+const MAX_LATENESS: Duration = Duration::from_millis(50);
+
+/// What the body of a test tells of its attempt.
+#[derive(Debug, Default)]
+pub struct Watch {
+    void: Option<String>,
+}
+
+impl Watch {
+    /// Declares the attempt void, whatever comes of it: what was measured is invalid because of `why`.
+    pub fn void(&mut self, why: impl Into<String>) {
+        self.void.get_or_insert(why.into());
+    }
+
+    /// As [`Watch::void`] if the `lateness` of an emulation's `timing.json` has missed packets or a 99th percentile above
+    /// `bound_ms`. Returns whether it did.
+    pub fn void_if_late(&mut self, p99_ms: f64, missed: u64, bound_ms: f64) -> bool {
+        let late = missed > 0 || p99_ms > bound_ms;
+        if late {
+            self.void(format!("the emulation was late: p99 {p99_ms:.3} ms of {bound_ms} ms, {missed} packets missed"));
+        }
+        late
+    }
+}
+
+/// How busy the machine was during an attempt.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Strain {
+    /// Share of the ticks that were late.
+    pub late_ticks: f64,
+    /// The latest tick.
+    pub lateness: Duration,
+    /// Share of the processors' time that the hypervisor gave to others (`steal` of `/proc/stat`).
+    pub stolen: f64,
+    /// Share of the time in which a task waited for a processor (`/proc/pressure/cpu`).
+    pub waiting: f64,
+}
+
+impl Strain {
+    /// Whether a failure may be the machine's.
+    pub fn excuses(&self) -> bool {
+        self.late_ticks > MAX_LATE_TICKS
+            || self.lateness > MAX_LATENESS
+            || self.stolen > MAX_STOLEN
+            || self.waiting > MAX_WAITING
+    }
+}
+
+impl fmt::Display for Strain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Strain { late_ticks, lateness, stolen, waiting } = self;
+        write!(
+            f,
+            "{:.1} % of its ticks were late, one by {:.1} ms; {:.1} % of the processors were stolen; tasks waited for one \
+             {:.0} % of the time",
+            late_ticks * 100.0,
+            lateness.as_secs_f64() * 1e3,
+            stolen * 100.0,
+            waiting * 100.0
+        )
+    }
+}
+
+/// What came of a test.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// An attempt that counts has held.
+    Held,
+    /// No attempt counted.
+    Inconclusive,
+}
+
+/// Runs `attempt` until one counts; see the module.
+///
+/// # Panics
+/// As the first attempt that counts does.
+pub fn conclusive(attempt: impl FnMut(&mut Watch)) -> Outcome {
+    conclusive_on(attempt, Machine::start, PAUSE)
+}
+
+fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Machine, pause: Duration) -> Outcome {
+    let test = thread::current().name().unwrap_or("a test").to_owned();
+    for number in 1..=ATTEMPTS {
+        let (machine, mut watch) = (machine(), Watch::default());
+        let ended = catch_unwind(AssertUnwindSafe(|| attempt(&mut watch)));
+        let strain = machine.stop();
+        let why = match (watch.void, ended) {
+            (None, Ok(())) => return Outcome::Held,
+            (None, Err(panic)) if !strain.excuses() => resume_unwind(panic),
+            (None, Err(_)) => format!("it failed while the machine was busy: {strain}"),
+            (Some(void), _) => format!("{void} ({strain})"),
+        };
+        eprintln!("inconclusive: {test}: attempt {number} of {ATTEMPTS}: {why}");
+        if number < ATTEMPTS {
+            thread::sleep(pause * 2u32.pow(number - 1));
+        }
+    }
+    let what = format!("INCONCLUSIVE: {test}: the machine was too busy for each of {ATTEMPTS} attempts");
+    eprintln!("{what}");
+    remember(&what);
+    assert!(std::env::var_os("RANWAY_INCONCLUSIVE").is_none_or(|wanted| wanted != "fail"), "{what}");
+    Outcome::Inconclusive
+}
+
+/// Adds a line to `target/inconclusive.txt`: test runners show nothing of a test that passes.
+fn remember(line: &str) {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let _ = fs::create_dir_all(&target);
+    let file = OpenOptions::new().create(true).append(true).open(target.join("inconclusive.txt"));
+    let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+}
+
+/// Measures the machine until it is stopped.
+struct Machine {
+    stop: Arc<AtomicBool>,
+    /// How many ticks there were, how many were late, and the latest.
+    ticks: JoinHandle<(u32, u32, Duration)>,
+    start: Instant,
+    stolen: u64,
+    waiting: u64,
+}
+
+impl Machine {
+    fn start() -> Machine {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let ticks = thread::spawn(move || {
+            let (mut ticks, mut late, mut latest) = (0, 0, Duration::ZERO);
+            while !stopped.load(Ordering::Relaxed) {
+                let due = Instant::now() + TICK;
+                thread::sleep(TICK);
+                let lateness = due.elapsed();
+                ticks += 1;
+                late += u32::from(lateness > LATE);
+                latest = latest.max(lateness);
+            }
+            (ticks, late, latest)
+        });
+        Machine { stop, ticks, start: Instant::now(), stolen: stolen(), waiting: waiting() }
+    }
+
+    fn stop(self) -> Strain {
+        self.stop.store(true, Ordering::Relaxed);
+        let (ticks, late, lateness) = self.ticks.join().expect("it only sleeps");
+        let seconds = self.start.elapsed().as_secs_f64().max(1e-3);
+        let processors = thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+        Strain {
+            late_ticks: f64::from(late) / f64::from(ticks.max(1)),
+            lateness,
+            // In hundredths of a second (USER_HZ).
+            stolen: stolen().saturating_sub(self.stolen) as f64 / 100.0 / processors / seconds,
+            waiting: waiting().saturating_sub(self.waiting) as f64 / 1e6 / seconds,
+        }
+    }
+}
+
+/// The time that the hypervisor gave to others, of all processors together, in hundredths of a second.
+fn stolen() -> u64 {
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok()).unwrap_or(0)
+}
+
+/// The time in which a task waited for a processor, in microseconds; 0 on a kernel without pressure stall information.
+fn waiting() -> u64 {
+    let text = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
+    let some = text.lines().find(|line| line.starts_with("some "));
+    some.and_then(|line| line.rsplit_once("total=")?.1.parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine with so many late ticks of a hundred, whatever this one does.
+    fn machine(late: u32) -> Machine {
+        let ticks = thread::spawn(move || (100, late, Duration::ZERO));
+        let (stolen, waiting) = (u64::MAX, u64::MAX);
+        Machine { stop: Arc::default(), ticks, start: Instant::now(), stolen, waiting }
+    }
+
+    fn busy() -> Machine {
+        machine(50)
+    }
+
+    fn idle() -> Machine {
+        machine(0)
+    }
+
+    #[test]
+    fn an_attempt_that_holds_counts_even_on_a_busy_machine() {
+        let mut attempts = 0;
+        let outcome = conclusive_on(|_| attempts += 1, busy, Duration::ZERO);
+        assert_eq!((outcome, attempts), (Outcome::Held, 1));
+    }
+
+    #[test]
+    fn a_failure_on_an_idle_machine_fails_at_once() {
+        let mut attempts = 0;
+        let failing = |_: &mut Watch| {
+            attempts += 1;
+            panic!("wrong by a factor of two");
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| conclusive_on(failing, idle, Duration::ZERO))).unwrap_err();
+        assert_eq!((panic.downcast_ref::<&str>(), attempts), (Some(&"wrong by a factor of two"), 1));
+    }
+
+    #[test]
+    fn a_failure_on_a_busy_machine_is_repeated_until_an_attempt_counts() {
+        let mut attempts = 0;
+        let third = |_: &mut Watch| {
+            attempts += 1;
+            assert_eq!(attempts, 3, "late");
+        };
+        assert_eq!(conclusive_on(third, busy, Duration::ZERO), Outcome::Held);
+        assert_eq!(attempts, 3);
+    }
+
+    #[test]
+    fn a_run_that_is_marked_invalid_is_void_even_if_it_passes() {
+        let mut attempts = 0;
+        let invalid_twice = |watch: &mut Watch| {
+            attempts += 1;
+            watch.void_if_late(if attempts < 3 { 7.0 } else { 0.1 }, 0, 1.0);
+        };
+        assert_eq!(conclusive_on(invalid_twice, idle, Duration::ZERO), Outcome::Held);
+        assert_eq!(attempts, 3);
+    }
+
+    #[test]
+    fn this_machine_can_be_measured() {
+        let machine = Machine::start();
+        thread::sleep(Duration::from_millis(50));
+        let strain = machine.stop();
+        assert!(strain.late_ticks <= 1.0 && strain.stolen <= 1.1 && strain.waiting <= 1.1, "{strain}");
+        let quiet = Strain::default();
+        assert!(
+            !quiet.excuses() && Strain { waiting: 0.9, ..quiet }.excuses() && Strain { stolen: 0.1, ..quiet }.excuses()
+        );
+    }
+}
