@@ -29,7 +29,10 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
             set.push(format!("dumbbell.rate={{ kind = \"trace\", file = {:?} }}", path.display().to_string()));
         }
         None => {
-            writeln!(out, "1. Four congestion controls over a synthetic cellular link (--traces takes a recorded one)")?
+            writeln!(
+                out,
+                "1. Four congestion controls over a synthetic cellular link (--traces takes a recorded one)"
+            )?;
         }
     }
     let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;

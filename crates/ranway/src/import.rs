@@ -228,19 +228,19 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
             let columns = Columns { time: args.time.clone(), rate: args.rate.clone(), unit, seconds };
             let FileArgs { file, out } = &args.file;
             let trace = import::rates(open(file)?, &columns, args.part.begin, args.part.length);
-            write_trace(out, trace.map_err(at(file))?)
+            write_trace(out, &trace.map_err(at(file))?)
         }
         ImportCommand::Capture(args) => {
             let capture = capture::read(open(&args.file)?).map_err(at(&args.file))?;
             let Some(out) = &args.out else { return list(&capture) };
             let which = capture::Which { flow: args.flow.clone(), from: args.from, to: args.to };
             let trace = capture.trace(&which, args.part.begin, args.part.length);
-            write_trace(out, trace.map_err(at(&args.file))?)
+            write_trace(out, &trace.map_err(at(&args.file))?)
         }
         ImportCommand::Mahimahi(args) => {
             let FileArgs { file, out } = &args.file;
             let trace = import::mahimahi(open(file)?, args.part.begin, args.part.length);
-            write_trace(out, trace.map_err(at(file))?)
+            write_trace(out, &trace.map_err(at(file))?)
         }
         ImportCommand::Ns3(args) => {
             let FileArgs { file, out } = &args.file;
@@ -280,7 +280,7 @@ fn list(capture: &capture::Capture) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write_trace(path: &Path, trace: import::Trace) -> Result<(), Failure> {
+fn write_trace(path: &Path, trace: &import::Trace) -> Result<(), Failure> {
     write(path, &trace.to_string())?;
     let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
     let mut out = say::stdout();
