@@ -555,7 +555,8 @@ fn fates_on_a_link(config: Config, inputs: &[(Time, Input)]) -> (Fates, Vec<(lin
         while let Some(packet) = link.poll_delivery(at) {
             fates[packet.id as usize].1 = at;
         }
-        seen.push((link.stats(at), link.backlog(at)));
+        // When the service ends is what the link expects, and a schedule tells it more than has happened.
+        seen.push((link::Stats { service_ends: Time::ZERO, ..link.stats(at) }, link.backlog(at)));
     }
     while let Some(due) = link.poll_timeout().filter(|&due| due != Time::MAX) {
         serve(&mut link, due, &mut fates);

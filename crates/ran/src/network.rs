@@ -185,6 +185,7 @@ impl<P: Packet> Ran<P> {
             state.report_channel(&self.mac.link, self.cells[state.serving].group, self.next_tti);
             state.sound(&self.mac.link, self.mac.ideal, self.next_tti);
         }
+        state.forget_sinr();
     }
 
     /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.

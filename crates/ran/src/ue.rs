@@ -427,6 +427,11 @@ impl<P: Packet> Ue<P> {
         }
     }
 
+    /// The channel is not what it was: what was heard of this TTI does not hold.
+    pub(crate) fn forget_sinr(&mut self) {
+        self.sinr_at = None;
+    }
+
     /// Makes the reports of the channel that the eNodeB, whose resource block groups have `group` blocks, has in `tti`.
     #[inline]
     pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u8, tti: u64) {

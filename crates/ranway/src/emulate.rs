@@ -37,16 +37,16 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let (duration, hosts) = (scenario.duration, host::hosts(scenario));
     let ue = which_ue(args.ue, &hosts)?;
     let command = command(args)?;
+    let account = args.user.as_deref().map(Account::named).transpose()?;
+    if account.is_some() && command.is_none() {
+        return Err(Failure::Wrong("--user chooses who runs a command: give one after `--`, or --shell".into()));
+    }
     if command.is_none() && args.server.is_none() && args.attach.is_none() && scenario.flows.is_empty() {
         return Err(Failure::Wrong(format!(
             "{}: nothing would be sent: the scenario has no [[flows]], and there is no command. Put one after `--`, as in \
              `ranway emulate {} -- ping -c 10 server`, or take --shell",
             args.source.file, args.source.file
         )));
-    }
-    let account = args.user.as_deref().map(Account::named).transpose()?;
-    if account.is_some() && command.is_none() {
-        return Err(Failure::Wrong("--user chooses who runs a command: give one after `--`, or --shell".into()));
     }
     let interfaces = match args.attach.as_deref() {
         Some([wan, ran]) => Some([wan.as_str(), ran]),

@@ -268,7 +268,9 @@ fn root_it_is_controlled_and_ended_like_any_other_and_leaves_the_interfaces_as_t
     };
     for ended_by in ["stop", "SIGTERM"] {
         let attached = net.attach(&[]);
-        assert_eq!(net.offloads(), ["", ""]);
+        let restore =
+            fs::read_to_string(Path::new("/run/ranway").join(&attached.id).join("restore")).expect("a record");
+        assert!(before.iter().all(|line| restore.contains(line.trim())), "{restore}");
         assert!(control(&attached.id, "status").contains("\"wire-reverse\""));
         control(&attached.id, "rate wire 80 Mbit/s");
         let took = transfer(&net, A, B, B4, &noise(1_000_000)).as_secs_f64();

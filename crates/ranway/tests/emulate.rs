@@ -68,7 +68,7 @@ fn root_a_line_says_what_goes_on_and_has_the_last_row_beside_a_command() {
     if !may() {
         return;
     }
-    let dir = scratch(LINK);
+    let dir = scratch(&format!("{LINK}[[flows]]\nname = \"bulk\"\nfrom = \"a\"\nto = \"b\"\n"));
     let shown = |options: &str| {
         let ranway = env!("CARGO_BIN_EXE_ranway");
         let line = format!("stty rows 24 cols 100; {ranway} emulate net.toml --max-lateness '1 s' {options}");

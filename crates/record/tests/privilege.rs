@@ -91,15 +91,15 @@ fn root_inside_names_are_exchanged() {
 fn root_inside_results_are_written() {
     let Some(dir) = given() else { return };
     let (results, start) = (made_up::single("x", 50), Instant::now());
-    let mut refused = 0;
+    let (mut refused, mut others) = (0, 0);
     while start.elapsed() < LONG {
         // What becomes of the results is up to whoever owns the directory.
         match results.write(&dir.join("r")) {
             Err(Error::Untrusted(_)) => refused += 1,
-            _ => assert_eq!(refused, 0),
+            _ => others += 1,
         }
     }
-    let _ = writeln!(io::stderr(), "refused {refused} times");
+    let _ = writeln!(io::stderr(), "refused {refused} times, not refused {others} times");
 }
 
 /// Lets the stranger exchange names while root writes; what root said, and what then is in the victim.
@@ -129,7 +129,7 @@ fn root_results_do_not_overwrite_what_a_stranger_points_to() {
     }
     let (said, victim) = race(None);
     assert_eq!(victim, "precious");
-    assert!(!said.contains("refused 0 times") && said.contains("refused "), "{said}");
+    assert!(said.contains(", not refused 0 times") && !said.contains("refused 0 times,"), "{said}");
 }
 
 #[test]
@@ -137,10 +137,10 @@ fn root_results_do_not_overwrite_what_the_caller_of_sudo_points_to() {
     if !may() {
         return;
     }
-    // The caller's own directory is not refused: only descriptors help.
+    // The caller's own directory is not refused, unless the exchange puts somebody else's in its place: only descriptors help.
     let (said, victim) = race(Some(STRANGER));
     assert_eq!(victim, "precious");
-    assert!(said.contains("refused 0 times"), "{said}");
+    assert!(said.contains(", not refused ") && !said.contains(", not refused 0 times"), "{said}");
 }
 
 #[test]
