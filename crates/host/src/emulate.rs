@@ -16,6 +16,7 @@ use crate::rights;
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
+use crate::uplink::Nat;
 use disk::Dir;
 use record::{Output, Results};
 use scenario::{Loaded, Scenario};
@@ -52,11 +53,14 @@ pub struct Options {
     pub bound: Span,
     /// Where captures go.
     pub output: Option<Output>,
+    /// How hosts in namespaces reach the networks of this machine, if they do.
+    pub nat: Option<Nat>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { which: None, mtu: 1500, kernel: false, capture: false, bound: Span::from_micros(500), output: None }
+        let bound = Span::from_micros(500);
+        Options { which: None, mtu: 1500, kernel: false, capture: false, bound, output: None, nat: None }
     }
 }
 
@@ -165,7 +169,7 @@ impl Emulation {
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let mut lab = Lab::new(&names, options.mtu)?;
+        let mut lab = Lab::new(&names, options.mtu, options.nat.as_ref())?;
         let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
         let engine = Running::start(loaded, options, Ends::of(&mut lab)?)?;
@@ -297,8 +301,9 @@ impl Ends {
         let hosts: Vec<_> = lab.hosts().iter().map(|host| (host.name.clone(), host.v4, host.v6)).collect();
         let addresses = hosts.iter().zip(0..).flat_map(|(&(_, v4, v6), i)| [(v4.into(), i), (v6.into(), i)]).collect();
         let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
+        let gateway = lab.resolves().map(|_| 0);
         let control = Control::bind(lab.dir())?;
-        Ok(Ends { hosts, ports, forward: Forward::ByAddress(addresses), control })
+        Ok(Ends { hosts, ports, forward: Forward::ByAddress { hosts: addresses, gateway }, control })
     }
 
     fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {

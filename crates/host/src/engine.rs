@@ -13,6 +13,7 @@ use crate::capture::{Direction, RawCapture};
 use crate::control::{Command, Control};
 use crate::frames;
 use crate::held::{Held, Store};
+use crate::lab::is_foreign;
 use crate::observe::{Header, Observer, mark_ce};
 use crate::port::{LONGEST, Port};
 use crate::realtime::{Clock, Lates};
@@ -89,18 +90,22 @@ struct Received {
 
 /// Where a packet goes.
 pub(crate) enum Forward {
-    /// To the host that has its destination's address.
-    ByAddress(BTreeMap<IpAddr, usize>),
+    /// To the host that has its destination's address, and what leaves the emulated network to the gateway, if there is
+    /// one.
+    ByAddress { hosts: BTreeMap<IpAddr, usize>, gateway: Option<usize> },
     /// To the other one of two wires, if it is not longer than this.
     Across { mtu: u16 },
 }
 
 impl Forward {
-    /// To which host, if to any here; `other` is the one at the other wire.
-    fn to(&self, header: &Header, other: usize) -> Option<usize> {
+    /// To which host a packet from the side of `from` goes, if to any here.
+    fn to(&self, header: &Header, from: usize) -> Option<usize> {
         match self {
-            Forward::ByAddress(hosts) => hosts.get(&header.destination).copied(),
-            Forward::Across { .. } => Some(other),
+            Forward::ByAddress { hosts, gateway } => hosts.get(&header.destination).copied().or_else(|| {
+                // What comes from there was not routed to a host; it must not go back and forth.
+                gateway.filter(|&gateway| gateway != from && is_foreign(header.destination))
+            }),
+            Forward::Across { .. } => Some(1 - from),
         }
     }
 }
@@ -307,7 +312,7 @@ impl Engine<'_> {
             return;
         }
         let routed = Header::parse(packet).and_then(|header| {
-            let to = self.forward.to(&header, 1 - from)?;
+            let to = self.forward.to(&header, from)?;
             Some((header, to, self.routes[from][to]?))
         });
         let Some((header, to, route)) = routed else {
@@ -387,7 +392,7 @@ impl Engine<'_> {
             return;
         }
         let Some(header) = Header::parse(&frame[ip.clone()]) else { return };
-        let to = self.forward.to(&header, 1 - receiver);
+        let to = self.forward.to(&header, receiver);
         let Some(to) = to.filter(|_| store.has_room(frame.len())) else { return };
         let tag = store.keep(&frame, ip, None, to);
         self.live.answer(back, visitor(tag, header.len, &header));

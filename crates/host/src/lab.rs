@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,9 +21,10 @@ use nix::unistd::AccessFlags;
 use crate::Error;
 use crate::tidy::{Claim, FILES, NAMESPACES};
 use crate::tun::{self, Counts, Tun};
+use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
 
-/// Network-wide lengths of prefixes: every host is in reach of every other without a router.
-const PREFIX_V4: u8 = 8;
+/// The network-wide prefixes: every host is in reach of every other without a router.
+const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
 
 /// Hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
@@ -65,30 +66,44 @@ pub struct Host {
 pub struct Lab {
     hosts: Vec<Host>,
     tuns: Vec<Option<Tun>>,
+    /// Whether hosts have name servers that they can reach, if they reach anything outside.
+    resolves: Option<bool>,
     /// Dropped last.
     claim: Claim,
 }
 
 impl Lab {
-    /// Hosts for the scenario's nodes `names`, of which the first is the server.
-    pub fn new(names: &[String], mtu: u32) -> Result<Lab, Error> {
+    /// Hosts for the scenario's nodes `names`, of which the first is the server. With `nat`, the server is their router to
+    /// the networks of this machine.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for what cannot be; and
+    /// [`Error::System`].
+    pub fn new(names: &[String], mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
         check_mtu(mtu)?;
         if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
             return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
         }
         check()?;
+        nat.map_or(Ok(()), |_| uplink::check())?;
+        let resolver = nat.map(|nat| Resolver::find(nat, PREFIX)).transpose()?;
         let claim = Claim::new()?;
         let plain = plain_names(names);
         let hosts = names.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
             let (v4, v6) = addresses(n);
             Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
         });
-        let mut lab = Lab { hosts: hosts.collect(), tuns: Vec::with_capacity(names.len()), claim };
-        lab.set_up(&plain, mtu)?;
+        let mut lab = Lab { hosts: hosts.collect(), tuns: Vec::with_capacity(names.len()), resolves: None, claim };
+        let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
+        lab.set_up(&plain, mtu, &file, nat.is_some())?;
+        if let Some(resolver) = resolver {
+            lab.set_up_uplink(resolver.as_ref(), mtu)?;
+            lab.resolves = Some(resolver.is_some());
+        }
         Ok(lab)
     }
 
-    fn set_up(&mut self, plain: &[String], mtu: u32) -> Result<(), Error> {
+    fn set_up(&mut self, plain: &[String], mtu: u32, resolver: &str, nat: bool) -> Result<(), Error> {
         let names = hosts_file(plain);
         let mut namespaces = String::new();
         for host in &self.hosts {
@@ -97,7 +112,7 @@ impl Lab {
             files.replace("hosts", names.as_bytes())?;
             // `ip` lays it over this file, and complains if there is none.
             if Path::new("/etc/resolv.conf").exists() {
-                files.replace("resolv.conf", RESOLVER.as_bytes())?;
+                files.replace("resolv.conf", resolver.as_bytes())?;
             }
             let _ = writeln!(namespaces, "netns add {}", host.netns);
         }
@@ -113,18 +128,36 @@ impl Lab {
             self.tuns.push(Some(tun));
             let Host { netns, v4, v6, .. } = &self.hosts[n];
             let (dev, queue) = (tun::NAME, tun::QUEUE);
+            // Nothing outside is reached over IPv6, and without a route programs know at once.
+            let default_v6 = if nat { String::new() } else { format!("route add ::/0 dev {dev}\n") };
             let commands = format!(
                 "link set dev lo up\n\
                  link set dev {dev} mtu {mtu} txqueuelen {queue} multicast off\n\
-                 address add {v4}/{PREFIX_V4} dev {dev}\n\
+                 address add {v4}/{} dev {dev}\n\
                  address add {v6}/{PREFIX_V6} dev {dev} nodad\n\
                  link set dev {dev} up\n\
                  route add 0.0.0.0/0 dev {dev}\n\
-                 route add ::/0 dev {dev}\n"
+                 {default_v6}",
+                PREFIX.len
             );
             ip(&["-netns", netns], &commands)?;
         }
         Ok(())
+    }
+
+    /// Makes the server the router to the networks of this machine.
+    fn set_up_uplink(&self, resolver: Option<&Resolver>, mtu: u32) -> Result<(), Error> {
+        let servers = resolver.map_or(&[][..], |resolver| &resolver.servers);
+        let uplink = Uplink::plan(self.claim.id(), PREFIX, servers)?;
+        self.claim.restore_by(&uplink.restore_lines())?;
+        let path = "/proc/sys/net/ipv4/ip_forward";
+        self.inside(0, || fs::write(path, "1"))?.map_err(Error::system(format!("write 1 to {path}")))?;
+        uplink.set_up(&self.hosts[0].netns, mtu)
+    }
+
+    /// Whether hosts that reach the networks of this machine have a name server there; none for other hosts.
+    pub fn resolves(&self) -> Option<bool> {
+        self.resolves
     }
 
     /// What tells this lab's namespaces and files from others': short, and unique on this machine.
@@ -267,6 +300,14 @@ pub(crate) fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
     let command = line.and_then(|n| commands.lines().nth(n.checked_sub(1)?)).unwrap_or("-batch");
     let source = io::Error::other(said.lines().next().unwrap_or("it failed").to_owned());
     Err(Error::System { what: [&["ip"], options, &[command]].concat().join(" "), source })
+}
+
+/// Whether a packet to this address leaves the emulated network, where there is a way out.
+pub(crate) fn is_foreign(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !(PREFIX.contains(v4) || v4.is_multicast() || v4.is_broadcast() || v4.is_unspecified()),
+        IpAddr::V6(_) => false,
+    }
 }
 
 /// The addresses of the `n`-th host; number 0 is the server. Both end in the same numbers.

@@ -7,6 +7,7 @@
 //! | `rows` | rows of the tables for real flows |
 //! | `attend` | a command in a namespace |
 //! | `lab`, `tidy` | network namespaces, and that they go away |
+//! | `uplink` | the way from the server's namespace to the networks of this machine |
 //! | `tun` | the interface by which a namespace's packets come to the network |
 //! | `attach`, `frames` | existing interfaces as the network's ends |
 //! | `port` | either of these |
@@ -49,6 +50,7 @@ pub mod serve;
 mod sys;
 mod tidy;
 pub mod tun;
+pub mod uplink;
 
 pub use emulate::{Emulation, Finished, Options, hosts, single};
 pub use engine::Glance;

@@ -13,6 +13,9 @@
 //! The keeper shares the lock (one open file description), so there is no moment between a lab's death and the end of its
 //! cleaning in which another could take it for abandoned, or its ID for free.
 //!
+//! In another network namespace than the lab's own, what it has changed there cannot be set right: the record goes, and the
+//! change stays ([`Claim::restore_by`]).
+//!
 //! Three things escape: a process that moved on to a network namespace of its own making, one whose namespace lost its
 //! name to somebody else (`ip netns delete`), and the directories `/run/netns`, `/etc/netns` and `/run/ranway`
 //! themselves, which stay.
@@ -201,7 +204,7 @@ mod tests {
         "setsid sh -c 'trap \"\" HUP INT TERM; echo $$; for n in 1 2 3 4 5 6 7 8 9; do sleep 1; done' 2>/dev/null &";
 
     fn lab() -> Lab {
-        Lab::new(&["server".into(), "phone".into()], 1500).expect("a lab")
+        Lab::new(&["server".into(), "phone".into()], 1500, None).expect("a lab")
     }
 
     /// Starts [`STUBBORN`] in a host: its process number.
@@ -396,7 +399,7 @@ mod tests {
     #[ignore = "it is run by others"]
     fn root_another_process_fails() {
         let names: Vec<String> = (0..64).map(|n| format!("host{n}")).collect();
-        if let Err(e) = Lab::new(&names, 1500) {
+        if let Err(e) = Lab::new(&names, 1500, None) {
             eprintln!("{:x} {e}", std::process::id());
         }
     }

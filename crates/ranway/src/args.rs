@@ -146,6 +146,7 @@ Examples:
   ranway emulate lte-20mhz-vehicular -- curl -o /dev/null http://server/100MB
   ranway emulate lte-20mhz-vehicular -- iperf3 -c server -R
   ranway emulate lte-download -- ping -c 10 server        beside a simulated download
+  ranway emulate lte-cell --nat -- curl https://example.org/   the Internet behind the cell
   ranway emulate lte-cell --ue 2 --shell                  a shell at the second UE
   ranway emulate dumbbell --kernel                        the scenario's flows, sent by the kernel
   ranway emulate lte-cell --attach eth1 eth2              a network between two cables
@@ -179,6 +180,12 @@ pub(crate) struct EmulateArgs {
     /// Put the network between two Ethernet interfaces, the server's and the UE's, until Ctrl-C
     #[arg(long, num_args = 2, value_names = ["WAN_IF", "RAN_IF"], conflicts_with_all = ["server", "shell", "kernel", "command"])]
     pub(crate) attach: Option<Vec<String>>,
+    /// Let the hosts reach the networks of this machine over IPv4, behind the server and address translation
+    #[arg(long, conflicts_with = "attach")]
+    pub(crate) nat: bool,
+    /// A name server for the hosts behind --nat, instead of this machine's own; up to three times
+    #[arg(long, value_name = "ADDRESS", requires = "nat")]
+    pub(crate) dns: Vec<std::net::Ipv4Addr>,
     /// Capture all packets of the hosts into captures/hosts.pcapng
     #[arg(long)]
     pub(crate) pcap: bool,

@@ -8,6 +8,8 @@ use anyhow::anyhow;
 use console::Term;
 use host::account::Account;
 use host::attend::{Attended, Happened, Signals};
+use host::lab::Lab;
+use host::uplink::Nat;
 use host::{Emulation, Finished, Glance, Options, control};
 use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
@@ -53,6 +55,8 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         _ => None,
     };
     interfaces.map_or_else(host::lab::check, host::attach::check)?;
+    let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
+    nat.as_ref().map_or(Ok(()), |_| host::uplink::check())?;
     let signals = Signals::take()?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     let output = Output::create(&out)?;
@@ -63,6 +67,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         capture: args.pcap,
         bound: args.max_lateness,
         output: Some(output),
+        nat,
     };
     let (emulation, code) = match interfaces {
         Some([wan, ran]) => {
@@ -76,6 +81,12 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         }
         None => {
             let emulation = Emulation::start(loaded, options)?;
+            if emulation.lab().and_then(Lab::resolves) == Some(false) {
+                say::say!(
+                    "warning: the hosts cannot resolve names outside: /etc/resolv.conf names no server that they can reach. Name \
+                     one with --dns ADDRESS"
+                );
+            }
             let code =
                 attend(args, &emulation, (ue, &hosts[ue]), (command.as_ref(), account.as_ref()), duration, &signals)?;
             (emulation, code)

@@ -16,7 +16,7 @@ fn lab() -> Option<Lab> {
         return None;
     }
     let names = ["server", "phone", "ue 2"].map(String::from);
-    Some(Lab::new(&names, MTU as u32).expect("a lab"))
+    Some(Lab::new(&names, MTU as u32, None).expect("a lab"))
 }
 
 /// Waits for one of the interfaces to have a packet.
@@ -109,7 +109,7 @@ fn a_program_is_found_by_name_and_by_path() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
-    let wrong = |names: &[String], mtu| Lab::new(names, mtu).expect_err("it cannot be").to_string();
+    let wrong = |names: &[String], mtu| Lab::new(names, mtu, None).expect_err("it cannot be").to_string();
     let one = ["server".to_owned()];
     assert_eq!(wrong(&one, 1279), "an MTU of 1279 bytes: real hosts need 1280 (for IPv6) to 65535");
     assert_eq!(wrong(&[], 1500), "0 hosts: there can be 1 to 64771");

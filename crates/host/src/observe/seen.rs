@@ -247,8 +247,8 @@ impl At {
         let has = |(_, v4, v6): &&Names| address == IpAddr::V4(*v4) || address == IpAddr::V6(*v6);
         let known = way.host.and_then(|host| hosts.get(host)).or_else(|| hosts.iter().find(has));
         let host = known.map_or_else(|| address.to_string(), |(name, ..)| name.clone());
-        // Behind an end without an address there may be many.
-        let named = known.is_some_and(|(_, v4, _)| !v4.is_unspecified());
+        // Behind an end without an address there may be many, and so there are behind a router.
+        let named = known.as_ref().is_some_and(has) && !address.is_unspecified();
         let label = match (named, port) {
             (true, 0) => host.clone(),
             (true, _) => format!("{host}:{port}"),
