@@ -63,10 +63,28 @@ pub struct Measured {
     pub receiver: SocketAddr,
     /// Its state at the sampling times from its start until the first after its end.
     pub samples: Vec<Sample>,
+    /// When the handshake was over at the sender, since the epoch.
+    pub established: Option<Span>,
+    /// Bytes that the receiver had read by its end.
+    pub received: u64,
     /// When the receiver had read the last byte, since the epoch, if the sender ended and all arrived.
     pub completed: Option<Span>,
     /// Why it broke, if it did.
     pub failure: Option<String>,
+}
+
+impl Measured {
+    /// The time from the start of a transfer, when its connection was asked for, until its receiver had read the last
+    /// byte; missing if it is no transfer, or was not finished. It is what the simulator's transfers count.
+    pub fn completion(&self) -> Option<Span> {
+        let whole = self.flow.bytes.is_some_and(|bytes| self.received >= bytes);
+        self.completed.filter(|_| whole).map(|completed| completed.saturating_sub(self.flow.start))
+    }
+
+    /// Whether its sender keeps to a pacing rate.
+    pub fn is_paced(&self) -> bool {
+        self.flow.cc == "bbr" || self.flow.tcp.pacing
+    }
 }
 
 /// Where the flows' ends are.
@@ -115,6 +133,8 @@ impl Kernel {
                 sender,
                 receiver,
                 samples,
+                established: carried.established,
+                received: carried.received,
                 completed: carried.completed,
                 failure: carried.failure,
             })

@@ -278,6 +278,44 @@ fn the_kernel_sends_the_flows_of_the_scenario(watch: &mut Watch) {
 }
 
 #[test]
+fn root_the_kernels_transfers_are_timed_and_its_paced_flows_are_limited_by_pacing() {
+    conclusive(the_kernels_transfers_are_timed_and_its_paced_flows_are_limited_by_pacing);
+}
+
+fn the_kernels_transfers_are_timed_and_its_paced_flows_are_limited_by_pacing(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let bbr = "[[flows]]\nname = \"paced\"\nfrom = \"a\"\nto = \"b\"\ncc = \"bbr\"\n";
+    let transfer = "[[flows]]\nname = \"file\"\nfrom = \"b\"\nto = \"a\"\nstart = \"500 ms\"\n\
+                    traffic = { kind = \"transfer\", size = \"500 kB\" }\n";
+    let dir = scratch(&(LINK.replace("2 s", "4 s") + bbr + transfer));
+    let simulated = command(dir.path(), &["run", "net.toml", "--out", "simulated"]).output().expect("it starts");
+    assert!(simulated.status.success(), "{}", text(&simulated.stderr));
+    let output = emulate(dir.path(), &["--kernel"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    if is_late(dir.path(), watch) {
+        return;
+    }
+    let summary = fs::read(dir.path().join("simulated/summary.json")).expect("the run has a summary");
+    let simulated: serde_json::Value = serde_json::from_slice(&summary).expect("it is JSON");
+    let simulated = simulated["points"][0]["flows"].as_array().expect("flows").clone();
+    let kernel = flows(dir.path());
+    let figure = |flows: &[serde_json::Value], name: &str, path: &str| {
+        let flow = flows.iter().find(|flow| flow["flow"] == name).expect("both have both flows");
+        flow.pointer(path).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {path}: {flow}"))
+    };
+    let completion = |flows: &[serde_json::Value]| figure(flows, "file", "/completion_s/mean");
+    // 500 kB and the headers take 0.52 s at 8 Mbit/s.
+    let (ours, theirs) = (completion(&simulated), completion(&kernel));
+    assert!(theirs > 0.52 && (0.8..1.25).contains(&(theirs / ours)), "simulated {ours} s, kernel {theirs} s");
+    for flows in [&simulated, &kernel] {
+        let pacing = figure(flows, "paced", "/limited/pacing/mean");
+        assert!(pacing > 0.5, "limited by pacing for {pacing} of the time");
+    }
+}
+
+#[test]
 fn root_a_flow_that_the_kernel_cannot_send_is_refused_and_nothing_is_written() {
     if !may() {
         return;

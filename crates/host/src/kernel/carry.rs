@@ -40,7 +40,11 @@ pub(super) struct Shared {
 /// What became of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
+    /// When the handshake was over at the sender, since the epoch.
+    pub(super) established: Option<Span>,
     pub(super) completed: Option<Span>,
+    /// Bytes that the receiver has read.
+    pub(super) received: u64,
     pub(super) failure: Option<String>,
 }
 
@@ -203,7 +207,7 @@ impl Connection {
     fn handle(&mut self, end: End, block: &mut [u8], epoch: Instant) {
         let done = match (end, &self.sending) {
             (End::Receiver, _) => self.receive(block, epoch),
-            (End::Sender, Sending::Connecting) => self.connected(),
+            (End::Sender, Sending::Connecting) => self.connected(epoch),
             (End::Sender, Sending::Writing) => self.write(),
             (End::Sender, _) => self.shared.sender.take_error().map_err(failed("send")).and_then(|error| match error {
                 Some(error) => Err(failed("send")(error)),
@@ -213,7 +217,7 @@ impl Connection {
         self.check(done);
     }
 
-    fn connected(&mut self) -> Result<(), String> {
+    fn connected(&mut self, epoch: Instant) -> Result<(), String> {
         let sender = &self.shared.sender;
         if let Some(error) = sender.take_error().map_err(failed("connect"))? {
             return Err(failed("connect")(error));
@@ -223,6 +227,7 @@ impl Connection {
             let (has, mss) = (info.snd_mss, self.mss);
             return Err(format!("its segments hold {has} bytes, not {mss}: the interface's MTU is too small"));
         }
+        self.carried.established = Some(since(epoch, Instant::now()));
         self.sending = Sending::Writing;
         Ok(())
     }
@@ -305,6 +310,7 @@ impl Connection {
         }
         // At worst the kernel goes on for a while.
         let _ = setsockopt(&self.shared.sender, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
+        self.carried.received = self.shared.received.load(Ordering::Relaxed);
         self.carried
     }
 }

@@ -68,6 +68,18 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Segments in flight, as `tcp_packets_in_flight` of the kernel counts them.
+    pub fn in_flight(&self) -> u32 {
+        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits
+    /// for its window leaves less than a third of it unused (`tcp_tso_should_defer`); one that leaves more has room in
+    /// it, and waits for the pacer.
+    pub fn fills_window(&self) -> bool {
+        u64::from(self.in_flight()) * 3 > u64::from(self.cwnd) * 2
+    }
+
     fn new(at: Span, info: &TcpInfo, counts_time_outs: bool, bytes_received: u64) -> Sample {
         let micros = |n: u32| Span::from_micros(n.into());
         let rate = |n: u64| (n != 0 && n != u64::MAX).then(|| Rate::from_bits_per_sec(n.saturating_mul(8)));

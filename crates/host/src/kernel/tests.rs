@@ -107,6 +107,8 @@ fn root_a_transfer_arrives_whole_and_is_sampled_from_its_start_to_its_end() {
     assert_eq!(one.failure, None);
     let completed = one.completed.expect("a veth pair carries 3 MB in half a second");
     assert!(completed > Span::from_millis(50));
+    assert_eq!((one.received, one.completion()), (3_000_000, Some(completed - Span::from_millis(50))));
+    assert!(one.established.is_some_and(|at| at >= Span::from_millis(50) && at < completed), "{:?}", one.established);
     let last = one.samples.last().unwrap();
     assert_eq!(last.bytes_received, 3_000_000);
     // The FIN counts as one, too.
