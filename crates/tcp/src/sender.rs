@@ -15,7 +15,7 @@
 
 use crate::Context;
 use crate::config::{Config, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
-use crate::pacing::Pacer;
+use crate::pacing::{Data, Pacer};
 use crate::passage::Pep;
 use crate::queue::{EVER_RETRANSMITTED, FIN, Queue, RETRANSMITTED, Record};
 use crate::rack::Rack;
@@ -369,7 +369,6 @@ impl<C: Controller> Sender<C> {
         }
         let cwnd = self.limits.cwnd;
         let in_flight = self.queue.in_flight();
-        let held = self.pacing_rate().is_some() && !self.pacer.allows(cx.now);
         let mut limit = Limit::Application;
         if self.queue.has_lost()
             && !self.recovery.new_data_first
@@ -379,7 +378,7 @@ impl<C: Controller> Sender<C> {
             let seq = self.queue.get(id).seq;
             if in_flight >= cwnd {
                 limit = Limit::Cwnd;
-            } else if held {
+            } else if self.is_held(Data { seq, again: true }, cx.now) {
                 limit = Limit::Pacing;
             } else if seq >= self.window_end() && seq != self.una {
                 limit = Limit::ReceiveWindow;
@@ -400,7 +399,7 @@ impl<C: Controller> Sender<C> {
                 }
             } else if in_flight >= cwnd && !fin {
                 limit = Limit::Cwnd;
-            } else if held {
+            } else if self.is_held(Data { seq: self.next.max(1), again: false }, cx.now) {
                 limit = Limit::Pacing;
             } else if !fin && self.defers(cx.now) {
                 limit = if self.tso.deferred { Limit::Cwnd } else { Limit::ReceiveWindow };
@@ -411,6 +410,12 @@ impl<C: Controller> Sender<C> {
             limit = Limit::SendBuffer;
         }
         self.end_of_chance(limit, option_len, cx)
+    }
+
+    /// Whether the pacer holds a segment back.
+    #[inline(always)]
+    fn is_held(&self, data: Data, now: Time) -> bool {
+        self.pacing_rate().is_some() && !self.pacer.allows(data, now)
     }
 
     /// Nothing more leaves now: notes what was the limit.
@@ -540,7 +545,7 @@ impl<C: Controller> Sender<C> {
                 self.rearm_rto(cx.now);
             }
         }
-        self.note_sent(len, in_flight, false, cx);
+        self.note_sent(Data { seq, again: false }, len, in_flight, cx);
         Out { seq, len, fin, push, new: len > 0 }
     }
 
@@ -564,18 +569,18 @@ impl<C: Controller> Sender<C> {
             }
         }
         self.stats.bytes_retransmitted += u64::from(record.len);
-        self.note_sent(record.len, in_flight, true, cx);
+        self.note_sent(Data { seq: record.seq, again: true }, record.len, in_flight, cx);
         let push = record.end() >= self.written;
         Out { seq: record.seq, len: record.len, fin: record.has(FIN), push, new: false }
     }
 
     /// Everything that each data segment passes on its way out.
     #[inline(always)]
-    fn note_sent(&mut self, len: u16, in_flight_before: u32, retransmission: bool, cx: &mut Context) {
+    fn note_sent(&mut self, data: Data, len: u16, in_flight_before: u32, cx: &mut Context) {
         if let Some(rate) = self.pacing_rate() {
             // `tcp_cwnd_test`: no packet takes more than half of the window.
             let burst = self.packet_segments().min(self.limits.cwnd / 2);
-            self.pacer.on_sent(u32::from(len), rate, burst, self.stats.data_segments_sent + 1, cx.now);
+            self.pacer.on_sent(data, u32::from(len), rate, burst, self.stats.data_segments_sent + 1, cx.now);
             self.path.departure = self.pacer.next();
         }
         self.stats.data_segments_sent += 1;
@@ -585,7 +590,7 @@ impl<C: Controller> Sender<C> {
         self.last_data = Some(cx.now);
         let sent = Sent {
             bytes: u32::from(len),
-            retransmission,
+            retransmission: data.again,
             in_flight_before,
             idle,
             blocked: self.is_blocked(),
