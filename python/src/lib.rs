@@ -295,7 +295,7 @@ fn emulate(
 ) -> PyResult<Emulation> {
     let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
     let output = out.as_deref().map(create).transpose()?;
-    let options = host::Options { which: None, mtu, kernel, capture: pcap, bound, output };
+    let options = host::Options { which: None, nat: None, mtu, kernel, capture: pcap, bound, output };
     let start = || host::attend::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
     let running = py.detach(start).map_err(host_error)?;
     let lab = running.lab().expect("it was started with namespaces");
