@@ -27,7 +27,9 @@ def labels(ax: Axes) -> list[str]:
 @pytest.fixture(scope="session")
 def radio() -> ranway.Results:
     """Two UEs that download and one that calls, and what was sent over the air."""
-    return ranway.run(ranway.Scenario("lte-drive").set({"duration": "12 s", "record.radio": True}), progress=None)
+    return ranway.run(
+        ranway.Scenario("lte-drive").set({"duration": "12 s", "runs": 1, "record.radio": True}), progress=None
+    )
 
 
 RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
@@ -80,25 +82,25 @@ def test_the_area_under_the_throughput_is_what_was_delivered(swept: ranway.Resul
 def test_udp_has_delay_and_loss(radio: ranway.Results) -> None:
     udp = radio.flows.filter(pl.col("transport") == "udp")
     name, lost = udp.item(0, "flow"), udp.item(0, "lost_packets")
-    (line,) = plot.delay(radio, flow=name).get_lines()
-    rows = radio.samples.filter(pl.col("flow") == name).drop_nulls("owd_ms")
+    (line,) = plot.delay(radio, point=0, flow=name).get_lines()
+    rows = radio.samples.filter((pl.col("point") == 0) & (pl.col("flow") == name)).drop_nulls("owd_ms")
     assert list(line.get_ydata()) == pytest.approx(rows["owd_ms"].to_list())  # type: ignore[arg-type]
-    (line,) = plot.delay_cdf(radio, flow=name).get_lines()
+    (line,) = plot.delay_cdf(radio, point=0, flow=name).get_lines()
     x, y = line.get_data()
     median = udp.item(0, "owd_p50_ms")
     assert max(share for at, share in zip(x, y, strict=True) if at < median * 0.99) <= 0.5
     assert (y[0], y[-1]) == (0, pytest.approx(1))
-    (line,) = plot.loss(radio, flow=name).get_lines()
+    (line,) = plot.loss(radio, point=0, flow=name).get_lines()
     assert line.get_ydata()[-1] >= lost  # type: ignore[index]
 
 
 def test_the_radio_plots_show_the_table(radio: ranway.Results) -> None:
     ue = radio.radio.item(0, "ue")
-    rows = radio.radio.filter(pl.col("ue") == ue)
-    (line,) = plot.prbs(radio, ue=ue, direction="uplink").get_lines()
+    rows = radio.radio.filter((pl.col("point") == 0) & (pl.col("ue") == ue))
+    (line,) = plot.prbs(radio, point=0, ue=ue, direction="uplink").get_lines()
     assert list(line.get_ydata()) == pytest.approx((rows["ul_prbs"] * 100).to_list())  # type: ignore[arg-type]
-    (line,) = plot.bler(radio, ue=ue, bin_s=100.0).get_lines()
-    row = radio.ues.filter((pl.col("ue") == ue) & (pl.col("direction") == "downlink"))
+    (line,) = plot.bler(radio, point=0, ue=ue, bin_s=100.0).get_lines()
+    row = radio.ues.filter((pl.col("point") == 0) & (pl.col("ue") == ue) & (pl.col("direction") == "downlink"))
     assert list(line.get_ydata()) == pytest.approx([100 * row.item(0, "block_error_rate")], abs=0.5)
     with pytest.raises(ValueError, match="direction='sideways': should be 'downlink' or 'uplink'"):
         plot.mcs(radio, direction="sideways")  # type: ignore[arg-type]
@@ -132,7 +134,7 @@ def test_a_sweep_draws_means_and_intervals(swept: ranway.Results) -> None:
     ]
     assert list(container.lines[0].get_ydata()) == [s["mean"] for s in stats]  # type: ignore[arg-type]
     bars = container.lines[2][0].get_segments()
-    assert [bar[1][1] - bar[0][1] for bar in bars] == pytest.approx([2 * s["ci95"] for s in stats])
+    assert [bar[1][1] - bar[0][1] for bar in bars] == pytest.approx([2 * (s["ci95"] or 0) for s in stats])
 
 
 def test_names_and_amounts_stand_on_an_axis(scenario: ranway.Scenario) -> None:

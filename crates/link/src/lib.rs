@@ -254,6 +254,9 @@ impl<P: Packet> Link<P> {
                 {
                     *last = due(server.next_start());
                 }
+                if self.stats.service_ends > now {
+                    self.stats.service_ends = server.next_start();
+                }
             }
             Server::Trace(_) => return false,
         }

@@ -1,5 +1,6 @@
 //! What was seen, as rows of the tables.
 
+use crate::lab::is_foreign;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -248,7 +249,7 @@ impl At {
         let known = way.host.and_then(|host| hosts.get(host)).or_else(|| hosts.iter().find(has));
         let host = known.map_or_else(|| address.to_string(), |(name, ..)| name.clone());
         // Behind an end without an address there may be many, and so there are behind a router.
-        let named = known.as_ref().is_some_and(has) && !address.is_unspecified();
+        let named = known.is_some_and(|host| !host.1.is_unspecified() && (has(&host) || !is_foreign(address)));
         let label = match (named, port) {
             (true, 0) => host.clone(),
             (true, _) => format!("{host}:{port}"),
