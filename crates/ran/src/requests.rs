@@ -284,7 +284,7 @@ impl Believed {
         (0 < self.refused && self.refused < self.reported).then_some(self.refused + 1)
     }
 
-    /// No block is large enough for what waits: nothing is granted before the UE asks again.
+    /// No block is large enough for the next packet: nothing is granted before the UE asks again.
     pub(crate) fn give_up(&mut self) {
         (self.waiting, self.asked, self.refused) = (0, 0, 0);
     }

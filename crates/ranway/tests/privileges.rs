@@ -269,7 +269,7 @@ fn root_a_flood_leaves_the_processor_to_others_too() {
     let output = running.end();
     let cpu = json(dir.path(), "timing.json")["lateness"]["cpu_share"].as_f64().expect("a number");
     let _ = writeln!(std::io::stderr(), "the longest gap was {longest} ms, the network took {cpu:.2} of its processor");
-    // The kernel alone lets others wait for 950 ms, or for ever if it is told to.
+    // Without the pauses, the kernel lets others wait for 950 ms, or for ever if it is configured so.
     assert!(longest < 300, "{longest} ms; {}", text(&output.stderr));
 }
 
