@@ -1,5 +1,5 @@
 //! What a data packet and its share of acknowledgements cost, for windows from small to large and losses from none to many:
-//! `cargo run --release -p tcp --example cost [PACKETS]`. The cost must not grow with the bytes in flight.
+//! `cargo run --release -p tcp --example endpoint_cost [PACKETS]`. The cost must not grow with the bytes in flight.
 //!
 //! Two endpoints over a constant delay and a constant rate, with a fixed window; the loop around them is part of the cost.
 #![allow(clippy::disallowed_methods, reason = "it measures the processor's time")]

@@ -1,6 +1,6 @@
 //! What the hot functions cost: nanoseconds a call.
 //!
-//! `cargo run --release -p radio --example cost`
+//! `cargo run --release -p radio --example link_cost`
 
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
