@@ -23,7 +23,7 @@ mod run;
 
 pub use cases::{Case, cases};
 pub use row::{Comparison, Row, Scale, Verdict};
-pub use run::{Both, needs_mdcc, run};
+pub use run::{Both, needs_mdcc, run, simulate};
 
 use curve::Curve;
 use figures::{Figures, Flow, collect};

@@ -38,8 +38,7 @@ pub fn needs_mdcc(loaded: &Loaded) -> bool {
 /// # Errors
 /// The machine cannot emulate, or the scenario cannot be run.
 pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Result<Option<Both>, host::Error> {
-    let options = sim::Options { jobs: 0, stop, progress: &|_| {}, output: None };
-    let simulated = sim::run(loaded, &options)?.results;
+    let simulated = simulate(loaded, stop)?;
     let (mut emulated, mut late, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..runs {
         let mut all: Option<Results> = None;
@@ -65,6 +64,14 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Re
         emulated.extend(all);
     }
     Ok(Some(Both { simulated, emulated, late, invalid }))
+}
+
+/// Simulates each point of `loaded`.
+///
+/// # Errors
+/// The scenario cannot be run.
+pub fn simulate(loaded: &Loaded, stop: &AtomicBool) -> Result<Results, sim::Error> {
+    Ok(sim::run(loaded, &sim::Options { jobs: 0, stop, progress: &|_| {}, output: None })?.results)
 }
 
 /// One run of one point, with the kernel's TCP.

@@ -381,7 +381,10 @@ bound for each, and with what the kernel does differently from itself.
 Examples:
   ranway oracle                        every case; more than an hour
   ranway oracle short                  the quick one
-  ranway oracle loss codel --runs 5"
+  ranway oracle loss codel --runs 5
+  ranway oracle --reuse ranway-out/oracle --out again
+                                       after a change to the simulator: the kernel's results as they
+                                       were measured, the simulator's anew, in a minute"
 )]
 pub(crate) struct OracleArgs {
     /// Which cases; all unless given
@@ -393,6 +396,9 @@ pub(crate) struct OracleArgs {
     /// Where recorded traces are; cases that need one that is not there are skipped
     #[arg(long, value_name = "DIR", default_value = "../shared/data/traces")]
     pub(crate) recordings: PathBuf,
+    /// Compare with the kernel's results in the `--out` of an earlier `ranway oracle`, and simulate only (needs no root)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) reuse: Option<PathBuf>,
     /// Where to write the table and the results of both worlds
     #[arg(long, short, value_name = "DIR", default_value = "ranway-out/oracle")]
     pub(crate) out: PathBuf,

@@ -5,16 +5,23 @@ use crate::say::say;
 use crate::{Failure, interrupt};
 use ebpf::mdcc::{self, Held, Parameters};
 use indicatif::{ProgressBar, ProgressStyle};
-use oracle::{Both, Case, Comparison, cases, compare};
+use oracle::{Case, Comparison, cases, compare};
 use record::{Lateness, Output, Results};
 use scenario::Loaded;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::Ordering;
+
+/// The folders of the two worlds' results.
+const SIMULATED: &str = "simulated";
+const KERNEL: &str = "kernel";
 
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let chosen = choose(&args.cases)?;
-    host::lab::check()?;
+    if args.reuse.is_none() {
+        host::lab::check()?;
+    }
     let mut to_run = Vec::new();
     for case in chosen {
         if let Some(path) = case.missing(&args.recordings) {
@@ -23,7 +30,8 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         }
         let loaded = case.load(&args.recordings, &[format!("runs={}", args.runs)]);
         let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
-        if oracle::needs_mdcc(&loaded)
+        if args.reuse.is_none()
+            && oracle::needs_mdcc(&loaded)
             && let Err(why) = mdcc::check()
         {
             say!("SKIPPED: the case {}: {why}", case.name);
@@ -31,18 +39,34 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
         }
         to_run.push((case, loaded));
     }
-    let needs_mdcc = to_run.iter().any(|(_, loaded)| oracle::needs_mdcc(loaded));
+    let needs_mdcc = args.reuse.is_none() && to_run.iter().any(|(_, loaded)| oracle::needs_mdcc(loaded));
     let _mdcc = needs_mdcc.then(|| Held::load(Parameters::default())).transpose()?;
     let bar = bar(&to_run, args);
     let (mut all, mut late) = (Comparison::default(), Vec::new());
     for (case, loaded) in &to_run {
         bar.set_message(case.name.clone());
-        let Some(both) = oracle::run(loaded, args.runs, interrupt::flag(), &|| bar.inc(1))? else {
-            return Err(Failure::Interrupted);
+        let out = args.out.join(&case.name);
+        let rows = if let Some(earlier) = &args.reuse {
+            let simulated = oracle::simulate(loaded, interrupt::flag())?;
+            if interrupt::flag().load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted);
+            }
+            let emulated = read_kernel(&earlier.join(&case.name).join(KERNEL), &simulated)?;
+            bar.inc(loaded.points().len() as u64 * u64::from(args.runs));
+            write(&out, SIMULATED, &simulated)?;
+            compare(&case.name, &simulated, &[emulated])
+        } else {
+            let Some(both) = oracle::run(loaded, args.runs, interrupt::flag(), &|| bar.inc(1))? else {
+                return Err(Failure::Interrupted);
+            };
+            let rows = compare(&case.name, &both.simulated, &both.emulated);
+            write(&out, SIMULATED, &both.simulated)?;
+            if let Some(emulated) = joined(&both.emulated) {
+                write(&out, KERNEL, &emulated)?;
+            }
+            late.extend(both.late);
+            rows
         };
-        let rows = compare(&case.name, &both.simulated, &both.emulated);
-        write(&args.out.join(&case.name), &both)?;
-        late.extend(both.late);
         all.rows.extend(rows);
     }
     bar.finish_and_clear();
@@ -79,21 +103,36 @@ fn bar(to_run: &[(Case, Loaded)], args: &OracleArgs) -> ProgressBar {
     bar
 }
 
-/// Writes the results of both worlds, for `ranway compare`.
-fn write(dir: &Path, both: &Both) -> Result<(), Failure> {
-    let mut emulated: Option<Results> = None;
-    for results in &both.emulated {
-        match &mut emulated {
-            Some(all) => all.tables.append(&results.tables),
-            None => emulated = Some(results.clone()),
-        }
+/// The kernel's results of an earlier comparison of the same scenario, all runs together.
+fn read_kernel(dir: &Path, simulated: &Results) -> Result<Results, Failure> {
+    let results = Results::read(dir)?;
+    let but_runs = |results: &Results| {
+        let mut scenario = results.meta.scenario.clone();
+        scenario.as_object_mut().map(|keys| keys.remove("runs"));
+        scenario
+    };
+    if but_runs(&results) != but_runs(simulated) {
+        let message = "was measured with another scenario than this program has; run it anew, without `--reuse`";
+        return Err(Failure::Wrong(format!("{}: {message}", dir.display())));
     }
-    for (name, results) in [("simulated", Some(&both.simulated)), ("kernel", emulated.as_ref())] {
-        let Some(results) = results else { continue };
-        let output = Output::create(&dir.join(name))?;
-        results.write_to(&output)?;
-        output.commit()?;
+    Ok(results)
+}
+
+/// The results of all runs in one.
+fn joined(runs: &[Results]) -> Option<Results> {
+    let (first, others) = runs.split_first()?;
+    let mut all = first.clone();
+    for results in others {
+        all.tables.append(&results.tables);
     }
+    Some(all)
+}
+
+/// Writes the results of one of the worlds, for `ranway compare` and `--reuse`.
+fn write(dir: &Path, world: &str, results: &Results) -> Result<(), Failure> {
+    let output = Output::create(&dir.join(world))?;
+    results.write_to(&output)?;
+    output.commit()?;
     Ok(())
 }
 

@@ -1,0 +1,53 @@
+//! `ranway oracle --reuse`, which needs no root.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use oracle::cases;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::AtomicBool;
+
+/// Writes simulated results of the case `short` where `ranway oracle --out dir` writes the kernel's.
+fn pretend_measured(dir: &Path, overrides: &[&str]) {
+    let short = cases().into_iter().find(oracle::Case::is_short).unwrap();
+    let overrides: Vec<String> = overrides.iter().map(|&o| o.to_owned()).collect();
+    let loaded = short.load(Path::new(""), &overrides).unwrap();
+    oracle::simulate(&loaded, &AtomicBool::new(false)).unwrap().write(&dir.join("short/kernel")).unwrap();
+}
+
+fn again(earlier: &Path, out: &Path) -> Output {
+    let mut ranway = Command::new(env!("CARGO_BIN_EXE_ranway"));
+    ranway.args(["oracle", "short", "--runs", "1", "--reuse"]).arg(earlier).arg("--out").arg(out).output().unwrap()
+}
+
+#[test]
+fn results_of_an_earlier_run_are_compared_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (earlier, out) = (dir.path().join("earlier"), dir.path().join("out"));
+    pretend_measured(&earlier, &["runs=2"]);
+    let output = again(&earlier, &out);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let table = fs::read_to_string(out.join("oracle.md")).unwrap();
+    assert!(table.contains("short: ") && !table.contains("**"), "{table}");
+    assert!(out.join("short/simulated/meta.json").exists() && !out.join("short/kernel").exists());
+}
+
+#[test]
+fn results_of_another_scenario_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (earlier, out) = (dir.path().join("earlier"), dir.path().join("out"));
+    pretend_measured(&earlier, &["duration=9 s"]);
+    let output = again(&earlier, &out);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && error.contains("short/kernel: was measured with another"), "{error}");
+    assert!(!out.join("oracle.md").exists());
+}
+
+#[test]
+fn missing_results_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = again(&dir.path().join("nowhere"), &dir.path().join("out"));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && error.contains("nowhere/short/kernel"), "{error}");
+}
