@@ -32,6 +32,8 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
         reserved => Some(reserved?),
     };
     let pep = Pep::start(&options)?;
+    // Reading counters and detaching take open descriptors alone.
+    host::rights::give_up()?;
     if !args.quiet {
         let before = if pep.took_over() { " in place of the one before" } else { "" };
         say::say!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
