@@ -123,6 +123,8 @@ def emulate(
     max_lateness: str = "0.5 ms",
     pcap: bool = False,
     out: str | os.PathLike[str] | None = None,
+    nat: bool = False,
+    dns: Sequence[str] = (),
 ) -> Emulation:
     """Puts network namespaces behind the network of `scenario`, in real time. Needs root.
 
@@ -136,6 +138,8 @@ def emulate(
     - `max_lateness`: by how much 1 % of the packets may be late for `Emulation.valid`.
     - `pcap`: whether all packets are captured, into `captures/hosts.pcapng` in `out`.
     - `out`: a directory to write the results to at the end.
+    - `nat`: whether the hosts reach this machine's networks through the server, which translates their addresses.
+    - `dns`: IPv4 addresses of name servers for the hosts with `nat`, instead of this machine's own; three at most.
 
     An emulation is one run: a sweep is refused. Everything that is made for it goes away with it, even if this process
     is killed. What is worth knowing beside the results, as packets to addresses that nobody has, is a warning in the
@@ -147,6 +151,8 @@ def emulate(
         scenario = Scenario(scenario)
     if pcap and out is None:
         raise ValueError("pcap=True needs out=DIRECTORY to write the capture to")
+    if dns and not nat:
+        raise ValueError("dns=ADDRESSES needs nat=True")
     if len(points := scenario.points) > 1:
         swept = list(points[0])
         raise ScenarioError(
@@ -156,4 +162,5 @@ def emulate(
     scenario = scenario.set(runs=1)
     # Polars has the system go on waiting after Ctrl-C (SA_RESTART); then `run` would wait for its process all the same.
     signal.siginterrupt(signal.SIGINT, True)
-    return Emulation(_ranway.emulate(scenario._loaded, kernel, mtu, max_lateness, pcap, out))
+    options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out}
+    return Emulation(_ranway.emulate(scenario._loaded, {**options, "nat": nat, "dns": list(dns)}))

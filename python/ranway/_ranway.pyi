@@ -39,11 +39,7 @@ class Emulation:
 
 def emulate(
     loaded: Loaded,
-    kernel: bool,
-    mtu: int,
-    max_lateness: str,
-    pcap: bool,
-    out: str | PathLike[str] | None,
+    options: dict[str, Any],
 ) -> Emulation: ...
 def run(
     loaded: Loaded,

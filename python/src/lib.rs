@@ -282,20 +282,31 @@ impl Emulation {
     }
 }
 
-/// Puts real hosts behind the network of `loaded`. With `out`, the results are written there in the end.
-#[pyfunction]
-fn emulate(
-    py: Python<'_>,
-    loaded: &Loaded,
+/// The keyword arguments of `ranway.emulate`, as a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct EmulateOptions {
     kernel: bool,
     mtu: u32,
-    max_lateness: &str,
+    max_lateness: String,
     pcap: bool,
     out: Option<PathBuf>,
-) -> PyResult<Emulation> {
+    nat: bool,
+    dns: Vec<String>,
+}
+
+/// Puts real hosts behind the network of `loaded`. With `out`, the results are written there in the end.
+#[pyfunction]
+fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult<Emulation> {
+    let EmulateOptions { kernel, mtu, max_lateness, pcap, out, nat, dns } = options;
     let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
     let output = out.as_deref().map(create).transpose()?;
-    let options = host::Options { which: None, nat: None, mtu, kernel, capture: pcap, bound, output };
+    let address = |dns: &String| {
+        dns.parse().map_err(|_| PyValueError::new_err(format!("dns: `{dns}` is not an IPv4 address, as 192.0.2.53")))
+    };
+    let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
+    let nat = nat.then_some(host::uplink::Nat { dns });
+    let options = host::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
     let start = || host::attend::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
     let running = py.detach(start).map_err(host_error)?;
     let lab = running.lab().expect("it was started with namespaces");

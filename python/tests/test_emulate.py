@@ -1,6 +1,7 @@
 """Real hosts: they are behind the network, what happens to them is in the results, and they go away."""
 
 import gc
+import shutil
 import signal
 import subprocess
 import sys
@@ -129,6 +130,23 @@ def test_results_and_captures_are_written_at_the_end(tmp_path: Path, link: ranwa
     assert ranway.read(tmp_path / "out") == cell.results
     assert (tmp_path / "out" / "captures" / "hosts.pcapng").stat().st_size > 300
     assert (tmp_path / "out" / "report.html").exists()
+
+
+@needs_root
+@pytest.mark.skipif(shutil.which("nft") is None, reason="needs nftables")
+def test_hosts_behind_nat_ask_the_name_servers_given(link: ranway.Scenario) -> None:
+    with ranway.emulate(link, max_lateness=PATIENT, nat=True, dns=["192.0.2.53"]) as cell:
+        resolver = cell.ue.run(["cat", "/etc/resolv.conf"], capture_output=True, text=True, check=True).stdout
+        routes = cell.server.run(["ip", "-4", "route"], capture_output=True, text=True, check=True).stdout
+    assert "nameserver 192.0.2.53" in resolver
+    assert "default via" in routes
+
+
+def test_name_servers_that_cannot_be_used_are_refused(link: ranway.Scenario) -> None:
+    with pytest.raises(ValueError, match="nat=True"):
+        ranway.emulate(link, dns=["192.0.2.53"])
+    with pytest.raises(ValueError, match="dns: `resolver` is not an IPv4 address"):
+        ranway.emulate(link, nat=True, dns=["resolver"])
 
 
 @needs_root
