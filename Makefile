@@ -37,10 +37,11 @@ oracle: ## compare the simulator's TCP with this machine's kernel (root; over an
 	target/release/ranway oracle --recordings "$(TRACES)" --out target/oracle
 	cp target/oracle/oracle.md docs/oracle-table.md
 
-reproduce: ## every reproduction at full length
+reproduce: ## every reproduction at full length; writes the docs' tables
 	@tools/setup build
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce --out target/reproduce
+	cp target/reproduce/tables.md docs/reproduced.md
 
 reproduce-grid: ## the LTE paper as it was run, in every setting that it does not state; writes the docs' tables
 	@tools/setup build

@@ -13,6 +13,9 @@ use reproduce::{Experiment, Paper, Published, Row, Verdict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// The head of the column of what is physically possible.
+const FLOOR: &str = "floor";
+
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let papers = papers(&args.which)?;
     let chosen = choose(&papers, &args.which)?;
@@ -22,6 +25,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let mut figures = Vec::new();
     let mut results = Vec::new();
+    let mut tables = String::new();
     let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
     for (paper, experiment) in chosen {
         let out = args.out.join(&paper.name).join(experiment.id());
@@ -30,12 +34,14 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         if !quiet {
             print(paper, experiment, &these, table::width(&Term::stdout(), args.job.wide))?;
         }
+        tables += &markdown(paper, experiment, &these);
         rows.extend(these);
         figures.extend(result.iter().flat_map(|result| reproduce::draw(paper, experiment, result)));
         results.extend(result);
     }
     let page = args.out.join("report.html");
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
+    show::save(&args.out.join("tables.md"), &tables)?;
     let mut stdout = crate::say::stdout();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
@@ -72,37 +78,63 @@ pub(crate) fn one(
 
 /// Prints an experiment's rows.
 pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
-    let floors = rows.iter().any(|row| row.floor.is_some());
-    let heads = ["variant", "parameter", "metric", "unit", "published", "measured", "floor", "verdict"];
-    let heads: Vec<&str> = heads.into_iter().filter(|&head| floors || head != "floor").collect();
+    let [heads, cells @ ..] = &cells(rows)[..] else { return Ok(()) };
+    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = table::table(&heads, width);
+    table.add_rows(cells);
+    let mut out = crate::say::stdout();
+    writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
+    Ok(())
+}
+
+/// An experiment's rows as a section of `tables.md`.
+fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
+    let cells = cells(rows);
+    let line = |cells: &[String]| {
+        let escaped: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        format!("| {} |\n", escaped.join(" | "))
+    };
+    let mut text = format!("## {}/{}\n\n{}.\n\n", paper.name, experiment.id(), experiment.about);
+    if let [heads, rows @ ..] = &cells[..] {
+        text += &line(heads);
+        text += &line(&vec!["---".to_owned(); heads.len()]);
+        text.extend(rows.iter().map(|row| line(row)));
+        text.push('\n');
+    }
+    text
+}
+
+/// The cells of a table of rows, its head first. The column of floors is there if a row has one.
+fn cells(rows: &[Row]) -> Vec<Vec<String>> {
     let figure = |value: &Option<Published>, ci| match value {
         Some(Published::Number(value)) => with_ci(*value, ci),
         Some(Published::Text(text)) => text.clone(),
         None => String::new(),
     };
-    for row in rows {
+    let cells = rows.iter().map(|row| {
         let verdict = match row.verdict {
             Verdict::Held => "held",
             Verdict::Missed => "missed",
             Verdict::NotPossible => "not possible yet",
         };
-        let floor = row.floor.map_or_else(String::new, |floor| format!("{floor:.3}"));
-        let cells = [
+        [
             row.variant.clone(),
             row.parameter.clone(),
             row.metric.clone(),
             row.unit.clone(),
             figure(&row.published, row.published_ci),
             figure(&row.measured, row.ci),
-            floor,
+            row.floor.map_or_else(String::new, |floor| format!("{floor:.3}")),
             row.why.as_ref().map_or_else(|| verdict.to_owned(), |why| format!("{verdict}: {why}")),
-        ];
-        table.add_row(cells.into_iter().enumerate().filter(|&(i, _)| floors || i != 6).map(|(_, cell)| cell));
-    }
-    let mut out = crate::say::stdout();
-    writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
-    Ok(())
+        ]
+    });
+    let heads = ["variant", "parameter", "metric", "unit", "published", "measured", FLOOR, "verdict"];
+    let floors = rows.iter().any(|row| row.floor.is_some());
+    let shown = |row: [String; 8]| {
+        let columns = heads.iter().zip(row).filter(|(head, _)| floors || **head != FLOOR);
+        columns.map(|(_, cell)| cell).collect()
+    };
+    [heads.map(str::to_owned)].into_iter().chain(cells).map(shown).collect()
 }
 
 fn with_ci(value: f64, ci: Option<f64>) -> String {

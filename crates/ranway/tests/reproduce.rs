@@ -93,6 +93,13 @@ fn a_folder_is_reproduced_like_a_built_in_paper() {
     }
     let out = dir.path().join("ranway-out/reproduce");
     assert!(out.join("mine/one-flow/summary.json").is_file() && out.join("report.html").is_file());
+    let tables = fs::read_to_string(out.join("tables.md")).unwrap();
+    let rows: Vec<&str> = tables.lines().filter(|line| line.starts_with("| cubic | ")).collect();
+    assert!(tables.starts_with("## mine/one-flow\n\nTable I: one flow alone.\n\n| variant | "), "{tables}");
+    assert!(
+        rows.len() == 3 && rows[0].ends_with(" | held |") && rows[1].contains(" | missed: published as"),
+        "{tables}"
+    );
     // From inside it, by a path from elsewhere, and beside a built-in one.
     assert_eq!(verdicts(&reproduce(&dir.path().join("mine"), &[".", "--json"])), expected);
     let path = dir.path().join("mine").display().to_string();
