@@ -84,10 +84,8 @@ impl PathLoss {
             PathLoss::LogDistance { exponent, reference_m, reference_db } => {
                 reference_db + 10.0 * exponent * libm::log10(site.distance(ue).max(1.0) / reference_m)
             }
-            PathLoss::UmiStreetCanyon(_) if sees => umi_los_db(site.ground_distance(ue), site.z, ue.z, hz),
-            PathLoss::UmiStreetCanyon(_) => umi_nlos_db(site.ground_distance(ue), site.z, ue.z, hz),
-            PathLoss::UrbanMacro(_) if sees => uma_los_db(site.ground_distance(ue), site.z, ue.z, hz),
-            PathLoss::UrbanMacro(_) => uma_nlos_db(site.ground_distance(ue), site.z, ue.z, hz),
+            PathLoss::UmiStreetCanyon(_) => Urban::MICRO.loss_db(site.ground_distance(ue), site.z, ue.z, hz, sees),
+            PathLoss::UrbanMacro(_) => Urban::MACRO.loss_db(site.ground_distance(ue), site.z, ue.z, hz, sees),
             PathLoss::RuralMacro { building_m, .. } if sees => {
                 rma_los_db(site.ground_distance(ue), site.z, ue.z, hz, building_m)
             }
@@ -115,8 +113,8 @@ impl PathLoss {
     /// The probability that a UE `ground` metres away along the ground sees the cell. TR 38.901 Table 7.4.2-1.
     pub fn sight_probability(&self, ground: f64) -> f64 {
         match self {
-            PathLoss::UmiStreetCanyon(_) => umi_sight_probability(ground),
-            PathLoss::UrbanMacro(_) => uma_sight_probability(ground),
+            PathLoss::UmiStreetCanyon(_) => Urban::MICRO.sight_probability(ground),
+            PathLoss::UrbanMacro(_) => Urban::MACRO.sight_probability(ground),
             PathLoss::RuralMacro { .. } => rma_sight_probability(ground),
             _ => 1.0,
         }
@@ -143,59 +141,94 @@ fn space(ground: f64, height: f64) -> f64 {
     libm::sqrt(ground * ground + height * height)
 }
 
-/// The distance in metres along the ground at which the ground's echo begins to take away from a sight. TR 38.901
-/// Table 7.4.1-1, note 1.
-pub fn umi_break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    4.0 * (site_height - EFFECTIVE_M) * (ue_height - EFFECTIVE_M) * hz / LIGHT
+/// The coefficients of TR 38.901 for cells in a city: UMi and UMa have the same formulas (Tables 7.4.1-1 and 7.4.2-1).
+///
+/// Heights and distances along the ground are in metres.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Urban {
+    /// Loss in dB in sight, at 1 m and 1 GHz.
+    los_base: f64,
+    /// Its growth in dB for each decade of distance up to the break point.
+    los_slope: f64,
+    /// The decrease in dB of the loss beyond the break point for each decade of that point's distance, squared.
+    break_slope: f64,
+    /// Loss in dB out of sight, at 1 m and 1 GHz.
+    nlos_base: f64,
+    /// Its growth in dB for each decade of distance.
+    nlos_slope: f64,
+    /// Its growth in dB for each decade of frequency.
+    nlos_frequency: f64,
+    /// Its decrease in dB for each metre of the UE's height above 1.5 m.
+    nlos_height: f64,
+    /// Distance in metres over which the probability of a sight falls.
+    sight_m: f64,
 }
 
-/// UMi loss in dB of a UE that sees the cell, `ground` metres away along the ground.
-pub fn umi_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
-    let space = space(ground, height);
-    let edge = umi_break_m(site_height, ue_height, hz);
-    let near = 32.4 + 20.0 * libm::log10(hz / 1e9);
-    if ground <= edge {
-        near + 21.0 * libm::log10(space)
-    } else {
-        near + 40.0 * libm::log10(space) - 9.5 * libm::log10(edge * edge + height * height)
+impl Urban {
+    /// UMi street canyon.
+    pub const MICRO: Urban = Urban {
+        los_base: 32.4,
+        los_slope: 21.0,
+        break_slope: 9.5,
+        nlos_base: 22.4,
+        nlos_slope: 35.3,
+        nlos_frequency: 21.3,
+        nlos_height: 0.3,
+        sight_m: 36.0,
+    };
+    /// UMa.
+    pub const MACRO: Urban = Urban {
+        los_base: 28.0,
+        los_slope: 22.0,
+        break_slope: 9.0,
+        nlos_base: 13.54,
+        nlos_slope: 39.08,
+        nlos_frequency: 20.0,
+        nlos_height: 0.6,
+        sight_m: 63.0,
+    };
+
+    /// The distance along the ground at which the ground's echo begins to take away from a sight. Table 7.4.1-1, note 1.
+    pub fn break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
+        4.0 * (site_height - EFFECTIVE_M) * (ue_height - EFFECTIVE_M) * hz / LIGHT
     }
-}
 
-/// UMi loss in dB of a UE that does not see the cell, `ground` metres away along the ground.
-pub fn umi_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let space = space(ground.max(LEAST_M), site_height - ue_height);
-    let hidden = 22.4 + 35.3 * libm::log10(space) + 21.3 * libm::log10(hz / 1e9) - 0.3 * (ue_height - 1.5);
-    hidden.max(umi_los_db(ground, site_height, ue_height, hz))
-}
-
-/// The probability that a UE `ground` metres away sees a UMi cell. TR 38.901 Table 7.4.2-1.
-pub fn umi_sight_probability(ground: f64) -> f64 {
-    if ground <= 18.0 {
-        return 1.0;
+    /// The loss in dB of a UE that `sees` the cell or not.
+    fn loss_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64, sees: bool) -> f64 {
+        let loss_db = if sees { Urban::los_db } else { Urban::nlos_db };
+        loss_db(self, ground, site_height, ue_height, hz)
     }
-    let near = 18.0 / ground;
-    near + libm::exp(-ground / 36.0) * (1.0 - near)
-}
 
-/// UMa loss in dB of a UE that sees the cell, `ground` metres away along the ground. The break point is UMi's.
-pub fn uma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
-    let space = space(ground, height);
-    let edge = umi_break_m(site_height, ue_height, hz);
-    let near = 28.0 + 20.0 * libm::log10(hz / 1e9);
-    if ground <= edge {
-        near + 22.0 * libm::log10(space)
-    } else {
-        near + 40.0 * libm::log10(space) - 9.0 * libm::log10(edge * edge + height * height)
+    /// The loss in dB of a UE that sees the cell.
+    pub fn los_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
+        let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
+        let space = space(ground, height);
+        let edge = Urban::break_m(site_height, ue_height, hz);
+        let near = self.los_base + 20.0 * libm::log10(hz / 1e9);
+        if ground <= edge {
+            near + self.los_slope * libm::log10(space)
+        } else {
+            near + 40.0 * libm::log10(space) - self.break_slope * libm::log10(edge * edge + height * height)
+        }
     }
-}
 
-/// UMa loss in dB of a UE that does not see the cell, `ground` metres away along the ground.
-pub fn uma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-    let space = space(ground.max(LEAST_M), site_height - ue_height);
-    let hidden = 13.54 + 39.08 * libm::log10(space) + 20.0 * libm::log10(hz / 1e9) - 0.6 * (ue_height - 1.5);
-    hidden.max(uma_los_db(ground, site_height, ue_height, hz))
+    /// The loss in dB of a UE that does not see the cell.
+    pub fn nlos_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
+        let space = space(ground.max(LEAST_M), site_height - ue_height);
+        let hidden =
+            self.nlos_base + self.nlos_slope * libm::log10(space) + self.nlos_frequency * libm::log10(hz / 1e9)
+                - self.nlos_height * (ue_height - 1.5);
+        hidden.max(self.los_db(ground, site_height, ue_height, hz))
+    }
+
+    /// The probability that a UE below 13 m sees the cell. Table 7.4.2-1.
+    pub fn sight_probability(&self, ground: f64) -> f64 {
+        if ground <= 18.0 {
+            return 1.0;
+        }
+        let near = 18.0 / ground;
+        near + libm::exp(-ground / self.sight_m) * (1.0 - near)
+    }
 }
 
 /// The distance in metres along the ground from which on RMa's loss grows with its fourth power. TR 38.901 Table
@@ -241,15 +274,6 @@ pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, m
     let ue = (1.1 * mhz - 0.7) * ue_height - (1.56 * mhz - 0.8);
     let city = if metropolitan { 3.0 } else { 0.0 };
     46.3 + 33.9 * mhz - 13.82 * mast - ue + (44.9 - 6.55 * mast) * km + city
-}
-
-/// The probability that a UE below 13 m, `ground` metres away, sees a UMa cell. TR 38.901 Table 7.4.2-1.
-pub fn uma_sight_probability(ground: f64) -> f64 {
-    if ground <= 18.0 {
-        return 1.0;
-    }
-    let near = 18.0 / ground;
-    near + libm::exp(-ground / 63.0) * (1.0 - near)
 }
 
 /// The probability that a UE `ground` metres away sees an RMa cell. TR 38.901 Table 7.4.2-1.
@@ -338,23 +362,23 @@ mod tests {
     #[test]
     fn umi_losses_are_the_formulas() {
         // 2 GHz, 10 m and 1.5 m high, 100 m away: d3D = 100.3606 m; 20 log10 2 = 6.0206; log10 d3D = 2.0015632.
-        close(umi_los_db(100.0, 10.0, 1.5, 2e9), 32.4 + 21.0 * 2.001_563_2 + 6.0206, 1e-3);
+        close(Urban::MICRO.los_db(100.0, 10.0, 1.5, 2e9), 32.4 + 21.0 * 2.001_563_2 + 6.0206, 1e-3);
         // NLOS: 22.4 + 35.3 * 2.0015632 + 21.3 * 0.30103.
-        close(umi_nlos_db(100.0, 10.0, 1.5, 2e9), 22.4 + 70.655_18 + 6.411_94, 1e-3);
+        close(Urban::MICRO.nlos_db(100.0, 10.0, 1.5, 2e9), 22.4 + 70.655_18 + 6.411_94, 1e-3);
         // Break point: 4 * 9 * 0.5 * 2e9 / 299792458 = 120.083 m. At 500 m, d3D = 500.0722 m, log10 = 2.6990328, and
         // 9.5 log10(120.083^2 + 8.5^2) = 9.5 * 4.1611 = 39.530.
-        close(umi_break_m(10.0, 1.5, 2e9), 120.083, 1e-3);
-        close(umi_los_db(500.0, 10.0, 1.5, 2e9), 32.4 + 107.961_31 + 6.0206 - 39.530, 3e-3);
+        close(Urban::break_m(10.0, 1.5, 2e9), 120.083, 1e-3);
+        close(Urban::MICRO.los_db(500.0, 10.0, 1.5, 2e9), 32.4 + 107.961_31 + 6.0206 - 39.530, 3e-3);
         // The height of a UE upstairs: 0.3 dB a metre.
         let higher = |height| 22.4 + 35.3 * libm::log10(libm::hypot(200.0, 10.0 - height)) + 21.3 * libm::log10(2.0);
-        close(umi_nlos_db(200.0, 10.0, 4.5, 2e9), higher(4.5) - 0.9, 1e-9);
+        close(Urban::MICRO.nlos_db(200.0, 10.0, 4.5, 2e9), higher(4.5) - 0.9, 1e-9);
     }
 
     #[test]
     fn umi_loss_is_continuous_at_the_break_point() {
         for (site, ue, hz) in [(10.0, 1.5, 2e9), (10.0, 1.5, 0.7e9), (10.0, 9.0, 3.5e9), (10.0, 22.5, 2e9)] {
-            let edge = umi_break_m(site, ue, hz);
-            let step = umi_los_db(edge * (1.0 + 1e-9), site, ue, hz) - umi_los_db(edge, site, ue, hz);
+            let edge = Urban::break_m(site, ue, hz);
+            let step = Urban::MICRO.los_db(edge * (1.0 + 1e-9), site, ue, hz) - Urban::MICRO.los_db(edge, site, ue, hz);
             // The two formulas meet exactly: 40 - 2 * 9.5 = 21.
             close(step, 0.0, 1e-6);
         }
@@ -362,10 +386,10 @@ mod tests {
 
     #[test]
     fn sight_is_certain_up_to_18_m_and_continuous_there() {
-        assert_eq!(umi_sight_probability(18.0), 1.0);
-        close(umi_sight_probability(18.000_001), 1.0, 1e-6);
+        assert_eq!(Urban::MICRO.sight_probability(18.0), 1.0);
+        close(Urban::MICRO.sight_probability(18.000_001), 1.0, 1e-6);
         // 18/100 + exp(-100/36) * 82/100 = 0.18 + 0.0621765 * 0.82.
-        close(umi_sight_probability(100.0), 0.230_985, 1e-5);
+        close(Urban::MICRO.sight_probability(100.0), 0.230_985, 1e-5);
     }
 
     #[test]

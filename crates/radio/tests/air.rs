@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use radio::pathloss::{Sight, umi_sight_probability};
+use radio::pathloss::{Sight, Urban};
 use radio::phy::CQI_SINR_DB;
 use radio::{
     Air, AirConfig, Antenna, Bandwidth, Carrier, Channel, Mobility, PathLoss, Position, Random, Recorded, Shadowing,
@@ -221,7 +221,7 @@ fn umi_cells_are_seen_as_often_as_the_probability_says() {
             assert!(drawn == los || drawn == nlos);
             seen += u32::from(drawn == los);
         }
-        close(f64::from(seen) / 3000.0, umi_sight_probability(metres), 0.03);
+        close(f64::from(seen) / 3000.0, Urban::MICRO.sight_probability(metres), 0.03);
     }
 }
 

@@ -1,8 +1,7 @@
 //! The path losses beside worked values, beside the standard's table, and at their break points.
 
 use radio::pathloss::{
-    PathLoss, Sight, cost231_hata_db, friis_db, rma_break_m, rma_los_db, rma_nlos_db, rma_sight_probability,
-    uma_los_db, uma_nlos_db, uma_sight_probability, umi_break_m, umi_los_db, umi_nlos_db,
+    PathLoss, Sight, Urban, cost231_hata_db, friis_db, rma_break_m, rma_los_db, rma_nlos_db, rma_sight_probability,
 };
 use radio::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
 use rand_xoshiro::rand_core::SeedableRng;
@@ -35,14 +34,14 @@ fn row(scenario: &str, state: &str) -> Vec<String> {
 
 #[test]
 fn losses_near_the_mast_have_the_coefficients_of_the_table() {
-    type Loss = fn(f64, f64, f64, f64) -> f64;
-    let models: [(&str, &str, Loss); 4] = [
-        ("UMi", "LOS", umi_los_db),
-        ("UMi", "NLOS", umi_nlos_db),
-        ("UMa", "LOS", uma_los_db),
-        ("UMa", "NLOS", uma_nlos_db),
+    type Loss = fn(&Urban, f64, f64, f64, f64) -> f64;
+    let models: [(&str, Urban, &str, Loss); 4] = [
+        ("UMi", Urban::MICRO, "LOS", Urban::los_db),
+        ("UMi", Urban::MICRO, "NLOS", Urban::nlos_db),
+        ("UMa", Urban::MACRO, "LOS", Urban::los_db),
+        ("UMa", Urban::MACRO, "NLOS", Urban::nlos_db),
     ];
-    for (scenario, state, loss) in models {
+    for (scenario, urban, state, loss) in models {
         // `28.0+22log10(d3D)+20log10(f); ...` or `max(LOS, 13.54+39.08log10(d3D)+20log10(f)-0.6(hUT-1.5))`.
         let formula = row(scenario, state)[2].clone();
         let formula = formula.split(';').next().unwrap().trim_start_matches("max(LOS, ");
@@ -52,10 +51,10 @@ fn losses_near_the_mast_have_the_coefficients_of_the_table() {
         let [base, slope, frequency] = [base, slope, frequency].map(|n| n.parse::<f64>().unwrap());
         let height = rest.strip_prefix('-').map_or(0.0, |rest| rest.split('(').next().unwrap().parse().unwrap());
         for (ground, site, ue, ghz) in [(60.0, 25.0, 1.5, 2.0f64), (90.0, 10.0, 6.0, 3.5), (150.0, 25.0, 4.0, 2.6)] {
-            assert!(ground < umi_break_m(site, ue, ghz * 1e9));
+            assert!(ground < Urban::break_m(site, ue, ghz * 1e9));
             let space = f64::hypot(ground, site - ue);
             let expected = base + slope * space.log10() + frequency * ghz.log10() - height * (ue - 1.5);
-            close(loss(ground, site, ue, ghz * 1e9), expected, 1e-9);
+            close(loss(&urban, ground, site, ue, ghz * 1e9), expected, 1e-9);
         }
     }
 }
@@ -79,12 +78,12 @@ fn shadowing_has_the_deviations_and_distances_of_the_table() {
 #[test]
 fn uma_losses_are_the_formulas() {
     // 2 GHz, 25 m and 1.5 m high: break point 4 * 24 * 0.5 * 2e9 / c = 320.2215 m; log10(hypot(100, 23.5)) = 2.0116725.
-    close(umi_break_m(25.0, 1.5, 2e9), 320.2215, 1e-4);
-    close(uma_los_db(100.0, 25.0, 1.5, 2e9), 28.0 + 22.0 * 2.011_672_5 + 6.020_6, 1e-4);
-    close(uma_los_db(1000.0, 25.0, 1.5, 2e9), 108.906_3, 1e-4);
-    close(uma_nlos_db(500.0, 25.0, 1.5, 2e9), 125.055_1, 1e-4);
-    close(uma_sight_probability(200.0), 0.128_048, 1e-6);
-    assert_eq!(uma_sight_probability(18.0), 1.0);
+    close(Urban::break_m(25.0, 1.5, 2e9), 320.2215, 1e-4);
+    close(Urban::MACRO.los_db(100.0, 25.0, 1.5, 2e9), 28.0 + 22.0 * 2.011_672_5 + 6.020_6, 1e-4);
+    close(Urban::MACRO.los_db(1000.0, 25.0, 1.5, 2e9), 108.906_3, 1e-4);
+    close(Urban::MACRO.nlos_db(500.0, 25.0, 1.5, 2e9), 125.055_1, 1e-4);
+    close(Urban::MACRO.sight_probability(200.0), 0.128_048, 1e-6);
+    assert_eq!(Urban::MACRO.sight_probability(18.0), 1.0);
 }
 
 #[test]
@@ -115,8 +114,8 @@ fn cost_231_losses_are_the_formulas() {
 #[test]
 fn losses_are_continuous_at_the_break_point_and_grow_with_distance() {
     for (site, ue, hz) in [(25.0, 1.5, 2e9), (25.0, 12.0, 0.8e9), (25.0, 1.5, 3.5e9)] {
-        let edge = umi_break_m(site, ue, hz);
-        close(uma_los_db(edge * (1.0 + 1e-9), site, ue, hz), uma_los_db(edge, site, ue, hz), 1e-6);
+        let edge = Urban::break_m(site, ue, hz);
+        close(Urban::MACRO.los_db(edge * (1.0 + 1e-9), site, ue, hz), Urban::MACRO.los_db(edge, site, ue, hz), 1e-6);
     }
     for (site, ue, hz, building) in [(35.0, 1.5, 8e8, 5.0), (150.0, 10.0, 2e9, 50.0), (10.0, 1.0, 7e8, 5.0)] {
         let edge = rma_break_m(site, ue, hz);
@@ -161,7 +160,7 @@ fn a_drive_is_in_sight_as_often_as_the_table_says() {
         for (second, dbm) in seen(Sight::Random, seed).iter().enumerate() {
             assert!(*dbm == los[second] || *dbm == nlos[second], "one of the two");
             sights += f64::from(u8::from(*dbm == los[second] && los[second] != nlos[second]));
-            let probability = uma_sight_probability(20.0 + 10.0 * second as f64);
+            let probability = Urban::MACRO.sight_probability(20.0 + 10.0 * second as f64);
             expected += if los[second] != nlos[second] { probability } else { 0.0 };
         }
     }
