@@ -3,8 +3,8 @@
 use radio::Bandwidth;
 use radio::fading::Profile;
 use radio::tables::{
-    BUFFER_SIZES, CQI, DOWNLINK_MCS, Modulation, QCI, TBS, UPLINK_MCS, bsr_bytes, bsr_index, code_block_size,
-    cqi_code_rate, cqi_efficiency, dl_mcs, qci, smaller_code_block_size, tbs, ul_mcs,
+    BUFFER_SIZES, CATEGORIES, CQI, Category, DOWNLINK_MCS, Modulation, QCI, TBS, UPLINK_MCS, bsr_bytes, bsr_index,
+    code_block_size, cqi_code_rate, cqi_efficiency, dl_mcs, qci, smaller_code_block_size, tbs, ul_mcs,
 };
 
 /// The fields of each line after the first.
@@ -138,6 +138,29 @@ fn qos_classes_are_the_standards() {
         assert_eq!(class.loss_rate, number::<f64>(row[4]));
     }
     assert_eq!((qci(0), qci(10)), (None, None));
+}
+
+#[test]
+fn ue_categories_are_the_standards() {
+    let rows = rows(include_str!("../data/lte_36306_4.1_categories.csv"));
+    assert_eq!(rows.len(), CATEGORIES.len());
+    for row in rows {
+        let category = Category::numbered(number(row[0])).unwrap();
+        let downlink = (category.downlink_bits, category.downlink_block_bits);
+        assert_eq!(downlink, (number(row[1]), number(row[2])), "category {}", row[0]);
+        // At most two layers are modelled.
+        let layers: u8 = number(row[3].split(' ').next().unwrap());
+        assert_eq!(category.layers, layers.min(2), "category {}", row[0]);
+        assert_eq!(
+            (category.uplink_block_bits, category.uplink_64qam),
+            (number(row[5]), row[6] == "yes"),
+            "{}",
+            row[0]
+        );
+        // Several blocks in a TTI are as many on as many carriers or layers.
+        assert_eq!(number::<u32>(row[4]) % category.uplink_block_bits, 0, "category {}", row[0]);
+    }
+    assert_eq!((Category::numbered(0), Category::numbered(13)), (None, None));
 }
 
 #[test]

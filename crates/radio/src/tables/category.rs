@@ -25,7 +25,14 @@ const fn category(
     Category { downlink_bits, downlink_block_bits, layers, uplink_block_bits, uplink_64qam }
 }
 
-/// Categories 1 to 12. From category 6 on, the block's bits are those with two layers.
+/// Categories 1 to 12. The numbers are those of 36.306 (release 12), clause 4.1: the downlink's columns "Maximum number of
+/// DL-SCH transport block bits received within a TTI", "Maximum number of bits of a DL-SCH transport block received within
+/// a TTI" and "Maximum number of supported layers" from Table 4.1-1, the uplink's "Maximum number of bits of an UL-SCH
+/// transport block transmitted within a TTI" and "Support for 64QAM in UL" from Table 4.1-2.
+///
+/// Where the block's bits depend on the layers (categories 6, 7 and 9 to 12), they are those with two layers and 64QAM.
+/// The uplinks of categories 7, 10 and 12 have two blocks in a TTI (102048 bits), and that of category 8 has ten (1497760
+/// bits): on two and more carriers or layers, which do not exist here.
 pub const CATEGORIES: [Category; 12] = [
     category(10_296, 10_296, 1, 5160, false),
     category(51_024, 51_024, 2, 25_456, false),
