@@ -11,6 +11,10 @@
 //! for a block error of 10 % at each CQI within half a decibel; with information in place of SNR, one curve serves all
 //! modulations.
 //!
+//! The gap depends on the mean code rate. A transmission that brings coded bits without information, as in a deep fade,
+//! would lower that rate and raise the gap, so that the block needed more information than without it. A receiver gives such
+//! bits no weight: [`Soft::receive`] leaves them out.
+//!
 //! Assumptions:
 //! 1. A resource block pair has 138 resource elements for the downlink's data: two control symbols and the reference
 //!    signals of one antenna port are taken off 168. The CQI's definition has three control symbols (36.213 7.2.3), but
@@ -121,6 +125,23 @@ impl Soft {
     pub fn add(&mut self, information: f32, coded_bits: u32) {
         self.information += information * coded_bits as f32;
         self.coded_bits += coded_bits;
+    }
+
+    /// One more transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it is
+    /// still not decoded. Drops what was received before if the block is decoded better without it.
+    pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
+        let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
+        alone.add(information, coded_bits);
+        self.add(information, coded_bits);
+        let error = block_error(tb_bits, self);
+        if held {
+            let without = block_error(tb_bits, &alone);
+            if without < error {
+                *self = alone;
+                return without;
+            }
+        }
+        error
     }
 }
 

@@ -300,6 +300,36 @@ fn retransmissions_add_up() {
 }
 
 #[test]
+fn a_transmission_without_information_does_not_spoil_the_next() {
+    for (index, prbs) in [(0, 6), (10, 2), (20, 50), (28, 2), (28, 50)] {
+        let scheme = mcs(Direction::Downlink, index);
+        let (bits, coded) = (tbs(scheme.i_tbs, prbs), coded_bits(Direction::Downlink, scheme.modulation, prbs));
+        for db in -100..400 {
+            let information = mutual_information(scheme.modulation, linear(f64::from(db) / 10.0));
+            let alone = Soft::default().receive(bits, information, coded);
+            for before in [0.0, 0.02, 0.5 * information, information] {
+                let mut soft = Soft::default();
+                assert!(soft.receive(bits, before, coded) >= alone - 1e-12);
+                let both = soft.receive(bits, information, coded);
+                assert!(
+                    both <= alone,
+                    "MCS {index} at {} dB after {before}: {both}, alone {alone}",
+                    f64::from(db) / 10.0
+                );
+            }
+        }
+    }
+    // MCS 28, -10 dB and then all information: the mean over both is below what their mean code rate needs.
+    let (bits, coded) = (tbs(26, 2), coded_bits(Direction::Downlink, Modulation::Qam64, 2));
+    let mut soft = Soft::default();
+    assert_eq!(soft.receive(bits, mutual_information(Modulation::Qam64, linear(-10.0)), coded), 1.0);
+    let mut mean = soft;
+    mean.add(1.0, coded);
+    assert!(block_error(bits, &mean) > 0.9);
+    assert!(soft.receive(bits, 1.0, coded) < 1e-3);
+}
+
+#[test]
 fn the_sinrs_of_cqi_and_mcs_are_those_at_which_a_tenth_fails() {
     for direction in [Direction::Downlink, Direction::Uplink] {
         for (index, &db) in MCS_SINR_DB[direction as usize].iter().enumerate() {

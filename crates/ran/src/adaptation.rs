@@ -402,11 +402,14 @@ impl Errors {
             modulation = modulation.min(Modulation::Qam16);
         }
         let information = sinr.information(modulation, prbs);
-        soft.add(information, radio::coded_bits(direction, modulation, count));
+        let coded_bits = radio::coded_bits(direction, modulation, count);
         match (sinr, self.last) {
-            (Sinr::Flat(flat), Some((s, m, p, error))) if first && *flat == s && m == mcs && p == count => error,
+            (Sinr::Flat(flat), Some((s, m, p, error))) if first && *flat == s && m == mcs && p == count => {
+                soft.add(information, coded_bits);
+                error
+            }
             _ => {
-                let error = radio::block_error(bits, soft);
+                let error = soft.receive(bits, information, coded_bits);
                 if let Sinr::Flat(flat) = sinr
                     && first
                 {
