@@ -46,7 +46,8 @@ pub(crate) fn normal(random: &mut Random) -> f64 {
 }
 
 /// Ten to the power of a tenth of `db`.
-pub(crate) fn linear(db: f64) -> f64 {
+#[inline]
+pub fn linear(db: f64) -> f64 {
     libm::exp(db * (core::f64::consts::LN_10 / 10.0))
 }
 

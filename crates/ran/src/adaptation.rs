@@ -212,6 +212,12 @@ impl Downlink {
         self.reports.measured(link, quality, tti);
     }
 
+    /// Whether the newest report that the eNodeB has in `tti` is CQI 0 (36.213 Table 7.2.3-1: out of range).
+    #[inline]
+    pub(crate) fn is_out_of_range(&mut self, tti: u64) -> bool {
+        self.reports.at(tti).single == 0
+    }
+
     /// What a block is to be sent with in `tti`.
     #[inline]
     pub(crate) fn scheme(&mut self, tti: u64) -> Scheme {
@@ -251,9 +257,9 @@ impl Scheme {
     }
 }
 
-/// The least CQI of the groups of `group` resource blocks each.
+/// The least CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is.
 fn worst_cqi(sinr: &Sinr, group: u8) -> u8 {
-    match sinr {
+    let worst = match sinr {
         Sinr::Flat(_) => radio::wideband_cqi(sinr),
         Sinr::PerRb(all) => {
             let prbs = all.len() as u8;
@@ -261,7 +267,8 @@ fn worst_cqi(sinr: &Sinr, group: u8) -> u8 {
             let cqis = groups.map(|first| radio::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
             cqis.min().unwrap_or(0)
         }
-    }
+    };
+    if worst == 0 { radio::wideband_cqi(sinr).min(1) } else { worst }
 }
 
 /// Half of a channel's SINR, into memory that is reused.
@@ -336,6 +343,26 @@ impl Uplink {
             sinr_db: sounded.sinr_db + f64::from(self.outer.offset_db),
             headroom_db: sounded.headroom_db.unwrap_or(self.power.one_block_db).max(0.0),
         }
+    }
+
+    /// Whether the most robust block would fail in all of its `transmissions` with a probability of 90 % or more, on the
+    /// channel as it was sounded last in `tti`.
+    #[inline]
+    pub(crate) fn is_out_of_range(&mut self, transmissions: u8, tti: u64) -> bool {
+        // The outer loop is left out: without blocks it would never recover.
+        let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
+        let prbs = strength.full_power_prbs();
+        let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
+        if strength.sinr_db as f32 >= radio::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(least)] {
+            return false;
+        }
+        let scheme = tables::ul_mcs(least);
+        let information = radio::mutual_information(scheme.modulation, radio::linear(strength.sinr_db) as f32);
+        let mut soft = Soft::default();
+        for _ in 0..transmissions {
+            soft.add(information, radio::coded_bits(Direction::Uplink, scheme.modulation, prbs));
+        }
+        radio::block_error(tables::tbs(scheme.i_tbs, prbs), &soft) > 1.0 - radio::phy::TARGET
     }
 
     /// The MCS on `prbs` resource blocks.

@@ -2,9 +2,12 @@
 //!
 //! A block that is assigned in TTI n is sent in it. The UE has decoded it [`crate::MacConfig::decoding`] after its end;
 //! its acknowledgement is sent in n + 4 and allows the process to be used again from n + 8 on. Retransmissions go
-//! before new blocks, with the same scheme and as many resource block groups.
+//! before new blocks, with the same scheme and as many resource block groups; proportional fair counts them as service.
+//! A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data before it reports another CQI. RRC
+//! messages are sent to it all the same: retransmissions may still bring it a handover command.
 //!
-//! Deviations: a packet may be sent in the first TTI that begins after it has come; what an eNodeB needs to prepare it
+//! Deviations: control channels are free of error, so that no assignment is missed and the eNodeB need not detect DTX; a
+//! packet may be sent in the first TTI that begins after it has come; what an eNodeB needs to prepare it
 //! (3 ms in TR 36.881) belongs to the delay of the link that brings it.
 
 use aqm::{Drops, Packet};
@@ -39,11 +42,19 @@ impl<P: Packet> Ran<P> {
                 }
                 return true;
             }
-            let backlog = ue.backlog(Direction::Downlink, now);
+            let mut backlog = ue.backlog(Direction::Downlink, now);
             if backlog == 0 {
                 return false;
             }
             ue.report_channel(&self.mac.link, self.cells[cell].group, tti);
+            let out_of_range = ue.downlink.is_out_of_range(tti);
+            if out_of_range {
+                backlog = ue.signalling_backlog(Direction::Downlink, now);
+                if backlog == 0 {
+                    // Its data wait for a report of a better channel.
+                    return true;
+                }
+            }
             if ue.down.harq.idle().is_some() {
                 let cell = &self.cells[cell];
                 let scheme = ue.downlink.scheme(tti);
@@ -52,8 +63,8 @@ impl<P: Packet> Ran<P> {
                 let whole = scheme.within(cell.prbs, word).bits(cell.prbs);
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
-                let (mut backlog, mut least) = (backlog, 1u8);
-                if ue.has_transparent {
+                let mut least = 1u8;
+                if ue.has_transparent && !out_of_range {
                     let most = whole / 8;
                     let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
                     if fits == 0 {
@@ -111,7 +122,6 @@ impl<P: Packet> Ran<P> {
         }
         transport.padding = left;
         ue.hand_down(Direction::Downlink, start_of(tti), io.drops);
-        ue.down.past.served(tti, bits);
         let stats = &mut ue.stats.downlink;
         stats.blocks += 1;
         stats.bits += u64::from(bits);
@@ -138,6 +148,7 @@ impl<P: Packet> Ran<P> {
         blocks.end = blocks.end.min(blocks.start + transport.prbs);
         let (first_prb, prbs) = (blocks.start, blocks.len() as u8);
         transport.attempts += 1;
+        ue.down.past.served(tti, transport.bits);
         let (mcs, layers) = (transport.mcs, transport.layers);
         let word = transport.bits / u32::from(layers);
         let sinr = if layers > 1 { &ue.half } else { &ue.sinr };

@@ -201,7 +201,14 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The same of what a block of `most` bytes could carry anything of, and the least bytes of a block that carries
+    /// The same of RRC messages alone.
+    #[inline]
+    pub(crate) fn signalling_backlog(&self, way: Direction, now: Time) -> u32 {
+        let bytes = self.srb.as_ref().map_or(0, |srb| waiting(srb, way, now));
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// [`Ue::backlog`] of what a block of `most` bytes could carry anything of, and the least bytes of a block that carries
     /// something: TM sends whole packets alone.
     pub(crate) fn fitting_backlog(
         &mut self,

@@ -2,7 +2,8 @@
 //!
 //! A grant of TTI n is for n + 4. What the UE sends in it is decoded [`crate::MacConfig::decoding`] after its end; if it
 //! is not, the UE learns so in the TTI 4 after it and repeats it 8 after it on the same resource blocks, which new grants
-//! for that TTI leave free.
+//! for that TTI leave free; proportional fair counts repetitions as service. A UE gets no grants while its sounding shows that
+//! even the most robust block would fail in all its transmissions.
 //!
 //! Deviations: a block is filled when it is sent, where a UE begins about two milliseconds earlier.
 
@@ -153,6 +154,10 @@ impl<P: Packet> Ran<P> {
             }
             let need = need.min(ue.category.uplink_block_bits / 8);
             ue.sound(&self.mac.link, ideal, tti);
+            if ue.uplink.is_out_of_range(self.mac.transmissions, tti) {
+                // It waits for a better channel.
+                return true;
+            }
             if ideal {
                 // Everybody has the same part, however much it is worth to him.
                 candidates.push(Candidate::new(*index, 0.0, free.count()));
@@ -391,6 +396,7 @@ impl<P: Packet> Ran<P> {
             let taken = Blocks::run(transport.first_prb, transport.prbs);
             let reserved = &mut self.cells[ue.serving].reserved;
             *reserved = reserved.and(taken);
+            ue.up.past.served(tti, transport.bits);
             self.note(tti + GRANT_TO_DATA, index, Kind::UplinkTransmit, process);
         } else {
             ue.up.harq.finished(process);
