@@ -160,3 +160,31 @@ fn no_resource_block_is_used_twice_in_a_tti() {
         assert!(used.len() > 500 && retransmissions > 20, "{} {retransmissions}", used.len());
     }
 }
+
+#[test]
+fn a_block_of_one_resource_block_is_not_sent_at_a_code_rate_above_one() {
+    // 1.4 MHz have groups of one resource block, and MCS 6, which a UE at 1.5 dB has, 328 bits in 276 coded ones.
+    let mut config = network(Bandwidth::Mhz1_4, vec![ue(um(), 60.0); 6]);
+    config.cells[0].downlink = Discipline::RoundRobin;
+    let mut world = World::new(&config);
+    for ue in 0..6 {
+        world.ran.set_sinr(ue, Some(1.5), world.now);
+    }
+    world.saturate(Direction::Downlink, &[0, 1, 2, 3, 4, 5], 60, ms(2000));
+    let (mut single, mut failed, mut lower) = (0, 0, 0);
+    for (at, event) in &world.events {
+        // The channel is known then.
+        if let Event::Transmission(t) = event
+            && t.attempt == 1
+            && *at >= ms(20)
+        {
+            assert!(t.bits + 24 <= 276 * u32::from(t.prbs), "{t:?}");
+            assert_eq!(t.prbs, 1, "each UE has a sixth: {t:?}");
+            single += 1;
+            failed += u32::from(!t.decoded);
+            lower += u32::from(t.mcs == 5);
+        }
+    }
+    println!("{single} blocks, {lower} with MCS 5, {failed} failed");
+    assert!(single > 9_000 && lower > 1_000 && (0.05..0.15).contains(&(f64::from(failed) / f64::from(single))));
+}

@@ -253,6 +253,55 @@ traffic = { kind = "cbr", rate = "60 Mbit/s" }
 }
 
 #[test]
+fn a_full_carrier_has_a_utilisation_of_one_and_never_more() {
+    // Measured times that begin and end with a TTI and within one.
+    for (duration, warmup) in
+        [("1 s", "0 s"), ("1500 ms", "500 ms"), ("1500300 us", "500700 us"), ("1499999 us", "1 us")]
+    {
+        let tables = run(&format!(
+            r#"
+duration = "{duration}"
+warmup = "{warmup}"
+record = {{ samples = "10 ms" }}
+[lte]
+server_delay = "0 s"
+[[lte.ues]]
+name = "ue"
+count = 3
+[[flows]]
+name = "down"
+to = "ue*"
+traffic = {{ kind = "cbr", rate = "30 Mbit/s" }}
+[[flows]]
+name = "up"
+from = "ue*"
+to = "server"
+traffic = {{ kind = "cbr", rate = "30 Mbit/s" }}
+"#
+        ));
+        let sum = |direction: &str| {
+            tables.ues.iter().filter(|u| u.direction == direction).map(|u| u.utilisation).sum::<f64>()
+        };
+        println!("{duration} from {warmup}: {} down, {} up", sum("downlink"), sum("uplink"));
+        // The first packet comes in the second TTI, and the uplink starts with requests and leaves two resource blocks of
+        // fifty to the control channel.
+        assert!(
+            sum("downlink") <= 1.0 + 1e-12 && sum("downlink") > 0.99,
+            "{duration} from {warmup}: {}",
+            sum("downlink")
+        );
+        assert!(sum("uplink") <= 0.96 + 1e-12 && sum("uplink") > 0.92, "{duration} from {warmup}: {}", sum("uplink"));
+        let mut samples = std::collections::BTreeMap::new();
+        for row in tables.radio.iter() {
+            let [down, up] = samples.entry((row.t_s * 1e6).round() as u64).or_insert([0.0; 2]);
+            *down += row.dl_prbs;
+            *up += row.ul_prbs;
+        }
+        assert!(samples.len() >= 100 && samples.values().all(|[down, up]| *down <= 1.0 + 1e-12 && *up <= 0.96 + 1e-12));
+    }
+}
+
+#[test]
 fn a_thousand_ues_of_whom_few_talk() {
     let text = |ues: u32| {
         format!(
