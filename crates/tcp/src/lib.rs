@@ -14,6 +14,7 @@
 //!
 //! A segment that belongs to no connection is answered by whoever looks connections up.
 
+mod acceptance;
 mod ack;
 mod autotune;
 mod config;
