@@ -266,7 +266,7 @@ pub struct Congestion {
 /// What a controller allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The congestion window, in segments: at least 1 after a time-out, otherwise at least 2.
+    /// The congestion window, in segments: at least 1 in a reduction and after a time-out, otherwise at least 2.
     pub cwnd: u32,
     /// The slow-start threshold, in segments.
     pub ssthresh: u32,

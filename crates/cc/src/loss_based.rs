@@ -13,9 +13,8 @@
 //! 1. The window is at most [`MAX_CWND`], which is past what the receive window can ever allow.
 //! 2. Growth stops while the window does not limit sending for every controller; Linux leaves this to each module, and
 //!    Vegas forgets it.
-//! 3. A reduction leaves a window of 2 segments at least; Linux's PRR can reach 1.
-//! 4. The window in use (RFC 2861) is noted at each segment and not once a burst.
-//! 5. A retransmission that is lost again after a time-out, before what was sent by then is acknowledged, does not reduce
+//! 3. The window in use (RFC 2861) is noted at each segment and not once a burst.
+//! 4. A retransmission that is lost again after a time-out, before what was sent by then is acknowledged, does not reduce
 //!    the window a second time.
 
 use crate::prr::{Delivery, Prr};
@@ -320,7 +319,7 @@ impl<G: Growth> Controller for LossBased<G> {
             let &AckSample { delivered, lost, in_flight, advanced, .. } = ack;
             let delivery = Delivery { delivered, lost, in_flight, advanced };
             if let Some(count) = self.prr.on_ack(delivery, self.window.ssthresh) {
-                self.window.cwnd = (in_flight + count).clamp(2, MAX_CWND);
+                self.window.cwnd = (in_flight + count).clamp(1, MAX_CWND);
             }
         } else if ack.advanced && ack.cwnd_limited {
             self.growth.grow(&mut self.window, ack.delivered, ack, cx);
@@ -467,6 +466,23 @@ mod tests {
         d.acked(20);
         // The window is the threshold, and the acknowledgement that ends recovery grows it: 20 / 10.
         assert_eq!((d.c.state(), d.cwnd()), ("avoidance", 12));
+    }
+
+    #[test]
+    fn a_reduction_may_leave_one_segment() {
+        // Three segments, of which the first is lost, sent again, and lost again: the selective acknowledgement of one
+        // segment that shows it releases one.
+        let mut d = Driver::new(NewReno::new(3));
+        d.fill();
+        d.react(Sign::Loss, 2);
+        d.ack.phase = Phase::Recovery;
+        (d.ack.in_flight, d.ack.lost) = (1, 1);
+        d.sacked(1);
+        d.send(1, None);
+        assert_eq!((d.cwnd(), d.ssthresh()), (2, 2));
+        (d.ack.in_flight, d.ack.lost) = (0, 1);
+        d.sacked(1);
+        assert_eq!(d.cwnd(), 1);
     }
 
     #[test]

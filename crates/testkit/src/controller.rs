@@ -3,7 +3,7 @@
 //! [`Sender`] is a small model of a sender with selective acknowledgements: it keeps the calling order that [`cc`] states
 //! and checks, after every call, what is true of any controller:
 //!
-//! - the window is at least 2 segments, after a time-out at least 1, and never more than [`MAX_CWND`];
+//! - the window is at least 2 segments, in a reduction and after a time-out at least 1, and never more than [`MAX_CWND`];
 //! - the threshold is at least 2, a pacing rate and a burst are not zero;
 //! - a window that does not limit sending does not grow ([`Kind::Window`]);
 //! - while one reaction is not over, no other lowers the threshold;
@@ -100,7 +100,7 @@ pub struct Sender<C> {
     prior: Option<Limits>,
     /// Time-outs without progress in between.
     timeouts: u32,
-    /// A time-out happened and the window has not been 2 since.
+    /// In a reduction or after a time-out, the window was 1 and has not been 2 since.
     single: bool,
     /// The window limited sending at the last chance.
     limited: bool,
@@ -170,7 +170,8 @@ impl<C: Controller> Sender<C> {
         let mut cx = Ctx { now: self.now, path: &self.path, random: &mut self.random, log: Some(&mut self.log) };
         f(&mut self.controller, &mut cx);
         let after = self.controller.limits();
-        self.single &= after.cwnd < 2;
+        let reduces = matches!(self.phase, Phase::Cwr | Phase::Recovery);
+        self.single = (self.single || reduces) && after.cwnd < 2;
         let least = if self.single { 1 } else { 2 };
         assert!((least..=MAX_CWND).contains(&after.cwnd), "window {} after {before:?}", after.cwnd);
         assert!((2..=INFINITE_SSTHRESH).contains(&after.ssthresh), "threshold {}", after.ssthresh);

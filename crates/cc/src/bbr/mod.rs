@@ -13,8 +13,7 @@
 //! Where this file leaves Linux:
 //! 1. Times are exact and not in ticks of 1..4 ms or whole milliseconds.
 //! 2. The controller knows by itself which segments `ProbeRTT` limited, and does not tell the endpoint.
-//! 3. Packet conservation keeps the window at 2 segments at least, Linux at 1.
-//! 4. Connections start at their first event: the constructor needs no path.
+//! 3. Connections start at their first event: the constructor needs no path.
 
 mod aggregation;
 mod bandwidth;
@@ -298,7 +297,7 @@ impl Bbr {
             self.conserving = false;
         }
         if self.conserving {
-            self.cwnd = cwnd.max(conserved).max(2);
+            self.cwnd = cwnd.max(conserved).max(1);
             return None;
         }
         Some(cwnd)

@@ -164,7 +164,7 @@ MDCC void window_prr(struct mdcc_window *w, u32 delivered, u32 lost, u32 in_flig
 		count = mdcc_min(bound, w->ssthresh - in_flight);
 	}
 	count = mdcc_max(count, out == 0);
-	w->cwnd = mdcc_min(mdcc_max(in_flight + count, 2), MDCC_MAX_CWND);
+	w->cwnd = mdcc_min(mdcc_max(in_flight + count, 1), MDCC_MAX_CWND);
 }
 
 MDCC void window_end_reduction(struct mdcc_window *w)
