@@ -1,5 +1,5 @@
 //! The receive buffer, the window that it allows, and how both grow (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`,
-//! `__tcp_select_window`, `tcp_select_initial_window`, `tcp_set_window_clamp`).
+//! `__tcp_select_window`, `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_set_window_clamp`).
 //!
 //! Deviations:
 //! 1. Memory is charged at twice the payload (`tcp_adv_win_scale` = 1) whatever the segment's size, so half of the buffer is
@@ -18,7 +18,9 @@ pub(crate) struct Space {
     /// Bytes of payload that fit now, and at most.
     full: u64,
     full_max: u64,
+    /// The most that is announced: what the application allows, and what the buffer does (`window_clamp`).
     clamp: u64,
+    ceiling: u64,
     /// The largest window to announce now; grows with what arrives (`rcv_ssthresh`).
     ssthresh: u64,
     mss: u64,
@@ -41,6 +43,7 @@ impl Space {
             full,
             full_max: full.max(u64::from(config.receive_buffer_max) / 2),
             clamp: clamp(config.window_clamp),
+            ceiling: u64::MAX,
             ssthresh: 0,
             mss: u64::from(config.mss),
             rtt8: 0,
@@ -74,9 +77,15 @@ impl Space {
         (space.ilog2().saturating_sub(15)).min(14) as u8
     }
 
-    /// The connection is established; `mss` is the payload of the segments that this side would send.
-    pub(crate) fn begin(&mut self, mss: u32, window: u64, now: Time) {
+    /// The connection is established; `mss` is the payload of the segments that this side would send. Until the buffer
+    /// grows, a segment of it stays free, and no more is announced than the window field can say
+    /// (`tcp_init_buffer_space`, `tcp_select_initial_window`).
+    pub(crate) fn begin(&mut self, mss: u32, window: u64, scale: u8, now: Time) {
         self.mss = u64::from(mss);
+        self.ceiling = 65_535 << scale;
+        if self.limit() > 2 * self.mss && self.limit() + self.mss > self.full {
+            self.ceiling = (self.full - self.mss).max(2 * self.mss);
+        }
         self.ssthresh = self.ssthresh.min(self.limit());
         self.copied = self.ssthresh.min(window).min(10 * self.mss);
         self.round_start = 1;
@@ -86,7 +95,7 @@ impl Space {
     /// The most that can be announced (`window_clamp`, `tcp_full_space`).
     #[inline]
     fn limit(&self) -> u64 {
-        self.full.min(self.clamp)
+        self.full.min(self.clamp).min(self.ceiling)
     }
 
     pub(crate) fn full(&self) -> u64 {
@@ -203,7 +212,11 @@ impl Space {
 
     #[inline]
     fn grow_buffer(&mut self, window: u64) {
-        self.full = self.full.max(window.min(self.full_max));
+        let window = window.min(self.full_max);
+        if window > self.full {
+            self.full = window;
+            self.ceiling = u64::MAX;
+        }
     }
 }
 
@@ -236,7 +249,7 @@ mod tests {
         let mut space = Space::new(&Config::default());
         let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
         let window = space.initial_window();
-        space.begin(1448, window, at(0));
+        space.begin(1448, window, 7, at(0));
         space.measure_echo(5, 50);
         // 10 segments were read in the first round trip: no more than assumed.
         space.adjust(14_481, 0, 0, at(50));
@@ -249,6 +262,71 @@ mod tests {
         // Within the limit.
         space.adjust(14_481 + 28_960 + 40_000_000, 0, 0, at(150));
         assert_eq!(space.full(), 3 << 20);
+    }
+
+    /// A buffer for 20,000 bytes that never grows, with windows that are not scaled.
+    fn small(fits: u32) -> Space {
+        let buffer = 2 * fits;
+        let config = Config { receive_buffer: buffer, receive_buffer_max: buffer, ..Config::default() };
+        let mut space = Space::new(&config);
+        let window = space.window_of(1448);
+        space.begin(1448, window, 0, Time::ZERO);
+        space
+    }
+
+    // The values of the following four are worked by hand after Linux 6.1 `__tcp_select_window`.
+
+    #[test]
+    fn an_unscaled_window_is_whole_segments_of_what_was_received() {
+        // 13 * 1448 = 18,824 in the SYN-ACK; a segment of the buffer stays free: 18,552, of which 12 * 1448 = 17,376.
+        let space = small(20_000);
+        assert_eq!((space.limit(), space.ssthresh), (18_552, 18_552));
+        assert_eq!(space.select(0, 1448, 18_824, 0), (17_376, false));
+        // The peer's segments are shorter than those of this side: 18 * 1000, 34 * 536.
+        assert_eq!(space.select(0, 1000, 18_824, 0), (18_000, false));
+        assert_eq!(space.select(0, 536, 18_824, 0), (18_224, false));
+        // 17,104 are free: 11 * 1448.
+        assert_eq!(space.select(2 * 1448, 1448, 17_376, 0), (15_928, false));
+    }
+
+    #[test]
+    fn an_unscaled_window_stays_as_it_is_for_less_than_a_segment() {
+        let space = small(20_000);
+        // 15,928 + 1448 = 17,376: a byte less is free, and then as much.
+        assert_eq!(space.select(2_625, 1448, 15_928, 0), (15_928, false));
+        assert_eq!(space.select(2_624, 1448, 15_928, 0), (17_376, false));
+    }
+
+    #[test]
+    fn a_small_unscaled_window_closes_below_a_segment_or_a_sixteenth_of_the_buffer() {
+        let space = small(20_000);
+        // From less than half of 18,552 free on, space is short.
+        assert_eq!(space.select(20_000 - 9_276, 1448, 2_896, 0), (8_688, false));
+        assert_eq!(space.select(20_000 - 9_275, 1448, 2_896, 0), (8_688, true));
+        assert_eq!(space.select(20_000 - 1_448, 1448, 0, 0), (1_448, true));
+        assert_eq!(space.select(20_000 - 1_447, 1448, 0, 0), (0, true));
+        // 20,000 / 16 = 1250, of which 14 * 88 = 1232.
+        assert_eq!(space.select(20_000 - 1_250, 88, 0, 0), (1_232, true));
+        assert_eq!(space.select(20_000 - 1_249, 88, 0, 0), (0, true));
+    }
+
+    #[test]
+    fn a_buffer_of_less_than_a_segment_offers_all_of_itself() {
+        let space = small(1_000);
+        assert_eq!(space.limit(), 1_000);
+        assert_eq!(space.select(0, 1448, 0, 0), (1_000, false));
+        assert_eq!(space.select(0, 1448, 500, 0), (500, false));
+        assert_eq!(space.select(0, 1448, 499, 0), (1_000, false));
+    }
+
+    #[test]
+    fn the_window_field_bounds_an_unscaled_window_of_a_large_buffer() {
+        // 45 * 1448 = 65,160 of 65,535.
+        let mut space = small(1 << 20);
+        for _ in 0..100 {
+            space.grow_window(0, 1448);
+        }
+        assert_eq!(space.select(0, 1448, 0, 0), (65_160, false));
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Receiver {
 
     /// The connection is established.
     pub(crate) fn establish(&mut self, now: Time) {
-        self.space.begin(self.max_mss as u32, self.window, now);
+        self.space.begin(self.max_mss as u32, self.window, self.scale, now);
     }
 
     /// The connection is over: nothing is owed any more.

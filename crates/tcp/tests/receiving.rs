@@ -436,3 +436,33 @@ fn an_old_timestamp_is_refused() {
     assert_eq!(s.poll()[0].segment.ack, 1 + MSS);
     assert_eq!(s.endpoint.stats().bytes_received, u64::from(MSS));
 }
+
+#[test]
+fn a_small_unscaled_window_closes_and_opens_by_whole_segments() {
+    let config = Config {
+        auto_read: false,
+        delayed_ack: false,
+        receive_buffer: 40_000,
+        receive_buffer_max: 40_000,
+        window_clamp: Some(20_000),
+        ..Config::default()
+    };
+    let mut s = Server::new(&config);
+    let windows = |sent: Vec<Transmit>| sent.iter().map(|t| u32::from(t.segment.window)).collect::<Vec<_>>();
+    // 13 segments of 1448 bytes were announced with the SYN, and a 14th finds no room.
+    let answers: Vec<u32> = (0..13).flat_map(|n| windows(s.take(segment(1 + n * MSS, MSS as u16)))).collect();
+    assert_eq!(answers, (0..13).rev().map(|n| n * MSS).collect::<Vec<_>>());
+    assert_eq!(windows(s.take(segment(1 + 13 * MSS, MSS as u16))), [0]);
+    assert_eq!(s.endpoint.readable(), u64::from(13 * MSS));
+    // 20,000 - 18,824 + 271 = 1447 are free, and then 1448; then 12,448, of which 8 segments.
+    s.endpoint.read(271, s.now);
+    assert!(windows(s.poll()).is_empty());
+    s.endpoint.read(1, s.now);
+    assert_eq!(windows(s.poll()), [MSS]);
+    s.endpoint.read(11_000, s.now);
+    assert_eq!(windows(s.poll()), [8 * MSS]);
+    // All is read: 18,552 are announced at most, of which 12 segments; but that is not twice as much as is open.
+    s.endpoint.read(u64::MAX, s.now);
+    assert!(windows(s.poll()).is_empty());
+    assert_eq!(windows(s.take(segment(1 + 13 * MSS, MSS as u16))), [12 * MSS]);
+}
