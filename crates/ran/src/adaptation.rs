@@ -499,6 +499,9 @@ mod tests {
         };
         assert_eq!((reported(None), reported(Some(3))), (14, radio::wideband_cqi(&Sinr::Flat(2.0))));
         assert_eq!(worst_cqi(&Sinr::Flat(1000.0), 3), 15);
+        // A group without a signal does not put the UE out of range.
+        let around = |sinr: f32| (0..50).map(|prb| if (15..18).contains(&prb) { 0.0 } else { sinr }).collect();
+        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(&Sinr::PerRb(around(sinr)), 3)), [1, 0]);
     }
 
     #[test]
