@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-/* mdcc_algorithm.h in user space: a line of numbers in, the windows out. See twin.rs. */
+/* mdcc_algorithm.h in user space: a line of numbers in, the windows out. See twin.rs and domains_twin.rs. */
 #include "../src/bpf/mdcc_algorithm.h"
 
 #include <stdio.h>
@@ -10,6 +10,7 @@ int main(void)
 	struct mdcc_parameters p = { 50, 128, 1, 1 << 20, 1, 1 };
 	unsigned long long n[12];
 	char line[256], op;
+	bool paced = false;
 	int got;
 
 	memset(&m, 0, sizeof(m));
@@ -22,11 +23,14 @@ int main(void)
 			return 1;
 		now.ns = n[0];
 		now.sent = (u32)n[1];
+		now.paced = paced;
 		switch (op) {
 		case 'i': {
 			memset(&m, 0, sizeof(m));
 			p.initial_ratio = (u32)n[3];
 			p.validation_ratio = (u32)n[4];
+			p.loss_filter = (u32)n[5];
+			paced = n[6] != 0;
 			mdcc_init(&m, &p, (u32)n[2], now.ns);
 			break;
 		}
@@ -50,6 +54,9 @@ int main(void)
 			mdcc_on_passage(&m, &g, &now);
 			break;
 		}
+		case 'r':
+			mdcc_on_restart(&m, n[2], n[3], &now);
+			break;
 		case 'u':
 			mdcc_on_undo(&m);
 			break;

@@ -191,7 +191,7 @@ fn without_a_pep_both_windows_are_the_simulators() {
     check!().with_type::<Vec<Op>>().with_iterations(3_000).with_max_len(4_096).for_each(|ops| {
         let mut twin = twin.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let mut model = Model::new();
-        let numbers = [model.now.as_nanos(), 0, INITIAL_WINDOW.into(), 1, 1 << 20];
+        let numbers = [model.now.as_nanos(), 0, INITIAL_WINDOW.into(), 1, 1 << 20, 1, 0];
         assert_eq!(tell(&mut twin, 'i', &numbers), model.windows());
         for (at, &op) in ops.iter().enumerate() {
             if let Some((letter, numbers)) = model.apply(op) {

@@ -6,7 +6,7 @@
  * Linux tcp_cwnd_reduction() (PRR), RFC 2861 (idle and unused windows).
  *
  * This is the twin of the simulator's `crates/cc` (multi_domain.rs, loss_based.rs, cubic.rs, hystart.rs, scalable.rs,
- * prr.rs), from which it must not differ in any integer: `crates/ebpf/tests/twin.rs` compares them. It reads no clock and
+ * prr.rs), from which it must not differ in any integer: `crates/ebpf/tests/twin.rs` and `domains_twin.rs` compare them. It reads no clock and
  * calls nobody, so it compiles for the kernel and for user space. All functions expect what Linux guarantees: sequence
  * numbers of one connection, time that never goes back. What one window does by itself is in mdcc_window.h.
  *
@@ -639,6 +639,12 @@ MDCC void mdcc_on_undo(struct mdcc *m)
 	}
 }
 
+/* What cwnd_e2e starts with. */
+MDCC u32 mdcc_initial_e2e(const struct mdcc *m)
+{
+	return mdcc_times(m->initial_window, mdcc_max(m->parameters.initial_ratio, 1));
+}
+
 /* The pipe is empty, and the last segment was sent `idle` ago (RFC 5681 section 4.1). */
 MDCC void mdcc_on_restart(struct mdcc *m, u64 idle_ns, u64 rto_ns, const struct mdcc_now *now)
 {
@@ -657,7 +663,7 @@ MDCC void mdcc_on_restart(struct mdcc *m, u64 idle_ns, u64 rto_ns, const struct 
 	m->pep.ssthresh = window_remembered_ssthresh(&m->pep);
 	m->pep.cwnd = mdcc_max(m->pep.cwnd >> periods, mdcc_min(m->initial_window, m->pep.cwnd));
 	m->e2e.ssthresh = window_remembered_ssthresh(&m->e2e);
-	m->e2e.cwnd = mdcc_max(m->e2e.cwnd >> periods, mdcc_min(m->initial_window, m->e2e.cwnd));
+	m->e2e.cwnd = mdcc_max(m->e2e.cwnd >> periods, mdcc_min(mdcc_initial_e2e(m), m->e2e.cwnd));
 	m->used = 0;
 	m->used_since = now->ns;
 }
@@ -665,8 +671,6 @@ MDCC void mdcc_on_restart(struct mdcc *m, u64 idle_ns, u64 rto_ns, const struct 
 /* Whether the windows are used: one that was not for an RTO comes half-way down to what was (RFC 2861 section 3.2). */
 MDCC void mdcc_note_use(struct mdcc *m, u32 in_flight, bool full, u64 rto_ns, const struct mdcc_now *now)
 {
-	u32 used;
-
 	if (full) {
 		m->used = 0;
 		m->used_since = now->ns;
@@ -674,9 +678,8 @@ MDCC void mdcc_note_use(struct mdcc *m, u32 in_flight, bool full, u64 rto_ns, co
 	}
 	m->used = mdcc_max(m->used, in_flight);
 	if (mdcc_since(now->ns, m->used_since) >= rto_ns) {
-		used = mdcc_max(m->used, m->initial_window);
-		window_validate_use(&m->pep, used);
-		window_validate_use(&m->e2e, used);
+		window_validate_use(&m->pep, mdcc_max(m->used, m->initial_window));
+		window_validate_use(&m->e2e, mdcc_max(m->used, mdcc_initial_e2e(m)));
 		m->used = 0;
 		m->used_since = now->ns;
 	}
