@@ -18,6 +18,8 @@ use units::{Rate, Span, Time};
 const LONGEST: u64 = 65_215;
 /// A part of a packet is kept back only if the last was sent less than this ago.
 const RECENT: Span = Span::from_millis(1);
+/// And only if the next acknowledgement can be expected within this, and within half of a round trip.
+const ACK_IS_NEAR: Span = Span::from_millis(1);
 /// The share of a window that is sent even if it is a part of a packet (`tcp_tso_win_divisor`).
 const WINDOW_SHARE: u64 = 3;
 /// A short round-trip time adds to a packet: [`LONGEST`], halved once for every 2^9 us of that time (`tcp_tso_rtt_log`).
@@ -50,7 +52,9 @@ impl<C: Controller> Sender<C> {
                 self.tso.deferred = quota < window;
                 return true;
             }
-            let segments = (quota.min(window) / mss) as u32;
+            // `tcp_cwnd_test`: no packet takes more than half of the window.
+            let half = self.limits.cwnd / 2;
+            let segments = ((quota.min(window) / mss) as u32).min(half);
             self.tso.left = self.packet_segments().min(segments).max(1);
         }
         self.tso.left -= 1;
@@ -58,13 +62,15 @@ impl<C: Controller> Sender<C> {
     }
 
     /// `tcp_tso_should_defer`, for a packet in front of a congestion window and a receive window with so many bytes left.
+    /// Follows 6.18, and 6.1 since a fix of 2025: the first 6.1 waited for what was expected within half a round trip.
     fn can_wait(&self, quota: u64, window: u64, now: Time) -> bool {
         let mss = u64::from(self.path.mss);
         let limit = quota.min(window);
         let whole = u64::from(self.packet_segments()) * mss;
         let packet = self.unsent().min(LONGEST / mss * mss);
         let in_use = self.window.min(u64::from(self.limits.cwnd) * mss);
-        let soon = |srtt: Span| self.queue.front().is_some_and(|first| now.saturating_since(first.sent) >= srtt / 2);
+        let soon =
+            |srtt: Span| self.queue.front().is_some_and(|first| first.sent + srtt <= now + (srtt / 2).min(ACK_IS_NEAR));
         packet > mss
             && !matches!(self.recovery.phase, Phase::Recovery | Phase::Loss)
             && self.last_data.is_some_and(|last| now.saturating_since(last) <= RECENT)
