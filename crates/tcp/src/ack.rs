@@ -94,7 +94,8 @@ impl<C: Controller> Sender<C> {
         self.stats.ece_received += u64::from(ece);
     }
 
-    /// Digests an acknowledgement; gives its round-trip time sample.
+    /// Digests an acknowledgement; gives its round-trip time sample. A window of zero is taken even from a segment with which
+    /// nothing else changes, as in 6.18; 6.1 takes a larger window alone (`tcp_may_update_window`).
     #[inline]
     pub(crate) fn on_ack(&mut self, a: &Incoming, cx: &mut Context) -> Option<Span> {
         let prior_una = self.una;

@@ -187,7 +187,9 @@ impl Space {
         self.window_since = Some(now);
     }
 
-    /// The application has read up to `copied`; `unread` bytes wait, and out-of-order data reaches `beyond` past them.
+    /// The application has read up to `copied`; `unread` bytes wait, and out-of-order data reaches `beyond` past them. Follows
+    /// 6.18 (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`): 6.1 counts what is unread as read, allows 16 segments more, and
+    /// nothing for out-of-order data.
     #[inline]
     pub(crate) fn adjust(&mut self, copied: u64, unread: u64, beyond: u64, now: Time) {
         let elapsed = now.saturating_since(self.round_since).as_nanos();
@@ -204,7 +206,8 @@ impl Space {
         self.round_since = now;
     }
 
-    /// Out-of-order data reaches `beyond` past the next expected byte: it needs room beside a window of new data.
+    /// Out-of-order data reaches `beyond` past the next expected byte: it needs room beside a window of new data. Follows 6.18
+    /// (`tcp_rcvbuf_grow`); 6.1 has nothing of the kind.
     #[inline]
     pub(crate) fn provide(&mut self, beyond: u64) {
         self.grow_buffer(2 * self.copied + beyond);

@@ -313,7 +313,8 @@ impl Receiver {
         }
     }
 
-    /// Takes in a segment that touches the window; gives the payload bytes that are newly in order.
+    /// Takes in a segment that touches the window; gives the payload bytes that are newly in order. A FIN without data is taken
+    /// in by a closed window too, as in 6.18; 6.1 refuses it (`tcp_data_queue`).
     #[inline]
     pub(crate) fn on_data(&mut self, data: Payload, delays: Delays, now: Time, stats: &mut Stats) -> u64 {
         self.earlier = None;
@@ -380,6 +381,7 @@ impl Receiver {
         self.recent.retain(|block| block.start >= next);
     }
 
+    /// Takes in data beyond a gap (`tcp_data_queue_ofo`). The buffer grows for it as in 6.18; in 6.1 it does not.
     fn on_out_of_order(&mut self, data: Range) {
         if data.is_empty() {
             return;
