@@ -62,10 +62,10 @@ def receive(path: str) -> None:
             out.write(f"{(time.monotonic_ns() - sent) / 1e6}\n")
 
 
-def small(seconds: float) -> int:
+def small(seconds: float, host: str = "server") -> int:
     """At the phone: sends the small flow. How many packets."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.connect(("server", PORT))
+        s.connect((host, PORT))
         gap = SMALL_BYTES * 8 / SMALL_BPS
         begun, count = time.monotonic(), 0
         while (due := count * gap) < seconds:
@@ -165,12 +165,15 @@ def table(rows: dict[str, dict[str, object]]) -> None:
                 print(f"| {name} | {' | '.join(cells)} |")
 
 
+# How matplotlib draws the pictures of the book.
+STYLE = {"svg.hashsalt": "ranway", "svg.fonttype": "path", "font.size": 9, "axes.linewidth": 0.6}
+STYLE |= {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
+
+
 def draw(rows: dict[str, dict[str, object]], path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    style = {"svg.hashsalt": "ranway", "svg.fonttype": "path", "font.size": 9, "axes.linewidth": 0.6}
-    style |= {"axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True}
-    plt.rcParams.update(style)
+    plt.rcParams.update(STYLE)
     colours = {"alone": "#D55E00", "backlog above": "#0072B2"}
     picture, axes = plt.subplots(len(CELLS), 3, figsize=(8, 5), layout="constrained")
     for line, cell in zip(axes, CELLS, strict=True):

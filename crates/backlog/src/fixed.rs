@@ -1,4 +1,4 @@
-//! A modem whose rate is known.
+//! A modem whose rate is known. Whoever knows it may change it.
 
 use units::{Bytes, Rate, Span, Time};
 
@@ -35,6 +35,12 @@ impl Below for Fixed {
 
     fn answered(&mut self, _: Answer, _: Time) {}
 
+    fn set_rate(&mut self, rate: Rate, now: Time) {
+        // It holds the same bytes, for another time.
+        let held = self.rate.bytes_in(self.empty.saturating_since(now));
+        (self.rate, self.empty) = (rate, now + rate.time_for(held));
+    }
+
     fn poll_timeout(&self, now: Time) -> Option<Time> {
         let held = self.empty.saturating_since(now);
         (held >= self.target && held > Span::ZERO).then(|| now + held.saturating_sub(self.target) + Span::from_nanos(1))
@@ -65,6 +71,19 @@ mod tests {
         }
         // 1 MB in a second, and what it holds.
         assert!((1_000_000..=1_000_000 + 13_000).contains(&passed), "{passed}");
+    }
+
+    #[test]
+    fn what_it_holds_stays_the_same_when_its_rate_changes() {
+        let mut modem = Fixed::new(Rate::from_mbps(8), Span::from_millis(10));
+        (0..8).for_each(|_| modem.handed(1500, None, Time::ZERO));
+        // 12 kB take 12 ms at 8 Mbit/s and 48 ms at 2 Mbit/s; after 4 ms, 8 kB are left.
+        let now = Time::ZERO + Span::from_millis(4);
+        modem.set_rate(Rate::from_mbps(2), now);
+        let estimate = modem.estimate(now);
+        assert_eq!((estimate.bytes, estimate.delay), (8_000, Some(Span::from_millis(32))));
+        assert!(!modem.has_room(now + Span::from_millis(22)));
+        assert!(modem.has_room(now + Span::from_millis(23)));
     }
 
     #[test]

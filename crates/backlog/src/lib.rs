@@ -4,17 +4,19 @@
 //! when to hand down the next packet. That is a [`Below`]: it hears of each packet that is handed down and of what comes
 //! back, and says whether the modem should have another one now.
 //!
-//! [`Answers`] learns it from packets that are answered by the other side; [`Fixed`] is told the rate. What a modem says of
-//! its radio could be a third.
+//! [`Answers`] learns it from packets that are answered by the other side; [`Fixed`] is told the rate; [`Autorate`] searches
+//! it by the delay of pings and the load, as cake-autorate does. What a modem says of its radio could be a fourth.
 //!
 //! The order of calls: [`Below::has_room`], and if it has and a packet waits, [`Below::handed`] with that packet; if it has
 //! and none waits, [`Below::ran_dry`]. [`Below::answered`] at any time, and at [`Below::poll_timeout`] at the latest again
-//! from the beginning. Time never goes back.
+//! from the beginning. [`Below::reflected`] and [`Below::set_rate`] at any time, too. Time never goes back.
 
 mod answers;
+mod autorate;
 mod fixed;
 
 pub use answers::Answers;
+pub use autorate::{Autorate, Bounds};
 pub use fixed::Fixed;
 
 use units::{Rate, Span, Time};
@@ -60,6 +62,10 @@ pub trait Below: core::fmt::Debug {
     fn ran_dry(&mut self);
     /// Something came back.
     fn answered(&mut self, answer: Answer, now: Time);
+    /// A host replied to a ping of ours, which was sent `rtt` ago. Only what searches by delay needs it.
+    fn reflected(&mut self, _reflector: usize, _rtt: Span, _now: Time) {}
+    /// Whoever knows the modem's rate says that it has changed. What learns the rate by itself keeps its own.
+    fn set_rate(&mut self, _rate: Rate, _now: Time) {}
     /// When there may be room if nothing comes back until then; `None` if there is room, or only an answer makes some.
     fn poll_timeout(&self, now: Time) -> Option<Time>;
     /// What is known.

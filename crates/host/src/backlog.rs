@@ -9,9 +9,14 @@
 //! may have unsent (`net.core.wmem_default`). That is all that can be seen of a queue from outside, and of one within a
 //! modem it shows nothing.
 
+mod input;
 mod modem;
+mod reflectors;
+
+pub use input::Input;
 
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -19,12 +24,13 @@ use aqm::{DropReason, Ecn, FqCodel, Packet, Queue, fq_codel};
 use backlog::{Answer, Below, Estimate, Question};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
-use units::{Span, Time};
+use units::{Rate, Span, Time};
 
 use crate::observe::{Header, Tcp, Transport, mark_ce};
 use crate::realtime::Clock;
 use crate::{Error, attach};
 use modem::Modem;
+use reflectors::Reflectors;
 
 /// Packets that are taken in a row before it is somebody else's turn.
 const BATCH: usize = 64;
@@ -63,6 +69,7 @@ pub struct Counters {
 pub struct Backlog {
     modem: Modem,
     below: Box<dyn Below>,
+    reflectors: Option<Reflectors>,
     queue: FqCodel<Waiting>,
     /// Was handed down, and waits for the interface.
     stuck: Option<Waiting>,
@@ -117,6 +124,7 @@ impl Backlog {
         Ok(Backlog {
             modem: Modem::open(modem, mark)?,
             below,
+            reflectors: None,
             queue: FqCodel::new(fq_codel::Config::default()),
             stuck: None,
             clock: Clock::start(),
@@ -124,6 +132,18 @@ impl Backlog {
             counters: Counters::default(),
             looked: Time::ZERO,
         })
+    }
+
+    /// Pings one of these hosts each `interval`, in turns, and tells what is below of the replies. The pings take the route
+    /// that the namespace has for them, which need not be the modem's interface.
+    pub fn ping(&mut self, reflectors: &[IpAddr], interval: Span) -> Result<(), Error> {
+        self.reflectors = Some(Reflectors::open(reflectors, interval)?);
+        Ok(())
+    }
+
+    /// Tells what is below that the modem's rate has changed.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.below.set_rate(rate, self.clock.now());
     }
 
     /// The number of the modem's interface.
@@ -157,6 +177,7 @@ impl Backlog {
         loop {
             let took = self.take()? == BATCH;
             let heard = self.hear() == BATCH;
+            self.reflect();
             self.hand_down();
             let now = self.clock.now();
             if now >= end {
@@ -171,7 +192,9 @@ impl Backlog {
             }
             let waits = self.stuck.is_some() || self.queue.backlog().packets > 0;
             let timeout = self.below.poll_timeout(now).filter(|_| waits && self.stuck.is_none());
-            let until = if took || heard { now } else { timeout.map_or(end, |timeout| timeout.min(end)) };
+            let ping = self.reflectors.as_ref().map(Reflectors::poll_timeout);
+            let until = timeout.into_iter().chain(ping).fold(end, Time::min);
+            let until = if took || heard { now } else { until };
             self.sleep(until.saturating_since(now));
         }
     }
@@ -185,10 +208,13 @@ impl Backlog {
     fn sleep(&self, span: Span) {
         let [packets, answers, room] = self.modem.ends();
         let room_is = if self.stuck.is_some() { PollFlags::POLLOUT } else { PollFlags::empty() };
+        // Without reflectors, one end is there twice.
+        let replies = self.reflectors.as_ref().map_or(packets, Reflectors::end);
         let mut fds = [
             PollFd::new(packets, PollFlags::POLLIN),
             PollFd::new(answers, PollFlags::POLLIN),
             PollFd::new(room, room_is),
+            PollFd::new(replies, PollFlags::POLLIN),
         ];
         // Interrupted is as good as woken.
         let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None);
@@ -234,6 +260,17 @@ impl Backlog {
             }
         }
         BATCH
+    }
+
+    /// Sends the ping that is due, and hears the replies that have come.
+    fn reflect(&mut self) {
+        let Some(reflectors) = &mut self.reflectors else { return };
+        reflectors.send(self.clock.now());
+        while let now = self.clock.now()
+            && let Some((reflector, rtt)) = reflectors.receive(now)
+        {
+            self.below.reflected(reflector, rtt, now);
+        }
     }
 
     /// Hands down what the modem should have.

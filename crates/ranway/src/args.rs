@@ -345,6 +345,10 @@ This keeps what waits in FQ-CoDel above the modem, and hands down only what the 
 drains is learnt from the acknowledgements that come back (TCP, ping); with --rate it is told instead. Without either, as \
 under QUIC alone, everything passes at once.
 
+With --reflector the rate is searched by delay and load, as cake-autorate does, and needs no acknowledgements: hosts are \
+pinged, 20 times a second in turns. While the traffic needs the rate and pings are short, it grows towards --max-rate; \
+while they take longer than usual it falls towards --min-rate; with little traffic it returns to --rate.
+
 It takes packets as they leave by the interface, behind routes, filters and address translation, which stay as they are. If \
 it ends, is killed or hangs, packets leave as without it, and nothing of it stays.
 
@@ -352,7 +356,9 @@ Examples:
   ranway backlog --modem wwan0
   ranway backlog --modem wwan0 --target 40ms     more in the modem: a little faster, a little later
   ranway backlog --modem wwan0 --rate '8 Mbit/s' never more than that
-  ranway backlog --modem wwan0 --json            figures as a line of JSON each second"
+  ranway backlog --modem wwan0 --json            figures as a line of JSON each second
+  ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \
+      --reflector 1.1.1.1 --reflector 9.9.9.9    search the rate between 2 and 30 Mbit/s, as cake-autorate does"
 )]
 pub(crate) struct BacklogArgs {
     /// The modem's interface
@@ -361,8 +367,23 @@ pub(crate) struct BacklogArgs {
     /// Hand down at this rate, and learn nothing
     #[arg(long)]
     pub(crate) rate: Option<units::Rate>,
+    /// Take new rates from standard input while it runs, one a line
+    #[arg(long, requires = "rate")]
+    pub(crate) follow: bool,
+    /// Search the rate by pinging this host, an IP address; give several
+    #[arg(long, value_name = "ADDRESS", requires_all = ["rate", "min_rate", "max_rate"], conflicts_with = "follow")]
+    pub(crate) reflector: Vec<std::net::IpAddr>,
+    /// Lowest rate of a search, low enough for the worst of times
+    #[arg(long, value_name = "RATE", requires = "reflector")]
+    pub(crate) min_rate: Option<units::Rate>,
+    /// Highest rate of a search
+    #[arg(long, value_name = "RATE", requires = "reflector")]
+    pub(crate) max_rate: Option<units::Rate>,
+    /// By how much a one-way delay has to exceed the shortest to count as delayed in a search
+    #[arg(long, value_name = "TIME", default_value = "30 ms", requires = "reflector")]
+    pub(crate) delay_threshold: units::Span,
     /// What the modem is to hold, in time
-    #[arg(long, value_name = "TIME", default_value = "20 ms")]
+    #[arg(long, value_name = "TIME", default_value = "20 ms", conflicts_with = "reflector")]
     pub(crate) target: units::Span,
     /// Print figures as a line of JSON each second
     #[arg(long)]

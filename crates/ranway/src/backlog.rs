@@ -3,14 +3,14 @@
 use crate::args::BacklogArgs;
 use crate::line::Line;
 use crate::{Failure, say};
-use ::backlog::{Answers, Below, Estimate, Fixed};
+use ::backlog::{Answers, Autorate, Below, Bounds, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use host::attend::{Happened, Signals};
-use host::backlog::{Backlog, Counters};
+use host::backlog::{Backlog, Counters, Input};
 use host::rights;
 use std::io::Write;
 use std::time::{Duration, Instant};
-use units::Span;
+use units::{Rate, Span};
 
 /// How often it is said what goes on.
 const TICK: Duration = Duration::from_secs(1);
@@ -19,18 +19,22 @@ const TURN: Duration = Duration::from_millis(100);
 /// Packets are diverted for so long beyond that: who stands still for longer is passed by.
 const GRACE: Duration = Duration::from_millis(400);
 
+/// How often it is looked for new rates on standard input.
+const FOLLOW_TURN: Duration = Duration::from_millis(5);
+/// From one ping of a reflector to the next one of the next: that of cake-autorate, six that are pinged every 300 ms.
+const PING_INTERVAL: Span = Span::from_millis(50);
+
 pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
-    let BacklogArgs { modem, rate, target, quiet, json } = args;
-    if *target == Span::ZERO || rate.is_some_and(|rate| rate.bits_per_sec() == 0) {
-        return Err(Failure::Wrong("--target and --rate are more than 0".into()));
-    }
-    let below: Box<dyn Below> = match rate {
-        Some(rate) => Box::new(Fixed::new(*rate, *target)),
-        None => Box::new(Answers::new(*target)),
-    };
+    let BacklogArgs { modem, reflector, follow, quiet, json, .. } = args;
+    let below = below(args)?;
     let signals = Signals::take()?;
     divert::check("keeping a backlog")?;
     let mut backlog = Backlog::open(modem, below, MARK)?;
+    if !reflector.is_empty() {
+        backlog.ping(reflector, PING_INTERVAL)?;
+    }
+    let mut rates = follow.then(Input::default);
+    let turn = if *follow { FOLLOW_TURN } else { TURN };
     let diversion = Diversion::start(backlog.interface(), backlog.beside())?;
     diversion.renew(TURN + GRACE)?;
     if !quiet {
@@ -41,7 +45,15 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let mut line = (!quiet && !json).then(|| Line::new(false)).flatten();
     let (mut before, mut said) = (Counters::default(), Instant::now());
     loop {
-        backlog.serve(TURN)?;
+        backlog.serve(turn)?;
+        if let Some(rates) = &mut rates {
+            while let Some(line) = rates.next_line() {
+                match told(&line) {
+                    Ok(rate) => backlog.set_rate(rate),
+                    Err(why) => say::say!("{why}; the rate stays as it is"),
+                }
+            }
+        }
         diversion.renew(TURN + GRACE)?;
         if matches!(signals.wait(Duration::ZERO), Happened::Asked { .. }) || say::is_lost() {
             break;
@@ -71,6 +83,38 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
         say::say!("{}", end(&counters));
     }
     Ok(())
+}
+
+/// How what is below is known.
+fn below(args: &BacklogArgs) -> Result<Box<dyn Below>, Failure> {
+    let &BacklogArgs { rate, min_rate, max_rate, delay_threshold: threshold, target, .. } = args;
+    let zero = |rate: Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
+    if target == Span::ZERO || zero(rate) {
+        return Err(Failure::Wrong("--target and --rate are more than 0".into()));
+    }
+    let (Some(base), Some(min), Some(max)) = (rate, min_rate, max_rate) else {
+        return Ok(match rate {
+            Some(rate) => Box::new(Fixed::new(rate, target)),
+            None => Box::new(Answers::new(target)),
+        });
+    };
+    if zero(min_rate) || threshold == Span::ZERO {
+        return Err(Failure::Wrong("--min-rate and --delay-threshold are more than 0".into()));
+    }
+    if min > base || base > max {
+        let why = format!("--min-rate ({min}) <= --rate ({base}) <= --max-rate ({max}) does not hold");
+        return Err(Failure::Wrong(why));
+    }
+    Ok(Box::new(Autorate::new(Bounds { min, base, max, threshold })))
+}
+
+/// A rate on a line of standard input.
+fn told(line: &str) -> Result<Rate, String> {
+    let rate: Rate = line.trim().parse().map_err(|why| format!("standard input: {why}"))?;
+    if rate.bits_per_sec() == 0 {
+        return Err("standard input: a rate is more than 0".into());
+    }
+    Ok(rate)
 }
 
 /// The last second.
