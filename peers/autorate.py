@@ -82,7 +82,7 @@ class Net:
         self.ip(f"-n {self.prefix}-s route add default via 10.9.3.1")
         self.run("r", "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
         emulate = ["emulate", str(SCENARIO), "--set", "flows=[]", "--seed", str(seed), "--out", str(directory / "out")]
-        self.start("s", "iperf3", "-s")
+        self.start("s", "iperf3", "-s", stderr=subprocess.DEVNULL)
         self.emulation = self.ready("a", str(ranway), *emulate, "--attach", "left", "right", *LATENESS)
 
     def ip(self, arguments: str) -> None:
@@ -297,10 +297,9 @@ def compare(runs: Runs) -> None:
                 if differences:
                     change, width = mean([ours - its for ours, its in differences])
                     ours_ms, its_ms = (statistics.mean(values) for values in zip(*differences, strict=True))
-                    print(
-                        f"{direction}, {control}, small flow's {what}, at the throughput of {other}, "
-                        f"{len(differences)} of {len(theirs)} runs: ours {ours_ms:.0f}, its {its_ms:.0f}, {change:+.0f} ± {width:.0f} ms"
-                    )
+                    where = f"{direction}, {control}, small flow's {what}, at the throughput of {other}"
+                    of = f"{len(differences)} of {len(theirs)} runs"
+                    print(f"{where}, {of}: ours {ours_ms:.0f}, its {its_ms:.0f}, {change:+.0f} ± {width:.0f} ms")
                 else:
                     print(f"{direction}, {control}, {what}: the throughput of {other} is beyond our curve")
 

@@ -357,14 +357,14 @@ Examples:
   ranway backlog --modem wwan0 --target 40ms     more in the modem: a little faster, a little later
   ranway backlog --modem wwan0 --rate '8 Mbit/s' never more than that
   ranway backlog --modem wwan0 --json            figures as a line of JSON each second
-  ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \
-      --reflector 1.1.1.1 --reflector 9.9.9.9    search the rate between 2 and 30 Mbit/s, as cake-autorate does"
+  ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \\
+      --reflector 1.1.1.1 --reflector 9.9.9.9"
 )]
 pub(crate) struct BacklogArgs {
     /// The modem's interface
     #[arg(long, value_name = "IF")]
     pub(crate) modem: String,
-    /// Hand down at this rate, and learn nothing
+    /// Hand down at this rate, and learn nothing; in a search, the rate to begin with and to return to
     #[arg(long)]
     pub(crate) rate: Option<units::Rate>,
     /// Take new rates from standard input while it runs, one a line

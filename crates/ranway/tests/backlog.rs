@@ -11,10 +11,10 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::ops::Deref;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -232,13 +232,149 @@ fn an_upload_that_nobody_acknowledges_passes(_: &mut Watch) {
 }
 
 #[test]
+fn root_a_rate_is_searched_where_nobody_acknowledges() {
+    conclusive(a_rate_is_searched_where_nobody_acknowledges);
+}
+
+fn a_rate_is_searched_where_nobody_acknowledges(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let far = net.inside(FAR, || UdpSocket::bind((SERVER, PORT)).expect("the port is free"));
+    let near = net.inside(HOST, || UdpSocket::bind("0.0.0.0:0").expect("a port"));
+    near.connect((SERVER, PORT)).expect("an address");
+    far.set_read_timeout(Some(Duration::from_millis(100))).expect("a time-out");
+    let (arrived, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let measure = || {
+        thread::sleep(Duration::from_secs(4));
+        thread::scope(|scope| {
+            let ping = scope.spawn(|| net.ping(50));
+            (rate(&arrived, 5), ping.join().expect("it pings"))
+        })
+    };
+    let (bare, searched) = thread::scope(|scope| {
+        // Some 40 Mbit/s, twice what the cell carries.
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for _ in 0..4 {
+                    let _ = near.send(&[0; 1400]);
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        scope.spawn(|| {
+            let mut buffer = [0; 2000];
+            while !over.load(Ordering::Relaxed) {
+                arrived.fetch_add(far.recv(&mut buffer).unwrap_or(0) as u64, Ordering::Relaxed);
+            }
+        });
+        let bare = measure();
+        let search = ["--rate", "8 Mbit/s", "--min-rate", "2 Mbit/s", "--max-rate", "30 Mbit/s", "--reflector", SERVER];
+        let backlog = net.start(ROUTER, &[&["backlog", "--modem", "modem"], &search[..]].concat());
+        let searched = measure();
+        end(backlog, Signal::SIGKILL);
+        over.store(true, Ordering::Relaxed);
+        (bare, searched)
+    });
+    eprintln!("Mbit/s and ms: {bare:?}, with a search {searched:?}");
+    assert_eq!(net.traces(), before);
+    assert!(bare.1 > 140.0 && searched.1 < bare.1 * 0.75, "{bare:?}, {searched:?}");
+    // More than what it begins with: it has found that there is more.
+    assert!(searched.0 > 9.0, "{searched:?}");
+}
+
+#[test]
+fn root_new_rates_are_taken_from_standard_input() {
+    let can = host::lab::check().map_err(|why| why.to_string());
+    if let Err(why) = can.and_then(|()| ebpf::divert::check("this test").map_err(|why| why.to_string())) {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    own_mounts(&[]);
+    let net = Spaces::new(&[ROUTER, FAR]);
+    net.join((ROUTER, "modem", &["10.9.3.1/24"]), (FAR, "s0", &["10.9.3.2/24"]));
+    net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
+    let mut backlog = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    backlog.args(["backlog", "--modem", "modem", "--rate", "4 Mbit/s", "--follow", "--json"]);
+    let mut backlog =
+        backlog.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut rates = backlog.stdin.take().expect("it is piped");
+    let mut lines = BufReader::new(backlog.stdout.take().expect("it is piped")).lines();
+    let mut mbps = || {
+        let line = lines.next().expect("a line a second").expect("it is read");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        line["mbps"].as_f64().expect("a number")
+    };
+    let over = AtomicBool::new(false);
+    let measured = thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = net.inside(ROUTER, || UdpSocket::bind("10.9.3.1:0").expect("a socket"));
+            while !over.load(Ordering::Relaxed) {
+                for _ in 0..3 {
+                    let _ = socket.send_to(&[7; 1400], (SERVER, 9));
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let mut after = |line: &str| {
+            rates.write_all(line.as_bytes()).expect("it listens");
+            // In the second of a change there are both rates.
+            (mbps(), mbps(), mbps()).2
+        };
+        let measured = [after(""), after("12 Mb"), after("it/s\n"), after("12 Mbit\n0 bit/s\n"), after("2 Mbit/s\n")];
+        over.store(true, Ordering::Relaxed);
+        measured
+    });
+    // It goes on when its input ends.
+    drop(rates);
+    assert!(mbps() > 0.5);
+    kill(Pid::from_raw(backlog.id() as i32), Signal::SIGTERM).expect("it runs");
+    let output = backlog.wait_with_output().expect("it ends");
+    for (found, expected) in measured.into_iter().zip([4.0, 4.0, 12.0, 12.0, 2.0]) {
+        assert!((found / expected - 1.0_f64).abs() < 0.15, "{measured:?}");
+    }
+    let said = text(&output.stderr);
+    let complaints = said.lines().filter(|line| line.starts_with("standard input: ")).count();
+    assert_eq!(complaints, 2, "{said}");
+    assert!(said.contains("standard input: a rate is more than 0; the rate stays as it is"), "{said}");
+}
+
+#[test]
+fn a_search_needs_its_bounds() {
+    for (args, says) in [
+        (&["--reflector", "::1"][..], "--rate <RATE>"),
+        (&["--reflector", "::1", "--rate", "8 Mbit/s", "--min-rate", "1 Mbit/s"], "--max-rate <RATE>"),
+        (&["--reflector", "one.one.one.one"], "invalid IP address syntax"),
+        (&["--rate", "8 Mbit/s", "--min-rate", "1 Mbit/s"], "--reflector <ADDRESS>"),
+        (&["--follow"], "--rate <RATE>"),
+    ] {
+        let mut ranway = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        let output = ranway.args(["backlog", "--modem", "lo"]).args(args).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn wrong_arguments_are_one_line_each() {
+    let search = |min, max, reflector| {
+        let rates = ["--rate", "8 Mbit/s", "--min-rate", min, "--max-rate", max];
+        [&["backlog", "--modem", "lo"], &rates[..], &["--reflector", reflector]].concat()
+    };
     for (args, says) in [
         (
             &["backlog", "--modem", "nothing-there"][..],
             "cannot keep the backlog of `nothing-there`: there is no such interface",
         ),
         (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate are more than 0"),
+        (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold are more than 0"),
+        (
+            &search("9 Mbit/s", "30 Mbit/s", "::1"),
+            "--min-rate (9 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (30 Mbit/s) does not hold",
+        ),
+        (
+            &search("1 Mbit/s", "7 Mbit/s", "::1"),
+            "--min-rate (1 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (7 Mbit/s) does not hold",
+        ),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs");
         let said = text(&output.stderr);
@@ -264,7 +400,7 @@ fn root_packets_that_come_too_fast_are_counted() {
     net.command(ROUTER, "ping").args(["-c", "1", "-W", "2", SERVER]).output().expect("ping");
     let mut backlog = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
     backlog.args(["backlog", "--modem", "modem", "--rate", "10 Mbit/s", "--json"]);
-    let backlog = backlog.stdout(std::process::Stdio::piped()).spawn().expect("it starts");
+    let backlog = backlog.stdout(Stdio::piped()).spawn().expect("it starts");
     let pid = Pid::from_raw(backlog.id() as i32);
     thread::sleep(Duration::from_millis(1_500));
     let socket = net.inside(ROUTER, || UdpSocket::bind("10.9.3.1:0").expect("a socket"));

@@ -94,7 +94,7 @@ impl Reflectors {
     }
 }
 
-/// An echo request. The kernel completes the checksum of ICMPv6.
+/// An echo request. The kernel completes the checksum of `ICMPv6`.
 fn request(v6: bool, id: u16, count: u16) -> [u8; LEN] {
     let mut request = [0; LEN];
     request[0] = if v6 { 128 } else { 8 };
