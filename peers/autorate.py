@@ -229,11 +229,16 @@ def measure(ranway: Path, way: str, direction: str, control: str, seed: int, scr
 Runs = list[dict[str, object]]
 METRICS = {
     "throughput Mbit/s": lambda run: run["mbps"],
-    "small flow ms": lambda run: run["small_ms"]["50"],
-    "its 95 % ms": lambda run: run["small_ms"]["95"],
+    "small flow, median ms": lambda run: run["small_ms"]["50"],
+    "mean ms": lambda run: run["small_mean_ms"],
+    "95 % ms": lambda run: run["small_ms"]["95"],
     "lost %": lambda run: run["lost"] * 100,
-    "ping ms": lambda run: run["ping_ms"]["50"],
-    "its 95 %, ms": lambda run: run["ping_ms"]["95"],
+    "ping, median ms": lambda run: run["ping_ms"]["50"],
+    "ping, 95 % ms": lambda run: run["ping_ms"]["95"],
+}
+# The delays that are compared at equal throughput.
+DELAYS = {
+    what: METRICS[key] for what, key in (("median", "small flow, median ms"), ("mean", "mean ms"), ("95 %", "95 % ms"))
 }
 
 
@@ -267,7 +272,7 @@ def table(runs: Runs) -> None:
             for metric in METRICS.values():
                 value, width = mean([metric(run) for run in of])
                 digits = 1 if value < 30 else 0
-                cells.append(f"{value:.{digits}f} ± {width:.{digits}f}")
+                cells.append(f"{value:.{digits}f}" + (f" ± {width:.{digits}f}" if len(of) > 1 else ""))
             print(f"| {direction}, {control}, {way} ({len(of)}) | {' | '.join(cells)} |")
 
 
@@ -281,27 +286,31 @@ def at(x: float, points: list[tuple[float, float]]) -> float | None:
 
 
 def compare(runs: Runs) -> None:
-    """Delays at equal throughput: what our curve has at the throughput of each point of the other."""
+    """Delays at equal throughput: what our curve has at the throughput of each point of the other, run by run."""
+    print(f"| small flow, ours and its | runs | {' | '.join(f'{what} ms | change' for what in DELAYS)} |")
+    print(f"| --- | ---: |{' ---: | ---: |' * len(DELAYS)}")
     for direction, control, ways in groups(runs):
-        for key, what in (("50", "median"), ("95", "95 %")):
-            for other, theirs in ways.items():
-                if not other.startswith(("autorate", SCRIPT)):
-                    continue
-                differences = []
-                for run in theirs:
-                    ours = [one for way, of in ways.items() if way.startswith("backlog") for one in of]
-                    curve = [(one["mbps"], one["small_ms"][key]) for one in ours if one["seed"] == run["seed"]]
-                    delay = at(run["mbps"], curve)
-                    if delay is not None:
-                        differences.append((delay, run["small_ms"][key]))
-                if differences:
-                    change, width = mean([ours - its for ours, its in differences])
-                    ours_ms, its_ms = (statistics.mean(values) for values in zip(*differences, strict=True))
-                    where = f"{direction}, {control}, small flow's {what}, at the throughput of {other}"
-                    of = f"{len(differences)} of {len(theirs)} runs"
-                    print(f"{where}, {of}: ours {ours_ms:.0f}, its {its_ms:.0f}, {change:+.0f} ± {width:.0f} ms")
+        ours = [run for way, of in ways.items() if way.startswith("backlog") for run in of]
+        for other, theirs in ways.items():
+            if not other.startswith(("autorate", SCRIPT)):
+                continue
+            cells: list[str] = []
+            within = 0
+            for delay in DELAYS.values():
+                curves = [[(our["mbps"], delay(our)) for our in ours if our["seed"] == run["seed"]] for run in theirs]
+                pairs = [(at(run["mbps"], curve), delay(run)) for run, curve in zip(theirs, curves, strict=True)]
+                pairs = [(our, its) for our, its in pairs if our is not None]
+                within = len(pairs)
+                if pairs:
+                    change, width = mean([our - its for our, its in pairs])
+                    our_ms, its_ms = (statistics.mean(values) for values in zip(*pairs, strict=True))
+                    cells += [
+                        f"{our_ms:.0f}, {its_ms:.0f}",
+                        f"{change:+.0f}" + (f" ± {width:.0f}" if within > 1 else ""),
+                    ]
                 else:
-                    print(f"{direction}, {control}, {what}: the throughput of {other} is beyond our curve")
+                    cells += ["", ""]
+            print(f"| {direction}, {control}, as {other} | {within} of {len(theirs)} | {' | '.join(cells)} |")
 
 
 def draw(runs: Runs, path: Path) -> None:
@@ -317,13 +326,13 @@ def draw(runs: Runs, path: Path) -> None:
     shown = list(groups(runs))
     picture, axes = plt.subplots(2, len(shown), figsize=(8, 5.6), layout="constrained", squeeze=False)
     for column, (direction, control, ways) in enumerate(shown):
-        for ax, key, what in zip(axes[:, column], ("50", "95"), ("median", "95 %"), strict=True):
+        for ax, what in zip(axes[:, column], ("median", "95 %"), strict=True):
             ax.set_title(f"{names[direction]}, {control.upper()}: small flow, one way, {what} (ms)", fontsize=9)
             ax.grid(color="#E6E6E6", linewidth=0.6)
             ax.set_yscale("log")
             ax.set_xlabel("Throughput (Mbit/s)")
             spot = {
-                way: (statistics.mean(run["mbps"] for run in of), statistics.mean(run["small_ms"][key] for run in of))
+                way: (statistics.mean(run["mbps"] for run in of), statistics.mean(map(DELAYS[what], of)))
                 for way, of in ways.items()
             }
             for kind, (colour, marker, label) in lines.items():
@@ -331,11 +340,13 @@ def draw(runs: Runs, path: Path) -> None:
                 x, y = zip(*(place for _, place in of), strict=True)
                 ax.plot(x, y, color=colour, marker=marker, markersize=4, label=label)
                 for way, place in of:
-                    ax.annotate(way.split()[1], place, (4, 4), textcoords="offset points", fontsize=7, color=colour)
+                    offset = (-2, 6) if kind == "backlog" else (-2, -12)
+                    ax.annotate(way.split()[1], place, offset, textcoords="offset points", fontsize=7, color=colour)
             for way, (colour, marker, label) in points.items():
                 if way in spot:
                     ax.plot(*spot[way], color=colour, marker=marker, markersize=6, linestyle="none", label=label)
             ticks = [20, 30, 50, 100, 200, 500, 1000]
+            ax.set_ylim(15, 1800)
             ax.set_yticks(ticks, [str(tick) for tick in ticks])
             ax.minorticks_off()
     picture.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
