@@ -20,7 +20,7 @@ impl Line {
 
     /// One reply after `rtt` ms while `mbps` are sent, and the rate then.
     fn reply(&mut self, mbps: u64, rtt: u64) -> f64 {
-        self.now = self.now + REPLIES;
+        self.now += REPLIES;
         let bytes = Rate::from_mbps(mbps).bytes_in(REPLIES).get();
         self.below.handed(u32::try_from(bytes).expect("few"), None, self.now);
         self.below.reflected(0, MS * rtt, self.now);
@@ -154,7 +154,7 @@ fn without_any_reply_for_ten_seconds_the_rate_is_the_least() {
     assert_near(line.rate(), 10.0);
     line.below.has_room(line.now + SILENCE);
     assert_near(line.rate(), 2.0);
-    line.now = line.now + SILENCE;
+    line.now += SILENCE;
     assert!(line.replies(100, 5, 40) > 2.0);
 }
 
