@@ -253,7 +253,7 @@ function cards(): HTMLElement {
     ...measured([
       ["RTT, median", "ms", (p) => p.rtt_p50_ms, number],
       ["RTT, 95th percentile", "ms", (p) => p.rtt_p95_ms, number],
-      ["Retransmissions", "", (p) => p.retransmission_rate, percent],
+      ["Retransmissions", "", (p) => (p.flows.some((flow) => flow.transport === "tcp") ? p.retransmission_rate : null), percent],
     ]),
     ...(chosen().some((one) => busiest(one.summary) !== null) ? [["Utilisation, busiest link", "", busiest, percent] as Card] : []),
     ...(chosen().some((one) => one.summary.jain !== null) ? [["Fairness (Jain)", "", (p: PointSummary) => p.jain, number] as Card] : []),
@@ -481,7 +481,9 @@ function drops(series: Series, label: string, hue: string): Line[] {
   return since.some((n) => n !== null) ? [{ label, x: t, y: since, colour: hue, dots: true }] : [];
 }
 
-function limits(): HTMLElement {
+/** Nothing without TCP flows: nobody knows what holds a datagram flow back. */
+function limits(): HTMLElement | false {
+  if (!chosen().some((one) => one.summary.flows.some((flow) => flow.transport === "tcp"))) return false;
   const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(state.filter)));
   const untold = flows.flat().filter((flow) => !told(flow));
   const rows = flows.flatMap((flows, i) =>
@@ -552,10 +554,10 @@ function tables(): (HTMLElement | string)[] {
       num("Delivered", "bytes", bytes),
       num("Goodput", "goodput_mbps", number, "Payload that reached the application, Mbit/s"),
       num("IP, Mbit/s", "throughput_mbps", number, "IP bytes that reached the host, headers and retransmissions too, Mbit/s"),
-      num("RTT min", "rtt_min_ms", number, "ms"),
+      num("RTT min", "rtt_min_ms", number, "RTT, least, ms"),
       num("p50", "rtt_p50_ms", number, "RTT, median, ms"),
       num("p95", "rtt_p95_ms", number, "RTT, 95th percentile, ms"),
-      num("max, ms", "rtt_max_ms"),
+      num("max, ms", "rtt_max_ms", number, "RTT, greatest, ms"),
       num("One-way p50", "owd_p50_ms", number, "One-way delay of data packets, median, ms"),
       num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
       { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },

@@ -222,7 +222,7 @@ impl Model {
                 Some(self.react(Sign::Timeout { again }, false))
             }
             244..248 => {
-                self.call(|controller, cx| controller.on_undo(cx));
+                self.call(Controller::on_undo);
                 Some(('u', Vec::new()))
             }
             // The sender pauses, and goes on with an empty network.

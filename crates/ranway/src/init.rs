@@ -26,7 +26,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Failure> {
         }
         anyhow::Error::new(error).context(format!("cannot write {shown}")).into()
     })?;
-    file.write_all(args.kind.text().as_bytes())?;
+    if let Err(error) = file.write_all(args.kind.text().as_bytes()) {
+        // It was created a moment ago, for this.
+        let _ = std::fs::remove_file(&args.file);
+        return Err(anyhow::Error::new(error).context(format!("cannot write {shown}")).into());
+    }
     let next = match args.kind {
         Starter::Emulate => format!("sudo ranway emulate {shown} -- ping -c 10 server"),
         _ => format!("ranway run {shown}"),

@@ -54,6 +54,7 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
             let emulated = read_kernel(&earlier.join(&case.name).join(KERNEL), &simulated)?;
             bar.inc(loaded.points().len() as u64 * u64::from(args.runs));
             write(&out, SIMULATED, &simulated)?;
+            write(&out, KERNEL, &emulated)?;
             compare(&case.name, &simulated, &[emulated])
         } else {
             let Some(both) = oracle::run(loaded, args.runs, interrupt::flag(), &|| bar.inc(1))? else {
@@ -86,7 +87,9 @@ fn choose(names: &[String]) -> Result<Vec<Case>, Failure> {
     let all = cases();
     let known = || all.iter().map(|case| case.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = names.iter().find(|name| all.iter().all(|case| case.name != **name)) {
-        return Err(Failure::Wrong(format!("there is no case `{unknown}`; there are {}", known())));
+        let meant = scenario::nearest(unknown, all.iter().map(|case| case.name.as_str()));
+        let meant = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        return Err(Failure::Wrong(format!("there is no case `{unknown}`; there are {}{meant}", known())));
     }
     Ok(all.iter().filter(|case| names.is_empty() || names.contains(&case.name)).cloned().collect())
 }
@@ -105,15 +108,26 @@ fn bar(to_run: &[(Case, Loaded)], args: &OracleArgs) -> ProgressBar {
 
 /// The kernel's results of an earlier comparison of the same scenario, all runs together.
 fn read_kernel(dir: &Path, simulated: &Results) -> Result<Results, Failure> {
+    let wrong = |what: &str| Failure::Wrong(format!("{}: {what}", dir.display()));
+    if !dir.is_dir() {
+        return Err(wrong("no such directory; `--reuse` takes the `--out` of an earlier `ranway oracle`"));
+    }
     let results = Results::read(dir)?;
+    match results.timing.lateness {
+        None => return Err(wrong("these results are simulated, not the kernel's")),
+        Some(lateness) if !lateness.valid => say!("note: {}: its packets were late", dir.display()),
+        Some(_) => {}
+    }
+    if results.meta.partial.is_some() {
+        return Err(wrong("these results are partial; run the case anew, without `--reuse`"));
+    }
     let but_runs = |results: &Results| {
         let mut scenario = results.meta.scenario.clone();
         scenario.as_object_mut().map(|keys| keys.remove("runs"));
         scenario
     };
     if but_runs(&results) != but_runs(simulated) {
-        let message = "was measured with another scenario than this program has; run it anew, without `--reuse`";
-        return Err(Failure::Wrong(format!("{}: {message}", dir.display())));
+        return Err(wrong("was measured with another scenario than this program has; run it anew, without `--reuse`"));
     }
     Ok(results)
 }

@@ -13,6 +13,9 @@ use reproduce::{Experiment, Paper, Published, Row, Verdict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+/// The page that compares, and its tables in Markdown.
+const REPORT: &str = "report.html";
+const TABLES: &str = "tables.md";
 /// The head of the column of what is physically possible.
 const FLOOR: &str = "floor";
 
@@ -26,6 +29,12 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut figures = Vec::new();
     let mut results = Vec::new();
     let mut tables = String::new();
+    // Pages of an earlier call would describe other results if this one is interrupted.
+    let pages = [REPORT, TABLES].map(|name| args.out.join(name));
+    for page in &pages {
+        remove(page)?;
+    }
+    let [page, tables_page] = pages;
     let set: Vec<String> = args.runs.map(|runs| format!("runs={runs}")).into_iter().collect();
     for (paper, experiment) in chosen {
         let out = args.out.join(&paper.name).join(experiment.id());
@@ -39,9 +48,8 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         figures.extend(result.iter().flat_map(|result| reproduce::draw(paper, experiment, result)));
         results.extend(result);
     }
-    let page = args.out.join("report.html");
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
-    show::save(&args.out.join("tables.md"), &tables)?;
+    show::save(&tables_page, &tables)?;
     let mut stdout = crate::say::stdout();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
@@ -52,6 +60,15 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
         writeln!(stdout, "report: {}", page.display())?;
     }
     Ok(())
+}
+
+/// Removes a file, if it is there.
+fn remove(path: &Path) -> Result<(), Failure> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let (parent, name, _) = disk::Dir::parent_of(path)?;
+    Ok(parent.remove_file(name)?)
 }
 
 /// Runs an experiment into `out` and compares; one that cannot be run yet gives its published rows only.
@@ -91,10 +108,10 @@ pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width:
 fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
     let cells = cells(rows);
     let line = |cells: &[String]| {
-        let escaped: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let escaped: Vec<String> = cells.iter().map(|cell| inline(cell)).collect();
         format!("| {} |\n", escaped.join(" | "))
     };
-    let mut text = format!("## {}/{}\n\n{}.\n\n", paper.name, experiment.id(), experiment.about);
+    let mut text = format!("## {}/{}\n\n**{}**\n\n", paper.name, experiment.id(), inline(&experiment.about));
     if let [heads, rows @ ..] = &cells[..] {
         text += &line(heads);
         text += &line(&vec!["---".to_owned(); heads.len()]);
@@ -102,6 +119,13 @@ fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A text of a paper's folder inside a line of Markdown: neither lines, columns nor HTML of its own, and no control characters.
+fn inline(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let escaped = one_line.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|");
+    crate::say::clean(&escaped).into_owned()
 }
 
 /// The cells of a table of rows, its head first. The column of floors is there if a row has one.
@@ -237,7 +261,9 @@ pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(
             }
             None => "no built-in paper or experiment of this name, and no folder has this name",
         };
-        return Err(Failure::Wrong(format!("`{name}`: {what}; there are {}", names.join(", "))));
+        let meant = scenario::nearest(name, names.iter().map(String::as_str));
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
+        return Err(Failure::Wrong(format!("`{name}`: {what}; there are {}{meant}", names.join(", "))));
     }
     Ok(chosen)
 }

@@ -89,7 +89,7 @@ pub(crate) fn simulate(
     let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {
-        say!("interrupted before any run had finished; nothing was written");
+        say!("interrupted before any run of {name} had finished; nothing of it was written");
         return Err(Failure::Interrupted);
     }
     let partial = outcome.finished < outcome.runs;

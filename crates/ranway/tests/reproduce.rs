@@ -95,7 +95,7 @@ fn a_folder_is_reproduced_like_a_built_in_paper() {
     assert!(out.join("mine/one-flow/summary.json").is_file() && out.join("report.html").is_file());
     let tables = fs::read_to_string(out.join("tables.md")).unwrap();
     let rows: Vec<&str> = tables.lines().filter(|line| line.starts_with("| cubic | ")).collect();
-    assert!(tables.starts_with("## mine/one-flow\n\nTable I: one flow alone.\n\n| variant | "), "{tables}");
+    assert!(tables.starts_with("## mine/one-flow\n\n**Table I: one flow alone**\n\n| variant | "), "{tables}");
     assert!(
         rows.len() == 3 && rows[0].ends_with(" | held |") && rows[1].contains(" | missed: published as"),
         "{tables}"
@@ -255,4 +255,21 @@ fn a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them() {
         assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
         assert!(text(&output.stderr).contains(hint), "{hint}: {}", text(&output.stderr));
     }
+}
+
+#[test]
+fn texts_of_a_folder_cannot_leave_their_cell_of_the_tables() {
+    let dir = tempfile::tempdir().unwrap();
+    paper(dir.path(), "mine");
+    let folder = dir.path().join("mine");
+    let hostile = PAPER
+        .replace("\"Table I: one flow alone\"", r##""# <img src=x>\nTable""##)
+        .replace("published as more than", r"a\nb | c \u001b]0;title\u0007");
+    fs::write(folder.join("paper.toml"), hostile).unwrap();
+    let output = reproduce(dir.path(), &["mine", "--quiet"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let tables = fs::read_to_string(dir.path().join("ranway-out/reproduce/tables.md")).unwrap();
+    assert!(tables.contains("\n**# &lt;img src=x> Table**\n"), "{tables}");
+    assert!(tables.contains("missed: a b \\| c \\u001b]0;title\\u0007"), "{tables}");
+    assert!(!tables.contains('\u{1b}') && tables.lines().all(|line| line.is_empty() || line.starts_with(['#', '*', '|'])));
 }
