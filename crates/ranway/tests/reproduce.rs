@@ -271,5 +271,7 @@ fn texts_of_a_folder_cannot_leave_their_cell_of_the_tables() {
     let tables = fs::read_to_string(dir.path().join("ranway-out/reproduce/tables.md")).unwrap();
     assert!(tables.contains("\n**# &lt;img src=x> Table**\n"), "{tables}");
     assert!(tables.contains("missed: a b \\| c \\u001b]0;title\\u0007"), "{tables}");
-    assert!(!tables.contains('\u{1b}') && tables.lines().all(|line| line.is_empty() || line.starts_with(['#', '*', '|'])));
+    assert!(
+        !tables.contains('\u{1b}') && tables.lines().all(|line| line.is_empty() || line.starts_with(['#', '*', '|']))
+    );
 }
