@@ -128,6 +128,15 @@ fn every_second_full_segment_is_acknowledged() {
 }
 
 #[test]
+fn a_full_segment_with_push_is_acknowledged_at_once() {
+    let (mut s, seq) = Server::settled(&Config { receive_buffer_max: 131_072, ..Config::default() });
+    let mut pushed = segment(seq, MSS as u16);
+    pushed.flags |= Flags::PSH;
+    assert_eq!(s.take(pushed).len(), 1);
+    assert_eq!(s.take(segment(seq + MSS, MSS as u16)).len(), 0);
+}
+
+#[test]
 fn a_lone_segment_is_acknowledged_after_40_ms() {
     let config = Config { receive_buffer_max: 131_072, ..Config::default() };
     let (mut s, seq) = Server::settled(&config);
