@@ -13,8 +13,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("cc", &["units"]),
     ("aqm", &["units"]),
     ("backlog", &["units"]),
-    ("radio", &["units"]),
-    ("ran", &["units", "aqm", "radio"]),
+    ("channel", &["units"]),
+    ("ran", &["units", "aqm", "channel"]),
     ("link", &["units", "aqm"]),
     ("tcp", &["units", "cc"]),
     ("pep", &["units", "tcp"]),
@@ -23,8 +23,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("scenario", &["units"]),
     ("disk", &[]),
     ("record", &["units", "tcp", "disk"]),
-    ("sim", &["units", "des", "cc", "aqm", "link", "radio", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
-    ("import", &["link", "radio"]),
+    ("sim", &["units", "des", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
+    ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
@@ -38,7 +38,7 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "radio", "ran", "link", "tcp", "pep", "traffic"];
+const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];

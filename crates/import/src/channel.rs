@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Read;
 
+use channel::Recorded;
+use channel::recorded::Quantity;
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use radio::Recorded;
-use radio::recorded::Quantity;
 
 use crate::{Error, MAX_SECONDS, choose, shown, text};
 

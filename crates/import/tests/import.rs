@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use bolero::check;
+use channel::Recorded;
+use channel::recorded::Quantity;
 use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
 use import::{Columns, Error, Unit, capture, mahimahi, rates};
 use link::trace::Trace;
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use radio::Recorded;
-use radio::recorded::Quantity;
 
 fn rate(text: &str) -> Result<Trace, Error> {
     rates(text.as_bytes(), &Columns::default(), 0.0, None)

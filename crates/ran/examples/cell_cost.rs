@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use aqm::{DropReason, Limit};
-use radio::fading::{self, Profile};
-use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
+use channel::fading::{self, Profile};
+use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::rlc::{self, Am, Mode};
 use ran::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
 use rand_xoshiro::rand_core::SeedableRng;
@@ -31,7 +31,7 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
         air,
         cell: Some(0),
         layers: 1,
-        category: radio::tables::Category::UNLIMITED,
+        category: channel::tables::lte::Category::UNLIMITED,
         bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: limited.then(|| above(BQL)) }],
         host: above(if limited { BQL } else { Limit::None }),
         reports_host: limited,

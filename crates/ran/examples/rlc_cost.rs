@@ -5,7 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "it measures the processor's time")]
 
 use aqm::{Ecn, Packet};
-use radio::Direction::{self, Downlink, Uplink};
+use channel::Direction::{self, Downlink, Uplink};
 use ran::pdcp::{self, Times};
 use ran::rlc::{Am, Bearer, Block, Config, Mode, Um};
 use units::{Span, Time};

@@ -12,8 +12,8 @@
 //! Deviations: one wideband report, no subband ones; the loop stops where a better scheme doesn't exist; layers do not
 //! disturb each other, which favours two where the SINR is low, and both code words of a block are decoded or neither is.
 
-use radio::tables::Category;
-use radio::{Direction, Modulation, Sinr, Soft, tables};
+use channel::tables::lte::Category;
+use channel::{Direction, Modulation, Sinr, Soft, tables::lte as tables};
 use units::Span;
 
 use crate::power::{Reported, Strength};
@@ -200,7 +200,7 @@ impl Downlink {
         group: Option<u8>,
         tti: u64,
     ) {
-        let cqi = |sinr: &Sinr| group.map_or_else(|| radio::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
+        let cqi = |sinr: &Sinr| group.map_or_else(|| channel::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
             _ => Quality { single: cqi(sinr), double: half.map_or(0, cqi) },
@@ -228,7 +228,7 @@ impl Downlink {
         {
             return scheme;
         }
-        let of = |cqi, layers| Scheme { cqi, mcs: radio::mcs_for(cqi, Direction::Downlink, offset), layers };
+        let of = |cqi, layers| Scheme { cqi, mcs: channel::mcs_for(cqi, Direction::Downlink, offset), layers };
         let mut scheme = of(quality.single, 1);
         if quality.double > 0 {
             let double = of(quality.double, 2);
@@ -260,15 +260,16 @@ impl Scheme {
 /// The least CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is.
 fn worst_cqi(sinr: &Sinr, group: u8) -> u8 {
     let worst = match sinr {
-        Sinr::Flat(_) => radio::wideband_cqi(sinr),
+        Sinr::Flat(_) => channel::wideband_cqi(sinr),
         Sinr::PerRb(all) => {
             let prbs = all.len() as u8;
             let groups = (0..prbs).step_by(usize::from(group.max(1)));
-            let cqis = groups.map(|first| radio::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
+            let cqis =
+                groups.map(|first| channel::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
             cqis.min().unwrap_or(0)
         }
     };
-    if worst == 0 { radio::wideband_cqi(sinr).min(1) } else { worst }
+    if worst == 0 { channel::wideband_cqi(sinr).min(1) } else { worst }
 }
 
 /// Half of a channel's SINR, into memory that is reused.
@@ -353,16 +354,16 @@ impl Uplink {
         let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
         let prbs = strength.full_power_prbs();
         let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
-        if strength.sinr_db as f32 >= radio::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(least)] {
+        if strength.sinr_db as f32 >= channel::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(least)] {
             return false;
         }
         let scheme = tables::ul_mcs(least);
-        let information = radio::mutual_information(scheme.modulation, radio::linear(strength.sinr_db) as f32);
+        let information = channel::mutual_information(scheme.modulation, channel::linear(strength.sinr_db) as f32);
         let mut soft = Soft::default();
         for _ in 0..transmissions {
-            soft.add(information, radio::coded_bits(Direction::Uplink, scheme.modulation, prbs));
+            soft.add(information, channel::coded_bits(Direction::Uplink, scheme.modulation, prbs));
         }
-        radio::block_error(tables::tbs(scheme.i_tbs, prbs), &soft) > 1.0 - radio::phy::TARGET
+        channel::block_error(tables::tbs(scheme.i_tbs, prbs), &soft) > 1.0 - channel::phy::TARGET
     }
 
     /// The MCS on `prbs` resource blocks.
@@ -373,9 +374,9 @@ impl Uplink {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
                 let mcs = if self.category.uplink_64qam {
-                    radio::phy::mcs_at(sinr_db as f32, Direction::Uplink)
+                    channel::phy::mcs_at(sinr_db as f32, Direction::Uplink)
                 } else {
-                    radio::phy::mcs_at_16qam(sinr_db as f32)
+                    channel::phy::mcs_at_16qam(sinr_db as f32)
                 };
                 self.scheme = Some((sinr_db, mcs));
                 mcs
@@ -429,7 +430,7 @@ impl Errors {
             modulation = modulation.min(Modulation::Qam16);
         }
         let information = sinr.information(modulation, prbs);
-        let coded_bits = radio::coded_bits(direction, modulation, count);
+        let coded_bits = channel::coded_bits(direction, modulation, count);
         match (sinr, self.last) {
             (Sinr::Flat(flat), Some((s, m, p, error))) if first && *flat == s && m == mcs && p == count => {
                 soft.add(information, coded_bits);
@@ -497,7 +498,7 @@ mod tests {
             downlink.measure(&LinkAdaptation::default(), &sinr, None, group, 0);
             downlink.scheme(0).cqi
         };
-        assert_eq!((reported(None), reported(Some(3))), (14, radio::wideband_cqi(&Sinr::Flat(2.0))));
+        assert_eq!((reported(None), reported(Some(3))), (14, channel::wideband_cqi(&Sinr::Flat(2.0))));
         assert_eq!(worst_cqi(&Sinr::Flat(1000.0), 3), 15);
         // A group without a signal does not put the UE out of range.
         let around = |sinr: f32| (0..50).map(|prb| if (15..18).contains(&prb) { 0.0 } else { sinr }).collect();
@@ -556,7 +557,7 @@ mod tests {
                 let mcs = uplink.scheme(prbs, 0);
                 let scheme = tables::ul_mcs(mcs);
                 let bits = tables::tbs(scheme.i_tbs, prbs);
-                let coded = radio::coded_bits(Direction::Uplink, scheme.modulation, prbs);
+                let coded = channel::coded_bits(Direction::Uplink, scheme.modulation, prbs);
                 assert!(bits + 24 <= coded, "MCS {mcs} on {prbs}: {bits} of {coded}");
                 assert!(bits >= 56, "MCS {mcs} on {prbs}: {bits}");
             }

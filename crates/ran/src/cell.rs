@@ -1,6 +1,6 @@
 //! A cell: its carriers and who is to be served in them.
 
-use radio::tables;
+use channel::tables::lte as tables;
 
 use crate::adaptation::usable;
 use crate::config::CellConfig;
@@ -144,7 +144,7 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use radio::{Bandwidth, Carrier, Site};
+    use channel::{Bandwidth, Carrier, Site};
 
     fn cell(bandwidth: Bandwidth) -> Cell {
         let site = Site { carrier: Carrier { bandwidth, ..Carrier::default() }, ..Site::default() };

@@ -1,7 +1,7 @@
 //! What a network is made of.
 
 use aqm::Packet;
-use radio::{AirConfig, Site, tables};
+use channel::{AirConfig, Site, tables::lte as tables};
 use units::Span;
 
 use crate::adaptation::LinkAdaptation;

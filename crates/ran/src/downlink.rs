@@ -11,7 +11,7 @@
 //! (3 ms in TR 36.881) belongs to the delay of the link that brings it.
 
 use aqm::{Drops, Packet};
-use radio::{Direction, tables};
+use channel::{Direction, tables::lte as tables};
 use units::Time;
 
 use crate::adaptation::{Scheme, decibels, usable};
@@ -231,7 +231,7 @@ impl<P: Packet> Ran<P> {
 
 /// Whether something of `probability` happens.
 #[inline]
-pub(crate) fn happens(probability: f64, random: &mut radio::Random) -> bool {
+pub(crate) fn happens(probability: f64, random: &mut channel::Random) -> bool {
     use rand_core::Rng;
     // What is certain draws nothing.
     probability > 0.0 && (probability >= 1.0 || ((random.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64)

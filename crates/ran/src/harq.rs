@@ -6,9 +6,9 @@
 //! retransmission repeats the same resources 8 TTIs later without a grant (36.321 5.4.2).
 //!
 //! Deviations: acknowledgements are free of error; all transmissions of a block carry the same number of coded bits
-//! whatever their redundancy version, and what the receiver holds adds up as in [`radio::Soft`].
+//! whatever their redundancy version, and what the receiver holds adds up as in [`channel::Soft`].
 
-use radio::Soft;
+use channel::Soft;
 
 use crate::requests::Report;
 use crate::rlc::Block;

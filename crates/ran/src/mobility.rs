@@ -18,7 +18,7 @@
 use core::fmt;
 
 use aqm::{Drops, Packet};
-use radio::Direction;
+use channel::Direction;
 use units::{Span, Time};
 
 use crate::adaptation::decibels;

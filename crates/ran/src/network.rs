@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use aqm::{DropReason, Drops, Packet};
-use radio::{Air, Direction, Random, Sinr, Site};
+use channel::{Air, Direction, Random, Sinr, Site};
 use units::Time;
 
 use crate::TTI;
@@ -266,7 +266,7 @@ impl<P: Packet> Ran<P> {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
-            cqi: reported.unwrap_or_else(|| radio::wideband_cqi(&sinr)),
+            cqi: reported.unwrap_or_else(|| channel::wideband_cqi(&sinr)),
         }
     }
 

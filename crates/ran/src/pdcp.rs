@@ -19,7 +19,7 @@
 use std::collections::VecDeque;
 
 use aqm::{AnyQueue, DropReason, Drops, Packet, Queue, sojourn};
-use radio::Direction;
+use channel::Direction;
 use units::{Span, Time};
 
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.

@@ -149,7 +149,7 @@ const WIDEST: u8 = 110;
 /// The same in dB.
 const WIDEST_DB: f64 = BLOCKS_DB[WIDEST as usize];
 /// The SINR in dB that the uplink's last scheme below a code rate of a third needs.
-const REPEATING_SINR_DB: f64 = radio::phy::MCS_SINR_DB[radio::Direction::Uplink as usize][5] as f64;
+const REPEATING_SINR_DB: f64 = channel::phy::MCS_SINR_DB[channel::Direction::Uplink as usize][5] as f64;
 
 /// A number of resource blocks in dB.
 #[inline]
@@ -196,13 +196,13 @@ static BITS: [f32; STEPS] = {
     /// 10 to the power of 1/20: half a dB.
     const HALF_DB: f64 = 1.122_018_454_301_963_3;
     /// Bits of the best scheme in one of 50 resource blocks,
-    const MOST: f64 = radio::tables::TBS[26][49] as f64 / 50.0;
+    const MOST: f64 = channel::tables::lte::TBS[26][49] as f64 / 50.0;
     /// and how far below and above them the bend begins and ends: about 4 dB.
     const BEND: f64 = 200.0;
     let mut table = [0.0; STEPS];
     let (mut step, mut sinr) = (0, 0.1);
     while step < STEPS {
-        let bound = radio::phy::UPLINK_ELEMENTS as f64 * log2(1.0 + sinr / GAP);
+        let bound = channel::phy::UPLINK_ELEMENTS as f64 * log2(1.0 + sinr / GAP);
         let below = MOST + BEND - bound;
         table[step] = if below >= 2.0 * BEND {
             bound
@@ -300,8 +300,8 @@ mod tests {
             }
         }
         for mcs in 6..=28u8 {
-            let least = radio::phy::MCS_SINR_DB[radio::Direction::Uplink as usize][usize::from(mcs)];
-            let table = radio::tables::tbs(radio::tables::ul_mcs(mcs).i_tbs, 50) as f32 / 50.0;
+            let least = channel::phy::MCS_SINR_DB[channel::Direction::Uplink as usize][usize::from(mcs)];
+            let table = channel::tables::lte::tbs(channel::tables::lte::ul_mcs(mcs).i_tbs, 50) as f32 / 50.0;
             let ours = bits_per_block(least);
             assert!((ours / table - 1.0).abs() < 0.16, "{mcs} {ours} {table}");
         }

@@ -72,13 +72,13 @@ impl Report {
     /// The report for so many bytes in each group.
     #[inline]
     pub(crate) fn of(bytes: [u32; GROUPS]) -> Report {
-        Report { levels: bytes.map(radio::tables::bsr_index) }
+        Report { levels: bytes.map(channel::tables::lte::bsr_index) }
     }
 
     /// The most that the levels can mean, in bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> u32 {
-        self.levels.iter().map(|l| if *l == 0 { 0 } else { radio::tables::bsr_bytes(*l) }).sum()
+        self.levels.iter().map(|l| if *l == 0 { 0 } else { channel::tables::lte::bsr_bytes(*l) }).sum()
     }
 
     /// Its size in a transport block with the subheader: short if at most one group has data.

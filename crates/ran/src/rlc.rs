@@ -26,7 +26,7 @@ mod um;
 pub use pdu::Block;
 
 use aqm::{DropReason, Drops, Packet};
-use radio::Direction;
+use channel::Direction;
 use units::{Span, Time};
 
 use crate::pdcp::{self, Deliver, Keep, Sdus};

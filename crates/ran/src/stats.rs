@@ -1,6 +1,6 @@
 //! What happens in a network, as typed events for whoever listens, and the counts that are always kept.
 
-use radio::Direction;
+use channel::Direction;
 use units::{Span, Time};
 
 /// Receives events. Nothing is computed for a sink that does not listen.

@@ -1,8 +1,8 @@
 //! One UE: its radio, its bearers, and both ends' knowledge of its transmissions.
 
 use aqm::{Drops, Gate, Packet};
-use radio::tables::Category;
-use radio::{Air, Direction, Random, Sinr};
+use channel::tables::lte::Category;
+use channel::{Air, Direction, Random, Sinr};
 use units::Time;
 
 use crate::adaptation::{self, Errors, LinkAdaptation};

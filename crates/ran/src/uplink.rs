@@ -8,7 +8,7 @@
 //! Deviations: a block is filled when it is sent, where a UE begins about two milliseconds earlier.
 
 use aqm::{Drops, Packet};
-use radio::{Direction, tables};
+use channel::{Direction, tables::lte as tables};
 use units::Time;
 
 use crate::adaptation::decibels;

@@ -3,8 +3,8 @@
 mod ran_support;
 
 use aqm::{Limit, bql, gate};
-use radio::fading::{self, Doppler, Profile};
-use radio::{Bandwidth, Direction};
+use channel::fading::{self, Doppler, Profile};
+use channel::{Bandwidth, Direction};
 use ran::rlc::{Completion, Mode};
 use ran::{Above, Config, Discipline, MacConfig, Room};
 use ran_support::{World, am, loss_for, ms, network, ue, um};

@@ -4,7 +4,7 @@ mod ran_support;
 
 use std::collections::BTreeMap;
 
-use radio::{Bandwidth, Direction};
+use channel::{Bandwidth, Direction};
 use ran::{Discipline, Event, MacConfig};
 use ran_support::{World, am, loss_for, ms, network, ue, um};
 
@@ -36,7 +36,7 @@ fn a_saturated_uplink_uses_its_blocks_and_wastes_next_to_nothing() {
     world.saturate(Direction::Uplink, &[0], 200, ms(1000));
     let stats = world.ran.stats(0).uplink;
     // 48 blocks without the control channel's.
-    let table = u64::from(radio::tables::tbs(26, 48)) * 800;
+    let table = u64::from(channel::tables::lte::tbs(26, 48)) * 800;
     let goodput = world.bytes(Direction::Uplink, 0, ms(200)) * 8;
     assert!(goodput as f64 > table as f64 * 0.97, "{goodput} of {table} {stats:?}");
     assert!(stats.padding * 100 < stats.bits / 8, "{stats:?}");

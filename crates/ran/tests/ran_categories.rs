@@ -2,8 +2,8 @@
 
 mod ran_support;
 
-use radio::tables::{CATEGORIES, Category};
-use radio::{Bandwidth, Direction};
+use channel::tables::lte::{CATEGORIES, Category};
+use channel::{Bandwidth, Direction};
 use ran::{Event, Transmission};
 use ran_support::{World, am, loss_for, ms, network, ue};
 

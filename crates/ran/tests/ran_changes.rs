@@ -2,7 +2,7 @@
 
 mod ran_support;
 
-use radio::{Bandwidth, Channel, Direction, PathLoss, Position, Site};
+use channel::{Bandwidth, Channel, Direction, PathLoss, Position, Site};
 use ran::{CellConfig, Config, Event, Refused, Step, UeConfig};
 use ran_support::{World, am, cell, ms, network, ue, us};
 use units::{Span, Time};

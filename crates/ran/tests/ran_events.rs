@@ -2,7 +2,7 @@
 
 mod ran_support;
 
-use radio::{AirConfig, Bandwidth, Channel, Mobility, PathLoss, Position, Shadowing, Site};
+use channel::{AirConfig, Bandwidth, Channel, Mobility, PathLoss, Position, Shadowing, Site};
 use ran::{CellConfig, Config, Event, Step, UeConfig};
 use ran_support::{World, am, cell, ms, ue};
 use units::{Span, Time};

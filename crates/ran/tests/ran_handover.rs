@@ -5,8 +5,8 @@ mod ran_support;
 use std::sync::Arc;
 
 use aqm::{Limit, gate};
-use radio::fading::{self, Doppler, Profile};
-use radio::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
+use channel::fading::{self, Doppler, Profile};
+use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
 use ran::rlc::{Completion, Mode};
 use ran::{Above, CellConfig, Config, Event, Handover, Room, Step, UeConfig};
 use ran_support::{World, am, cell, ms, network, ue, um};

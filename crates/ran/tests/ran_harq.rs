@@ -4,7 +4,7 @@ mod ran_support;
 
 use std::collections::BTreeMap;
 
-use radio::{Bandwidth, Direction};
+use channel::{Bandwidth, Direction};
 use ran::rlc::Mode;
 use ran::{Config, Event, MacConfig, Transmission};
 use ran_support::{World, am, loss_for, ms, network, ue, um};

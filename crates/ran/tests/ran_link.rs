@@ -4,8 +4,8 @@ mod ran_support;
 
 use std::sync::Arc;
 
-use radio::fading::{self, Doppler, Profile};
-use radio::{Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
+use channel::fading::{self, Doppler, Profile};
+use channel::{Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
 use ran::{CellConfig, Config, Event, Step, UeConfig};
 use ran_support::{World, am, cell, loss_for, ms, network, ue};
 use units::{Span, Time};

@@ -4,8 +4,8 @@ mod ran_support;
 
 use std::collections::BTreeMap;
 
-use radio::tables::tbs;
-use radio::{Bandwidth, Direction};
+use channel::tables::lte::tbs;
+use channel::{Bandwidth, Direction};
 use ran::{Discipline, Event};
 use ran_support::{World, ms, network, ue, um};
 use units::{Span, Time};

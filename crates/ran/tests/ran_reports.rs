@@ -2,8 +2,8 @@
 
 mod ran_support;
 
-use radio::fading::{self, Doppler, Profile};
-use radio::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Shadowing};
+use channel::fading::{self, Doppler, Profile};
+use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Shadowing};
 use ran::Config;
 use ran_support::{World, loss_for, ms, network, ue, um, us};
 use units::{Span, Time};

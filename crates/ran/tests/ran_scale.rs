@@ -2,8 +2,8 @@
 
 mod ran_support;
 
-use radio::fading::{self, Profile};
-use radio::{AirConfig, Bandwidth, Direction, Mobility, Position, Site};
+use channel::fading::{self, Profile};
+use channel::{AirConfig, Bandwidth, Direction, Mobility, Position, Site};
 use ran::rlc::{self, Mode};
 use ran::{Above, CellConfig, Config, Discipline, MacConfig, Room, UeConfig};
 use ran_support::{Arrival, World, am, bearer, cell, loss_for, ms, network, ue, um, us};

@@ -2,7 +2,7 @@
 
 mod ran_support;
 
-use radio::{Bandwidth, Direction};
+use channel::{Bandwidth, Direction};
 use ran::rlc::{Am, Mode};
 use ran::{Config, Discipline, Event, UeConfig};
 use ran_support::{World, am, bearer, loss_for, ms, network, ue, um};

@@ -2,7 +2,7 @@
 
 mod ran_support;
 
-use radio::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Site};
+use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Site};
 use ran::{CellConfig, Config, Event, MacConfig, Step, Transmission, UeConfig};
 use ran_support::{World, am, cell, ms, ue};
 use units::{Span, Time};

@@ -2,7 +2,7 @@
 
 mod ran_support;
 
-use radio::{Bandwidth, Direction, tables};
+use channel::{Bandwidth, Direction, tables::lte as tables};
 use ran::{Discipline, Event, MacConfig, Requests};
 use ran_support::{World, am, bearer, ms, network, ue, um, us};
 use units::{Span, Time};

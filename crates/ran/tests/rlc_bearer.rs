@@ -1,7 +1,7 @@
 //! What a bearer does around RLC's procedures: discard, queue disciplines, long runs with losses, handover and failure.
 
 use aqm::{DropReason, codel, drop_tail};
-use radio::Direction::{self, Downlink, Uplink};
+use channel::Direction::{self, Downlink, Uplink};
 use ran::pdcp::{self, Keep, Times};
 use ran::rlc::{Am, Bearer, Block, Config, Mode, SnLength, Um};
 use rand_core::{Rng, SeedableRng};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use aqm::{codel, drop_tail};
 use bolero::{TypeGenerator, check};
-use radio::Direction::{self, Downlink, Uplink};
+use channel::Direction::{self, Downlink, Uplink};
 use ran::pdcp::{self, Keep, Times};
 use ran::rlc::{Am, Bearer, Block, Config, Mode, SnLength, Um};
 use testkit::queue::TestPacket;

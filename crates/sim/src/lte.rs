@@ -9,10 +9,10 @@ use crate::packet::{Packet, Store};
 use crate::topology;
 use crate::world::none_such;
 use aqm::{DropReason, Packet as _, bql, dyn_rlc};
-use des::{Part, Streams};
-use radio::{
+use channel::{
     AirConfig, Channel, Direction, Mobility, PathLoss, Position, Recorded, Shadowing, Site, fading, pathloss::Sight,
 };
+use des::{Part, Streams};
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Event, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
     Sink, Step, Stream, Transmission, UeConfig, rlc,
@@ -431,7 +431,7 @@ impl Recorder {
 
 /// The network's settings.
 fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
-    let carrier = radio::Carrier {
+    let carrier = channel::Carrier {
         downlink_hz: lte.downlink_mhz * 1e6,
         uplink_hz: lte.uplink_mhz * 1e6,
         bandwidth: bandwidth(lte.bandwidth),
@@ -439,7 +439,7 @@ fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
     let cell = |cell: &scenario::Cell| CellConfig {
         site: Site {
             position: position(cell.position),
-            antenna: cell.sector_deg.map_or_else(radio::Antenna::default, radio::Antenna::sector),
+            antenna: cell.sector_deg.map_or_else(channel::Antenna::default, channel::Antenna::sector),
             power_dbm: cell.power_dbm,
             noise_figure_db: cell.noise_figure_db,
             carrier,
@@ -496,7 +496,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
             fading: ue.fading.map(|fading| self::fading(fading, lte.downlink_mhz)),
             gain_db: ue.gain_db,
             noise_figure_db: ue.noise_figure_db,
-            power: radio::UplinkPower {
+            power: channel::UplinkPower {
                 max_dbm: ue.power_dbm,
                 p0_dbm: lte.power_control.p0_dbm,
                 alpha: lte.power_control.alpha,
@@ -504,7 +504,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
         },
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
-        category: ue.category.and_then(radio::tables::Category::numbered).unwrap_or_default(),
+        category: ue.category.and_then(channel::tables::lte::Category::numbered).unwrap_or_default(),
         bearers,
         host: above(
             topology::queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
@@ -685,14 +685,14 @@ fn discipline(of: scenario::Scheduler) -> Discipline {
     }
 }
 
-fn bandwidth(of: scenario::Bandwidth) -> radio::Bandwidth {
+fn bandwidth(of: scenario::Bandwidth) -> channel::Bandwidth {
     match of {
-        scenario::Bandwidth::Mhz1_4 => radio::Bandwidth::Mhz1_4,
-        scenario::Bandwidth::Mhz3 => radio::Bandwidth::Mhz3,
-        scenario::Bandwidth::Mhz5 => radio::Bandwidth::Mhz5,
-        scenario::Bandwidth::Mhz10 => radio::Bandwidth::Mhz10,
-        scenario::Bandwidth::Mhz15 => radio::Bandwidth::Mhz15,
-        scenario::Bandwidth::Mhz20 => radio::Bandwidth::Mhz20,
+        scenario::Bandwidth::Mhz1_4 => channel::Bandwidth::Mhz1_4,
+        scenario::Bandwidth::Mhz3 => channel::Bandwidth::Mhz3,
+        scenario::Bandwidth::Mhz5 => channel::Bandwidth::Mhz5,
+        scenario::Bandwidth::Mhz10 => channel::Bandwidth::Mhz10,
+        scenario::Bandwidth::Mhz15 => channel::Bandwidth::Mhz15,
+        scenario::Bandwidth::Mhz20 => channel::Bandwidth::Mhz20,
     }
 }
 

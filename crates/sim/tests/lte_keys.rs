@@ -4,10 +4,10 @@
 
 mod common;
 
+use channel::pathloss::{PathLoss, Sight};
+use channel::tables::lte::{tbs, ul_mcs};
+use channel::{Direction, Position};
 use common::{flow, load, near, run_on};
-use radio::pathloss::{PathLoss, Sight};
-use radio::tables::{tbs, ul_mcs};
-use radio::{Direction, Position};
 use record::Tables;
 
 /// The tables of `[lte]` with the lines `lte`, a UE with the lines `ue`, and a flow with the lines `flow`.
@@ -27,7 +27,7 @@ const LITTLE: &str = "traffic = { kind = \"cbr\", rate = \"10 kbit/s\", packet =
 
 /// Mbit/s of IP packets that the uplink's best scheme at an SINR carries on the 48 resource blocks for data of 10 MHz.
 fn uplink_mbps(sinr_db: f64) -> f64 {
-    f64::from(tbs(ul_mcs(radio::phy::mcs_at(sinr_db as f32, Direction::Uplink)).i_tbs, 48)) / 1e3
+    f64::from(tbs(ul_mcs(channel::phy::mcs_at(sinr_db as f32, Direction::Uplink)).i_tbs, 48)) / 1e3
 }
 
 /// Received power over noise in the uplink: -174 dBm/Hz, 180 kHz, and a noise figure of 5 dB.

@@ -332,7 +332,7 @@ impl Transmitter {
 
 #[cfg(test)]
 mod tests {
-    use radio::Direction;
+    use channel::Direction;
     use testkit::queue::TestPacket;
     use units::Span;
 

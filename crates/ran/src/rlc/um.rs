@@ -213,7 +213,7 @@ impl Entity {
 
 #[cfg(test)]
 mod tests {
-    use radio::Direction;
+    use channel::Direction;
     use testkit::queue::TestPacket;
 
     use super::*;

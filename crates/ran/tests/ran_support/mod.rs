@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses another part of it")]
 
 use aqm::{DropReason, Ecn, Packet};
-use radio::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
+use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::pdcp;
 use ran::rlc::{self, Am, Mode, Um};
 use ran::{Above, BearerConfig, CellConfig, Config, Event, Filter, Ran, Room, Stream, UeConfig};
@@ -196,7 +196,7 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
         air: AirConfig { channel, ..AirConfig::default() },
         cell: Some(0),
         layers: 1,
-        category: radio::tables::Category::UNLIMITED,
+        category: channel::tables::lte::Category::UNLIMITED,
         bearers: vec![bearer(mode)],
         host: Above {
             gate: aqm::gate::Config {

@@ -26,10 +26,8 @@
 
 use core::ops::Range;
 
-use crate::tables::{
-    CQI, Direction, ENTRIES, FIRST_OCTAVE, INFORMATION, MAX_CODE_BLOCK, Modulation, STEPS, code_block_size,
-    smaller_code_block_size,
-};
+use crate::tables::lte::{CQI, MAX_CODE_BLOCK, code_block_size, smaller_code_block_size};
+use crate::tables::{Direction, ENTRIES, FIRST_OCTAVE, INFORMATION, Modulation, STEPS};
 
 /// Resource elements of a resource block pair that carry the downlink's data.
 pub const DOWNLINK_ELEMENTS: u32 = 138;

@@ -1,35 +1,6 @@
 //! Modulation and coding schemes and channel quality indicators: 36.213 Tables 7.1.7.1-1, 8.6.1-1 and 7.2.3-1.
 
-/// Which way data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Direction {
-    /// From the cell to the UE.
-    Downlink,
-    /// From the UE to the cell.
-    Uplink,
-}
-
-/// A modulation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Modulation {
-    /// 2 bits a symbol.
-    Qpsk,
-    /// 4 bits a symbol.
-    Qam16,
-    /// 6 bits a symbol.
-    Qam64,
-}
-
-impl Modulation {
-    /// All of them, from the most robust.
-    pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
-
-    /// Coded bits of a symbol.
-    #[inline]
-    pub const fn bits(self) -> u32 {
-        2 + 2 * self as u32
-    }
-}
+use crate::tables::{Direction, Modulation};
 
 /// A modulation and coding scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,9 +1,9 @@
 //! The path losses beside worked values, beside the standard's table, and at their break points.
 
-use radio::pathloss::{
+use channel::pathloss::{
     PathLoss, Sight, Urban, cost231_hata_db, friis_db, rma_break_m, rma_los_db, rma_nlos_db, rma_sight_probability,
 };
-use radio::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
+use channel::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
 

@@ -1,12 +1,12 @@
 //! Mutual information, block errors and link adaptation.
 
-use radio::phy::{
+use channel::phy::{
     CQI_SINR_DB, CodeBlocks, MCS_SINR_DB, TARGET, UPLINK_16QAM_SINR_DB, code_blocks, mcs_at, mcs_at_16qam, subband_cqi,
 };
-use radio::tables::{
+use channel::tables::lte::{
     CATEGORIES, CQI, MAX_CODE_BLOCK, TBS, cqi_code_rate, cqi_efficiency, mcs, smaller_code_block_size, tbs, ul_mcs,
 };
-use radio::{Direction, Modulation, Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};
+use channel::{Direction, Modulation, Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};
 
 fn linear(db: f64) -> f32 {
     libm::exp10(db / 10.0) as f32

@@ -1,11 +1,11 @@
 //! Every entry of the tables against the CSV copies in `data`.
 
-use radio::Bandwidth;
-use radio::fading::Profile;
-use radio::tables::{
-    BUFFER_SIZES, CATEGORIES, CQI, Category, DOWNLINK_MCS, Modulation, QCI, TBS, UPLINK_MCS, bsr_bytes, bsr_index,
-    code_block_size, cqi_code_rate, cqi_efficiency, dl_mcs, qci, smaller_code_block_size, tbs, ul_mcs,
+use channel::fading::Profile;
+use channel::tables::lte::{
+    BUFFER_SIZES, CATEGORIES, CQI, Category, DOWNLINK_MCS, QCI, TBS, UPLINK_MCS, bsr_bytes, bsr_index, code_block_size,
+    cqi_code_rate, cqi_efficiency, dl_mcs, qci, smaller_code_block_size, tbs, ul_mcs,
 };
+use channel::{Bandwidth, Modulation};
 
 /// The fields of each line after the first.
 fn rows(text: &'static str) -> Vec<Vec<&'static str>> {
@@ -46,7 +46,7 @@ fn the_largest_blocks_are_a_cells_capacity() {
 
 #[test]
 fn modulation_and_coding_schemes_are_the_standards() {
-    type Scheme = fn(u8) -> radio::Mcs;
+    type Scheme = fn(u8) -> channel::Mcs;
     let directions = [
         (include_str!("../data/lte_36213_7.1.7.1-1_mcs_dl.csv"), dl_mcs as Scheme, DOWNLINK_MCS.len()),
         (include_str!("../data/lte_36213_8.6.1-1_mcs_ul.csv"), ul_mcs as Scheme, UPLINK_MCS.len()),

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use radio::pathloss::{Sight, Urban};
-use radio::phy::CQI_SINR_DB;
-use radio::{
+use channel::pathloss::{Sight, Urban};
+use channel::phy::CQI_SINR_DB;
+use channel::{
     Air, AirConfig, Antenna, Bandwidth, Carrier, Channel, Mobility, PathLoss, Position, Random, Recorded, Shadowing,
     Sinr, Site, UplinkPower, fading, wideband_cqi,
 };
@@ -143,7 +143,7 @@ fn a_moving_ue_is_at_most_a_decimetre_from_where_its_loss_is_taken() {
     for n in 0..1000 {
         let metres = 100.0 + 8.3e-3 * n as f64;
         let rsrp = air.rsrp(0, ms(n));
-        let exact = 30.0 - 10.0 * libm::log10(600.0) - radio::pathloss::friis_db(metres, 2.12e9);
+        let exact = 30.0 - 10.0 * libm::log10(600.0) - channel::pathloss::friis_db(metres, 2.12e9);
         assert!(rsrp >= exact - 1e-9 && rsrp - exact < 0.0088, "{rsrp} at {metres} m, not {exact}");
         steps += u32::from(rsrp != last);
         last = rsrp;

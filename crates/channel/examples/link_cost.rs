@@ -7,10 +7,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use radio::fading::{Config, Doppler, Fading, Profile, Turns};
-use radio::pathloss::Sight;
-use radio::tables::tbs;
-use radio::{
+use channel::fading::{Config, Doppler, Fading, Profile, Turns};
+use channel::pathloss::Sight;
+use channel::tables::lte::tbs;
+use channel::{
     Air, AirConfig, Bandwidth, Carrier, Channel, Direction, Mobility, Modulation, PathLoss, Position, Random,
     Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi,
 };

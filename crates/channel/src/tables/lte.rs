@@ -1,18 +1,13 @@
-//! The tables of the LTE standards, as constants.
+//! LTE's tables: transport blocks, MCS, CQI, buffer status, code blocks, bandwidths, UE categories, QoS classes.
 //!
-//! The same numbers lie as CSV in this crate's `data` folder, and a test compares every entry. I_TBS, MCS, CQI and BSR
-//! indices are plain numbers as in the standards.
+//! I_TBS, MCS, CQI and BSR indices are plain numbers as in the standards.
 
 mod category;
-mod information;
 mod mcs;
 mod tbs;
 
 pub use category::{CATEGORIES, Category};
-pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
-pub use mcs::{
-    CQI, DOWNLINK_MCS, Direction, Mcs, Modulation, UPLINK_MCS, cqi_code_rate, cqi_efficiency, dl_mcs, mcs, ul_mcs,
-};
+pub use mcs::{CQI, DOWNLINK_MCS, Mcs, UPLINK_MCS, cqi_code_rate, cqi_efficiency, dl_mcs, mcs, ul_mcs};
 pub use tbs::TBS;
 
 /// Subcarriers of a resource block.

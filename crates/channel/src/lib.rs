@@ -24,7 +24,8 @@ pub use pathloss::{Antenna, PathLoss};
 pub use phy::{Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};
 pub use recorded::Recorded;
 pub use shadowing::Shadowing;
-pub use tables::{Bandwidth, Direction, Mcs, Modulation};
+pub use tables::lte::{Bandwidth, Mcs};
+pub use tables::{Direction, Modulation};
 
 use rand_core::Rng;
 

@@ -23,7 +23,8 @@ use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::shadowing::Process;
-use crate::tables::{Bandwidth, Direction, SUBCARRIER_HZ, SUBCARRIERS};
+use crate::tables::Direction;
+use crate::tables::lte::{Bandwidth, SUBCARRIER_HZ, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
 /// How much more SINR a recorded CQI stands for than the least that gives it, in dB, so that it gives it.

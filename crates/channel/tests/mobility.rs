@@ -1,7 +1,7 @@
 //! Where a UE is.
 
-use radio::mobility::MobilityError;
-use radio::{Mobility, Position};
+use channel::mobility::MobilityError;
+use channel::{Mobility, Position};
 use units::{Span, Time};
 
 fn s(n: u64) -> Time {

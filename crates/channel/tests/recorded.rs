@@ -1,8 +1,8 @@
 //! Recorded channels: what is read, and what is not.
 
 use bolero::check;
-use radio::Recorded;
-use radio::recorded::{Quantity, RecordedError, RecordedFault};
+use channel::Recorded;
+use channel::recorded::{Quantity, RecordedError, RecordedFault};
 use units::{Span, Time};
 
 fn ms(n: u64) -> Time {

@@ -1,8 +1,8 @@
 //! The statistics of fast fading against closed forms, and against measurements of the three traces that ns-3 ships
 //! (EPA at 3 km/h, EVA at 60 km/h and ETU at 3 km/h, all at 1.93 GHz, 100 resource blocks, 10 s).
 
-use radio::Random;
-use radio::fading::{Fading, Profile, Turns};
+use channel::Random;
+use channel::fading::{Fading, Profile, Turns};
 use rand_xoshiro::rand_core::SeedableRng;
 
 const LAGS_MS: [usize; 6] = [1, 5, 10, 20, 50, 100];
