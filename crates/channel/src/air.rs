@@ -363,20 +363,20 @@ impl Air {
     /// The SINR of the UE's resource blocks at `serving` when it spreads its power over `prbs_in_use` of them (at least
     /// one).
     #[inline]
-    pub fn uplink(&mut self, serving: usize, now: Time, prbs_in_use: u8, sinr: &mut Sinr) {
+    pub fn uplink(&mut self, serving: usize, now: Time, prbs_in_use: u16, sinr: &mut Sinr) {
         let flat = self.block_mw(serving, now, prbs_in_use) * self.uplink.sinr_per_mw;
         self.fill(Direction::Uplink, serving, flat as f32, now, sinr);
     }
 
     /// The power in dBm that the UE sends `prbs` resource blocks (at least one) to `serving` with. 36.213 5.1.1.1.
-    pub fn uplink_power_dbm(&mut self, serving: usize, now: Time, prbs: u8) -> f64 {
+    pub fn uplink_power_dbm(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         decibels(self.block_mw(serving, now, prbs) * f64::from(prbs))
     }
 
     /// How many dB more power in all the UE could send `prbs` resource blocks (at least one) to `serving` with than power
     /// control asks for; below zero if it cannot send them with as much (36.213 5.1.1.2).
     #[inline]
-    pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u8) -> f64 {
+    pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.block_mw(serving, now, 1);
         decibels(self.max_mw / (self.uplink.target_mw * f64::from(prbs)))
     }
@@ -401,7 +401,7 @@ impl Air {
 
     /// The power in mW of each of `prbs` resource blocks to `serving`.
     #[inline]
-    fn block_mw(&mut self, serving: usize, now: Time, prbs: u8) -> f64 {
+    fn block_mw(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.look(now);
         if self.uplink_of != Some(serving) {
             self.uplink = self.flat_uplink(serving);

@@ -76,7 +76,7 @@ impl Default for Sinr {
 impl Sinr {
     /// The SINR of resource block `prb`.
     #[inline]
-    pub fn at(&self, prb: u8) -> f32 {
+    pub fn at(&self, prb: u16) -> f32 {
         match self {
             Sinr::Flat(sinr) => *sinr,
             Sinr::PerRb(all) => all[usize::from(prb)],
@@ -93,7 +93,7 @@ impl Sinr {
 
     /// The mean mutual information per coded bit, 0 to 1, of a block that is sent on `prbs`.
     #[inline]
-    pub fn information(&self, modulation: Modulation, prbs: impl IntoIterator<Item = u8>) -> f32 {
+    pub fn information(&self, modulation: Modulation, prbs: impl IntoIterator<Item = u16>) -> f32 {
         match self {
             Sinr::Flat(sinr) => mutual_information(modulation, *sinr),
             Sinr::PerRb(all) => {
@@ -145,7 +145,7 @@ impl Soft {
 
 /// Coded bits of an allocation of `prbs` resource blocks in a subframe.
 #[inline]
-pub const fn coded_bits(direction: Direction, modulation: Modulation, prbs: u8) -> u32 {
+pub const fn coded_bits(direction: Direction, modulation: Modulation, prbs: u16) -> u32 {
     let elements = match direction {
         Direction::Downlink => DOWNLINK_ELEMENTS,
         Direction::Uplink => UPLINK_ELEMENTS,
@@ -226,13 +226,13 @@ pub fn block_error(tb_bits: u32, soft: &Soft) -> f64 {
 pub fn wideband_cqi(sinr: &Sinr) -> u8 {
     let all = match sinr {
         Sinr::Flat(_) => 1,
-        Sinr::PerRb(all) => all.len() as u8,
+        Sinr::PerRb(all) => all.len() as u16,
     };
     subband_cqi(sinr, 0..all)
 }
 
 /// [`wideband_cqi`] for a block on the resource blocks `prbs` only.
-pub fn subband_cqi(sinr: &Sinr, prbs: Range<u8>) -> u8 {
+pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
     for modulation in Modulation::ALL.into_iter().rev() {
         let information = sinr.information(modulation, prbs.clone());
         let fits = |&cqi: &usize| CQI[cqi].0 == modulation && CQI_INFORMATION[cqi] <= information;

@@ -46,7 +46,7 @@ fn flat_downlink(air: &mut Air, serving: usize, now: Time) -> f64 {
     db(sinr)
 }
 
-fn flat_uplink(air: &mut Air, serving: usize, now: Time, prbs: u8) -> f64 {
+fn flat_uplink(air: &mut Air, serving: usize, now: Time, prbs: u16) -> f64 {
     let mut sinr = Sinr::default();
     air.uplink(serving, now, prbs, &mut sinr);
     let Sinr::Flat(sinr) = sinr else { panic!("a channel without fading differs from block to block") };

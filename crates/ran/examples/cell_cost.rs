@@ -47,9 +47,8 @@ fn still(loss_db: f64) -> AirConfig {
 fn run(name: &str, air: &AirConfig, limited: bool, ues: usize, active: u32, mac: MacConfig) {
     let site = Site { carrier: Carrier { bandwidth: Bandwidth::Mhz20, ..Carrier::default() }, ..Site::default() };
     let config = Config {
-        cells: vec![CellConfig { site, ..CellConfig::default() }],
+        cells: vec![CellConfig { site, mac, ..CellConfig::default() }],
         ues: (0..ues).map(|_| ue(air.clone(), limited)).collect(),
-        mac,
         ..Config::default()
     };
     let mut n = 0;

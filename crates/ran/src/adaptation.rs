@@ -17,7 +17,8 @@ use channel::{Direction, Modulation, Sinr, Soft, tables::lte as tables};
 use units::Span;
 
 use crate::power::{Reported, Strength};
-use crate::requests::ttis;
+use crate::rat::Rat;
+use crate::slots::Slots;
 
 /// The largest MCS index.
 const MAX_MCS: u8 = 28;
@@ -92,32 +93,32 @@ impl<T: Copy> Reports<T> {
         Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None }
     }
 
-    /// The TTI, up to `tti`, of the next measurement that has to be made to know what the eNodeB knows in `tti`.
+    /// The slot, up to `slot`, of the next measurement that has to be made to know what the eNodeB knows in `slot`.
     #[inline]
-    pub(crate) fn due(&self, link: &LinkAdaptation, tti: u64) -> Option<u64> {
+    pub(crate) fn due(&self, link: &LinkAdaptation, slots: Slots, slot: u64) -> Option<u64> {
         match self.next {
-            Some(next) if tti < next => None,
-            next => Some(self.missing(link, next, tti)),
+            Some(next) if slot < next => None,
+            next => Some(self.missing(link, slots, next, slot)),
         }
     }
 
-    fn missing(&self, link: &LinkAdaptation, next: Option<u64>, tti: u64) -> u64 {
-        let period = ttis(link.period).max(1);
+    fn missing(&self, link: &LinkAdaptation, slots: Slots, next: Option<u64>, slot: u64) -> u64 {
+        let period = slots.spanning(link.period).max(1);
         let phase = u64::from(self.offset) % period;
-        // The newest that has arrived takes the place of those before it. In the beginning it is one of TTI 0.
-        let arrived = tti.saturating_sub(ttis(link.delay));
+        // The newest that has arrived takes the place of those before it. In the beginning it is one of slot 0.
+        let arrived = slot.saturating_sub(slots.spanning(link.delay));
         let newest = arrived.saturating_sub((arrived + period - phase) % period);
         next.map_or(newest, |next| next.max(newest))
     }
 
-    /// `value` was measured in the TTI `at`; at once if it is the first, because the UE has reported before.
+    /// `value` was measured in the slot `at`; at once if it is the first, because the UE has reported before.
     #[inline]
-    fn measured(&mut self, link: &LinkAdaptation, value: T, at: u64) {
-        let period = ttis(link.period).max(1);
+    fn measured(&mut self, link: &LinkAdaptation, slots: Slots, value: T, at: u64) {
+        let period = slots.spanning(link.period).max(1);
         if self.next.is_none() {
             self.current = value;
         } else {
-            self.send(at + ttis(link.delay), value);
+            self.send(at + slots.spanning(link.delay), value);
         }
         // From one outside of the grid, as the first may be, to the next on it.
         let phase = u64::from(self.offset) % period;
@@ -197,7 +198,8 @@ impl Downlink {
         link: &LinkAdaptation,
         sinr: &Sinr,
         half: Option<&Sinr>,
-        group: Option<u8>,
+        group: Option<u16>,
+        slots: Slots,
         tti: u64,
     ) {
         let cqi = |sinr: &Sinr| group.map_or_else(|| channel::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
@@ -209,7 +211,7 @@ impl Downlink {
             Sinr::Flat(now) => Some((*now, quality)),
             Sinr::PerRb(_) => None,
         };
-        self.reports.measured(link, quality, tti);
+        self.reports.measured(link, slots, quality, tti);
     }
 
     /// Whether the newest report that the eNodeB has in `tti` is CQI 0 (36.213 Table 7.2.3-1: out of range).
@@ -220,7 +222,7 @@ impl Downlink {
 
     /// What a block is to be sent with in `tti`.
     #[inline]
-    pub(crate) fn scheme(&mut self, tti: u64) -> Scheme {
+    pub(crate) fn scheme(&mut self, rat: Rat, tti: u64) -> Scheme {
         let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);
         if let Some((q, o, scheme)) = self.scheme
             && q == quality
@@ -232,7 +234,7 @@ impl Downlink {
         let mut scheme = of(quality.single, 1);
         if quality.double > 0 {
             let double = of(quality.double, 2);
-            if double.bits(50) > scheme.bits(50) {
+            if double.bits(rat, 50) > scheme.bits(rat, 50) {
                 scheme = double;
             }
         }
@@ -243,8 +245,9 @@ impl Downlink {
 
 impl Scheme {
     /// This scheme, or the best lower one of which a code word on `prbs` resource blocks has at most `bits`.
-    pub(crate) fn within(mut self, prbs: u8, bits: u32) -> Scheme {
-        while self.mcs > 0 && tables::tbs(tables::dl_mcs(self.mcs).i_tbs, prbs) > bits {
+    #[inline(always)]
+    pub(crate) fn within(mut self, rat: Rat, prbs: u16, bits: u32) -> Scheme {
+        while self.mcs > 0 && rat.downlink_bits(self.mcs, prbs) > bits {
             self.mcs -= 1;
         }
         self
@@ -252,17 +255,17 @@ impl Scheme {
 
     /// Bits of a block on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn bits(&self, prbs: u8) -> u32 {
-        tables::tbs(tables::dl_mcs(self.mcs).i_tbs, prbs) * u32::from(self.layers)
+    pub(crate) fn bits(&self, rat: Rat, prbs: u16) -> u32 {
+        rat.downlink_bits(self.mcs, prbs) * u32::from(self.layers)
     }
 }
 
 /// The least CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is.
-fn worst_cqi(sinr: &Sinr, group: u8) -> u8 {
+fn worst_cqi(sinr: &Sinr, group: u16) -> u8 {
     let worst = match sinr {
         Sinr::Flat(_) => channel::wideband_cqi(sinr),
         Sinr::PerRb(all) => {
-            let prbs = all.len() as u8;
+            let prbs = all.len() as u16;
             let groups = (0..prbs).step_by(usize::from(group.max(1)));
             let cqis =
                 groups.map(|first| channel::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
@@ -322,7 +325,14 @@ impl Uplink {
 
     /// The UE was heard in `tti` with `sinr` on one resource block. `headroom_db` is how much power it has left then, if
     /// the eNodeB does not depend on the UE's reports for it.
-    pub(crate) fn measure(&mut self, link: &LinkAdaptation, sinr: &Sinr, headroom_db: Option<f64>, tti: u64) {
+    pub(crate) fn measure(
+        &mut self,
+        link: &LinkAdaptation,
+        sinr: &Sinr,
+        headroom_db: Option<f64>,
+        slots: Slots,
+        tti: u64,
+    ) {
         let sinr_db = match sinr {
             Sinr::Flat(flat) => {
                 if *flat != self.flat.0 {
@@ -333,7 +343,7 @@ impl Uplink {
             // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
-        self.reports.measured(link, Sounded { sinr_db, headroom_db }, tti);
+        self.reports.measured(link, slots, Sounded { sinr_db, headroom_db }, tti);
     }
 
     /// The SINR that the eNodeB reckons with in `tti`.
@@ -349,26 +359,26 @@ impl Uplink {
     /// Whether the most robust block would fail in all of its `transmissions` with a probability of 90 % or more, on the
     /// channel as it was sounded last in `tti`.
     #[inline]
-    pub(crate) fn is_out_of_range(&mut self, transmissions: u8, tti: u64) -> bool {
+    pub(crate) fn is_out_of_range(&mut self, rat: Rat, transmissions: u8, tti: u64) -> bool {
         // The outer loop is left out: without blocks it would never recover.
         let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
-        let prbs = strength.full_power_prbs();
+        let prbs = strength.full_power_prbs().min(rat.widest());
         let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
         if strength.sinr_db as f32 >= channel::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(least)] {
             return false;
         }
-        let scheme = tables::ul_mcs(least);
-        let information = channel::mutual_information(scheme.modulation, channel::linear(strength.sinr_db) as f32);
+        let modulation = tables::ul_mcs(least).modulation;
+        let information = channel::mutual_information(modulation, channel::linear(strength.sinr_db) as f32);
         let mut soft = Soft::default();
         for _ in 0..transmissions {
-            soft.add(information, channel::coded_bits(Direction::Uplink, scheme.modulation, prbs));
+            soft.add(information, channel::coded_bits(Direction::Uplink, modulation, prbs));
         }
-        channel::block_error(tables::tbs(scheme.i_tbs, prbs), &soft) > 1.0 - channel::phy::TARGET
+        channel::block_error(rat.uplink_bits(least, prbs), &soft) > 1.0 - channel::phy::TARGET
     }
 
     /// The MCS on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn scheme(&mut self, prbs: u8, tti: u64) -> u8 {
+    pub(crate) fn scheme(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
         let sinr_db = self.strength(tti).on(prbs);
         let mcs = match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
@@ -383,23 +393,16 @@ impl Uplink {
             }
         };
         let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
-        let fits = |mcs: &u8| tables::tbs(tables::ul_mcs(*mcs).i_tbs, prbs) <= self.category.uplink_block_bits;
+        let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
         let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
-        usable(mcs, prbs)
+        rat.usable(mcs, prbs)
     }
-}
-
-/// `mcs`, or the next lower one if it cannot be decoded on `prbs` resource blocks: I_TBS 6 has more bits than coded bits on
-/// one block (36.213 table 7.1.7.2.1-1).
-#[inline]
-pub(crate) fn usable(mcs: u8, prbs: u8) -> u8 {
-    if mcs == 6 && prbs == 1 { 5 } else { mcs }
 }
 
 /// The probability that a transport block fails; a channel that is the same as last time costs a comparison.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Errors {
-    last: Option<(f32, u8, u8, f64)>,
+    last: Option<(f32, u8, u16, f64)>,
     /// The UE sends with 16QAM what others send with 64QAM.
     without_64qam: bool,
 }
@@ -419,11 +422,11 @@ impl Errors {
         mcs: u8,
         bits: u32,
         sinr: &Sinr,
-        prbs: impl ExactSizeIterator<Item = u8>,
+        prbs: impl ExactSizeIterator<Item = u16>,
         soft: &mut Soft,
     ) -> f64 {
         let first = soft.coded_bits == 0;
-        let count = prbs.len() as u8;
+        let count = prbs.len() as u16;
         let mut modulation = tables::mcs(direction, mcs).modulation;
         if self.without_64qam {
             // 36.213 8.6.1.
@@ -495,8 +498,8 @@ mod tests {
         let sinr = Sinr::PerRb((0..50).map(|prb| if (15..18).contains(&prb) { 2.0 } else { 1000.0 }).collect());
         let reported = |group| {
             let mut downlink = Downlink::new(0);
-            downlink.measure(&LinkAdaptation::default(), &sinr, None, group, 0);
-            downlink.scheme(0).cqi
+            downlink.measure(&LinkAdaptation::default(), &sinr, None, group, Slots::LTE, 0);
+            downlink.scheme(Rat::Lte, 0).cqi
         };
         assert_eq!((reported(None), reported(Some(3))), (14, channel::wideband_cqi(&Sinr::Flat(2.0))));
         assert_eq!(worst_cqi(&Sinr::Flat(1000.0), 3), 15);
@@ -511,9 +514,9 @@ mod tests {
         // Each measurement is its own TTI. Looked at in each TTI, and in a few.
         let look = |reports: &mut Reports<u64>, tti: u64| {
             let mut measured = 0;
-            while let Some(at) = reports.due(&link, tti) {
+            while let Some(at) = reports.due(&link, Slots::LTE, tti) {
                 assert!(at <= tti);
-                reports.measured(&link, at, at);
+                reports.measured(&link, Slots::LTE, at, at);
                 measured += 1;
             }
             (reports.at(tti), measured)
@@ -539,7 +542,7 @@ mod tests {
     #[test]
     fn a_ue_at_its_power_limit_loses_3_db_for_twice_the_blocks() {
         let mut uplink = Uplink::new(Category::UNLIMITED, 0);
-        uplink.measure(&LinkAdaptation::default(), &Sinr::Flat(100.0), None, 0);
+        uplink.measure(&LinkAdaptation::default(), &Sinr::Flat(100.0), None, Slots::LTE, 0);
         let at = |uplink: &mut Uplink, prbs| uplink.strength(0).on(prbs);
         assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
         uplink.power.learn(crate::power::level(10.0), 1, 0);
@@ -553,10 +556,10 @@ mod tests {
         let mut uplink = Uplink::new(Category::UNLIMITED, 0);
         for db in -20..40 {
             uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) }, 0);
-            for prbs in 1..=100u8 {
-                let mcs = uplink.scheme(prbs, 0);
+            for prbs in 1..=100u16 {
+                let mcs = uplink.scheme(Rat::Lte, prbs, 0);
                 let scheme = tables::ul_mcs(mcs);
-                let bits = tables::tbs(scheme.i_tbs, prbs);
+                let bits = Rat::Lte.uplink_bits(mcs, prbs);
                 let coded = channel::coded_bits(Direction::Uplink, scheme.modulation, prbs);
                 assert!(bits + 24 <= coded, "MCS {mcs} on {prbs}: {bits} of {coded}");
                 assert!(bits >= 56, "MCS {mcs} on {prbs}: {bits}");

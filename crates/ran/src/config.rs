@@ -7,19 +7,18 @@ use units::Span;
 use crate::adaptation::LinkAdaptation;
 use crate::handover::Handover;
 use crate::power::PowerReports;
+use crate::rat::Rat;
 use crate::requests::Requests;
 use crate::rlc;
 use crate::sched::Discipline;
 
-/// A network: its cells, its UEs, and the rules that they all follow.
+/// A network: its cells, its UEs, and how these change cells.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The cells. There is at least one.
     pub cells: Vec<CellConfig>,
     /// The UEs.
     pub ues: Vec<UeConfig>,
-    /// What MAC does.
-    pub mac: MacConfig,
     /// How UEs change cells.
     pub handover: Handover,
 }
@@ -29,6 +28,8 @@ pub struct Config {
 pub struct CellConfig {
     /// Where it is, and its carriers.
     pub site: Site,
+    /// What its MAC does.
+    pub mac: MacConfig,
     /// Who is served first in the downlink.
     pub downlink: Discipline,
     /// Who is served first in the uplink.
@@ -138,10 +139,12 @@ impl Filter {
 /// What MAC does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MacConfig {
+    /// The radio access technology.
+    pub rat: Rat,
     /// How often a transport block is sent before it is given up, at least 1.
     pub transmissions: u8,
-    /// From the end of a transmission until RLC has what it carried. Rounded up to whole TTIs, at most 3: the receiver
-    /// must have decoded it to acknowledge it.
+    /// From the end of a transmission until RLC has what it carried. Rounded up to whole slots, in LTE at most 3: the
+    /// receiver must have decoded it to acknowledge it.
     pub decoding: Span,
     /// How channels are learned and what is made of them.
     pub link: LinkAdaptation,
@@ -149,46 +152,34 @@ pub struct MacConfig {
     pub requests: Requests,
     /// When UEs report how much power they have left.
     pub power_reports: PowerReports,
-    /// Idealised as ns-3's LTE module: see [`MacConfig::ideal`].
-    pub ideal: bool,
 }
 
 impl Default for MacConfig {
     fn default() -> Self {
         MacConfig {
+            rat: Rat::default(),
             transmissions: 4,
             decoding: Span::from_millis(3),
             link: LinkAdaptation::default(),
             requests: Requests::default(),
             power_reports: PowerReports::default(),
-            ideal: false,
         }
     }
 }
 
 impl MacConfig {
-    /// MAC with the idealisations of ns-3's LTE module, to compare with it and with what was published on it:
-    /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are no
-    ///   scheduling requests, no random access, and no reports in transport blocks; it knows each UE's power, too;
-    /// - MAC has no headers;
-    /// - what was sent reaches RLC at the end of its TTI;
-    /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
-    /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25), and
-    ///   round robin what remains when it divides the groups; who is served gets its part whether it can fill it or not;
-    /// - RRC messages arrive at once and without fail;
-    /// - the channel is reported in each TTI, and there is no outer loop.
-    ///
-    /// [`MacConfig::ideal`] switches on all but the last; this function sets that, too.
+    /// [`Rat::LteIdeal`] as ns-3's LTE module has it: what was sent reaches RLC at the end of its TTI, the channel is
+    /// reported in each TTI, and there is no outer loop.
     pub fn ideal() -> MacConfig {
         MacConfig {
+            rat: Rat::LteIdeal,
             decoding: Span::ZERO,
             link: LinkAdaptation {
-                period: crate::TTI,
+                period: Rat::LteIdeal.slot(),
                 delay: Span::from_millis(3),
                 step_db: 0.0,
                 ..LinkAdaptation::default()
             },
-            ideal: true,
             ..MacConfig::default()
         }
     }

@@ -1,23 +1,24 @@
-//! The downlink of a TTI: who is served, what is sent, and what becomes of it.
+//! The downlink of a slot: who is served, what is sent, and what becomes of it.
 //!
-//! A block that is assigned in TTI n is sent in it. The UE has decoded it [`crate::MacConfig::decoding`] after its end;
-//! its acknowledgement is sent in n + 4 and allows the process to be used again from n + 8 on. Retransmissions go
+//! A block that is assigned in a slot is sent in it. The UE has decoded it [`crate::MacConfig::decoding`] after its end;
+//! its acknowledgement allows the process to be used again [`crate::rat::Timing::data_to_reuse`] after it. Retransmissions go
 //! before new blocks, with the same scheme and as many resource block groups; proportional fair counts them as service.
 //! A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data before it reports another CQI. RRC
 //! messages are sent to it all the same: retransmissions may still bring it a handover command.
 //!
 //! Deviations: control channels are free of error, so that no assignment is missed and the eNodeB need not detect DTX; a
-//! packet may be sent in the first TTI that begins after it has come; what an eNodeB needs to prepare it
+//! packet may be sent in the first slot that begins after it has come; what an eNodeB needs to prepare it
 //! (3 ms in TR 36.881) belongs to the delay of the link that brings it.
 
 use aqm::{Drops, Packet};
-use channel::{Direction, tables::lte as tables};
+use channel::Direction;
 use units::Time;
 
-use crate::adaptation::{Scheme, decibels, usable};
+use crate::adaptation::{Scheme, decibels};
 use crate::calendar::Kind;
-use crate::harq::ROUND_TRIP;
-use crate::network::{Io, Ran, start_of};
+use crate::cell::Cell;
+use crate::config::MacConfig;
+use crate::network::{Io, Ran};
 use crate::sched::Candidate;
 use crate::stats::{Event, Sink, Transmission};
 
@@ -26,8 +27,8 @@ const HEADER: u32 = 1;
 
 impl<P: Packet> Ran<P> {
     pub(crate) fn schedule_downlink<D: Drops<P>, S: Sink>(&mut self, cell: usize, tti: u64, io: &mut Io<'_, D, S>) {
-        let now = start_of(tti);
-        let groups = self.cells[cell].groups;
+        let Cell { slots, mac, grid, .. } = self.cells[cell];
+        let (now, rat, groups) = (slots.start(tti), mac.rat, grid.groups);
         let mut first = 0;
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
@@ -46,7 +47,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            ue.report_channel(&self.mac.link, self.cells[cell].group, tti);
+            ue.report_channel(&mac.link, grid.group, tti);
             let out_of_range = ue.downlink.is_out_of_range(tti);
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
@@ -57,13 +58,12 @@ impl<P: Packet> Ran<P> {
             }
             if ue.down.harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let scheme = ue.downlink.scheme(tti);
-                let i_tbs = tables::dl_mcs(scheme.mcs).i_tbs;
+                let scheme = ue.downlink.scheme(rat, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
-                let whole = scheme.within(cell.prbs, word).bits(cell.prbs);
+                let whole = scheme.within(rat, grid.prbs, word).bits(rat, grid.prbs);
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
-                let mut least = 1u8;
+                let mut least = 1;
                 if ue.has_transparent && !out_of_range {
                     let most = whole / 8;
                     let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
@@ -72,11 +72,10 @@ impl<P: Packet> Ran<P> {
                         return true;
                     }
                     backlog = fits;
-                    least = cell.groups_for(i_tbs, bytes.div_ceil(u32::from(scheme.layers)));
+                    least = cell.groups_for(scheme.mcs, bytes.div_ceil(u32::from(scheme.layers)));
                 }
                 let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers)).min(word / 8);
-                // ns-3 gives the best UE all groups on which it is the best, which here are all.
-                let want = if self.mac.ideal { cell.groups } else { cell.groups_for(i_tbs, bytes) };
+                let want = rat.downlink_want(|| cell.groups_for(scheme.mcs, bytes), groups);
                 candidates.push(Candidate { least, scheme, ..Candidate::new(*index, metric, want) });
             }
             true
@@ -98,30 +97,32 @@ impl<P: Packet> Ran<P> {
         &mut self,
         cell: usize,
         c: &Candidate,
-        first: u8,
+        first: u16,
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) -> Option<u8> {
-        let prbs = self.cells[cell].blocks(first, c.got).len() as u8;
+        let cell = &self.cells[cell];
+        let (rat, now) = (cell.mac.rat, cell.slots.start(tti));
+        let prbs = cell.blocks(first, c.got).len() as u16;
         let ue = &mut self.ues[c.ue as usize];
         let process = ue.down.harq.idle()?;
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         transport.clear();
-        let scheme = c.scheme.within(prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let scheme = Scheme { mcs: usable(scheme.mcs, prbs), ..scheme };
+        let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
+        let scheme = Scheme { mcs: rat.usable(scheme.mcs, prbs), ..scheme };
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;
-        transport.bits = scheme.bits(prbs);
+        transport.bits = scheme.bits(rat, prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
-        let left = ue.fill(Direction::Downlink, process, bytes, !self.mac.ideal, start_of(tti), io.drops);
+        let left = ue.fill(Direction::Downlink, process, bytes, rat.has_headers(), now, io.drops);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         if transport.parcels().is_empty() {
             return None;
         }
         transport.padding = left;
-        ue.hand_down(Direction::Downlink, start_of(tti), io.drops);
+        ue.hand_down(Direction::Downlink, now, io.drops);
         let stats = &mut ue.stats.downlink;
         stats.blocks += 1;
         stats.bits += u64::from(bits);
@@ -135,18 +136,19 @@ impl<P: Packet> Ran<P> {
         cell: usize,
         index: u32,
         process: u8,
-        (first, count): (u8, u8),
+        (first, count): (u16, u16),
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) {
-        let now = start_of(tti);
+        let Cell { slots, mac: MacConfig { rat, .. }, decoding, .. } = self.cells[cell];
+        let now = slots.start(tti);
         let mut blocks = self.cells[cell].blocks(first, count);
         let ue = &mut self.ues[index as usize];
-        ue.hear(tti, now);
+        ue.hear(now);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller, one elsewhere larger than where the block was sent first.
         blocks.end = blocks.end.min(blocks.start + transport.prbs);
-        let (first_prb, prbs) = (blocks.start, blocks.len() as u8);
+        let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
         ue.down.past.served(tti, transport.bits);
         let (mcs, layers) = (transport.mcs, transport.layers);
@@ -171,7 +173,7 @@ impl<P: Packet> Ran<P> {
                 decoded,
                 mcs,
                 layers,
-                cqi: ue.downlink.scheme(tti).cqi,
+                cqi: ue.downlink.scheme(rat, tti).cqi,
                 sinr_cdb: (decibels(f64::from(ue.sinr.mean())) * 100.0) as i32,
                 first_prb,
                 prbs,
@@ -182,9 +184,9 @@ impl<P: Packet> Ran<P> {
             io.sink.event(now, &Event::Transmission(event));
         }
         if decoded {
-            self.note(tti + 1 + self.decoding, index, Kind::DownlinkDecoded, process);
+            self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, process);
         }
-        self.note(tti + ROUND_TRIP, index, Kind::DownlinkFeedback, process);
+        self.note(tti + rat.timing().data_to_reuse, index, Kind::DownlinkFeedback, process);
         if attempt == 1 {
             // The timers that filling the block has started.
             self.note_rlc(index);
@@ -210,14 +212,15 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
+        let mac = &self.cells[ue.serving].mac;
         let transport = &ue.down.harq.processes[usize::from(process)];
         let decoded = transport.decoded;
         if transport.attempts == 1 {
-            ue.downlink.outer.outcome(self.mac.link.step_db, transport.mcs, decoded);
+            ue.downlink.outer.outcome(mac.link.step_db, transport.mcs, decoded);
         }
         if decoded {
             ue.down.harq.finished(process);
-        } else if transport.attempts < self.mac.transmissions {
+        } else if transport.attempts < mac.transmissions {
             ue.down.harq.failed(process);
             let serving = ue.serving;
             self.cells[serving].downlink.activate(index);

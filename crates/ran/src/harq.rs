@@ -1,9 +1,9 @@
 //! HARQ: transport blocks that are sent again until they are decoded or given up.
 //!
-//! Eight processes a direction, each with one transport block. In the downlink a process is free to be used again, or to
-//! be retransmitted by any later assignment, once its ACK or NACK is known (36.213 7.3: sent 4 TTIs after the block, and
-//! known to the scheduler 8 TTIs after it). In the uplink the process is the TTI's number modulo 8, and a
-//! retransmission repeats the same resources 8 TTIs later without a grant (36.321 5.4.2).
+//! Each direction has as many processes as the technology, each with one transport block. In the downlink a process is free
+//! to be used again, or to be retransmitted by any later assignment, once its ACK or NACK is known (LTE, 36.213 7.3: sent
+//! 4 TTIs after the block, and known to the scheduler 8 TTIs after it). In LTE's uplink the process is the TTI's number
+//! modulo 8, and a retransmission repeats the same resources 8 TTIs later without a grant (36.321 5.4.2).
 //!
 //! Deviations: acknowledgements are free of error; all transmissions of a block carry the same number of coded bits
 //! whatever their redundancy version, and what the receiver holds adds up as in [`channel::Soft`].
@@ -12,13 +12,6 @@ use channel::Soft;
 
 use crate::requests::Report;
 use crate::rlc::Block;
-
-/// Processes a direction (36.321 5.3.2, 5.4.2, FDD).
-pub(crate) const PROCESSES: usize = 8;
-/// From a transmission to its repetition.
-pub(crate) const ROUND_TRIP: u64 = 8;
-/// From a transmission in the uplink until the UE knows its outcome.
-pub(crate) const TO_FEEDBACK: u64 = 4;
 
 /// What a transport block carries of one bearer.
 #[derive(Clone, Debug, Default)]
@@ -35,16 +28,16 @@ pub(crate) struct Transport {
     pub(crate) mcs: u8,
     /// Its layers, with a code word each.
     pub(crate) layers: u8,
-    pub(crate) prbs: u8,
+    pub(crate) prbs: u16,
     /// The first of its resource blocks (uplink).
-    pub(crate) first_prb: u8,
+    pub(crate) first_prb: u16,
     /// Transmissions so far.
     pub(crate) attempts: u8,
     /// Whether the last of them was decoded.
     pub(crate) decoded: bool,
     /// Bytes that nothing was left for.
     pub(crate) padding: u32,
-    /// The TTI of the first transmission.
+    /// The slot of the first transmission.
     pub(crate) built: u64,
     pub(crate) soft: Soft,
     /// The buffer status report that it carries.
@@ -93,16 +86,21 @@ impl Transport {
 /// The processes of one direction of one UE.
 #[derive(Clone, Debug)]
 pub(crate) struct Harq {
-    pub(crate) processes: Box<[Transport; PROCESSES]>,
+    pub(crate) processes: Box<[Transport]>,
     /// Bit p: process p has no block.
-    idle: u8,
+    idle: u16,
     /// Bit p: process p waits to be sent again.
-    again: u8,
+    again: u16,
 }
 
 impl Harq {
-    pub(crate) fn new() -> Harq {
-        Harq { processes: Box::default(), idle: u8::MAX, again: 0 }
+    /// `count` processes, from 1 to 16, without blocks.
+    pub(crate) fn new(count: u8) -> Harq {
+        debug_assert!((1..=16).contains(&count), "{count} processes");
+        let processes = vec![Transport::default(); usize::from(count)].into_boxed_slice();
+        let mut harq = Harq { processes, idle: 0, again: 0 };
+        harq.flush();
+        harq
     }
 
     /// A process without a block.
@@ -117,7 +115,7 @@ impl Harq {
         if self.again == 0 {
             return None;
         }
-        (0..PROCESSES as u8)
+        (0..self.processes.len() as u8)
             .filter(|p| self.again & (1 << p) != 0)
             .min_by_key(|p| self.processes[usize::from(*p)].built)
     }
@@ -149,7 +147,7 @@ impl Harq {
 
     /// All blocks are void.
     pub(crate) fn flush(&mut self) {
-        self.idle = u8::MAX;
+        self.idle = u16::MAX >> (16 - self.processes.len());
         self.again = 0;
     }
 }
@@ -160,7 +158,7 @@ mod tests {
 
     #[test]
     fn eight_blocks_may_be_under_way_and_the_oldest_is_repeated_first() {
-        let mut harq = Harq::new();
+        let mut harq = Harq::new(8);
         for built in 0..8 {
             let process = harq.idle().unwrap();
             harq.processes[usize::from(process)].built = 100 - built;

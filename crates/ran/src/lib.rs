@@ -15,9 +15,10 @@
 //! in the [`aqm::Drops`] of the call that lost it, or is counted by [`Ran::held`].
 //!
 //! # Time
-//! A transmission time interval (TTI) is a millisecond and begins at a whole one. TTIs run only while a UE has something
-//! to send or something is on its way: with everybody idle and standing still, `poll_timeout` gives `None`. A TTI looks
-//! at the UEs that are active in it and at no other.
+//! Time goes in slots, whose length is the technology's ([`Rat`]): an LTE cell's are its TTIs of a millisecond. The calendar
+//! ticks at the shortest slot of all cells. Slots run only while a UE has something to send or something is on its way:
+//! with everybody idle and standing still, `poll_timeout` gives `None`. A slot looks at the UEs that are active in it and
+//! at no other.
 //!
 //! # A packet's way
 //! Downlink: queue of PDCP ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE, out.
@@ -42,10 +43,12 @@ mod mobility;
 mod network;
 pub mod pdcp;
 mod power;
+mod rat;
 mod requests;
 pub mod rlc;
 mod sched;
 mod signalling;
+mod slots;
 mod stats;
 mod ue;
 mod uplink;
@@ -56,11 +59,7 @@ pub use handover::{A3, Handover, RadioLink};
 pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};
 pub use power::PowerReports;
+pub use rat::Rat;
 pub use requests::Requests;
 pub use sched::Discipline;
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};
-
-use units::Span;
-
-/// A transmission time interval: one subframe.
-pub const TTI: Span = Span::from_millis(1);

@@ -23,15 +23,14 @@ use units::{Span, Time};
 
 use crate::adaptation::decibels;
 use crate::calendar::Kind;
-use crate::network::{self, Delivery, Io, Ran, start_of, strongest};
+use crate::network::{self, Delivery, Io, Ran, strongest};
 use crate::pdcp::Keep;
-use crate::requests::ttis;
 use crate::signalling::{self, Message, Signal};
 use crate::stats::{Event, Sink, Step};
 use crate::ue::{Link, Ue};
 
 /// Between attempts to reach a cell.
-const RETRY_TTIS: u64 = 10;
+const RETRY: Span = Span::from_millis(10);
 
 /// Why [`Ran::hand_over`] does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,31 +87,38 @@ impl<P: Packet> Ran<P> {
     fn prepare<S: Sink>(&mut self, ue: u32, target: usize, now: Time, sink: &mut S) {
         self.ues[ue as usize].link = Link::Preparing { target };
         tell(sink, now, ue, Step::Preparing { target: target as u32 });
-        self.note(self.tti_of(now) + ttis(self.handover.preparation), ue, Kind::Mobility, 0);
+        self.note_after(self.handover.preparation, now, ue, Kind::Mobility);
     }
 
     /// The channel of `ue` or its cell is not what it was: it measures from `now` on, or looks for a cell again.
     pub(crate) fn wake(&mut self, ue: u32, now: Time) {
-        let tti = self.tti_of(now);
         let state = &mut self.ues[ue as usize];
+        let slot = state.slots.next_after(now);
         if core::mem::take(&mut state.dormant) {
-            self.note(tti, ue, Kind::Mobility, 0);
+            self.note(slot, ue, Kind::Mobility, 0);
         } else if state.is_served() {
-            self.note_measurement(ue, tti);
+            self.note_measurement(ue, slot);
         }
     }
 
-    /// Notes that `ue` measures in `tti`, if nothing is noted yet and it can make a difference.
-    pub(crate) fn note_measurement(&mut self, ue: u32, tti: u64) {
+    /// Notes that something is due for `ue` after `pause`, rounded up to slots of its cell.
+    fn note_after(&mut self, pause: Span, now: Time, ue: u32, kind: Kind) {
+        let slots = self.ues[ue as usize].slots;
+        self.note(slots.next_after(now) + slots.spanning(pause), ue, kind, 0);
+    }
+
+    /// Notes that `ue` measures in `slot`, if nothing is noted yet and it can make a difference.
+    pub(crate) fn note_measurement(&mut self, ue: u32, slot: u64) {
         let state = &mut self.ues[ue as usize];
-        if !state.measures && self.measuring_matters(ue, tti) {
+        let now = state.slots.start(slot);
+        if !state.measures && self.measuring_matters(ue, now) {
             self.ues[ue as usize].measures = true;
-            self.note(tti, ue, Kind::Measure, 0);
+            self.note(slot, ue, Kind::Measure, 0);
         }
     }
 
-    /// Whether the link of `ue` or its cell may become another one by what it measures from `tti` on.
-    fn measuring_matters(&mut self, ue: u32, tti: u64) -> bool {
+    /// Whether the link of `ue` or its cell may become another one by what it measures from `now` on.
+    fn measuring_matters(&mut self, ue: u32, now: Time) -> bool {
         let state = &mut self.ues[ue as usize];
         if state.air.varies() {
             return true;
@@ -120,16 +126,14 @@ impl<P: Packet> Ran<P> {
         if !state.is_served() {
             return false;
         }
-        let now = start_of(tti);
         let Ue { air, measurements, serving, .. } = state;
         let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
-        !settled || state.sync.is_in_doubt() || self.sinr_db(ue, tti) < self.handover.link.q_out_db
+        !settled || state.sync.is_in_doubt() || self.sinr_db(ue, now) < self.handover.link.q_out_db
     }
 
-    pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
-        let now = start_of(tti);
-        let period = ttis(self.handover.period).max(1);
+    pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
+        let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
         ue.measures = false;
         for cell in 0..self.cells.len() {
             let rsrp_dbm = ue.air.rsrp(cell, now);
@@ -141,14 +145,14 @@ impl<P: Packet> Ran<P> {
                 io.sink.event(now, &event);
             }
         }
-        let sinr_db = self.sinr_db(index, tti);
+        let sinr_db = self.sinr_db(index, now);
         let ue = &mut self.ues[index as usize];
         if ue.is_served() && ue.sync.indicate(&self.handover.link, sinr_db, now) {
             self.lose_link(index, now, io);
         } else if ue.is_served() {
             self.evaluate_a3(index, now, io);
         }
-        self.note_measurement(index, tti + period);
+        self.note_measurement(index, next);
     }
 
     fn evaluate_a3<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
@@ -161,8 +165,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    pub(crate) fn mobility_step<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
-        let now = start_of(tti);
+    pub(crate) fn mobility_step<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         match self.ues[index as usize].link {
             Link::Connected | Link::Commanded { .. } => {}
             Link::Preparing { target } => {
@@ -171,28 +174,28 @@ impl<P: Packet> Ran<P> {
                 self.signal(index, Direction::Downlink, command, now, io);
             }
             Link::Moving { target, since, deadline } => {
-                if self.reaches(index, target, tti) {
+                if self.reaches(index, target, now) {
                     self.ues[index as usize].stats.handovers += 1;
                     self.signal(index, Direction::Uplink, Message::Complete, now, io);
                     self.connect(index, since, now, io);
-                } else if start_of(tti + RETRY_TTIS) <= deadline {
-                    self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
+                } else if now + RETRY <= deadline {
+                    self.note_after(RETRY, now, index, Kind::Mobility);
                 } else {
                     let ue = &mut self.ues[index as usize];
                     ue.stats.handover_failures += 1;
                     ue.link = Link::Searching { since };
                     tell(io.sink, now, index, Step::Failed);
-                    let found = ttis(deadline.saturating_since(now) + self.handover.reestablishment);
-                    self.note(tti + found, index, Kind::Mobility, 0);
+                    let found = deadline.saturating_since(now) + self.handover.reestablishment;
+                    self.note_after(found, now, index, Kind::Mobility);
                 }
             }
             Link::Searching { since } => {
                 let cells = self.cells.len();
                 let target = strongest(&mut self.ues[index as usize].air, cells, now);
-                if self.reaches(index, target, tti) {
+                if self.reaches(index, target, now) {
                     self.connect(index, since, now, io);
                 } else if self.ues[index as usize].air.varies() {
-                    self.note(tti + RETRY_TTIS, index, Kind::Mobility, 0);
+                    self.note_after(RETRY, now, index, Kind::Mobility);
                 } else {
                     self.ues[index as usize].dormant = true;
                 }
@@ -209,10 +212,10 @@ impl<P: Packet> Ran<P> {
         now: Time,
         io: &mut Io<'_, D, S>,
     ) {
-        if self.mac.ideal {
+        let ue = &mut self.ues[index as usize];
+        if !self.cells[ue.serving].mac.rat.carries_signalling() {
             return self.heed(index, message, now, io);
         }
-        let ue = &mut self.ues[index as usize];
         let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer()));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
@@ -295,10 +298,10 @@ impl<P: Packet> Ran<P> {
         }
         ue.hand_down(Direction::Downlink, now, io.drops);
         ue.hand_down(Direction::Uplink, now, io.drops);
-        let tti = self.tti_of(now);
+        let slots = ue.slots;
         self.note_rlc(index);
-        self.note_measurement(index, tti + ttis(self.handover.period).max(1));
-        self.note(tti + ttis(pause), index, Kind::Mobility, 0);
+        self.note_measurement(index, slots.next_after(now) + slots.spanning(self.handover.period).max(1));
+        self.note_after(pause, now, index, Kind::Mobility);
     }
 
     /// The serving cell serves `index` from now on.
@@ -310,30 +313,25 @@ impl<P: Packet> Ran<P> {
         self.touched(index, now, io);
         self.wake(index, now);
         let ue = &mut self.ues[index as usize];
-        if ue.is_served() && ue.had_data != 0 && !self.mac.ideal {
+        let mac = &self.cells[ue.serving].mac;
+        if ue.is_served() && ue.had_data != 0 && mac.rat.reports_buffers() {
             // The message that completes the change of the cell carries a report.
-            ue.believed.asked = self.mac.requests.first_grant;
+            ue.believed.asked = mac.requests.first_grant;
             self.look_at_belief(index);
         }
     }
 
     /// Whether `index` can be served by `target`; it is the serving cell then.
-    fn reaches(&mut self, index: u32, target: usize, tti: u64) -> bool {
-        let ue = &mut self.ues[index as usize];
-        ue.tune(target);
-        self.sinr_db(index, tti) >= self.handover.link.q_out_db
+    fn reaches(&mut self, index: u32, target: usize, now: Time) -> bool {
+        self.ues[index as usize].tune(target, &self.cells[target]);
+        self.sinr_db(index, now) >= self.handover.link.q_out_db
     }
 
     /// The serving cell's mean SINR at a UE in dB.
-    fn sinr_db(&mut self, index: u32, tti: u64) -> f64 {
+    fn sinr_db(&mut self, index: u32, now: Time) -> f64 {
         let ue = &mut self.ues[index as usize];
-        ue.hear(tti, start_of(tti));
+        ue.hear(now);
         decibels(f64::from(ue.sinr.mean()))
-    }
-
-    /// The TTI that begins at `now`.
-    fn tti_of(&self, now: Time) -> u64 {
-        now.as_nanos().div_ceil(crate::TTI.as_nanos())
     }
 }
 

@@ -1,27 +1,22 @@
-//! The network as its owner sees it, and what happens in one TTI.
+//! The network as its owner sees it, and what happens in one tick of its calendar.
 
 use std::collections::VecDeque;
 
 use aqm::{DropReason, Drops, Packet};
 use channel::{Air, Direction, Random, Sinr, Site};
-use units::Time;
+use units::{Span, Time};
 
-use crate::TTI;
 use crate::adaptation::decibels;
 use crate::calendar::{Calendar, Entry, Kind};
 use crate::cell::Cell;
-use crate::config::{Config, MacConfig};
+use crate::config::Config;
 use crate::handover::{Handover, Measurements};
 use crate::harq::Parcel;
 use crate::pdcp::Times;
-use crate::requests::ttis;
 use crate::sched::Candidate;
 use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
 use crate::ue::Ue;
-
-/// Decoding may take so many TTIs and still be done before the acknowledgement is due (36.213 7.3).
-const MAX_DECODING: u64 = 3;
 
 /// What a random stream is for. Each UE has its own, so that adding one does not shift another's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,15 +61,14 @@ pub(crate) struct Io<'a, D, S> {
 
 /// Cells and their UEs. See the crate's documentation for the order of calls.
 pub struct Ran<P> {
-    pub(crate) mac: MacConfig,
     pub(crate) handover: Handover,
     pub(crate) cells: Vec<Cell>,
     pub(crate) ues: Vec<Ue<P>>,
     pub(crate) calendar: Calendar,
-    /// The first TTI that was not run yet.
-    pub(crate) next_tti: u64,
-    /// TTIs that decoding takes.
-    pub(crate) decoding: u64,
+    /// The calendar's unit: the shortest slot of all cells.
+    tick: Span,
+    /// The first tick that was not run yet.
+    pub(crate) next_tick: u64,
     pub(crate) outbox: VecDeque<Delivery<P>>,
     pub(crate) work: u64,
     /// Reused lists.
@@ -87,11 +81,12 @@ impl<P: Packet> Ran<P> {
     /// The network of `config` at time zero, with everybody connected and idle. `random` gives each stream once.
     ///
     /// # Panics
-    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than 3 ms:
-    /// the configuration's reader checks that.
+    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than the
+    /// technology allows (3 ms in LTE): the configuration's reader checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
-        assert!(ttis(config.mac.decoding) <= MAX_DECODING, "a block is decoded before it is acknowledged");
+        let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
+        let cells: Vec<Cell> = config.cells.iter().map(|c| Cell::new(c, tick)).collect();
         let sites: Vec<Site> = config.cells.iter().map(|c| c.site).collect();
         let mut ues = Vec::with_capacity(config.ues.len());
         for (index, ue) in config.ues.iter().enumerate() {
@@ -103,19 +98,18 @@ impl<P: Packet> Ran<P> {
             }
             let best = strongest(&mut air, sites.len(), Time::ZERO);
             let measurements = Measurements::new(sites.len(), &config.handover);
-            let mut state = Ue::new(index, ue, air, random(Stream::Decoding(index)), measurements);
-            state.serving = ue.cell.unwrap_or(best);
-            assert!(state.serving < sites.len(), "a UE starts in a cell that exists");
-            ues.push(state);
+            let serving = ue.cell.unwrap_or(best);
+            assert!(serving < sites.len(), "a UE starts in a cell that exists");
+            let random = random(Stream::Decoding(index));
+            ues.push(Ue::new(index, ue, (air, random), measurements, (serving, &cells[serving])));
         }
         let mut ran = Ran {
-            mac: config.mac,
             handover: config.handover,
-            cells: config.cells.iter().map(|c| Cell::new(c, config.mac.ideal)).collect(),
+            cells,
             ues,
             calendar: Calendar::new(),
-            next_tti: 0,
-            decoding: ttis(config.mac.decoding),
+            tick,
+            next_tick: 0,
             outbox: VecDeque::new(),
             work: 0,
             due: Vec::new(),
@@ -123,8 +117,8 @@ impl<P: Packet> Ran<P> {
             messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
-            // Spread over the period, so that not all of them measure in the same TTI.
-            let period = ttis(ran.handover.period).max(1);
+            // Spread over the period, so that not all of them measure in the same slot.
+            let period = ran.ues[ue as usize].slots.spanning(ran.handover.period).max(1);
             ran.note_measurement(ue, u64::from(ue) % period);
         }
         ran
@@ -182,8 +176,10 @@ impl<P: Packet> Ran<P> {
     fn report_until_now(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
         if state.is_served() {
-            state.report_channel(&self.mac.link, self.cells[state.serving].group, self.next_tti);
-            state.sound(&self.mac.link, self.mac.ideal, self.next_tti);
+            let Cell { slots, mac, grid, .. } = &self.cells[state.serving];
+            let next = slots.next_at(self.next_tick);
+            state.report_channel(&mac.link, grid.group, next);
+            state.sound(&mac.link, mac.rat, next);
         }
         state.forget_sinr();
     }
@@ -191,16 +187,16 @@ impl<P: Packet> Ran<P> {
     /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.next_due().map(start_of)
+        self.next_due().map(|tick| self.start_of(tick))
     }
 
-    /// Runs all TTIs that begin until `now`.
+    /// Runs all slots that begin until `now`.
     pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>, sink: &mut impl Sink) {
         let mut io = Io { drops, sink };
-        while let Some(tti) = self.next_due()
-            && start_of(tti) <= now
+        while let Some(tick) = self.next_due()
+            && self.start_of(tick) <= now
         {
-            self.run(tti, &mut io);
+            self.run(tick, &mut io);
         }
     }
 
@@ -260,8 +256,9 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let fresh = state.downlink.reports.is_fresh(now.as_nanos() / TTI.as_nanos());
-        let reported = fresh.then(|| state.downlink.scheme(self.next_tti).cqi);
+        let fresh = state.downlink.reports.is_fresh(state.slots.at(now));
+        let rat = self.cells[state.serving].mac.rat;
+        let reported = fresh.then(|| state.downlink.scheme(rat, state.slots.next_at(self.next_tick)).cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -270,9 +267,10 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// TTIs that have begun by `now`, up to which everything was run.
-    pub fn begun(&self, now: Time) -> u64 {
-        self.next_tti.max(now.as_nanos().div_ceil(TTI.as_nanos()))
+    /// Slots of `cell` that have begun by `now`, up to which everything was run.
+    pub fn begun(&self, cell: u32, now: Time) -> u64 {
+        let slots = self.cells[cell as usize].slots;
+        slots.next_at(self.next_tick).max(slots.next_after(now))
     }
 
     /// UEs.
@@ -285,68 +283,84 @@ impl<P: Packet> Ran<P> {
         self.work
     }
 
-    /// The next TTI in which something is to be done.
+    /// When `tick` begins.
+    #[inline]
+    fn start_of(&self, tick: u64) -> Time {
+        Time::ZERO + self.tick * tick
+    }
+
+    /// The next tick in which something is to be done.
     #[inline]
     fn next_due(&self) -> Option<u64> {
-        if self.cells.iter().any(Cell::is_busy) {
-            return Some(self.next_tti);
+        let busy = self.cells.iter().filter(|cell| cell.is_busy());
+        let slot = busy.map(|cell| cell.slots.tick(cell.slots.next_at(self.next_tick))).min();
+        match slot {
+            Some(slot) if slot == self.next_tick => slot.into(),
+            _ => slot.into_iter().chain(self.calendar.first()).min(),
         }
-        self.calendar.first()
     }
 
-    /// Time has come to `now`: an idle network has let the TTIs before it pass.
+    /// Time has come to `now`: an idle network has let the ticks before it pass.
     #[inline]
     pub(crate) fn reach(&mut self, now: Time) {
-        let tti = now.as_nanos().div_ceil(TTI.as_nanos());
-        if tti > self.next_tti && self.next_due().is_none_or(|due| due >= tti) {
-            self.next_tti = tti;
+        let tick = now.as_nanos().div_ceil(self.tick.as_nanos());
+        if tick > self.next_tick && self.next_due().is_none_or(|due| due >= tick) {
+            self.next_tick = tick;
         }
     }
 
-    fn run<D: Drops<P>, S: Sink>(&mut self, tti: u64, io: &mut Io<'_, D, S>) {
-        let now = start_of(tti);
+    fn run<D: Drops<P>, S: Sink>(&mut self, tick: u64, io: &mut Io<'_, D, S>) {
+        let now = self.start_of(tick);
         let mut due = core::mem::take(&mut self.due);
-        self.calendar.take(tti, &mut due);
-        self.next_tti = tti + 1;
+        self.calendar.take(tick, &mut due);
+        self.next_tick = tick + 1;
         for entry in &due {
             let ue = entry.ue;
-            if self.ues[ue as usize].epoch != entry.epoch {
+            let state = &self.ues[ue as usize];
+            if state.epoch != entry.epoch {
                 continue;
             }
+            let slot = state.slots.next_at(tick);
             self.work += 1;
             match entry.kind {
                 Kind::DownlinkDecoded => self.downlink_decoded(ue, entry.process, now, io),
                 Kind::DownlinkFeedback => self.downlink_feedback(ue, entry.process, now, io),
-                Kind::UplinkTransmit => self.uplink_transmit(ue, entry.process, tti, io),
+                Kind::UplinkTransmit => self.uplink_transmit(ue, entry.process, slot, io),
                 Kind::UplinkDecoded => self.uplink_decoded(ue, entry.process, now, io),
-                Kind::UplinkNack => self.uplink_nack(ue, entry.process, tti, io),
-                Kind::SchedulingRequest => self.request_opportunity(ue, tti, io),
-                Kind::SchedulingRequestHeard => self.request_heard(ue, tti),
+                Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
+                Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
+                Kind::SchedulingRequestHeard => self.request_heard(ue, slot),
                 Kind::RandomAccessDone => self.random_access_done(ue),
-                Kind::RetxBsr => self.retx_bsr(ue, tti),
-                Kind::Rlc => self.rlc_timeout(ue, tti, io),
-                Kind::Measure => self.measure(ue, tti, io),
-                Kind::Mobility => self.mobility_step(ue, tti, io),
+                Kind::RetxBsr => self.retx_bsr(ue, slot),
+                Kind::Rlc => self.rlc_timeout(ue, now, io),
+                Kind::Measure => self.measure(ue, now, io),
+                Kind::Mobility => self.mobility_step(ue, now, io),
             }
         }
         due.clear();
         self.due = due;
         for cell in 0..self.cells.len() {
+            let slots = self.cells[cell].slots;
+            if !slots.begins_at(tick) {
+                continue;
+            }
+            let slot = slots.next_at(tick);
             if !self.cells[cell].downlink.active.is_empty() {
-                self.schedule_downlink(cell, tti, io);
+                self.schedule_downlink(cell, slot, io);
             }
             if !self.cells[cell].uplink.active.is_empty() {
-                self.schedule_uplink(cell, tti);
+                self.schedule_uplink(cell, slot);
             }
             self.cells[cell].reserved = crate::sched::Blocks::none();
         }
     }
 
-    /// Notes that something is due for `ue`.
+    /// Notes that something is due for `ue` in `slot` of its cell, or in the next one if that has been.
     #[inline]
-    pub(crate) fn note(&mut self, tti: u64, ue: u32, kind: Kind, process: u8) {
-        let epoch = self.ues[ue as usize].epoch;
-        self.calendar.at(tti.max(self.next_tti), Entry { ue, epoch, kind, process });
+    pub(crate) fn note(&mut self, slot: u64, ue: u32, kind: Kind, process: u8) {
+        let Ue { epoch, slots, .. } = self.ues[ue as usize];
+        let slot = slot.max(slots.next_at(self.next_tick));
+        self.calendar.at(slots.tick(slot), Entry { ue, epoch, kind, process });
     }
 
     /// RLC's or PDCP's entities at either end may have something new to send or to wait for.
@@ -381,23 +395,23 @@ impl<P: Packet> Ran<P> {
         let signalling = state.srb.as_ref().and_then(|srb| srb.poll_timeout());
         let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
         if let Some(next) = next {
-            let tti = next.as_nanos().div_ceil(TTI.as_nanos()).max(self.next_tti);
-            if tti < state.rlc_noted {
-                state.rlc_noted = tti;
-                self.note(tti, ue, Kind::Rlc, 0);
+            let slot = state.slots.next_after(next).max(state.slots.next_at(self.next_tick));
+            let due = state.slots.start(slot);
+            if due < state.rlc_noted {
+                state.rlc_noted = due;
+                self.note(slot, ue, Kind::Rlc, 0);
             }
         }
     }
 
-    fn rlc_timeout<D: Drops<P>, S: Sink>(&mut self, ue: u32, tti: u64, io: &mut Io<'_, D, S>) {
-        let now = start_of(tti);
+    fn rlc_timeout<D: Drops<P>, S: Sink>(&mut self, ue: u32, now: Time, io: &mut Io<'_, D, S>) {
         let Ran { ues, outbox, messages, .. } = self;
         let state = &mut ues[ue as usize];
-        if state.rlc_noted != tti {
+        if state.rlc_noted != now {
             // An earlier one took its place.
             return;
         }
-        state.rlc_noted = u64::MAX;
+        state.rlc_noted = Time::MAX;
         for bearer in &mut state.bearers {
             if bearer.rlc.poll_timeout().is_some_and(|due| due <= now) {
                 bearer.rlc.handle_timeout(
@@ -478,10 +492,4 @@ pub(crate) fn strongest(air: &mut Air, cells: usize, now: Time) -> usize {
         }
     }
     best.0
-}
-
-/// When a TTI begins.
-#[inline]
-pub(crate) fn start_of(tti: u64) -> Time {
-    Time::ZERO + TTI * tti
 }

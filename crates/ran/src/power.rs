@@ -10,7 +10,7 @@
 
 use units::Span;
 
-use crate::requests::ttis;
+use crate::slots::Slots;
 
 /// A MAC subheader and the byte of a power headroom report (36.321 6.1.3.6).
 pub(crate) const HEADROOM_REPORT: u32 = 2;
@@ -48,7 +48,7 @@ pub(crate) fn level_db(level: u8) -> f64 {
     LOWEST_DB + f64::from(level)
 }
 
-/// The UE's side: when it has to report. Times are TTIs.
+/// The UE's side: when it has to report. Times are slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reporting {
     triggered: bool,
@@ -73,11 +73,11 @@ impl Reporting {
         self.triggered
     }
 
-    /// A report goes out in `tti`.
-    pub(crate) fn reported(&mut self, config: &PowerReports, path_loss_db: f64, tti: u64) {
+    /// A report goes out in `slot`.
+    pub(crate) fn reported(&mut self, config: &PowerReports, path_loss_db: f64, slots: Slots, slot: u64) {
         self.triggered = false;
-        self.periodic_due = config.periodic.map_or(u64::MAX, |period| tti + ttis(period));
-        self.prohibited_until = tti + ttis(config.prohibit);
+        self.periodic_due = config.periodic.map_or(u64::MAX, |period| slot + slots.spanning(period));
+        self.prohibited_until = slot + slots.spanning(config.prohibit);
         self.path_loss_db = path_loss_db;
     }
 }
@@ -94,7 +94,7 @@ pub(crate) struct Reported {
 impl Reported {
     /// The report that was written for a transmission on `prbs` resource blocks in `tti` is read.
     #[inline]
-    pub(crate) fn learn(&mut self, level: u8, prbs: u8, tti: u64) {
+    pub(crate) fn learn(&mut self, level: u8, prbs: u16, tti: u64) {
         // A transport block that was retransmitted may bring an older report than one that was not.
         if tti >= self.written {
             self.written = tti;
@@ -115,13 +115,13 @@ pub(crate) struct Strength {
 impl Strength {
     /// The SINR in dB on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn on(&self, prbs: u8) -> f64 {
+    pub(crate) fn on(&self, prbs: u16) -> f64 {
         self.sinr_db - (blocks_db(prbs) - self.headroom_db).max(0.0)
     }
 
     /// The most resource blocks, at least one, that the UE's power is enough for.
     #[inline]
-    pub(crate) fn full_power_prbs(&self) -> u8 {
+    pub(crate) fn full_power_prbs(&self) -> u16 {
         largest(self.headroom_db)
     }
 
@@ -130,7 +130,7 @@ impl Strength {
     /// Below the turbo code's rate of a third (36.212 5.1.3.2) a block repeats coded bits, so that power which is spread
     /// further carries no more.
     #[inline]
-    pub(crate) fn most_prbs(&self) -> u8 {
+    pub(crate) fn most_prbs(&self) -> u16 {
         if self.headroom_db >= WIDEST_DB {
             return WIDEST;
         }
@@ -139,13 +139,13 @@ impl Strength {
 
     /// The bits of a block on `prbs` resource blocks, smoothed over schemes.
     #[inline]
-    pub(crate) fn bits(&self, prbs: u8) -> f32 {
+    pub(crate) fn bits(&self, prbs: u16) -> f32 {
         f32::from(prbs) * bits_per_block(self.on(prbs) as f32)
     }
 }
 
-/// Resource blocks that a carrier has at most.
-const WIDEST: u8 = 110;
+/// Resource blocks that a carrier has at most (38.101-1 Table 5.3.2-1).
+const WIDEST: u16 = 275;
 /// The same in dB.
 const WIDEST_DB: f64 = BLOCKS_DB[WIDEST as usize];
 /// The SINR in dB that the uplink's last scheme below a code rate of a third needs.
@@ -153,14 +153,14 @@ const REPEATING_SINR_DB: f64 = channel::phy::MCS_SINR_DB[channel::Direction::Upl
 
 /// A number of resource blocks in dB.
 #[inline]
-fn blocks_db(prbs: u8) -> f64 {
+fn blocks_db(prbs: u16) -> f64 {
     BLOCKS_DB[usize::from(prbs)]
 }
 
 /// The largest number of resource blocks, at least one, that is no more than `db`.
 #[inline]
-fn largest(db: f64) -> u8 {
-    (BLOCKS_DB[2..].partition_point(|blocks| *blocks <= db) + 1) as u8
+fn largest(db: f64) -> u16 {
+    (BLOCKS_DB[2..].partition_point(|blocks| *blocks <= db) + 1) as u16
 }
 
 const BLOCKS_DB: [f64; WIDEST as usize + 1] = {
@@ -253,15 +253,15 @@ mod tests {
         let config = PowerReports { prohibit: Span::from_millis(20), ..PowerReports::default() };
         let mut reporting = Reporting::new();
         assert!(reporting.is_due(&config, 100.0, 7), "upon configuration");
-        reporting.reported(&config, 100.0, 7);
+        reporting.reported(&config, 100.0, Slots::LTE, 7);
         assert!(!reporting.is_due(&config, 103.0, 30), "3 dB is not more than 3 dB");
         assert!(!reporting.is_due(&config, 110.0, 26), "prohibited");
         assert!(reporting.is_due(&config, 110.0, 27));
         assert!(reporting.is_due(&config, 100.0, 28), "it stays triggered until it is sent");
-        reporting.reported(&config, 110.0, 28);
+        reporting.reported(&config, 110.0, Slots::LTE, 28);
         assert!(!reporting.is_due(&config, 110.0, 77) && reporting.is_due(&config, 110.0, 78));
         let never = PowerReports { periodic: None, path_loss_change_db: None, ..config };
-        reporting.reported(&never, 110.0, 78);
+        reporting.reported(&never, 110.0, Slots::LTE, 78);
         assert!(!reporting.is_due(&never, 30.0, 1 << 40));
     }
 
@@ -293,7 +293,7 @@ mod tests {
         for sinr_db in [0.0, 10.0, 20.0, 30.0] {
             let strength = Strength { sinr_db, headroom_db: 0.0 };
             // Over eight blocks, because the table's steps are seen in a single one.
-            let more = |n: u8| (strength.bits(n + 8) - strength.bits(n)) / 8.0;
+            let more = |n: u16| (strength.bits(n + 8) - strength.bits(n)) / 8.0;
             for n in (1..strength.most_prbs().min(90)).step_by(8) {
                 assert!(more(n) > more(n + 8) - 0.5, "{sinr_db} {n} {} {}", more(n), more(n + 8));
                 assert!(more(n) > 0.0, "{sinr_db} {n} {}", more(n));
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn constant_logarithms_are_those_of_the_library() {
-        for n in 1..=110u8 {
+        for n in 1..=275u16 {
             assert!((blocks_db(n) - 10.0 * libm::log10(f64::from(n))).abs() < 1e-12, "{n}");
         }
     }

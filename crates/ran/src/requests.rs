@@ -13,6 +13,8 @@
 
 use units::Span;
 
+use crate::slots::Slots;
+
 /// Logical channel groups.
 pub(crate) const GROUPS: usize = 4;
 /// A MAC subheader and the one byte of a short buffer status report.
@@ -23,11 +25,6 @@ pub(crate) const LONG_BSR: u32 = 4;
 const MOST_ASSUMED: u32 = 1 << 20;
 /// Blocks in a row after whose loss an eNodeB grants another: then it waits for a request.
 const MOST_LOST: u8 = 4;
-/// TTIs from a scheduling request to the grant that answers it: its own and three to decode it and to schedule.
-pub(crate) const REQUEST_TO_GRANT: u64 = 4;
-/// TTIs from a grant to the transmission, and from that to its acknowledgement (36.213 8.0, FDD).
-pub(crate) const GRANT_TO_DATA: u64 = 4;
-
 /// How UEs ask for uplink resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
@@ -173,17 +170,17 @@ impl Asking {
 
     /// A transmission begins: whether it has to carry a report because the periodic timer has expired.
     #[inline]
-    pub(crate) fn granted(&mut self, config: &Requests, tti: u64) {
-        if tti >= self.periodic_due {
+    pub(crate) fn granted(&mut self, config: &Requests, slots: Slots, slot: u64) {
+        if slot >= self.periodic_due {
             self.report_due = true;
         }
-        self.retx_due = tti + ttis(config.bsr_retx);
+        self.retx_due = slot + slots.spanning(config.bsr_retx);
     }
 
     /// A report of what is left goes out with this transmission.
     #[inline]
-    pub(crate) fn reported(&mut self, config: &Requests, tti: u64) {
-        self.periodic_due = config.bsr_periodic.map_or(u64::MAX, |p| tti + ttis(p));
+    pub(crate) fn reported(&mut self, config: &Requests, slots: Slots, slot: u64) {
+        self.periodic_due = config.bsr_periodic.map_or(u64::MAX, |p| slot + slots.spanning(p));
         self.settled();
     }
 
@@ -196,12 +193,6 @@ impl Asking {
         self.random_access = false;
         self.prohibited_until = 0;
     }
-}
-
-/// Whole TTIs, rounded up.
-#[inline]
-pub(crate) fn ttis(span: Span) -> u64 {
-    span.as_nanos().div_ceil(crate::TTI.as_nanos())
 }
 
 /// The eNodeB's side: what it believes a UE has.
@@ -353,7 +344,7 @@ mod tests {
         assert_eq!(asking.opportunity_comes(&config, 0), Opportunity::Sent);
         asking.trigger();
         assert_eq!(asking.opportunity_comes(&config, 10), Opportunity::Prohibited);
-        asking.reported(&config, 12);
+        asking.reported(&config, Slots::LTE, 12);
         asking.trigger();
         assert_eq!(asking.opportunity_comes(&config, 20), Opportunity::Sent, "70 ms have not passed");
     }

@@ -6,13 +6,14 @@
 //! maximum throughput by the rate that a UE could have. No UE gets more than it can use, and what it leaves is the next
 //! one's. Where a UE's power is not enough for all that it could use (uplink), each further block is worth less to it, and
 //! goes to the UE to which it is worth most. Downlink resources are resource block groups (36.213 7.1.6.1, type 0); uplink ones are contiguous blocks
-//! whose number has no prime factor but 2, 3 and 5 (36.211 5.3.3).
+//! of sizes that the technology allows ([`Sizes`]).
 //!
 //! Deviations: channel quality is known for the whole carrier only, so a UE's rate is the same in all of it; ns-3's
 //! proportional fair gives a TTI to one UE even if it can't fill it.
 
 use crate::adaptation::Scheme;
 use crate::power::Strength;
+use crate::rat::Sizes;
 
 /// In which order UEs are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,50 +36,67 @@ pub(crate) struct Candidate {
     pub(crate) ue: u32,
     /// The discipline's order, higher first: of what the next block is worth.
     pub(crate) metric: f32,
-    /// What a bit is worth, and how many bits blocks carry, if the UE's power limits them.
-    pub(crate) limited: Option<(f32, Strength)>,
+    /// What blocks are worth, if the UE's power limits them.
+    pub(crate) limited: Option<Limited>,
     /// What it would be sent with (downlink).
     pub(crate) scheme: Scheme,
     /// How much of the carrier it can use, at least 1: resource block groups, or resource blocks in the uplink.
-    pub(crate) want: u8,
+    pub(crate) want: u16,
     /// How much of it is the least with which it can send anything, at least 1.
-    pub(crate) least: u8,
+    pub(crate) least: u16,
     /// How much of it [`Scheduler::divide`] gives it.
-    pub(crate) got: u8,
+    pub(crate) got: u16,
+}
+
+/// A UE whose power is not enough for all the blocks that it could use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Limited {
+    /// What a bit is worth.
+    weight: f32,
+    /// How many bits blocks carry.
+    strength: Strength,
+    sizes: Sizes,
 }
 
 impl Candidate {
     /// A UE to which each of up to `want` blocks is worth `metric`.
     #[inline]
-    pub(crate) fn new(ue: u32, metric: f32, want: u8) -> Candidate {
+    pub(crate) fn new(ue: u32, metric: f32, want: u16) -> Candidate {
         Candidate { ue, metric, limited: None, scheme: Scheme::default(), want, least: 1, got: 0 }
     }
 
     /// A UE to which a bit is worth `weight`, and whose power is not enough for `want` blocks; it can send nothing on fewer
     /// than `least`.
     #[inline]
-    pub(crate) fn limited(ue: u32, weight: f32, want: u8, least: u8, strength: Strength) -> Candidate {
-        let mut candidate = Candidate { limited: Some((weight, strength)), least, ..Candidate::new(ue, 0.0, want) };
+    pub(crate) fn limited(
+        ue: u32,
+        weight: f32,
+        (least, want): (u16, u16),
+        strength: Strength,
+        sizes: Sizes,
+    ) -> Candidate {
+        let limited = Some(Limited { weight, strength, sizes });
+        let mut candidate = Candidate { limited, least, ..Candidate::new(ue, 0.0, want) };
         candidate.look_ahead();
         candidate
     }
 
     /// How many blocks it has after it is given more.
     #[inline]
-    fn next(&self) -> u8 {
+    fn next(&self) -> u16 {
         match self.limited {
             None => self.want,
-            Some((_, strength)) if self.got == 0 => {
-                uplink_size(strength.full_power_prbs()).max(self.least).min(self.want)
+            Some(Limited { strength, sizes, .. }) if self.got == 0 => {
+                sizes.up_to(strength.full_power_prbs()).max(self.least).min(self.want)
             }
-            Some(_) => uplink_size_from(self.got + 1).min(self.want),
+            Some(Limited { sizes, .. }) => sizes.from(self.got + 1).min(self.want),
         }
     }
 
     /// Finds what its next block is worth.
     #[inline]
     fn look_ahead(&mut self) {
-        let Some((weight, strength)) = self.limited else { return };
+        let Some(Limited { weight, strength, .. }) = self.limited else { return };
         let next = self.next();
         let before = if self.got == 0 { 0.0 } else { strength.bits(self.got) };
         self.metric = weight * (strength.bits(next) - before) / f32::from(next - self.got);
@@ -90,7 +108,7 @@ impl Candidate {
 pub(crate) struct Scheduler {
     discipline: Discipline,
     /// Each in turn has an equal part, rounded down but no less than this; `None` divides by the discipline.
-    parts: Option<u8>,
+    parts: Option<u16>,
     /// Among equals the one after this UE comes first.
     last: u32,
 }
@@ -102,7 +120,7 @@ impl Scheduler {
 
     /// As ns-3's round robin and its uplink: in turn, to each an equal part of at least `least`, whether it can use it or
     /// not. What remains is left.
-    pub(crate) fn in_parts(discipline: Discipline, least: u8) -> Scheduler {
+    pub(crate) fn in_parts(discipline: Discipline, least: u16) -> Scheduler {
         Scheduler { parts: Some(least), ..Scheduler::new(discipline) }
     }
 
@@ -118,7 +136,7 @@ impl Scheduler {
 
     /// Gives `free` to `candidates`, which come in ascending order and leave in the order of service: first those that got
     /// something.
-    pub(crate) fn divide(&mut self, free: u8, candidates: &mut [Candidate]) {
+    pub(crate) fn divide(&mut self, free: u16, candidates: &mut [Candidate]) {
         // Starting after the one served last: among equals each has its turn.
         let turn = candidates.partition_point(|c| c.ue <= self.last);
         candidates.rotate_left(turn);
@@ -143,8 +161,8 @@ impl Scheduler {
 }
 
 /// See [`Scheduler::in_parts`].
-fn divide_in_parts(mut free: u8, least: u8, candidates: &mut [Candidate]) {
-    let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u8;
+fn divide_in_parts(mut free: u16, least: u16, candidates: &mut [Candidate]) {
+    let part = (usize::from(free) / candidates.len().max(1)).max(least.into()) as u16;
     for c in candidates {
         c.got = if free < least { 0 } else { part.min(free) };
         free -= c.got;
@@ -153,7 +171,7 @@ fn divide_in_parts(mut free: u8, least: u8, candidates: &mut [Candidate]) {
 
 /// Equal parts; what one can't use is divided among the others in the next round. Who can send nothing in an equal part gets
 /// what it needs when it comes first.
-fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
+fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
     let mut unsatisfied = candidates.len();
     if let Some(first) = candidates.first_mut()
         && usize::from(first.least) > (usize::from(free) / unsatisfied).max(1)
@@ -163,7 +181,7 @@ fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
         free -= first.got;
     }
     while free > 0 && unsatisfied > 0 {
-        let part = (usize::from(free) / unsatisfied).max(1) as u8;
+        let part = (usize::from(free) / unsatisfied).max(1) as u16;
         unsatisfied = 0;
         for c in candidates.iter_mut() {
             let more = part.min(c.want - c.got).min(free);
@@ -185,7 +203,7 @@ fn divide_equally(mut free: u8, candidates: &mut [Candidate]) {
 
 /// The highest metric first, and to each what it can use, or one more block at a time where each is worth less. Few get
 /// anything, so the others are not put in order.
-fn divide_in_order(mut free: u8, candidates: &mut [Candidate]) {
+fn divide_in_order(mut free: u16, candidates: &mut [Candidate]) {
     let mut rest = &mut *candidates;
     while free > 0 && !rest.is_empty() {
         let best = (1..rest.len()).fold(0, |best, i| if rest[i].metric > rest[best].metric { i } else { best });
@@ -271,100 +289,77 @@ fn decay(mut ttis: u64) -> f32 {
     product
 }
 
-/// The smallest number of blocks from `n` on that an uplink grant may have.
-#[inline]
-pub(crate) fn uplink_size_from(n: u8) -> u8 {
-    UPLINK_SIZES_FROM[usize::from(n.min(108))]
-}
+/// Resource blocks that a carrier has at most (275, NR's, 38.101-1 Table 5.3.2-1), in words.
+const WORDS: usize = 5;
 
-const UPLINK_SIZES_FROM: [u8; 109] = {
-    let mut sizes = [108; 109];
-    let mut n = 108;
-    while n > 0 {
-        n -= 1;
-        sizes[n] = if UPLINK_SIZES[n] as usize == n && n > 0 { n as u8 } else { sizes[n + 1] };
-    }
-    sizes
-};
-
-/// The largest number of blocks up to `n` that an uplink grant may have (36.211 5.3.3: 2^a 3^b 5^c).
-#[inline]
-pub(crate) fn uplink_size(n: u8) -> u8 {
-    UPLINK_SIZES[usize::from(n.min(110))]
-}
-
-const UPLINK_SIZES: [u8; 111] = {
-    let mut sizes = [0; 111];
-    let mut n = 1;
-    while n < sizes.len() {
-        let mut rest = n;
-        while rest % 2 == 0 {
-            rest /= 2;
-        }
-        while rest % 3 == 0 {
-            rest /= 3;
-        }
-        while rest % 5 == 0 {
-            rest /= 5;
-        }
-        sizes[n] = if rest == 1 { n as u8 } else { sizes[n - 1] };
-        n += 1;
-    }
-    sizes
-};
-
-/// The resource blocks of an uplink carrier that are free in one TTI.
+/// A set of a carrier's resource blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks(u128);
+pub(crate) struct Blocks([u64; WORDS]);
 
 impl Blocks {
     /// `count` blocks from `first` on.
     #[inline]
-    pub(crate) fn run(first: u8, count: u8) -> Blocks {
-        Blocks((u128::MAX >> (128 - u32::from(count.clamp(1, 127)))) << first)
+    pub(crate) fn run(first: u16, count: u16) -> Blocks {
+        let mut words = [0; WORDS];
+        let (start, end) = (u32::from(first), u32::from(first) + u32::from(count));
+        for (word, bits) in (0u32..).step_by(64).zip(&mut words) {
+            let (from, to) = (start.clamp(word, word + 64) - word, end.clamp(word, word + 64) - word);
+            if from < to {
+                *bits = (u64::MAX >> (64 - (to - from))) << from;
+            }
+        }
+        Blocks(words)
     }
 
     #[inline]
     pub(crate) fn none() -> Blocks {
-        Blocks(0)
+        Blocks([0; WORDS])
     }
 
     #[inline]
     pub(crate) fn without(self, taken: Blocks) -> Blocks {
-        Blocks(self.0 & !taken.0)
+        Blocks(core::array::from_fn(|i| self.0[i] & !taken.0[i]))
     }
 
     #[inline]
     pub(crate) fn and(self, more: Blocks) -> Blocks {
-        Blocks(self.0 | more.0)
+        Blocks(core::array::from_fn(|i| self.0[i] | more.0[i]))
     }
 
     #[inline]
-    pub(crate) fn count(self) -> u8 {
-        self.0.count_ones() as u8
+    pub(crate) fn count(self) -> u16 {
+        self.0.iter().map(|word| word.count_ones() as u16).sum()
     }
 
-    /// The first run of at least `want` free blocks, or else the longest one: its start and its length up to `want`.
-    pub(crate) fn find(self, want: u8) -> (u8, u8) {
-        let (mut rest, mut at, mut best) = (self.0, 0u32, (0, 0));
-        while rest != 0 {
-            let gap = rest.trailing_zeros();
-            rest >>= gap;
-            at += gap;
-            let length = rest.trailing_ones();
-            if length > u32::from(best.1) {
-                best = (at as u8, length.min(u32::from(want)) as u8);
-                if length >= u32::from(want) {
-                    return best;
+    /// The first run of at least `want` blocks, or else the longest one: its start and its length up to `want`.
+    pub(crate) fn find(self, want: u16) -> (u16, u16) {
+        let mut best = (0, 0);
+        let mut at = 0;
+        while let Some(start) = self.next(at, false) {
+            at = self.next(start, true).unwrap_or(64 * WORDS as u16);
+            let length = at - start;
+            if length > best.1 {
+                best = (start, length.min(want));
+                if length >= want {
+                    break;
                 }
             }
-            if length == 128 {
-                break;
-            }
-            rest >>= length;
-            at += length;
         }
         best
+    }
+
+    /// The first block from `at` on that is in the set, or, if `inverted`, that is not.
+    #[inline]
+    fn next(self, at: u16, inverted: bool) -> Option<u16> {
+        let mut mask = u64::MAX << (at % 64);
+        for (word, bits) in self.0.into_iter().enumerate().skip(usize::from(at / 64)) {
+            let bits = if inverted { !bits } else { bits } & mask;
+            if bits != 0 {
+                return Some(64 * word as u16 + bits.trailing_zeros() as u16);
+            }
+            mask = u64::MAX;
+        }
+        None
     }
 }
 
@@ -405,7 +400,7 @@ mod tests {
 
     #[test]
     fn round_robin_gives_equal_parts_and_what_one_leaves_to_the_others() {
-        let divided = |wants: &[u8]| {
+        let divided = |wants: &[u16]| {
             let mut list = candidates(&vec![0.0; wants.len()]);
             for (c, want) in list.iter_mut().zip(wants) {
                 c.want = *want;
@@ -448,7 +443,7 @@ mod tests {
                 let mut list = candidates(&[1.0; 3]);
                 list[1].least = 20;
                 scheduler.divide(25, &mut list);
-                assert!(list.iter().map(|c| c.got).sum::<u8>() <= 25);
+                assert!(list.iter().map(|c| c.got).sum::<u16>() <= 25);
                 for c in &list {
                     assert!(c.got == 0 || c.got >= c.least, "{list:?}");
                     got[c.ue as usize] += u32::from(c.got);
@@ -480,22 +475,6 @@ mod tests {
     }
 
     #[test]
-    fn uplink_sizes_have_the_factors_2_3_and_5_only() {
-        for n in 1..=110u8 {
-            let size = uplink_size(n);
-            let allowed = |mut k: u8| {
-                for p in [2, 3, 5] {
-                    while k.is_multiple_of(p) {
-                        k /= p;
-                    }
-                }
-                k == 1
-            };
-            assert!(size <= n && allowed(size) && ((size + 1)..=n).all(|k| !allowed(k)), "{n}: {size}");
-        }
-    }
-
-    #[test]
     fn a_run_of_free_blocks_is_found_or_else_the_longest() {
         let free = Blocks::run(0, 50).without(Blocks::run(4, 2)).without(Blocks::run(20, 5));
         assert_eq!(free.find(4), (0, 4));
@@ -504,5 +483,16 @@ mod tests {
         assert_eq!(free.find(40), (25, 25));
         assert_eq!(Blocks::none().find(3), (0, 0));
         assert_eq!(free.count(), 43);
+    }
+
+    #[test]
+    fn runs_lead_over_the_words_of_a_wide_carrier() {
+        let all = Blocks::run(0, 275);
+        assert_eq!((all.count(), all.find(275), all.find(300)), (275, (0, 275), (0, 275)));
+        let free = all.without(Blocks::run(0, 60)).without(Blocks::run(130, 1));
+        assert_eq!((free.find(70), free.find(71), free.find(145)), ((60, 70), (131, 71), (131, 144)));
+        assert_eq!(Blocks::run(0, 320).find(320), (0, 320));
+        assert_eq!(Blocks::run(63, 2).and(Blocks::run(128, 1)).count(), 3);
+        assert_eq!(Blocks::run(5, 0), Blocks::none());
     }
 }

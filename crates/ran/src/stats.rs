@@ -94,9 +94,9 @@ pub struct Transmission {
     /// The linear mean SINR of the carrier in hundredths of a dB.
     pub sinr_cdb: i32,
     /// The first of its resource blocks,
-    pub first_prb: u8,
+    pub first_prb: u16,
     /// and how many they are.
-    pub prbs: u8,
+    pub prbs: u16,
     /// Size of the block in bits.
     pub bits: u32,
     /// Bytes of it that carry nothing.

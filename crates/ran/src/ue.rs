@@ -6,15 +6,17 @@ use channel::{Air, Direction, Random, Sinr};
 use units::Time;
 
 use crate::adaptation::{self, Errors, LinkAdaptation};
+use crate::cell::Cell;
 use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::harq::Harq;
-use crate::network::start_of;
 use crate::power::Reporting;
+use crate::rat::Rat;
 use crate::requests::{Asking, Believed, GROUPS};
 use crate::rlc::{self, Bearer, Completion};
 use crate::sched::Past;
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
+use crate::slots::Slots;
 use crate::stats::UeStats;
 
 /// A MAC subheader without a length, as the last one of a block has.
@@ -30,8 +32,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    fn new() -> Way {
-        Way { harq: Harq::new(), past: Past::default(), errors: Errors::default() }
+    fn new(processes: u8) -> Way {
+        Way { harq: Harq::new(processes), past: Past::default(), errors: Errors::default() }
     }
 }
 
@@ -92,8 +94,9 @@ pub(crate) struct Ue<P> {
     pub(crate) has_transparent: bool,
     /// A STATUS PDU may complete something for a queue above RLC.
     pub(crate) heeds_status: bool,
-    /// The cell that serves it, or did last.
+    /// The cell that serves it, or did last, and that cell's slots, which its MAC counts time in.
     pub(crate) serving: usize,
+    pub(crate) slots: Slots,
     pub(crate) link: Link,
     /// Entries of the calendar from before the last change of the cell have another one.
     pub(crate) epoch: u16,
@@ -107,16 +110,16 @@ pub(crate) struct Ue<P> {
     pub(crate) sinr: Sinr,
     /// Half of it, where two layers share the power.
     pub(crate) half: Sinr,
-    /// The TTI that `sinr` is the downlink's of.
-    sinr_at: Option<u64>,
+    /// When `sinr` was the downlink's.
+    sinr_at: Option<Time>,
     pub(crate) up_sinr: Sinr,
     pub(crate) asking: Asking,
     pub(crate) reporting: Reporting,
     pub(crate) believed: Believed,
     /// Bit b: bearer b had uplink data when it was last looked at; `SRB_BIT`: SRB1 had.
     pub(crate) had_data: u16,
-    /// The TTI of the only entry for RLC's timers in the calendar that counts.
-    pub(crate) rlc_noted: u64,
+    /// When the only entry for RLC's timers in the calendar that counts is due.
+    pub(crate) rlc_noted: Time,
     pub(crate) measurements: Measurements,
     pub(crate) sync: Sync,
     /// Whether the calendar holds its next measurement.
@@ -127,8 +130,15 @@ pub(crate) struct Ue<P> {
 }
 
 impl<P: Packet> Ue<P> {
-    /// The UE with the number `index`, connected and idle.
-    pub(crate) fn new(index: u32, config: &UeConfig, air: Air, random: Random, measurements: Measurements) -> Ue<P> {
+    /// The UE with the number `index`, idle and connected to `serving`, which has `cell`.
+    pub(crate) fn new(
+        index: u32,
+        config: &UeConfig,
+        (air, random): (Air, Random),
+        measurements: Measurements,
+        (serving, cell): (usize, &Cell),
+    ) -> Ue<P> {
+        let processes = cell.mac.rat.processes();
         let slot = |bearer: &BearerConfig| Slot {
             rlc: Bearer::new(&bearer.rlc),
             above: bearer.above.as_ref().map(Above::new),
@@ -154,11 +164,12 @@ impl<P: Packet> Ue<P> {
                 .filter_map(|bearer| bearer.above)
                 .chain([config.host])
                 .any(|above| above.completion == Completion::Acknowledged),
-            serving: 0,
+            serving,
+            slots: cell.slots,
             link: Link::Connected,
             epoch: 0,
-            down: Way::new(),
-            up: Way { errors: Errors::of_uplink(config.category), ..Way::new() },
+            down: Way::new(processes),
+            up: Way { errors: Errors::of_uplink(config.category), ..Way::new(processes) },
             index,
             downlink: adaptation::Downlink::new(index),
             uplink: adaptation::Uplink::new(config.category, index),
@@ -172,7 +183,7 @@ impl<P: Packet> Ue<P> {
             reporting: Reporting::new(),
             believed: Believed::default(),
             had_data: 0,
-            rlc_noted: u64::MAX,
+            rlc_noted: Time::MAX,
             measurements,
             sync: Sync::default(),
             measures: false,
@@ -422,48 +433,56 @@ impl<P: Packet> Ue<P> {
         left
     }
 
-    /// The downlink's SINR in `tti`, into `self.sinr` and `self.half`.
+    /// The downlink's SINR at `now`, the beginning of a slot, into `self.sinr` and `self.half`.
     #[inline]
-    pub(crate) fn hear(&mut self, tti: u64, now: Time) {
-        if self.sinr_at != Some(tti) {
+    pub(crate) fn hear(&mut self, now: Time) {
+        if self.sinr_at != Some(now) {
             self.air.downlink(self.serving, now, &mut self.sinr);
-            self.sinr_at = Some(tti);
+            self.sinr_at = Some(now);
             if self.two_layers {
                 adaptation::halve(&self.sinr, &mut self.half);
             }
         }
     }
 
-    /// The channel is not what it was: what was heard of this TTI does not hold.
+    /// The channel is not what it was: what was heard in this slot does not hold.
     pub(crate) fn forget_sinr(&mut self) {
         self.sinr_at = None;
     }
 
-    /// Makes the reports of the channel that the eNodeB, whose resource block groups have `group` blocks, has in `tti`.
+    /// Makes the reports of the channel that the eNodeB, whose resource block groups have `group` blocks, has in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u8, tti: u64) {
-        while let Some(at) = self.downlink.reports.due(link, tti) {
-            self.hear(at, start_of(at));
+    pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u16, slot: u64) {
+        let slots = self.slots;
+        while let Some(at) = self.downlink.reports.due(link, slots, slot) {
+            self.hear(slots.start(at));
             let half = self.two_layers.then_some(&self.half);
-            self.downlink.measure(link, &self.sinr, half, link.worst_group.then_some(group), at);
+            self.downlink.measure(link, &self.sinr, half, link.worst_group.then_some(group), slots, at);
         }
     }
 
-    /// Makes the measurements of the uplink that the eNodeB has in `tti`, with the UE's power if it knows that.
+    /// Makes the measurements of the uplink that the eNodeB has in `slot`, with the UE's power if that is not reported.
     #[inline]
-    pub(crate) fn sound(&mut self, link: &LinkAdaptation, knows_power: bool, tti: u64) {
-        while let Some(at) = self.uplink.reports.due(link, tti) {
-            let now = start_of(at);
+    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, slot: u64) {
+        let slots = self.slots;
+        while let Some(at) = self.uplink.reports.due(link, slots, slot) {
+            let now = slots.start(at);
             self.air.uplink(self.serving, now, 1, &mut self.up_sinr);
-            let headroom_db = knows_power.then(|| self.air.headroom_db(self.serving, now, 1));
-            self.uplink.measure(link, &self.up_sinr, headroom_db, at);
+            let headroom_db = (!rat.reports_power()).then(|| self.air.headroom_db(self.serving, now, 1));
+            self.uplink.measure(link, &self.up_sinr, headroom_db, slots, at);
         }
     }
 
-    /// `cell` is the one to be heard from now on.
-    pub(crate) fn tune(&mut self, cell: usize) {
-        self.serving = cell;
+    /// `serving`, which has `cell`, is the one to be heard from now on. The UE has left the one before.
+    pub(crate) fn tune(&mut self, serving: usize, cell: &Cell) {
+        self.serving = serving;
+        self.slots = cell.slots;
         self.sinr_at = None;
+        let processes = cell.mac.rat.processes();
+        if usize::from(processes) != self.down.harq.processes.len() {
+            self.down.harq = Harq::new(processes);
+            self.up.harq = Harq::new(processes);
+        }
     }
 
     /// Forgets everything about the cell that served it, except what RLC and PDCP hold.
@@ -482,7 +501,7 @@ impl<P: Packet> Ue<P> {
         self.believed = Believed::default();
         self.had_data = 0;
         self.srb = None;
-        self.rlc_noted = u64::MAX;
+        self.rlc_noted = Time::MAX;
         self.sync = Sync::default();
         self.measurements.forget();
         // The entry of the calendar is stale.

@@ -7,7 +7,7 @@ use channel::fading::{self, Doppler, Profile};
 use channel::{Bandwidth, Direction};
 use ran::rlc::{Completion, Mode};
 use ran::{Above, Config, Discipline, MacConfig, Room};
-use ran_support::{World, am, loss_for, ms, network, ue, um};
+use ran_support::{World, am, each_mac, loss_for, ms, network, ue, um};
 
 const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
@@ -72,7 +72,7 @@ fn networks() -> Vec<(&'static str, Config)> {
     };
     let ten = |mode: Mode| network(Bandwidth::Mhz5, (0..10).map(|i| ue(mode, loss_for(12.0 + f64::from(i)))).collect());
     let ideal = |mut config: Config| {
-        config.mac = MacConfig::ideal();
+        each_mac(&mut config, |mac| *mac = MacConfig::ideal());
         config
     };
     let round_robin = |mut config: Config| {

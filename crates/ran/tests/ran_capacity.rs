@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use channel::{Bandwidth, Direction};
 use ran::{Discipline, Event, MacConfig};
-use ran_support::{World, am, loss_for, ms, network, ue, um};
+use ran_support::{World, am, each_mac, loss_for, ms, network, ue, um};
 
 /// Bits that a TTI carries at `I_TBS` 26 (36.213 table 7.1.7.2.1-1).
 const TABLE: [(Bandwidth, u64); 4] =
@@ -45,7 +45,7 @@ fn a_saturated_uplink_uses_its_blocks_and_wastes_next_to_nothing() {
 #[test]
 fn an_ideal_uplink_uses_the_whole_carrier() {
     let mut config = network(Bandwidth::Mhz10, vec![ue(am(), 60.0)]);
-    config.mac = MacConfig::ideal();
+    each_mac(&mut config, |mac| *mac = MacConfig::ideal());
     let mut world = World::new(&config);
     world.saturate(Direction::Uplink, &[0], 200, ms(1000));
     let goodput = world.bytes(Direction::Uplink, 0, ms(200)) * 8;

@@ -4,7 +4,7 @@ mod ran_support;
 
 use channel::{Bandwidth, Channel, Direction, PathLoss, Position, Site};
 use ran::{CellConfig, Config, Event, Refused, Step, UeConfig};
-use ran_support::{World, am, cell, ms, network, ue, us};
+use ran_support::{TTI, World, am, cell, ms, network, ue, us};
 use units::{Span, Time};
 
 /// Two cells, a kilometre apart, and a UE that stands near the first.
@@ -52,7 +52,7 @@ fn a_ue_that_stands_still_is_handed_over_in_the_steps_of_any_other() {
     talk(&mut world, ms(3000));
     world.run(ms(5000));
     // The command is sent after the preparation, and decoded after its TTI and three more.
-    let left = ms(1000) + config.handover.preparation + ran::TTI + config.mac.decoding;
+    let left = ms(1000) + config.handover.preparation + TTI + config.cells[0].mac.decoding;
     let interruption = config.handover.interruption;
     assert_eq!(
         steps(&world),
@@ -143,7 +143,7 @@ fn a_sinr_that_is_set_is_on_the_air_in_the_next_tti_and_in_schemes_after_the_rep
     let (before, after) = (between(100, 500).next().unwrap().1.cqi, between(1700, 2000).next().unwrap().1.cqi);
     assert_eq!(before, after);
     // Measured within five milliseconds, used six later.
-    let link = config.mac.link;
+    let link = config.cells[0].mac.link;
     let known = between(500, 1500).find(|(_, t)| t.cqi < before).unwrap().0;
     assert!(known > ms(500) + link.delay && known <= ms(501) + link.delay + link.period, "{known}");
     assert!(between(500, 1500).any(|(_, t)| !t.decoded), "what is sent by an old report fails");

@@ -9,7 +9,7 @@ use channel::fading::{self, Doppler, Profile};
 use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Recorded, Site};
 use ran::rlc::{Completion, Mode};
 use ran::{Above, CellConfig, Config, Event, Handover, Room, Step, UeConfig};
-use ran_support::{World, am, cell, ms, network, ue, um};
+use ran_support::{TTI, World, am, cell, each_mac, ms, network, ue, um};
 use units::{Span, Time};
 
 /// Cells in a row, a kilometre apart, and a UE that drives along them.
@@ -74,7 +74,7 @@ fn the_interruption_is_exactly_the_configured_one() {
             panic!("{steps:?}")
         };
         // A request for resources (one in ten TTIs, 4 TTIs to the grant, 4 to the data) and decoding; then the command.
-        let radio = ran::TTI + config.mac.decoding;
+        let radio = TTI + config.cells[0].mac.decoding;
         assert!(reported - triggered <= Span::from_millis(18) + radio, "{}", reported - triggered);
         assert_eq!(left - reported, config.handover.preparation + radio);
         assert_eq!(connected, Step::Connected { cell: 1, interruption: Span::from_millis(interruption) });
@@ -106,7 +106,7 @@ fn a_handover_with_forwarding_loses_nothing_in_am() {
 fn am_goes_on_after_a_handover_over_a_channel_that_loses_blocks() {
     let mut config = drive(am(), 4, 50.0);
     config.ues[0].air.fading = Some(fading::Config { profile: Profile::Epa, doppler: Doppler::Hz(70.0) });
-    config.mac.transmissions = 1;
+    each_mac(&mut config, |mac| mac.transmissions = 1);
     // Where a UE is far enough to need its power, blocks fail.
     config.ues[0].air.channel = Channel::Modelled {
         path_loss: PathLoss::LogDistance { exponent: 3.0, reference_m: 1.0, reference_db: 39.0 },
@@ -203,7 +203,7 @@ fn what_waits_above_rlc_moves_with_the_ue() {
 fn a_request_that_was_pending_at_a_handover_does_not_silence_the_ue() {
     for offset in 0..20 {
         let mut config = drive(am(), 3, 60.0);
-        config.mac.requests.sr_period = 80;
+        each_mac(&mut config, |mac| mac.requests.sr_period = 80);
         let mut world = World::new(&config);
         for i in 0..450u64 {
             world.run(ms(i * 90 + offset));

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use channel::{Bandwidth, Direction};
 use ran::rlc::Mode;
 use ran::{Config, Event, MacConfig, Transmission};
-use ran_support::{World, am, loss_for, ms, network, ue, um};
+use ran_support::{World, am, each_mac, loss_for, ms, network, ue, um};
 use units::{Span, Time};
 
 /// The transmissions of each block, by process and first TTI.
@@ -72,7 +72,7 @@ fn a_block_is_given_up_after_the_configured_number_of_transmissions() {
     for transmissions in [1, 2, 4] {
         for direction in [Direction::Downlink, Direction::Uplink] {
             let mut config = network(Bandwidth::Mhz20, vec![ue(um(), 60.0)]);
-            config.mac.transmissions = transmissions;
+            each_mac(&mut config, |mac| mac.transmissions = transmissions);
             let mut world = World::new(&config);
             world.saturate(direction, &[0], 50, ms(100));
             let before = world.ran.stats(0);
@@ -98,7 +98,7 @@ fn am_delivers_everything_once_and_in_order_through_blocks_that_harq_loses() {
     for seed in 0..4 {
         // Without a repetition each failure reaches RLC.
         let mut config = lossy(am());
-        config.mac.transmissions = 1;
+        each_mac(&mut config, |mac| mac.transmissions = 1);
         let mut world = World::seeded(&config, seed);
         for i in 0..400 {
             world.send(Direction::Downlink, 0, 40 + (i * 37) % 1460);
@@ -134,7 +134,7 @@ fn the_outer_loop_holds_first_failures_at_one_in_ten() {
 fn decoding_takes_as_long_as_configured() {
     for (decoding, arrives) in [(0, 1), (1, 2), (3, 4)] {
         let mut config = network(Bandwidth::Mhz20, vec![ue(um(), 60.0)]);
-        config.mac = MacConfig { decoding: Span::from_millis(decoding), ..MacConfig::default() };
+        each_mac(&mut config, |mac| *mac = MacConfig { decoding: Span::from_millis(decoding), ..MacConfig::default() });
         let mut world = World::new(&config);
         world.run(ms(10));
         world.send(Direction::Downlink, 0, 1000);

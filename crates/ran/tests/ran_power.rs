@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use channel::tables::lte::tbs;
 use channel::{Bandwidth, Direction};
 use ran::{Discipline, Event};
-use ran_support::{World, ms, network, ue, um};
+use ran_support::{TTI, World, each_mac, ms, network, ue, um};
 use units::{Span, Time};
 
 /// Mbit/s of each UE behind the given path losses, all saturated in the uplink, and the share of first transmissions that
@@ -45,7 +45,7 @@ fn proportional_fair_carries_as_much_as_round_robin_where_power_limits_all() {
 }
 
 /// The first transmissions from half a second on of ten saturated UEs behind `loss` by their number of resource blocks.
-fn sizes(discipline: Discipline, loss: f64) -> BTreeMap<u8, u64> {
+fn sizes(discipline: Discipline, loss: f64) -> BTreeMap<u16, u64> {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), loss); 10]);
     config.cells[0].uplink = discipline;
     config.cells[0].site.power_dbm = 46.0;
@@ -79,8 +79,8 @@ fn where_all_have_the_best_scheme_only_the_tables_sizes_tell_the_disciplines_apa
     ];
     let mut bits = Vec::new();
     for (discipline, loss, expected) in cases {
-        let expected: BTreeMap<u8, u64> = expected.into_iter().collect();
-        let in_all: BTreeMap<u8, u64> = expected.iter().map(|(prbs, blocks)| (*prbs, blocks * 1500)).collect();
+        let expected: BTreeMap<u16, u64> = expected.into_iter().collect();
+        let in_all: BTreeMap<u16, u64> = expected.iter().map(|(prbs, blocks)| (*prbs, blocks * 1500)).collect();
         assert_eq!(sizes(discipline, loss), in_all, "{discipline:?} {loss} dB");
         assert_eq!(expected.iter().map(|(prbs, blocks)| u64::from(*prbs) * blocks).sum::<u64>(), 48);
         bits.push(expected.iter().map(|(prbs, blocks)| u64::from(tbs(26, *prbs)) * blocks).sum::<u64>());
@@ -118,7 +118,7 @@ fn the_outer_loop_keeps_its_target_at_the_limit_of_power() {
 #[test]
 fn a_headroom_is_reported_at_first_each_period_and_when_the_path_loss_changes() {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), 100.0)]);
-    config.mac.power_reports.periodic = Some(Span::from_millis(200));
+    each_mac(&mut config, |mac| mac.power_reports.periodic = Some(Span::from_millis(200)));
     let mut world = World::new(&config);
     world.saturate(Direction::Uplink, &[0], 60, ms(500));
     let reports = |world: &World| -> Vec<(Time, u8)> {
@@ -144,12 +144,12 @@ fn a_headroom_is_reported_at_first_each_period_and_when_the_path_loss_changes() 
 fn a_report_of_the_headroom_costs_its_bytes() {
     let carried = |periodic: Option<Span>| {
         let mut config = network(Bandwidth::Mhz1_4, vec![ue(um(), 100.0)]);
-        config.mac.power_reports.periodic = periodic;
+        each_mac(&mut config, |mac| mac.power_reports.periodic = periodic);
         let mut world = World::new(&config);
         world.saturate(Direction::Uplink, &[0], 60, ms(2000));
         world.bytes(Direction::Uplink, 0, ms(1000))
     };
-    let (none, each) = (carried(None), carried(Some(ran::TTI)));
+    let (none, each) = (carried(None), carried(Some(TTI)));
     // Two bytes in each of a thousand blocks.
     assert!((1_000..3_200).contains(&(none - each)), "{none} {each}");
 }

@@ -5,7 +5,7 @@ mod ran_support;
 use channel::fading::{self, Doppler, Profile};
 use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Shadowing};
 use ran::Config;
-use ran_support::{World, loss_for, ms, network, ue, um, us};
+use ran_support::{World, each_mac, loss_for, ms, network, ue, um, us};
 use units::{Span, Time};
 
 const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
@@ -14,7 +14,7 @@ const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 fn fast(loss_db: f64) -> Config {
     let mut config = network(Bandwidth::Mhz5, vec![ue(um(), loss_db)]);
     config.ues[0].air.fading = Some(fading::Config { profile: Profile::Eva, doppler: Doppler::Hz(70.0) });
-    config.mac.link.step_db = 0.0;
+    each_mac(&mut config, |mac| mac.link.step_db = 0.0);
     config
 }
 

@@ -6,7 +6,7 @@ use channel::fading::{self, Profile};
 use channel::{AirConfig, Bandwidth, Direction, Mobility, Position, Site};
 use ran::rlc::{self, Mode};
 use ran::{Above, CellConfig, Config, Discipline, MacConfig, Room, UeConfig};
-use ran_support::{Arrival, World, am, bearer, cell, loss_for, ms, network, ue, um, us};
+use ran_support::{Arrival, World, am, bearer, cell, each_mac, loss_for, ms, network, ue, um, us};
 use units::Span;
 
 /// Work of a second in which the first `active` of `ues` talk.
@@ -70,6 +70,7 @@ fn any_network(dice: &mut Dice) -> Config {
             downlink: disciplines[dice.below(3) as usize],
             uplink: disciplines[dice.below(3) as usize],
             load: dice.below(4) as f32 * 0.2,
+            ..CellConfig::default()
         });
     }
     for _ in 0..1 + dice.below(8) {
@@ -125,9 +126,9 @@ fn any_network(dice: &mut Dice) -> Config {
         config.ues.push(fresh);
     }
     if dice.below(4) == 0 {
-        config.mac = MacConfig::ideal();
+        each_mac(&mut config, |mac| *mac = MacConfig::ideal());
     }
-    config.mac.transmissions = 1 + dice.below(4) as u8;
+    each_mac(&mut config, |mac| mac.transmissions = 1 + dice.below(4) as u8);
     config.handover.forwarding = dice.below(2) == 0;
     config
 }

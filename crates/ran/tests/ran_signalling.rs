@@ -4,7 +4,7 @@ mod ran_support;
 
 use channel::{AirConfig, Bandwidth, Channel, Direction, Mobility, PathLoss, Position, Site};
 use ran::{CellConfig, Config, Event, MacConfig, Step, Transmission, UeConfig};
-use ran_support::{World, am, cell, ms, ue};
+use ran_support::{World, am, cell, each_mac, ms, ue};
 use units::{Span, Time};
 
 /// Two cells a kilometre apart, and UEs near the first.
@@ -204,7 +204,7 @@ fn handovers_of_a_full_cell_lose_nothing_and_take_little_longer() {
 #[test]
 fn ideal_messages_arrive_at_once() {
     let mut config = two_cells(1);
-    config.mac = MacConfig::ideal();
+    each_mac(&mut config, |mac| *mac = MacConfig::ideal());
     let mut world = World::new(&config);
     hand_over(&mut world, 1);
     // As ns-3's ideal RRC: the command arrives however bad the channel is.

@@ -4,12 +4,12 @@ mod ran_support;
 
 use channel::{Bandwidth, Direction, tables::lte as tables};
 use ran::{Discipline, Event, MacConfig, Requests};
-use ran_support::{World, am, bearer, ms, network, ue, um, us};
+use ran_support::{TTI, World, am, bearer, each_mac, ms, network, ue, um, us};
 use units::{Span, Time};
 
 fn world(requests: Requests) -> World {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), 60.0)]);
-    config.mac.requests = requests;
+    each_mac(&mut config, |mac| mac.requests = requests);
     World::new(&config)
 }
 
@@ -46,7 +46,7 @@ fn the_latency_from_idle_is_the_sum_of_its_steps() {
 #[test]
 fn an_ideal_uplink_takes_no_request() {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), 60.0)]);
-    config.mac = MacConfig::ideal();
+    each_mac(&mut config, |mac| *mac = MacConfig::ideal());
     let mut world = World::new(&config);
     world.run(us(100_300));
     world.send(Direction::Uplink, 0, 1400);
@@ -88,7 +88,7 @@ fn levels_are_reported_by_group() {
     second.group = 1;
     second.filter = ran::Filter::Flows(vec![7]);
     config.ues[0].bearers.push(second);
-    config.mac.requests.first_grant = 1;
+    each_mac(&mut config, |mac| mac.requests.first_grant = 1);
     let mut world = World::new(&config);
     world.run(us(500));
     for _ in 0..10 {
@@ -141,8 +141,10 @@ fn a_request_that_goes_unanswered_is_repeated_and_then_random_access_follows() {
     // The near UE has the better channel and never stops: the far one gets no grant.
     let mut config = network(Bandwidth::Mhz5, vec![ue(um(), 60.0), ue(um(), 130.0)]);
     config.cells[0].uplink = Discipline::MaxThroughput;
-    config.mac.requests =
-        Requests { sr_period: 5, sr_prohibit: 2, sr_maximum: 4, bsr_periodic: Some(ran::TTI), ..Requests::default() };
+    each_mac(&mut config, |mac| {
+        mac.requests =
+            Requests { sr_period: 5, sr_prohibit: 2, sr_maximum: 4, bsr_periodic: Some(TTI), ..Requests::default() }
+    });
     let mut world = World::new(&config);
     world.saturate(Direction::Uplink, &[0], 300, ms(100));
     world.send(Direction::Uplink, 1, 1000);
@@ -165,7 +167,7 @@ fn a_request_that_goes_unanswered_is_repeated_and_then_random_access_follows() {
 fn a_ue_that_was_forgotten_asks_again_when_its_timer_ends() {
     // Data that the last report did not tell of comes after it: the follow-up grant or retxBSR has to find it.
     let mut config = network(Bandwidth::Mhz10, vec![ue(am(), 60.0)]);
-    config.mac.requests.bsr_periodic = None;
+    each_mac(&mut config, |mac| mac.requests.bsr_periodic = None);
     let mut world = World::new(&config);
     for i in 0..3000u64 {
         world.run(us(i * 731));
@@ -198,7 +200,7 @@ fn the_modem_takes_packets_while_it_has_room_and_the_host_holds_and_drops_the_ot
 fn a_packet_that_waits_too_long_for_a_grant_is_discarded_on_time() {
     let mut config = network(Bandwidth::Mhz10, vec![ue(um(), 60.0)]);
     config.ues[0].bearers[0].rlc.uplink.discard = Some(Span::from_millis(50));
-    config.mac.requests.sr_period = 80;
+    each_mac(&mut config, |mac| mac.requests.sr_period = 80);
     let mut world = World::new(&config);
     world.run(ms(7));
     world.send(Direction::Uplink, 0, 1400);

@@ -26,6 +26,8 @@ use units::{Bytes, Rate, Span, Time};
 
 /// The temporary identifier of the first UE; those below are reserved for random access (36.321 table 7.1-1).
 const FIRST_RNTI: u32 = 61;
+/// All cells of a scenario have one carrier and one technology: this one stands for them.
+const ALIKE: u32 = 0;
 /// The names of the directions, downlink first.
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (Direction::Uplink, "uplink")];
 
@@ -216,7 +218,7 @@ impl Radio {
     /// The warm-up ends: what was counted so far is left out of the summary.
     pub(crate) fn warmed_up(&mut self, now: Time) {
         self.since = now;
-        self.ttis[0] = self.ran.begun(now);
+        self.ttis[0] = self.ran.begun(ALIKE, now);
         for (ue, meter) in (0..).zip(&mut self.ues) {
             meter.before = self.ran.stats(ue);
             for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
@@ -262,7 +264,7 @@ impl Radio {
 
     /// The rows of the UEs at a sampling moment.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
-        let begun = self.ran.begun(now);
+        let begun = self.ran.begun(ALIKE, now);
         let blocks = (begun - std::mem::replace(&mut self.ttis[1], begun)) * u64::from(self.prbs);
         let share = |prbs: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
         let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
@@ -305,7 +307,7 @@ impl Radio {
     /// The rows of the UEs at the end, and the tables that were kept.
     pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
         let measured = end.saturating_since(self.since);
-        let blocks = ((self.ran.begun(end) - self.ttis[0]) * u64::from(self.prbs)) as f64;
+        let blocks = ((self.ran.begun(ALIKE, end) - self.ttis[0]) * u64::from(self.prbs)) as f64;
         let Recorder { point, run, ref names, .. } = self.recorder;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (self.ran.stats(ue), &meter.before);
@@ -444,6 +446,7 @@ fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
             noise_figure_db: cell.noise_figure_db,
             carrier,
         },
+        mac: mac(&lte.mac),
         downlink: discipline(cell.scheduler),
         uplink: discipline(cell.uplink_scheduler),
         load: cell.load as f32,
@@ -451,7 +454,6 @@ fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
     ran::Config {
         cells: lte.cells.iter().map(cell).collect(),
         ues: lte.ues.iter().map(|ue| ue_config(ue, lte, channels, streams)).collect(),
-        mac: mac(&lte.mac),
         handover: handover(&lte.handover),
     }
 }
@@ -645,7 +647,6 @@ fn mac(of: &scenario::Mac) -> MacConfig {
             worst_group,
         },
         requests,
-        ideal: false,
         ..MacConfig::default()
     }
 }

@@ -29,7 +29,7 @@ pub const BUFFER_SIZES: [u32; 63] = [
 /// I_TBS 6 has 328 bits in one block, more than QPSK's coded bits there: such a block is not decoded before its first
 /// retransmission, and schedulers should not send it.
 #[inline]
-pub fn tbs(i_tbs: u8, prbs: u8) -> u32 {
+pub fn tbs(i_tbs: u8, prbs: u16) -> u32 {
     TBS[usize::from(i_tbs)][usize::from(prbs) - 1]
 }
 

@@ -5,9 +5,17 @@ use aqm::{DropReason, Ecn, Packet};
 use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::pdcp;
 use ran::rlc::{self, Am, Mode, Um};
-use ran::{Above, BearerConfig, CellConfig, Config, Event, Filter, Ran, Room, Stream, UeConfig};
+use ran::{Above, BearerConfig, CellConfig, Config, Event, Filter, MacConfig, Ran, Room, Stream, UeConfig};
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
+
+/// An LTE subframe.
+pub const TTI: Span = Span::from_millis(1);
+
+/// Changes the MAC of all cells.
+pub fn each_mac(config: &mut Config, mut change: impl FnMut(&mut MacConfig)) {
+    config.cells.iter_mut().for_each(|cell| change(&mut cell.mac));
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pkt {

@@ -1,0 +1,286 @@
+//! Radio access technologies: what a cell's slots, grants, blocks and acknowledgements are.
+//!
+//! [`Rat`] is what schedulers, the calendar, bearers, mobility and statistics ask instead of knowing a technology: how
+//! long a slot is, when a grant, its data and its feedback occur, how the carrier is divided, what a transport block
+//! carries, how many HARQ processes there are, and what MAC knows of a UE's buffers. Each question is a method here, and
+//! its answers are in a file for each technology.
+//!
+//! To add one, add a variant, a file that answers the same questions, and its tables in `channel`; the compiler lists what
+//! is missing.
+
+mod ideal;
+mod lte;
+
+use aqm::{Drops, Packet};
+use channel::Bandwidth;
+use units::Span;
+
+use crate::network::{Io, Ran};
+use crate::sched::{Blocks, Candidate, Discipline, Scheduler};
+use crate::stats::Sink;
+use crate::ue::Ue;
+
+/// The radio access technology of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rat {
+    /// LTE in FDD, as 36.211 to 36.322 have it.
+    #[default]
+    Lte,
+    /// LTE with the idealisations of ns-3's LTE module, to compare with it and with what was published on it:
+    /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are no
+    ///   scheduling requests, no random access, and no reports in transport blocks; it knows each UE's power, too;
+    /// - MAC has no headers;
+    /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
+    /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25), and
+    ///   round robin what remains when it divides the groups; who is served gets its part whether it can fill it or not;
+    /// - RRC messages arrive at once and without fail.
+    LteIdeal,
+}
+
+/// When things occur, in slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timing {
+    /// From a scheduling request to the grant that answers it.
+    pub(crate) request_to_grant: u64,
+    /// From an uplink grant to the transmission, and from a NACK to the repetition.
+    pub(crate) grant_to_data: u64,
+    /// From a transmission in the uplink until the UE knows that it has failed.
+    pub(crate) data_to_nack: u64,
+    /// From a transmission in the downlink until its process can be used again.
+    pub(crate) data_to_reuse: u64,
+    /// The longest decoding after which a block is acknowledged in time.
+    pub(crate) longest_decoding: u64,
+}
+
+/// How a carrier is divided among UEs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Resource blocks.
+    pub(crate) prbs: u16,
+    /// Resource blocks of a group, the unit of the downlink.
+    pub(crate) group: u16,
+    /// Groups.
+    pub(crate) groups: u16,
+    /// Uplink resource blocks that hold no control channel.
+    pub(crate) shared: Blocks,
+    /// The sizes of uplink grants.
+    pub(crate) sizes: Sizes,
+}
+
+/// How many resource blocks an uplink grant may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sizes {
+    /// Numbers without a prime factor other than 2, 3 and 5.
+    Smooth,
+    /// Any number.
+    Any,
+}
+
+impl Sizes {
+    /// The largest size of at most `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn up_to(self, prbs: u16) -> u16 {
+        match self {
+            Sizes::Smooth => lte::uplink_size(prbs),
+            Sizes::Any => prbs,
+        }
+    }
+
+    /// The smallest size of at least `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn from(self, prbs: u16) -> u16 {
+        match self {
+            Sizes::Smooth => lte::uplink_size_from(prbs),
+            Sizes::Any => prbs,
+        }
+    }
+}
+
+/// What a UE needs from an uplink scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Nothing, until it is activated again.
+    Nothing,
+    /// Nothing in this slot.
+    Later,
+    /// A block for so many bytes.
+    Bytes(u32),
+}
+
+impl Rat {
+    /// The length of a slot.
+    #[inline]
+    pub fn slot(self) -> Span {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::SLOT,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn timing(self) -> &'static Timing {
+        match self {
+            Rat::Lte | Rat::LteIdeal => &lte::TIMING,
+        }
+    }
+
+    /// HARQ processes of a direction, at most 16.
+    #[inline]
+    pub(crate) fn processes(self) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::PROCESSES,
+        }
+    }
+
+    /// The HARQ process of a new transmission in the uplink in `slot`.
+    #[inline]
+    pub(crate) fn uplink_process(self, slot: u64) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::uplink_process(slot),
+        }
+    }
+
+    pub(crate) fn grid(self, bandwidth: Bandwidth) -> Grid {
+        match self {
+            Rat::Lte => lte::grid(bandwidth),
+            Rat::LteIdeal => ideal::grid(bandwidth),
+        }
+    }
+
+    /// The schedulers of the downlink and of the uplink.
+    pub(crate) fn schedulers(self, downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
+        match self {
+            Rat::Lte => (Scheduler::new(downlink), Scheduler::new(uplink)),
+            Rat::LteIdeal => ideal::schedulers(downlink, uplink),
+        }
+    }
+
+    /// Resource blocks of its widest carrier.
+    #[inline]
+    pub(crate) fn widest(self) -> u16 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::WIDEST,
+        }
+    }
+
+    /// Bits of a downlink code word with `mcs` on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn downlink_bits(self, mcs: u8, prbs: u16) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::downlink_bits(mcs, prbs),
+        }
+    }
+
+    /// Bits of an uplink block with `mcs` on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn uplink_bits(self, mcs: u8, prbs: u16) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::uplink_bits(mcs, prbs),
+        }
+    }
+
+    /// `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::usable(mcs, prbs),
+        }
+    }
+
+    /// Whether transport blocks have MAC headers.
+    #[inline]
+    pub(crate) fn has_headers(self) -> bool {
+        match self {
+            Rat::Lte => true,
+            Rat::LteIdeal => false,
+        }
+    }
+
+    /// Whether the cell learns of a UE's uplink data from scheduling requests and buffer status reports. If not, it knows
+    /// of them.
+    #[inline]
+    pub(crate) fn reports_buffers(self) -> bool {
+        match self {
+            Rat::Lte => true,
+            Rat::LteIdeal => false,
+        }
+    }
+
+    /// Whether the cell learns of a UE's power from power headroom reports. If not, it knows it.
+    #[inline]
+    pub(crate) fn reports_power(self) -> bool {
+        match self {
+            Rat::Lte => true,
+            Rat::LteIdeal => false,
+        }
+    }
+
+    /// Whether RRC messages are carried by a bearer. If not, they arrive at once.
+    #[inline]
+    pub(crate) fn carries_signalling(self) -> bool {
+        match self {
+            Rat::Lte => true,
+            Rat::LteIdeal => false,
+        }
+    }
+
+    /// How many of a downlink carrier's `groups` a UE is a candidate for that can fill
+    /// `useful`.
+    #[inline]
+    pub(crate) fn downlink_want(self, useful: impl FnOnce() -> u16, groups: u16) -> u16 {
+        match self {
+            Rat::Lte => useful(),
+            Rat::LteIdeal => ideal::downlink_want(groups),
+        }
+    }
+
+    /// What `ue` needs of the grants that are made in `slot`.
+    #[inline]
+    pub(crate) fn uplink_need<P: Packet>(self, ue: &Ue<P>, slot: u64) -> Need {
+        match self {
+            Rat::Lte => lte::uplink_need(ue),
+            Rat::LteIdeal => ideal::uplink_need(ue, slot),
+        }
+    }
+
+    /// `ue` as a candidate for one of `free` uplink resource blocks, to carry `need` bytes; `None` if no block can carry
+    /// what it has.
+    #[inline]
+    pub(crate) fn uplink_candidate<P: Packet>(
+        self,
+        ran: &mut Ran<P>,
+        index: u32,
+        (need, free): (u32, u16),
+        slot: u64,
+    ) -> Option<Candidate> {
+        match self {
+            Rat::Lte => lte::uplink_candidate(ran, index, (need, free), slot),
+            Rat::LteIdeal => Some(ideal::uplink_candidate(index, free)),
+        }
+    }
+
+    /// Bytes of an uplink grant of `bytes` that are left for data.
+    #[inline]
+    pub(crate) fn uplink_payload(self, bytes: u32) -> u32 {
+        match self {
+            Rat::Lte => lte::uplink_payload(bytes),
+            Rat::LteIdeal => bytes,
+        }
+    }
+
+    /// Builds the uplink block of `process`: data and, where they are reported, buffer status and power headroom. Returns
+    /// the bytes that nothing was left for.
+    #[inline]
+    pub(crate) fn fill_uplink<P: Packet, D: Drops<P>, S: Sink>(
+        self,
+        ran: &mut Ran<P>,
+        index: u32,
+        process: u8,
+        slot: u64,
+        io: &mut Io<'_, D, S>,
+    ) -> u32 {
+        match self {
+            Rat::Lte => lte::fill_uplink(ran, index, process, slot, io),
+            Rat::LteIdeal => ideal::fill_uplink(ran, index, process, slot, io),
+        }
+    }
+}

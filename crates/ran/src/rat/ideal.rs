@@ -1,0 +1,66 @@
+//! LTE with the idealisations of ns-3's LTE module: see [`super::Rat::LteIdeal`].
+
+use aqm::{Drops, Packet};
+use channel::{Bandwidth, Direction};
+
+use super::{Grid, Need, Sizes, lte};
+use crate::network::{Io, Ran};
+use crate::requests::Report;
+use crate::sched::{Blocks, Candidate, Discipline, Scheduler};
+use crate::ue::Ue;
+
+/// The fewest resource blocks that ns-3 grants in the uplink.
+const LEAST: u16 = 3;
+
+/// ns-3 leaves out the last group if it is smaller than the others, and has no control region in the uplink.
+pub(super) fn grid(bandwidth: Bandwidth) -> Grid {
+    let lte = lte::grid(bandwidth);
+    Grid { groups: lte.prbs / lte.group, shared: Blocks::run(0, lte.prbs), sizes: Sizes::Any, ..lte }
+}
+
+pub(super) fn schedulers(downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
+    let downlink = match downlink {
+        Discipline::RoundRobin => Scheduler::in_parts(downlink, 1),
+        discipline => Scheduler::new(discipline),
+    };
+    (downlink, Scheduler::in_parts(uplink, LEAST))
+}
+
+/// ns-3 gives the best UE all groups on which it is the best, which here are all.
+#[inline]
+pub(super) fn downlink_want(groups: u16) -> u16 {
+    groups
+}
+
+/// What is known to wait, less what is granted.
+#[inline]
+pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>, tti: u64) -> Need {
+    let known = Report::of(ue.uplink_groups(ue.slots.start(tti)).0).bytes();
+    if known == 0 {
+        return Need::Nothing;
+    }
+    match known.saturating_sub(ue.believed.granted_after(tti)) {
+        0 => Need::Later,
+        bytes => Need::Bytes(bytes),
+    }
+}
+
+/// Everybody has the same part, however much it is worth to him.
+#[inline]
+pub(super) fn uplink_candidate(index: u32, free: u16) -> Candidate {
+    Candidate::new(index, 0.0, free)
+}
+
+/// Data alone.
+#[inline]
+pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
+    ran: &mut Ran<P>,
+    index: u32,
+    process: u8,
+    tti: u64,
+    io: &mut Io<'_, D, S>,
+) -> u32 {
+    let ue = &mut ran.ues[index as usize];
+    let bytes = ue.up.harq.processes[usize::from(process)].bits / 8;
+    ue.fill(Direction::Uplink, process, bytes, false, ue.slots.start(tti), io.drops)
+}

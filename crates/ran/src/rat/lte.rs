@@ -1,0 +1,229 @@
+//! LTE in FDD: 36.211, 36.213, 36.321.
+
+use aqm::{Drops, Packet};
+use channel::{Bandwidth, Direction, tables::lte as tables};
+use units::Span;
+
+use super::{Grid, Need, Sizes, Timing};
+use crate::network::{Io, Ran};
+use crate::power::{self, HEADROOM_REPORT};
+use crate::requests::{Report, SHORT_BSR};
+use crate::sched::{Blocks, Candidate};
+use crate::ue::Ue;
+
+/// A subframe, which is a TTI.
+pub(super) const SLOT: Span = Span::from_millis(1);
+
+/// A request takes its own TTI and three to decode it and to schedule; grants, data and feedback are four TTIs apart
+/// (36.213 7.3, 8.0).
+pub(super) const TIMING: Timing =
+    Timing { request_to_grant: 4, grant_to_data: 4, data_to_nack: 4, data_to_reuse: 8, longest_decoding: 3 };
+
+/// 36.321 5.3.2, 5.4.2.
+pub(super) const PROCESSES: u8 = 8;
+
+/// Resource blocks that the tables have transport blocks for.
+pub(super) const WIDEST: u16 = 110;
+
+/// What a grant leaves for MAC: a subheader, and a short report of the buffer and one of the power.
+const MAC_PART: u32 = 1 + SHORT_BSR + HEADROOM_REPORT;
+
+/// Synchronous HARQ: the number of the TTI decides (36.321 5.4.2).
+#[inline]
+pub(super) fn uplink_process(tti: u64) -> u8 {
+    (tti % u64::from(PROCESSES)) as u8
+}
+
+/// Downlink allocation of type 0 (36.213 7.1.6.1). The uplink's control channel takes the edges: one block of 25 on both
+/// sides together, an estimate of what operators do.
+pub(super) fn grid(bandwidth: Bandwidth) -> Grid {
+    let prbs = u16::from(bandwidth.prbs());
+    let control = prbs / 25;
+    Grid {
+        prbs,
+        group: bandwidth.rbg_size().into(),
+        groups: bandwidth.rbgs().into(),
+        shared: Blocks::run(control / 2, prbs - control),
+        sizes: Sizes::Smooth,
+    }
+}
+
+#[inline]
+pub(super) fn downlink_bits(mcs: u8, prbs: u16) -> u32 {
+    tables::tbs(tables::dl_mcs(mcs).i_tbs, prbs)
+}
+
+#[inline]
+pub(super) fn uplink_bits(mcs: u8, prbs: u16) -> u32 {
+    tables::tbs(tables::ul_mcs(mcs).i_tbs, prbs)
+}
+
+/// I_TBS 6 has more bits than coded bits on one block (36.213 table 7.1.7.2.1-1). In both directions it is MCS 6.
+#[inline]
+pub(super) fn usable(mcs: u8, prbs: u16) -> u8 {
+    if mcs == 6 && prbs == 1 { 5 } else { mcs }
+}
+
+#[inline]
+pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>) -> Need {
+    let believed = &ue.believed;
+    if !believed.wants() {
+        return Need::Nothing;
+    }
+    Need::Bytes((believed.waiting.max(believed.asked) + MAC_PART).max(believed.least().unwrap_or(0)))
+}
+
+#[inline]
+pub(super) fn uplink_candidate<P: Packet>(
+    ran: &mut Ran<P>,
+    index: u32,
+    (need, free): (u32, u16),
+    tti: u64,
+) -> Option<Candidate> {
+    let ue = &mut ran.ues[index as usize];
+    let cell = &ran.cells[ue.serving];
+    let (rat, sizes) = (cell.mac.rat, cell.grid.sizes);
+    let strength = ue.uplink.strength(tti);
+    let most = strength.most_prbs();
+    // A UE at the limit of its power has a better scheme on fewer blocks: try with as many as one block's takes.
+    let few = cell.grant_for(ue.uplink.scheme(rat, 1, tti), need).min(most);
+    let mcs = ue.uplink.scheme(rat, few, tti);
+    let want = cell.grant_for(mcs, need).min(sizes.up_to(most));
+    let mut least = 1;
+    if let Some(bytes) = ue.believed.least() {
+        let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
+        let enough = bytes.saturating_mul(8);
+        if bits_at(ue, want) < enough {
+            ue.believed.give_up();
+            return None;
+        }
+        least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);
+    }
+    let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
+    Some(if want <= strength.full_power_prbs() {
+        let whole = sizes.up_to(free).max(1);
+        let rate = rat.uplink_bits(mcs, whole) as f32 / f32::from(whole);
+        Candidate { least, ..Candidate::new(index, weight * rate, want) }
+    } else {
+        Candidate::limited(index, weight, (least, want), strength, sizes)
+    })
+}
+
+#[inline]
+pub(super) fn uplink_payload(bytes: u32) -> u32 {
+    bytes.saturating_sub(MAC_PART).max(1)
+}
+
+/// 36.321 5.4.3, 5.4.5.
+#[inline]
+pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
+    ran: &mut Ran<P>,
+    index: u32,
+    process: u8,
+    tti: u64,
+    io: &mut Io<'_, D, S>,
+) -> u32 {
+    let ue = &mut ran.ues[index as usize];
+    let cell = &ran.cells[ue.serving];
+    let (slots, mac) = (cell.slots, &cell.mac);
+    let now = slots.start(tti);
+    let transport = &ue.up.harq.processes[usize::from(process)];
+    let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
+    ue.asking.granted(&mac.requests, slots, tti);
+    let (before, _) = ue.uplink_groups(now);
+    let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
+    // A report that would push out the last of the data is not sent.
+    let reports = ue.asking.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
+    if reports {
+        bytes = bytes.saturating_sub(Report::size(&before));
+    }
+    // 36.321 5.4.3.1: after the buffer status, before data.
+    let mut headroom = None;
+    let path_loss_db = ue.air.path_loss_db(ue.serving, now);
+    if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= HEADROOM_REPORT {
+        bytes -= HEADROOM_REPORT;
+        headroom = Some(power::level(ue.air.headroom_db(ue.serving, now, prbs)));
+        ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
+    }
+    let mut left = ue.fill(Direction::Uplink, process, bytes, true, now, io.drops);
+    let (after, with_data) = ue.uplink_groups(now);
+    let mut report = reports.then(|| Report::of(after));
+    let size = Report::size(&after);
+    if !reports && left >= size {
+        // Room that would be padding takes a report.
+        report = Some(Report::of(after));
+        left -= size;
+    }
+    if report.is_some() {
+        ue.asking.reported(&mac.requests, slots, tti);
+    } else if with_data == 0 {
+        ue.asking.settled();
+    }
+    let transport = &mut ue.up.harq.processes[usize::from(process)];
+    transport.report = report;
+    transport.headroom = headroom;
+    left
+}
+
+/// The smallest number of blocks from `n` on that an uplink grant may have.
+#[inline]
+pub(super) fn uplink_size_from(n: u16) -> u16 {
+    UPLINK_SIZES_FROM[usize::from(n.min(108))].into()
+}
+
+const UPLINK_SIZES_FROM: [u8; 109] = {
+    let mut sizes = [108; 109];
+    let mut n = 108;
+    while n > 0 {
+        n -= 1;
+        sizes[n] = if UPLINK_SIZES[n] as usize == n && n > 0 { n as u8 } else { sizes[n + 1] };
+    }
+    sizes
+};
+
+/// The largest number of blocks up to `n` that an uplink grant may have (36.211 5.3.3: 2^a 3^b 5^c).
+#[inline]
+pub(super) fn uplink_size(n: u16) -> u16 {
+    UPLINK_SIZES[usize::from(n.min(110))].into()
+}
+
+const UPLINK_SIZES: [u8; 111] = {
+    let mut sizes = [0; 111];
+    let mut n = 1;
+    while n < sizes.len() {
+        let mut rest = n;
+        while rest % 2 == 0 {
+            rest /= 2;
+        }
+        while rest % 3 == 0 {
+            rest /= 3;
+        }
+        while rest % 5 == 0 {
+            rest /= 5;
+        }
+        sizes[n] = if rest == 1 { n as u8 } else { sizes[n - 1] };
+        n += 1;
+    }
+    sizes
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uplink_sizes_have_the_factors_2_3_and_5_only() {
+        for n in 1..=110u16 {
+            let size = uplink_size(n);
+            let allowed = |mut k: u16| {
+                for p in [2, 3, 5] {
+                    while k.is_multiple_of(p) {
+                        k /= p;
+                    }
+                }
+                k == 1
+            };
+            assert!(size <= n && allowed(size) && ((size + 1)..=n).all(|k| !allowed(k)), "{n}: {size}");
+        }
+    }
+}
