@@ -4,13 +4,13 @@ use aqm::Packet;
 use channel::{AirConfig, Site, tables::lte as tables};
 use units::Span;
 
-use crate::adaptation::LinkAdaptation;
 use crate::handover::Handover;
-use crate::power::PowerReports;
+use crate::mac::adaptation::LinkAdaptation;
+use crate::mac::power::PowerReports;
+use crate::mac::requests::Requests;
+use crate::mac::sched::Discipline;
 use crate::rat::Rat;
-use crate::requests::Requests;
 use crate::rlc;
-use crate::sched::Discipline;
 
 /// A network: its cells, its UEs, and how these change cells.
 #[derive(Clone, Debug, Default)]

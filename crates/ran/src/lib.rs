@@ -32,34 +32,27 @@
 
 #![allow(clippy::doc_markdown, reason = "eNodeB is a name and not code")]
 
-mod adaptation;
 mod calendar;
-mod cell;
 mod config;
-mod downlink;
 mod handover;
-mod harq;
+mod mac;
 mod mobility;
 mod network;
 pub mod pdcp;
-mod power;
 mod rat;
-mod requests;
 pub mod rlc;
-mod sched;
 mod signalling;
 mod slots;
 mod stats;
 mod ue;
-mod uplink;
 
-pub use adaptation::LinkAdaptation;
 pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
+pub use mac::adaptation::LinkAdaptation;
+pub use mac::power::PowerReports;
+pub use mac::requests::Requests;
+pub use mac::sched::Discipline;
 pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};
-pub use power::PowerReports;
 pub use rat::Rat;
-pub use requests::Requests;
-pub use sched::Discipline;
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};

@@ -21,8 +21,8 @@ use aqm::{Drops, Packet};
 use channel::Direction;
 use units::{Span, Time};
 
-use crate::adaptation::decibels;
 use crate::calendar::Kind;
+use crate::mac::adaptation::decibels;
 use crate::network::{self, Delivery, Io, Ran, strongest};
 use crate::pdcp::Keep;
 use crate::signalling::{self, Message, Signal};

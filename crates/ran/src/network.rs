@@ -6,14 +6,14 @@ use aqm::{DropReason, Drops, Packet};
 use channel::{Air, Direction, Random, Sinr, Site};
 use units::{Span, Time};
 
-use crate::adaptation::decibels;
 use crate::calendar::{Calendar, Entry, Kind};
-use crate::cell::Cell;
 use crate::config::Config;
 use crate::handover::{Handover, Measurements};
-use crate::harq::Parcel;
+use crate::mac::adaptation::decibels;
+use crate::mac::cell::Cell;
+use crate::mac::harq::Parcel;
+use crate::mac::sched::Candidate;
 use crate::pdcp::Times;
-use crate::sched::Candidate;
 use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
 use crate::ue::Ue;
@@ -351,7 +351,7 @@ impl<P: Packet> Ran<P> {
             if !self.cells[cell].uplink.active.is_empty() {
                 self.schedule_uplink(cell, slot);
             }
-            self.cells[cell].reserved = crate::sched::Blocks::none();
+            self.cells[cell].reserved = crate::mac::sched::Blocks::none();
         }
     }
 

@@ -24,8 +24,6 @@ use units::{Span, Time};
 
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
 pub const HEADER: u32 = 2;
-/// 36.322, 6.2.2.5: the longest data field element that a length indicator can describe; a longer one is the last.
-const MAX_LI: u64 = 2047;
 
 /// One direction of a bearer above RLC. The default holds everything for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,12 +81,20 @@ impl<P, F: FnMut(Direction, P, Times)> Deliver<P> for F {
     }
 }
 
+/// How an RLC PDU holds parts of several SDUs, its elements.
+pub(crate) trait Concatenation {
+    /// Bytes that a PDU of so many elements spends on telling where they end.
+    fn overhead(elements: u32) -> u32;
+    /// The longest element that another one may follow.
+    const LONGEST: u64;
+}
+
 /// A range of the stream for one RLC PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// Borders of SDUs inside, each of which costs a length indicator.
+    /// Borders of SDUs inside.
     pub(crate) borders: u32,
 }
 
@@ -118,33 +124,6 @@ struct Sdu<P> {
     start: u64,
     end: u64,
     times: Times,
-}
-
-/// Bytes that `n` length indicators of 12 bits take (36.322, 6.2.1.3 to 6.2.1.5, figures with an odd and an even number).
-#[inline]
-pub(crate) fn li_bytes(n: u32) -> u32 {
-    (3 * n).div_ceil(2)
-}
-
-/// How many bytes of the elements that end at `ends` (ascending, the last may reach past `limit`) a PDU takes from
-/// `start` on, if data and length indicators have `room` bytes; and how many length indicators.
-pub(crate) fn fit(start: u64, limit: u64, room: u32, ends: impl Iterator<Item = u64>) -> (u32, u32) {
-    let (mut at, mut elements) = (start, 0);
-    for end in ends {
-        let end = end.min(limit);
-        let free = u64::from(room.saturating_sub(li_bytes(elements)));
-        let used = at - start;
-        if free <= used || at == limit {
-            break;
-        }
-        let take = (end - at).min(free - used);
-        at += take;
-        elements += 1;
-        if at < end || take > MAX_LI {
-            break;
-        }
-    }
-    ((at - start) as u32, elements.saturating_sub(1))
 }
 
 impl<P: Packet> Sdus<P> {
@@ -249,10 +228,10 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Takes the next bytes of the stream for a PDU whose data and length indicators have `room` bytes. `border` learns
-    /// where each SDU that leaves the queue ends.
+    /// Takes the next bytes of the stream for a PDU that has `room` bytes for data and what `C` needs. `border` learns where
+    /// each SDU that leaves the queue ends.
     #[inline]
-    pub(crate) fn map(
+    pub(crate) fn map<C: Concatenation>(
         &mut self,
         room: u32,
         now: Time,
@@ -262,7 +241,7 @@ impl<P: Packet> Sdus<P> {
         let start = self.next;
         let mut elements = 0;
         loop {
-            let free = u64::from(room.saturating_sub(li_bytes(elements)));
+            let free = u64::from(room.saturating_sub(C::overhead(elements)));
             let used = self.next - start;
             if free <= used || (self.next == self.end && !self.pull(now, drops, &mut border)) {
                 break;
@@ -282,7 +261,7 @@ impl<P: Packet> Sdus<P> {
             }
             sdu.times.last_sent = now;
             self.sending += 1;
-            if take > MAX_LI {
+            if take > C::LONGEST {
                 break;
             }
         }
@@ -410,6 +389,7 @@ mod tests {
     use testkit::queue::TestPacket;
 
     use super::*;
+    use crate::rlc::lte::elements::LengthIndicators;
 
     fn sdus(lengths: &[u32]) -> Sdus<TestPacket> {
         let mut sdus = Sdus::new(Direction::Downlink, &Config::default(), HEADER);
@@ -420,34 +400,8 @@ mod tests {
     }
 
     fn map(sdus: &mut Sdus<TestPacket>, room: u32) -> (u32, u32) {
-        let mapped = sdus.map(room, Time::ZERO, &mut |_, _| panic!("there is room"), |_| {});
+        let mapped = sdus.map::<LengthIndicators>(room, Time::ZERO, &mut |_, _| panic!("there is room"), |_| {});
         (mapped.len, mapped.borders)
-    }
-
-    #[test]
-    fn a_second_element_needs_two_bytes_and_one_of_its_own() {
-        for (room, mapped) in [(99, (99, 0)), (102, (100, 0)), (103, (101, 1)), (203, (200, 1)), (204, (201, 2))] {
-            assert_eq!(map(&mut sdus(&[100, 100, 100]), room), mapped, "{room} bytes");
-            let ends = [100, 200, 300].into_iter();
-            assert_eq!(fit(0, 300, room, ends), mapped, "{room} bytes, sent again");
-        }
-    }
-
-    #[test]
-    fn an_element_longer_than_a_length_indicator_says_is_the_last() {
-        let mut long = sdus(&[100, 2047, 2048, 100, 100]);
-        assert_eq!(map(&mut long, 9000), (100 + 2047 + 2048, 2));
-        assert_eq!(map(&mut long, 9000), (200, 1));
-        assert_eq!(map(&mut long, 9000), (0, 0));
-    }
-
-    #[test]
-    fn what_is_sent_again_ends_where_its_pdu_ended() {
-        let ends = [100, 200, 300];
-        assert_eq!(fit(50, 250, 1000, ends.into_iter()), (200, 2));
-        assert_eq!(fit(50, 200, 1000, ends.into_iter()), (150, 1));
-        assert_eq!(fit(50, 100, 1000, ends.into_iter()), (50, 0));
-        assert_eq!(fit(50, 250, 0, ends.into_iter()), (0, 0));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use aqm::{Drops, Packet};
 use channel::Bandwidth;
 use units::Span;
 
+use crate::mac::sched::{Blocks, Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
-use crate::sched::{Blocks, Candidate, Discipline, Scheduler};
 use crate::stats::Sink;
 use crate::ue::Ue;
 

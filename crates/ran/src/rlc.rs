@@ -18,21 +18,20 @@
 //!    would be padding. They are again as soon as the window moves.
 //! 5. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
 
-mod am_receive;
-mod am_transmit;
-mod pdu;
-mod um;
+pub(crate) mod lte;
 
-pub use pdu::Block;
+pub use lte::pdu::Block;
 
 use aqm::{DropReason, Drops, Packet};
 use channel::Direction;
 use units::{Span, Time};
 
 use crate::pdcp::{self, Deliver, Keep, Sdus};
-use am_receive::Receiver;
-use am_transmit::Transmitter;
-use pdu::{AMD_HEADER, MAC_SUBHEADER, Pdu, SEGMENT_HEADER, SO_END};
+use lte::am_receive::Receiver;
+use lte::am_transmit::Transmitter;
+use lte::elements::LengthIndicators;
+use lte::pdu::{AMD_HEADER, MAC_SUBHEADER, Pdu, SEGMENT_HEADER, SO_END};
+use lte::um;
 
 /// The RLC mode of a bearer, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -477,7 +476,7 @@ impl<P: Packet> Pipe<P> {
             if len > block.room(grant).min(u32::from(SO_END)) {
                 break;
             }
-            let start = self.sdus.map(len, now, drops, |_| {}).start;
+            let start = self.sdus.map::<LengthIndicators>(len, now, drops, |_| {}).start;
             block.push(Pdu { start, len: len as u16, so: 0, sn: 0, last: true, poll: false }, 0);
             self.stats.pdus += 1;
         }

@@ -24,6 +24,15 @@ impl<F: FnMut(Time, &Event)> Sink for F {
     }
 }
 
+/// Both listen, one after the other.
+impl<A: Sink, B: Sink> Sink for (A, B) {
+    const LISTENS: bool = A::LISTENS || B::LISTENS;
+    fn event(&mut self, now: Time, event: &Event) {
+        self.0.event(now, event);
+        self.1.event(now, event);
+    }
+}
+
 /// Something that a radio information service would want to know.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
@@ -190,5 +199,31 @@ impl UeStats {
             Direction::Downlink => &mut self.downlink,
             Direction::Uplink => &mut self.uplink,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_and_a_second_listener_hear_the_same() {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let event = Event::SchedulingRequest { ue: 3 };
+        let mut both = (
+            |now: Time, event: &Event| first.push((now, *event)),
+            |now: Time, event: &Event| second.push((now, *event)),
+        );
+        both.event(Time::from_nanos(7), &event);
+        assert_eq!((first, second), (vec![(Time::from_nanos(7), event)], vec![(Time::from_nanos(7), event)]));
+    }
+
+    #[test]
+    fn a_pair_listens_if_one_of_them_does() {
+        fn listens<S: Sink>(_: &S) -> bool {
+            S::LISTENS
+        }
+        let one = |_: Time, _: &Event| {};
+        assert_eq!((listens(&((), ())), listens(&((), one)), listens(&(one, ()))), (false, true, true));
     }
 }

@@ -4,9 +4,9 @@ use aqm::{Drops, Packet};
 use channel::{Bandwidth, Direction};
 
 use super::{Grid, Need, Sizes, lte};
+use crate::mac::requests::Report;
+use crate::mac::sched::{Blocks, Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
-use crate::requests::Report;
-use crate::sched::{Blocks, Candidate, Discipline, Scheduler};
 use crate::ue::Ue;
 
 /// The fewest resource blocks that ns-3 grants in the uplink.

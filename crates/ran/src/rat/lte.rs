@@ -5,10 +5,10 @@ use channel::{Bandwidth, Direction, tables::lte as tables};
 use units::Span;
 
 use super::{Grid, Need, Sizes, Timing};
+use crate::mac::power::{self, HEADROOM_REPORT};
+use crate::mac::requests::{Report, SHORT_BSR};
+use crate::mac::sched::{Blocks, Candidate};
 use crate::network::{Io, Ran};
-use crate::power::{self, HEADROOM_REPORT};
-use crate::requests::{Report, SHORT_BSR};
-use crate::sched::{Blocks, Candidate};
 use crate::ue::Ue;
 
 /// A subframe, which is a TTI.

@@ -10,7 +10,7 @@
 
 use channel::Soft;
 
-use crate::requests::Report;
+use crate::mac::requests::Report;
 use crate::rlc::Block;
 
 /// What a transport block carries of one bearer.

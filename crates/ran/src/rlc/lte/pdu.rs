@@ -1,21 +1,22 @@
 //! RLC PDUs as ranges of a direction's stream, and the part of a transport block that carries them (36.322, 6.2).
 
-use crate::pdcp::li_bytes;
+use super::elements::LengthIndicators;
+use crate::pdcp::Concatenation;
 
 /// 36.322, 6.2.1.4: the fixed part of the header of an AMD PDU.
-pub(super) const AMD_HEADER: u32 = 2;
+pub(in crate::rlc) const AMD_HEADER: u32 = 2;
 /// 36.322, 6.2.1.5: of an AMD PDU segment.
-pub(super) const SEGMENT_HEADER: u32 = 4;
+pub(in crate::rlc) const SEGMENT_HEADER: u32 = 4;
 /// 36.322, 6.2.2.8: SOstart and SOend have 15 bits, and the highest value means the end. So long is a data field at most.
-pub(super) const SO_END: u16 = 0x7fff;
+pub(in crate::rlc) const SO_END: u16 = 0x7fff;
 /// 36.321, 6.1.2: the longest MAC subheader, as a long PDU of a block that is not its last needs.
-pub(super) const MAC_SUBHEADER: u32 = 3;
+pub(in crate::rlc) const MAC_SUBHEADER: u32 = 3;
 /// 36.321, 6.2.1: from so many bytes on, a length field has 15 bits and not 7.
 const LONG_PDU: u32 = 128;
 /// 36.322, 7.1: AMD PDUs are numbered modulo this,
 const AM_MODULUS: u16 = 1024;
 /// and AM_Window_Size (7.2).
-pub(super) const AM_WINDOW: u16 = 512;
+pub(in crate::rlc) const AM_WINDOW: u16 = 512;
 
 /// Data PDUs that a block can carry.
 const MAX_PDUS: usize = 8;
@@ -28,52 +29,52 @@ const SO_BITS: u32 = 30;
 
 /// `a - b` of AM's sequence numbers: where `a` lies in a window that begins at `b`.
 #[inline]
-pub(super) fn ahead(a: u16, b: u16) -> u16 {
+pub(in crate::rlc) fn ahead(a: u16, b: u16) -> u16 {
     a.wrapping_sub(b) % AM_MODULUS
 }
 
 /// The sequence number `n` after `sn`.
 #[inline]
-pub(super) fn after(sn: u16, n: u16) -> u16 {
+pub(in crate::rlc) fn after(sn: u16, n: u16) -> u16 {
     sn.wrapping_add(n) % AM_MODULUS
 }
 
 /// A data PDU, whole or a segment of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pdu {
+pub(in crate::rlc) struct Pdu {
     /// Where its data field begins in the stream.
-    pub(super) start: u64,
+    pub(in crate::rlc) start: u64,
     /// Length of its data field.
-    pub(super) len: u16,
+    pub(in crate::rlc) len: u16,
     /// Where its data field begins in that of the PDU (SO); 0 for a whole PDU.
-    pub(super) so: u16,
-    pub(super) sn: u16,
+    pub(in crate::rlc) so: u16,
+    pub(in crate::rlc) sn: u16,
     /// LSF: it ends where the PDU ends. True for a whole PDU.
-    pub(super) last: bool,
+    pub(in crate::rlc) last: bool,
     /// P.
-    pub(super) poll: bool,
+    pub(in crate::rlc) poll: bool,
 }
 
 impl Pdu {
     #[inline]
-    pub(super) fn is_whole(&self) -> bool {
+    pub(in crate::rlc) fn is_whole(&self) -> bool {
         self.so == 0 && self.last
     }
 
     #[inline]
-    pub(super) fn end(&self) -> u64 {
+    pub(in crate::rlc) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
     }
 }
 
 /// PDUs that a STATUS PDU reports missing: `count` whole ones from `sn` on, or bytes `from..to` of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Nack {
-    pub(super) sn: u16,
-    pub(super) count: u16,
-    pub(super) from: u16,
+pub(in crate::rlc) struct Nack {
+    pub(in crate::rlc) sn: u16,
+    pub(in crate::rlc) count: u16,
+    pub(in crate::rlc) from: u16,
     /// [`SO_END`] is the end of the PDU.
-    pub(super) to: u16,
+    pub(in crate::rlc) to: u16,
 }
 
 impl Nack {
@@ -84,9 +85,9 @@ impl Nack {
 
 /// A STATUS PDU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Status {
+pub(in crate::rlc) struct Status {
     /// Everything before it has arrived but for what is reported missing.
-    pub(super) ack_sn: u16,
+    pub(in crate::rlc) ack_sn: u16,
     runs: u8,
     bits: u16,
     nacks: [Nack; MAX_NACKS],
@@ -94,20 +95,20 @@ pub(super) struct Status {
 
 impl Status {
     /// One that reports nothing missing.
-    pub(super) fn new() -> Status {
+    pub(in crate::rlc) fn new() -> Status {
         Status { bits: STATUS_BITS as u16, ..Status::default() }
     }
 
-    pub(super) fn bytes(&self) -> u32 {
+    pub(in crate::rlc) fn bytes(&self) -> u32 {
         u32::from(self.bits).div_ceil(8)
     }
 
-    pub(super) fn nacks(&self) -> &[Nack] {
+    pub(in crate::rlc) fn nacks(&self) -> &[Nack] {
         &self.nacks[..usize::from(self.runs)]
     }
 
     /// Adds one NACK, the next in order, if it fits `room` bytes.
-    pub(super) fn push(&mut self, sn: u16, from: u16, to: u16, room: u32) -> bool {
+    pub(in crate::rlc) fn push(&mut self, sn: u16, from: u16, to: u16, room: u32) -> bool {
         let nack = Nack { sn, count: 1, from, to };
         let bits = u32::from(self.bits) + NACK_BITS + if nack.is_whole() { 0 } else { SO_BITS };
         if bits > room.saturating_mul(8) || bits > u32::from(u16::MAX) {
@@ -127,7 +128,7 @@ impl Status {
     }
 
     /// Has the last NACK, if it is of a portion of `sn`, reach the end of that PDU.
-    pub(super) fn extend(&mut self, sn: u16) -> bool {
+    pub(in crate::rlc) fn extend(&mut self, sn: u16) -> bool {
         let last = self.nacks[..usize::from(self.runs)].last_mut().filter(|last| last.sn == sn && last.count == 1);
         last.is_some_and(|last| {
             last.to = SO_END;
@@ -140,7 +141,7 @@ impl Status {
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Which stream it is of: re-establishments so far.
-    pub(super) epoch: u32,
+    pub(in crate::rlc) epoch: u32,
     bytes: u32,
     /// Bytes of its last PDU.
     last: u32,
@@ -170,23 +171,23 @@ impl Block {
     }
 
     #[inline]
-    pub(super) fn clear(&mut self, epoch: u32) {
+    pub(in crate::rlc) fn clear(&mut self, epoch: u32) {
         (self.epoch, self.bytes, self.last, self.has_status, self.len) = (epoch, 0, 0, false, 0);
     }
 
     #[inline]
-    pub(super) fn data(&self) -> &[Pdu] {
+    pub(in crate::rlc) fn data(&self) -> &[Pdu] {
         &self.pdus[..usize::from(self.len)]
     }
 
     #[inline]
-    pub(super) fn status(&self) -> Option<&Status> {
+    pub(in crate::rlc) fn status(&self) -> Option<&Status> {
         self.has_status.then_some(&self.status)
     }
 
     /// What is left of `grant` bytes for another PDU.
     #[inline]
-    pub(super) fn room(&self, grant: u32) -> u32 {
+    pub(in crate::rlc) fn room(&self, grant: u32) -> u32 {
         if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + self.subheader()) }
     }
 
@@ -202,13 +203,13 @@ impl Block {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, pdu: Pdu, header: u32) {
+    pub(in crate::rlc) fn push(&mut self, pdu: Pdu, header: u32) {
         self.add(header + u32::from(pdu.len));
         self.pdus[usize::from(self.len)] = pdu;
         self.len += 1;
     }
 
-    pub(super) fn set_status(&mut self, status: Status) {
+    pub(in crate::rlc) fn set_status(&mut self, status: Status) {
         self.add(status.bytes());
         self.status = status;
         self.has_status = true;
@@ -223,8 +224,8 @@ impl Block {
 
 /// Length of the header of an AMD PDU or, with a `fixed` part of its own, another, with `borders` of SDUs inside.
 #[inline]
-pub(super) fn header(fixed: u32, borders: u32) -> u32 {
-    fixed + li_bytes(borders)
+pub(in crate::rlc) fn header(fixed: u32, borders: u32) -> u32 {
+    fixed + LengthIndicators::overhead(borders)
 }
 
 #[cfg(test)]

@@ -14,12 +14,12 @@ use aqm::{Drops, Packet};
 use channel::Direction;
 use units::Time;
 
-use crate::adaptation::{Scheme, decibels};
 use crate::calendar::Kind;
-use crate::cell::Cell;
 use crate::config::MacConfig;
+use crate::mac::adaptation::{Scheme, decibels};
+use crate::mac::cell::Cell;
+use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
-use crate::sched::Candidate;
 use crate::stats::{Event, Sink, Transmission};
 
 /// What MAC adds to a UE's first SDU: its subheader.

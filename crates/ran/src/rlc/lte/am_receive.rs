@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 
 use units::Time;
 
-use super::Am;
 use super::pdu::{AM_WINDOW, Pdu, SO_END, Status, after, ahead};
+use crate::rlc::Am;
 
 /// The state of one receiving side.
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(in crate::rlc) struct Receiver {
     config: Am,
     /// VR(R): the first PDU that is not complete.
     vr_r: u16,
@@ -30,12 +30,12 @@ pub(super) struct Receiver {
     /// Where the stream has arrived up to without a gap.
     in_order: u64,
     /// When t-Reordering ends; `Time::MAX` when it does not run.
-    pub(super) reordering: Time,
+    pub(in crate::rlc) reordering: Time,
     status_triggered: bool,
     /// When t-StatusProhibit ends, or ended.
     prohibited: Time,
     /// When it ends, if a STATUS PDU waits for it; `Time::MAX` otherwise.
-    pub(super) status_due: Time,
+    pub(in crate::rlc) status_due: Time,
 }
 
 /// What is known of a PDU.
@@ -51,7 +51,7 @@ struct Slot {
 }
 
 impl Receiver {
-    pub(super) fn new(config: &Am) -> Self {
+    pub(in crate::rlc) fn new(config: &Am) -> Self {
         Receiver {
             config: *config,
             vr_r: 0,
@@ -69,7 +69,7 @@ impl Receiver {
 
     /// 5.1.3.2: a data PDU arrives. Gives where the stream has arrived up to without a gap.
     #[inline]
-    pub(super) fn receive(&mut self, pdu: &Pdu, now: Time) -> u64 {
+    pub(in crate::rlc) fn receive(&mut self, pdu: &Pdu, now: Time) -> u64 {
         let index = ahead(pdu.sn, self.vr_r);
         // Nearly all PDUs: nothing is missing, and it is the next, whole. What follows does the same.
         if index == 0 && self.buffer.is_empty() && pdu.is_whole() && self.reordering == Time::MAX {
@@ -167,7 +167,7 @@ impl Receiver {
     }
 
     /// What is due: the end of t-StatusProhibit, which lets a STATUS PDU go, and 5.1.3.2.4, the end of t-Reordering.
-    pub(super) fn handle_timeout(&mut self, now: Time) {
+    pub(in crate::rlc) fn handle_timeout(&mut self, now: Time) {
         if now >= self.status_due {
             self.status_due = Time::MAX;
         }
@@ -214,12 +214,12 @@ impl Receiver {
 
     /// The STATUS PDU that may be sent now, in `room` bytes (5.2.3).
     #[inline]
-    pub(super) fn status(&self, now: Time, room: u32) -> Option<Status> {
+    pub(in crate::rlc) fn status(&self, now: Time, room: u32) -> Option<Status> {
         (self.status_triggered && now >= self.prohibited && room >= 2).then(|| self.construct(room))
     }
 
     /// A STATUS PDU is on its way.
-    pub(super) fn status_sent(&mut self, now: Time) {
+    pub(in crate::rlc) fn status_sent(&mut self, now: Time) {
         self.status_triggered = false;
         self.status_due = Time::MAX;
         self.prohibited = now + self.config.t_status_prohibit;
@@ -252,7 +252,7 @@ impl Receiver {
     }
 
     /// 5.4: what has arrived of the stream, in order and possibly touching.
-    pub(super) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(in crate::rlc) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
         let buffered = (0..).zip(&self.buffer).flat_map(|(index, slot)| {
             let sn = after(self.vr_r, index);
             let whole = slot.complete.then_some((slot.start, slot.start + u64::from(slot.len)));

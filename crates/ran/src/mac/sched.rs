@@ -11,8 +11,8 @@
 //! Deviations: channel quality is known for the whole carrier only, so a UE's rate is the same in all of it; ns-3's
 //! proportional fair gives a TTI to one UE even if it can't fill it.
 
-use crate::adaptation::Scheme;
-use crate::power::Strength;
+use crate::mac::adaptation::Scheme;
+use crate::mac::power::Strength;
 use crate::rat::Sizes;
 
 /// In which order UEs are served.

@@ -11,15 +11,15 @@ use aqm::{Drops, Packet};
 use channel::Direction;
 use units::Time;
 
-use crate::adaptation::decibels;
 use crate::calendar::Kind;
-use crate::cell::Cell;
 use crate::config::MacConfig;
-use crate::downlink::happens;
+use crate::mac::adaptation::decibels;
+use crate::mac::cell::Cell;
+use crate::mac::downlink::happens;
+use crate::mac::requests::{Asking, Opportunity, Report, SHORT_BSR};
+use crate::mac::sched::Blocks;
 use crate::network::{Io, Ran, tell};
 use crate::rat::Need;
-use crate::requests::{Asking, Opportunity, Report, SHORT_BSR};
-use crate::sched::Blocks;
 use crate::stats::{Event, Sink, Transmission};
 use crate::ue::Ue;
 

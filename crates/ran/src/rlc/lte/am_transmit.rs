@@ -12,13 +12,14 @@ use std::collections::VecDeque;
 use aqm::{Drops, Packet};
 use units::Time;
 
+use super::elements::{LengthIndicators, fit};
 use super::pdu::{AM_WINDOW, AMD_HEADER, Block, Pdu, SEGMENT_HEADER, SO_END, Status, after, ahead, header};
-use super::{Am, Stats};
-use crate::pdcp::{Sdus, fit};
+use crate::pdcp::Sdus;
+use crate::rlc::{Am, Stats};
 
 /// The state of one transmitting side.
 #[derive(Clone, Debug)]
-pub(super) struct Transmitter {
+pub(in crate::rlc) struct Transmitter {
     config: Am,
     /// VT(A): the first PDU that is not acknowledged. VT(S), the next to be sent, is as far ahead as `sent` is long.
     vt_a: u16,
@@ -31,7 +32,7 @@ pub(super) struct Transmitter {
     /// t-PollRetransmit has ended and its poll has not been sent.
     poll_owed: bool,
     /// When t-PollRetransmit ends; `Time::MAX` when it does not run.
-    pub(super) poll_retransmit: Time,
+    pub(in crate::rlc) poll_retransmit: Time,
     /// What is to be retransmitted, in order, without overlaps.
     pending: VecDeque<Portion>,
     /// Its bytes.
@@ -41,7 +42,7 @@ pub(super) struct Transmitter {
     /// Where the last SDU ends of which everything is.
     acknowledged: u64,
     /// A PDU reached maxRetxThreshold.
-    pub(super) failed: bool,
+    pub(in crate::rlc) failed: bool,
     /// Kept to be used again.
     missing: Vec<Portion>,
 }
@@ -77,7 +78,7 @@ impl Portion {
 }
 
 impl Transmitter {
-    pub(super) fn new(config: &Am, borders: impl Iterator<Item = u64>) -> Self {
+    pub(in crate::rlc) fn new(config: &Am, borders: impl Iterator<Item = u64>) -> Self {
         Transmitter {
             config: *config,
             vt_a: 0,
@@ -98,19 +99,19 @@ impl Transmitter {
 
     /// Bytes to be retransmitted, and the portions that they are in.
     #[inline]
-    pub(super) fn pending(&self) -> (u64, usize) {
+    pub(in crate::rlc) fn pending(&self) -> (u64, usize) {
         (self.pending_bytes, self.pending.len())
     }
 
     /// Bytes of SDUs that wait or of which something is not acknowledged.
     #[inline]
-    pub(super) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> u64 {
+    pub(in crate::rlc) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> u64 {
         sdus.since(self.acknowledged, self.borders.len())
     }
 
     /// Fills what is left of `grant`: what is to be retransmitted before what is new (5.1.3.1.1).
     #[inline]
-    pub(super) fn build<P: Packet>(
+    pub(in crate::rlc) fn build<P: Packet>(
         &mut self,
         sdus: &mut Sdus<P>,
         grant: u32,
@@ -131,7 +132,7 @@ impl Transmitter {
             return;
         }
         let borders = &mut self.borders;
-        let mapped = sdus.map(room, now, drops, |end| borders.push_back(end));
+        let mapped = sdus.map::<LengthIndicators>(room, now, drops, |end| borders.push_back(end));
         if mapped.len == 0 {
             return self.ensure_answer(sdus);
         }
@@ -206,7 +207,7 @@ impl Transmitter {
 
     /// VT(S) = VT(MS).
     #[inline]
-    pub(super) fn is_stalled(&self) -> bool {
+    pub(in crate::rlc) fn is_stalled(&self) -> bool {
         self.sent.len() >= usize::from(AM_WINDOW)
     }
 
@@ -215,7 +216,7 @@ impl Transmitter {
     }
 
     /// 5.1.3.1.1, 5.2.1 and 5.2.2.2: a STATUS PDU arrives.
-    pub(super) fn handle_status(&mut self, status: &Status) {
+    pub(in crate::rlc) fn handle_status(&mut self, status: &Status) {
         let acknowledged = ahead(status.ack_sn, self.vt_a);
         if usize::from(acknowledged) > self.sent.len() {
             return;
@@ -292,7 +293,7 @@ impl Transmitter {
     }
 
     /// 5.2.2.3: t-PollRetransmit ends; or SDUs may have been discarded.
-    pub(super) fn handle_timeout<P: Packet>(&mut self, now: Time, sdus: &Sdus<P>) {
+    pub(in crate::rlc) fn handle_timeout<P: Packet>(&mut self, now: Time, sdus: &Sdus<P>) {
         if now >= self.poll_retransmit {
             self.poll_retransmit = Time::MAX;
             self.poll_owed = true;

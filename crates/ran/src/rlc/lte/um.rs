@@ -11,13 +11,14 @@ use std::collections::VecDeque;
 use aqm::{Drops, Packet};
 use units::{Span, Time};
 
+use super::elements::LengthIndicators;
 use super::pdu::{Block, Pdu, SO_END, header};
-use super::{SnLength, Um};
 use crate::pdcp::{Deliver, Sdus};
+use crate::rlc::{SnLength, Um};
 
 /// Both ends of one direction.
 #[derive(Clone, Debug)]
-pub(super) struct Entity {
+pub(in crate::rlc) struct Entity {
     /// Sequence numbers less one: modulo is `& mask`.
     mask: u16,
     /// UM_Window_Size (7.2).
@@ -33,7 +34,7 @@ pub(super) struct Entity {
     /// VR(UH): after the highest PDU received.
     vr_uh: u16,
     /// When t-Reordering ends; `Time::MAX` when it does not run.
-    pub(super) reordering: Time,
+    pub(in crate::rlc) reordering: Time,
     /// From VR(UR) up to VR(UH): the range of the stream that each PDU brought, empty if it has not come.
     buffer: VecDeque<(u64, u64)>,
     /// What was assembled last without a gap.
@@ -44,7 +45,7 @@ pub(super) struct Entity {
 const MISSING: (u64, u64) = (0, 0);
 
 impl Entity {
-    pub(super) fn new(config: &Um) -> Self {
+    pub(in crate::rlc) fn new(config: &Um) -> Self {
         let bits = match config.sn {
             SnLength::Five => 5,
             SnLength::Ten => 10,
@@ -67,7 +68,7 @@ impl Entity {
 
     /// 5.1.2.1: one PDU that fills what is left of the grant.
     #[inline]
-    pub(super) fn build<P: Packet>(
+    pub(in crate::rlc) fn build<P: Packet>(
         &mut self,
         sdus: &mut Sdus<P>,
         grant: u32,
@@ -76,7 +77,7 @@ impl Entity {
         drops: &mut impl Drops<P>,
     ) {
         let room = block.room(grant).saturating_sub(self.header);
-        let mapped = sdus.map(room.min(u32::from(SO_END)), now, drops, |_| {});
+        let mapped = sdus.map::<LengthIndicators>(room.min(u32::from(SO_END)), now, drops, |_| {});
         if mapped.len > 0 {
             let len = mapped.len as u16;
             let pdu = Pdu { start: mapped.start, len, so: 0, sn: self.vt_us, last: true, poll: false };
@@ -86,7 +87,7 @@ impl Entity {
     }
 
     #[inline]
-    pub(super) fn receive<P: Packet>(
+    pub(in crate::rlc) fn receive<P: Packet>(
         &mut self,
         pdu: &Pdu,
         now: Time,
@@ -129,7 +130,7 @@ impl Entity {
     }
 
     /// 5.1.2.2.4: t-Reordering ends.
-    pub(super) fn handle_timeout<P: Packet>(
+    pub(in crate::rlc) fn handle_timeout<P: Packet>(
         &mut self,
         now: Time,
         sdus: &mut Sdus<P>,
@@ -148,7 +149,7 @@ impl Entity {
     }
 
     /// 5.4: what the receiver has of the stream, in order.
-    pub(super) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
+    pub(in crate::rlc) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
         core::iter::once(self.run).chain(self.buffer.iter().copied().filter(|&have| have != MISSING))
     }
 

@@ -3,8 +3,8 @@
 use units::Span;
 
 use crate::config::{CellConfig, MacConfig};
+use crate::mac::sched::{Blocks, Scheduler};
 use crate::rat::Grid;
-use crate::sched::{Blocks, Scheduler};
 use crate::slots::Slots;
 
 /// One direction of a cell.
