@@ -195,7 +195,7 @@ impl<C: Controller> Endpoint<C> {
     /// An active open: the SYN is the first transmission.
     pub fn connect(config: &Config, controller: C, isn: u32, now: Time) -> Endpoint<C> {
         let mut endpoint = Endpoint::new(config, controller, isn, now);
-        endpoint.state = State::SynSent;
+        endpoint.enter(State::SynSent);
         endpoint.syn_due = true;
         endpoint
     }
@@ -204,7 +204,7 @@ impl<C: Controller> Endpoint<C> {
     pub fn listen(config: &Config, controller: C, isn: u32) -> Endpoint<C> {
         // Its time begins with the SYN.
         let mut endpoint = Endpoint::new(config, controller, isn, Time::MAX);
-        endpoint.state = State::Listen;
+        endpoint.enter(State::Listen);
         endpoint
     }
 
@@ -346,18 +346,18 @@ impl<C: Controller> Endpoint<C> {
     pub fn close(&mut self) {
         match self.state {
             State::Listen => {
-                self.state = State::Closed;
+                self.enter(State::Closed);
                 self.events.end = Some(Event::Closed);
             }
             _ if self.closing => {}
             _ => {
                 self.closing = true;
                 self.sender.finish();
-                self.state = match self.state {
-                    State::Established => State::FinWait1,
-                    State::CloseWait => State::LastAck,
-                    other => other,
-                };
+                match self.state {
+                    State::Established => self.enter(State::FinWait1),
+                    State::CloseWait => self.enter(State::LastAck),
+                    _ => {}
+                }
             }
         }
     }
@@ -418,7 +418,7 @@ impl<C: Controller> Endpoint<C> {
         self.receiver.on_timeout(self.sender.rto(), cx.now);
         if self.time_wait_end <= cx.now {
             self.time_wait_end = Time::MAX;
-            self.state = State::Closed;
+            self.enter(State::Closed);
         }
     }
 
@@ -607,9 +607,9 @@ impl<C: Controller> Endpoint<C> {
     fn on_peer_fin(&mut self, now: Time) {
         self.events.peer_closed = true;
         match self.state {
-            State::Established => self.state = State::CloseWait,
+            State::Established => self.enter(State::CloseWait),
             State::FinWait1 => {
-                self.state = State::Closing;
+                self.enter(State::Closing);
                 self.receiver.now_due = true;
             }
             State::FinWait2 => {
@@ -624,7 +624,7 @@ impl<C: Controller> Endpoint<C> {
         if self.sender.fin_acked() {
             self.sender.chrono.stop(now);
             match self.state {
-                State::FinWait1 => self.state = State::FinWait2,
+                State::FinWait1 => self.enter(State::FinWait2),
                 State::Closing => self.enter_time_wait(now),
                 State::LastAck => self.end(Event::Closed),
                 _ => {}
@@ -633,7 +633,7 @@ impl<C: Controller> Endpoint<C> {
     }
 
     fn enter_time_wait(&mut self, now: Time) {
-        self.state = State::TimeWait;
+        self.enter(State::TimeWait);
         self.sender.disarm();
         self.sender.queue.free();
         self.time_wait_end = now + self.offers.time_wait;
@@ -642,7 +642,7 @@ impl<C: Controller> Endpoint<C> {
 
     fn on_time_wait(&mut self, segment: &Segment, now: Time) {
         if segment.flags.has(Flags::RST) {
-            self.state = State::Closed;
+            self.enter(State::Closed);
             self.time_wait_end = Time::MAX;
         } else if segment.seq_len() > 0 {
             // The last acknowledgement was lost.
@@ -652,7 +652,7 @@ impl<C: Controller> Endpoint<C> {
     }
 
     pub(crate) fn end(&mut self, event: Event) {
-        self.state = State::Closed;
+        self.enter(State::Closed);
         self.events.end = Some(event);
         self.syn_due = false;
         self.syn_timeout = Time::MAX;

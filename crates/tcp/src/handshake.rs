@@ -17,7 +17,7 @@ impl<C: Controller> Endpoint<C> {
         if !segment.flags.has(Flags::SYN) || segment.flags.0 & (Flags::ACK.0 | Flags::RST.0) != 0 {
             return;
         }
-        self.state = State::SynReceived;
+        self.enter(State::SynReceived);
         self.sender.chrono = crate::stats::Chrono::new(now);
         self.ecn = self.offers.ecn && segment.flags.has(Flags::ECE | Flags::CWR);
         self.synchronize(segment, &options);
@@ -72,7 +72,7 @@ impl<C: Controller> Endpoint<C> {
         } else {
             // Both have opened at once (RFC 9293 figure 8).
             self.ecn = self.offers.ecn && flags.has(Flags::ECE | Flags::CWR);
-            self.state = State::SynReceived;
+            self.enter(State::SynReceived);
             self.syn_due = true;
         }
     }
@@ -100,7 +100,7 @@ impl<C: Controller> Endpoint<C> {
                 self.sender.controller.cooperation().map(|with| Pep::new(with, self.offers.report_key, now));
         }
         self.receiver.establish(now);
-        self.state = if self.closing { State::FinWait1 } else { State::Established };
+        self.enter(if self.closing { State::FinWait1 } else { State::Established });
         self.events.connected = true;
     }
 

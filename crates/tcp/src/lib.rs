@@ -32,6 +32,7 @@ pub mod report;
 mod rtt;
 pub mod segment;
 mod sender;
+mod states;
 mod stats;
 mod tso;
 

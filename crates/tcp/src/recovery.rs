@@ -178,7 +178,7 @@ impl<C: Controller> Sender<C> {
             }
             return true;
         }
-        self.recovery.phase = Phase::Open;
+        self.enter_phase(Phase::Open);
         false
     }
 
@@ -190,7 +190,7 @@ impl<C: Controller> Sender<C> {
         self.retries = 0;
         self.recovery.f_rto = false;
         if f_rto || self.sack {
-            self.recovery.phase = Phase::Open;
+            self.enter_phase(Phase::Open);
         }
         true
     }
@@ -200,7 +200,7 @@ impl<C: Controller> Sender<C> {
         let left_out = self.queue.sacked_out + self.queue.lost_out > 0;
         let phase = if left_out || self.any_retransmitted() { Phase::Disorder } else { Phase::Open };
         if phase != self.recovery.phase {
-            self.recovery.phase = phase;
+            self.enter_phase(phase);
             self.recovery.high = self.next;
         }
     }
@@ -215,7 +215,7 @@ impl<C: Controller> Sender<C> {
             self.recovery.marker = None;
             self.stats.ecn_reductions += 1;
             self.begin_reduction(Sign::Ecn, cx);
-            self.recovery.phase = Phase::Cwr;
+            self.enter_phase(Phase::Cwr);
         }
         if self.recovery.phase != Phase::Cwr {
             self.keep_open();
@@ -238,7 +238,7 @@ impl<C: Controller> Sender<C> {
             self.recovery.restores = false;
             self.signal(Sign::Loss, cx);
         }
-        self.recovery.phase = Phase::Recovery;
+        self.enter_phase(Phase::Recovery);
     }
 
     /// Lets RACK (or, without SACK, duplicate acknowledgements) mark losses (`tcp_identify_packet_loss`).
@@ -286,7 +286,7 @@ impl<C: Controller> Sender<C> {
         } else if self.una >= self.recovery.high {
             match self.recovery.phase {
                 // Held a little longer, for the mark of CWR to reach the receiver.
-                Phase::Cwr if self.una > self.recovery.high => self.recovery.phase = Phase::Open,
+                Phase::Cwr if self.una > self.recovery.high => self.enter_phase(Phase::Open),
                 Phase::Recovery => {
                     if !self.sack {
                         self.queue.sacked_out = 0;
@@ -446,7 +446,7 @@ impl<C: Controller> Sender<C> {
             // More than the probe was acknowledged and no D-SACK came: the probe repaired a loss.
             self.stats.loss_probe_recoveries += 1;
             self.begin_reduction(Sign::Loss, cx);
-            self.recovery.phase = Phase::Cwr;
+            self.enter_phase(Phase::Cwr);
             self.keep_open();
         } else if !(seen.advanced || seen.not_duplicate || seen.sacked) {
             self.rack.probe_end = 0;
@@ -472,7 +472,7 @@ impl<C: Controller> Sender<C> {
                 if self.rack.probe_end == 0 && !self.queue.is_empty() {
                     self.forced = Forced::LossProbe;
                 } else {
-                    self.timer = Timer::LossProbe;
+                    self.set_timer(Timer::LossProbe);
                     self.rearm_rto(cx.now);
                 }
             }
@@ -519,7 +519,7 @@ impl<C: Controller> Sender<C> {
             self.controller.on_ack(&sample, &mut cx.controller(&self.path));
             self.limits = self.controller.limits();
         }
-        self.timer = Timer::Reorder;
+        self.set_timer(Timer::Reorder);
         self.rearm_rto(cx.now);
     }
 
@@ -549,7 +549,7 @@ impl<C: Controller> Sender<C> {
             // So much was reported and still nothing marked lost: reordering was overestimated.
             self.rack.reordering = self.rack.reordering.min(3);
         }
-        self.recovery.phase = Phase::Loss;
+        self.enter_phase(Phase::Loss);
         self.recovery.high = self.next;
         self.recovery.f_rto = begins || again;
         self.recovery.new_data_first = false;

@@ -540,7 +540,7 @@ impl<C: Controller> Sender<C> {
         if prior_out == 0 || self.timer == Timer::LossProbe {
             if self.calls_for_probe() {
                 // The end of this chance to send arms the probe's timer.
-                self.timer = Timer::Retransmit;
+                self.set_timer(Timer::Retransmit);
             } else {
                 self.rearm_rto(cx.now);
             }
@@ -612,13 +612,13 @@ impl<C: Controller> Sender<C> {
 
     #[inline]
     pub(crate) fn arm(&mut self, timer: Timer, deadline: Time) {
-        self.timer = timer;
+        self.set_timer(timer);
         self.deadline = deadline;
     }
 
     #[inline]
     pub(crate) fn disarm(&mut self) {
-        self.timer = Timer::Idle;
+        self.set_timer(Timer::Idle);
         self.deadline = Time::MAX;
     }
 
