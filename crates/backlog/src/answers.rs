@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use units::{Bytes, Rate, Span, Time};
 
-use crate::{Answer, Below, Estimate, Question};
+use crate::{Answer, DrainModel, Estimate, Probe};
 
 /// Rounds that are remembered, as BBR's.
 const ROUNDS: usize = 10;
@@ -38,9 +38,9 @@ const ROUND: Span = Span::from_millis(50);
 const MEMORY: Span = Span::from_secs(10);
 /// Without an answer for so long nothing is known: the initial retransmission time-out of TCP (RFC 6298).
 const PATIENCE: Span = Span::from_secs(1);
-/// Conversations, and questions of each, that are remembered at most. Those beyond are not asked.
+/// Conversations, and probes of each, that are remembered at most. Those beyond are not asked.
 const CONVERSATIONS: usize = 4096;
-const QUESTIONS: usize = 4096;
+const PROBES: usize = 4096;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Answers {
     /// What was handed when nothing more waited, for the last time.
     dry: u64,
     conversations: BTreeMap<u64, Conversation>,
-    /// All questions in the order of their positions. Those that are answered leave when they come to the front.
+    /// All probes in the order of their positions. Those that are answered leave when they come to the front.
     asked: VecDeque<(u64, u64)>,
     /// The last answer by which most has drained.
     last: Option<Drained>,
@@ -71,7 +71,7 @@ pub struct Answers {
 #[derive(Clone, Debug)]
 struct Conversation {
     /// In the order of their ends and positions.
-    questions: VecDeque<Asked>,
+    probes: VecDeque<Asked>,
     highest: u32,
     /// The shortest round trip since `base_since`, and that in the time before.
     base: Span,
@@ -117,7 +117,7 @@ fn upto(a: u32, b: u32) -> bool {
 impl Conversation {
     fn new(now: Time) -> Conversation {
         Conversation {
-            questions: VecDeque::new(),
+            probes: VecDeque::new(),
             highest: 0,
             base: Span::MAX,
             base_before: Span::MAX,
@@ -156,7 +156,7 @@ impl Answers {
         }
     }
 
-    /// This question was answered.
+    /// This probe was answered.
     fn learn(&mut self, conversation: u64, asked: Asked, now: Time) {
         let Some(of) = self.conversations.get_mut(&conversation) else { return };
         let rtt = now.saturating_since(asked.at);
@@ -206,7 +206,7 @@ impl Answers {
                 if self.count.is_multiple_of(CYCLE) { whole + whole / 4 } else { whole }
             }
         };
-        // Up to the next question nothing is to be answered.
+        // Up to the next probe nothing is to be answered.
         let silent = self.asked.front().map_or(self.handed, |&(position, _)| position).saturating_sub(last.position);
         let drained = rate.mul_div(5, 4).bytes_in(now.saturating_since(last.answered)).get();
         (window, (self.handed - last.position) - silent.min(drained))
@@ -217,9 +217,7 @@ impl Answers {
         while let Some(&(position, conversation)) = self.asked.front() {
             let of = self.conversations.get(&conversation);
             let waits = self.last.is_none_or(|last| last.position < position);
-            if waits
-                && of.is_some_and(|of| of.questions.binary_search_by_key(&position, |asked| asked.position).is_ok())
-            {
+            if waits && of.is_some_and(|of| of.probes.binary_search_by_key(&position, |asked| asked.position).is_ok()) {
                 break;
             }
             self.asked.pop_front();
@@ -232,7 +230,7 @@ impl Answers {
         self.rates.clear();
         self.asked.clear();
         for of in self.conversations.values_mut() {
-            of.questions.clear();
+            of.probes.clear();
         }
     }
 
@@ -246,7 +244,7 @@ impl Answers {
     }
 }
 
-impl Below for Answers {
+impl DrainModel for Answers {
     fn has_room(&mut self, now: Time) -> bool {
         let (Some(rate), Some(last)) = (self.rate, self.last) else { return true };
         self.drain(last.base, now);
@@ -262,7 +260,7 @@ impl Below for Answers {
         false
     }
 
-    fn handed(&mut self, bytes: u32, question: Option<Question>, now: Time) {
+    fn handed(&mut self, bytes: u32, probe: Option<Probe>, now: Time) {
         if self.last.is_none_or(|last| last.position == self.handed) {
             // After a rest it takes its time until something can be answered.
             self.heard = now;
@@ -271,7 +269,7 @@ impl Below for Answers {
             }
         }
         self.handed += u64::from(bytes);
-        let Some(Question { conversation, end }) = question else { return };
+        let Some(Probe { conversation, end }) = probe else { return };
         if self.conversations.len() >= CONVERSATIONS && !self.conversations.contains_key(&conversation) {
             self.conversations.retain(|_, of| now.saturating_since(of.used) < MEMORY);
             if self.conversations.len() >= CONVERSATIONS {
@@ -284,34 +282,34 @@ impl Below for Answers {
         of.used = now;
         if !fresh && upto(end, of.highest) {
             // Sent again: whichever is answered, it is not known which (Karn).
-            if let Some(at) = of.questions.iter().position(|asked| asked.end == end) {
-                of.questions.remove(at);
+            if let Some(at) = of.probes.iter().position(|asked| asked.end == end) {
+                of.probes.remove(at);
             }
             return;
         }
         of.highest = end;
-        if of.questions.len() < QUESTIONS && self.asked.len() < CONVERSATIONS * 16 {
-            of.questions.push_back(Asked { end, position, at: now });
+        if of.probes.len() < PROBES && self.asked.len() < CONVERSATIONS * 16 {
+            of.probes.push_back(Asked { end, position, at: now });
             self.asked.push_back((position, conversation));
         }
     }
 
-    fn ran_dry(&mut self) {
+    fn on_idle(&mut self) {
         self.dry = self.handed;
     }
 
     fn answered(&mut self, answer: Answer, now: Time) {
         let Some(of) = self.conversations.get_mut(&answer.conversation) else { return };
         let mut found = None;
-        while let Some(first) = of.questions.front()
+        while let Some(first) = of.probes.front()
             && upto(first.end, answer.upto)
         {
-            found = of.questions.pop_front();
+            found = of.probes.pop_front();
         }
         if let Some(end) = answer.exactly
-            && let Some(at) = of.questions.iter().position(|asked| asked.end == end)
+            && let Some(at) = of.probes.iter().position(|asked| asked.end == end)
         {
-            found = of.questions.remove(at);
+            found = of.probes.remove(at);
         }
         if let Some(asked) = found {
             self.learn(answer.conversation, asked, now);

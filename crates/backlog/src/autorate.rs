@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 
 use units::{Bytes, Rate, Span, Time};
 
-use crate::{Answer, Below, Estimate, Fixed, Question};
+use crate::{Answer, DrainModel, Estimate, Fixed, Probe};
 
 /// Samples by which bufferbloat is detected, and how many of them have to be delayed (`bufferbloat_detection_window`,
 /// `bufferbloat_detection_thr`).
@@ -195,7 +195,7 @@ fn between(x: f64, (from, at_from): (f64, f64), (to, at_to): (f64, f64)) -> f64 
     at_from + (at_to - at_from) * ((x - from) / (to - from)).clamp(0.0, 1.0)
 }
 
-impl Below for Autorate {
+impl DrainModel for Autorate {
     fn has_room(&mut self, now: Time) -> bool {
         self.load.turn(now);
         if now.saturating_since(self.replied) >= SILENCE {
@@ -204,13 +204,13 @@ impl Below for Autorate {
         self.shaper.has_room(now)
     }
 
-    fn handed(&mut self, bytes: u32, question: Option<Question>, now: Time) {
+    fn handed(&mut self, bytes: u32, probe: Option<Probe>, now: Time) {
         self.load.turn(now);
         self.load.bytes += u64::from(bytes);
-        self.shaper.handed(bytes, question, now);
+        self.shaper.handed(bytes, probe, now);
     }
 
-    fn ran_dry(&mut self) {}
+    fn on_idle(&mut self) {}
 
     fn answered(&mut self, _: Answer, _: Time) {}
 

@@ -2,7 +2,7 @@
 
 use units::{Bytes, Rate, Span, Time};
 
-use crate::{Answer, Below, Estimate, Question};
+use crate::{Answer, DrainModel, Estimate, Probe};
 
 /// Drains at a fixed rate, and is to hold what it sends in a given time.
 #[derive(Clone, Debug)]
@@ -20,18 +20,18 @@ impl Fixed {
     }
 }
 
-impl Below for Fixed {
+impl DrainModel for Fixed {
     fn has_room(&mut self, now: Time) -> bool {
         // One packet always: a rate may be so low that a packet takes longer than the target.
         let held = self.empty.saturating_since(now);
         held == Span::ZERO || held < self.target
     }
 
-    fn handed(&mut self, bytes: u32, _: Option<Question>, now: Time) {
+    fn handed(&mut self, bytes: u32, _: Option<Probe>, now: Time) {
         self.empty = self.empty.max(now) + self.rate.time_for(Bytes::new(u64::from(bytes)));
     }
 
-    fn ran_dry(&mut self) {}
+    fn on_idle(&mut self) {}
 
     fn answered(&mut self, _: Answer, _: Time) {}
 

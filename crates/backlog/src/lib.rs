@@ -1,15 +1,18 @@
-//! What a modem holds and how fast it drains, as seen from above it.
+//! Estimates of how much a modem holds and how fast it drains, made from outside the modem.
 //!
-//! A modem takes all that its host gives it, in order, and tells nothing. Whoever keeps the backlog above it has to know
-//! when to hand down the next packet. That is a [`Below`]: it hears of each packet that is handed down and of what comes
-//! back, and says whether the modem should have another one now.
+//! A modem accepts every packet that its host sends and reports nothing. To keep the queue out of the modem, the host has to
+//! decide when to send the next packet. A [`DrainModel`] makes this decision: it is told of each packet that goes down and of
+//! each answer that comes back, and says whether the modem should have another packet now.
 //!
-//! [`Answers`] learns it from packets that are answered by the other side; [`Fixed`] is told the rate; [`Autorate`] searches
-//! it by the delay of pings and the load, as cake-autorate does. What a modem says of its radio could be a fourth.
+//! There are three models: [`Answers`] measures the drain by packets that the other side answers, [`Fixed`] is given the
+//! rate, and [`Autorate`] searches for the rate by ping delay and load, as cake-autorate does. A modem that reports its radio
+//! could be a fourth.
 //!
-//! The order of calls: [`Below::has_room`], and if it has and a packet waits, [`Below::handed`] with that packet; if it has
-//! and none waits, [`Below::ran_dry`]. [`Below::answered`] at any time, and at [`Below::poll_timeout`] at the latest again
-//! from the beginning. [`Below::reflected`] and [`Below::set_rate`] at any time, too. Time never goes back.
+//! # Order of calls
+//! Ask [`DrainModel::has_room`]. If there is room and a packet waits, send it and call [`DrainModel::handed`]; if there is room
+//! and none waits, call [`DrainModel::on_idle`]. Start again at [`DrainModel::poll_timeout`] at the latest.
+//! [`DrainModel::answered`], [`DrainModel::reflected`] and [`DrainModel::set_rate`] may be called at any time. Time never goes
+//! back.
 
 mod answers;
 mod autorate;
@@ -21,53 +24,54 @@ pub use fixed::Fixed;
 
 use units::{Rate, Span, Time};
 
-/// A packet that the other side will answer, as a segment of TCP with its acknowledgement.
+/// A packet that the other side will answer, such as a TCP segment, which is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// A number that this direction of a connection has alone.
+pub struct Probe {
+    /// Identifies one direction of one connection.
     pub conversation: u64,
-    /// An answer up to this number (modulo 2³²) answers it. Those of a conversation grow; one that does not is sent again.
+    /// An answer up to this number (modulo 2³²) answers the probe. Numbers of a conversation grow, except in
+    /// retransmissions.
     pub end: u32,
 }
 
-/// What came back.
+/// An answer to probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// As in the question.
+    /// The conversation of the probes that it answers.
     pub conversation: u64,
-    /// All questions up to this number are answered.
+    /// Answers all probes up to this number.
     pub upto: u32,
-    /// And this one, whatever lies between.
+    /// Also answers this one, whatever lies between.
     pub exactly: Option<u32>,
 }
 
-/// What is known of the modem.
+/// An estimate of the modem's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// How fast it drains, if that is known.
+    /// The drain rate; `None` if unknown.
     pub rate: Option<Rate>,
-    /// Bytes that it holds.
+    /// Bytes in the modem.
     pub bytes: u64,
-    /// How long the last packet that was answered has waited in it.
+    /// The time that the last answered packet spent in the modem.
     pub delay: Option<Span>,
 }
 
-/// Knows what the modem holds. See the crate's documentation for the order of calls.
-pub trait Below: core::fmt::Debug {
-    /// Whether the modem should have another packet now.
+/// A model of how a modem drains. See the crate's documentation for the order of calls.
+pub trait DrainModel: core::fmt::Debug {
+    /// Returns whether the modem should have another packet now.
     fn has_room(&mut self, now: Time) -> bool;
-    /// It was handed a packet of so many bytes.
-    fn handed(&mut self, bytes: u32, question: Option<Question>, now: Time);
-    /// There was room, and nothing waits.
-    fn ran_dry(&mut self);
-    /// Something came back.
+    /// The modem was sent a packet of `bytes`.
+    fn handed(&mut self, bytes: u32, probe: Option<Probe>, now: Time);
+    /// There was room, but no packet to send.
+    fn on_idle(&mut self);
+    /// An answer came back.
     fn answered(&mut self, answer: Answer, now: Time);
-    /// A host replied to a ping of ours, which was sent `rtt` ago. Only what searches by delay needs it.
+    /// A reflector replied to a ping that was sent `rtt` ago. Only models that search by delay use it.
     fn reflected(&mut self, _reflector: usize, _rtt: Span, _now: Time) {}
-    /// Whoever knows the modem's rate says that it has changed. What learns the rate by itself keeps its own.
+    /// The modem's rate was set from outside. Models that measure the rate ignore it.
     fn set_rate(&mut self, _rate: Rate, _now: Time) {}
-    /// When there may be room if nothing comes back until then; `None` if there is room, or only an answer makes some.
+    /// Returns when there may be room even if no answer comes; `None` if there is room now, or only an answer can make some.
     fn poll_timeout(&self, now: Time) -> Option<Time>;
-    /// What is known.
+    /// Returns the current estimate.
     fn estimate(&self, now: Time) -> Estimate;
 }

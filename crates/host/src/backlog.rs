@@ -2,7 +2,7 @@
 //! behind each other.
 //!
 //! What is to leave by the modem's interface is diverted to us (by whoever holds a diversion to [`Backlog::beside`]), waits,
-//! and is handed down when a [`Below`] says that the modem should have more. What comes in is not touched: it is heard, for
+//! and is handed down when a [`DrainModel`] says that the modem should have more. What comes in is not touched: it is heard, for
 //! the answers in it.
 //!
 //! Beside what is learnt of the modem, the interface itself may stop us: a driver and its queue have room for what a socket
@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use aqm::{DropReason, Ecn, FqCodel, Packet, Queue, fq_codel};
-use backlog::{Answer, Below, Estimate, Question};
+use backlog::{Answer, DrainModel, Estimate, Probe};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 use units::{Rate, Span, Time};
@@ -68,7 +68,7 @@ pub struct Counters {
 #[derive(Debug)]
 pub struct Backlog {
     modem: Modem,
-    below: Box<dyn Below>,
+    drain: Box<dyn DrainModel>,
     reflectors: Option<Reflectors>,
     queue: FqCodel<Waiting>,
     /// Was handed down, and waits for the interface.
@@ -86,7 +86,7 @@ struct Waiting {
     /// Where in the frame the packet is.
     ip: Range<usize>,
     flow: u64,
-    question: Option<Question>,
+    probe: Option<Probe>,
     priority: u8,
     ecn: Ecn,
     since: Time,
@@ -120,10 +120,10 @@ impl Packet for Waiting {
 impl Backlog {
     /// Takes hold of the interface `modem` of this thread's network namespace. Nothing is diverted yet. What is sent has the
     /// mark (`SO_MARK`) by which a diversion lets it pass.
-    pub fn open(modem: &str, below: Box<dyn Below>, mark: u32) -> Result<Backlog, Error> {
+    pub fn open(modem: &str, drain: Box<dyn DrainModel>, mark: u32) -> Result<Backlog, Error> {
         Ok(Backlog {
             modem: Modem::open(modem, mark)?,
-            below,
+            drain,
             reflectors: None,
             queue: FqCodel::new(fq_codel::Config::default()),
             stuck: None,
@@ -134,16 +134,16 @@ impl Backlog {
         })
     }
 
-    /// Pings one of these hosts each `interval`, in turns, and tells what is below of the replies. The pings take the route
+    /// Pings one of these hosts each `interval`, in turns, and tells the drain model of the replies. The pings take the route
     /// that the namespace has for them, which need not be the modem's interface.
     pub fn ping(&mut self, reflectors: &[IpAddr], interval: Span) -> Result<(), Error> {
         self.reflectors = Some(Reflectors::open(reflectors, interval)?);
         Ok(())
     }
 
-    /// Tells what is below that the modem's rate has changed.
+    /// Tells the drain model that the modem's rate has changed.
     pub fn set_rate(&mut self, rate: Rate) {
-        self.below.set_rate(rate, self.clock.now());
+        self.drain.set_rate(rate, self.clock.now());
     }
 
     /// The number of the modem's interface.
@@ -168,7 +168,7 @@ impl Backlog {
 
     /// What is known of the modem.
     pub fn estimate(&self) -> Estimate {
-        self.below.estimate(self.clock.now())
+        self.drain.estimate(self.clock.now())
     }
 
     /// Works for so long. An error says that the interface is gone.
@@ -191,7 +191,7 @@ impl Backlog {
                 }
             }
             let waits = self.stuck.is_some() || self.queue.backlog().packets > 0;
-            let timeout = self.below.poll_timeout(now).filter(|_| waits && self.stuck.is_none());
+            let timeout = self.drain.poll_timeout(now).filter(|_| waits && self.stuck.is_none());
             let ping = self.reflectors.as_ref().map(Reflectors::poll_timeout);
             let until = timeout.into_iter().chain(ping).fold(end, Time::min);
             let until = if took || heard { now } else { until };
@@ -235,7 +235,7 @@ impl Backlog {
                 frame: frame.into(),
                 ip,
                 flow: header.key(),
-                question: question(&header),
+                probe: probe(&header),
                 priority: header.priority(),
                 ecn: header.ecn(),
                 since: Time::ZERO,
@@ -256,7 +256,7 @@ impl Backlog {
             let ip = self.modem.packet(frame);
             if let Some(answer) = ip.and_then(|ip| Header::parse(&frame[ip])).and_then(|header| answer(&header)) {
                 self.counters.answers += 1;
-                self.below.answered(answer, self.clock.now());
+                self.drain.answered(answer, self.clock.now());
             }
         }
         BATCH
@@ -269,7 +269,7 @@ impl Backlog {
         while let now = self.clock.now()
             && let Some((reflector, rtt)) = reflectors.receive(now)
         {
-            self.below.reflected(reflector, rtt, now);
+            self.drain.reflected(reflector, rtt, now);
         }
     }
 
@@ -282,17 +282,17 @@ impl Backlog {
                 return;
             }
             let now = self.clock.now();
-            if !self.below.has_room(now) {
+            if !self.drain.has_room(now) {
                 return;
             }
             let dropped = &mut self.counters.dropped;
             let Some(waiting) = self.queue.dequeue(now, &mut |_, _| *dropped += 1) else {
-                return self.below.ran_dry();
+                return self.drain.on_idle();
             };
             self.counters.packets += 1;
             self.counters.bytes += waiting.ip.len() as u64;
             self.counters.waited_ns += now.saturating_since(waiting.since).as_nanos();
-            self.below.handed(waiting.len(), waiting.question, now);
+            self.drain.handed(waiting.len(), waiting.probe, now);
             self.stuck = Some(waiting);
         }
     }
@@ -330,15 +330,15 @@ impl Backlog {
 }
 
 /// What the other side will answer in a packet.
-fn question(header: &Header) -> Option<Question> {
+fn probe(header: &Header) -> Option<Probe> {
     let conversation = header.key();
     match &header.transport {
         Transport::Tcp(tcp) if !tcp.has(Tcp::RST) => {
             let len = header.payload_len + u32::from(tcp.has(Tcp::SYN)) + u32::from(tcp.has(Tcp::FIN));
-            (len > 0).then(|| Question { conversation, end: tcp.seq.wrapping_add(len) })
+            (len > 0).then(|| Probe { conversation, end: tcp.seq.wrapping_add(len) })
         }
         Transport::Echo(echo) if !echo.reply => {
-            Some(Question { conversation: conversation ^ u64::from(echo.id), end: u32::from(echo.seq) << 16 })
+            Some(Probe { conversation: conversation ^ u64::from(echo.id), end: u32::from(echo.seq) << 16 })
         }
         _ => None,
     }

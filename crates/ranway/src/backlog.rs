@@ -3,7 +3,7 @@
 use crate::args::BacklogArgs;
 use crate::line::Line;
 use crate::{Failure, say};
-use ::backlog::{Answers, Autorate, Below, Bounds, Estimate, Fixed};
+use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use host::attend::{Happened, Signals};
 use host::backlog::{Backlog, Counters, Input};
@@ -26,10 +26,10 @@ const PING_INTERVAL: Span = Span::from_millis(50);
 
 pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let BacklogArgs { modem, reflector, follow, quiet, json, .. } = args;
-    let below = below(args)?;
+    let drain = drain(args)?;
     let signals = Signals::take()?;
     divert::check("keeping a backlog")?;
-    let mut backlog = Backlog::open(modem, below, MARK)?;
+    let mut backlog = Backlog::open(modem, drain, MARK)?;
     if !reflector.is_empty() {
         backlog.ping(reflector, PING_INTERVAL)?;
     }
@@ -85,8 +85,8 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How what is below is known.
-fn below(args: &BacklogArgs) -> Result<Box<dyn Below>, Failure> {
+/// The model of how the modem drains.
+fn drain(args: &BacklogArgs) -> Result<Box<dyn DrainModel>, Failure> {
     let &BacklogArgs { rate, min_rate, max_rate, delay_threshold: threshold, target, .. } = args;
     let zero = |rate: Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
     if target == Span::ZERO || zero(rate) {

@@ -3,17 +3,17 @@ use super::*;
 const MS: Span = Span::from_millis(1);
 const PACKET: u32 = 1500;
 
-/// A FIFO modem, and what is behind it: an answer to each question a while after it has drained. Time goes in steps of
+/// A FIFO modem, and what is behind it: an answer to each probe a while after it has drained. Time goes in steps of
 /// 100 us. It holds 500 kB at most, as modems do.
 struct Model {
-    below: Answers,
+    drain: Answers,
     now: Time,
     rate: Rate,
-    /// What is in the modem: when it was handed down, its question, and what of it is left to send in bits x ns / s.
-    queue: VecDeque<(Option<Question>, u64)>,
+    /// What is in the modem: when it was handed down, its probe, and what of it is left to send in bits x ns / s.
+    queue: VecDeque<(Option<Probe>, u64)>,
     left: u64,
     /// Answers on their way.
-    back: VecDeque<(Time, Question)>,
+    back: VecDeque<(Time, Probe)>,
     /// The largest that the queue was, and what has drained.
     largest: u64,
     drained: u64,
@@ -25,7 +25,7 @@ const STEP: Span = Span::from_micros(100);
 impl Model {
     fn new(rate: Rate) -> Model {
         Model {
-            below: Answers::new(MS * 20),
+            drain: Answers::new(MS * 20),
             now: Time::ZERO,
             rate,
             queue: VecDeque::new(),
@@ -45,40 +45,40 @@ impl Model {
     }
 
     /// For so long; `fill`: the next packet that waits above, if one does, and the round trip of its answer.
-    fn run(&mut self, span: Span, mut fill: impl FnMut(u32) -> Option<(Option<Question>, u32)>, rtt: Span) {
+    fn run(&mut self, span: Span, mut fill: impl FnMut(u32) -> Option<(Option<Probe>, u32)>, rtt: Span) {
         let end = self.now + span;
         (self.largest, self.drained) = (0, 0);
         while self.now < end {
             self.now += STEP;
             self.left += self.rate.bytes_in(STEP).get();
-            while let Some(&(question, bytes)) = self.queue.front() {
+            while let Some(&(probe, bytes)) = self.queue.front() {
                 if self.left < bytes {
                     break;
                 }
                 self.left -= bytes;
                 self.drained += bytes;
                 self.queue.pop_front();
-                if let Some(question) = question {
-                    self.back.push_back((self.now + rtt, question));
+                if let Some(probe) = probe {
+                    self.back.push_back((self.now + rtt, probe));
                 }
             }
             if self.queue.is_empty() {
                 self.left = 0;
             }
-            while let Some(&(at, Question { conversation, end })) = self.back.front()
+            while let Some(&(at, Probe { conversation, end })) = self.back.front()
                 && at <= self.now
             {
                 self.back.pop_front();
-                self.below.answered(Answer { conversation, upto: end, exactly: None }, self.now);
+                self.drain.answered(Answer { conversation, upto: end, exactly: None }, self.now);
             }
-            while self.held() < 500_000 && self.below.has_room(self.now) {
-                let Some((question, bytes)) = fill(self.next) else {
-                    self.below.ran_dry();
+            while self.held() < 500_000 && self.drain.has_room(self.now) {
+                let Some((probe, bytes)) = fill(self.next) else {
+                    self.drain.on_idle();
                     break;
                 };
                 self.next += 1;
-                self.below.handed(bytes, question, self.now);
-                self.queue.push_back((question, u64::from(bytes)));
+                self.drain.handed(bytes, probe, self.now);
+                self.queue.push_back((probe, u64::from(bytes)));
             }
             self.largest = self.largest.max(self.held());
         }
@@ -94,8 +94,8 @@ impl Model {
     }
 }
 
-fn tcp(n: u32) -> Option<(Option<Question>, u32)> {
-    Some((Some(Question { conversation: 1, end: n.wrapping_mul(PACKET) }), PACKET))
+fn tcp(n: u32) -> Option<(Option<Probe>, u32)> {
+    Some((Some(Probe { conversation: 1, end: n.wrapping_mul(PACKET) }), PACKET))
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_modem_that_is_full_is_found_and_emptied_and_kept_busy() {
         let mut model = Model::begun(rate);
         model.run(MS * 6000, tcp, MS * 40);
         assert_eq!(
-            model.below.rate.map(|found| (found.as_mbps() / rate.as_mbps() * 10.0).round() as u32),
+            model.drain.rate.map(|found| (found.as_mbps() / rate.as_mbps() * 10.0).round() as u32),
             Some(10),
             "{mbps}"
         );
@@ -143,19 +143,19 @@ fn nothing_is_held_back_before_packets_wait_below() {
         model.run(MS * 2, |n| if n < due { tcp(n) } else { None }, MS * 40);
         assert_eq!(model.next, due);
     }
-    assert_eq!(model.below.rate, None);
+    assert_eq!(model.drain.rate, None);
 }
 
 #[test]
 fn what_is_never_answered_passes() {
     let mut model = Model::begun(Rate::from_mbps(20));
     model.run(MS * 3000, tcp, MS * 40);
-    assert!(model.below.rate.is_some());
+    assert!(model.drain.rate.is_some());
     model.rate = Rate::from_mbps(40);
     model.run(MS * 2000, |_| Some((None, PACKET)), MS * 40);
     let span = Span::from_secs(10);
     model.run(span, |_| Some((None, PACKET)), MS * 40);
-    assert_eq!(model.below.rate, None);
+    assert_eq!(model.drain.rate, None);
     assert!(model.share(span) > 0.97, "{}", model.share(span));
 }
 
@@ -191,7 +191,7 @@ fn a_conversation_far_away_and_one_nearby_keep_the_modem_busy_together() {
     let mut model = Model::new(Rate::from_mbps(20));
     // The model has one round trip for all; the far one's is in the numbers, whose answers it takes later.
     model.run(MS * 400, |n| if n < 1 { tcp(n) } else { None }, MS * 200);
-    let near = |n: u32| Some((Some(Question { conversation: 2, end: n.wrapping_mul(PACKET) }), PACKET));
+    let near = |n: u32| Some((Some(Probe { conversation: 2, end: n.wrapping_mul(PACKET) }), PACKET));
     model.run(MS * 50, |_| None, MS * 20);
     model.run(MS * 100, |n| if n < 2 { near(n) } else { None }, MS * 20);
     model.run(MS * 5000, tcp, MS * 200);
@@ -205,25 +205,25 @@ fn a_conversation_far_away_and_one_nearby_keep_the_modem_busy_together() {
 #[test]
 fn any_calls_in_any_order_are_taken() {
     bolero::check!().with_type::<Vec<(u8, u16, u8, u32)>>().for_each(|calls| {
-        let mut below = Answers::new(MS * 20);
+        let mut drain = Answers::new(MS * 20);
         let mut now = Time::ZERO;
         for &(kind, bytes, conversation, end) in calls {
             now += Span::from_micros(u64::from(kind) * 20);
             let conversation = u64::from(conversation % 4);
             match kind % 4 {
-                0 => below.handed(u32::from(bytes) + 1, Some(Question { conversation, end }), now),
-                1 => below.handed(u32::from(bytes) + 1, None, now),
-                2 => below.answered(Answer { conversation, upto: end, exactly: Some(end / 2) }, now),
+                0 => drain.handed(u32::from(bytes) + 1, Some(Probe { conversation, end }), now),
+                1 => drain.handed(u32::from(bytes) + 1, None, now),
+                2 => drain.answered(Answer { conversation, upto: end, exactly: Some(end / 2) }, now),
                 _ => {
-                    if below.has_room(now) {
-                        below.ran_dry();
+                    if drain.has_room(now) {
+                        drain.on_idle();
                     }
                 }
             }
-            let _ = (below.poll_timeout(now), below.estimate(now));
+            let _ = (drain.poll_timeout(now), drain.estimate(now));
         }
         // Whatever was said, a modem that answers nothing more is given everything after a second.
         now += PATIENCE;
-        assert!(below.has_room(now));
+        assert!(drain.has_room(now));
     });
 }

@@ -6,7 +6,7 @@ const REPLIES: Span = Span::from_millis(50);
 
 /// Replies at regular intervals, and a constant rate that is sent.
 struct Line {
-    below: Autorate,
+    drain: Autorate,
     now: Time,
 }
 
@@ -14,16 +14,16 @@ impl Line {
     /// With 2, 10 and 20 Mbit/s and a threshold of 30 ms; nothing has happened for a second.
     fn new() -> Line {
         let [min, base, max] = [2, 10, 20].map(Rate::from_mbps);
-        let below = Autorate::new(Bounds { min, base, max, threshold: MS * 30 });
-        Line { below, now: Time::ZERO + Span::from_secs(1) }
+        let drain = Autorate::new(Bounds { min, base, max, threshold: MS * 30 });
+        Line { drain, now: Time::ZERO + Span::from_secs(1) }
     }
 
     /// One reply after `rtt` ms while `mbps` are sent, and the rate then.
     fn reply(&mut self, mbps: u64, rtt: u64) -> f64 {
         self.now += REPLIES;
         let bytes = Rate::from_mbps(mbps).bytes_in(REPLIES).get();
-        self.below.handed(u32::try_from(bytes).expect("few"), None, self.now);
-        self.below.reflected(0, MS * rtt, self.now);
+        self.drain.handed(u32::try_from(bytes).expect("few"), None, self.now);
+        self.drain.reflected(0, MS * rtt, self.now);
         self.rate()
     }
 
@@ -35,7 +35,7 @@ impl Line {
     }
 
     fn rate(&self) -> f64 {
-        self.below.estimate(self.now).rate.expect("it has one always").as_mbps()
+        self.drain.estimate(self.now).rate.expect("it has one always").as_mbps()
     }
 }
 
@@ -48,12 +48,12 @@ fn a_baseline_falls_at_once_and_grows_slowly() {
     let mut line = Line::new();
     // 20 ms one way; then 10 ms more, of which a thousandth is taken; then 10.01 ms less, of which nine tenths are.
     let micros = |span: Span| span.as_nanos() / 1000;
-    assert_eq!(micros(line.below.delta(0, MS * 20)), 0);
-    assert_eq!(micros(line.below.delta(0, MS * 30)), 9_990);
-    assert_eq!(micros(line.below.delta(0, MS * 10)), 0);
-    assert_eq!(micros(line.below.baselines[&0]), 11_001);
+    assert_eq!(micros(line.drain.delta(0, MS * 20)), 0);
+    assert_eq!(micros(line.drain.delta(0, MS * 30)), 9_990);
+    assert_eq!(micros(line.drain.delta(0, MS * 10)), 0);
+    assert_eq!(micros(line.drain.baselines[&0]), 11_001);
     // Each reflector has its own.
-    assert_eq!(micros(line.below.delta(1, MS * 50)), 0);
+    assert_eq!(micros(line.drain.delta(1, MS * 50)), 0);
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn with_little_load_the_rate_returns_to_the_base_by_1_percent_a_second() {
 fn without_any_reply_for_ten_seconds_the_rate_is_the_least() {
     let mut line = Line::new();
     line.replies(6, 5, 40);
-    assert!(line.below.has_room(line.now + Span::from_millis(9_999)));
+    assert!(line.drain.has_room(line.now + Span::from_millis(9_999)));
     assert_near(line.rate(), 10.0);
-    line.below.has_room(line.now + SILENCE);
+    line.drain.has_room(line.now + SILENCE);
     assert_near(line.rate(), 2.0);
     line.now += SILENCE;
     assert!(line.replies(100, 5, 40) > 2.0);
@@ -164,11 +164,11 @@ fn it_hands_down_at_its_rate() {
     let mut passed = 0_u64;
     let end = line.now + Span::from_secs(1);
     while line.now < end {
-        while line.below.has_room(line.now) {
-            line.below.handed(1500, None, line.now);
+        while line.drain.has_room(line.now) {
+            line.drain.handed(1500, None, line.now);
             passed += 1500;
         }
-        line.now = line.below.poll_timeout(line.now).expect("there is no room");
+        line.now = line.drain.poll_timeout(line.now).expect("there is no room");
     }
     // 1.25 MB in a second, and what it holds.
     assert!((1_250_000..=1_250_000 + 4_000).contains(&passed), "{passed}");
