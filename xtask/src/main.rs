@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod layers;
+mod modules;
 mod samples;
 
 use anyhow::{Context, Result, bail};
@@ -12,9 +13,10 @@ use std::time::Instant;
 
 const HELP: &str = "\
 cargo xtask ci       every check and test, in order
-cargo xtask checks   the checks only: format, lints, layers, licences, spelling, generated files
+cargo xtask checks   the checks only: format, lints, layers, modules, licences, spelling, generated files
 cargo xtask tests    the tests only: Rust, documentation samples, Python
 cargo xtask docs     write the generated pages of docs/ and the output of commands again
+cargo xtask modules  print which modules of each crate use which, and check them
 ";
 
 fn main() -> ExitCode {
@@ -34,6 +36,10 @@ fn run() -> Result<()> {
         Some("checks") => checks(),
         Some("tests") => tests(),
         Some("docs") => docs(),
+        Some("modules") => {
+            print!("{}", modules::page()?);
+            modules::check()
+        }
         Some("help" | "--help") | None => {
             print!("{HELP}");
             Ok(())
@@ -46,6 +52,7 @@ fn checks() -> Result<()> {
     step("format", "cargo", &["fmt", "--all", "--check"])?;
     step("lints", "cargo", &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
     layers::check()?;
+    modules::check()?;
     step("licences and bans", "cargo", &["deny", "--locked", "check", "bans", "licenses", "sources"])?;
     step("spelling", "typos", &[])?;
     step("Python format", "ruff", &["format", "--check", "python", "peers", "examples"])?;
@@ -55,7 +62,7 @@ fn checks() -> Result<()> {
     step(
         "generated pages are fresh (`make docs`)",
         "git",
-        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md"],
+        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", modules::PAGE],
     )
 }
 
@@ -86,8 +93,10 @@ fn every_test() -> Result<()> {
     step("Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
 
-/// Writes what is generated from the code: the command line, the scenario keys, the schema, and what commands print.
+/// Writes what is generated from the code: module graphs, the command line, the scenario keys, the schema, and what
+/// commands print.
 fn docs() -> Result<()> {
+    std::fs::write(modules::PAGE, modules::page()?).context(modules::PAGE)?;
     let ranway = ["run", "--locked", "--quiet", "--release", "-p", "ranway", "--"];
     for (args, file) in [
         (&["schema"][..], "schema/scenario.json"),

@@ -1,0 +1,118 @@
+//! The module check: no ring of files that import each other, and crate docs that list the modules that exist.
+//!
+//! A file uses another one if its code or a private `use` names an item that the other one defines. Re-exports (`pub use`)
+//! and declarations (`mod`) do not count: through them a name leads to the file that defines the item. Tests may import
+//! anything.
+
+mod graph;
+mod source;
+#[cfg(test)]
+mod tests;
+
+use anyhow::{Context, Result, bail};
+use graph::Graph;
+use source::Sources;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The page that holds every crate's graph.
+pub(crate) const PAGE: &str = "MODULES.md";
+
+/// Crates whose rings are still to be broken, and whose lists of modules are still to be completed.
+const TOLERATED: &[&str] = &[
+    "cc",
+    "disk",
+    "ebpf",
+    "host",
+    "link",
+    "oracle",
+    "pep",
+    "ran",
+    "ranway",
+    "record",
+    "reproduce",
+    "scenario",
+    "sim",
+    "tcp",
+    "traffic",
+];
+
+/// Checks the modules of every crate of the workspace.
+pub(crate) fn check() -> Result<()> {
+    println!("==> modules");
+    let mut wrong = Vec::new();
+    for (name, root) in roots()? {
+        let sources = read(&name, &root)?;
+        let errors: Vec<String> = Graph::new(&sources).rings().into_iter().chain(list_errors(&sources)).collect();
+        match (TOLERATED.contains(&name.as_str()), errors.is_empty()) {
+            (true, true) => wrong.push(format!("{name}: nothing is wrong any more; remove it from TOLERATED")),
+            (true, false) => errors.iter().for_each(|error| println!("    tolerated: {name}: {error}")),
+            (false, _) => wrong.extend(errors.iter().map(|error| format!("{name}: {error}"))),
+        }
+    }
+    if !wrong.is_empty() {
+        bail!("modules:\n  {}", wrong.join("\n  "));
+    }
+    Ok(())
+}
+
+/// Every crate's module graph, as [`PAGE`] shows it.
+pub(crate) fn page() -> Result<String> {
+    let mut page = "\
+# Modules
+
+Which files of each crate use which, from bottom to top: the layer, the module, and the modules whose items it uses.
+Modules that only declare and re-export others are left out. `cargo xtask docs` writes this page from the sources;
+`cargo xtask checks` rejects rings.
+"
+    .to_owned();
+    for (name, root) in roots()? {
+        let text = Graph::new(&read(&name, &root)?).text();
+        write!(page, "\n## {name}\n\n```text\n{text}```\n")?;
+    }
+    Ok(page)
+}
+
+fn read(name: &str, root: &Path) -> Result<Sources> {
+    Sources::read(root, &|path| std::fs::read_to_string(path).ok()).with_context(|| name.to_owned())
+}
+
+/// The crates of the workspace and their root files; a package with a library and a program has two.
+fn roots() -> Result<Vec<(String, PathBuf)>> {
+    let output = Command::new("cargo").args(["metadata", "--locked", "--no-deps", "--format-version=1"]).output()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    let mut roots = Vec::new();
+    for package in metadata["packages"].as_array().context("cargo metadata names packages")? {
+        let name = package["name"].as_str().unwrap_or_default();
+        for target in package["targets"].as_array().into_iter().flatten() {
+            let is_source = |kind: &serde_json::Value| matches!(kind.as_str(), Some("lib" | "cdylib" | "bin"));
+            if target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(is_source)) {
+                roots.push((name.to_owned(), PathBuf::from(target["src_path"].as_str().unwrap_or_default())));
+            }
+        }
+    }
+    roots.sort();
+    Ok(roots)
+}
+
+/// How the list of modules in a crate's documentation differs from its modules. Such a list is a table whose first
+/// column is headed `module` or `file` and holds names of modules.
+fn list_errors(sources: &Sources) -> Vec<String> {
+    let mut lines = sources.doc.iter().map(|line| line.trim());
+    let is_head = |line: &str| ["| module |", "| file |"].iter().any(|head| line.starts_with(head));
+    if !lines.any(is_head) {
+        return Vec::new();
+    }
+    let rows = lines.skip(1).map_while(|line| line.strip_prefix('|')?.split('|').next());
+    let listed: Vec<&str> = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    // The files that a crate writes are no modules.
+    if listed.iter().any(|name| name.contains('.')) {
+        return Vec::new();
+    }
+    let modules = &sources.modules[0].children;
+    let missing = modules.keys().filter(|module| !listed.contains(&module.as_str()));
+    let absent = listed.iter().filter(|name| !modules.contains_key(**name));
+    let missing = missing.map(|name| format!("the crate's documentation does not list the module `{name}`"));
+    missing.chain(absent.map(|name| format!("the crate's documentation lists `{name}`, which is no module"))).collect()
+}
