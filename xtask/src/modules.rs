@@ -33,7 +33,6 @@ const TOLERATED: &[&str] = &[
     "record",
     "reproduce",
     "scenario",
-    "sim",
     "tcp",
     "traffic",
 ];

@@ -3,11 +3,12 @@
 // Wall-clock and processor time are reported beside the results, never inside them.
 #![allow(clippy::disallowed_methods)]
 
-use crate::topology;
-use crate::world::{Done, World};
-use crate::{Error, VERSION};
+use crate::build::{self, flows, recordings};
+use crate::error::Error;
+use crate::rows::{RunId, meta};
+use crate::world::Done;
 use rayon::prelude::*;
-use record::{Meta, Output, Partial, Point, Results, Tables, Timing};
+use record::{Output, Partial, Results, Tables, Timing};
 use scenario::Loaded;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -55,7 +56,7 @@ pub struct Outcome {
 /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
 pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     let points = loaded.points();
-    let recordings = topology::load_recordings(loaded)?;
+    let recordings = recordings::load(loaded)?;
     let jobs: Vec<(u32, u32)> =
         points.iter().enumerate().flat_map(|(p, point)| (0..point.scenario.runs).map(move |r| (p as u32, r))).collect();
     let total: u64 = jobs.iter().map(|&(p, _)| points[p as usize].scenario.duration.as_nanos() / 1000).sum();
@@ -69,7 +70,8 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
         if options.stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let world = World::new(&points[p as usize].scenario, p, r, &recordings, options.output, false)?;
+        let id = RunId { point: p, run: r };
+        let world = build::world(&points[p as usize].scenario, id, &recordings, options.output, false)?;
         let outcome = world.run(options.stop, &tell)?;
         if outcome.is_some() {
             done.fetch_add(1, Ordering::Relaxed);
@@ -106,24 +108,9 @@ pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
 /// # Errors
 /// [`Error::Trace`], [`Error::Channel`] or [`Error::Flow`].
 pub fn check(loaded: &Loaded) -> Result<(), Error> {
-    topology::load_recordings(loaded)?;
+    recordings::load(loaded)?;
     for flow in loaded.points().iter().flat_map(|point| &point.scenario.flows) {
-        topology::check_application(flow)?;
+        flows::check_application(flow)?;
     }
     Ok(())
-}
-
-/// What is run.
-pub(crate) fn meta(loaded: &Loaded) -> Meta {
-    let points = loaded.points();
-    let first = &points[0].scenario;
-    Meta {
-        title: first.title.clone(),
-        version: VERSION.to_owned(),
-        scenario: serde_json::to_value(first).expect("a scenario is plain data"),
-        points: points.iter().map(|point| Point { values: point.values() }).collect(),
-        runs: first.runs,
-        seed: first.seed,
-        partial: None,
-    }
 }

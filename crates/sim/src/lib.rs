@@ -4,67 +4,36 @@
 //! [`record::Results`]. A single run is single-threaded and depends on nothing but the scenario, the seed and the traces
 //! that it names: the same input gives the same tables on any machine, with any number of threads.
 //!
-//! | file | what |
+//! | module | contents |
 //! | --- | --- |
 //! | `batch` | points and repetitions on all cores |
-//! | `live` | one run whose time somebody else keeps, with packets from outside |
-//! | `world` | one run: the parts, and the loop that calls them |
-//! | `network` | links and routes |
-//! | `packet` | what travels |
-//! | `meter`, `watch` | what is measured of a flow; what is noted of single packets |
-//! | `topology`, `setup` | from the scenario's words to the parts |
+//! | `live` | one run in somebody else's time, with packets from outside |
+//! | `build` | from a scenario to a world |
+//! | `world` | one run: its parts, and the loop that calls them |
+//! | `hosts` | applications and their connections |
+//! | `network` | packets, routes, links and radio hops |
+//! | `middlebox` | PEPs where links end |
+//! | `rows` | counters of flows, links and UEs, and the rows that they become |
+//! | `parts` | what the agenda's entries stand for |
+//! | `error` | why a simulation cannot be run |
 
 mod batch;
+mod build;
+mod error;
+mod hosts;
 mod live;
-mod lte;
-mod meter;
+mod middlebox;
 mod network;
-mod packet;
-mod peps;
-mod setup;
-mod topology;
-mod watch;
+mod parts;
+mod rows;
 mod world;
 
 pub use batch::{Options, Outcome, Progress, check, run};
-pub use live::{Arrival, LinkStatus, Live, Status, UeStatus};
-pub use packet::Visitor;
-pub use peps::Passing;
+pub use error::Error;
+pub use live::{LinkStatus, Live, Status};
+pub use middlebox::pep::Passing;
+pub use network::packet::{Arrival, Visitor};
+pub use network::radio::UeStatus;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Why a simulation cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// A trace cannot be read, or is not one.
-    #[error("trace {file}: {what}")]
-    Trace {
-        /// The file, as the scenario names it.
-        file: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A recorded channel cannot be read, or is not one.
-    #[error("channel {file}: {what}")]
-    Channel {
-        /// The file, as the scenario names it.
-        file: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// A flow's application cannot run with its parameters.
-    #[error("flow {flow}: {what}")]
-    Flow {
-        /// The flow's name.
-        flow: String,
-        /// What is wrong.
-        what: String,
-    },
-    /// Results cannot be written.
-    #[error(transparent)]
-    Record(#[from] record::Error),
-    /// The system gives no threads.
-    #[error("no threads: {0}")]
-    Threads(String),
-}

@@ -2,29 +2,17 @@
 //!
 //! The network is that of a simulation, and so are its tables. The emulator calls it in wall-clock time.
 
-use crate::Error;
-use crate::batch::meta;
-use crate::lte::Radio;
-use crate::packet::Visitor;
-use crate::peps::Passing;
-use crate::topology;
+use crate::build::{self, recordings};
+use crate::error::Error;
+use crate::middlebox::pep::Passing;
+use crate::network::link::PlacedLink;
+use crate::network::packet::{Arrival, Visitor};
+use crate::network::radio::{Radio, UeStatus};
+use crate::rows::{RunId, meta};
 use crate::world::World;
 use record::{Output, Results, Timing};
 use scenario::{Loaded, Scenario};
-use units::{Rate, Span, Time};
-
-/// A visitor has come to the end of its route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// [`Visitor::tag`].
-    pub tag: u32,
-    /// When it is to be given to the host.
-    pub at: Time,
-    /// Since when it has been on its way.
-    pub delay: Span,
-    /// Whether it was marked with congestion experienced on its way.
-    pub ce: bool,
-}
+use units::{Rate, Time};
 
 /// What can be seen of a link at a moment.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,21 +23,6 @@ pub struct LinkStatus {
     pub packets: u64,
     /// and their bytes.
     pub bytes: u64,
-}
-
-/// What can be seen of a UE at a moment.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UeStatus {
-    /// Its name.
-    pub ue: String,
-    /// The cell that serves it; none during a handover.
-    pub cell: Option<String>,
-    /// The CQI that it reported last.
-    pub cqi: u8,
-    /// Bytes that wait at the cell for it,
-    pub downlink_bytes: u64,
-    /// and at itself for the cell, in the modem and in the host's queue.
-    pub uplink_bytes: u64,
 }
 
 /// What can be seen of the network at a moment.
@@ -69,7 +42,6 @@ pub struct Status {
 /// before.
 pub struct Live<'a> {
     loaded: &'a Loaded,
-    scenario: &'a Scenario,
     world: World<'a>,
 }
 
@@ -84,8 +56,8 @@ impl<'a> Live<'a> {
         (point, run): (u32, u32),
         output: Option<&Output>,
     ) -> Result<Live<'a>, Error> {
-        let world = World::new(scenario, point, run, &topology::load_recordings(loaded)?, output, true)?;
-        Ok(Live { loaded, scenario, world })
+        let world = build::world(scenario, RunId { point, run }, &recordings::load(loaded)?, output, true)?;
+        Ok(Live { loaded, world })
     }
 
     /// The number of a route over links and radio hops, for [`Live::send`].
@@ -93,7 +65,7 @@ impl<'a> Live<'a> {
     /// # Panics
     /// If one of them does not exist.
     pub fn route(&mut self, links: &[String]) -> u32 {
-        self.world.add_route(links)
+        self.world.network.add_route(links)
     }
 
     /// Lets the PEPs of the scenario see the visitors of two routes between the same hosts.
@@ -154,13 +126,12 @@ impl<'a> Live<'a> {
     /// What can be seen of the network at `now`, the present.
     pub fn status(&mut self, now: Time) -> Status {
         let network = &mut self.world.network;
-        let links = self.scenario.links.len();
-        let link = |place: &mut crate::network::Place| {
-            let backlog = place.backlog(now);
-            LinkStatus { link: place.name.clone(), packets: backlog.packets, bytes: backlog.bytes }
+        let link = |link: &mut PlacedLink| {
+            let backlog = link.backlog(now);
+            LinkStatus { link: link.name.clone(), packets: backlog.packets, bytes: backlog.bytes }
         };
         Status {
-            links: network.places.iter_mut().take(links).map(link).collect(),
+            links: network.links.iter_mut().map(link).collect(),
             ues: network.radio.as_mut().map_or_else(Vec::new, |radio| radio.status(now)),
         }
     }
@@ -172,7 +143,7 @@ impl<'a> Live<'a> {
     pub fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.set_sinr(ue, sinr_db, now)?;
-        self.world.look_at_radio();
+        self.world.wake_radio();
         Ok(())
     }
 
@@ -180,7 +151,7 @@ impl<'a> Live<'a> {
     pub fn hand_over(&mut self, ue: &str, cell: &str) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.hand_over(ue, cell, now)?;
-        self.world.look_at_radio();
+        self.world.wake_radio();
         Ok(())
     }
 
@@ -188,7 +159,7 @@ impl<'a> Live<'a> {
     pub fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.set_load(cell, load, now)?;
-        self.world.look_at_radio();
+        self.world.wake_radio();
         Ok(())
     }
 

@@ -1,10 +1,12 @@
 //! Lightweight PEPs where links end: they watch the packets that go on there, and answer senders.
 
-use crate::packet::{Body, Packet, Store, Visitor};
-use crate::setup;
+use crate::network::packet::{Body, Packet, Store, Visitor};
+use crate::network::route::{Hop, Routes};
+use crate::rows::RunId;
+use ::pep::{Pep, Stats};
 use aqm::Packet as _;
 use des::Streams;
-use pep::{Pep, Stats};
+use rand_xoshiro::rand_core::Rng;
 use record::tables::{PepRow, Peps as Table};
 use std::collections::VecDeque;
 use tcp::Transmit;
@@ -36,7 +38,7 @@ pub struct Passing {
 
 impl Place {
     fn loses_report(&mut self) -> bool {
-        self.report_loss > 0.0 && setup::unit(&mut self.random) < self.report_loss
+        self.report_loss > 0.0 && unit(&mut self.random) < self.report_loss
     }
 }
 
@@ -52,36 +54,44 @@ struct Tap {
 #[derive(Default)]
 pub(crate) struct Peps {
     places: Vec<Place>,
-    /// By route, and links of it that were passed.
+    /// By route, and hops of it that were passed.
     taps: Vec<Box<[Option<Tap>]>>,
-    /// By link, whether somebody watches at its end.
-    watched: Vec<bool>,
+    /// By link, whether a PEP is at its end.
+    watched_links: Vec<bool>,
+    /// By UE and direction, whether a PEP is at the end of the radio hop.
+    watched_ues: Vec<[bool; 2]>,
     /// Visitors that have passed and nobody has asked for yet.
     pub(crate) passing: VecDeque<Passing>,
 }
 
 impl Peps {
-    /// Whether packets that have passed `link` are watched.
+    /// Whether packets that have passed `hop` are watched.
     #[inline]
-    pub(crate) fn is_at(&self, link: u32) -> bool {
-        self.watched.get(link as usize) == Some(&true)
+    pub(crate) fn is_at(&self, hop: Hop) -> bool {
+        match hop {
+            Hop::Link(link) => self.watched_links.get(link as usize) == Some(&true),
+            Hop::Radio(ue, direction) => self.watched_ues.get(ue as usize).is_some_and(|ue| ue[direction as usize]),
+        }
     }
 
     /// Puts PEPs on `routes[there]`, the way of data, and `routes[back]`, the way of its acknowledgements.
     pub(crate) fn place(
         &mut self,
         links: &[scenario::Link],
-        routes: &[Box<[u32]>],
+        routes: &Routes,
         (there, back): (u32, u32),
         streams: &Streams,
     ) {
-        for route in &routes[self.taps.len()..] {
-            self.taps.push(vec![None; route.len()].into());
+        for route in self.taps.len()..routes.len() {
+            self.taps.push(vec![None; routes.hops(route as u32).len()].into());
         }
-        let of = |link: u32| links.get(link as usize);
-        let (way, way_back) = (&routes[there as usize], &routes[back as usize]);
-        for (after, &link) in (1..).zip(&way[..way.len().saturating_sub(1)]) {
-            let Some(at) = of(link).filter(|at| at.pep) else { continue };
+        let of = |hop: Hop| match hop {
+            Hop::Link(link) => links.get(link as usize),
+            Hop::Radio(..) => None,
+        };
+        let (way, way_back) = (routes.hops(there), routes.hops(back));
+        for (after, &passed) in (1..).zip(&way[..way.len().saturating_sub(1)]) {
+            let Some(at) = of(passed).filter(|at| at.pep) else { continue };
             // Where the acknowledgements pass the node: what is attached to it directly is not seen.
             let passes = |&i: &usize| i > 0 && of(way_back[i]).is_some_and(|link| link.from == at.to);
             let Some(hop) = (0..way_back.len()).find(passes).map(|hop| hop as u16) else { continue };
@@ -90,7 +100,7 @@ impl Peps {
                 None => {
                     self.places.push(Place {
                         node: at.to.clone(),
-                        pep: Pep::new(pep::Config::default()),
+                        pep: Pep::new(::pep::Config::default()),
                         for_visitors: Stats::default(),
                         report_loss: at.pep_report_loss,
                         random: streams.named(&format!("pep {} reports", at.to)),
@@ -100,9 +110,11 @@ impl Peps {
             } as u32;
             self.put(there, after, Tap { place, back: Some((back, hop)) });
             self.put(back, hop, Tap { place, back: None });
-            for link in [link, way_back[usize::from(hop) - 1]] {
-                self.watched.resize(self.watched.len().max(link as usize + 1), false);
-                self.watched[link as usize] = true;
+            for before in [passed, way_back[usize::from(hop) - 1]] {
+                match before {
+                    Hop::Link(link) => *entry(&mut self.watched_links, link) = true,
+                    Hop::Radio(ue, direction) => entry(&mut self.watched_ues, ue)[direction as usize] = true,
+                }
             }
         }
     }
@@ -162,7 +174,7 @@ impl Peps {
     }
 
     /// What they have done.
-    pub(crate) fn finish(&self, point: u32, run: u32, table: &mut Table) {
+    pub(crate) fn finish(&self, RunId { point, run }: RunId, table: &mut Table) {
         for place in &self.places {
             let Stats { data, data_bytes, reports, nacks, report_bytes, withheld, flows, evicted } =
                 place.pep.stats() + place.for_visitors;
@@ -181,4 +193,16 @@ impl Peps {
             });
         }
     }
+}
+
+/// A random number from 0 to 1, without 1.
+fn unit(random: &mut link::Random) -> f64 {
+    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// The element at `index`; the vector grows if it is too short.
+fn entry<T: Clone + Default>(of: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index as usize;
+    of.resize(of.len().max(index + 1), T::default());
+    &mut of[index]
 }

@@ -1,7 +1,9 @@
 //! What happens to single packets, for those who ask: the table of events, and captures.
 
-use crate::Error;
-use crate::packet::{Body, End, Packet, Parcel};
+use super::packet::{Body, End, Packet, Parcel};
+use super::route::Hop;
+use crate::error::Error;
+use crate::rows::RunId;
 use aqm::{DropReason, Ecn, Packet as _};
 use record::tables::{EventRow, Events};
 use record::{Capture, PacketView, Transport};
@@ -19,25 +21,26 @@ const PORT_FROM: u16 = 10_000;
 pub(crate) enum Happening {
     Sent(Packet, Parcel),
     Received(Packet, Parcel),
-    Entered(u32, Packet, Parcel),
-    Left(u32, Packet, Parcel),
-    Lost(u32, Packet, Parcel, DropReason),
+    Entered(Hop, Packet, Parcel),
+    Left(Hop, Packet, Parcel),
+    Lost(Hop, Packet, Parcel, DropReason),
     State { flow: u32, connection: u32, detail: String },
 }
 
 /// Watches the packets of one run.
 ///
-/// Of lanes it is told what happens ahead of its time ([`crate::network`]), so that happenings are kept until everything
+/// Of lanes it is told what happens ahead of its time ([`super`]), so that happenings are kept until everything
 /// before a moment is known, and then written in the order of time ([`Watch::write_before`]).
 pub(crate) struct Watch {
-    pub(crate) point: u32,
-    pub(crate) run: u32,
+    pub(crate) id: RunId,
     /// The table of events, if it is asked for.
     pub(crate) events: Option<Events>,
     pub(crate) captures: Option<Capture>,
     /// By link: the interface in the capture, if the link is captured.
     pub(crate) interfaces: Vec<Option<u32>>,
     pub(crate) links: Vec<String>,
+    /// By UE: the names of its radio hops, downlink first.
+    pub(crate) radio_hops: Vec<[String; 2]>,
     /// By flow: its name, and the hosts of its two ends by number.
     pub(crate) flows: Vec<(String, [u32; 2])>,
     /// What controllers told and is not noted yet.
@@ -70,21 +73,24 @@ impl Watch {
         match what {
             Happening::Sent(packet, parcel) => self.row("send", None, packet, parcel, "", at),
             Happening::Received(packet, parcel) => self.row("receive", None, packet, parcel, "", at),
-            Happening::Entered(link, packet, parcel) => self.row("enqueue", Some(*link), packet, parcel, "", at),
-            Happening::Left(link, packet, parcel) => {
+            Happening::Entered(hop, packet, parcel) => self.row("enqueue", Some(*hop), packet, parcel, "", at),
+            Happening::Left(hop, packet, parcel) => {
                 let detail = if packet.ecn() == Ecn::Ce { "ce" } else { "" };
-                self.row("deliver", Some(*link), packet, parcel, detail, at);
-                if let Some(interface) = self.interfaces[*link as usize] {
+                self.row("deliver", Some(*hop), packet, parcel, detail, at);
+                // A radio hop is no link with an interface.
+                if let Hop::Link(link) = hop
+                    && let Some(interface) = self.interfaces[*link as usize]
+                {
                     self.capture(interface, packet, parcel, at);
                 }
             }
-            Happening::Lost(link, packet, parcel, reason) => {
+            Happening::Lost(hop, packet, parcel, reason) => {
                 let reason = match reason {
                     DropReason::Overflow => "overflow",
                     DropReason::Control => "control",
                     DropReason::Loss => "loss",
                 };
-                self.row("drop", Some(*link), packet, parcel, reason, at);
+                self.row("drop", Some(*hop), packet, parcel, reason, at);
             }
             Happening::State { flow, connection, detail } => self.state(*flow, *connection, detail, at),
         }
@@ -109,8 +115,8 @@ impl Watch {
     fn state(&mut self, flow: u32, connection: u32, detail: &str, now: Time) {
         let Some(events) = &mut self.events else { return };
         events.push(&EventRow {
-            point: self.point,
-            run: self.run,
+            point: self.id.point,
+            run: self.id.run,
             t_ns: now.as_nanos(),
             kind: "state",
             flow: &self.flows[flow as usize].0,
@@ -136,7 +142,7 @@ impl Watch {
         Ok(self.events.unwrap_or_default())
     }
 
-    fn row(&mut self, kind: &str, link: Option<u32>, packet: &Packet, parcel: &Parcel, detail: &str, now: Time) {
+    fn row(&mut self, kind: &str, hop: Option<Hop>, packet: &Packet, parcel: &Parcel, detail: &str, now: Time) {
         let Some(events) = &mut self.events else { return };
         let (seq, ack) = match &parcel.body {
             Body::Tcp(tcp::Transmit { segment: s, .. }) => {
@@ -146,13 +152,17 @@ impl Watch {
             Body::Visitor(_) => (0, 0),
         };
         events.push(&EventRow {
-            point: self.point,
-            run: self.run,
+            point: self.id.point,
+            run: self.id.run,
             t_ns: now.as_nanos(),
             kind,
             flow: &self.flows[parcel.owner.flow as usize].0,
             conn: parcel.owner.connection,
-            link: link.map_or("", |l| &self.links[l as usize]),
+            link: match hop {
+                None => "",
+                Some(Hop::Link(link)) => &self.links[link as usize],
+                Some(Hop::Radio(ue, direction)) => &self.radio_hops[ue as usize][direction as usize],
+            },
             towards: match parcel.towards {
                 End::From => "from",
                 End::To => "to",

@@ -103,6 +103,19 @@ pub struct Visitor {
     pub priority: u8,
 }
 
+/// A visitor has come to the end of its route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// [`Visitor::tag`].
+    pub tag: u32,
+    /// When it is to be given to the host.
+    pub at: Time,
+    /// Since when it has been on its way.
+    pub delay: Span,
+    /// Whether it was marked with congestion experienced on its way.
+    pub ce: bool,
+}
+
 /// Whose packet it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {

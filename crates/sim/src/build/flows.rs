@@ -1,17 +1,15 @@
-//! From a scenario's words to the endpoints' and the watch's settings.
+//! Builds applications and the settings of endpoints.
 
-use crate::Error;
-use crate::watch::Watch;
+use crate::error::Error;
 use cc::cubic::{Cubic, CubicConfig};
 use cc::multi_domain::{MultiDomain, MultiDomainConfig};
 use cc::scalable::{Scalable, ScalableConfig};
 use cc::vegas::{Vegas, VegasConfig};
 use cc::{AnyController, Random};
+use des::Streams;
 use rand_xoshiro::rand_core::Rng;
-use record::tables::Events;
-use record::{Capture, Output};
-use scenario::{Cc, Flow, Scenario};
-use units::Span;
+use scenario::{Cc, Flow, Gap, Size, Traffic};
+use units::{Span, Time};
 
 /// The congestion controller of a flow's connection.
 pub(crate) fn controller(flow: &Flow) -> AnyController {
@@ -59,53 +57,55 @@ pub(crate) fn jitter(width: Span, random: &mut Random) -> Span {
     width.mul_div(random.next_u64() >> 32, 1 << 32)
 }
 
-/// A random number from 0 to 1, without 1.
-pub(crate) fn unit(random: &mut Random) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+/// The application of a flow.
+pub(crate) fn application(flow: &Flow) -> traffic::Config {
+    match &flow.traffic {
+        Traffic::Bulk => traffic::Config::Bulk,
+        Traffic::Transfer { size } => traffic::Config::Transfer { bytes: *size },
+        Traffic::ShortFlows { size: of, interval, count } => {
+            traffic::Config::ShortFlows { size: size(of), gap: traffic::Gap::Every(length(interval)), count: *count }
+        }
+        Traffic::OnOff { on, off, rate } => {
+            traffic::Config::OnOff { rate: *rate, write: flow.tcp.mss, on: length(on), off: length(off) }
+        }
+        Traffic::Pages { objects, object_size, connections, request, think, count } => traffic::Config::Pages {
+            connections: *connections,
+            request: *request,
+            objects: vec![size(object_size); *objects as usize],
+            think: length(think),
+            count: *count,
+        },
+        Traffic::Cbr { rate, packet } => traffic::Config::Cbr { rate: *rate, packet: packet.get() as u32 },
+        Traffic::Ppbp { burst_rate, mean_burst, arrival_rate, hurst, packet } => traffic::Config::Ppbp {
+            bursts_per_s: *arrival_rate,
+            burst: *mean_burst,
+            hurst: *hurst,
+            rate: *burst_rate,
+            packet: packet.get() as u32,
+        },
+    }
 }
 
-/// The watch that a scenario asks for, if it asks for any.
-pub(crate) fn watch(
-    scenario: &Scenario,
-    links: &[String],
-    (point, run): (u32, u32),
-    output: Option<&Output>,
-) -> Result<Option<Box<Watch>>, Error> {
-    let record = &scenario.record;
-    // A radio hop is no link with an interface.
-    let is_link = |name: &String| scenario.links.iter().any(|link| link.name == *name);
-    let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name) && is_link(name);
-    let wanted: Vec<&str> = links.iter().filter(|l| captured(l)).map(String::as_str).collect();
-    if !record.events && wanted.is_empty() {
-        return Ok(None);
+/// Whether the application of a flow can run with its parameters.
+pub(crate) fn check_application(flow: &Flow) -> Result<(), Error> {
+    let app = traffic::App::new(&application(flow), Time::ZERO, None, Streams::new(0, 0).named("check"));
+    app.map(drop).map_err(|e| Error::Flow { flow: flow.name.clone(), what: e.to_string() })
+}
+
+fn size(size: &Size) -> traffic::Size {
+    match *size {
+        Size::Constant { size } => traffic::Size::Fixed(size),
+        Size::Exponential { mean } => traffic::Size::Exponential { mean },
+        Size::Pareto { mean, shape } => traffic::Size::Pareto { mean, shape },
     }
-    let mut interfaces = vec![None; links.len()];
-    let places = links.iter().enumerate().filter(|(_, l)| captured(l)).map(|(i, _)| i);
-    for (interface, link) in places.enumerate() {
-        interfaces[link] = Some(interface as u32);
+}
+
+fn length(gap: &Gap) -> traffic::Length {
+    match *gap {
+        Gap::Constant { time } => traffic::Length::Fixed(time),
+        Gap::Exponential { mean } => traffic::Length::Exponential { mean },
+        Gap::Pareto { mean, shape } => traffic::Length::Pareto { mean, shape },
     }
-    let captures = match output {
-        Some(output) if !wanted.is_empty() => {
-            let file = output.file(&format!("captures/point-{point}-run-{run}.pcapng"))?;
-            Some(Capture::new(file, wanted.iter().copied())?)
-        }
-        _ => None,
-    };
-    let nodes = scenario.nodes();
-    let node = |name: &str| nodes.iter().position(|n| *n == name).unwrap_or_default() as u32;
-    let copies = |f: &Flow| vec![(f.name.clone(), [node(&f.from), node(&f.to)]); f.count as usize];
-    Ok(Some(Box::new(Watch {
-        point,
-        run,
-        events: record.events.then(Events::default),
-        captures,
-        interfaces,
-        flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
-        links: links.to_vec(),
-        log: Vec::new(),
-        kept: Vec::new(),
-        failure: None,
-    })))
 }
 
 /// The controller counts whole acknowledgements for a segment of growth, and 1024ths of the window.

@@ -3,9 +3,11 @@
 //! A flow's connections are counted together, those that have ended and those that live. At the end of the warm-up the
 //! meter remembers what had been counted by then, and [`Meter::row`] reports the difference.
 
+use super::RunId;
 use aqm::Ecn;
 use record::tables::{FlowRow, SampleRow};
 use record::{Distribution, ms};
+use scenario::Transport;
 use tcp::{Limit, Snapshot, Stats};
 use units::{Bytes, Rate, Span, Time};
 
@@ -268,6 +270,17 @@ pub(crate) struct Identity<'a> {
     pub(crate) cc: &'a str,
     pub(crate) from: &'a str,
     pub(crate) to: &'a str,
+}
+
+impl<'a> Identity<'a> {
+    /// The copy `copy` of the flow that the scenario describes as `flow`.
+    pub(crate) fn new(RunId { point, run }: RunId, flow: &'a scenario::Flow, copy: u32) -> Identity<'a> {
+        let (transport, cc) = match flow.transport() {
+            Transport::Tcp => ("tcp", flow.cc.name()),
+            Transport::Udp => ("udp", ""),
+        };
+        Identity { point, run, flow: &flow.name, copy, transport, cc, from: &flow.from, to: &flow.to }
+    }
 }
 
 /// When a flow lived.

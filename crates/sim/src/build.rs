@@ -1,0 +1,120 @@
+//! From a scenario to a world that is ready to run.
+
+pub(crate) mod flows;
+mod links;
+mod lte;
+pub(crate) mod recordings;
+mod watch;
+
+use crate::error::Error;
+use crate::hosts::{Flow, Hosts};
+use crate::network::Network;
+use crate::network::link::PlacedLink;
+use crate::network::packet::End;
+use crate::network::route::Hop;
+use crate::parts::{Kind, Parts};
+use crate::rows::RunId;
+use crate::rows::links::LinkRows;
+use crate::world::World;
+use channel::Direction;
+use des::Streams;
+use record::{Output, Tables};
+use recordings::Recordings;
+use scenario::{Scenario, Transport};
+use std::collections::VecDeque;
+use traffic::App;
+use units::{Span, Time};
+
+/// The world of one run of a scenario; `live` if packets come from outside and links change while it runs.
+pub(crate) fn world<'a>(
+    scenario: &'a Scenario,
+    id: RunId,
+    recordings: &Recordings,
+    output: Option<&Output>,
+    live: bool,
+) -> Result<World<'a>, Error> {
+    let mut world = World {
+        scenario,
+        id,
+        streams: Streams::new(scenario.seed, id.run.into()),
+        parts: Parts::new(),
+        network: Network::default(),
+        hosts: Hosts::new(id),
+        link_rows: LinkRows::new(id, scenario.links.len()),
+        tables: Tables::default(),
+        arrived: VecDeque::new(),
+        visitors: 0,
+    };
+    add_links(&mut world, recordings, live);
+    add_radio(&mut world, recordings);
+    for flow in &scenario.flows {
+        add_flows(&mut world, flow)?;
+    }
+    // The last one is of all packets from outside together.
+    world.network.traffic.lost = vec![0; world.hosts.len() as usize + 1];
+    world.network.traffic.watch = watch::watch(scenario, id, output)?;
+    world.network.connect();
+    if let Some(interval) = scenario.record.samples.interval() {
+        let part = world.parts.add(Kind::Sample);
+        world.parts.agenda.wake(part, Some(Time::ZERO + interval));
+    }
+    if scenario.warmup > Span::ZERO {
+        let part = world.parts.add(Kind::WarmedUp);
+        world.parts.agenda.wake(part, Some(Time::ZERO + scenario.warmup));
+    }
+    Ok(world)
+}
+
+fn add_links(world: &mut World, recordings: &Recordings, live: bool) {
+    let World { scenario, streams, parts, network, .. } = world;
+    let traces = &recordings.traces;
+    let begin = links::trace_offset(scenario, traces, streams);
+    for (i, of) in (0..).zip(&scenario.links) {
+        let part = parts.add(Kind::Link(i));
+        let service = links::service(of, scenario.duration, traces, begin, streams);
+        let carrier = links::link(of, service, streams, !live);
+        network.links.push(PlacedLink::new(of.name.clone(), carrier, part));
+        network.hops.insert(of.name.clone(), Hop::Link(i));
+    }
+}
+
+fn add_radio(world: &mut World, recordings: &Recordings) {
+    let World { scenario, id, streams, parts, network, .. } = world;
+    let Some(lte) = &scenario.lte else { return };
+    let part = parts.add(Kind::Radio);
+    let radio = lte::radio(scenario, lte, *id, &recordings.channels, streams, part);
+    parts.agenda.wake(part, radio.poll_timeout());
+    network.radio = Some(Box::new(radio));
+    for (ue, of) in (0..).zip(&lte.ues) {
+        for (name, direction) in lte::hop_names(of).into_iter().zip([Direction::Downlink, Direction::Uplink]) {
+            network.hops.insert(name, Hop::Radio(ue, direction));
+        }
+    }
+}
+
+/// Adds the copies of a flow.
+fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), Error> {
+    let mut routes = [0; 2];
+    routes[End::From as usize] = world.network.add_route(&flow.return_route);
+    routes[End::To as usize] = world.network.add_route(&flow.route);
+    if flow.transport() == Transport::Tcp {
+        world.place_peps(routes[End::To as usize], routes[End::From as usize]);
+    }
+    let config = flows::application(flow);
+    for copy in 0..flow.count {
+        let name = format!("flow {} {copy}", flow.name);
+        let mut random = world.streams.named(&name);
+        let start = Time::ZERO
+            + flow.start
+            + flow.stagger * copy.into()
+            + flows::jitter(flow.start_jitter, &mut world.streams.named(&format!("{name} start")));
+        let app = App::new(&config, start, flow.stop.map(|s| Time::ZERO + s), random.clone())
+            .map_err(|e| Error::Flow { flow: flow.name.clone(), what: e.to_string() })?;
+        // The controllers and the application draw from different parts of the flow's stream.
+        random.long_jump();
+        let part = world.parts.add(Kind::Flow(world.hosts.len()));
+        world.parts.agenda.wake(part, app.poll_timeout());
+        world.hosts.add(Flow::new((flow, copy), app, part, flows::tcp(&flow.tcp), routes, start, random));
+    }
+    Ok(())
+}

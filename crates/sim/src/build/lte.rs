@@ -1,0 +1,311 @@
+//! Builds the LTE network of a scenario.
+
+use super::links::queue;
+use super::recordings::Channels;
+use crate::network::radio::Radio;
+use crate::rows::RunId;
+use crate::rows::radio::Recorder;
+use aqm::{bql, dyn_rlc};
+use channel::{AirConfig, Channel, Mobility, PathLoss, Position, Shadowing, Site, fading, pathloss::Sight};
+use des::{Part, Streams};
+use ran::{
+    A3, Above, BearerConfig, CellConfig, Discipline, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room, Stream,
+    UeConfig, rlc,
+};
+use scenario::{Completed, Limit, Lte, Queue, Scenario};
+use std::sync::Arc;
+use units::{Bytes, Time};
+
+/// The network, which is called as `part`.
+pub(super) fn radio(
+    scenario: &Scenario,
+    lte: &Lte,
+    id: RunId,
+    channels: &Channels,
+    streams: &Streams,
+    part: Part,
+) -> Radio {
+    let ues: Vec<String> = lte.ues.iter().map(|ue| ue.name.clone()).collect();
+    let cells: Vec<String> = lte.cells.iter().map(|cell| cell.name.clone()).collect();
+    let stream = |stream: Stream| match stream {
+        Stream::Air(ue) => streams.named(&format!("ue {} air", ues[ue as usize])),
+        Stream::Decoding(ue) => streams.named(&format!("ue {} decoding", ues[ue as usize])),
+    };
+    let ran = Ran::new(&config(lte, channels, streams), stream);
+    // Without a reader, nothing is recorded.
+    let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1;
+    let recorder = Recorder::new(id, ues, cells, scenario.record.radio);
+    Radio::new(ran, part, bandwidth(lte.bandwidth).prbs(), recorder, is_recorded)
+}
+
+/// The names of a UE's radio hops, downlink first.
+pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
+    [format!("radio-{}", ue.name), format!("radio-{}-reverse", ue.name)]
+}
+
+/// The network's settings.
+fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
+    let carrier = channel::Carrier {
+        downlink_hz: lte.downlink_mhz * 1e6,
+        uplink_hz: lte.uplink_mhz * 1e6,
+        bandwidth: bandwidth(lte.bandwidth),
+    };
+    let cell = |cell: &scenario::Cell| CellConfig {
+        site: Site {
+            position: position(cell.position),
+            antenna: cell.sector_deg.map_or_else(channel::Antenna::default, channel::Antenna::sector),
+            power_dbm: cell.power_dbm,
+            noise_figure_db: cell.noise_figure_db,
+            carrier,
+        },
+        mac: mac(&lte.mac),
+        downlink: discipline(cell.scheduler),
+        uplink: discipline(cell.uplink_scheduler),
+        load: cell.load as f32,
+    };
+    ran::Config {
+        cells: lte.cells.iter().map(cell).collect(),
+        ues: lte.ues.iter().map(|ue| ue_config(ue, lte, channels, streams)).collect(),
+        handover: handover(&lte.handover),
+    }
+}
+
+fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Streams) -> UeConfig {
+    let index = |name: &String| lte.cells.iter().position(|cell| cell.name == *name);
+    // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it.
+    let bearer = |of: &scenario::Bearer, filter, group: u8, name: &str| BearerConfig {
+        qci: of.qci,
+        filter,
+        group,
+        rlc: rlc::Config {
+            mode: mode(of.rlc, lte.mac.ideal),
+            downlink: ran::pdcp::Config {
+                // Below another queue, it is the other's to keep to the limit.
+                queue: of.above.as_ref().map_or_else(|| queue(&of.queue, streams, name), |_| aqm::Config::default()),
+                discard: of.discard,
+            },
+            uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
+        },
+        above: of.above.as_ref().map(|above| {
+            let waiting = queue(&above.queue, streams, &format!("above {name}"));
+            let Queue::DropTail { packets, bytes, .. } = of.queue else {
+                unreachable!("a checked buffer is drop-tail")
+            };
+            self::above(waiting, &above.limit, Room { packets: packets.map(u64::from), bytes: bytes.map(Bytes::get) })
+        }),
+    };
+    let mut bearers = vec![bearer(&ue.bearer, Filter::All, 3, &format!("bearer {}", ue.name))];
+    for (i, dedicated) in (0..).zip(&ue.dedicated) {
+        let set = dedicated.priorities.iter().fold(0, |set, priority| set | 1 << priority);
+        let name = format!("bearer {} {}", ue.name, i + 1);
+        bearers.push(bearer(&dedicated.bearer, Filter::Priorities(set), i.min(2), &name));
+    }
+    UeConfig {
+        air: AirConfig {
+            mobility: mobility(&ue.mobility),
+            channel: channel(&ue.channel, lte, channels),
+            fading: ue.fading.map(|fading| self::fading(fading, lte.downlink_mhz)),
+            gain_db: ue.gain_db,
+            noise_figure_db: ue.noise_figure_db,
+            power: channel::UplinkPower {
+                max_dbm: ue.power_dbm,
+                p0_dbm: lte.power_control.p0_dbm,
+                alpha: lte.power_control.alpha,
+            },
+        },
+        cell: ue.cell.as_ref().and_then(index),
+        layers: ue.layers,
+        category: ue.category.and_then(channel::tables::lte::Category::numbered).unwrap_or_default(),
+        bearers,
+        host: above(
+            queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
+            &ue.modem_limit,
+            Room { packets: None, bytes: Some(ue.modem.get()) },
+        ),
+        reports_host: ue.reports_host,
+    }
+}
+
+fn above(queue: aqm::Config, limit: &Limit, room: Room) -> Above {
+    let (limit, completed) = match *limit {
+        Limit::None => (aqm::Limit::None, Completed::Sent),
+        Limit::Bql { min, max, hold, completed } => {
+            (aqm::Limit::Bql(bql::Config { min: min.get(), max: max.get(), hold }), completed)
+        }
+        Limit::DynRlc { target, interval, min, max, completed } => {
+            (aqm::Limit::DynRlc(dyn_rlc::Config { target, interval, min, max }), completed)
+        }
+    };
+    let completion = match completed {
+        Completed::Sent => rlc::Completion::Sent,
+        Completed::Acknowledged => rlc::Completion::Acknowledged,
+    };
+    Above { gate: aqm::gate::Config { queue, limit }, room, completion }
+}
+
+fn channel(channel: &scenario::Channel, lte: &Lte, channels: &Channels) -> Channel {
+    let modelled = |path_loss, shadowing| Channel::Modelled { path_loss, shadowing };
+    match channel {
+        scenario::Channel::Friis => modelled(PathLoss::Friis, None),
+        scenario::Channel::LogDistance { exponent, at_1m_db, shadowing_db, correlation_m } => {
+            let loss = PathLoss::LogDistance { exponent: *exponent, reference_m: 1.0, reference_db: *at_1m_db };
+            modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
+        }
+        scenario::Channel::Umi { sight, shadowing } => {
+            modelled(PathLoss::UmiStreetCanyon(self::sight(*sight)), shadowing.then_some(Shadowing::UMI))
+        }
+        scenario::Channel::Uma { sight, shadowing } => {
+            modelled(PathLoss::UrbanMacro(self::sight(*sight)), shadowing.then_some(Shadowing::UMA))
+        }
+        scenario::Channel::Rma { sight, shadowing, building_m, street_m } => {
+            let sight = self::sight(*sight);
+            let loss = PathLoss::RuralMacro { sight, building_m: *building_m, street_m: *street_m };
+            modelled(loss, shadowing.then_some(Shadowing::RMA))
+        }
+        scenario::Channel::Cost231 { metropolitan, shadowing_db, correlation_m } => {
+            let loss = PathLoss::Cost231Hata { metropolitan: *metropolitan };
+            modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
+        }
+        scenario::Channel::Fixed { loss_db } => modelled(PathLoss::Fixed(*loss_db), None),
+        scenario::Channel::Recorded { files } => {
+            let record = |cell: &scenario::Cell| files.get(&cell.name).map(|file| Arc::clone(&channels[file]));
+            Channel::Recorded(lte.cells.iter().map(record).collect())
+        }
+    }
+}
+
+fn sight(of: scenario::Sight) -> Sight {
+    match of {
+        scenario::Sight::Los => Sight::Los,
+        scenario::Sight::Nlos => Sight::Nlos,
+        scenario::Sight::Random => Sight::Random,
+    }
+}
+
+fn fading(fading: scenario::Fading, downlink_mhz: f64) -> fading::Config {
+    let (profile, kmh) = match fading {
+        scenario::Fading::Epa { kmh } => (fading::Profile::Epa, kmh),
+        scenario::Fading::Eva { kmh } => (fading::Profile::Eva, kmh),
+        scenario::Fading::Etu { kmh } => (fading::Profile::Etu, kmh),
+    };
+    // f_d = v f / c.
+    let hz = |kmh: f64| kmh / 3.6 * downlink_mhz * 1e6 / 299_792_458.0;
+    let doppler = kmh.map_or(fading::Doppler::Speed, |kmh| fading::Doppler::Hz(hz(kmh)));
+    fading::Config { profile, doppler }
+}
+
+fn mobility(of: &scenario::Mobility) -> Mobility {
+    const CHECKED: &str = "a checked scenario's movements are sound";
+    match of {
+        scenario::Mobility::Still { position: at } => Mobility::fixed(position(*at)),
+        scenario::Mobility::Line { from, velocity } => Mobility::line(position(*from), *velocity),
+        scenario::Mobility::Waypoints { points } => {
+            let points: Vec<_> = points.iter().map(|(at, point)| (Time::ZERO + *at, position(*point))).collect();
+            Mobility::waypoints(&points).expect(CHECKED)
+        }
+        scenario::Mobility::Route { points, speeds } => {
+            let points: Vec<_> = points.iter().map(|point| position(*point)).collect();
+            // The last speed holds for the rest.
+            let rest = std::iter::repeat(speeds.last().copied().unwrap_or_default());
+            let speeds: Vec<f64> = speeds.iter().copied().chain(rest).take(points.len() - 1).collect();
+            Mobility::route(&points, &speeds).expect(CHECKED)
+        }
+    }
+}
+
+fn mode(rlc: scenario::Rlc, ideal: bool) -> rlc::Mode {
+    match rlc {
+        scenario::Rlc::Tm => rlc::Mode::Tm,
+        scenario::Rlc::Um { t_reordering } => rlc::Mode::Um(rlc::Um { t_reordering, ..rlc::Um::default() }),
+        scenario::Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone } => {
+            rlc::Mode::Am(rlc::Am {
+                t_poll_retransmit,
+                t_reordering,
+                t_status_prohibit,
+                poll_pdu: Some(poll_pdu),
+                max_retx,
+                status_alone: status_alone.unwrap_or(ideal),
+                ..rlc::Am::default()
+            })
+        }
+    }
+}
+
+fn mac(of: &scenario::Mac) -> MacConfig {
+    let requests = Requests {
+        sr_period: of.sr_period,
+        sr_prohibit: of.sr_prohibit,
+        sr_maximum: of.sr_maximum,
+        bsr_periodic: Some(of.bsr_period),
+        bsr_retx: of.bsr_retx,
+        ..Requests::default()
+    };
+    let worst_group = of.cqi == scenario::CqiOf::WorstGroup;
+    if of.ideal {
+        let ideal = MacConfig::ideal();
+        let link = LinkAdaptation { worst_group, ..ideal.link };
+        return MacConfig { transmissions: of.harq_transmissions, requests, link, ..ideal };
+    }
+    MacConfig {
+        transmissions: of.harq_transmissions,
+        decoding: of.decoding,
+        link: LinkAdaptation {
+            period: of.cqi_period,
+            delay: of.cqi_delay,
+            step_db: of.outer_loop_db as f32,
+            worst_group,
+        },
+        requests,
+        ..MacConfig::default()
+    }
+}
+
+fn handover(of: &scenario::Handover) -> ran::Handover {
+    let a3 = A3 {
+        offset_db: of.offset_db,
+        hysteresis_db: of.hysteresis_db,
+        time_to_trigger: of.time_to_trigger,
+        report_interval: of.report_interval,
+    };
+    ran::Handover {
+        a3: of.enabled.then_some(a3),
+        period: of.measurement_period,
+        filter: of.filter,
+        preparation: of.preparation,
+        command_bytes: of.command_size.get() as u32,
+        interruption: of.interruption,
+        forwarding: of.forwarding,
+        t304: of.t304,
+        reestablishment: of.reestablishment,
+        link: ran::RadioLink {
+            q_out_db: of.q_out_db,
+            q_in_db: of.q_in_db,
+            n310: of.n310,
+            n311: of.n311,
+            t310: of.t310,
+        },
+    }
+}
+
+fn discipline(of: scenario::Scheduler) -> Discipline {
+    match of {
+        scenario::Scheduler::RoundRobin => Discipline::RoundRobin,
+        scenario::Scheduler::ProportionalFair => Discipline::ProportionalFair,
+        scenario::Scheduler::MaxThroughput => Discipline::MaxThroughput,
+    }
+}
+
+fn bandwidth(of: scenario::Bandwidth) -> channel::Bandwidth {
+    match of {
+        scenario::Bandwidth::Mhz1_4 => channel::Bandwidth::Mhz1_4,
+        scenario::Bandwidth::Mhz3 => channel::Bandwidth::Mhz3,
+        scenario::Bandwidth::Mhz5 => channel::Bandwidth::Mhz5,
+        scenario::Bandwidth::Mhz10 => channel::Bandwidth::Mhz10,
+        scenario::Bandwidth::Mhz15 => channel::Bandwidth::Mhz15,
+        scenario::Bandwidth::Mhz20 => channel::Bandwidth::Mhz20,
+    }
+}
+
+fn position([x, y, z]: [f64; 3]) -> Position {
+    Position::new(x, y, z)
+}

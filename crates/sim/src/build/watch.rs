@@ -1,0 +1,47 @@
+//! Builds what follows single packets.
+
+use super::lte::hop_names;
+use crate::error::Error;
+use crate::network::watch::Watch;
+use crate::rows::RunId;
+use record::tables::Events;
+use record::{Capture, Output};
+use scenario::{Flow, Scenario};
+
+/// The watch that a scenario asks for, if it asks for any.
+pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> Result<Option<Box<Watch>>, Error> {
+    let record = &scenario.record;
+    let links: Vec<String> = scenario.links.iter().map(|link| link.name.clone()).collect();
+    let captured = |name: &String| record.pcap.iter().any(|p| p == "*" || p == name);
+    let wanted: Vec<&str> = links.iter().filter(|l| captured(l)).map(String::as_str).collect();
+    if !record.events && wanted.is_empty() {
+        return Ok(None);
+    }
+    let mut interfaces = vec![None; links.len()];
+    let places = links.iter().enumerate().filter(|(_, l)| captured(l)).map(|(i, _)| i);
+    for (interface, link) in places.enumerate() {
+        interfaces[link] = Some(interface as u32);
+    }
+    let captures = match output {
+        Some(output) if !wanted.is_empty() => {
+            let file = output.file(&format!("captures/point-{}-run-{}.pcapng", id.point, id.run))?;
+            Some(Capture::new(file, wanted.iter().copied())?)
+        }
+        _ => None,
+    };
+    let nodes = scenario.nodes();
+    let node = |name: &str| nodes.iter().position(|n| *n == name).unwrap_or_default() as u32;
+    let copies = |f: &Flow| vec![(f.name.clone(), [node(&f.from), node(&f.to)]); f.count as usize];
+    Ok(Some(Box::new(Watch {
+        id,
+        events: record.events.then(Events::default),
+        captures,
+        interfaces,
+        flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
+        radio_hops: scenario.lte.iter().flat_map(|lte| &lte.ues).map(hop_names).collect(),
+        links,
+        log: Vec::new(),
+        kept: Vec::new(),
+        failure: None,
+    })))
+}

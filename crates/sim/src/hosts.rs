@@ -1,0 +1,407 @@
+//! Hosts: the applications of the flows, and their connections.
+//!
+//! An application's [`Action`] makes an endpoint ready; [`Hosts::pump`] takes segments out of it, each of which enters the
+//! first hop of its route. What arrives is given to the endpoint of the other end, which is pumped in turn.
+
+mod connections;
+
+use crate::build::flows::controller;
+use crate::network::packet::{Body, End, Owner, Packet, Parcel};
+use crate::network::{InTransit, Network};
+use crate::parts::{Kind, Parts};
+use crate::rows::RunId;
+use crate::rows::meter::{Identity, Level, Life, Meter};
+use aqm::{Ecn, Packet as _};
+use cc::{AnyController, Random};
+use connections::{Connection, Connections};
+use des::Part;
+use rand_xoshiro::rand_core::Rng;
+use record::Tables;
+use record::tables::{TransferRow, Transfers};
+use tcp::{Context, Endpoint, Event};
+use traffic::{Action, App, Notice, Side};
+use units::{Span, Time};
+
+/// A flow: an application, its connections, its meter.
+pub(crate) struct Flow<'a> {
+    /// Its description in the scenario.
+    of: &'a scenario::Flow,
+    /// Which of the description's copies.
+    copy: u32,
+    /// Whether the application hears of each delivery.
+    follows_delivery: bool,
+    app: App,
+    part: Part,
+    config: tcp::Config,
+    /// The numbers of the routes towards each end.
+    routes: [u32; 2],
+    start: Time,
+    /// The connections that live: the application's number and the slot.
+    connections: Vec<(u32, u32)>,
+    meter: Meter,
+    random: Random,
+    finished: bool,
+    datagrams: u64,
+}
+
+impl<'a> Flow<'a> {
+    /// The copy `copy` of a flow over `routes`, which starts at `start` and is called as `part`.
+    pub(crate) fn new(
+        (of, copy): (&'a scenario::Flow, u32),
+        app: App,
+        part: Part,
+        config: tcp::Config,
+        routes: [u32; 2],
+        start: Time,
+        random: Random,
+    ) -> Flow<'a> {
+        Flow {
+            of,
+            copy,
+            follows_delivery: app.follows_delivery(),
+            app,
+            part,
+            config,
+            routes,
+            start,
+            connections: Vec::new(),
+            meter: Meter::default(),
+            random,
+            finished: false,
+            datagrams: 0,
+        }
+    }
+}
+
+/// The flows' ends on all hosts.
+pub(crate) struct Hosts<'a> {
+    id: RunId,
+    flows: Vec<Flow<'a>>,
+    connections: Connections,
+    /// Endpoints to be pumped.
+    ready_ends: Vec<(u32, End)>,
+    /// Flows whose application may act.
+    ready_flows: Vec<u32>,
+    transfers: Transfers,
+    /// Data packets that have arrived.
+    packets: u64,
+}
+
+impl<'a> Hosts<'a> {
+    pub(crate) fn new(id: RunId) -> Hosts<'a> {
+        Hosts {
+            id,
+            flows: Vec::new(),
+            connections: Connections::default(),
+            ready_ends: Vec::new(),
+            ready_flows: Vec::new(),
+            transfers: Transfers::default(),
+            packets: 0,
+        }
+    }
+
+    /// How many flows there are; the number of the next one.
+    pub(crate) fn len(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    /// Adds a flow.
+    pub(crate) fn add(&mut self, flow: Flow<'a>) {
+        self.flows.push(flow);
+    }
+
+    /// Data packets that have arrived.
+    pub(crate) fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// An endpoint is called at its deadline.
+    #[inline]
+    pub(crate) fn call_end(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
+        let now = parts.agenda.now();
+        let Some(c) = self.connections.get_mut(connection) else { return };
+        let log = network.traffic.watch.as_mut().and_then(|w| w.log());
+        let cx = &mut Context { now, random: &mut self.flows[c.flow as usize].random, log };
+        c.ends[end as usize].handle_timeout(cx);
+        self.pump(connection, end, parts, network);
+        self.settle(parts, network);
+    }
+
+    /// A flow's application is called at its deadline.
+    pub(crate) fn call_flow(&mut self, flow: u32, parts: &mut Parts, network: &mut Network) {
+        self.ready_flows.push(flow);
+        self.settle(parts, network);
+    }
+
+    /// A packet of a flow has come to the end of its route, and what it reached acts.
+    #[inline(always)]
+    pub(crate) fn handle_packet(&mut self, packet: &Packet, parts: &mut Parts, network: &mut Network) {
+        let reached = self.arrive(packet, parts.agenda.now(), &mut network.traffic);
+        network.traffic.store.free(packet);
+        if let Some((connection, end)) = reached {
+            self.pump(connection, end, parts, network);
+            self.settle(parts, network);
+        }
+    }
+
+    /// Counts a packet and gives it to its endpoint. Returns the endpoint if that may act upon it.
+    #[inline]
+    fn arrive(&mut self, packet: &Packet, now: Time, traffic: &mut InTransit) -> Option<(u32, End)> {
+        let InTransit { store, watch, .. } = traffic;
+        let parcel = store.get(packet);
+        let flow = &mut self.flows[parcel.owner.flow as usize];
+        if parcel.towards == End::To {
+            let data = parcel.body.carries_data();
+            flow.meter.arrive(packet.len(), packet.ecn(), data.then(|| now - parcel.sent), now);
+            self.packets += u64::from(data);
+        }
+        match &parcel.body {
+            Body::Udp { payload, .. } => {
+                flow.meter.receive((*payload).into());
+                None
+            }
+            Body::Visitor(_) => None,
+            Body::Tcp(tcp::Transmit { segment, .. }) => {
+                let Owner { connection, generation, .. } = parcel.owner;
+                // If the connection is gone on both sides, nobody is left to be told.
+                let c = self.connections.get_mut(connection).filter(|c| c.generation == generation)?;
+                let log = watch.as_mut().and_then(|w| w.log());
+                let cx = &mut Context { now, random: &mut flow.random, log };
+                let outcome = c.ends[parcel.towards as usize].handle_segment(segment, packet.ecn() == Ecn::Ce, cx);
+                match parcel.towards {
+                    End::From => outcome.rtt.into_iter().for_each(|rtt| flow.meter.rtt(rtt)),
+                    End::To => flow.meter.receive(outcome.received),
+                }
+                if outcome.quiet {
+                    watch.iter_mut().for_each(|watch| watch.states(parcel.owner.flow, connection, now));
+                    return None;
+                }
+                Some((connection, parcel.towards))
+            }
+        }
+    }
+
+    /// Lets everything that is ready act, until nothing more happens now.
+    #[inline(always)]
+    fn settle(&mut self, parts: &mut Parts, network: &mut Network) {
+        if !self.ready_ends.is_empty() || !self.ready_flows.is_empty() {
+            self.settle_all(parts, network);
+        }
+    }
+
+    fn settle_all(&mut self, parts: &mut Parts, network: &mut Network) {
+        loop {
+            if let Some((connection, end)) = self.ready_ends.pop() {
+                self.pump(connection, end, parts, network);
+            } else if let Some(flow) = self.ready_flows.pop() {
+                self.drive(flow, parts, network);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Takes out of an endpoint what it wants to send and to tell.
+    #[inline]
+    fn pump(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
+        let Hosts { connections, flows, ready_flows, .. } = self;
+        let Some(c) = connections.get_mut(connection) else { return };
+        let agenda = &mut parts.agenda;
+        let now = agenda.now();
+        let flow = &mut flows[c.flow as usize];
+        let owner = Owner { flow: c.flow, connection, generation: c.generation };
+        let towards = end.other();
+        let route = flow.routes[towards as usize];
+        let endpoint = &mut c.ends[end as usize];
+        let mut told = network.traffic.watch.as_mut().and_then(|w| w.log()).map(std::mem::take);
+        let cx = &mut Context { now, random: &mut flow.random, log: told.as_mut() };
+        loop {
+            let parcel = network.traffic.store.draft();
+            if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
+                break;
+            }
+            (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
+            (parcel.priority, parcel.aired) = (flow.of.priority, None);
+            network.send(route, agenda);
+        }
+        if let Some((told, log)) = told.zip(network.traffic.watch.as_mut().and_then(|w| w.log())) {
+            *log = told;
+        }
+        let follows = flow.follows_delivery;
+        // An application that does not follow the bytes rarely has anything to hear.
+        while let Some(event) = if follows || endpoint.has_news() { endpoint.poll_event() } else { None } {
+            let (conn, side) = (c.number, side(end));
+            let notice = match event {
+                Event::Connected => Notice::Connected { conn, side },
+                Event::Delivered(bytes) if follows => Notice::Delivered { conn, side, bytes },
+                Event::Delivered(_) | Event::Acked(_) => continue,
+                Event::PeerClosed => Notice::Closed { conn, side },
+                Event::Reset | Event::TimedOut => Notice::Failed { conn },
+                Event::Closed => continue,
+            };
+            flow.app.handle(notice, now);
+            ready_flows.push(c.flow);
+        }
+        agenda.wake(c.parts[end as usize], endpoint.poll_timeout());
+        if let Some(watch) = &mut network.traffic.watch {
+            watch.states(c.flow, connection, now);
+        }
+        if end == End::From {
+            let (cwnd, flight) = endpoint.window();
+            flow.meter.level(&mut c.level, cwnd, flight, now);
+        }
+        if endpoint.is_over() && c.ends.iter().all(Endpoint::is_over) {
+            self.remove(connection, parts);
+        }
+    }
+
+    /// Lets an application act.
+    fn drive(&mut self, number: u32, parts: &mut Parts, network: &mut Network) {
+        let now = parts.agenda.now();
+        while let Some(action) = self.flows[number as usize].app.poll_action(now) {
+            match action {
+                Action::Connect { conn, opener } => self.connect(number, conn, opener, parts),
+                Action::Write { conn, side, bytes } => self.on(number, conn, side, |e| e.write_all(bytes)),
+                Action::WriteUnlimited { conn, side } => self.on(number, conn, side, Endpoint::write_unlimited),
+                Action::Pause { conn, side } => self.on(number, conn, side, Endpoint::pause),
+                Action::Close { conn, side } => self.on(number, conn, side, Endpoint::close),
+                Action::Abort { conn } => self.on(number, conn, Side::From, Endpoint::abort),
+                Action::Datagram { bytes } => self.send_datagram(number, bytes, parts, network),
+                Action::Completed(transfer) => self.note_transfer(number, &transfer, true),
+                Action::Failed(transfer) => self.note_transfer(number, &transfer, false),
+                Action::Finished => self.flows[number as usize].finished = true,
+            }
+        }
+        let flow = &self.flows[number as usize];
+        parts.agenda.wake(flow.part, flow.app.poll_timeout());
+    }
+
+    /// Does something to an endpoint of an application's connection, if that still lives.
+    fn on(&mut self, flow: u32, conn: u32, side: Side, act: impl FnOnce(&mut Endpoint<AnyController>)) {
+        let Some(&(_, slot)) = self.flows[flow as usize].connections.iter().find(|(n, _)| *n == conn) else { return };
+        let end = end(side);
+        act(&mut self.connections.living_mut(slot).ends[end as usize]);
+        self.ready_ends.push((slot, end));
+    }
+
+    fn connect(&mut self, number: u32, conn: u32, opener: Side, parts: &mut Parts) {
+        let now = parts.agenda.now();
+        let slot = self.connections.reserve();
+        let parts = [parts.add(Kind::End(slot, End::From)), parts.add(Kind::End(slot, End::To))];
+        let flow = &mut self.flows[number as usize];
+        let ends = [End::From, End::To].map(|e| {
+            let (controller, isn) = (controller(flow.of), flow.random.next_u32());
+            if e == end(opener) {
+                Endpoint::connect(&flow.config, controller, isn, now)
+            } else {
+                Endpoint::listen(&flow.config, controller, isn)
+            }
+        });
+        flow.connections.push((conn, slot));
+        let generation = self.connections.next_generation();
+        let level = Level::default();
+        self.connections.insert(slot, Connection { ends, parts, flow: number, number: conn, generation, level });
+        self.ready_ends.push((slot, end(opener)));
+    }
+
+    /// Both ends have forgotten a connection.
+    fn remove(&mut self, slot: u32, parts: &mut Parts) {
+        let now = parts.agenda.now();
+        let Some(mut c) = self.connections.remove(slot) else { return };
+        let flow = &mut self.flows[c.flow as usize];
+        flow.meter.level(&mut c.level, 0, 0, now);
+        let sender = &c.ends[End::From as usize];
+        flow.meter.end(sender.stats(), sender.limited(now));
+        flow.connections.retain(|&(_, s)| s != slot);
+        for part in c.parts {
+            parts.agenda.remove_part(part);
+        }
+    }
+
+    fn send_datagram(&mut self, number: u32, payload: u32, parts: &mut Parts, network: &mut Network) {
+        let now = parts.agenda.now();
+        let flow = &mut self.flows[number as usize];
+        let body = Body::Udp { sequence: flow.datagrams, payload };
+        flow.datagrams += 1;
+        flow.meter.datagrams_sent += 1;
+        let owner = Owner { flow: number, connection: 0, generation: 0 };
+        let (route, towards, priority) = (flow.routes[End::To as usize], End::To, flow.of.priority);
+        *network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards, priority, aired: None };
+        network.send(route, &mut parts.agenda);
+    }
+
+    fn note_transfer(&mut self, number: u32, transfer: &traffic::Transfer, completed: bool) {
+        let flow = &mut self.flows[number as usize];
+        let span = transfer.end - transfer.start;
+        if completed {
+            flow.meter.completions.push(span);
+        }
+        self.transfers.push(&TransferRow {
+            point: self.id.point,
+            run: self.id.run,
+            flow: &flow.of.name,
+            conn: flow.copy,
+            index: transfer.index,
+            start_s: transfer.start.as_secs_f64(),
+            completion_s: completed.then(|| span.as_secs_f64()),
+            bytes: transfer.bytes,
+        });
+    }
+
+    /// The rows of the flows at a sampling moment. By now `lost` packets were lost, by flow.
+    pub(crate) fn sample(&mut self, now: Time, interval: Span, lost: &[u64], tables: &mut Tables) {
+        for (flow, &lost) in self.flows.iter_mut().zip(lost) {
+            if now <= flow.start {
+                continue;
+            }
+            let newest = flow.connections.last().map(|&(_, slot)| self.connections.living(slot));
+            let state = newest.map(|c| c.ends[End::From as usize].snapshot());
+            let id = Identity::new(self.id, flow.of, flow.copy);
+            tables.samples.push(&flow.meter.sample(&id, now, interval, lost, state.as_ref()));
+        }
+    }
+
+    /// The warm-up ends: what was counted so far is left out of the summary.
+    pub(crate) fn warmed_up(&mut self, now: Time, lost: &[u64]) {
+        for (flow, &lost) in self.flows.iter_mut().zip(lost) {
+            for &(_, slot) in &flow.connections {
+                let c = self.connections.living_mut(slot);
+                let (cwnd, flight) = c.ends[End::From as usize].window();
+                flow.meter.level(&mut c.level, cwnd, flight, now);
+            }
+            flow.meter.begin(now, lost, &self.connections.senders(&flow.connections, now));
+        }
+    }
+
+    /// The rows of the flows at the end.
+    pub(crate) fn finish(mut self, end: Time, lost: &[u64], tables: &mut Tables) {
+        for (flow, &lost) in self.flows.iter_mut().zip(lost) {
+            for &(_, slot) in &flow.connections {
+                let c = self.connections.living_mut(slot);
+                flow.meter.level(&mut c.level, 0, 0, end);
+            }
+            let live = self.connections.senders(&flow.connections, end);
+            let id = Identity::new(self.id, flow.of, flow.copy);
+            // UDP flows end when their application does; TCP flows when everything was delivered, too.
+            let life = Life { start: flow.start.min(end), now: end, completed: flow.finished };
+            tables.flows.push(&flow.meter.row(&id, &life, lost, &live));
+            let (rtts, owds) = flow.meter.delays();
+            tables.push_delays((id.point, id.run), (id.flow, id.copy), rtts, owds);
+        }
+        tables.transfers = self.transfers;
+    }
+}
+
+fn side(end: End) -> Side {
+    match end {
+        End::From => Side::From,
+        End::To => Side::To,
+    }
+}
+
+fn end(side: Side) -> End {
+    match side {
+        Side::From => End::From,
+        Side::To => End::To,
+    }
+}

@@ -1,0 +1,148 @@
+//! A link of the network, and the packets on it.
+
+use super::packet::Packet;
+use aqm::Backlog;
+use des::Part;
+use link::{Foreseen, Link};
+use record::Distribution;
+use std::collections::VecDeque;
+use units::{Rate, Span, Time};
+
+/// A link of the network: what carries its packets, and where they go on.
+pub(crate) struct PlacedLink {
+    pub(crate) name: String,
+    pub(super) carrier: Carrier,
+    /// The next link of its lane.
+    pub(super) onward: Option<u32>,
+    /// Its number in the agenda, by which it is woken for what waits at its end.
+    pub(super) part: Part,
+    /// How long packets waited for the server, since the warm-up.
+    pub(super) waits: Waits,
+    /// Whether its rate is not the scenario's any more.
+    changed: bool,
+}
+
+/// How long packets waited, apart from those that did not have to, of which there are many.
+#[derive(Default)]
+pub(super) struct Waits {
+    some: Distribution,
+    none: u64,
+}
+
+impl Waits {
+    #[inline]
+    pub(super) fn record(&mut self, waited: Span) {
+        match waited {
+            Span::ZERO => self.none += 1,
+            waited => self.some.record(waited),
+        }
+    }
+}
+
+/// What carries packets over a link.
+// The larger one is the one that most links are.
+#[allow(clippy::large_enum_variant)]
+pub(crate) enum Carrier {
+    /// The packets at the end of the lane, if this is its last link, with the times at which they are delivered.
+    Foreseen(Foreseen, VecDeque<(Time, Packet)>),
+    Link(Link<Packet>),
+}
+
+impl Carrier {
+    /// `foresee`: whether nothing will happen to the link but packets.
+    pub(crate) fn new(config: link::Config, random: link::Random, foresee: bool) -> Carrier {
+        match Foreseen::new(&config, random.clone()).filter(|_| foresee) {
+            Some(foreseen) => Carrier::Foreseen(foreseen, VecDeque::new()),
+            None => Carrier::Link(Link::new(config, random)),
+        }
+    }
+}
+
+impl PlacedLink {
+    pub(crate) fn new(name: String, carrier: Carrier, part: Part) -> PlacedLink {
+        PlacedLink { name, carrier, onward: None, part, waits: Waits::default(), changed: false }
+    }
+
+    /// The distribution of the waits in its queue, of those who did not wait too.
+    pub(crate) fn waits(&self) -> Distribution {
+        let mut waits = self.waits.some.clone();
+        waits.record_many(Span::ZERO, self.waits.none);
+        waits
+    }
+
+    /// The warm-up ends.
+    pub(crate) fn forget_waits(&mut self) {
+        self.waits = Waits::default();
+    }
+
+    /// What was done until `now`.
+    pub(crate) fn stats(&mut self, now: Time) -> link::Stats {
+        match &mut self.carrier {
+            Carrier::Foreseen(foreseen, _) => foreseen.stats(now),
+            Carrier::Link(link) => link.stats(now),
+        }
+    }
+
+    /// What waits for the server at `now`.
+    pub(crate) fn backlog(&mut self, now: Time) -> Backlog {
+        match &mut self.carrier {
+            Carrier::Foreseen(foreseen, _) => foreseen.backlog(now),
+            Carrier::Link(link) => link.backlog(now),
+        }
+    }
+
+    /// Packets that were marked CE so far.
+    pub(crate) fn marks(&self) -> u64 {
+        match &self.carrier {
+            Carrier::Foreseen(..) => 0,
+            Carrier::Link(link) => link.marks(),
+        }
+    }
+
+    /// Gives the link another rate, if it has one that can be changed.
+    pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
+        let Carrier::Link(link) = &mut self.carrier else { return false };
+        let done = link.set_rate(rate, now);
+        self.changed |= done;
+        done
+    }
+
+    /// Whether [`PlacedLink::set_rate`] has changed it.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// Its number in the agenda.
+    pub(crate) fn part(&self) -> Part {
+        self.part
+    }
+
+    /// Sums up what has been delivered by `now`.
+    pub(super) fn settle(&mut self, now: Time) {
+        if let Carrier::Foreseen(foreseen, _) = &mut self.carrier {
+            foreseen.settle(now);
+        }
+    }
+
+    /// The next packet that has come to its end by `now`.
+    #[inline]
+    pub(super) fn leave(&mut self, now: Time) -> Option<Packet> {
+        match &mut self.carrier {
+            Carrier::Foreseen(_, end) => end.pop_front_if(|(due, _)| *due <= now).map(|(_, packet)| packet),
+            Carrier::Link(link) => {
+                let packet = link.poll_delivery(now)?;
+                self.waits.record(packet.waited());
+                Some(packet.passed())
+            }
+        }
+    }
+
+    /// When to call it.
+    #[inline]
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        match &self.carrier {
+            Carrier::Foreseen(_, end) => end.front().map(|&(due, _)| due),
+            Carrier::Link(link) => link.poll_timeout(),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The LTE network between links.
+//!
+//! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
+
+use super::packet::{Packet, Store};
+use crate::error::unknown_name;
+use crate::rows::radio::{Recorder, UeMeters};
+use aqm::{DropReason, Packet as _};
+use channel::Direction;
+use des::Part;
+use ran::Ran;
+use record::Tables;
+use units::{Span, Time};
+
+/// What can be seen of a UE at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UeStatus {
+    /// Its name.
+    pub ue: String,
+    /// The cell that serves it; none during a handover.
+    pub cell: Option<String>,
+    /// The CQI that it reported last.
+    pub cqi: u8,
+    /// Bytes that wait at the cell for it,
+    pub downlink_bytes: u64,
+    /// and at itself for the cell, in the modem and in the host's queue.
+    pub uplink_bytes: u64,
+}
+
+/// The network and its meters.
+pub(crate) struct Radio {
+    ran: Ran<Packet>,
+    pub(crate) part: Part,
+    meters: UeMeters,
+    recorder: Recorder,
+    /// Whether the recorder listens.
+    is_recorded: bool,
+}
+
+impl Radio {
+    /// The network `ran`, whose carriers have so many resource blocks; it is called as `part`.
+    pub(crate) fn new(ran: Ran<Packet>, part: Part, prbs: u8, recorder: Recorder, is_recorded: bool) -> Radio {
+        let meters = UeMeters::new(recorder.ues().len(), prbs);
+        Radio { ran, part, meters, recorder, is_recorded }
+    }
+
+    /// When it is to be called.
+    #[inline]
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.ran.poll_timeout()
+    }
+
+    /// A packet enters a UE's radio hop.
+    #[inline]
+    pub(crate) fn enter(
+        &mut self,
+        ue: u32,
+        direction: Direction,
+        packet: Packet,
+        now: Time,
+        drops: &mut impl FnMut(Packet, DropReason),
+    ) {
+        self.run(now, drops);
+        match direction {
+            Direction::Downlink => self.ran.handle_downlink(ue, packet, now, drops),
+            Direction::Uplink => self.ran.handle_uplink(ue, packet, now, drops),
+        }
+    }
+
+    /// Runs what is due.
+    #[inline]
+    pub(crate) fn run(&mut self, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
+        if self.is_recorded {
+            self.ran.handle_timeout(now, drops, &mut self.recorder);
+        } else {
+            self.ran.handle_timeout(now, drops, &mut ());
+        }
+    }
+
+    /// The next packet that has come through.
+    #[inline]
+    pub(crate) fn poll(&mut self, now: Time, store: &mut Store) -> Option<Packet> {
+        let delivery = self.ran.poll_delivery()?;
+        let (packet, ue, direction) = (delivery.packet, delivery.ue, delivery.direction);
+        let parcel = store.get(&packet);
+        // A UE's own packets came to the host's queue when they were sent, and later to the modem's.
+        let arrived = match direction {
+            Direction::Uplink if packet.hop() == 0 => parcel.sent,
+            _ => packet.enqueued(),
+        };
+        match direction {
+            // From another UE, the core is on that one's account.
+            Direction::Downlink => match parcel.aired.take() {
+                Some((from, left)) => self.meters.uplink_core(from, arrived.saturating_since(left)),
+                None => self.meters.downlink_core(ue, arrived.saturating_since(parcel.sent)),
+            },
+            Direction::Uplink => parcel.aired = Some((ue, now)),
+        }
+        self.meters.deliver(&delivery, arrived, now);
+        Some(packet)
+    }
+
+    /// A packet of `ue` took so long from the cell to its end.
+    #[inline]
+    pub(crate) fn beyond(&mut self, ue: u32, span: Span) {
+        self.meters.uplink_core(ue, span);
+    }
+
+    /// The warm-up ends: what was counted so far is left out of the summary.
+    pub(crate) fn warmed_up(&mut self, now: Time) {
+        self.meters.warmed_up(&self.ran, now);
+    }
+
+    /// The rows of the UEs at a sampling moment.
+    pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
+        self.meters.sample(&mut self.ran, &mut self.recorder, now, interval, &mut tables.radio);
+    }
+
+    /// The rows of the UEs at the end, and the tables that were kept.
+    pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
+        self.meters.finish(&self.ran, &self.recorder, end, &mut tables.ues);
+        (tables.mobility, tables.transmissions) = self.recorder.finish();
+    }
+
+    /// As [`crate::Live::set_sinr`].
+    pub(crate) fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>, now: Time) -> Result<(), String> {
+        self.ran.set_sinr(index_of("UE", ue, self.recorder.ues())?, sinr_db, now);
+        Ok(())
+    }
+
+    /// As [`crate::Live::hand_over`].
+    pub(crate) fn hand_over(&mut self, ue: &str, cell: &str, now: Time) -> Result<(), String> {
+        let (ue, cell) = (index_of("UE", ue, self.recorder.ues())?, index_of("cell", cell, self.recorder.cells())?);
+        self.ran.hand_over(ue, cell, now, &mut self.recorder).map_err(|refused| refused.to_string())
+    }
+
+    /// As [`crate::Live::set_load`].
+    pub(crate) fn set_load(&mut self, cell: &str, load: f32, now: Time) -> Result<(), String> {
+        self.ran.set_load(index_of("cell", cell, self.recorder.cells())?, load, now);
+        Ok(())
+    }
+
+    /// What can be seen of the UEs.
+    pub(crate) fn status(&mut self, now: Time) -> Vec<UeStatus> {
+        let names = self.recorder.ues().iter();
+        (0..)
+            .zip(names)
+            .map(|(ue, name)| UeStatus {
+                ue: name.clone(),
+                cell: self.ran.serving(ue).map(|cell| self.recorder.cells()[cell as usize].clone()),
+                cqi: self.ran.hears(ue, now).cqi,
+                downlink_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes
+                    + self.ran.above_backlog(ue, Direction::Downlink).bytes,
+                uplink_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes
+                    + self.ran.above_backlog(ue, Direction::Uplink).bytes,
+            })
+            .collect()
+    }
+}
+
+/// The index of the element with this name.
+fn index_of(what: &str, name: &str, known: &[String]) -> Result<u32, String> {
+    let found = known.iter().position(|known| known == name).map(|at| at as u32);
+    found.ok_or_else(|| unknown_name(what, name, known.iter().map(String::as_str)))
+}

@@ -1,0 +1,306 @@
+//! What is measured of the UEs of the LTE network, and their rows.
+
+use super::RunId;
+use channel::Direction;
+use ran::{Delivery, Event, Ran, Sink, Step, Transmission, rlc};
+use record::ms;
+use record::tables::{Mobility, MobilityRow, Radio, RadioRow, TransmissionRow, Transmissions, UeRow, Ues};
+use units::{Bytes, Rate, Span, Time};
+
+/// The temporary identifier of the first UE; those below are reserved for random access (36.321 table 7.1-1).
+const FIRST_RNTI: u32 = 61;
+/// All cells of a scenario have one carrier and one technology: this one stands for them.
+const ALIKE: u32 = 0;
+/// The names of the directions, downlink first.
+const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (Direction::Uplink, "uplink")];
+
+/// What is counted of all UEs.
+pub(crate) struct UeMeters {
+    ues: Vec<Meter>,
+    /// Resource blocks of a carrier.
+    prbs: u8,
+    /// When the counters of `ues` began.
+    since: Time,
+    /// TTIs that had begun at `since`, and at the last sample.
+    ttis: [u64; 2],
+}
+
+/// What is counted of one UE, downlink first.
+#[derive(Clone, Default)]
+struct Meter {
+    ways: [Way; 2],
+    /// What had been counted at the end of the warm-up, and at the last sample.
+    before: ran::UeStats,
+    sampled: ran::UeStats,
+}
+
+/// What is counted of one direction.
+#[derive(Clone, Copy, Default)]
+struct Way {
+    packets: u64,
+    /// The time in the core, and of how many packets: some are still there in the end.
+    core: (Span, u64),
+    queue: Span,
+    air: Span,
+    harq: Span,
+    rlc_wait: Span,
+    /// RLC's counts at the end of the warm-up.
+    rlc: rlc::Stats,
+}
+
+impl Way {
+    fn add_core(&mut self, span: Span) {
+        self.core.0 += span;
+        self.core.1 += 1;
+    }
+}
+
+impl UeMeters {
+    pub(crate) fn new(ues: usize, prbs: u8) -> UeMeters {
+        UeMeters { ues: vec![Meter::default(); ues], prbs, since: Time::ZERO, ttis: [0; 2] }
+    }
+
+    /// A packet to `ue` took so long through the core.
+    #[inline]
+    pub(crate) fn downlink_core(&mut self, ue: u32, span: Span) {
+        self.ues[ue as usize].ways[Direction::Downlink as usize].add_core(span);
+    }
+
+    /// A packet of `ue` took so long from the cell to its end.
+    #[inline]
+    pub(crate) fn uplink_core(&mut self, ue: u32, span: Span) {
+        self.ues[ue as usize].ways[Direction::Uplink as usize].add_core(span);
+    }
+
+    /// A packet that came to its radio hop at `arrived` is delivered.
+    #[inline]
+    pub(crate) fn deliver<P>(&mut self, delivery: &Delivery<P>, arrived: Time, now: Time) {
+        let times = &delivery.times;
+        let way = &mut self.ues[delivery.ue as usize].ways[delivery.direction as usize];
+        way.packets += 1;
+        way.queue += times.first_sent.saturating_since(arrived);
+        way.air += times.last_sent.saturating_since(times.first_sent);
+        let decoded = times.decoded.unwrap_or(now);
+        way.harq += decoded.saturating_since(times.last_sent);
+        way.rlc_wait += now.saturating_since(decoded);
+    }
+
+    /// The warm-up ends: what was counted so far is left out of the summary.
+    pub(crate) fn warmed_up<P: aqm::Packet>(&mut self, ran: &Ran<P>, now: Time) {
+        self.since = now;
+        self.ttis[0] = ran.begun(ALIKE, now);
+        for (ue, meter) in (0..).zip(&mut self.ues) {
+            meter.before = ran.stats(ue);
+            for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
+                *way = Way { rlc: ran.rlc_stats(ue, direction), ..Way::default() };
+            }
+        }
+    }
+
+    /// The rows at a sampling moment.
+    pub(crate) fn sample<P: aqm::Packet>(
+        &mut self,
+        ran: &mut Ran<P>,
+        recorder: &mut Recorder,
+        now: Time,
+        interval: Span,
+        table: &mut Radio,
+    ) {
+        let begun = ran.begun(ALIKE, now);
+        let blocks = (begun - std::mem::replace(&mut self.ttis[1], begun)) * u64::from(self.prbs);
+        let share = |prbs: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
+        let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
+        for (ue, meter) in (0..).zip(&mut self.ues) {
+            let heard = ran.hears(ue, now);
+            let (all, last) = (ran.stats(ue), meter.sampled);
+            let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
+            let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
+            let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
+            table.push(&RadioRow {
+                point: recorder.id.point,
+                run: recorder.id.run,
+                ue: &recorder.names[ue as usize],
+                t_s: now.as_secs_f64(),
+                cell,
+                rsrp_dbm: heard.rsrp_dbm,
+                rsrq_db: heard.rsrq_db,
+                sinr_db: heard.sinr_db,
+                cqi: heard.cqi.into(),
+                dl_mcs: mean(mcs[0]),
+                ul_mcs: mean(mcs[1]),
+                dl_mbps: mbps(all.downlink.bits - last.downlink.bits),
+                ul_mbps: mbps(all.uplink.bits - last.uplink.bits),
+                dl_prbs: share(all.downlink.prbs - last.downlink.prbs),
+                ul_prbs: share(all.uplink.prbs - last.uplink.prbs),
+                dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
+                ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
+                host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,
+                dl_above_bytes: ran.above_backlog(ue, Direction::Downlink).bytes,
+                dl_limit_bytes: ran.quota(ue, Direction::Downlink),
+                ul_limit_bytes: ran.quota(ue, Direction::Uplink),
+                harq_retx: all.downlink.retransmissions + all.uplink.retransmissions
+                    - last.downlink.retransmissions
+                    - last.uplink.retransmissions,
+            });
+            meter.sampled = all;
+        }
+    }
+
+    /// The rows at the end.
+    pub(crate) fn finish<P: aqm::Packet>(&self, ran: &Ran<P>, recorder: &Recorder, end: Time, table: &mut Ues) {
+        let measured = end.saturating_since(self.since);
+        let blocks = ((ran.begun(ALIKE, end) - self.ttis[0]) * u64::from(self.prbs)) as f64;
+        let RunId { point, run } = recorder.id;
+        let names = &recorder.names;
+        for (ue, meter) in (0..).zip(&self.ues) {
+            let (all, before) = (ran.stats(ue), &meter.before);
+            for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
+                let (now, then) = match direction {
+                    Direction::Downlink => (&all.downlink, &before.downlink),
+                    Direction::Uplink => (&all.uplink, &before.uplink),
+                };
+                let rlc = ran.rlc_stats(ue, *direction);
+                // Counts of both directions stand in the uplink's row.
+                let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
+                let (sent, failed) = (now.blocks - then.blocks, now.first_failures - then.first_failures);
+                let ratio = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
+                let mean = |sum: Span| if way.packets > 0 { ms(sum / way.packets) } else { 0.0 };
+                table.push(&UeRow {
+                    point,
+                    run,
+                    ue: &names[ue as usize],
+                    direction: name,
+                    measured_s: measured.as_secs_f64(),
+                    blocks: sent,
+                    mbits: (now.bits - then.bits) as f64 / 1e6,
+                    retransmissions: now.retransmissions - then.retransmissions,
+                    block_error_rate: ratio(failed as f64, sent as f64),
+                    residual_errors: now.residual_errors - then.residual_errors,
+                    prbs: now.prbs - then.prbs,
+                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks),
+                    padding_bytes: now.padding - then.padding,
+                    starved_blocks: now.starved - then.starved,
+                    rlc_retx_pdus: rlc.retx_pdus - way.rlc.retx_pdus,
+                    rlc_retx_bytes: rlc.retx_bytes - way.rlc.retx_bytes,
+                    scheduling_requests: once(all.scheduling_requests - before.scheduling_requests),
+                    random_accesses: once(all.random_accesses - before.random_accesses),
+                    handovers: once(all.handovers - before.handovers),
+                    handover_failures: once(all.handover_failures - before.handover_failures),
+                    link_failures: once(all.link_failures - before.link_failures),
+                    core_ms: if way.core.1 > 0 { ms(way.core.0 / way.core.1) } else { 0.0 },
+                    queue_ms: mean(way.queue),
+                    air_ms: mean(way.air),
+                    harq_ms: mean(way.harq),
+                    rlc_ms: mean(way.rlc_wait),
+                    packets: way.packets,
+                });
+            }
+        }
+    }
+}
+
+/// Listens to the network.
+pub(crate) struct Recorder {
+    id: RunId,
+    names: Vec<String>,
+    cells: Vec<String>,
+    /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
+    mcs: Vec<[(u64, u64); 2]>,
+    /// The table of transmissions, if it is asked for.
+    transmissions: Option<Transmissions>,
+    mobility: Mobility,
+}
+
+impl Sink for Recorder {
+    fn event(&mut self, now: Time, event: &Event) {
+        match event {
+            Event::Transmission(t) => {
+                let (sum, count) = &mut self.mcs[t.ue as usize][t.direction as usize];
+                *sum += u64::from(t.mcs);
+                *count += 1;
+                self.transmission(now, t);
+            }
+            Event::Mobility { ue, step } => self.step(now, *ue, *step),
+            Event::BufferStatus { .. }
+            | Event::PowerHeadroom { .. }
+            | Event::SchedulingRequest { .. }
+            | Event::Measured { .. } => {}
+        }
+    }
+}
+
+impl Recorder {
+    /// Listens to these UEs and cells, and keeps a row of each transmission if `transmissions` are asked for.
+    pub(crate) fn new(id: RunId, ues: Vec<String>, cells: Vec<String>, transmissions: bool) -> Recorder {
+        Recorder {
+            id,
+            mcs: vec![Default::default(); ues.len()],
+            names: ues,
+            cells,
+            transmissions: transmissions.then(Default::default),
+            mobility: Mobility::default(),
+        }
+    }
+
+    /// The names of the UEs.
+    pub(crate) fn ues(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The names of the cells.
+    pub(crate) fn cells(&self) -> &[String] {
+        &self.cells
+    }
+
+    /// The tables that were kept.
+    pub(crate) fn finish(self) -> (Mobility, Transmissions) {
+        (self.mobility, self.transmissions.unwrap_or_default())
+    }
+
+    fn transmission(&mut self, now: Time, t: &Transmission) {
+        let Some(transmissions) = &mut self.transmissions else { return };
+        transmissions.push(&TransmissionRow {
+            point: self.id.point,
+            run: self.id.run,
+            t_ns: now.as_nanos(),
+            ue: &self.names[t.ue as usize],
+            rnti: FIRST_RNTI + t.ue,
+            cell: &self.cells[t.cell as usize],
+            direction: DIRECTIONS[t.direction as usize].1,
+            process: t.process.into(),
+            attempt: t.attempt.into(),
+            decoded: t.decoded,
+            mcs: t.mcs.into(),
+            layers: t.layers.into(),
+            cqi: t.cqi.into(),
+            sinr_db: f64::from(t.sinr_cdb) / 100.0,
+            first_prb: t.first_prb.into(),
+            prbs: t.prbs.into(),
+            bits: t.bits,
+            padding_bytes: t.padding,
+            queued_bytes: t.queued,
+        });
+    }
+
+    fn step(&mut self, now: Time, ue: u32, step: Step) {
+        let cell = |cell: u32| self.cells[cell as usize].as_str();
+        let (event, cell, interruption) = match step {
+            Step::Triggered { target } => ("triggered", cell(target), None),
+            Step::Preparing { target } => ("preparing", cell(target), None),
+            Step::CommandLost => ("command-lost", "", None),
+            Step::Left { target, .. } => ("left", cell(target), None),
+            Step::Failed => ("failed", "", None),
+            Step::LinkLost { source } => ("link-lost", cell(source), None),
+            Step::Connected { cell: at, interruption } => ("connected", cell(at), Some(ms(interruption))),
+        };
+        self.mobility.push(&MobilityRow {
+            point: self.id.point,
+            run: self.id.run,
+            t_s: now.as_secs_f64(),
+            ue: &self.names[ue as usize],
+            event,
+            cell,
+            interruption_ms: interruption,
+        });
+    }
+}
