@@ -1,6 +1,5 @@
 //! How CUBIC's window grows after its first loss.
 
-use crate::figures::reduces;
 use record::tables::SampleRow;
 
 /// Into so many points a curve is divided.
@@ -67,4 +66,9 @@ impl Curve {
 
 fn times(until: f64) -> impl Iterator<Item = f64> {
     (0..POINTS).map(move |i| until * f64::from(i) / f64::from(POINTS - 1))
+}
+
+/// Whether the sender recovers from a loss, or a mark.
+pub(crate) fn reduces(row: &SampleRow<'_>) -> bool {
+    matches!(row.state, "recovery" | "loss" | "cwr")
 }

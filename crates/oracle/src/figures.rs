@@ -1,6 +1,6 @@
 //! What is read from the tables of one flow in one run, in the same way for both worlds.
 
-use crate::curve::Curve;
+use crate::curve::{Curve, reduces};
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use std::collections::BTreeMap;
@@ -99,11 +99,6 @@ impl Figures {
             interval_s: samples.windows(2).map(|pair| pair[1].t_s - pair[0].t_s).reduce(f64::min),
         }
     }
-}
-
-/// Whether the sender recovers from a loss, or a mark.
-pub(crate) fn reduces(row: &SampleRow<'_>) -> bool {
-    matches!(row.state, "recovery" | "loss" | "cwr")
 }
 
 fn exit(flow: &FlowRow<'_>, samples: &[SampleRow<'_>]) -> Option<Exit> {
