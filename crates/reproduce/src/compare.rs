@@ -1,6 +1,7 @@
 //! What was measured beside what was published, and the verdict.
 
-use crate::paper::{Bound, Check, Claim, Experiment, Form, Paper, Published, PublishedRow};
+use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
+use crate::paper::{Experiment, Paper};
 use record::{Results, Stat};
 use serde::Serialize;
 

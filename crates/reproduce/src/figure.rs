@@ -1,7 +1,8 @@
 //! Figures like the papers': what is drawn of an experiment's results.
 
+use crate::check::{Check, Form};
 use crate::measure::{Measure, Percentile};
-use crate::paper::{At, Check, Experiment, Form, Paper};
+use crate::points::At;
 use record::tables::SampleRow;
 use record::{Point, Results};
 use serde::{Deserialize, Serialize};
@@ -169,22 +170,6 @@ pub struct Line {
     pub published: bool,
 }
 
-/// The figures of an experiment.
-pub fn draw(paper: &Paper, experiment: &Experiment, results: &Results) -> Vec<Drawn> {
-    let blank = Drawn {
-        paper: paper.name.clone(),
-        experiment: experiment.name.clone(),
-        kind: "lines",
-        title: String::new(),
-        x: String::new(),
-        y: String::new(),
-        down: String::new(),
-        names: Vec::new(),
-        lines: Vec::new(),
-    };
-    experiment.figures.iter().map(|figure| figure.draw(results, blank.clone())).collect()
-}
-
 impl Figure {
     /// Whether each of its lines is about a point of the sweep.
     pub fn fits(&self, points: &[Point]) -> bool {
@@ -201,7 +186,7 @@ impl Figure {
         }
     }
 
-    fn draw(&self, results: &Results, blank: Drawn) -> Drawn {
+    pub(crate) fn draw(&self, results: &Results, blank: Drawn) -> Drawn {
         let title = self.title().to_owned();
         match self {
             Figure::Series { column, lines, mean, from, to, since_start, levels, .. } => {

@@ -4,14 +4,22 @@
 //! [`Experiment::load`] returns the scenario to run, [`compare`] puts the results beside the published rows, and [`draw`]
 //! makes the figures. `papers/README.md` explains the files and the verdicts.
 
+mod check;
 mod compare;
+mod draw;
 mod figure;
 mod folder;
 mod measure;
+mod open;
 mod paper;
+mod points;
 
+pub use check::{Check, Form, Published, PublishedRow};
 pub use compare::{Row, Verdict, compare};
-pub use figure::{Drawn, Figure, Line, draw};
-pub use folder::{Error, is_folder, papers};
+pub use draw::draw;
+pub use figure::{Drawn, Figure, Line};
+pub use folder::Error;
 pub use measure::{Edge, Floor, Measure};
-pub use paper::{At, Check, Experiment, Form, Paper, Published, PublishedRow, Setting};
+pub use open::{is_folder, papers};
+pub use paper::{Experiment, Paper, Setting};
+pub use points::At;
