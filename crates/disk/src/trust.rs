@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::fs::{self, Mode, OFlags, Stat};
 use rustix::process::{geteuid, getuid};
 
-use crate::{Dir, Error};
+use crate::error::Error;
 
 /// Whether this process can write what its caller cannot.
 pub(crate) fn is_privileged() -> bool {
@@ -74,12 +74,12 @@ pub(crate) fn check_link(stat: &Stat, path: &Path) -> Result<(), Error> {
 }
 
 /// Refuses a directory that is not the one which was just made: somebody has put another one in its place.
-pub(crate) fn made_by_us(dir: &Dir) -> Result<(), Error> {
-    let stat = fs::fstat(dir).map_err(|errno| Error::io("read", &dir.path)(errno.into()))?;
+pub(crate) fn made_by_us(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let stat = fs::fstat(dir).map_err(|errno| Error::io("read", path)(errno.into()))?;
     if !is_privileged() || stat.st_uid == geteuid().as_raw() {
         return Ok(());
     }
-    Err(Error::Untrusted { path: dir.path.clone(), why: format!("it was exchanged by user {}", stat.st_uid) })
+    Err(Error::Untrusted { path: path.to_owned(), why: format!("it was exchanged by user {}", stat.st_uid) })
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{self, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::{Dir, Error, trust};
+use crate::dir::Dir;
+use crate::error::Error;
+use crate::trust;
 
 /// Most symbolic links on the way, as the kernel has it.
 const LINKS: u32 = 40;

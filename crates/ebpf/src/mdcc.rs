@@ -10,6 +10,7 @@ use crate::loading::{self, attempt};
 use crate::skeleton::mdcc::MdccSkelBuilder;
 use crate::turn::Turn;
 use crate::{Error, Key, bpffs};
+use default::NAME;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Iter, Link};
 use std::fs::File;
@@ -20,8 +21,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where it is kept, and the files there.
-const NAME: &str = "mdcc";
+/// What is kept under `bpffs::directory(NAME)`.
 const OPS: &str = "congestion_control";
 const OPTIONS: &str = "options";
 const SOCKETS: &str = "sockets";

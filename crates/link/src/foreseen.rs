@@ -13,8 +13,8 @@ use aqm::{Backlog, DropReason};
 use units::{Span, Time};
 
 use crate::rate::RateServer;
-use crate::wire::LossProcess;
-use crate::{Config, Jitter, Random, Service, Stats, after};
+use crate::wire::{LossProcess, after};
+use crate::{Config, Jitter, Random, Service, Stats};
 
 /// One direction of a link with a drop-tail queue, a known rate, and no jitter.
 ///

@@ -19,21 +19,17 @@ mod wire;
 pub use foreseen::Foreseen;
 pub use rate::{Schedule, ScheduleError};
 pub use trace::{Sharing, Trace, TraceError};
-pub use wire::{Jitter, Loss};
+pub use wire::{Jitter, Loss, Random};
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use aqm::{AnyQueue, Backlog, DropReason, Drops, Packet, Queue, sojourn};
-use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Rate, Span, Time};
 
 use rate::RateServer;
 use trace::TraceServer;
-use wire::{JitterSource, LossProcess};
-
-/// The random stream that loss and jitter draw from. It is named by the driver, so that runs repeat.
-pub type Random = Xoshiro256PlusPlus;
+use wire::{JitterSource, LossProcess, after};
 
 /// One direction of a link. The default delivers everything at once.
 #[derive(Clone, Debug, Default)]
@@ -425,10 +421,4 @@ impl<P: Packet, D: Drops<P>> Drops<P> for Counted<'_, D> {
         *self.bytes += u64::from(packet.len());
         self.drops.dropped(packet, reason);
     }
-}
-
-/// `t + span`, or never.
-#[inline]
-fn after(t: Time, span: Span) -> Time {
-    Time::from_nanos(t.as_nanos().saturating_add(span.as_nanos()))
 }

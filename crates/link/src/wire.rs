@@ -1,9 +1,11 @@
 //! What happens to a packet after its service: loss and jitter.
 
+use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use units::{Span, Time};
 
-use crate::{Random, after};
+/// The random stream that loss and jitter draw from. It is named by the driver, so that runs repeat.
+pub type Random = Xoshiro256PlusPlus;
 
 /// What the wire loses. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -132,4 +134,10 @@ pub(crate) fn unit(random: &mut Random) -> f64 {
 pub(crate) fn normal(random: &mut Random) -> f64 {
     let radius = (-2.0 * libm::log(1.0 - unit(random))).sqrt();
     radius * libm::cos(core::f64::consts::TAU * unit(random))
+}
+
+/// `t + span`, or never.
+#[inline]
+pub(crate) fn after(t: Time, span: Span) -> Time {
+    Time::from_nanos(t.as_nanos().saturating_add(span.as_nanos()))
 }

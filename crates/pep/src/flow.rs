@@ -1,6 +1,6 @@
 //! What is remembered of a flow: how far its data has passed, which holes that has, and what a report needs to say.
 
-use crate::Arrival;
+use crate::arrival::{Arrival, NEAR, is_after};
 use crate::newcomer::Newcomer;
 use core::ops::Range;
 use tcp::report::{Key, RANGES, RANGES_TAGGED, Report};
@@ -13,8 +13,6 @@ const HOLES: usize = 8;
 /// reordering can make of it (Linux `tcp_max_reordering`).
 const REORDERING: u32 = 3;
 const REORDERING_MAX: u32 = 300;
-/// Sequence numbers are near if they differ by less: no window is larger (RFC 7323 section 2.3).
-pub(crate) const NEAR: u64 = 1 << 30;
 /// What can follow the highest byte, or precede what the receiver has: as much as is on the way, and at least so many bytes.
 /// More after data has passed unseen.
 const SPAN: u64 = 1 << 23;
@@ -111,12 +109,6 @@ struct Receiver {
     next: u32,
     window: u16,
     stamp: u32,
-}
-
-/// Whether a timestamp or sequence number is later.
-#[inline]
-pub(crate) fn is_after(a: u32, b: u32) -> bool {
-    (a.wrapping_sub(b) as i32) > 0
 }
 
 /// Whether a timestamp can be on the way while `known` is the newest: it is not much older.

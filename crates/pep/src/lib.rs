@@ -14,9 +14,12 @@
 //!
 //! Which flow a segment belongs to is the driver's to say: a key for each, the same in both directions.
 
+mod arrival;
 mod flow;
 mod newcomer;
 mod table;
+
+pub use arrival::Arrival;
 
 use flow::Flow;
 use newcomer::{Newcomer, Place, Verdict, announces};
@@ -43,17 +46,6 @@ pub struct Config {
 
 /// Flows that wait to be confirmed, at most.
 const NEWCOMERS: usize = 4096;
-
-/// How a segment came.
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// Segments that a host has merged into it because they followed each other (GRO): one report answers them.
-    pub packets: u32,
-    /// Bytes of the IP packet.
-    pub packet_len: u32,
-    /// The neighbour that it came from, as the link knows it; 0 where there is only one. Reports go to a flow's own alone.
-    pub via: u64,
-}
 
 impl Default for Config {
     fn default() -> Config {

@@ -4,8 +4,7 @@
 //! the timestamp that it has to echo. So nothing that is known is given up for a newcomer, and none is remembered among the
 //! flows, before it is confirmed.
 
-use crate::Arrival;
-use crate::flow::{NEAR, is_after};
+use crate::arrival::{Arrival, NEAR, is_after};
 use tcp::segment::{Flags, Options, Segment, Timestamps};
 use units::{Span, Time};
 

@@ -2,7 +2,7 @@
 
 use crate::args::BacklogArgs;
 use crate::line::Line;
-use crate::{Failure, say};
+use crate::{failure::Failure, say};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use host::attend::{Happened, Signals};

@@ -3,7 +3,7 @@
 use crate::args::DemoArgs;
 use crate::reproduce::{choose, one, papers, print};
 use crate::run::{interrupted, simulate};
-use crate::{Failure, show, table};
+use crate::{failure::Failure, show, table};
 use console::Term;
 use record::report;
 use scenario::Scenario;

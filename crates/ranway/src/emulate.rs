@@ -3,7 +3,7 @@
 use crate::args::{ControlArgs, EmulateArgs};
 use crate::line::Line;
 use crate::run::{commit, default_out, stem, warned};
-use crate::{Failure, say, table};
+use crate::{failure::Failure, say, table};
 use anyhow::anyhow;
 use console::Term;
 use host::account::Account;

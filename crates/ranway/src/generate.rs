@@ -1,7 +1,7 @@
 //! What is generated from the code: the schema, completion scripts, pages of the reference.
 
-use crate::Failure;
 use crate::args::{Args, CompletionArgs, Page, ReferenceArgs};
+use crate::failure::Failure;
 use clap::CommandFactory;
 use std::io::Write;
 

@@ -1,6 +1,6 @@
 //! `ranway import`: traces and recorded channels from other tools' files.
 
-use crate::{Failure, say};
+use crate::{failure::Failure, say};
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::channel::{Channel, Ns3, Omnet};

@@ -1,7 +1,7 @@
 //! `ranway init`: scenario files to start from.
 
-use crate::Failure;
 use crate::args::{InitArgs, Starter};
+use crate::failure::Failure;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 

@@ -8,6 +8,7 @@ mod args;
 mod backlog;
 mod demo;
 mod emulate;
+mod failure;
 mod generate;
 mod import;
 mod init;
@@ -26,35 +27,8 @@ mod typo;
 
 use crate::say::say;
 use args::Command;
+use failure::Failure;
 use std::process::ExitCode;
-
-/// What went wrong, by the exit code that it gives.
-enum Failure {
-    /// Something outside: a disk, a missing file. Exit code 1.
-    Failed(anyhow::Error),
-    /// The input is wrong. Exit code 2; nothing was written.
-    Wrong(String),
-    /// Whatever ended has this exit code, and has said why.
-    Ended(u8),
-    /// Stopped by Ctrl-C after writing what had finished. Exit code 130.
-    Interrupted,
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        let error = error.into();
-        let untrusted = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
-            || matches!(error.downcast_ref(), Some(host::Error::Record(record::Error::Untrusted(_))))
-            || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
-        if untrusted {
-            return Failure::Wrong(error.to_string());
-        }
-        match (error.downcast_ref::<host::Error>(), error.downcast_ref::<ebpf::Error>()) {
-            (Some(host::Error::Wrong(what)), _) | (_, Some(ebpf::Error::Wrong(what))) => Failure::Wrong(what.clone()),
-            _ => Failure::Failed(error),
-        }
-    }
-}
 
 /// An error and its causes, each cause only if what was said before does not hold it already.
 fn told_once(error: &anyhow::Error) -> String {

@@ -1,7 +1,7 @@
 //! `ranway mdcc`.
 
-use crate::Failure;
 use crate::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
+use crate::failure::Failure;
 use crate::say::say;
 use comfy_table::{CellAlignment, Table, presets};
 use ebpf::Key;

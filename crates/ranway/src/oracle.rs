@@ -2,7 +2,7 @@
 
 use crate::args::OracleArgs;
 use crate::say::say;
-use crate::{Failure, interrupt};
+use crate::{failure::Failure, interrupt};
 use ebpf::mdcc::{self, Held, Parameters};
 use indicatif::{ProgressBar, ProgressStyle};
 use oracle::{Case, Comparison, cases, compare};

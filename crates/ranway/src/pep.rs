@@ -2,7 +2,7 @@
 
 use crate::args::PepArgs;
 use crate::line::Line;
-use crate::{Failure, say};
+use crate::{failure::Failure, say};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use host::attend::{Happened, Signals};

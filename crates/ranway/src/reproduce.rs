@@ -5,7 +5,7 @@ mod grid;
 use crate::args::ReproduceArgs;
 use crate::run::{counted, simulate};
 use crate::say::say;
-use crate::{Failure, show, table};
+use crate::{failure::Failure, show, table};
 use console::Term;
 use record::Results;
 use record::report;

@@ -3,7 +3,7 @@
 use crate::args::{RunArgs, ScenarioArgs};
 use crate::progress::Bar;
 use crate::say::say;
-use crate::{Failure, interrupt, table};
+use crate::{failure::Failure, interrupt, table};
 use console::Term;
 use record::Output;
 use scenario::{Loaded, Scenario};

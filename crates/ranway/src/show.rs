@@ -2,7 +2,7 @@
 
 use crate::args::{CompareArgs, ReportArgs, ShowArgs};
 use crate::table::{self, summary};
-use crate::{Failure, say};
+use crate::{failure::Failure, say};
 use console::Term;
 use record::{Results, report};
 use std::io::Write as _;

@@ -19,6 +19,7 @@
 mod capture;
 mod distribution;
 mod error;
+mod meta;
 mod output;
 pub mod report;
 mod results;
@@ -29,8 +30,8 @@ pub mod tables;
 pub use capture::{Capture, PacketView, Transport};
 pub use distribution::{Distribution, ms};
 pub use error::Error;
+pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
-pub use results::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use table::{Column, Strings, Table};
 pub use tables::Tables;

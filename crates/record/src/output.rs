@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use disk::{Dir, Made};
 
 use crate::Error;
-use crate::results::is_complete;
+use crate::meta::is_complete;
 
 /// What captures leave for the results, in bytes.
 const RESERVE: u64 = 64 << 20;

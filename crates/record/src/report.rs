@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::tables::{FlowRow, LinkRow, MobilityRow, UeRow};
 use crate::{Meta, Partial, Results, Summary, Timing};
-use series::Series;
+use series::{Series, short};
 
 /// Most points of a series.
 pub const POINTS_PER_SERIES: usize = 1_500;
@@ -356,11 +356,6 @@ fn rounded(summary: Summary) -> Value {
         points.push(point);
     }
     json!({ "points": points })
-}
-
-/// `x` with five significant digits.
-fn short(x: f64) -> f64 {
-    format!("{x:.4e}").parse().unwrap_or(x)
 }
 
 fn raw(value: &impl Serialize) -> Box<RawValue> {

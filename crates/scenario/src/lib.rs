@@ -25,6 +25,7 @@ pub mod builtin;
 mod check;
 mod de;
 mod error;
+mod faults;
 mod flows;
 mod handover;
 mod kinds;

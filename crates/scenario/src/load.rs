@@ -1,7 +1,8 @@
 //! From files and overrides to the points of a sweep: include, set, sweep, substitute, read, check.
 
-use crate::check::{self, Check, Flows};
+use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
+use crate::faults::{Check, unknown};
 use crate::tree::{self, Node, Step, Table, Value};
 use crate::{Scenario, builtin, de, replicates, topology};
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,13 +188,13 @@ impl<F: Files> Gather<'_, F> {
         fault: &dyn Fn(String) -> Fault,
     ) -> Result<Node, Fault> {
         let preset = name.strip_prefix("preset:");
-        let built_in =
-            match preset {
-                Some(preset) => Some(builtin::find_preset(preset).ok_or_else(|| {
-                    fault(check::unknown("preset", preset, builtin::presets().iter().map(|b| b.name)))
-                })?),
-                None => builtin::find(name),
-            };
+        let built_in = match preset {
+            Some(preset) => Some(
+                builtin::find_preset(preset)
+                    .ok_or_else(|| fault(unknown("preset", preset, builtin::presets().iter().map(|b| b.name))))?,
+            ),
+            None => builtin::find(name),
+        };
         let path = if built_in.is_some() { name.to_owned() } else { beside(from, name) };
         if let Some(first) = chain.iter().position(|c| *c == path) {
             let circle = chain[first..].iter().map(String::as_str).chain([path.as_str()]).collect::<Vec<_>>();
@@ -433,7 +434,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         .iter()
         .filter(|(name, _)| unused(name) && !in_file.contains(*name))
         .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "nothing uses this parameter"))
-        .chain(replicates::warning(&points))
+        .chain(replicates::warning(&points.iter().map(|point| &point.scenario).collect::<Vec<_>>()))
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
 }
@@ -512,7 +513,7 @@ impl Substitution<'_> {
             let end = end.ok_or_else(|| fault("a `}` is missing after `${`".to_owned()))?;
             let name = rest[start + 2..end].trim();
             let Some(value) = self.values.get(name) else {
-                return Err(fault(check::unknown("parameter", name, self.values.keys().map(String::as_str))));
+                return Err(fault(unknown("parameter", name, self.values.keys().map(String::as_str))));
             };
             self.used.insert(name.to_owned());
             if start == 0 && end + 1 == text.len() && result.is_empty() {

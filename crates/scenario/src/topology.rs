@@ -1,17 +1,20 @@
 //! From a dumbbell, an LTE network and duplex links to one-way links, and from the ends of flows to routes.
 
+mod hosts;
+mod link;
 mod lte;
 
-use crate::check::{Check, MAX_LINKS, unknown};
+pub use hosts::hosts;
+
+use crate::faults::{Check, MAX_FAULTS, MAX_LINKS, unknown};
 use crate::*;
 use core::cmp::Reverse as Least;
+use link::{plain_link, reverse_name};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use units::Span;
 
 /// Most links on a route, as the hop limit of IP.
 const MAX_HOPS: usize = 64;
-/// Faults after which the rest is not looked at: of many UEs or flows alike, each may have the same.
-const MAX_FAULTS: usize = 100;
 
 /// Resolves the network of `s` in place.
 pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
@@ -125,51 +128,6 @@ pub fn route(scenario: &Scenario, from: &str, to: &str) -> Option<Vec<String>> {
     }
     let found = network.find("", from, to, &mut BTreeMap::new(), &mut Check::default())?;
     Some(network.names(&found))
-}
-
-/// The nodes of a loaded scenario that real hosts stand at. The first is the server.
-///
-/// Of an LTE network the first server and the UEs; otherwise the ends of the flows: the first one's sender, all receivers,
-/// then the other senders. Without flows they are the nodes with one link out, in the order of [`Scenario::nodes`].
-pub fn hosts(scenario: &Scenario) -> Vec<String> {
-    let flows = &scenario.flows;
-    let hosts: Vec<&String> = match &scenario.lte {
-        Some(lte) => lte.servers.iter().take(1).chain(lte.ues.iter().map(|ue| &ue.name)).collect(),
-        None => {
-            let senders = || flows.iter().map(|flow| &flow.from);
-            senders().take(1).chain(flows.iter().map(|flow| &flow.to)).chain(senders()).collect()
-        }
-    };
-    if hosts.is_empty() {
-        let mut out = BTreeMap::new();
-        scenario.links.iter().for_each(|link| *out.entry(link.from.as_str()).or_insert(0) += 1);
-        return scenario.nodes().into_iter().filter(|node| out.get(node) == Some(&1)).map(str::to_owned).collect();
-    }
-    let mut seen = BTreeSet::new();
-    hosts.into_iter().filter(|host| seen.insert(*host)).cloned().collect()
-}
-
-fn reverse_name(name: &str) -> String {
-    format!("{name}-reverse")
-}
-
-/// A duplex link that takes no time and loses nothing.
-fn plain_link(name: String, from: &str, to: &str) -> Link {
-    Link {
-        name,
-        from: from.to_owned(),
-        to: to.to_owned(),
-        duplex: true,
-        rate: None,
-        delay: Span::ZERO,
-        jitter: None,
-        loss: None,
-        queue: Queue::default(),
-        overhead: Default::default(),
-        pep: false,
-        pep_report_loss: 0.0,
-        reverse: None,
-    }
 }
 
 fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {

@@ -3,7 +3,7 @@
 //! Each draw takes a fixed number of words from the stream, and the logarithms and powers are libm's, so that the same
 //! stream gives the same numbers on any machine.
 
-use crate::{BadConfig, Random, require};
+use crate::action::{BadConfig, Random, require};
 use rand_core::Rng;
 use units::{Bytes, Span, Time};
 

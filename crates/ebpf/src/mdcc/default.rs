@@ -1,12 +1,14 @@
 //! The default congestion control of a network namespace, and what it was before.
 
-use super::NAME;
 use crate::Error;
 use nix::sched::{CloneFlags, setns};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+
+/// The name of the congestion control, and of its directory.
+pub(super) const NAME: &str = "mdcc";
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 /// The namespace in which mdcc was made the default, and the default's name before.

@@ -1,6 +1,6 @@
 //! The PEP that another process has at work here, and how its place is taken.
 
-use super::Options;
+use super::options::Options;
 use crate::Error;
 use crate::skeleton::pep::OpenPepSkel;
 use crate::sys::{self, Tcx};

@@ -2,7 +2,7 @@
 
 use crate::args::ReproduceArgs;
 use crate::progress::Bar;
-use crate::{Failure, interrupt, show};
+use crate::{failure::Failure, interrupt, show};
 use reproduce::{Experiment, Paper, Published, Row, Setting, Verdict};
 use serde::Serialize;
 use std::collections::BTreeMap;

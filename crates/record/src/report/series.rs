@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::short;
 use crate::Tables;
 
 /// What a number of a series takes in the report, roughly, with its comma.
@@ -334,6 +333,11 @@ fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>>
         kept
     };
     columns.iter().map(thin).collect()
+}
+
+/// `x` with five significant digits.
+pub(super) fn short(x: f64) -> f64 {
+    format!("{x:.4e}").parse().unwrap_or(x)
 }
 
 #[cfg(test)]

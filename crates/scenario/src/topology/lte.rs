@@ -1,7 +1,7 @@
 //! From the table `[lte]` to links, radio hops and flows.
 
 use super::*;
-use crate::check::{MAX_FLOWS, MAX_UES};
+use crate::faults::{MAX_FLOWS, MAX_UES};
 
 /// The node behind which the hosts are.
 pub(super) const CORE: &str = "core";

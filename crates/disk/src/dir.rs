@@ -1,0 +1,303 @@
+//! A directory that is held open, and what can be done in it.
+
+use crate::error::Error;
+use crate::trust;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Deepest tree that [`Dir::remove_tree`] removes: each level holds a descriptor.
+const DEEPEST: u32 = 64;
+
+/// A directory that is held open.
+#[derive(Debug)]
+pub struct Dir {
+    pub(crate) fd: OwnedFd,
+    pub(crate) path: PathBuf,
+}
+
+/// What tells a directory from any other that may get its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+/// A name in a directory: one component, neither `.` nor `..`.
+pub(crate) fn plain(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    let wrong = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') || bytes.contains(&0);
+    if wrong { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(name) }
+}
+
+impl Dir {
+    /// Where the directory was found, without symbolic links. For messages: it may have been moved since.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path to `name` that goes through this directory's descriptor, for calls that take a path alone. It is valid in
+    /// this process as long as the directory is held.
+    pub fn at(&self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}/{name}", self.fd.as_raw_fd()))
+    }
+
+    pub(crate) fn fail<'a>(&'a self, doing: &'static str, name: &'a OsStr) -> impl Fn(io::Error) -> Error + 'a {
+        move |source| Error::Io { doing, path: self.path.join(name), source }
+    }
+
+    /// Opens the directory `name`, which is no symbolic link. It is not tested for who may write to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sub(&self, name: impl AsRef<OsStr>) -> Result<Dir, Error> {
+        let name = name.as_ref();
+        let open = || -> io::Result<OwnedFd> {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(fs::openat(&self.fd, plain(name)?, flags, Mode::empty())?)
+        };
+        let fd = open().map_err(self.fail("open", name))?;
+        Ok(Dir { fd, path: self.path.join(name) })
+    }
+
+    /// Makes the file `name`, which must not exist, and opens it for writing.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn create_new(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        let name = name.as_ref();
+        let open = || -> io::Result<OwnedFd> {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            Ok(fs::openat(&self.fd, plain(name)?, flags, trust::mode_of_new(0o666))?)
+        };
+        open().map(File::from).map_err(self.fail("write", name))
+    }
+
+    /// Opens the regular file `name` for reading; a symbolic link is refused.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn read(&self, name: impl AsRef<OsStr>) -> Result<File, Error> {
+        let name = name.as_ref();
+        let open = || -> io::Result<OwnedFd> {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let fd = fs::openat(&self.fd, plain(name)?, flags, Mode::empty())?;
+            match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
+                FileType::RegularFile => Ok(fd),
+                _ => Err(io::Error::other("it is not a regular file")),
+            }
+        };
+        open().map(File::from).map_err(self.fail("read", name))
+    }
+
+    /// Writes the file `name` whole or not at all; what has that name is replaced, a symbolic link too.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn replace(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> Result<(), Error> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = name.as_ref();
+        plain(name).map_err(self.fail("write", name))?;
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let mut file = self.create_new(&hidden)?;
+        let written = file.write_all(bytes).and_then(|()| file.sync_all());
+        let written = written.and_then(|()| Ok(fs::renameat(&self.fd, &hidden, &self.fd, name)?));
+        if written.is_err() {
+            let _ = fs::unlinkat(&self.fd, &hidden, AtFlags::empty());
+        }
+        written.map_err(self.fail("write", name))
+    }
+
+    /// The names in the directory, sorted.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn names(&self) -> Result<Vec<OsString>, Error> {
+        let list = || -> io::Result<Vec<OsString>> {
+            let mut names = Vec::new();
+            for entry in fs::Dir::read_from(&self.fd)? {
+                let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
+                if name != "." && name != ".." {
+                    names.push(name);
+                }
+            }
+            names.sort();
+            Ok(names)
+        };
+        list().map_err(Error::io("read", &self.path))
+    }
+
+    /// What has the name `name`, if anything: its kind and its identity. Links are not followed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn look(&self, name: impl AsRef<OsStr>) -> Result<Option<(FileType, Identity)>, Error> {
+        let name = name.as_ref();
+        match fs::statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some((FileType::from_raw_mode(stat.st_mode), Identity::of(&stat)))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.fail("read", name)(errno.into())),
+        }
+    }
+
+    /// What tells this directory from others.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn identity(&self) -> Result<Identity, Error> {
+        fs::fstat(&self.fd).map(|stat| Identity::of(&stat)).map_err(|e| Error::io("read", &self.path)(e.into()))
+    }
+
+    /// Opens a directory that was made `private` to those whom the user's mask allows.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn publish(&self, mode: u32) -> Result<(), Error> {
+        let mode = trust::mode_of_new(mode);
+        fs::fchmod(&self.fd, mode).map_err(|errno| Error::io("open to readers", &self.path)(errno.into()))
+    }
+
+    /// Takes the lock on this directory, which it has until the last copy of the descriptor is closed; `false` if somebody
+    /// else has it. Where the file system has no locks, it is given to everybody.
+    pub fn lock(&self) -> bool {
+        fs::flock(&self.fd, fs::FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
+    }
+
+    /// Flushes the directory's entries to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&self) -> Result<(), Error> {
+        fs::fsync(&self.fd).map_err(|errno| Error::io("write", &self.path)(errno.into()))
+    }
+
+    /// Renames an entry. `to` is replaced if it is an empty directory, or a file and so is `from`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> Result<(), Error> {
+        let rename = || -> io::Result<()> { Ok(fs::renameat(&self.fd, plain(from)?, &self.fd, plain(to)?)?) };
+        rename().map_err(self.fail("rename", to))
+    }
+
+    /// Exchanges two entries in one step; `false` if the system or the file system has no such step.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[cfg(target_os = "linux")]
+    pub fn exchange(&self, a: &OsStr, b: &OsStr) -> Result<bool, Error> {
+        match fs::renameat_with(&self.fd, a, &self.fd, b, fs::RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOSYS | Errno::INVAL | Errno::OPNOTSUPP) => Ok(false),
+            Err(errno) => Err(self.fail("rename", b)(errno.into())),
+        }
+    }
+
+    /// Exchanges two entries in one step: this system has no such step.
+    ///
+    /// # Errors
+    /// None.
+    #[cfg(not(target_os = "linux"))]
+    pub fn exchange(&self, _: &OsStr, _: &OsStr) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// Removes the file or link `name`; it is all right if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove_file(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
+        let name = name.as_ref();
+        match fs::unlinkat(&self.fd, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.fail("remove", name)(errno.into())),
+        }
+    }
+
+    /// Removes the empty directory `name`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove_dir(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
+        let name = name.as_ref();
+        fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR).map_err(|errno| self.fail("remove", name)(errno.into()))
+    }
+
+    /// Removes `name` and all that is in it. Links are removed, not followed, and nothing on another file system is
+    /// touched. It is all right if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove_tree(&self, name: impl AsRef<OsStr>) -> Result<(), Error> {
+        let device = fs::fstat(&self.fd).map_err(|errno| Error::io("read", &self.path)(errno.into()))?.st_dev;
+        self.remove_below(name.as_ref(), device as u64, DEEPEST)
+    }
+
+    fn remove_below(&self, name: &OsStr, device: u64, deeper: u32) -> Result<(), Error> {
+        match self.look(name)? {
+            None => return Ok(()),
+            Some((FileType::Directory, identity)) if identity.device == device && deeper > 0 => {}
+            Some((FileType::Directory, _)) => {
+                return Err(self.fail("remove", name)(io::Error::other("it is a mount point, or too deep")));
+            }
+            Some(_) => return self.remove_file(name),
+        }
+        let dir = match self.sub(name) {
+            Ok(dir) => dir,
+            // It has become a link meanwhile, or has gone.
+            Err(_) => return self.remove_file(name),
+        };
+        for name in dir.names()? {
+            dir.remove_below(&name, device, deeper - 1)?;
+        }
+        self.remove_dir(name)
+    }
+
+    /// Another handle of the same directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn try_clone(&self) -> Result<Dir, Error> {
+        let fd = self.fd.try_clone().map_err(Error::io("open", &self.path))?;
+        Ok(Dir { fd, path: self.path.clone() })
+    }
+}
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Identity {
+    fn of(stat: &fs::Stat) -> Identity {
+        // Their types differ between systems.
+        #[allow(clippy::unnecessary_cast)]
+        Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
+    }
+}
+
+/// What a file system has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that can still be written without privileges.
+    pub free: u64,
+    /// Bytes in all.
+    pub total: u64,
+}
+
+/// What the file system of an open file or directory has room for. `None` if it does not tell.
+pub fn space(of: impl AsFd) -> Option<Space> {
+    let about = fs::fstatvfs(of).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);
+    (about.f_blocks > 0).then(|| Space { free: bytes(about.f_bavail), total: bytes(about.f_blocks) })
+}

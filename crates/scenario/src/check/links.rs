@@ -1,0 +1,157 @@
+//! Links: rates, queues, loss, jitter, and PEPs at their ends.
+
+use crate::faults::*;
+use crate::*;
+use units::{Bytes, Rate, Span};
+
+const NO_RATE: &str = "a link without a `rate` is infinitely fast and never queues; give it a rate";
+
+pub(super) fn check_link(link: &Link, c: &mut Check) {
+    for (key, name) in [("name", &link.name), ("from", &link.from), ("to", &link.to)] {
+        c.name(key, name);
+    }
+    if link.from == link.to {
+        c.key("to", |c| c.wrong(format!("a link from `{}` to itself", link.from)));
+    }
+    match &link.rate {
+        Some(rate) => check_capacity("rate", rate, c),
+        None if link.queue != Queue::default() => {
+            c.key("queue", |c| c.wrong(NO_RATE));
+        }
+        None => {}
+    }
+    c.span("delay", link.delay);
+    check_pep(link.pep, link.pep_report_loss, c);
+    check_shared(link.jitter.as_ref(), link.loss.as_ref(), &link.queue, link.overhead, c);
+    let reverse_queues = link.reverse.as_ref().is_some_and(|r| r.queue.is_some() && r.rate.is_none());
+    if reverse_queues && link.rate.is_none() {
+        c.key("reverse", |c| c.key("queue", |c| c.wrong(NO_RATE)));
+    }
+    if link.reverse.is_some() && !link.duplex {
+        c.key("reverse", |c| c.wrong("this link is not duplex; remove `reverse` or `duplex = false`"));
+    }
+    check_reverse(link.reverse.as_ref(), c);
+}
+
+pub(super) fn check_pep(pep: bool, report_loss: f64, c: &mut Check) {
+    c.probability("pep_report_loss", report_loss);
+    if report_loss > 0.0 && !pep {
+        c.key("pep_report_loss", |c| c.wrong("there is no PEP here; add `pep = true`"));
+    }
+}
+
+pub(super) fn check_reverse(reverse: Option<&Reverse>, c: &mut Check) {
+    let Some(r) = reverse else { return };
+    c.key("reverse", |c| {
+        if let Some(rate) = &r.rate {
+            check_capacity("rate", rate, c);
+        }
+        c.span("delay", r.delay.unwrap_or_default());
+        let queue = r.queue.clone().unwrap_or_default();
+        check_shared(r.jitter.as_ref(), r.loss.as_ref(), &queue, r.overhead.unwrap_or_default(), c);
+    });
+}
+
+pub(super) fn check_shared(
+    jitter: Option<&Jitter>,
+    loss: Option<&Loss>,
+    queue: &Queue,
+    overhead: Bytes,
+    c: &mut Check,
+) {
+    match jitter {
+        Some(Jitter::Uniform { max }) => c.span("jitter", *max),
+        Some(Jitter::HalfNormal { sigma }) => c.key("jitter", |c| c.span("sigma", *sigma)),
+        None => {}
+    }
+    match loss {
+        Some(Loss::Random { probability }) => c.probability("loss", *probability),
+        Some(Loss::GilbertElliott { good_to_bad, bad_to_good, loss_good, loss_bad }) => c.key("loss", |c| {
+            c.probability("good_to_bad", *good_to_bad);
+            c.probability("bad_to_good", *bad_to_good);
+            c.probability("loss_good", *loss_good);
+            c.probability("loss_bad", *loss_bad);
+        }),
+        None => {}
+    }
+    c.key("queue", |c| check_queue(queue, c));
+    c.range("overhead", overhead, Bytes::ZERO..=Bytes::new(65_535));
+}
+
+pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
+    if let Capacity::Constant { rate } = capacity {
+        return c.rate(key, *rate);
+    }
+    c.key(key, |c| match capacity {
+        Capacity::Constant { .. } => {}
+        Capacity::Steps { steps } => c.key("steps", |c| {
+            if steps.first().is_none_or(|(at, _)| *at != Span::ZERO) {
+                c.wrong("the first step must be at \"0 s\"");
+            }
+            if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
+                c.wrong("at least one rate must be more than 0");
+            }
+            for (i, (_, rate)) in steps.iter().enumerate() {
+                if *rate > MAX_RATE {
+                    c.index(i, |c| c.wrong(format!("{rate} is out of range: at most {MAX_RATE}")));
+                }
+            }
+            for (i, pair) in steps.windows(2).enumerate() {
+                if pair[0].0 >= pair[1].0 {
+                    let message = format!("{} must be later than the step before it, {}", pair[1].0, pair[0].0);
+                    c.index(i + 1, |c| c.wrong(message));
+                }
+            }
+        }),
+        Capacity::Trace { file, offset, .. } => {
+            if file.is_empty() {
+                c.key("file", |c| c.wrong("the name of a file is needed"));
+            }
+            c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
+        }
+        Capacity::Synthetic { mean, peak, spread, correlation, outage_every, outage } => {
+            c.rate("mean", *mean);
+            c.range("peak", *peak, *mean..=MAX_RATE);
+            c.range("spread", *spread, 0.0..=3.0);
+            c.positive_span("correlation", *correlation);
+            c.positive_span("outage_every", outage_every.unwrap_or(MAX_SPAN));
+            c.range("outage", *outage, Span::from_millis(1)..=MAX_SPAN);
+        }
+    });
+}
+
+pub(super) fn check_queue(queue: &Queue, c: &mut Check) {
+    let packets_range = 1..=1_000_000_000;
+    let check_codel = |target: Span, interval: Span, ce_threshold: Option<Span>, c: &mut Check| {
+        c.positive_span("target", target);
+        c.positive_span("interval", interval);
+        if let Some(threshold) = ce_threshold {
+            c.span("ce_threshold", threshold);
+        }
+    };
+    let check_fair = |queues: u32, quantum: Bytes, c: &mut Check| {
+        c.range("queues", queues, 1..=65_536);
+        c.range("quantum", quantum, Bytes::new(1)..=Bytes::new(1 << 20));
+    };
+    match queue {
+        Queue::DropTail { packets, bytes, .. } => {
+            c.range("packets", packets.unwrap_or(1), packets_range);
+            c.size("bytes", bytes.unwrap_or(Bytes::new(1)));
+        }
+        Queue::PfifoFast { packets } => c.range("packets", *packets, packets_range),
+        Queue::Codel { target, interval, packets, ecn: _, ce_threshold } => {
+            check_codel(*target, *interval, *ce_threshold, c);
+            c.range("packets", *packets, packets_range);
+        }
+        Queue::Fq { packets, queues, quantum } => {
+            c.range("packets", *packets, packets_range);
+            check_fair(*queues, *quantum, c);
+        }
+        Queue::FqCodel { target, interval, packets, bytes, queues, quantum, ecn: _, ce_threshold } => {
+            check_codel(*target, *interval, *ce_threshold, c);
+            c.range("packets", *packets, packets_range);
+            c.size("bytes", *bytes);
+            check_fair(*queues, *quantum, c);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The hosts of a scenario.
+
+use crate::Scenario;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The nodes of a loaded scenario that real hosts stand at. The first is the server.
+///
+/// Of an LTE network the first server and the UEs; otherwise the ends of the flows: the first one's sender, all receivers,
+/// then the other senders. Without flows they are the nodes with one link out, in the order of [`Scenario::nodes`].
+pub fn hosts(scenario: &Scenario) -> Vec<String> {
+    let flows = &scenario.flows;
+    let hosts: Vec<&String> = match &scenario.lte {
+        Some(lte) => lte.servers.iter().take(1).chain(lte.ues.iter().map(|ue| &ue.name)).collect(),
+        None => {
+            let senders = || flows.iter().map(|flow| &flow.from);
+            senders().take(1).chain(flows.iter().map(|flow| &flow.to)).chain(senders()).collect()
+        }
+    };
+    if hosts.is_empty() {
+        let mut out = BTreeMap::new();
+        scenario.links.iter().for_each(|link| *out.entry(link.from.as_str()).or_insert(0) += 1);
+        return scenario.nodes().into_iter().filter(|node| out.get(node) == Some(&1)).map(str::to_owned).collect();
+    }
+    let mut seen = BTreeSet::new();
+    hosts.into_iter().filter(|host| seen.insert(*host)).cloned().collect()
+}
