@@ -3,10 +3,10 @@
 
 use crate::Error;
 use crate::attach::{self, Wire};
-use crate::border::Border;
 use crate::capture::RawCapture;
 use crate::control::Control;
-use crate::engine::{Ended, Engine, Forward, Glance, State};
+use crate::engine::{Ended, Engine, Glance, State};
+use crate::forward::Forward;
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab};
 use crate::observe::{self, Observer, Seen};
@@ -345,10 +345,9 @@ impl Running {
                 names.clone().map(|from| names.clone().map(|to| route(from, to)).collect()).collect();
             for (one, other) in (0..routes.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
                 if let (Some(there), Some(back)) = (routes[one][other], routes[other][one]) {
-                    live.watch(there, back);
+                    live.place_peps(there, back);
                 }
             }
-            let border = Border::new(live.pep_nodes().len());
             let (granted, _resident) = (hurry(), Resident::hold());
             let mut engine = Engine {
                 scenario: &scenario,
@@ -357,7 +356,6 @@ impl Running {
                 ports,
                 routes,
                 forward,
-                border,
                 observer: Observer::new(hosts.clone()),
                 capture,
                 control,

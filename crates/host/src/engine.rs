@@ -8,12 +8,12 @@
 //! A host is whoever is behind a port: a namespace, or everybody at a wire. Hosts send what they like, and take away their
 //! interfaces when they like. The first does no harm, the second ends it, with what was measured until then.
 
-use crate::border::Border;
+use crate::border::OnTheWay;
 use crate::capture::{Direction, RawCapture};
 use crate::control::{Command, Control};
+use crate::forward::{Forward, visitor};
 use crate::frames;
-use crate::held::{Held, Store};
-use crate::lab::is_foreign;
+use crate::held::Store;
 use crate::observe::{Header, Observer, mark_ce};
 use crate::port::{LONGEST, Port};
 use crate::realtime::{Clock, Lates};
@@ -21,9 +21,7 @@ use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeVal};
 use scenario::Scenario;
-use sim::{Live, Passing, Status, Visitor};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use sim::{Live, Status};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -88,28 +86,6 @@ struct Received {
     delays: Span,
 }
 
-/// Where a packet goes.
-pub(crate) enum Forward {
-    /// To the host that has its destination's address, and what leaves the emulated network to the gateway, if there is
-    /// one.
-    ByAddress { hosts: BTreeMap<IpAddr, usize>, gateway: Option<usize> },
-    /// To the other one of two wires, if it is not longer than this.
-    Across { mtu: u16 },
-}
-
-impl Forward {
-    /// To which host a packet from the side of `from` goes, if to any here.
-    fn to(&self, header: &Header, from: usize) -> Option<usize> {
-        match self {
-            Forward::ByAddress { hosts, gateway } => hosts.get(&header.destination).copied().or_else(|| {
-                // What comes from there was not routed to a host; it must not go back and forth.
-                gateway.filter(|&gateway| gateway != from && is_foreign(header.destination))
-            }),
-            Forward::Across { .. } => Some(1 - from),
-        }
-    }
-}
-
 /// What it works with.
 pub(crate) struct Engine<'a> {
     pub(crate) scenario: &'a Scenario,
@@ -120,7 +96,6 @@ pub(crate) struct Engine<'a> {
     /// By the host that sends and the one that is sent to.
     pub(crate) routes: Vec<Vec<Option<u32>>>,
     pub(crate) forward: Forward,
-    pub(crate) border: Border,
     pub(crate) observer: Observer,
     pub(crate) capture: Option<RawCapture>,
     pub(crate) control: Control,
@@ -211,7 +186,6 @@ impl Engine<'_> {
             }
         }
         let end = self.advance();
-        self.live.note_peps(self.border.stats());
         let missed = self.ports.iter().map(Port::missed).sum();
         let state = std::mem::replace(&mut self.state, State::new(Span::ZERO));
         let State { lates, stray, refused, untaken, gone, .. } = state;
@@ -344,10 +318,7 @@ impl Engine<'_> {
     /// Brings the network up to the present, and gives the hosts what has arrived.
     fn advance(&mut self) -> Time {
         let now = self.clock.now();
-        self.live.advance(now);
-        while let Some(passing) = self.live.poll_passing() {
-            self.pass_pep(&passing);
-        }
+        self.live.advance(now, &mut OnTheWay { store: &mut self.state.store, forward: &self.forward });
         let State { store, received, lates, untaken, .. } = &mut self.state;
         while let Some(tag) = self.live.poll_lost() {
             if let Some(flow) = store.get(tag).flow {
@@ -356,7 +327,7 @@ impl Engine<'_> {
             store.free(tag);
         }
         while let Some(arrival) = self.live.poll_arrival() {
-            let held = store.get(arrival.tag);
+            let held = store.get_mut(arrival.tag);
             let (to, flow) = (held.to, held.flow);
             if arrival.ce {
                 mark_ce(held.packet());
@@ -379,23 +350,6 @@ impl Engine<'_> {
             store.free(arrival.tag);
         }
         now
-    }
-
-    /// A packet passes a PEP, whose answer to its sender enters the network there.
-    fn pass_pep(&mut self, passing: &Passing) {
-        let store = &mut self.state.store;
-        let Held { frame, ip, to, .. } = store.get(passing.tag);
-        let receiver = *to;
-        let answer = self.border.pass(passing.pep, passing.back.is_some(), frame, ip.clone(), passing.at);
-        let (Some((frame, ip)), Some(back)) = (answer, passing.back) else { return };
-        if self.live.loses_report(passing.pep) {
-            return;
-        }
-        let Some(header) = Header::parse(&frame[ip.clone()]) else { return };
-        let to = self.forward.to(&header, receiver);
-        let Some(to) = to.filter(|_| store.has_room(frame.len())) else { return };
-        let tag = store.keep(&frame, ip, None, to);
-        self.live.answer(back, visitor(tag, header.len, &header));
     }
 
     /// Does what is asked for over the control socket.
@@ -451,11 +405,6 @@ impl Engine<'_> {
             };
         }
     }
-}
-
-/// What stands in the network for a packet of so many bytes.
-fn visitor(tag: u32, len: u32, header: &Header) -> Visitor {
-    Visitor { tag, len, key: header.key() as u32, ecn: header.ecn(), priority: header.priority() }
 }
 
 /// Gives a frame to a host. One that takes no more loses it, as from a real interface.

@@ -61,7 +61,13 @@ impl Store {
 
     /// The packet with this tag.
     #[inline]
-    pub(crate) fn get(&mut self, tag: u32) -> &mut Held {
+    pub(crate) fn get(&self, tag: u32) -> &Held {
+        &self.held[tag as usize]
+    }
+
+    /// As [`Store::get`], to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, tag: u32) -> &mut Held {
         &mut self.held[tag as usize]
     }
 
@@ -87,11 +93,11 @@ mod tests {
         let mut store = Store::default();
         let [one, other] = [store.keep(b"eth-one", 4..7, Some(7), 1), store.keep(b"other", 0..5, None, 0)];
         assert_eq!(
-            (store.get(one).packet().to_vec(), store.get(one).flow, store.get(one).to),
+            (store.get_mut(one).packet().to_vec(), store.get(one).flow, store.get(one).to),
             (b"one".to_vec(), Some(7), 1)
         );
         store.free(one);
-        assert_eq!(store.get(other).packet(), b"other");
+        assert_eq!(store.get_mut(other).packet(), b"other");
         assert_eq!(store.keep(b"3", 0..1, None, 1), one);
         assert_eq!(store.get(one).frame, b"3");
         assert_eq!(store.bytes, 6);

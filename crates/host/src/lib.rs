@@ -36,6 +36,7 @@ pub mod capture;
 pub mod control;
 pub mod emulate;
 mod engine;
+mod forward;
 pub mod frames;
 mod held;
 pub mod kernel;

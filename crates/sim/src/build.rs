@@ -8,6 +8,7 @@ mod watch;
 
 use crate::error::Error;
 use crate::hosts::{Flow, Hosts};
+use crate::middlebox::Middleboxes;
 use crate::network::Network;
 use crate::network::link::PlacedLink;
 use crate::network::packet::End;
@@ -39,6 +40,7 @@ pub(crate) fn world<'a>(
         streams: Streams::new(scenario.seed, id.run.into()),
         parts: Parts::new(),
         network: Network::default(),
+        middleboxes: Middleboxes::default(),
         hosts: Hosts::new(id),
         link_rows: LinkRows::new(id, scenario.links.len()),
         tables: Tables::default(),

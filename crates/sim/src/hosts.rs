@@ -110,6 +110,12 @@ impl<'a> Hosts<'a> {
         self.flows.push(flow);
     }
 
+    /// The routes of a flow: the way of its data, and the way back.
+    pub(crate) fn routes_of(&self, name: &str) -> Option<(u32, u32)> {
+        let flow = self.flows.iter().find(|flow| flow.of.name == name)?;
+        Some((flow.routes[End::To as usize], flow.routes[End::From as usize]))
+    }
+
     /// Data packets that have arrived.
     pub(crate) fn packets(&self) -> u64 {
         self.packets

@@ -12,7 +12,7 @@
 //! | `world` | one run: its parts, and the loop that calls them |
 //! | `hosts` | applications and their connections |
 //! | `network` | packets, routes, links and radio hops |
-//! | `middlebox` | PEPs where links end |
+//! | `middlebox` | what stands between links and sees packets pass: PEPs |
 //! | `rows` | counters of flows, links and UEs, and the rows that they become |
 //! | `parts` | what the agenda's entries stand for |
 //! | `error` | why a simulation cannot be run |
@@ -31,7 +31,7 @@ mod world;
 pub use batch::{Options, Outcome, Progress, check, run};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
-pub use middlebox::pep::Passing;
+pub use middlebox::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::UeStatus;
 

@@ -4,7 +4,7 @@
 
 use crate::build::{self, recordings};
 use crate::error::Error;
-use crate::middlebox::pep::Passing;
+use crate::middlebox::{External, Middlebox};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Visitor};
 use crate::network::radio::{Radio, UeStatus};
@@ -37,9 +37,9 @@ pub struct Status {
 /// A run whose time somebody else keeps.
 ///
 /// Order of calls: [`Live::advance`] to the present before anything else at that moment; then [`Live::send`] and the
-/// commands; [`Live::poll_passing`], which may be answered, then [`Live::poll_arrival`] and [`Live::poll_lost`] until they
-/// give nothing; then [`Live::poll_timeout`]. Time never goes back. Each tag that is sent comes back once, from `poll_arrival` or `poll_lost`, or never if the run ends
-/// before.
+/// commands; [`Live::poll_arrival`] and [`Live::poll_lost`] until they return `None`; then [`Live::poll_timeout`]. Time
+/// never goes back. Each tag that is sent comes back once, from `poll_arrival`, `poll_lost` or [`External::consumed`], or
+/// never if the run ends before.
 pub struct Live<'a> {
     loaded: &'a Loaded,
     world: World<'a>,
@@ -68,44 +68,38 @@ impl<'a> Live<'a> {
         self.world.network.add_route(links)
     }
 
-    /// Lets the PEPs of the scenario see the visitors of two routes between the same hosts.
-    pub fn watch(&mut self, there: u32, back: u32) {
+    /// The routes of a flow of the scenario: the way of its data, and the way back. `None` if there is no such flow.
+    pub fn routes_of(&self, flow: &str) -> Option<(u32, u32)> {
+        self.world.hosts.routes_of(flow)
+    }
+
+    /// Puts the scenario's PEPs on two routes between the same hosts, before anything travels on them.
+    pub fn place_peps(&mut self, there: u32, back: u32) {
         self.world.place_peps(there, back);
     }
 
-    /// The nodes with PEPs that some visitors pass.
-    pub fn pep_nodes(&self) -> Vec<String> {
-        self.world.network.peps.nodes().map(str::to_owned).collect()
+    /// Puts a middlebox at `node` on a route for data and the route back, before anything travels on them. What is attached
+    /// to the node directly does not pass it. A node has one middlebox: if it has one already, that sees these routes, too.
+    ///
+    /// # Errors
+    /// If not both routes lead through the node.
+    pub fn place(&mut self, node: &str, middlebox: Box<dyn Middlebox>, there: u32, back: u32) -> Result<(), String> {
+        let World { scenario, parts, network, middleboxes, .. } = &mut self.world;
+        let routes = &mut network.routes;
+        if middleboxes.place_custom(node, middlebox, &scenario.links, routes, (there, back), parts) {
+            return Ok(());
+        }
+        Err(format!("not both routes lead through `{node}`"))
     }
 
-    /// The next visitor that has passed a PEP.
-    pub fn poll_passing(&mut self) -> Option<Passing> {
-        self.world.network.peps.passing.pop_front()
-    }
-
-    /// Whether the answer of this PEP is to be lost (`pep_report_loss`).
-    pub fn loses_report(&mut self, pep: usize) -> bool {
-        self.world.network.peps.loses_report(pep)
-    }
-
-    /// A PEP's answer enters a route at a hop of it ([`Passing::back`]) at the present.
-    pub fn answer(&mut self, (route, hop): (u32, u16), visitor: Visitor) {
-        self.world.enter(route, hop, visitor);
-    }
-
-    /// What PEPs did for visitors, in the order of [`Live::pep_nodes`], for the table of PEPs.
-    pub fn note_peps(&mut self, stats: impl Iterator<Item = pep::Stats>) {
-        self.world.network.peps.note_visitors(stats);
-    }
-
-    /// Does what is due until `now`, at the moments at which it is due.
-    pub fn advance(&mut self, now: Time) {
-        self.world.advance(now);
+    /// Does what is due until `now`, at the moments at which it is due. `external` has the packets of the visitors.
+    pub fn advance(&mut self, now: Time, external: &mut impl External) {
+        self.world.advance(now, external);
     }
 
     /// A packet sets out on `route` at the present.
     pub fn send(&mut self, route: u32, visitor: Visitor) {
-        self.world.enter(route, 0, visitor);
+        self.world.enter(route, visitor);
     }
 
     /// The next visitor that has come to the end of its route.

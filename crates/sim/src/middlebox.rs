@@ -1,3 +1,351 @@
-//! Middleboxes: what watches and answers packets between two hops.
+//! Middleboxes: what stands at a node between two links and sees the packets that pass.
+//!
+//! A route leads through a middlebox by a hop of its own, [`Hop::Middlebox`]. The network gives out a packet that has come
+//! to one; [`Middleboxes::handle_packet`] shows it to the middlebox, whose [`Verdict`] says what becomes of it.
 
 pub(crate) mod pep;
+
+use crate::network::Network;
+use crate::network::packet::{Body, End, Owner, Packet, Parcel, Visitor};
+use crate::network::route::{Hop, Routes};
+use crate::parts::{Kind, Parts};
+use crate::rows::RunId;
+use ::pep::Arrival;
+use aqm::Packet as _;
+use des::{Part, Streams};
+use pep::PepBox;
+use record::Tables;
+use std::net::IpAddr;
+use tcp::Transmit;
+use tcp::segment::Segment;
+use units::Time;
+
+/// A middlebox. It sees the TCP segments of the flows whose routes lead through its node.
+///
+/// Order of calls: [`Middlebox::handle_packet`] for each packet, [`Middlebox::handle_timeout`] at
+/// [`Middlebox::poll_timeout`] until it returns `None`. Time never goes back.
+pub trait Middlebox {
+    /// Says what becomes of a packet.
+    fn handle_packet(&mut self, packet: &Passing, now: Time) -> Verdict;
+
+    /// Returns the next packet to send at a deadline.
+    fn handle_timeout(&mut self, _now: Time) -> Option<Emission> {
+        None
+    }
+
+    /// Returns when to call [`Middlebox::handle_timeout`].
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+}
+
+/// What becomes of a packet at a middlebox.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict {
+    /// It goes on.
+    Forward,
+    /// It ends here.
+    Consume,
+    /// It goes on, and before it another packet sets out from here.
+    Emit(Emission),
+}
+
+/// A packet at a middlebox.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing {
+    /// The connection that it belongs to.
+    pub flow: FlowKey,
+    /// Whether it travels towards the receiver of the flow's data, and not back to the sender.
+    pub towards_receiver: bool,
+    /// Its TCP header.
+    pub segment: Segment,
+    /// Its length and how it came.
+    pub arrival: Arrival,
+    /// Its way, for [`Emission::way`].
+    pub way: Way,
+}
+
+/// Identifies a TCP connection at a middlebox, the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum FlowKey {
+    /// A connection of the simulation: its index and its generation.
+    Simulated(u32, u32),
+    /// A connection of visitors: the sender's and the receiver's address and port.
+    Addresses([(IpAddr, u16); 2]),
+}
+
+/// A flow's way through a middlebox in one direction. That of a visitor is valid in the call that showed its packet only.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    tap: u32,
+    origin: Origin,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    Simulated { owner: Owner, towards: End, priority: u8 },
+    Visitor(u32),
+}
+
+/// A packet that a middlebox sends.
+#[derive(Clone, Copy, Debug)]
+pub struct Emission {
+    /// The way of a packet of the same flow.
+    pub way: Way,
+    /// Whether it goes where that packet went, and not where it came from.
+    pub onward: bool,
+    /// Its TCP header.
+    pub segment: Segment,
+    /// Whether it is ECN-capable.
+    pub ect: bool,
+}
+
+/// The packets behind the visitors, for middleboxes. [`NoVisitors`] if there are none.
+pub trait External {
+    /// Returns the connection, the TCP header and the arrival of a visitor's packet, `None` if it is not TCP or malformed.
+    /// `towards_receiver` as in [`Passing`].
+    fn segment(&self, tag: u32, towards_receiver: bool) -> Option<(FlowKey, Segment, Arrival)>;
+
+    /// Builds the packet of an emission on the way of the visitor `tag`, and returns the visitor that stands for it; `None`
+    /// if that is impossible or there is no room.
+    fn build(&mut self, tag: u32, onward: bool, segment: &Segment) -> Option<Visitor>;
+
+    /// A middlebox has consumed the visitor.
+    fn consumed(&mut self, tag: u32);
+}
+
+/// The packets behind visitors that no middlebox looks into: they all pass.
+#[derive(Clone, Copy, Debug)]
+pub struct NoVisitors;
+
+impl External for NoVisitors {
+    fn segment(&self, _tag: u32, _towards_receiver: bool) -> Option<(FlowKey, Segment, Arrival)> {
+        None
+    }
+
+    fn build(&mut self, _tag: u32, _onward: bool, _segment: &Segment) -> Option<Visitor> {
+        None
+    }
+
+    fn consumed(&mut self, _tag: u32) {}
+}
+
+/// A route's passage through a middlebox.
+#[derive(Clone, Copy)]
+struct Tap {
+    place: u32,
+    route: u32,
+    towards_receiver: bool,
+    /// The passage of the way back.
+    back: u32,
+}
+
+/// A middlebox at a node.
+struct Place {
+    node: String,
+    kind: MiddleboxKind,
+    /// By which the agenda calls it.
+    part: Part,
+}
+
+enum MiddleboxKind {
+    Pep(Box<PepBox>),
+    Custom(Box<dyn Middlebox>),
+}
+
+impl MiddleboxKind {
+    fn as_mut(&mut self) -> &mut dyn Middlebox {
+        match self {
+            MiddleboxKind::Pep(pep) => &mut **pep,
+            MiddleboxKind::Custom(custom) => &mut **custom,
+        }
+    }
+}
+
+/// All middleboxes of a network.
+#[derive(Default)]
+pub(crate) struct Middleboxes {
+    places: Vec<Place>,
+    taps: Vec<Tap>,
+}
+
+impl Middleboxes {
+    /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
+    pub(crate) fn place_peps(
+        &mut self,
+        links: &[scenario::Link],
+        routes: &mut Routes,
+        (one, other): (u32, u32),
+        parts: &mut Parts,
+        streams: &Streams,
+    ) {
+        for (there, back) in [(one, other), (other, one)] {
+            // Behind the last link is the host itself.
+            let peps = |hop: &Hop| link(links, *hop).filter(|link| link.pep);
+            let way = routes.hops(there);
+            let at: Vec<_> = way[..way.len().saturating_sub(1)].iter().filter_map(peps).collect();
+            for link in at {
+                let new = || {
+                    let random = streams.named(&format!("pep {} reports", link.to));
+                    MiddleboxKind::Pep(Box::new(PepBox::new(link.pep_report_loss, random)))
+                };
+                self.place(&link.to, new, links, routes, (there, back), parts);
+            }
+        }
+    }
+
+    /// Puts a custom middlebox at a node of two routes between the same hosts. Returns whether both lead through the node.
+    pub(crate) fn place_custom(
+        &mut self,
+        node: &str,
+        custom: Box<dyn Middlebox>,
+        links: &[scenario::Link],
+        routes: &mut Routes,
+        ways: (u32, u32),
+        parts: &mut Parts,
+    ) -> bool {
+        self.place(node, || MiddleboxKind::Custom(custom), links, routes, ways, parts)
+    }
+
+    /// Puts a middlebox at `node` on the route `there`, the way of data, and the route `back`, that of its
+    /// acknowledgements, unless they have one there. `new` makes it if no other routes pass it yet. What is attached to the
+    /// node directly is not seen.
+    fn place(
+        &mut self,
+        node: &str,
+        new: impl FnOnce() -> MiddleboxKind,
+        links: &[scenario::Link],
+        routes: &mut Routes,
+        (there, back): (u32, u32),
+        parts: &mut Parts,
+    ) -> bool {
+        let arrives = |hop: Hop| link(links, hop).is_some_and(|link| link.to == node);
+        let leaves = |hop: Hop| link(links, hop).is_some_and(|link| link.from == node);
+        let (way, way_back) = (routes.hops(there), routes.hops(back));
+        // After the link that ends at the node on the way there, and before the link that begins at it on the way back.
+        let Some(after) = (0..way.len().saturating_sub(1)).find(|&at| arrives(way[at])) else { return false };
+        let Some(before) = (1..way_back.len()).find(|&at| leaves(way_back[at])) else { return false };
+        let is_tap = |hop: Hop| matches!(hop, Hop::Middlebox(_));
+        if is_tap(way[after + 1]) || is_tap(way_back[before - 1]) {
+            return true;
+        }
+        let place = match self.places.iter().position(|place| place.node == node) {
+            Some(place) => place,
+            None => {
+                let part = parts.add(Kind::Middlebox(self.places.len() as u32));
+                self.places.push(Place { node: node.to_owned(), kind: new(), part });
+                self.places.len() - 1
+            }
+        } as u32;
+        let first = self.taps.len() as u32;
+        routes.insert(there, after + 1, Hop::Middlebox(first));
+        routes.insert(back, before, Hop::Middlebox(first + 1));
+        self.taps.push(Tap { place, route: there, towards_receiver: true, back: first + 1 });
+        self.taps.push(Tap { place, route: back, towards_receiver: false, back: first });
+        true
+    }
+
+    /// A packet has come to a middlebox by the hop `tap`. What that sends enters the network; the packet goes on, or ends.
+    pub(crate) fn handle_packet(
+        &mut self,
+        tap: u32,
+        packet: Packet,
+        network: &mut Network,
+        parts: &mut Parts,
+        external: &mut dyn External,
+    ) {
+        let now = parts.agenda.now();
+        let Tap { place, towards_receiver, .. } = self.taps[tap as usize];
+        let place = &mut self.places[place as usize];
+        let verdict = match view(tap, towards_receiver, &packet, network, external) {
+            Some(passing) => place.kind.as_mut().handle_packet(&passing, now),
+            None => Verdict::Forward,
+        };
+        parts.agenda.wake(place.part, place.kind.as_mut().poll_timeout());
+        match verdict {
+            Verdict::Forward => {}
+            Verdict::Consume => {
+                if let Body::Visitor(visitor) = network.traffic.store.get(&packet).body {
+                    external.consumed(visitor.tag);
+                }
+                return network.traffic.store.free(&packet);
+            }
+            Verdict::Emit(emission) => self.emit(&emission, network, parts, external),
+        }
+        network.go_on(packet.passed(), &mut parts.agenda);
+    }
+
+    /// A middlebox is called at its deadline.
+    pub(crate) fn handle_timeout(&mut self, place: u32, network: &mut Network, parts: &mut Parts) {
+        let now = parts.agenda.now();
+        while let Some(emission) = self.places[place as usize].kind.as_mut().handle_timeout(now) {
+            self.emit(&emission, network, parts, &mut NoVisitors);
+        }
+        let place = &mut self.places[place as usize];
+        parts.agenda.wake(place.part, place.kind.as_mut().poll_timeout());
+    }
+
+    /// Sends what a middlebox emits.
+    fn emit(&self, emission: &Emission, network: &mut Network, parts: &mut Parts, external: &mut dyn External) {
+        let Emission { way: Way { tap, origin }, onward, segment, ect } = *emission;
+        let tap = if onward { tap } else { self.taps[tap as usize].back };
+        let route = self.taps[tap as usize].route;
+        let now = parts.agenda.now();
+        let parcel = match origin {
+            Origin::Simulated { owner, towards, priority } => {
+                let body = Body::Tcp(Transmit { segment, ect });
+                let towards = if onward { towards } else { towards.other() };
+                Parcel { body, sent: now, owner, route, towards, priority, aired: None }
+            }
+            Origin::Visitor(tag) => {
+                let Some(visitor) = external.build(tag, onward, &segment) else { return };
+                network.traffic.visit(visitor, route, now)
+            }
+        };
+        *network.traffic.store.draft() = parcel;
+        network.send_from(network.routes.behind(route, Hop::Middlebox(tap)), &mut parts.agenda);
+    }
+
+    /// The rows of the middleboxes at the end.
+    pub(crate) fn finish(&self, id: RunId, tables: &mut Tables) {
+        for place in &self.places {
+            match &place.kind {
+                MiddleboxKind::Pep(pep) => pep.finish(id, &place.node, &mut tables.peps),
+                MiddleboxKind::Custom(_) => {}
+            }
+        }
+    }
+}
+
+/// What a middlebox sees of a packet, `None` if it is no TCP segment.
+fn view(
+    tap: u32,
+    towards_receiver: bool,
+    packet: &Packet,
+    network: &mut Network,
+    external: &dyn External,
+) -> Option<Passing> {
+    let parcel = network.traffic.store.get(packet);
+    let (flow, segment, arrival, origin) = match &parcel.body {
+        Body::Tcp(Transmit { segment, .. }) => {
+            let owner = parcel.owner;
+            let flow = FlowKey::Simulated(owner.connection, owner.generation);
+            let arrival = Arrival { packets: 1, packet_len: packet.len(), via: 0 };
+            (flow, *segment, arrival, Origin::Simulated { owner, towards: parcel.towards, priority: parcel.priority })
+        }
+        Body::Udp { .. } => return None,
+        Body::Visitor(Visitor { tag, .. }) => {
+            let (flow, segment, arrival) = external.segment(*tag, towards_receiver)?;
+            (flow, segment, arrival, Origin::Visitor(*tag))
+        }
+    };
+    Some(Passing { flow, towards_receiver, segment, arrival, way: Way { tap, origin } })
+}
+
+/// The scenario's link of a hop.
+fn link(links: &[scenario::Link], hop: Hop) -> Option<&scenario::Link> {
+    match hop {
+        Hop::Link(link) => links.get(link as usize),
+        Hop::Radio(..) | Hop::Middlebox(_) => None,
+    }
+}

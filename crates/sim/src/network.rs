@@ -14,12 +14,11 @@ pub(crate) mod radio;
 pub(crate) mod route;
 pub(crate) mod watch;
 
-use crate::middlebox::pep::Peps;
 use aqm::{DropReason, Packet as _};
 use channel::Direction;
 use des::{Agenda, Part};
 use link::{Carrier, PlacedLink};
-use packet::{Body, Packet, Parcel, Store};
+use packet::{Body, End, Owner, Packet, Parcel, Store, Visitor};
 use radio::Radio;
 use route::{Hop, Routes};
 use std::collections::BTreeMap;
@@ -35,9 +34,15 @@ pub(crate) struct Network {
     pub(crate) routes: Routes,
     /// What radio hops lead through.
     pub(crate) radio: Option<Box<Radio>>,
-    /// The PEPs on the way.
-    pub(crate) peps: Peps,
     pub(crate) traffic: InTransit,
+}
+
+/// Where a packet has come to.
+pub(crate) enum Reached {
+    /// The end of its route.
+    End(Packet),
+    /// A middlebox, by this hop ([`Hop::Middlebox`]).
+    Middlebox(u32, Packet),
 }
 
 /// The packets on their way, and what becomes of those that are lost.
@@ -86,7 +91,7 @@ impl Network {
         let is_foreseen = |link: u32| matches!(self.links[link as usize].carrier, Carrier::Foreseen(..));
         let hop = Hop::Link(link);
         let Some(Hop::Link(next)) = self.routes.only_next(hop) else { return None };
-        let is_alone = self.routes.only_before(Hop::Link(next)) == Some(hop) && !self.peps.is_at(hop);
+        let is_alone = self.routes.only_before(Hop::Link(next)) == Some(hop);
         (is_alone && is_foreseen(link) && is_foreseen(next)).then_some(next)
     }
 
@@ -100,11 +105,16 @@ impl Network {
     }
 
     /// As [`Network::send`], but it enters after `passed` hops.
-    pub(crate) fn send_at(&mut self, route: u32, passed: u16, agenda: &mut Agenda) {
-        let hop = self.routes.hops(route)[usize::from(passed)];
+    pub(crate) fn send_from(&mut self, passed: u16, agenda: &mut Agenda) {
         let packet = self.traffic.store.post().at_hop(passed);
         self.traffic.note(agenda.now(), &packet, Happening::Sent);
-        self.enter_next(hop, packet, agenda);
+        self.go_on(packet, agenda);
+    }
+
+    /// A packet that a middlebox has let pass or has sent enters the next hop of its route.
+    pub(crate) fn go_on(&mut self, packet: Packet, agenda: &mut Agenda) {
+        let hop = self.traffic.hop_of(&self.routes, &packet);
+        self.enter(hop, packet, agenda);
     }
 
     /// A woken link is called at its deadline.
@@ -117,10 +127,10 @@ impl Network {
         }
     }
 
-    /// The next packet that has come to the end of its route over `link`, which was called; those that go on are sent on.
-    /// Call until `None`, and [`Store::free`] the parcel of what arrived.
+    /// The next packet that has come over `link`, which was called, to a middlebox or to the end of its route; those that
+    /// go on are sent on. Call until `None`, and [`Store::free`] the parcel of what goes no further.
     #[inline]
-    pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<Packet> {
+    pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<Reached> {
         let now = agenda.now();
         loop {
             let place = &mut self.links[link as usize];
@@ -132,24 +142,23 @@ impl Network {
             if matches!(place.carrier, Carrier::Link(_)) {
                 self.traffic.note(now, &packet, |packet, parcel| Happening::Left(hop, packet, parcel));
             }
-            if !self.goes_on(packet, hop, agenda) {
-                return Some(packet);
+            if let Some(reached) = self.next(packet, agenda) {
+                return Some(reached);
             }
         }
     }
 
-    /// Sends a packet on that has passed `hop`; whether there was a next one.
+    /// Sends a packet on that has passed a hop, unless it has come to a middlebox or to the end of its route.
     #[inline(always)]
-    fn goes_on(&mut self, packet: Packet, hop: Hop, agenda: &mut Agenda) -> bool {
+    fn next(&mut self, packet: Packet, agenda: &mut Agenda) -> Option<Reached> {
         let route = self.traffic.store.get(&packet).route;
-        let Some(next) = self.routes.hop(route, packet.hop()) else { return false };
-        if self.peps.is_at(hop)
-            && let Some((route, passed)) = self.peps.pass(&packet, &mut self.traffic.store, agenda.now())
-        {
-            self.send_at(route, passed, agenda);
+        match self.routes.hop(route, packet.hop()) {
+            None => return Some(Reached::End(packet)),
+            Some(Hop::Middlebox(tap)) => return Some(Reached::Middlebox(tap, packet)),
+            Some(Hop::Link(link)) => self.enter_link_on(link, packet, agenda),
+            Some(Hop::Radio(ue, direction)) => self.enter_radio(ue, direction, packet, agenda),
         }
-        self.enter_next(next, packet, agenda);
-        true
+        None
     }
 
     /// The LTE network is called at its deadline.
@@ -163,7 +172,7 @@ impl Network {
 
     /// As [`Network::poll`], of the LTE network.
     #[inline]
-    pub(crate) fn poll_radio(&mut self, agenda: &mut Agenda) -> Option<Packet> {
+    pub(crate) fn poll_radio(&mut self, agenda: &mut Agenda) -> Option<Reached> {
         let now = agenda.now();
         loop {
             let Network { radio, traffic, .. } = self;
@@ -175,8 +184,8 @@ impl Network {
             let hop = traffic.hop_of(&self.routes, &packet);
             let packet = packet.passed();
             traffic.note(now, &packet, |packet, parcel| Happening::Left(hop, packet, parcel));
-            if !self.goes_on(packet, hop, agenda) {
-                return Some(packet);
+            if let Some(reached) = self.next(packet, agenda) {
+                return Some(reached);
             }
         }
     }
@@ -194,17 +203,19 @@ impl Network {
         }
     }
 
-    fn enter_next(&mut self, hop: Hop, packet: Packet, agenda: &mut Agenda) {
-        self.enter(hop, packet, agenda);
-    }
-
     // In line, for a new packet to stay in registers.
     #[inline(always)]
     fn enter(&mut self, hop: Hop, packet: Packet, agenda: &mut Agenda) {
         match hop {
             Hop::Link(link) => self.enter_link(link, packet, agenda),
             Hop::Radio(ue, direction) => self.enter_radio(ue, direction, packet, agenda),
+            Hop::Middlebox(_) => panic!("a middlebox stands between links"),
         }
+    }
+
+    /// As [`Network::enter_link`], for a packet that is on its way already.
+    fn enter_link_on(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
+        self.enter_link(link, packet, agenda);
     }
 
     /// A packet enters `link` and passes the lane that begins there.
@@ -305,6 +316,14 @@ impl InTransit {
     /// The hop that a packet is on.
     fn hop_of(&mut self, routes: &Routes, packet: &Packet) -> Hop {
         routes.hops(self.store.get(packet).route)[usize::from(packet.hop())]
+    }
+
+    /// The parcel of a visitor that sets out on `route`.
+    pub(crate) fn visit(&self, visitor: Visitor, route: u32, now: Time) -> Parcel {
+        // The last of the flows is that of all visitors.
+        let owner = Owner { flow: self.lost.len() as u32 - 1, connection: 0, generation: 0 };
+        let body = Body::Visitor(visitor);
+        Parcel { body, sent: now, owner, route, towards: End::To, priority: visitor.priority, aired: None }
     }
 
     /// Counts what was lost by `moment`.

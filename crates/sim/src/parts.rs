@@ -11,6 +11,7 @@ pub(crate) enum Kind {
     End(u32, End),
     Flow(u32),
     Radio,
+    Middlebox(u32),
     Sample,
     WarmedUp,
 }

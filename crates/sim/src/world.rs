@@ -6,9 +6,10 @@
 
 use crate::error::{Error, unknown_name};
 use crate::hosts::Hosts;
-use crate::network::Network;
-use crate::network::packet::{Arrival, Body, End, Owner, Packet, Parcel, Visitor};
+use crate::middlebox::{External, Middleboxes, NoVisitors};
+use crate::network::packet::{Arrival, Body, Packet, Visitor};
 use crate::network::watch::Happening;
+use crate::network::{Network, Reached};
 use crate::parts::{Kind, Parts};
 use crate::rows::RunId;
 use crate::rows::links::LinkRows;
@@ -38,6 +39,7 @@ pub(crate) struct World<'a> {
     pub(crate) streams: Streams,
     pub(crate) parts: Parts,
     pub(crate) network: Network,
+    pub(crate) middleboxes: Middleboxes,
     pub(crate) hosts: Hosts<'a>,
     pub(crate) link_rows: LinkRows,
     pub(crate) tables: Tables,
@@ -55,7 +57,7 @@ impl World<'_> {
         while told < end {
             let until = end.min(told + LOOK);
             while let Some(part) = self.parts.agenda.next(until) {
-                self.call(part);
+                self.call(part, &mut NoVisitors);
             }
             self.network.write_before(until);
             if stop.load(Ordering::Relaxed) {
@@ -67,10 +69,10 @@ impl World<'_> {
         self.finish(end).map(Some)
     }
 
-    /// Does what is due until `now`.
-    pub(crate) fn advance(&mut self, now: Time) {
+    /// Does what is due until `now`. `external` has the packets of visitors.
+    pub(crate) fn advance(&mut self, now: Time, external: &mut impl External) {
         while let Some(part) = self.parts.agenda.next(now) {
-            self.call(part);
+            self.call(part, external);
         }
         self.parts.agenda.pass(now);
         self.network.write_before(now);
@@ -87,24 +89,36 @@ impl World<'_> {
     }
 
     #[inline]
-    fn call(&mut self, part: Part) {
+    fn call(&mut self, part: Part, external: &mut impl External) {
         match self.parts.kind(part) {
             Kind::Link(link) => {
                 self.network.call(link, &self.parts.agenda);
-                while let Some(packet) = self.network.poll(link, &mut self.parts.agenda) {
-                    self.deliver(&packet);
+                while let Some(reached) = self.network.poll(link, &mut self.parts.agenda) {
+                    self.reach(&reached, external);
                 }
             }
             Kind::Radio => {
                 self.network.call_radio(&self.parts.agenda);
-                while let Some(packet) = self.network.poll_radio(&mut self.parts.agenda) {
-                    self.deliver(&packet);
+                while let Some(reached) = self.network.poll_radio(&mut self.parts.agenda) {
+                    self.reach(&reached, external);
                 }
             }
+            Kind::Middlebox(place) => self.middleboxes.handle_timeout(place, &mut self.network, &mut self.parts),
             Kind::End(connection, end) => self.hosts.call_end(connection, end, &mut self.parts, &mut self.network),
             Kind::Flow(flow) => self.hosts.call_flow(flow, &mut self.parts, &mut self.network),
             Kind::Sample => self.sample(part),
             Kind::WarmedUp => self.warmed_up(),
+        }
+    }
+
+    /// A packet has come to a middlebox or to the end of its route.
+    #[inline(always)]
+    fn reach(&mut self, reached: &Reached, external: &mut impl External) {
+        match reached {
+            Reached::End(packet) => self.deliver(packet),
+            Reached::Middlebox(tap, packet) => {
+                self.middleboxes.handle_packet(*tap, *packet, &mut self.network, &mut self.parts, external);
+            }
         }
     }
 
@@ -133,26 +147,17 @@ impl World<'_> {
         self.arrived.push_back(Arrival { tag: visitor.tag, at: now, delay: now - sent, ce });
     }
 
-    /// A packet from outside enters its route after `passed` hops of it.
-    pub(crate) fn enter(&mut self, route: u32, passed: u16, visitor: Visitor) {
-        let owner = Owner { flow: self.hosts.len(), connection: 0, generation: 0 };
-        *self.network.traffic.store.draft() = Parcel {
-            body: Body::Visitor(visitor),
-            sent: self.parts.agenda.now(),
-            owner,
-            route,
-            towards: End::To,
-            priority: visitor.priority,
-            aired: None,
-        };
-        self.network.send_at(route, passed, &mut self.parts.agenda);
+    /// A packet from outside sets out on a route.
+    pub(crate) fn enter(&mut self, route: u32, visitor: Visitor) {
+        let parcel = self.network.traffic.visit(visitor, route, self.parts.agenda.now());
+        *self.network.traffic.store.draft() = parcel;
+        self.network.send(route, &mut self.parts.agenda);
     }
 
     /// Puts the scenario's PEPs on two routes between the same hosts, either of which may carry data.
-    pub(crate) fn place_peps(&mut self, there: u32, back: u32) {
-        let Network { peps, routes, .. } = &mut self.network;
-        peps.place(&self.scenario.links, routes, (there, back), &self.streams);
-        peps.place(&self.scenario.links, routes, (back, there), &self.streams);
+    pub(crate) fn place_peps(&mut self, one: u32, other: u32) {
+        let World { scenario, streams, parts, network, middleboxes, .. } = self;
+        middleboxes.place_peps(&scenario.links, &mut network.routes, (one, other), parts, streams);
     }
 
     /// Enters the radio network's deadline again after a change to it.
@@ -201,12 +206,12 @@ impl World<'_> {
 
     /// Ends the run at `end`.
     pub(crate) fn finish(self, end: Time) -> Result<Done, Error> {
-        let World { scenario, id, parts, mut network, hosts, link_rows, mut tables, visitors, .. } = self;
+        let World { scenario, id, parts, mut network, middleboxes, hosts, link_rows, mut tables, visitors, .. } = self;
         let packets = hosts.packets() + visitors;
         network.catch_up(end);
         hosts.finish(end, &network.traffic.lost, &mut tables);
         link_rows.finish(&mut network.links, &scenario.links, (scenario.warmup, end), &mut tables.links);
-        network.peps.finish(id, &mut tables.peps);
+        middleboxes.finish(id, &mut tables);
         if let Some(radio) = network.radio {
             radio.finish(end, &mut tables);
         }

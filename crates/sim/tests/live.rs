@@ -7,7 +7,7 @@ mod common;
 use aqm::Ecn;
 use common::{load, run};
 use record::tables::LinkRow;
-use sim::{Arrival, Live, Visitor};
+use sim::{Arrival, Live, NoVisitors, Visitor};
 use std::collections::BTreeSet;
 use units::{Span, Time};
 
@@ -47,7 +47,7 @@ fn visitor(tag: u32, len: u32) -> Visitor {
 
 /// All that has arrived by `now`, which is passed in uneven steps.
 fn arrivals(live: &mut Live, now: Time) -> Vec<Arrival> {
-    live.advance(now);
+    live.advance(now, &mut NoVisitors);
     std::iter::from_fn(|| live.poll_arrival()).collect()
 }
 
@@ -59,11 +59,11 @@ fn a_run_in_uneven_steps_of_time_gives_the_tables_of_one_at_a_stretch() {
         let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
         let (mut now, mut step) = (0.0, 0.013);
         while at(now) < Time::ZERO + scenario.duration {
-            live.advance(at(now));
+            live.advance(at(now), &mut NoVisitors);
             now += step;
             step = (step * 1.37) % 3.1;
         }
-        live.advance(Time::ZERO + scenario.duration);
+        live.advance(Time::ZERO + scenario.duration, &mut NoVisitors);
         let mut stepped = live.finish(Time::ZERO + scenario.duration).expect("it ends").tables;
         let whole = run(text);
         // Which packets' waits count where the warm-up ends and at the end depends on the kind of link.
@@ -82,7 +82,7 @@ fn a_visitor_takes_as_long_as_the_links_say() {
     let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
     let scenario = &loaded.points()[0].scenario;
     let route = live.route(&scenario.flows[0].return_route);
-    live.advance(at(2.0));
+    live.advance(at(2.0), &mut NoVisitors);
     live.send(route, visitor(1, 1500));
     live.send(route, visitor(2, 1500));
     let all = arrivals(&mut live, at(100.0));
@@ -104,7 +104,7 @@ fn each_visitor_comes_back_once_arrived_or_lost() {
         let route = live.route(&scenario.flows[0].route);
         let (mut arrived, mut lost) = (BTreeSet::new(), BTreeSet::new());
         for tag in 0..2_000 {
-            live.advance(at(f64::from(tag)));
+            live.advance(at(f64::from(tag)), &mut NoVisitors);
             live.send(route, visitor(tag, 1 + tag % 1500));
             for arrival in std::iter::from_fn(|| live.poll_arrival()) {
                 assert!(arrived.insert(arrival.tag), "{} arrived twice", arrival.tag);
@@ -131,7 +131,7 @@ fn a_visitor_waits_behind_simulated_packets() {
     let scenario = &loaded.points()[0].scenario;
     let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
     let route = live.route(&scenario.flows[0].route);
-    live.advance(at(500.0));
+    live.advance(at(500.0), &mut NoVisitors);
     live.send(route, visitor(1, 1500));
     let alone = Span::from_millis(21);
     let all = arrivals(&mut live, at(1_000.0));

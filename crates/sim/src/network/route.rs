@@ -1,4 +1,4 @@
-//! Routes: the links and radio hops that packets pass, in order.
+//! Routes: the links, radio hops and middleboxes that packets pass, in order.
 
 use channel::Direction;
 
@@ -9,6 +9,8 @@ pub(crate) enum Hop {
     Link(u32),
     /// The radio hop of a UE.
     Radio(u32, Direction),
+    /// A middlebox between two others: the number of the route's passage through it.
+    Middlebox(u32),
 }
 
 /// All routes of a network.
@@ -22,9 +24,21 @@ impl Routes {
         self.0.len() as u32 - 1
     }
 
-    /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
+    /// Inserts a hop into a route that nothing travels on yet.
+    pub(crate) fn insert(&mut self, route: u32, at: usize, hop: Hop) {
+        let hops = &mut self.0[route as usize];
+        let mut longer = std::mem::take(hops).into_vec();
+        longer.insert(at, hop);
+        *hops = longer.into();
+    }
+
+    /// How many hops of `route` are passed behind `hop`.
+    ///
+    /// # Panics
+    /// If the route does not lead over it.
+    pub(crate) fn behind(&self, route: u32, hop: Hop) -> u16 {
+        let at = self.hops(route).iter().position(|&other| other == hop).expect("the route leads over the hop");
+        at as u16 + 1
     }
 
     /// The hops of a route.

@@ -162,6 +162,8 @@ impl Watch {
                 None => "",
                 Some(Hop::Link(link)) => &self.links[link as usize],
                 Some(Hop::Radio(ue, direction)) => &self.radio_hops[ue as usize][direction as usize],
+                // Packets neither wait in it nor are lost.
+                Some(Hop::Middlebox(_)) => "",
             },
             towards: match parcel.towards {
                 End::From => "from",
