@@ -8,7 +8,7 @@ use crate::scalable::{Scalable, ScalableConfig};
 use crate::vegas::{Vegas, VegasConfig};
 use crate::westwood::Westwood;
 use crate::yeah::Yeah;
-use crate::{AckSample, Congestion, Controller, Cooperation, Ctx, Limits, Passage, Sent};
+use crate::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Sent, Signal};
 
 /// The table: for each controller its name, its variant and type, and how it is built with default parameters from an
 /// initial window.
@@ -26,9 +26,9 @@ macro_rules! controllers {
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
             /// The controller of this name, with default parameters and an initial window in segments; `None` if there
-            /// is none.
+            /// is none. Scenarios and `sysctl` name Reno differently: `new-reno` and `reno`.
             pub fn by_name(name: &str, initial_window: u32) -> Option<AnyController> {
-                match name {
+                match if name == "new-reno" { "reno" } else { name } {
                     $($name => { let new: fn(u32) -> $type = $new; Some(new(initial_window).into()) })*
                     _ => None,
                 }
@@ -40,6 +40,12 @@ macro_rules! controllers {
                 AnyController::$variant(controller)
             }
         })*
+
+        impl From<Box<dyn Controller + Send>> for AnyController {
+            fn from(controller: Box<dyn Controller + Send>) -> AnyController {
+                AnyController::Boxed(controller)
+            }
+        }
 
         /// Calls a method of whichever controller it is. (`$d` is a dollar sign of this inner macro.)
         macro_rules! dispatch {
@@ -84,16 +90,16 @@ impl Controller for AnyController {
     }
 
     #[inline]
-    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
-        dispatch!(self, c => c.on_passage(passage, cx));
+    fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
+        dispatch!(self, c => c.on_signal(signal, cx));
     }
 
-    fn cooperation(&self) -> Option<Cooperation> {
-        dispatch!(self, c => c.cooperation())
+    fn listens(&self) -> Listens {
+        dispatch!(self, c => c.listens())
     }
 
-    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
-        dispatch!(self, c => c.domain_windows())
+    fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        dispatch!(self, c => c.gauges(each));
     }
 
     #[inline]

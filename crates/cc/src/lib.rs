@@ -10,8 +10,8 @@
 //!    delivered and the [`Phase`] that it left the connection in,
 //! 5. and reads [`Controller::limits`] at any time.
 //!
-//! A controller that [cooperates](Controller::cooperation) with a PEP also hears of each of its reports
-//! ([`Controller::on_passage`]), before the reaction to what is missing (2).
+//! A controller that [listens](Controller::listens) for more than acknowledgements gets it by [`Controller::on_signal`]: a
+//! PEP's report, before the reaction to what is missing (2).
 //!
 //! Time in `Ctx` never goes back. Windows are counted in segments of `Path::mss` bytes, as the Linux kernel counts them,
 //! because its arithmetic (which is the reference here) is integer arithmetic on segments.
@@ -225,11 +225,22 @@ pub struct Passage {
     pub next: u64,
 }
 
-/// How a controller works with a PEP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cooperation {
-    /// What a report names as missing is retransmitted at once.
-    pub retransmit: bool,
+/// What a controller learns other than by acknowledgements. More kinds will follow, so that a controller ignores those that
+/// it does not know.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Signal {
+    /// Data has passed a PEP, or is missing there.
+    Passage(Passage),
+}
+
+/// The signals that a controller listens for: none by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listens {
+    /// [`Signal::Passage`]. The connection asks PEPs for reports.
+    pub passages: bool,
+    /// What a PEP reports as missing is retransmitted at once.
+    pub early_retransmission: bool,
 }
 
 /// Why the sender must react.
@@ -259,7 +270,7 @@ pub struct Congestion {
     pub una: u64,
     /// SND.NXT, as an offset that never wraps: recovery ends when it is acknowledged.
     pub next: u64,
-    /// All that is behind a [`Sign::Loss`] was missing at a PEP, and [`Controller::on_passage`] has told so.
+    /// All that is behind a [`Sign::Loss`] was missing at a PEP, as a [`Signal::Passage`] has told.
     pub announced: bool,
 }
 
@@ -312,18 +323,17 @@ pub trait Controller {
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx);
     /// The last reaction was spurious: everything that was thought lost had arrived.
     fn on_undo(&mut self, cx: &mut Ctx);
-    /// A PEP told what has passed it.
-    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
-        let _ = (passage, cx);
+    /// A signal came for which the controller [listens](Controller::listens).
+    fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
+        let _ = (signal, cx);
     }
-    /// Whether and how it works with a PEP.
-    fn cooperation(&self) -> Option<Cooperation> {
-        None
+    /// The signals that it listens for.
+    fn listens(&self) -> Listens {
+        Listens::default()
     }
-    /// The windows of the wired domain and of the whole path in segments, if the smaller of two counts; the second is
-    /// missing while no PEP is heard.
-    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
-        None
+    /// Calls `each` with the name and the value of everything that it shows beside its limits.
+    fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        let _ = each;
     }
     /// What is allowed now.
     fn limits(&self) -> Limits;
@@ -331,6 +341,13 @@ pub trait Controller {
     fn name(&self) -> &'static str;
     /// The state it is in, for people: `slow-start`, `probe-bw`, ...
     fn state(&self) -> &'static str;
+}
+
+/// The value of a controller's gauge, if it shows that now.
+pub fn gauge(controller: &impl Controller, name: &str) -> Option<u64> {
+    let mut found = None;
+    controller.gauges(&mut |gauge, value| found = found.or((gauge == name).then_some(value)));
+    found
 }
 
 /// A window of `cwnd` segments of `mss` bytes.

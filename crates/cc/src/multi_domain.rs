@@ -4,7 +4,7 @@
 //! Source: Z. Krämer, S. Molnár, A. Mihály, S. Nádas, "Towards Multi-Domain Congestion Control in Next-Generation
 //! Networks" (WCNC 2019), sections III and IV-B, and "On the Benefits of Multi-Domain Congestion Control in LTE Networks"
 //! (2019), section III. A lightweight PEP where the domains meet reports what has passed it
-//! ([`on_passage`](Controller::on_passage)).
+//! ([`Signal::Passage`](crate::Signal::Passage)).
 //!
 //! - `cwnd_pep` is CUBIC, clocked by the PEP's reports and reduced when they name something missing;
 //! - `cwnd_e2e` is Scalable TCP, clocked by the receiver's acknowledgements and reduced by losses that no report announced
@@ -31,8 +31,13 @@
 use crate::cubic::{Cubic, CubicConfig};
 use crate::scalable::{Scalable, ScalableConfig};
 use crate::{
-    AckSample, Congestion, Controller, Cooperation, Ctx, Event, Limits, Passage, Phase, RateSample, Sent, Sign,
+    AckSample, Congestion, Controller, Ctx, Event, Limits, Listens, Passage, Phase, RateSample, Sent, Sign, Signal,
 };
+
+/// The gauge of the wired domain's window, in segments.
+pub const CWND_PEP: &str = "cwnd_pep";
+/// The gauge of the whole path's window, in segments; only while a PEP is heard.
+pub const CWND_E2E: &str = "cwnd_e2e";
 
 /// Round trips' worth of acknowledged data without a report after which the PEP counts as gone.
 const PATIENCE: u8 = 2;
@@ -210,7 +215,8 @@ impl Controller for MultiDomain {
         self.validate();
     }
 
-    fn on_passage(&mut self, passage: &Passage, cx: &mut Ctx) {
+    fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
+        let Signal::Passage(passage) = signal;
         if passage.reported {
             self.silent_rounds = 0;
             self.silence_end = passage.next;
@@ -300,12 +306,15 @@ impl Controller for MultiDomain {
         }
     }
 
-    fn domain_windows(&self) -> Option<(u32, Option<u32>)> {
-        Some((self.pep.window().cwnd, self.joined.then(|| self.e2e.window().cwnd)))
+    fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        each(CWND_PEP, self.pep.window().cwnd.into());
+        if self.joined {
+            each(CWND_E2E, self.e2e.window().cwnd.into());
+        }
     }
 
-    fn cooperation(&self) -> Option<Cooperation> {
-        Some(Cooperation { retransmit: self.config.early_retransmission })
+    fn listens(&self) -> Listens {
+        Listens { passages: true, early_retransmission: self.config.early_retransmission }
     }
 
     #[inline]
@@ -347,7 +356,7 @@ mod tests {
             una: if missing > 0 { una } else { next },
             next,
         };
-        d.call(|c, cx| c.on_passage(&passage, cx));
+        d.call(|c, cx| c.on_signal(&Signal::Passage(passage), cx));
     }
 
     /// Everything is acknowledged, and no window grows by it.
@@ -359,7 +368,8 @@ mod tests {
     }
 
     fn windows(d: &Driver<MultiDomain>) -> (u32, Option<u32>) {
-        d.c.domain_windows().expect("it has two")
+        let gauge = |name| crate::gauge(&d.c, name).map(|window| window as u32);
+        (gauge(CWND_PEP).expect("it always has one"), gauge(CWND_E2E))
     }
 
     /// A PEP is heard, and both windows are out of slow start: (100, 100) or near.

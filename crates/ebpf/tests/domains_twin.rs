@@ -7,9 +7,11 @@ mod common;
 
 use bolero::generator::bolero_generator::driver::{Options as Generation, bytes};
 use bolero::{TypeGenerator, ValueGenerator, produce};
-use cc::multi_domain::{MultiDomain, MultiDomainConfig};
+use cc::multi_domain::{CWND_E2E, CWND_PEP, MultiDomain, MultiDomainConfig};
 use cc::scalable::ScalableConfig;
-use cc::{AckSample, Congestion, Controller, Ctx, Passage, Path, Phase, Random, RateSample, Sent, Sign, StackRate};
+use cc::{
+    AckSample, Congestion, Controller, Ctx, Passage, Path, Phase, Random, RateSample, Sent, Sign, Signal, StackRate,
+};
 use common::Twin;
 use rand_core::{Rng, SeedableRng};
 use units::{Span, Time};
@@ -88,8 +90,8 @@ impl Model {
 
     /// Both windows and whether the second one counts for anything, as the twin says them.
     fn answer(&self) -> [u32; 3] {
-        let (pep, e2e) = self.mdcc.domain_windows().expect("it has two");
-        [self.mdcc.limits().cwnd, pep, e2e.unwrap_or(0)]
+        let gauge = |name| cc::gauge(&self.mdcc, name).map_or(0, |window| window as u32);
+        [self.mdcc.limits().cwnd, gauge(CWND_PEP), gauge(CWND_E2E)]
     }
 
     fn in_flight(&self) -> u32 {
@@ -146,7 +148,7 @@ impl Model {
             una: self.passed,
             next: self.next,
         };
-        self.call(|controller, cx| controller.on_passage(&passage, cx));
+        self.call(|controller, cx| controller.on_signal(&Signal::Passage(passage), cx));
         let rtt = u64::from(rtt) * 250;
         let flags = [reported.into(), limited.into()];
         let numbers = [passed.into(), missing.into(), self.in_flight().into(), rtt, low(self.passed), low(self.next)];
@@ -156,7 +158,7 @@ impl Model {
     /// The line for the twin, unless nothing happens there.
     fn apply(&mut self, op: Op, shown: &mut Shown) -> Option<(char, Vec<u64>)> {
         let Op { kind, a, b, c } = op;
-        let joined = self.mdcc.domain_windows().is_some_and(|(_, e2e)| e2e.is_some());
+        let joined = cc::gauge(&self.mdcc, CWND_E2E).is_some();
         match kind {
             0..60 => {
                 self.send(a % 64, None);
@@ -193,7 +195,7 @@ impl Model {
                     rate: RateSample::default(),
                 };
                 self.call(|controller, cx| controller.on_ack(&ack, cx));
-                let after = self.mdcc.domain_windows().is_some_and(|(_, e2e)| e2e.is_some());
+                let after = cc::gauge(&self.mdcc, CWND_E2E).is_some();
                 shown.fallbacks += u32::from(joined && !after);
                 let numbers = [delivered.into(), lost.into(), in_flight.into(), rtt, low(self.una), low(self.next)];
                 let flags = [self.phase as u64, (delivered > 0).into(), limited.into()];

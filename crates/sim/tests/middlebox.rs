@@ -5,14 +5,16 @@
 mod common;
 
 use aqm::Ecn;
+use cc::AnyController;
 use common::{flow, load, near, run};
 use pep::Arrival;
 use record::Tables;
-use sim::{Emission, External, FlowKey, Live, Middlebox, NoVisitors, Passing, Verdict, Visitor};
+use sim::{Emission, External, FlowKey, Live, Middlebox, NoVisitors, Passing, Verdict, Visitor, Way};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tcp::segment::{Flags, Segment};
+use tcp::{Context, Endpoint, Event, Transmit};
 use units::{Span, Time};
 
 /// A server 5 ms from `edge` and a phone 10 ms behind it, `more` on the way to `edge`.
@@ -112,6 +114,86 @@ fn a_middlebox_that_lets_everything_pass_changes_nothing() {
         }
     }
     assert_eq!(run_with(Some(Box::new(Pass))), run_with(None));
+}
+
+/// Splits the connection of a bulk flow: it answers the sender itself, and is a sender to the receiver.
+struct Split {
+    /// The endpoint that faces the sender, and the one that faces the receiver.
+    ends: Option<[Endpoint<AnyController>; 2]>,
+    /// The way of packets towards the receiver.
+    way: Option<Way>,
+    random: cc::Random,
+    /// Something arrived at this moment, which the endpoints may answer.
+    ready: Option<Time>,
+}
+
+impl Split {
+    fn new() -> Split {
+        Split { ends: None, way: None, random: des::Streams::new(1, 0).named("split"), ready: None }
+    }
+}
+
+impl Middlebox for Split {
+    fn handle_packet(&mut self, packet: &Passing, now: Time) -> Verdict {
+        let Split { ends, way, random, ready } = self;
+        let controller = || AnyController::by_name("cubic", cc::INITIAL_WINDOW).expect("it is known");
+        let config = tcp::Config::default();
+        let [near, far] = ends.get_or_insert_with(|| {
+            [Endpoint::listen(&config, controller(), 1), Endpoint::connect(&config, controller(), 2, now)]
+        });
+        let cx = &mut Context { now, random, log: None };
+        if packet.towards_receiver {
+            *way = Some(packet.way);
+            near.handle_segment(&packet.segment, false, cx);
+            while let Some(event) = near.poll_event() {
+                match event {
+                    Event::Delivered(bytes) => far.write_all(bytes),
+                    Event::PeerClosed => far.close(),
+                    _ => {}
+                }
+            }
+        } else {
+            far.handle_segment(&packet.segment, false, cx);
+            while let Some(event) = far.poll_event() {
+                if event == Event::PeerClosed {
+                    near.close();
+                }
+            }
+        }
+        *ready = Some(now);
+        Verdict::Consume
+    }
+
+    fn handle_timeout(&mut self, now: Time) -> Option<Emission> {
+        let Split { ends, way, random, ready } = self;
+        let cx = &mut Context { now, random, log: None };
+        for (end, onward) in ends.as_mut()?.iter_mut().zip([false, true]) {
+            if end.poll_timeout().is_some_and(|due| due <= now) {
+                end.handle_timeout(cx);
+            }
+            if let Some(Transmit { segment, ect }) = end.poll_transmit(cx) {
+                return Some(Emission { way: (*way)?, onward, segment, ect });
+            }
+        }
+        *ready = None;
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let ends = self.ends.iter().flatten().filter_map(Endpoint::poll_timeout);
+        ends.chain(self.ready).min()
+    }
+}
+
+#[test]
+fn a_middlebox_with_endpoints_of_its_own_splits_a_connection() {
+    let whole = run_with(None);
+    let split = run_with(Some(Box::new(Split::new())));
+    let (whole, split) = (flow(&whole, "f"), flow(&split, "f"));
+    near("goodput", split.goodput_mbps, whole.goodput_mbps, 0.03);
+    // Without a packet of its own on the way: 5 ms to the middlebox and 10 ms behind it, in both directions.
+    assert!(whole.rtt_min_ms.is_some_and(|rtt| rtt >= 30.0), "{whole:?}");
+    assert!(split.rtt_min_ms.is_some_and(|rtt| (10.0..12.0).contains(&rtt)), "{split:?}");
 }
 
 /// Answers each packet towards the receiver with a segment without payload, and consumes those of 700 bytes.

@@ -113,8 +113,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Span>,
     /// Retransmission time-out with back-off.
     pub rto: Span,
-    /// The controller's windows of the wired domain and of the whole path, in segments, if it has both.
-    pub domain_windows: Option<(u32, Option<u32>)>,
+    /// The controller's gauges ([`Controller::gauges`]), by name.
+    pub gauges: Vec<(&'static str, u64)>,
     /// The rate at which segments leave, if paced.
     pub pacing: Option<Rate>,
     /// The peer's receive window in bytes.
@@ -290,6 +290,8 @@ impl<C: Controller> Endpoint<C> {
     pub fn snapshot(&self) -> Snapshot {
         let s = &self.sender;
         let limits = &s.limits;
+        let mut gauges = Vec::new();
+        s.controller.gauges(&mut |name, value| gauges.push((name, value)));
         Snapshot {
             state: self.state,
             cwnd: limits.cwnd,
@@ -302,7 +304,7 @@ impl<C: Controller> Endpoint<C> {
             rtt: s.rtt.latest,
             min_rtt: s.rtt.min(),
             rto: s.rto(),
-            domain_windows: s.controller.domain_windows(),
+            gauges,
             pacing: limits.pacing,
             send_window: s.window,
             receive_window: self.receiver.open_window(),

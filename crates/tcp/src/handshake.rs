@@ -96,8 +96,7 @@ impl<C: Controller> Endpoint<C> {
         let (mss, sack) = (self.sender.path.mss, self.sender.sack);
         self.sender.begin(mss, sack, now);
         if self.timestamps && sack {
-            self.sender.pep =
-                self.sender.controller.cooperation().map(|with| Pep::new(with, self.offers.report_key, now));
+            self.sender.pep = Pep::new(self.sender.controller.listens(), self.offers.report_key, now);
         }
         self.receiver.establish(now);
         self.enter(if self.closing { State::FinWait1 } else { State::Established });
@@ -142,7 +141,7 @@ impl<C: Controller> Endpoint<C> {
             window_scale: if scaled { Some(self.receiver.scale) } else { None },
             sack_permitted: if passive { self.sender.sack } else { self.offers.sack },
             // As with ECN: not in one that is sent again.
-            reports: self.syns == 1 && self.sender.controller.cooperation().is_some(),
+            reports: self.syns == 1 && self.sender.controller.listens().passages,
         };
         let timestamps = if passive {
             self.stamps(now)

@@ -9,7 +9,8 @@ use crate::ranges::{Range, RangeSet};
 use crate::report::{Key, Report};
 use crate::segment::Timestamps;
 use crate::sender::Sender;
-use cc::{Controller, Cooperation, Passage, Phase};
+use cc::multi_domain::{CWND_E2E, CWND_PEP};
+use cc::{Controller, Listens, Passage, Phase, Signal};
 use units::{Span, Time};
 
 /// A sender that has heard a PEP and hears none any more announces itself again, at first and at most after so long: the PEP may
@@ -43,9 +44,10 @@ pub(crate) struct Pep {
 }
 
 impl Pep {
-    pub(crate) fn new(with: Cooperation, key: Option<Key>, now: Time) -> Box<Pep> {
-        Box::new(Pep {
-            retransmit: with.retransmit,
+    /// What is known of it at first, if the controller listens for its reports.
+    pub(crate) fn new(listens: Listens, key: Option<Key>, now: Time) -> Option<Box<Pep>> {
+        let pep = || Pep {
+            retransmit: listens.early_retransmission,
             key,
             heard: false,
             announce_at: Time::ZERO,
@@ -57,7 +59,8 @@ impl Pep {
             announced: 0,
             filtered: false,
             missing_below: 0,
-        })
+        };
+        listens.passages.then(|| Box::new(pep()))
     }
 
     /// Notes that the part of `range` that was not known to have passed has; gives its bytes, and each piece to `each`.
@@ -93,7 +96,11 @@ impl<C: Controller> Sender<C> {
     pub(crate) fn announcement_is_due(&self, now: Time) -> bool {
         let Some(pep) = &self.pep else { return false };
         // While the PEP is heard, the controller has two windows.
-        pep.heard && now >= pep.announce_at && self.controller.domain_windows().is_some_and(|(_, e2e)| e2e.is_none())
+        let is_alone = || {
+            let gauge = |name| cc::gauge(&self.controller, name);
+            gauge(CWND_PEP).is_some() && gauge(CWND_E2E).is_none()
+        };
+        pep.heard && now >= pep.announce_at && is_alone()
     }
 
     /// A data segment with an announcement leaves.
@@ -217,7 +224,7 @@ impl<C: Controller> Sender<C> {
             una: pep.passed.first().filter(|first| first.start <= self.una).map_or(self.una, |first| first.end),
             next: self.next,
         };
-        self.controller.on_passage(&passage, &mut cx.controller(&self.path));
+        self.controller.on_signal(&Signal::Passage(passage), &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
     }
 

@@ -1,10 +1,8 @@
 //! Builds applications and the settings of endpoints.
 
 use crate::error::Error;
-use cc::cubic::{Cubic, CubicConfig};
 use cc::multi_domain::{MultiDomain, MultiDomainConfig};
 use cc::scalable::{Scalable, ScalableConfig};
-use cc::vegas::{Vegas, VegasConfig};
 use cc::{AnyController, Random};
 use des::Streams;
 use rand_xoshiro::rand_core::Rng;
@@ -15,12 +13,6 @@ use units::{Span, Time};
 pub(crate) fn controller(flow: &Flow) -> AnyController {
     let window = flow.tcp.initial_window;
     match flow.cc {
-        Cc::Cubic => Cubic::new(CubicConfig::default(), window).into(),
-        Cc::NewReno => cc::new_reno::NewReno::new(window).into(),
-        Cc::Bbr => cc::bbr::Bbr::new(window).into(),
-        Cc::Vegas => Vegas::new(VegasConfig::default(), window).into(),
-        Cc::Westwood => cc::westwood::Westwood::new(window).into(),
-        Cc::Yeah => cc::yeah::Yeah::new(window).into(),
         Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease, false), window).into(),
         Cc::Mdcc { step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
             let scalable = scalable(step, decrease, per_acknowledgement);
@@ -28,6 +20,7 @@ pub(crate) fn controller(flow: &Flow) -> AnyController {
             let config = MultiDomainConfig { scalable, loss_filter, early_retransmission, ..default };
             MultiDomain::new(config, window).into()
         }
+        ref cc => AnyController::by_name(cc.name(), window).expect("every other one has no parameters"),
     }
 }
 

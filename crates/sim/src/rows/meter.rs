@@ -5,6 +5,7 @@
 
 use super::RunId;
 use aqm::Ecn;
+use cc::multi_domain::{CWND_E2E, CWND_PEP};
 use record::tables::{FlowRow, SampleRow};
 use record::{Distribution, ms};
 use scenario::Transport;
@@ -230,10 +231,11 @@ impl Meter {
         let lost_before = std::mem::replace(&mut self.sampled_lost, lost);
         let bytes = self.totals.received - self.sampled_received;
         self.sampled_received = self.totals.received;
-        let domains = state.and_then(|s| {
-            let bytes = |segments: u32| u64::from(segments) * u64::from(s.mss);
-            s.domain_windows.map(|(pep, e2e)| (bytes(pep), e2e.map(bytes)))
-        });
+        let gauge = |name| {
+            let state = state?;
+            let &(_, segments) = state.gauges.iter().find(|(gauge, _)| *gauge == name)?;
+            Some(segments * u64::from(state.mss))
+        };
         SampleRow {
             point: id.point,
             run: id.run,
@@ -242,8 +244,8 @@ impl Meter {
             t_s: now.as_secs_f64(),
             goodput_mbps: Rate::over(Bytes::new(bytes), interval).as_mbps(),
             cwnd_bytes: state.map_or(0, |s| u64::from(s.cwnd) * u64::from(s.mss)),
-            cwnd_pep_bytes: domains.map(|(pep, _)| pep),
-            cwnd_e2e_bytes: domains.and_then(|(_, e2e)| e2e),
+            cwnd_pep_bytes: gauge(CWND_PEP),
+            cwnd_e2e_bytes: gauge(CWND_E2E),
             ssthresh_bytes: state
                 .filter(|s| s.ssthresh < cc::INFINITE_SSTHRESH)
                 .map(|s| u64::from(s.ssthresh) * u64::from(s.mss)),

@@ -1,7 +1,7 @@
 //! Two endpoints over a scripted pipe in virtual time, for tests that read as stories.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
-use cc::{AckSample, Congestion, Controller, Cooperation, Ctx, Limits, Passage, Random, Sent, Sign};
+use cc::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Passage, Random, Sent, Sign, Signal};
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,7 +28,7 @@ pub struct Fixed {
     pub last: Option<AckSample>,
     pub idle: Vec<Span>,
     pub collapsed: Option<u32>,
-    pub cooperation: Option<Cooperation>,
+    pub listens: Listens,
     pub passages: Vec<Passage>,
     /// Whether each of `signs` was announced.
     pub announced: Vec<bool>,
@@ -43,7 +43,7 @@ pub fn fixed(cwnd: u32) -> Fixed {
         last: None,
         idle: Vec::new(),
         collapsed: None,
-        cooperation: None,
+        listens: Listens::default(),
         passages: Vec::new(),
         announced: Vec::new(),
     }
@@ -68,11 +68,13 @@ impl Controller for Fixed {
         self.undos += 1;
         self.collapsed = None;
     }
-    fn on_passage(&mut self, passage: &Passage, _: &mut Ctx) {
-        self.passages.push(passage.clone());
+    fn on_signal(&mut self, signal: &Signal, _: &mut Ctx) {
+        if let Signal::Passage(passage) = signal {
+            self.passages.push(passage.clone());
+        }
     }
-    fn cooperation(&self) -> Option<Cooperation> {
-        self.cooperation
+    fn listens(&self) -> Listens {
+        self.listens
     }
     fn limits(&self) -> Limits {
         let cwnd = self.collapsed.map_or(self.cwnd, |cwnd| cwnd.min(self.cwnd));
