@@ -4,6 +4,7 @@
 //! what blocks carry, [`requests`] how UEs come to send, and [`harq`] keeps blocks until they are decoded.
 
 pub(crate) mod adaptation;
+pub(crate) mod blocks;
 pub(crate) mod cell;
 pub(crate) mod downlink;
 pub(crate) mod harq;

@@ -351,7 +351,7 @@ impl<P: Packet> Ran<P> {
             if !self.cells[cell].uplink.active.is_empty() {
                 self.schedule_uplink(cell, slot);
             }
-            self.cells[cell].reserved = crate::mac::sched::Blocks::none();
+            self.cells[cell].reserved = crate::mac::blocks::Blocks::none();
         }
     }
 

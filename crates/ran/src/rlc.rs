@@ -19,12 +19,14 @@
 //! 5. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
 
 pub(crate) mod lte;
+mod mode;
 
 pub use lte::pdu::Block;
+pub use mode::{Am, Mode, SnLength, Stats, Um};
 
 use aqm::{DropReason, Drops, Packet};
 use channel::Direction;
-use units::{Span, Time};
+use units::Time;
 
 use crate::pdcp::{self, Deliver, Keep, Sdus};
 use lte::am_receive::Receiver;
@@ -32,54 +34,6 @@ use lte::am_transmit::Transmitter;
 use lte::elements::LengthIndicators;
 use lte::pdu::{AMD_HEADER, MAC_SUBHEADER, Pdu, SEGMENT_HEADER, SO_END};
 use lte::um;
-
-/// The RLC mode of a bearer, in both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Transparent (5.1.1): no header, no segmentation, no numbering. An SDU waits for a grant that takes all of it.
-    Tm,
-    /// Unacknowledged (5.1.2).
-    Um(Um),
-    /// Acknowledged (5.1.3).
-    Am(Am),
-}
-
-/// Parameters of UM. The default is srsRAN 4G's example.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Um {
-    /// Length of the sequence number.
-    pub sn: SnLength,
-    /// t-Reordering: how long a PDU that is missing is waited for.
-    pub t_reordering: Span,
-}
-
-/// Length of UM's sequence number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SnLength {
-    /// 5 bits: a window of 16 and a header of one byte.
-    Five,
-    /// 10 bits: a window of 512 and a header of two bytes.
-    Ten,
-}
-
-/// Parameters of AM, with sequence numbers of 10 bits and windows of 512. The default is srsRAN 4G's example for QCI 9.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Am {
-    /// t-PollRetransmit: how long the answer to a poll is waited for.
-    pub t_poll_retransmit: Span,
-    /// pollPDU: a poll with each so many new PDUs; `None` is infinity.
-    pub poll_pdu: Option<u32>,
-    /// pollByte: a poll with each so many new bytes; `None` is infinity.
-    pub poll_byte: Option<u32>,
-    /// maxRetxThreshold: a PDU that has to be retransmitted once more after so many times is a radio link failure.
-    pub max_retx: u32,
-    /// t-Reordering: how long a PDU that is missing is waited for before it is reported.
-    pub t_reordering: Span,
-    /// t-StatusProhibit: at least so long between STATUS PDUs.
-    pub t_status_prohibit: Span,
-    /// A STATUS PDU takes a grant for itself, as in ns-3. In the standard, data follows it.
-    pub status_alone: bool,
-}
 
 /// A bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,30 +71,6 @@ pub struct Backlog {
     pub headers: u64,
 }
 
-/// Counts of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
-    /// New data PDUs.
-    pub pdus: u64,
-    /// Retransmitted PDUs and segments (AM).
-    pub retx_pdus: u64,
-    /// Their bytes, without headers.
-    pub retx_bytes: u64,
-    /// STATUS PDUs about this direction that arrived.
-    pub statuses: u64,
-}
-
-impl core::iter::Sum for Stats {
-    fn sum<I: Iterator<Item = Stats>>(all: I) -> Stats {
-        all.fold(Stats::default(), |sum, one| Stats {
-            pdus: sum.pdus + one.pdus,
-            retx_pdus: sum.retx_pdus + one.retx_pdus,
-            retx_bytes: sum.retx_bytes + one.retx_bytes,
-            statuses: sum.statuses + one.statuses,
-        })
-    }
-}
-
 /// A bearer: both ends of both directions, and the SDUs in between.
 #[derive(Clone, Debug)]
 pub struct Bearer<P> {
@@ -164,26 +94,6 @@ enum Entity {
     Tm,
     Um(um::Entity),
     Am(Transmitter, Receiver),
-}
-
-impl Default for Um {
-    fn default() -> Self {
-        Um { sn: SnLength::Ten, t_reordering: Span::from_millis(45) }
-    }
-}
-
-impl Default for Am {
-    fn default() -> Self {
-        Am {
-            t_poll_retransmit: Span::from_millis(120),
-            poll_pdu: Some(64),
-            poll_byte: Some(750_000),
-            max_retx: 16,
-            t_reordering: Span::from_millis(50),
-            t_status_prohibit: Span::from_millis(50),
-            status_alone: false,
-        }
-    }
 }
 
 impl Backlog {

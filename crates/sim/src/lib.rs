@@ -31,7 +31,7 @@ mod world;
 pub use batch::{Options, Outcome, Progress, check, run};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
-pub use middlebox::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
+pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::UeStatus;
 

@@ -4,7 +4,7 @@
 
 use crate::build::{self, recordings};
 use crate::error::Error;
-use crate::middlebox::{External, Middlebox};
+use crate::middlebox::interface::{External, Middlebox};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Visitor};
 use crate::network::radio::{Radio, UeStatus};

@@ -6,7 +6,8 @@
 
 use crate::error::{Error, unknown_name};
 use crate::hosts::Hosts;
-use crate::middlebox::{External, Middleboxes, NoVisitors};
+use crate::middlebox::Middleboxes;
+use crate::middlebox::interface::{External, NoVisitors};
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
 use crate::network::watch::Happening;
 use crate::network::{Network, Reached};

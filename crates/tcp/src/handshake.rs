@@ -6,7 +6,7 @@
 use crate::Context;
 use crate::config::{RTO_INITIAL, RTO_MAX};
 use crate::endpoint::{Endpoint, Event, State, Transmit};
-use crate::passage::Pep;
+use crate::passage::state::Pep;
 use crate::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use cc::Controller;
 use units::{Span, Time};

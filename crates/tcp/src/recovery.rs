@@ -17,6 +17,8 @@
 //!    segment, whichever it is; Linux gives this only to window-based ones.
 //! 2. Segments that an undo finds not lost take part in loss detection by time again; Linux forgets them there.
 
+pub(crate) mod state;
+
 use crate::Context;
 use crate::ack::Seen;
 use crate::config::{RTO_MAX, TIMEOUT_MIN};
@@ -25,62 +27,12 @@ use crate::sender::{Forced, Sender, Timer};
 use cc::{AckSample, Congestion, Controller, Phase, RateSample, Sign};
 use units::{Span, Time};
 
-/// Where recovery stands.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Recovery {
-    pub(crate) phase: Phase,
-    /// SND.NXT when the phase began (`high_seq`).
-    pub(crate) high: u64,
-    /// SND.UNA when the reaction began that may still be undone (`undo_marker`).
-    marker: Option<u64>,
-    /// The end of the first segment that a report made retransmit, which may lie beyond what the receiver was about to
-    /// acknowledge: only from there on an acknowledgement tells of it.
-    pub(crate) early: u64,
-    /// Retransmissions since that no D-SACK has told to be needless; `None` before the first.
-    needed: Option<u32>,
-    /// When the first retransmission of the episode left (`retrans_stamp`).
-    pub(crate) retransmitted_at: Option<Time>,
-    /// An undo restores the window: no mark asked for the reduction as well.
-    restores: bool,
-    /// F-RTO is finding out whether the time-out was spurious.
-    pub(crate) f_rto: bool,
-    /// F-RTO step 2b: new data is to be sent before anything is retransmitted.
-    pub(crate) new_data_first: bool,
-    /// It was sent, and the next acknowledgement tells.
-    pub(crate) hold: bool,
-}
-
 /// Which evidence undid a reaction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     DSack,
     Timestamp,
     FRto,
-}
-
-impl Recovery {
-    pub(crate) fn note_retransmission(&mut self, now: Time) {
-        self.retransmitted_at.get_or_insert(now);
-        self.needed = Some(self.needed.unwrap_or(0) + 1);
-    }
-
-    /// A D-SACK told of so many needless retransmissions that end after `end`.
-    pub(crate) fn on_needless(&mut self, end: u64, count: u32) {
-        if self.marker.is_some_and(|marker| end > marker)
-            && let Some(needed) = &mut self.needed
-        {
-            *needed = needed.saturating_sub(count);
-        }
-    }
-
-    /// Whether what is acknowledged up to `end` is from before this reaction.
-    pub(crate) fn has_marker(&self) -> bool {
-        self.marker.is_some()
-    }
-
-    fn reduces(&self) -> bool {
-        matches!(self.phase, Phase::Cwr | Phase::Recovery)
-    }
 }
 
 impl<C: Controller> Sender<C> {

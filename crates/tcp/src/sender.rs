@@ -16,14 +16,14 @@
 use crate::Context;
 use crate::config::{Config, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
 use crate::pacing::{Data, Pacer};
-use crate::passage::Pep;
+use crate::passage::state::Pep;
 use crate::queue::{EVER_RETRANSMITTED, FIN, Queue, RETRANSMITTED, Record};
 use crate::rack::Rack;
 use crate::rate::Rate;
-use crate::recovery::Recovery;
+use crate::recovery::state::Recovery;
 use crate::rtt::Rtt;
 use crate::stats::{Chrono, Limit, Stats};
-use crate::tso::Tso;
+use crate::tso::state::Tso;
 use cc::{Controller, Limits, Path, Phase, Sent, StackRate};
 use units::{Rate as BitRate, Span, Time};
 

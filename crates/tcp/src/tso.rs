@@ -10,6 +10,8 @@
 //! 2. Without this, segments are sent one by one, and only a pacer keeps a packet's worth of them together
 //!    ([`crate::pacing`]).
 
+pub(crate) mod state;
+
 use crate::sender::Sender;
 use cc::{Controller, Phase};
 use units::{Rate, Span, Time};
@@ -24,16 +26,6 @@ const ACK_IS_NEAR: Span = Span::from_millis(1);
 const WINDOW_SHARE: u64 = 3;
 /// A short round-trip time adds to a packet: [`LONGEST`], halved once for every 2^9 us of that time (`tcp_tso_rtt_log`).
 const RTT_LOG: u32 = 9;
-
-/// The segments of the packet that is being sent.
-#[derive(Debug, Default)]
-pub(crate) struct Tso {
-    pub(crate) on: bool,
-    /// Segments of it that have not left yet.
-    pub(crate) left: u32,
-    /// A part of a packet is kept back, for lack of congestion window.
-    pub(crate) deferred: bool,
-}
 
 impl<C: Controller> Sender<C> {
     /// Whether the next new segment waits, because a longer packet can be sent soon. It has room in both windows.

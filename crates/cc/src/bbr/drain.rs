@@ -1,11 +1,8 @@
 //! Drain: empties the queue that startup built.
 
 use super::bandwidth::UNIT;
-use super::{Bbr, Mode};
+use super::state::{Bbr, Mode};
 use crate::Ctx;
-
-/// The inverse of startup's gain: what startup queued in a round leaves in a round.
-pub(super) const DRAIN_GAIN: u32 = UNIT * 1000 / 2885;
 
 impl Bbr {
     /// Goes from startup to drain when the pipe is full, and on to probing once what is in flight fits the pipe.

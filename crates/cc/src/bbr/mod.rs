@@ -22,6 +22,7 @@ mod policer;
 mod probe_bw;
 mod probe_rtt;
 mod startup;
+mod state;
 #[cfg(test)]
 mod tests;
 
@@ -32,14 +33,13 @@ use crate::{
 use aggregation::Aggregation;
 use bandwidth::{Bandwidth, MaxFilter, UNIT};
 use policer::{Observation, Policer, Totals, Verdict};
-use probe_rtt::SelfLimited;
 use startup::FullPipe;
+pub use state::Bbr;
+use state::{CWND_GAIN, DRAIN_GAIN, MIN_CWND, Mode, SelfLimited, cycle_gain};
 use units::{Rate, Span, Time};
 
 /// The bandwidth is the largest of so many rounds: a cycle of probing and two more.
 const BW_ROUNDS: u32 = 10;
-/// The smallest window: two segments each for a receiver that acknowledges every other one.
-const MIN_CWND: u32 = 4;
 /// The RTT supposed before there is a sample, in microseconds.
 const NOMINAL_RTT: u32 = 1_000;
 /// Below this pacing rate, in bytes per second, segments may leave singly: 1.2 Mbit/s (`bbr_min_tso_segs`).
@@ -50,67 +50,6 @@ const MIN_BURST_RATE: u64 = 1_200_000 / 8;
 const BURST_SHIFT: u32 = 10;
 const MAX_BURST_BYTES: u64 = 65_535 - 320;
 const MAX_BURST: u64 = 0x7f;
-
-/// Where the model stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
-    Startup,
-    Drain,
-    /// In a phase of the cycle, since a moment.
-    ProbeBw {
-        phase: u8,
-        since: Time,
-    },
-    /// With the moment of the end, once the flight is small, and whether a round has passed since.
-    ProbeRtt {
-        done_at: Option<Time>,
-        round_done: bool,
-    },
-}
-
-/// The BBR controller.
-#[derive(Clone, Debug)]
-pub struct Bbr {
-    mode: Mode,
-    cwnd: u32,
-    /// The window before loss recovery or `ProbeRTT` cut it.
-    prior_cwnd: u32,
-    ssthresh: u32,
-    /// In bytes per second; 0 before the first event.
-    pacing_rate: u64,
-    /// Segments of a millisecond at that rate, which the window provides for, and the fewest that leave together.
-    burst: u32,
-    least_burst: u32,
-    pacing_gain: u32,
-    cwnd_gain: u32,
-
-    max_bw: MaxFilter,
-    /// In microseconds, and when it was seen.
-    min_rtt: Option<u32>,
-    min_rtt_at: Time,
-    full_pipe: FullPipe,
-    policer: Policer,
-    aggregation: Aggregation,
-
-    /// Rounds by delivery: one ends when a segment is delivered that was sent after the last one's end.
-    rounds: u32,
-    round_ends: u64,
-    round_start: bool,
-
-    /// The phase of loss recovery at the acknowledgement before.
-    phase: Phase,
-    /// The first round of recovery: as much leaves as arrives.
-    conserving: bool,
-    idle_restart: bool,
-    self_limited: SelfLimited,
-
-    started: bool,
-    has_seen_rtt: bool,
-    delivered: u64,
-    lost: u64,
-    /// The last acknowledgement that delivered something.
-    delivered_at: Time,
-}
 
 impl Bbr {
     /// BBR with an initial window of so many segments.
@@ -264,9 +203,9 @@ impl Bbr {
     fn update_gains(&mut self) {
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
             Mode::Startup => (startup::HIGH_GAIN, startup::HIGH_GAIN),
-            Mode::Drain => (drain::DRAIN_GAIN, startup::HIGH_GAIN),
-            Mode::ProbeBw { .. } if self.policer.rate().is_some() => (UNIT, probe_bw::CWND_GAIN),
-            Mode::ProbeBw { phase, .. } => (probe_bw::pacing_gain(phase), probe_bw::CWND_GAIN),
+            Mode::Drain => (DRAIN_GAIN, startup::HIGH_GAIN),
+            Mode::ProbeBw { .. } if self.policer.rate().is_some() => (UNIT, CWND_GAIN),
+            Mode::ProbeBw { phase, .. } => (cycle_gain(phase), CWND_GAIN),
             Mode::ProbeRtt { .. } => (UNIT, UNIT),
         };
     }

@@ -1,19 +1,9 @@
 //! `ProbeBW`: cycles the pacing gain to find more bandwidth, and yields what it took.
 
 use super::bandwidth::UNIT;
-use super::{Bbr, Mode};
+use super::state::{Bbr, Mode};
 use crate::{AckSample, Ctx};
 use rand_core::Rng;
-
-/// The window in this mode: two pipes, because acknowledgements come late and in bunches.
-pub(super) const CWND_GAIN: u32 = UNIT * 2;
-/// The pacing gains of the eight phases: probe, drain, cruise.
-const CYCLE: [u32; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
-
-/// The pacing gain of a phase.
-pub(super) fn pacing_gain(phase: u8) -> u32 {
-    CYCLE[usize::from(phase) % CYCLE.len()]
-}
 
 impl Bbr {
     /// Enters the cycle at any phase but the draining one, at random.

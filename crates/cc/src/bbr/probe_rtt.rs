@@ -1,6 +1,6 @@
 //! `ProbeRTT`: every ten seconds, four segments in flight for 200 ms and a round trip, to see the path without its queue.
 
-use super::{Bbr, MIN_CWND, Mode};
+use super::state::{Bbr, MIN_CWND, Mode};
 use crate::{AckSample, Ctx};
 use units::{Span, Time};
 
@@ -8,28 +8,6 @@ use units::{Span, Time};
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
 /// The flight is kept small for this long, and for a round trip.
 const DURATION: Span = Span::from_millis(200);
-
-/// The rounds sent with a window that this mode limits, by the count of delivered segments at their sending: their rate
-/// samples say nothing of the path (Linux marks them by setting `tp->app_limited`).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct SelfLimited {
-    from: u64,
-    until: u64,
-}
-
-impl SelfLimited {
-    /// Whether a segment sent when so many were delivered was sent under the mode's limit.
-    pub(super) fn covers(&self, delivered: u64) -> bool {
-        self.until > 0 && (self.from..=self.until).contains(&delivered)
-    }
-
-    fn extend(&mut self, delivered: u64, in_flight: u32) {
-        if !self.covers(delivered) {
-            self.from = delivered;
-        }
-        self.until = (delivered + u64::from(in_flight)).max(1);
-    }
-}
 
 impl Bbr {
     /// Tracks the minimum RTT, enters the mode when it is too old, and leaves the mode when it was measured.

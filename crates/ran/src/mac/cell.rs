@@ -3,7 +3,8 @@
 use units::Span;
 
 use crate::config::{CellConfig, MacConfig};
-use crate::mac::sched::{Blocks, Scheduler};
+use crate::mac::blocks::Blocks;
+use crate::mac::sched::Scheduler;
 use crate::rat::Grid;
 use crate::slots::Slots;
 

@@ -289,80 +289,6 @@ fn decay(mut ttis: u64) -> f32 {
     product
 }
 
-/// Resource blocks that a carrier has at most (275, NR's, 38.101-1 Table 5.3.2-1), in words.
-const WORDS: usize = 5;
-
-/// A set of a carrier's resource blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Blocks([u64; WORDS]);
-
-impl Blocks {
-    /// `count` blocks from `first` on.
-    #[inline]
-    pub(crate) fn run(first: u16, count: u16) -> Blocks {
-        let mut words = [0; WORDS];
-        let (start, end) = (u32::from(first), u32::from(first) + u32::from(count));
-        for (word, bits) in (0u32..).step_by(64).zip(&mut words) {
-            let (from, to) = (start.clamp(word, word + 64) - word, end.clamp(word, word + 64) - word);
-            if from < to {
-                *bits = (u64::MAX >> (64 - (to - from))) << from;
-            }
-        }
-        Blocks(words)
-    }
-
-    #[inline]
-    pub(crate) fn none() -> Blocks {
-        Blocks([0; WORDS])
-    }
-
-    #[inline]
-    pub(crate) fn without(self, taken: Blocks) -> Blocks {
-        Blocks(core::array::from_fn(|i| self.0[i] & !taken.0[i]))
-    }
-
-    #[inline]
-    pub(crate) fn and(self, more: Blocks) -> Blocks {
-        Blocks(core::array::from_fn(|i| self.0[i] | more.0[i]))
-    }
-
-    #[inline]
-    pub(crate) fn count(self) -> u16 {
-        self.0.iter().map(|word| word.count_ones() as u16).sum()
-    }
-
-    /// The first run of at least `want` blocks, or else the longest one: its start and its length up to `want`.
-    pub(crate) fn find(self, want: u16) -> (u16, u16) {
-        let mut best = (0, 0);
-        let mut at = 0;
-        while let Some(start) = self.next(at, false) {
-            at = self.next(start, true).unwrap_or(64 * WORDS as u16);
-            let length = at - start;
-            if length > best.1 {
-                best = (start, length.min(want));
-                if length >= want {
-                    break;
-                }
-            }
-        }
-        best
-    }
-
-    /// The first block from `at` on that is in the set, or, if `inverted`, that is not.
-    #[inline]
-    fn next(self, at: u16, inverted: bool) -> Option<u16> {
-        let mut mask = u64::MAX << (at % 64);
-        for (word, bits) in self.0.into_iter().enumerate().skip(usize::from(at / 64)) {
-            let bits = if inverted { !bits } else { bits } & mask;
-            if bits != 0 {
-                return Some(64 * word as u16 + bits.trailing_zeros() as u16);
-            }
-            mask = u64::MAX;
-        }
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -472,27 +398,5 @@ mod tests {
             asked.at(tti);
         }
         assert!((left.at(300) / asked.at(300) - 1.0).abs() < 1e-4);
-    }
-
-    #[test]
-    fn a_run_of_free_blocks_is_found_or_else_the_longest() {
-        let free = Blocks::run(0, 50).without(Blocks::run(4, 2)).without(Blocks::run(20, 5));
-        assert_eq!(free.find(4), (0, 4));
-        assert_eq!(free.find(10), (6, 10));
-        assert_eq!(free.find(20), (25, 20));
-        assert_eq!(free.find(40), (25, 25));
-        assert_eq!(Blocks::none().find(3), (0, 0));
-        assert_eq!(free.count(), 43);
-    }
-
-    #[test]
-    fn runs_lead_over_the_words_of_a_wide_carrier() {
-        let all = Blocks::run(0, 275);
-        assert_eq!((all.count(), all.find(275), all.find(300)), (275, (0, 275), (0, 275)));
-        let free = all.without(Blocks::run(0, 60)).without(Blocks::run(130, 1));
-        assert_eq!((free.find(70), free.find(71), free.find(145)), ((60, 70), (131, 71), (131, 144)));
-        assert_eq!(Blocks::run(0, 320).find(320), (0, 320));
-        assert_eq!(Blocks::run(63, 2).and(Blocks::run(128, 1)).count(), 3);
-        assert_eq!(Blocks::run(5, 0), Blocks::none());
     }
 }

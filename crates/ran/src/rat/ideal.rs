@@ -4,8 +4,9 @@ use aqm::{Drops, Packet};
 use channel::{Bandwidth, Direction};
 
 use super::{Grid, Need, Sizes, lte};
+use crate::mac::blocks::Blocks;
 use crate::mac::requests::Report;
-use crate::mac::sched::{Blocks, Candidate, Discipline, Scheduler};
+use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
 

@@ -5,9 +5,10 @@ use channel::{Bandwidth, Direction, tables::lte as tables};
 use units::Span;
 
 use super::{Grid, Need, Sizes, Timing};
+use crate::mac::blocks::Blocks;
 use crate::mac::power::{self, HEADROOM_REPORT};
 use crate::mac::requests::{Report, SHORT_BSR};
-use crate::mac::sched::{Blocks, Candidate};
+use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
 

@@ -1,6 +1,6 @@
 //! The lightweight PEP as a middlebox.
 
-use super::{Emission, FlowKey, Middlebox, Passing, Verdict};
+use super::interface::{Emission, FlowKey, Middlebox, Passing, Verdict};
 use crate::rows::RunId;
 use ::pep::{Pep, Stats};
 use rand_xoshiro::rand_core::Rng;
