@@ -10,23 +10,27 @@ use std::process::Command;
 const ROOMS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("des", &["units"]),
+    ("wire", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
     ("backlog", &["units"]),
     ("channel", &["units"]),
     ("ran", &["units", "aqm", "channel"]),
     ("link", &["units", "aqm"]),
-    ("tcp", &["units", "cc"]),
-    ("pep", &["units", "tcp"]),
+    ("tcp", &["units", "wire", "cc"]),
+    ("pep", &["units", "wire"]),
     ("traffic", &["units"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("disk", &[]),
-    ("record", &["units", "tcp", "disk"]),
-    ("sim", &["units", "des", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
+    ("record", &["units", "wire", "disk"]),
+    (
+        "sim",
+        &["units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"],
+    ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
+    ("host", &["units", "wire", "aqm", "backlog", "pep", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
     (
@@ -38,7 +42,8 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
+const PURE: &[&str] =
+    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];

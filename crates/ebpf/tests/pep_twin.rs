@@ -12,9 +12,9 @@ use bolero::{TypeGenerator, ValueGenerator, produce};
 use common::Twin;
 use pep::{Arrival, Config, Pep};
 use rand_core::{Rng, SeedableRng};
-use tcp::report::{Key, Message};
-use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use units::{Span, Time};
+use wire::report::{Key, Message};
+use wire::{Flags, Options, Segment, SynOptions, Timestamps};
 
 const MSS: u32 = 1448;
 const FLOWS: usize = 4;

@@ -5,9 +5,9 @@ use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use pep::{Arrival, Pep, Stats};
 use std::net::IpAddr;
 use std::ops::Range;
-use tcp::report::Message;
-use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use units::Time;
+use wire::report::Message;
+use wire::{Flags, Options, Segment, SynOptions, Timestamps};
 
 /// Bytes of an Ethernet address.
 const MAC: usize = 6;
@@ -156,7 +156,7 @@ mod tests {
     fn an_announced_flow_is_answered_in_frames_that_hold() {
         let mut border = Border::new(1);
         let mut pass = |frame: &[u8], answers| border.pass(0, answers, frame, 14..frame.len(), Time::ZERO);
-        assert!(pass(&frame(true, Tcp::SYN, (999, 1), (100, 0), &tcp::report::announcement(), 0), true).is_none());
+        assert!(pass(&frame(true, Tcp::SYN, (999, 1), (100, 0), &wire::report::announcement(), 0), true).is_none());
         assert!(pass(&frame(false, 0, (1, 1000), (700, 100), &[], 0), false).is_none());
         assert!(pass(&frame(true, 0, (1000, 1), (101, 700), &[], 1400), true).is_none());
         let (answer, ip) = pass(&frame(true, 0, (2400, 1), (102, 700), &[], 1400), true).expect("a report");

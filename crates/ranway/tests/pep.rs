@@ -14,8 +14,8 @@ use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tcp::report::{Key, Message, Report, announcement};
-use tcp::segment::Timestamps;
+use wire::Timestamps;
+use wire::report::{Key, Message, Report, announcement};
 
 const ROUTER: &str = "r";
 const OUTSIDE: &str = "o";

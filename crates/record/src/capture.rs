@@ -17,9 +17,9 @@ use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
-use tcp::report;
-use tcp::segment::{Block, Flags, Options, Segment};
 use units::Time;
+use wire::report;
+use wire::{Block, Flags, Options, Segment};
 
 use crate::{Error, OutputFile};
 

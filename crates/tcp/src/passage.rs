@@ -6,11 +6,11 @@
 use crate::Context;
 use crate::queue::{ANNOUNCED, EVER_RETRANSMITTED, Queue, SACKED};
 use crate::ranges::{Range, RangeSet};
-use crate::report::{Key, Report};
-use crate::segment::Timestamps;
 use crate::sender::Sender;
 use cc::{Controller, Cooperation, Passage, Phase};
 use units::{Span, Time};
+use wire::Timestamps;
+use wire::report::{Key, Report};
 
 /// A sender that has heard a PEP and hears none any more announces itself again, at first and at most after so long: the PEP may
 /// have been started anew, or another one may be on the way.
@@ -134,7 +134,7 @@ impl<C: Controller> Sender<C> {
         if !report.is_sound() || through <= from || through > self.next || !was_sent || !is_news {
             return None;
         }
-        let mut missing = [Range::default(); crate::report::RANGES];
+        let mut missing = [Range::default(); wire::report::RANGES];
         for (range, block) in missing.iter_mut().zip(report.missing()) {
             *range = Range::new(offset(block.start)?.max(self.una), offset(block.end)?);
         }

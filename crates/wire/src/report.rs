@@ -3,10 +3,9 @@
 //! Source: this project's `docs/src/pep-messages.md`, on RFC 6994 (shared use of experimental TCP options). The papers of
 //! the lightweight PEP leave the format open.
 
-mod tag;
-
-use crate::segment::{Block, Timestamps};
-pub use tag::Key;
+use crate::fields::{Block, Timestamps};
+pub use crate::siphash::Key;
+use crate::siphash::sip_hash;
 
 /// The option's kind: an experiment (RFC 4727 section 7.1, RFC 6994).
 pub const KIND: u8 = 253;
@@ -69,6 +68,18 @@ impl Report {
     /// Whether it has the tag that this key gives it in such a segment.
     pub fn is_authentic(&self, key: Key, ack: u32, timestamps: Timestamps) -> bool {
         self.tag == Some(self.expected_tag(key, ack, timestamps))
+    }
+
+    /// The tag that belongs to this report in a segment with this acknowledgement number and these timestamps: it binds the
+    /// report to the connection, whose numbers these are, and to the moment: RFC 7323 section 5.3 and the sender's check of
+    /// `TSecr` make old tags useless.
+    fn expected_tag(&self, key: Key, ack: u32, timestamps: Timestamps) -> u64 {
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        let range = self.missing().first().copied().unwrap_or_default();
+        let Timestamps { value, echo } = timestamps;
+        let ranges = self.missing().len() as u32;
+        let words = [pair(ack, value), pair(echo, self.from), pair(self.through, range.start), pair(range.end, ranges)];
+        sip_hash(key, &words)
     }
 
     /// Adds a missing range, after those before; whether there was room.
@@ -261,5 +272,34 @@ mod tests {
                 assert_eq!(Message::parse(&again), Some(Message::Report(report)));
             }
         });
+    }
+
+    #[test]
+    fn every_number_of_a_report_changes_its_tag() {
+        let key = Key::new(core::array::from_fn(|i| i as u8));
+        let report = |from, through, range: Option<(u32, u32)>| {
+            let mut report = Report::new(from, through);
+            range.map(|(start, end)| report.push(Block { start, end }));
+            report
+        };
+        let tag = |report: &Report, ack, value, echo| report.expected_tag(key, ack, Timestamps { value, echo });
+        let one = report(1, 9, Some((2, 3)));
+        let mut tags = vec![
+            tag(&one, 1, 2, 3),
+            tag(&one, 2, 2, 3),
+            tag(&one, 1, 3, 3),
+            tag(&one, 1, 2, 4),
+            tag(&report(0, 9, Some((2, 3))), 1, 2, 3),
+            tag(&report(1, 8, Some((2, 3))), 1, 2, 3),
+            tag(&report(1, 9, Some((1, 3))), 1, 2, 3),
+            tag(&report(1, 9, Some((2, 4))), 1, 2, 3),
+            tag(&report(1, 9, None), 1, 2, 3),
+        ];
+        let other = Key::new([1; 16]);
+        tags.push(one.expected_tag(other, 1, Timestamps { value: 2, echo: 3 }));
+        let count = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), count);
     }
 }
