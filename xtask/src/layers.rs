@@ -46,7 +46,8 @@ const PURE: &[&str] =
     &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
 
 /// Libraries that a pure crate may use.
-const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
+const PURE_LIBRARIES: &[&str] =
+    &["arrayvec", "etherparse", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -109,7 +109,7 @@ fn write(segment: &Segment, of: &Header, to: &mut Vec<u8>) -> Option<()> {
     let mut options = vec![1, 1, 8, 10];
     options.extend(value.to_be_bytes());
     options.extend(echo.to_be_bytes());
-    report.write(&mut options);
+    options.extend(report.to_bytes());
     let ip = match (of.destination, of.source) {
         (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), TTL),
         (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), TTL),

@@ -4,8 +4,10 @@
 //! the lightweight PEP leave the format open.
 
 use crate::fields::{Block, Timestamps};
+use crate::list::List;
 pub use crate::siphash::Key;
 use crate::siphash::sip_hash;
+use arrayvec::ArrayVec;
 
 /// The option's kind: an experiment (RFC 4727 section 7.1, RFC 6994).
 pub const KIND: u8 = 253;
@@ -24,6 +26,8 @@ const BASE_LEN: usize = 12;
 const RANGE_LEN: usize = 8;
 /// Bytes of a tag.
 const TAG_LEN: usize = 8;
+/// Bytes of the longest report. A tag beside all ranges is never sent, but a report can hold both.
+const MAX_LEN: usize = BASE_LEN + RANGES * RANGE_LEN + TAG_LEN;
 
 /// Of the bytes in `[from, through)`, all have passed but those in the missing ranges. All numbers are offsets from the
 /// segment's own acknowledgement number, modulo 2^32.
@@ -118,16 +122,12 @@ impl Report {
     }
 
     /// The option's bytes.
-    pub fn write(&self, option: &mut Vec<u8>) {
-        option.extend([KIND, self.option_len() as u8]);
-        option.extend(if self.tag.is_some() { EXID_TAGGED } else { EXID }.to_be_bytes());
+    pub fn to_bytes(&self) -> ArrayVec<u8, MAX_LEN> {
+        let [a, b] = if self.tag.is_some() { EXID_TAGGED } else { EXID }.to_be_bytes();
         let ranges = self.missing().iter().flat_map(|range| [range.start, range.end]);
-        for number in [self.from, self.through].into_iter().chain(ranges) {
-            option.extend(number.to_be_bytes());
-        }
-        if let Some(tag) = self.tag {
-            option.extend(tag.to_be_bytes());
-        }
+        let numbers = [self.from, self.through].into_iter().chain(ranges).flat_map(u32::to_be_bytes);
+        let tag = self.tag.into_iter().flat_map(u64::to_be_bytes);
+        [KIND, self.option_len() as u8, a, b].into_iter().chain(numbers).chain(tag).collect()
     }
 }
 
@@ -162,22 +162,8 @@ impl Message {
     }
 
     /// The first message of this experiment among a TCP header's options.
-    pub fn find(mut options: &[u8]) -> Option<Message> {
-        loop {
-            match *options {
-                // End of the list; no-operation.
-                [] | [0, ..] => return None,
-                [1, ref rest @ ..] => options = rest,
-                [_, len, ..] => {
-                    let (option, rest) = options.split_at_checked(usize::from(len).max(2))?;
-                    if let Some(message) = Message::parse(option) {
-                        return Some(message);
-                    }
-                    options = rest;
-                }
-                [_] => return None,
-            }
-        }
+    pub fn find(options: &[u8]) -> Option<Message> {
+        List(options).find_map(Message::parse)
     }
 }
 
@@ -195,11 +181,9 @@ mod tests {
 
     #[test]
     fn the_bytes_are_those_of_the_page() {
-        let mut bytes = Vec::new();
-        Report::new(1, 2_897).write(&mut bytes);
-        assert_eq!(bytes, [253, 12, 0x52, 0x57, 0, 0, 0, 1, 0, 0, 0x0b, 0x51]);
-        bytes.clear();
-        report().write(&mut bytes);
+        let bytes = Report::new(1, 2_897).to_bytes();
+        assert_eq!(bytes[..], [253, 12, 0x52, 0x57, 0, 0, 0, 1, 0, 0, 0x0b, 0x51]);
+        let bytes = report().to_bytes();
         assert_eq!((bytes.len(), bytes[1]), (28, 28));
         assert_eq!(&bytes[12..16], [0, 0, 0x05, 0xa9]);
         assert_eq!(Message::parse(&[253, 4, 0x52, 0x57]), Some(Message::Announcement));
@@ -208,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_written_is_read_wherever_it_stands() {
         let mut options = vec![1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
-        report().write(&mut options);
+        options.extend(report().to_bytes());
         assert_eq!(options.len(), 40);
         assert_eq!(Message::find(&options), Some(Message::Report(report())));
     }
@@ -221,8 +205,7 @@ mod tests {
             range.map(|range| report.push(range));
             assert!(!report.is_authentic(key, 5, timestamps) && !report.is_tagged());
             report.authenticate(key, 5, timestamps);
-            let mut bytes = Vec::new();
-            report.write(&mut bytes);
+            let mut bytes = report.to_bytes();
             assert_eq!(bytes[..4], [253, if range.is_some() { 28 } else { 20 }, 0x52, 0x58]);
             let Some(Message::Report(read)) = Message::parse(&bytes) else { panic!("it is one") };
             assert_eq!((read, report.option_len() as usize), (report, bytes.len()));
@@ -252,9 +235,7 @@ mod tests {
         ];
         for (mut report, range) in unsound {
             range.map(|range| report.push(range));
-            let mut bytes = Vec::new();
-            report.write(&mut bytes);
-            assert_eq!(Message::parse(&bytes), None, "{report:?}");
+            assert_eq!(Message::parse(&report.to_bytes()), None, "{report:?}");
         }
         // Another experiment, a wrong length, half a range.
         assert_eq!(Message::parse(&[253, 4, 0x52, 0x58]), None);
@@ -267,9 +248,7 @@ mod tests {
         check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             if let Some(Message::Report(report)) = Message::find(bytes) {
                 assert!(report.is_sound());
-                let mut again = Vec::new();
-                report.write(&mut again);
-                assert_eq!(Message::parse(&again), Some(Message::Report(report)));
+                assert_eq!(Message::parse(&report.to_bytes()), Some(Message::Report(report)));
             }
         });
     }

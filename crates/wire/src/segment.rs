@@ -55,6 +55,9 @@ pub struct Segment {
     pub options: Options,
 }
 
+/// Queues, links and hosts carry segments by value: a larger one costs every simulated packet.
+const _: () = assert!(size_of::<Segment>() <= 80);
+
 impl Segment {
     /// Bytes of TCP header with its options, padded to 4.
     #[inline]
