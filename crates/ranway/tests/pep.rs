@@ -16,6 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tcp::report::{Key, Message, Report, announcement};
 use tcp::segment::Timestamps;
+use testkit::root::granted;
 
 const ROUTER: &str = "r";
 const OUTSIDE: &str = "o";
@@ -33,8 +34,8 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
-        ebpf::pep::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        granted(host::lab::check())?;
+        granted(ebpf::pep::check())?;
         own_mounts(&[]);
         let net = Net(Spaces::new(&[ROUTER, OUTSIDE]));
         net.join((ROUTER, "wan", &[]), (OUTSIDE, "wan-end", &[]));
