@@ -19,6 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tcp", &["units", "cc"]),
     ("pep", &["units", "tcp"]),
     ("traffic", &["units"]),
+    ("observe", &["units", "aqm"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("disk", &[]),
@@ -26,7 +27,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sim", &["units", "des", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
+    ("host", &["units", "aqm", "backlog", "tcp", "pep", "observe", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
     (
@@ -38,10 +39,12 @@ const ROOMS: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
+const PURE: &[&str] =
+    &["units", "des", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic", "observe"];
 
 /// Libraries that a pure crate may use.
-const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
+const PURE_LIBRARIES: &[&str] =
+    &["etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {
