@@ -20,6 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tcp", &["units", "wire", "cc"]),
     ("pep", &["units", "wire"]),
     ("traffic", &["units"]),
+    ("observe", &["units", "aqm"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("disk", &[]),
@@ -30,7 +31,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "wire", "aqm", "backlog", "pep", "scenario", "disk", "record", "sim"]),
+    ("host", &["units", "wire", "aqm", "backlog", "pep", "observe", "scenario", "disk", "record", "sim"]),
     ("oracle", &["units", "scenario", "record", "sim", "host"]),
     ("ebpf", &[]),
     (
@@ -43,11 +44,11 @@ const ROOMS: &[(&str, &[&str])] = &[
 
 /// Crates whose results depend on their arguments alone.
 const PURE: &[&str] =
-    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
+    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic", "observe"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] =
-    &["arrayvec", "etherparse", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
+    &["arrayvec", "etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -26,10 +26,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 use units::{Rate, Span, Time};
 
-use crate::observe::{Header, Tcp, Transport, mark_ce};
 use crate::realtime::Clock;
 use crate::{Error, attach};
 use modem::Modem;
+use observe::{Header, Tcp, Transport, mark_ce};
 use reflectors::Reflectors;
 
 /// Packets that are taken in a row before it is somebody else's turn.

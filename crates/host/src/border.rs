@@ -1,7 +1,7 @@
 //! The scenario's PEPs, for real packets: where a packet passes one, that one sees its headers and may answer its sender.
 
-use crate::observe::{Header, Tcp, Transport};
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+use observe::{Header, Tcp, Transport};
 use pep::{Arrival, Pep, Stats};
 use std::net::IpAddr;
 use std::ops::Range;

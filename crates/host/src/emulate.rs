@@ -9,7 +9,6 @@ use crate::control::Control;
 use crate::engine::{Ended, Engine, Forward, Glance, State};
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab};
-use crate::observe::{self, Observer, Seen};
 use crate::port::Port;
 use crate::realtime::{Clock, Granted, Resident, hurry};
 use crate::rights;
@@ -18,6 +17,7 @@ use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
 use crate::uplink::Nat;
 use disk::Dir;
+use observe::{Observer, VantagePoint};
 use record::{Output, Results};
 use scenario::{Loaded, Scenario};
 use sim::Live;
@@ -84,7 +84,7 @@ enum Site {
 
 /// What the network is between.
 struct Ends {
-    hosts: Vec<observe::Names>,
+    hosts: Vec<VantagePoint>,
     /// By host.
     ports: Vec<Port>,
     forward: Forward,
@@ -145,7 +145,7 @@ struct Outcome {
     ended: Ended,
     /// [`Finished::gone`].
     gone: Option<String>,
-    seen: Vec<Seen>,
+    flows: Vec<observe::Flow>,
     granted: Granted,
     output: Option<Output>,
     not_captured: u64,
@@ -241,10 +241,10 @@ impl Emulation {
     pub fn finish(mut self) -> Result<Finished, Error> {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
         let missed = self.lab().map_or(0, Lab::missed);
-        let Outcome { mut results, ended, gone, seen, granted, output, not_captured, incomplete, ports } =
+        let Outcome { mut results, ended, gone, flows, granted, output, not_captured, incomplete, ports } =
             self.engine.join()?;
         drop(ports);
-        rows::add(&mut results.tables, &seen, &measured, self.engine.which, self.engine.warmup);
+        rows::add(&mut results.tables, &flows, &measured, self.engine.which, self.engine.warmup);
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
@@ -298,8 +298,10 @@ fn listener(lab: &Lab) -> Result<TcpListener, Error> {
 
 impl Ends {
     fn of(lab: &mut Lab) -> Result<Ends, Error> {
-        let hosts: Vec<_> = lab.hosts().iter().map(|host| (host.name.clone(), host.v4, host.v6)).collect();
-        let addresses = hosts.iter().zip(0..).flat_map(|(&(_, v4, v6), i)| [(v4.into(), i), (v6.into(), i)]).collect();
+        let point = |host: &lab::Host| VantagePoint { name: host.name.clone(), v4: host.v4, v6: host.v6 };
+        let hosts: Vec<_> = lab.hosts().iter().map(point).collect();
+        let addresses =
+            hosts.iter().zip(0..).flat_map(|(host, i)| [(host.v4.into(), i), (host.v6.into(), i)]).collect();
         let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
         let gateway = lab.resolves().map(|_| 0);
         let control = Control::bind(lab.dir())?;
@@ -307,7 +309,7 @@ impl Ends {
     }
 
     fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {
-        let anywhere = |name| (name, Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+        let anywhere = |name| VantagePoint { name, v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED };
         Ok(Ends {
             hosts: names.map(anywhere).into(),
             ports: wires.map(Port::Wire).into(),
@@ -333,13 +335,13 @@ impl Running {
             }
             let capture = match (&options.output, options.capture) {
                 (Some(output), true) => {
-                    let names: Vec<&str> = hosts.iter().map(|(name, ..)| name.as_str()).collect();
+                    let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
                     Some(RawCapture::new(output.file(CAPTURE)?, &names, SystemTime::now())?)
                 }
                 _ => None,
             };
             let mut live = Live::new(&loaded, &scenario, which, options.output.as_ref())?;
-            let names = hosts.iter().map(|(name, ..)| name.as_str());
+            let names = hosts.iter().map(|host| host.name.as_str());
             let mut route = |from: &str, to: &str| scenario::route(&scenario, from, to).map(|links| live.route(&links));
             let routes: Vec<Vec<_>> =
                 names.clone().map(|from| names.clone().map(|to| route(from, to)).collect()).collect();
@@ -358,7 +360,7 @@ impl Running {
                 routes,
                 forward,
                 border,
-                observer: Observer::new(hosts.clone()),
+                observer: Observer::new(hosts.clone(), lab::is_foreign),
                 capture,
                 control,
                 stop: stop2,
@@ -372,7 +374,7 @@ impl Running {
             let _ = ready.send(Instant::now());
             let ended = engine.run();
             let Engine { live, observer, capture, ports, .. } = engine;
-            let gone = |host: usize| format!("the interface {} of {} is gone", ports[host].name(), hosts[host].0);
+            let gone = |host: usize| format!("the interface {} of {} is gone", ports[host].name(), hosts[host].name);
             let gone = ended.gone.map(gone);
             let results = live.finish(ended.end)?;
             // What was measured is worth more than the capture.
@@ -380,8 +382,18 @@ impl Running {
                 Ok(not_captured) => (not_captured, None),
                 Err(error) => (0, Some(format!("the capture is incomplete: {error}"))),
             };
-            let seen = observer.finish(ended.end);
-            Ok(Outcome { results, ended, gone, seen, granted, output: options.output, not_captured, incomplete, ports })
+            let flows = observer.finish(ended.end);
+            Ok(Outcome {
+                results,
+                ended,
+                gone,
+                flows,
+                granted,
+                output: options.output,
+                not_captured,
+                incomplete,
+                ports,
+            })
         };
         let thread = thread::Builder::new().name("engine".into()).spawn(run);
         let thread = thread.map_err(Error::system("a thread for the network"))?;

@@ -14,7 +14,6 @@
 //! | `reservation` | one program at a time for an interface |
 //! | `backlog` | a modem's backlog, kept above it |
 //! | `kernel` | the scenario's flows, sent by the kernel's TCP |
-//! | `observe` | what can be seen of real packets: flows, round-trip times, losses |
 //! | `capture` | real packets into pcapng files |
 //! | `serve` | a web server and iperf3 for the server's namespace |
 //! | `control` | changes while it runs |
@@ -40,7 +39,6 @@ pub mod frames;
 mod held;
 pub mod kernel;
 pub mod lab;
-pub mod observe;
 mod port;
 mod realtime;
 pub mod reservation;

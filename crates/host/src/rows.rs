@@ -1,16 +1,20 @@
-//! Rows of the tables for real flows: what was seen of them from outside, and what the kernel told of those that it sent.
+//! Rows of the tables for real flows: as observed from outside, and as the kernel reports those that it sent.
 
 use crate::kernel::{Measured, Sample};
-use crate::observe::Seen;
 use record::tables::{FlowRow, SampleRow, TransferRow};
 use record::{Tables, ms};
 use units::{Bytes, Rate, Span, Time};
 
-/// Adds the rows of what was seen. Flows that the kernel sent for us have the scenario's names; what is counted of them
-/// begins at `warmup`.
-pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], which: (u32, u32), warmup: Time) {
-    let (point, run) = which;
-    for seen in seen {
+/// Adds the rows of the observed flows. Flows that the kernel sent for us have the scenario's names, and are measured from
+/// `warmup` on.
+pub(crate) fn add(
+    tables: &mut Tables,
+    observed: &[observe::Flow],
+    measured: &[Measured],
+    which: (u32, u32),
+    warmup: Time,
+) {
+    for seen in observed {
         let sent_by = |ends| measured.iter().find(|m| Some((m.sender, m.receiver)) == ends);
         let forth = seen.key.map(|key| (key.sender, key.receiver));
         let back = seen.key.map(|key| (key.receiver, key.sender));
@@ -19,10 +23,10 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
             tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
         } else if sent_by(back).is_none() {
             // The other direction of a connection of ours is no flow.
-            tables.flows.push(&seen.row(point, run));
+            tables.flows.push(&observed_row(seen, which));
             tables.push_delays(which, (&seen.name, seen.conn), &seen.rtts, &seen.owds);
             for sample in &seen.samples {
-                tables.samples.push(&sample.row(seen, point, run));
+                tables.samples.push(&observed_sample_row(seen, sample, which));
             }
         }
     }
@@ -30,7 +34,7 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
         if let Some(row) = transfer_row(measured, which) {
             tables.transfers.push(&row);
         }
-        let outside = seen
+        let outside = observed
             .iter()
             .find(|seen| Some((measured.sender, measured.receiver)) == seen.key.map(|key| (key.sender, key.receiver)));
         let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
@@ -48,8 +52,63 @@ pub(crate) fn add(tables: &mut Tables, seen: &[Seen], measured: &[Measured], whi
     }
 }
 
+/// The row of an observed flow. Nothing is known of what limited its sender: all of its time is `limited_other`.
+fn observed_row(flow: &observe::Flow, (point, run): (u32, u32)) -> FlowRow<'_> {
+    let (from, to) = flow.measured;
+    let counters = &flow.counters;
+    FlowRow {
+        point,
+        run,
+        flow: &flow.name,
+        conn: flow.conn,
+        transport: flow.transport,
+        from: &flow.from,
+        to: &flow.to,
+        start_s: flow.start.as_secs_f64(),
+        end_s: flow.last_delivery.filter(|_| flow.completed).map(Time::as_secs_f64),
+        completed: flow.completed,
+        measured_from_s: from.as_secs_f64(),
+        measured_to_s: to.as_secs_f64(),
+        bytes: counters.delivered,
+        goodput_mbps: flow.goodput().as_mbps(),
+        throughput_mbps: flow.throughput().as_mbps(),
+        segments_sent: counters.segments,
+        retransmitted: counters.retransmitted,
+        dup_acks: counters.dup_acks,
+        ce_marks: counters.marked,
+        lost_packets: flow.lost(),
+        limited_other: 1.0,
+        mean_in_flight_bytes: flow.mean_in_flight,
+        max_in_flight_bytes: flow.max_in_flight,
+        ..FlowRow::with_delays(&flow.rtts, &flow.owds)
+    }
+}
+
+/// The row of an observed flow's sample.
+fn observed_sample_row<'a>(
+    flow: &'a observe::Flow,
+    sample: &observe::Sample,
+    (point, run): (u32, u32),
+) -> SampleRow<'a> {
+    SampleRow {
+        point,
+        run,
+        flow: &flow.name,
+        conn: flow.conn,
+        t_s: sample.at.as_secs_f64(),
+        goodput_mbps: sample.goodput().as_mbps(),
+        in_flight_bytes: sample.in_flight,
+        srtt_ms: sample.srtt.map(ms),
+        rtt_ms: sample.rtt.map(ms),
+        owd_ms: sample.owd.map(ms),
+        lost: sample.lost,
+        state: if sample.closed { "closed" } else { "" },
+        ..SampleRow::default()
+    }
+}
+
 /// The row of a flow that the kernel sent.
-fn sent_row<'a>(measured: &'a Measured, seen: &'a Seen, (point, run): (u32, u32), warmup: Time) -> FlowRow<'a> {
+fn sent_row<'a>(measured: &'a Measured, seen: &'a observe::Flow, which: (u32, u32), warmup: Time) -> FlowRow<'a> {
     let samples = &measured.samples;
     let warm = samples.partition_point(|sample| Time::ZERO + sample.at < warmup);
     let (before, after) = samples.split_at(warm);
@@ -73,7 +132,7 @@ fn sent_row<'a>(measured: &'a Measured, seen: &'a Seen, (point, run): (u32, u32)
         limited_other: times.share(times.buffer + times.handshake),
         mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
         max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
-        ..seen.row(point, run)
+        ..observed_row(seen, which)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use host::{Emulation, Options};
 use record::Table;
 use scenario::Scenario;
+use testkit::root::granted;
 
 const LINK: &str = r#"
 duration = "2 s"
@@ -30,7 +31,7 @@ name = "phone"
 
 /// A network of `scenario` that runs, unless that cannot be.
 fn start(scenario: &str) -> Option<Emulation> {
-    host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+    granted(host::lab::check())?;
     let loaded = Scenario::load_for_emulation("net.toml", &[], &|_: &str| Ok(scenario.to_owned())).unwrap();
     Some(Emulation::start(loaded, Options::default()).unwrap())
 }

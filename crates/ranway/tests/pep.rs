@@ -14,6 +14,7 @@ use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 use wire::Timestamps;
 use wire::report::{Key, Message, Report, announcement};
 
@@ -33,8 +34,8 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
-        ebpf::pep::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        granted(host::lab::check())?;
+        granted(ebpf::pep::check())?;
         own_mounts(&[]);
         let net = Net(Spaces::new(&[ROUTER, OUTSIDE]));
         net.join((ROUTER, "wan", &[]), (OUTSIDE, "wan-end", &[]));

@@ -1,6 +1,7 @@
 //! Two hosts, and between them a machine whose two interfaces are wires: `a0 - ma` and `mb - b0`, all in namespaces.
 
 use super::*;
+use crate::lab::check_rights;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{MsgFlags, SockProtocol, SockaddrIn, SockaddrIn6, recv, sendto};
@@ -10,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 
 const A: &str = "a";
 const MIDDLE: &str = "m";
@@ -26,10 +28,7 @@ impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if !nix::unistd::geteuid().is_root() {
-            eprintln!("SKIPPED: network namespaces need root");
-            return None;
-        }
+        granted(check_rights())?;
         let net = Net(format!("ranway-t{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         for host in [A, MIDDLE, B] {
             net.ip(&format!("netns add {}", net.name(host)));

@@ -122,7 +122,7 @@ fn reply(v6: bool, id: u16, packet: &[u8]) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::{Echo, Header, Transport};
+    use observe::{Echo, Header, Transport};
 
     /// An IPv4 packet of ICMP.
     fn packet(icmp: &[u8]) -> Vec<u8> {

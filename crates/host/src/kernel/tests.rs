@@ -6,6 +6,7 @@ use scenario::{Scenario, Tcp};
 use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
+use testkit::root::granted;
 use units::Bytes;
 
 /// Two namespaces that a veth pair joins; they go away with it.
@@ -16,17 +17,12 @@ struct Pair {
 impl Pair {
     /// Unless this is not root, or there are no namespaces: says so then.
     fn new(name: &str) -> Option<Pair> {
-        if !nix::unistd::geteuid().is_root() {
-            eprintln!("SKIPPED: needs root");
-            return None;
-        }
+        granted(crate::lab::check_rights())?;
         let id = std::process::id();
         let pair = Pair { names: [format!("ranway-test-{id}-{name}-0"), format!("ranway-test-{id}-{name}-1")] };
         let [a, b] = &pair.names;
-        if !ip(&format!("netns add {a}")) || !ip(&format!("netns add {b}")) {
-            eprintln!("SKIPPED: no network namespaces");
-            return None;
-        }
+        let made = ip(&format!("netns add {a}")) && ip(&format!("netns add {b}"));
+        granted(made.then_some(()).ok_or("no network namespaces"))?;
         assert!(ip(&format!("-n {a} link add cell0 mtu 1500 type veth peer name cell0 netns {b}")));
         for (name, address) in [(a, "10.9.0.1/24"), (b, "10.9.0.2/24")] {
             assert!(ip(&format!("-n {name} addr add {address} dev cell0")));

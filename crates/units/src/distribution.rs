@@ -4,7 +4,7 @@
 //! 256, then 128 to each power of two, so that a quantile is at most 1 % above the true value (and at least 1 us apart
 //! from it). Count, sum, minimum and maximum are exact. A distribution up to 100 ms takes about 5 kB.
 
-use units::Span;
+use crate::Span;
 
 /// Buckets to a power of two, as a power of two.
 const BITS: u32 = 7;
@@ -127,11 +127,6 @@ fn bucket(micros: u64) -> usize {
 fn last(bucket: usize) -> u64 {
     let shift = (bucket as u64 >> BITS).saturating_sub(1);
     ((bucket as u64 - (shift << BITS) + 1) << shift) - 1
-}
-
-/// `span` in milliseconds, as the tables want it.
-pub fn ms(span: Span) -> f64 {
-    span.as_nanos() as f64 / 1e6
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! Whatever packets hosts send: no panic, no packet uncounted, no more memory than was agreed.
 
-use host::observe::{Header, MOST_CONNECTIONS, Observer, Seen, Transport, mark_ce};
+use observe::{Flow, Header, MOST_CONNECTIONS, Observer, Transport, VantagePoint, mark_ce};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use units::{Span, Time};
 
 fn observer() -> Observer {
-    let host = |n: u8| (format!("h{n}"), Ipv4Addr::new(10, 0, 0, n), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into()));
-    Observer::new(vec![host(1), host(2)])
+    let point = |n: u8| VantagePoint {
+        name: format!("h{n}"),
+        v4: Ipv4Addr::new(10, 0, 0, n),
+        v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into()),
+    };
+    Observer::new(vec![point(1), point(2)], |_| false)
 }
 
 /// What must hold of anything that was read.
@@ -25,17 +29,16 @@ fn read(packet: &[u8]) -> Option<Header> {
     Some(header)
 }
 
-/// What must hold of everything that was seen.
-fn check(seen: &[Seen], end: Time) {
-    for one in seen {
-        let row = one.row(0, 0);
-        assert!(row.retransmitted <= row.segments_sent, "{row:?}");
-        assert!(row.start_s <= row.measured_to_s && row.measured_from_s <= row.measured_to_s, "{row:?}");
-        assert!(row.measured_to_s <= end.as_secs_f64(), "{row:?}");
-        assert!(row.goodput_mbps >= 0.0 && row.mean_in_flight_bytes >= 0.0, "{row:?}");
-        assert!(row.mean_in_flight_bytes <= row.max_in_flight_bytes as f64 * 1.000_001, "{row:?}");
-        assert!(one.rtts.max().is_none_or(|rtt| rtt <= end - Time::ZERO));
-        let _ = one.packets.inside();
+/// Asserts what must hold of every flow.
+fn check(flows: &[Flow], end: Time) {
+    for flow in flows {
+        let (from, to) = flow.measured;
+        assert!(flow.counters.retransmitted <= flow.counters.segments, "{flow:?}");
+        assert!(flow.start <= to && from <= to && to <= end, "{flow:?}");
+        assert!(flow.mean_in_flight >= 0.0, "{flow:?}");
+        assert!(flow.mean_in_flight <= flow.max_in_flight as f64 * 1.000_001, "{flow:?}");
+        assert!(flow.rtts.max().is_none_or(|rtt| rtt <= end - Time::ZERO));
+        let _ = (flow.packets.inside(), flow.goodput(), flow.throughput(), flow.lost());
     }
 }
 
@@ -199,9 +202,9 @@ fn any_segments_in_any_order_are_counted() {
             assert_eq!((packets.entered, packets.arrived, packets.lost), (entered, arrived, lost));
             assert_eq!(packets.inside(), inside.len() as u64);
         }
-        let seen = observer.finish(now);
-        check(&seen, now);
-        assert!(seen.iter().map(|one| one.row(0, 0).bytes).sum::<u64>() <= payload);
+        let flows = observer.finish(now);
+        check(&flows, now);
+        assert!(flows.iter().map(|flow| flow.counters.delivered).sum::<u64>() <= payload);
     });
 }
 
@@ -225,7 +228,7 @@ fn a_flood_of_connections_takes_no_more_memory_than_was_agreed() {
         let flow = observer.entered(1, &header, Time::from_nanos(n.into()));
         observer.arrived(flow, &header, Span::from_millis(1), false, Time::from_nanos(n.into()));
     }
-    let seen = observer.finish(Time::from_nanos(1_000_000_000));
-    assert_eq!(seen.len(), MOST_CONNECTIONS + 1);
-    assert_eq!(seen.iter().map(|one| one.packets.entered).sum::<u64>(), 200_000);
+    let flows = observer.finish(Time::from_nanos(1_000_000_000));
+    assert_eq!(flows.len(), MOST_CONNECTIONS + 1);
+    assert_eq!(flows.iter().map(|flow| flow.packets.entered).sum::<u64>(), 200_000);
 }

@@ -1,4 +1,4 @@
-//! What a packet costs the observer: nanoseconds. `cargo run --release -p host --example observe_cost`
+//! Measures the observer's cost per packet, in nanoseconds. `cargo run --release -p observe --example cost`
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 use etherparse::{PacketBuilder, TcpOptionElement as Element};
-use host::observe::{Header, Observer, Transport, mark_ce};
+use observe::{Header, Observer, Transport, VantagePoint, mark_ce};
 use units::{Span, Time};
 
 const PACKETS: u32 = 4_000_000;
@@ -19,8 +19,9 @@ fn measure(what: &str, mut one: impl FnMut(u32)) {
 
 /// Segments of `flows` downloads in turn, each acknowledged; what a segment and its acknowledgement cost together.
 fn downloads(flows: u32, data: &Header, ack: &Header) {
-    let host = |n: u8| (format!("h{n}"), Ipv4Addr::new(10, 0, 0, n), Ipv6Addr::UNSPECIFIED);
-    let mut observer = Observer::new(vec![host(1), host(2)]);
+    let point =
+        |n: u8| VantagePoint { name: format!("h{n}"), v4: Ipv4Addr::new(10, 0, 0, n), v6: Ipv6Addr::UNSPECIFIED };
+    let mut observer = Observer::new(vec![point(1), point(2)], |_| false);
     let (mut data, mut ack) = (*data, *ack);
     measure(&format!("segment and acknowledgement, {flows} downloads"), |n| {
         let now = Time::from_nanos(u64::from(n) * 1_000);

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use units::{Span, Time};
 
-use super::header::Tcp;
+use crate::header::Tcp;
 
 /// Segments in flight whose times of departure are kept.
 const MOST_NOTES: usize = 1_024;
@@ -30,7 +30,7 @@ const ORIGIN: u64 = 1 << 32;
 /// [`Stream::arrived`] at the receiver's; an acknowledgement, which goes the other way, by [`Stream::confirmed`] at the
 /// receiver's edge and [`Stream::acknowledged`] at the sender's.
 #[derive(Debug, Default)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     /// The first sequence number that was seen; `None` before it.
     first: Option<u32>,
     /// One past the highest offset that was sent.
@@ -69,7 +69,7 @@ enum Timing {
 
 /// What a packet is, at its sender's edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// Data for the first time.
     New,
     /// Data of which some was sent before.
@@ -80,38 +80,38 @@ pub(super) enum Sent {
 
 /// What an acknowledgement tells the sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Heard {
-    pub(super) rtt: Option<Span>,
+pub(crate) struct Heard {
+    pub(crate) rtt: Option<Span>,
     /// And the one that the smoothed time is made of.
-    pub(super) slowest: Option<Span>,
+    pub(crate) slowest: Option<Span>,
     /// A duplicate, as RFC 5681 defines it.
-    pub(super) duplicate: bool,
+    pub(crate) duplicate: bool,
 }
 
 impl Stream {
     /// Whether this is the SYN of another connection between the same ports.
-    pub(super) fn is_replaced_by(&self, tcp: &Tcp) -> bool {
+    pub(crate) fn is_replaced_by(&self, tcp: &Tcp) -> bool {
         tcp.has(Tcp::SYN) && !tcp.has(Tcp::ACK) && self.first.is_some_and(|first| first != tcp.seq)
     }
 
     /// Bytes in flight, as a sender without SACK counts them: sent and not acknowledged.
-    pub(super) fn in_flight(&self) -> u64 {
+    pub(crate) fn in_flight(&self) -> u64 {
         self.highest - self.acked
     }
 
     /// Whether a FIN was sent.
-    pub(super) fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.fin.is_some()
     }
 
     /// Whether all that was sent has arrived.
-    pub(super) fn all_arrived(&self) -> bool {
+    pub(crate) fn all_arrived(&self) -> bool {
         self.next >= self.highest
     }
 
     /// The sender sent a segment.
     #[inline]
-    pub(super) fn entered(&mut self, tcp: &Tcp, payload: u32, now: Time) -> Sent {
+    pub(crate) fn entered(&mut self, tcp: &Tcp, payload: u32, now: Time) -> Sent {
         if self.first.is_none() {
             self.first = Some(tcp.seq);
             self.highest = ORIGIN + u64::from(tcp.seq);
@@ -145,7 +145,7 @@ impl Stream {
 
     /// A segment reached the receiver. Returns the bytes of payload that are in order now and were not before.
     #[inline]
-    pub(super) fn arrived(&mut self, tcp: &Tcp, payload: u32) -> u64 {
+    pub(crate) fn arrived(&mut self, tcp: &Tcp, payload: u32) -> u64 {
         match extent(tcp, payload, self.next) {
             Some((start, end)) if start <= self.next => self.advance(end),
             Some((start, end)) => {
@@ -158,14 +158,14 @@ impl Stream {
 
     /// The receiver acknowledged, at its edge. Returns as [`Stream::arrived`].
     #[inline]
-    pub(super) fn confirmed(&mut self, tcp: &Tcp) -> u64 {
+    pub(crate) fn confirmed(&mut self, tcp: &Tcp) -> u64 {
         let ack = near(tcp.ack, self.next);
         if tcp.has(Tcp::ACK) && self.first.is_some() && ack <= self.highest { self.advance(ack) } else { 0 }
     }
 
     /// An acknowledgement reached the sender; `bare` if it carries nothing else.
     #[inline]
-    pub(super) fn acknowledged(&mut self, tcp: &Tcp, bare: bool, now: Time) -> Heard {
+    pub(crate) fn acknowledged(&mut self, tcp: &Tcp, bare: bool, now: Time) -> Heard {
         let ack = near(tcp.ack, self.acked);
         if !tcp.has(Tcp::ACK) || self.first.is_none() || ack > self.highest {
             return Heard::default();

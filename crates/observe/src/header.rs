@@ -258,7 +258,7 @@ fn options(tcp: &TcpHeaderSlice<'_>) -> (Option<(u32, u32)>, Option<u32>) {
 
 /// An address as a number; that of an IPv4 address is that of the IPv6 address that maps it.
 #[inline]
-pub(super) fn bits(address: IpAddr) -> u128 {
+pub(crate) fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().to_bits(),
         IpAddr::V6(v6) => v6.to_bits(),
@@ -267,7 +267,7 @@ pub(super) fn bits(address: IpAddr) -> u128 {
 
 /// A hash of two addresses and what else tells a connection from others. The same on any machine and in any run.
 #[inline]
-pub(super) fn hash(a: u128, b: u128, rest: u64) -> u64 {
+pub(crate) fn hash(a: u128, b: u128, rest: u64) -> u64 {
     let halves = |n: u128| (n as u64, (n >> 64) as u64);
     let ((a0, a1), (b0, b1)) = (halves(a), halves(b));
     let ends = mix(a0 ^ SALT[0], a1 ^ SALT[1]) ^ mix(b0 ^ SALT[2], b1 ^ SALT[3]).rotate_left(32);

@@ -1,21 +1,23 @@
-//! What is counted of a connection: both directions between two ends, whatever the protocol.
+//! A connection: both directions between two ends, whatever the protocol.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use record::Distribution;
-use units::{Span, Time};
+use units::{Distribution, Span, Time};
 
-use super::header::{Echo, Header, Tcp, Transport, bits, hash};
-use super::seen::Sampled;
-use super::tcp::{Heard, Sent, Stream};
+use crate::counters::Counters;
+use crate::header::{Echo, Header, Tcp, Transport, bits, hash};
+use crate::sample::Sample;
+use crate::stream::{Heard, Sent, Stream};
 
+/// After this long without a packet, a connection is no longer sampled, and one of a protocol without an end has ended.
+pub(crate) const SILENCE: Span = Span::from_secs(10);
 /// Echo requests of a pinger that can be unanswered at a time.
 const MOST_ECHOES: usize = 256;
 
 /// The two ends of a connection, the lower first, so that both directions have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ends {
-    pub(super) protocol: u8,
+pub(crate) struct Ends {
+    pub(crate) protocol: u8,
     v6: bool,
     low: End,
     high: End,
@@ -27,7 +29,7 @@ type End = (u128, u16);
 impl Ends {
     /// Those of a packet's connection, and its direction: 0 if it goes from the lower end to the higher, else 1.
     #[inline]
-    pub(super) fn of(header: &Header) -> (Ends, usize) {
+    pub(crate) fn of(header: &Header) -> (Ends, usize) {
         let ports = match header.transport {
             Transport::Echo(Echo { id, .. }) => (id, id),
             _ => (header.source_port, header.destination_port),
@@ -43,74 +45,9 @@ impl Ends {
 
     /// The same for both directions.
     #[inline]
-    pub(super) fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let ports = u64::from(self.low.1) << 16 | u64::from(self.high.1);
         hash(self.low.0, self.high.0, ports << 16 | u64::from(self.protocol) << 8 | u64::from(self.v6))
-    }
-}
-
-/// Counters that only grow.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Totals {
-    pub(super) packets: Packets,
-    /// IP bytes that arrived.
-    pub(super) arrived: u64,
-    /// Payload that arrived and, of TCP, is in order.
-    pub(super) delivered: u64,
-    /// Packets with payload that were sent.
-    pub(super) segments: u64,
-    pub(super) retransmitted: u64,
-    pub(super) dup_acks: u64,
-    pub(super) marked: u64,
-    /// The integral of the bytes in flight until the connection is over, in byte-seconds.
-    pub(super) flight_area: f64,
-}
-
-/// Where packets that entered the network are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Packets {
-    /// All that entered.
-    pub entered: u64,
-    /// Of these, those that arrived.
-    pub arrived: u64,
-    /// Of these, those that were lost.
-    pub lost: u64,
-}
-
-impl Packets {
-    /// Those that are still in the network.
-    pub fn inside(&self) -> u64 {
-        self.entered - self.arrived - self.lost
-    }
-}
-
-impl std::iter::Sum for Packets {
-    fn sum<I: Iterator<Item = Packets>>(all: I) -> Packets {
-        all.fold(Packets::default(), |sum, one| Packets {
-            entered: sum.entered + one.entered,
-            arrived: sum.arrived + one.arrived,
-            lost: sum.lost + one.lost,
-        })
-    }
-}
-
-impl Totals {
-    /// What was counted since `before`.
-    pub(super) fn since(&self, before: &Totals) -> Totals {
-        Totals {
-            packets: Packets {
-                entered: self.packets.entered - before.packets.entered,
-                arrived: self.packets.arrived - before.packets.arrived,
-                lost: self.packets.lost - before.packets.lost,
-            },
-            arrived: self.arrived - before.arrived,
-            delivered: self.delivered - before.delivered,
-            segments: self.segments - before.segments,
-            retransmitted: self.retransmitted - before.retransmitted,
-            dup_acks: self.dup_acks - before.dup_acks,
-            marked: self.marked - before.marked,
-            flight_area: self.flight_area - before.flight_area,
-        }
     }
 }
 
@@ -125,21 +62,21 @@ enum Kind {
 
 /// One direction of a connection.
 #[derive(Debug)]
-pub(super) struct Way {
-    /// The host that sends in it, once one has.
-    pub(super) host: Option<usize>,
+pub(crate) struct Way {
+    /// The vantage point at which its packets enter, once one has.
+    pub(crate) from: Option<usize>,
     /// Where its packets come from.
-    pub(super) source: SocketAddr,
+    pub(crate) source: SocketAddr,
     kind: Kind,
     /// Payload that was sent, whatever became of it.
-    pub(super) payload: u64,
-    pub(super) totals: Totals,
+    pub(crate) payload: u64,
+    pub(crate) totals: Counters,
     /// What had been counted at the end of the warm-up.
-    pub(super) before: Totals,
-    pub(super) rtts: Distribution,
-    pub(super) owds: Distribution,
-    pub(super) last_delivery: Option<Time>,
-    pub(super) max_flight: u64,
+    pub(crate) before: Counters,
+    pub(crate) rtts: Distribution,
+    pub(crate) owds: Distribution,
+    pub(crate) last_delivery: Option<Time>,
+    pub(crate) max_flight: u64,
     flight: u64,
     flight_since: Time,
     srtt: Option<Span>,
@@ -149,18 +86,18 @@ pub(super) struct Way {
     sampled_owds: (Span, u64),
     sampled: u64,
     sampled_lost: u64,
-    pub(super) samples: Vec<Sampled>,
+    pub(crate) samples: Vec<Sample>,
 }
 
 impl Way {
     fn new(kind: Kind, source: SocketAddr) -> Way {
         Way {
-            host: None,
+            from: None,
             source,
             kind,
             payload: 0,
-            totals: Totals::default(),
-            before: Totals::default(),
+            totals: Counters::default(),
+            before: Counters::default(),
             rtts: Distribution::new(),
             owds: Distribution::new(),
             last_delivery: None,
@@ -213,39 +150,39 @@ impl Way {
     }
 
     /// Its state now, and the goodput of `interval`; `None` if it is nothing to tell of.
-    fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sampled> {
+    fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sample> {
         let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
         let lost = self.totals.packets.lost - std::mem::replace(&mut self.sampled_lost, self.totals.packets.lost);
         let rtt = self.latest_rtt.take();
         let (owds, packets) = std::mem::take(&mut self.sampled_owds);
         let owd = (packets > 0).then(|| Span::from_nanos(owds.as_nanos() / packets));
         let (at, in_flight, srtt) = (now, self.flight, self.srtt);
-        (self.payload > 0).then_some(Sampled { at, delivered, interval, in_flight, srtt, rtt, owd, lost, closed })
+        (self.payload > 0).then_some(Sample { at, delivered, interval, in_flight, srtt, rtt, owd, lost, closed })
     }
 }
 
 /// A connection, or all those that are not followed singly.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// `None` if it stands for many.
-    pub(super) ends: Option<Ends>,
-    pub(super) protocol: u8,
+    pub(crate) ends: Option<Ends>,
+    pub(crate) protocol: u8,
     /// When its first packet entered, and when its last entered or arrived.
-    pub(super) start: Time,
-    pub(super) last: Time,
+    pub(crate) start: Time,
+    pub(crate) last: Time,
     /// Which direction its first packet had.
-    pub(super) opener: usize,
+    pub(crate) opener: usize,
     reset: bool,
     /// When it was over: both directions had a FIN, or one an RST.
-    pub(super) closed: Option<Time>,
+    pub(crate) closed: Option<Time>,
     /// Whether it is in the list of those that are sampled.
-    pub(super) active: bool,
-    pub(super) ways: [Way; 2],
+    pub(crate) active: bool,
+    pub(crate) ways: [Way; 2],
 }
 
 impl Connection {
     /// The connection whose first packet this is.
-    pub(super) fn new(ends: Ends, way: usize, header: &Header) -> Connection {
+    pub(crate) fn new(ends: Ends, way: usize, header: &Header) -> Connection {
         let kind = || match header.transport {
             Transport::Tcp(_) => Kind::Tcp(Box::default()),
             Transport::Echo(_) => Kind::Echo(Box::new([None; MOST_ECHOES])),
@@ -260,7 +197,7 @@ impl Connection {
     }
 
     /// What stands for all connections of a protocol that are not followed singly.
-    pub(super) fn of_many(protocol: u8) -> Connection {
+    pub(crate) fn of_many(protocol: u8) -> Connection {
         let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         Connection {
             ends: None,
@@ -276,13 +213,13 @@ impl Connection {
     }
 
     /// Whether any packet of it has entered.
-    pub(super) fn began(&self) -> bool {
+    pub(crate) fn began(&self) -> bool {
         self.ways.iter().any(|way| way.totals.packets.entered > 0)
     }
 
     /// Whether a packet that goes `way` begins another connection between the same ends.
     #[inline]
-    pub(super) fn is_replaced_by(&self, header: &Header, way: usize) -> bool {
+    pub(crate) fn is_replaced_by(&self, header: &Header, way: usize) -> bool {
         match (&self.ways[way].kind, &header.transport) {
             (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.is_replaced_by(tcp),
             _ => false,
@@ -298,14 +235,14 @@ impl Connection {
 
     /// A packet that goes `way` has entered the network.
     #[inline]
-    pub(super) fn entered(&mut self, way: usize, from: usize, header: &Header, now: Time) {
+    pub(crate) fn entered(&mut self, way: usize, from: usize, header: &Header, now: Time) {
         if !self.began() {
             (self.start, self.opener) = (now, way);
         }
         self.last = now;
         let open = self.closed.is_none();
         let (mine, other) = self.pair(way);
-        mine.host = Some(from);
+        mine.from = Some(from);
         mine.totals.packets.entered += 1;
         mine.payload += u64::from(header.payload_len);
         let mut sent = if header.payload_len > 0 { Sent::New } else { Sent::Nothing };
@@ -334,16 +271,18 @@ impl Connection {
         totals.retransmitted += u64::from(sent == Sent::Again);
     }
 
-    /// A packet that goes `way` has arrived.
+    /// A packet that goes `way` has arrived; `delay` is unknown with one vantage point.
     #[inline]
-    pub(super) fn arrived(&mut self, way: usize, header: &Header, delay: Span, ce: bool, now: Time) {
+    pub(crate) fn arrived(&mut self, way: usize, header: &Header, delay: Option<Span>, ce: bool, now: Time) {
         self.last = now;
         let open = self.closed.is_none();
         let (mine, other) = self.pair(way);
         mine.totals.packets.arrived += 1;
         mine.totals.arrived += u64::from(header.len);
         mine.totals.marked += u64::from(ce);
-        if header.payload_len > 0 {
+        if header.payload_len > 0
+            && let Some(delay) = delay
+        {
             mine.owds.record(delay);
             mine.sampled_owds = (mine.sampled_owds.0 + delay, mine.sampled_owds.1 + 1);
         }
@@ -374,12 +313,12 @@ impl Connection {
     }
 
     /// A packet that went `way` was lost.
-    pub(super) fn lost(&mut self, way: usize) {
+    pub(crate) fn lost(&mut self, way: usize) {
         self.ways[way].totals.packets.lost += 1;
     }
 
     /// The warm-up ends: what was counted so far is left out of the rows.
-    pub(super) fn warmed_up(&mut self, now: Time) {
+    pub(crate) fn warmed_up(&mut self, now: Time) {
         for way in &mut self.ways {
             way.level(way.flight, now);
             way.before = way.totals;
@@ -389,7 +328,7 @@ impl Connection {
     }
 
     /// Both directions' state now; it is noted only if `keep`.
-    pub(super) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
+    pub(crate) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
         let closed = self.closed.is_some();
         for way in &mut self.ways {
             let sampled = way.sample(now, interval, closed);
@@ -398,14 +337,14 @@ impl Connection {
     }
 
     /// How many samples are kept of it.
-    pub(super) fn sample_count(&self) -> usize {
+    pub(crate) fn sample_count(&self) -> usize {
         self.ways.iter().map(|way| way.samples.len()).sum()
     }
 
     /// Merges each sample with the next one, so that about half of them are left.
-    pub(super) fn thin(&mut self) {
+    pub(crate) fn thin(&mut self) {
         for way in &mut self.ways {
-            let mut thinned: Vec<Sampled> = Vec::with_capacity(way.samples.len() / 2 + 1);
+            let mut thinned: Vec<Sample> = Vec::with_capacity(way.samples.len() / 2 + 1);
             let mut single = false;
             for &sampled in &way.samples {
                 match thinned.last_mut().filter(|_| single) {
@@ -419,17 +358,17 @@ impl Connection {
     }
 
     /// Counts up to `end`.
-    pub(super) fn end(&mut self, end: Time) {
+    pub(crate) fn end(&mut self, end: Time) {
         self.ways.iter_mut().for_each(|way| way.level(way.flight, end));
     }
 
     /// Whether all that its sender wanted to send `way` has arrived.
-    pub(super) fn completed(&self, way: usize) -> bool {
+    pub(crate) fn completed(&self, way: usize) -> bool {
         self.ways[way].completed(self.reset)
     }
 
     /// Whether it is a pinger's.
-    pub(super) fn is_echo(&self) -> bool {
+    pub(crate) fn is_echo(&self) -> bool {
         matches!(self.ways[0].kind, Kind::Echo(_))
     }
 }

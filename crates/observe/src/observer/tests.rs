@@ -1,5 +1,8 @@
 use super::*;
-use std::net::IpAddr;
+use crate::counters::Counters;
+use crate::header::{Echo, Tcp, Transport};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use units::Rate;
 
 const SERVER: usize = 0;
 const UE: usize = 1;
@@ -9,14 +12,16 @@ const FIN: u8 = Tcp::FIN;
 /// The network's delay in either direction.
 const DELAY: u64 = 10;
 
-fn hosts() -> Vec<Names> {
-    let host = |name: &str, n: u8| {
-        (name.to_owned(), Ipv4Addr::new(10, 0, 0, n), Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into()))
+fn points() -> Vec<VantagePoint> {
+    let point = |name: &str, n: u8| VantagePoint {
+        name: name.to_owned(),
+        v4: Ipv4Addr::new(10, 0, 0, n),
+        v6: Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, n.into()),
     };
-    vec![host("server", 1), host("ue", 2)]
+    vec![point("server", 1), point("ue", 2)]
 }
 
-/// A UE and a server that talk while an observer listens. Sequence numbers count from the initial ones: the SYN is 0,
+/// A UE and a server that talk while an observer measures. Sequence numbers count from the initial ones: the SYN is 0,
 /// the first byte 1.
 struct Talk {
     observer: Observer,
@@ -31,11 +36,11 @@ struct Way(u32, Header, u64);
 
 impl Talk {
     fn new(isn: [u32; 2]) -> Talk {
-        Talk { observer: Observer::new(hosts()), isn, ports: [80, 41_234], sacked: None }
+        Talk { observer: Observer::new(points(), |_| false), isn, ports: [80, 41_234], sacked: None }
     }
 
     fn header(&self, from: usize, payload_len: u32, transport: Transport) -> Header {
-        let address = |host: usize| IpAddr::V4(self.observer.hosts[host].1);
+        let address = |host: usize| IpAddr::V4(self.observer.points.points[host].v4);
         let (protocol, above) = match transport {
             Transport::Tcp(_) => (6, 20),
             Transport::Udp => (17, 8),
@@ -59,12 +64,16 @@ impl Talk {
         Way(self.observer.entered(from, &header, at(ms)), header, ms)
     }
 
-    /// A segment enters the network at `ms`.
-    fn sends(&mut self, ms: u64, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) -> Way {
+    fn segment(&self, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
         let sacked = self.sacked.map(|end| self.isn[1 - from].wrapping_add(end));
         let (seq, ack) = (self.isn[from].wrapping_add(seq), self.isn[1 - from].wrapping_add(ack));
         let tcp = Tcp { seq, ack, flags, window: 500, timestamps: None, sacked };
-        let header = self.header(from, payload, Transport::Tcp(tcp));
+        self.header(from, payload, Transport::Tcp(tcp))
+    }
+
+    /// A segment enters the network at `ms`.
+    fn sends(&mut self, ms: u64, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) -> Way {
+        let header = self.segment(from, flags, seq, ack, payload);
         self.enter(ms, from, header)
     }
 
@@ -88,7 +97,7 @@ impl Talk {
         self.says(20, UE, ACK, 1, 1, 0);
     }
 
-    fn ends(self, ms: u64) -> Vec<Seen> {
+    fn ends(self, ms: u64) -> Vec<Flow> {
         self.observer.finish(at(ms))
     }
 }
@@ -97,12 +106,12 @@ fn at(ms: u64) -> Time {
     Time::from_nanos(ms * 1_000_000)
 }
 
-fn rtts(seen: &Seen) -> Vec<(u64, u64)> {
-    seen.rtts.iter().map(|(rtt, count)| (rtt.as_millis(), count)).collect()
+fn rtts(flow: &Flow) -> Vec<(u64, u64)> {
+    flow.rtts.iter().map(|(rtt, count)| (rtt.as_millis(), count)).collect()
 }
 
 /// A download of six segments of 1,000 bytes, the third of which is lost once; then both sides close.
-fn download(isn: [u32; 2]) -> Seen {
+fn download(isn: [u32; 2]) -> Flow {
     let mut talk = Talk::new(isn);
     talk.handshake(); // Round-trip times: UE 20 ms, server 20 ms.
     let segment = |n: u32| 1 + n * 1_000;
@@ -128,39 +137,39 @@ fn download(isn: [u32; 2]) -> Seen {
     talk.says(105, UE, ACK | FIN, 1, segment(6) + 1, 0); // 115 - 95 = 20 ms.
     talk.says(115, SERVER, ACK, segment(6) + 1, 2, 0);
     assert_eq!(talk.observer.packets(), Packets { entered: 16, arrived: 15, lost: 1 });
-    let [seen]: [Seen; 1] = talk.ends(1_000).try_into().unwrap();
-    seen
+    let [flow]: [Flow; 1] = talk.ends(1_000).try_into().unwrap();
+    flow
 }
 
 #[test]
 fn a_download_with_a_loss_is_measured_as_worked_out_by_hand() {
-    let seen = download([0, 0]);
-    assert_eq!(rtts(&seen), [(20, 3), (30, 1), (40, 1)]);
-    assert_eq!(seen.name, "tcp server:80 > ue:41234");
-    let row = seen.row(0, 0);
-    assert_eq!((row.from, row.to, row.transport, row.cc), ("server", "ue", "tcp", ""));
-    assert_eq!((row.bytes, row.segments_sent, row.retransmitted, row.dup_acks, row.lost_packets), (6_000, 7, 1, 2, 1));
-    assert_eq!((row.start_s, row.end_s, row.completed), (0.0, Some(0.105), true));
-    assert_eq!((row.measured_from_s, row.measured_to_s), (0.0, 0.105));
-    assert!((row.goodput_mbps - 48.0 / 105.0).abs() < 1e-6, "{}", row.goodput_mbps);
+    let flow = download([0, 0]);
+    assert_eq!(rtts(&flow), [(20, 3), (30, 1), (40, 1)]);
+    assert_eq!(flow.name, "tcp server:80 > ue:41234");
+    assert_eq!((flow.from.as_str(), flow.to.as_str(), flow.transport), ("server", "ue", "tcp"));
+    let Counters { delivered, segments, retransmitted, dup_acks, .. } = flow.counters;
+    assert_eq!((delivered, segments, retransmitted, dup_acks, flow.lost()), (6_000, 7, 1, 2, 1));
+    assert_eq!((flow.start, flow.last_delivery, flow.completed), (at(0), Some(at(105)), true));
+    assert_eq!(flow.measured, (at(0), at(105)));
+    assert!((flow.goodput().as_mbps() - 48.0 / 105.0).abs() < 1e-6, "{}", flow.goodput());
     // Six segments of 1,040 bytes, two packets of 40.
-    assert!((row.throughput_mbps - 8.0 * 6.32 / 105.0).abs() < 1e-6, "{}", row.throughput_mbps);
-    let whole = |ms: Option<f64>| ms.unwrap() as u64;
-    assert_eq!((whole(row.owd_p5_ms), whole(row.owd_p50_ms), whole(row.owd_p95_ms)), (10, 10, 30));
-    assert_eq!(row.max_in_flight_bytes, 5_000);
+    assert!((flow.throughput().as_mbps() - 8.0 * 6.32 / 105.0).abs() < 1e-6, "{}", flow.throughput());
+    assert_eq!([0.05, 0.5, 0.95].map(|q| flow.owds.quantile(q).unwrap().as_millis()), [10, 10, 30]);
+    assert_eq!(flow.max_in_flight, 5_000);
     // 1 from 10 to 30 (the SYN), then 1,000 to 5,000 in steps of 1 ms, 5,000 from 34 to 51, 3,000 to 95, 1,001 to
     // 105, when the connection is over.
     let area = 20.0 + 10_000.0 + 5_000.0 * 17.0 + 3_000.0 * 44.0 + 1_001.0 * 10.0;
-    assert!((row.mean_in_flight_bytes - area / 105.0).abs() < 1.0, "{} {}", row.mean_in_flight_bytes, area / 105.0);
+    assert!((flow.mean_in_flight - area / 105.0).abs() < 1.0, "{} {}", flow.mean_in_flight, area / 105.0);
 }
 
 #[test]
 fn sequence_numbers_may_wrap_around_anywhere() {
     let expected = download([0, 0]);
     for server in (0..7_000).step_by(250) {
-        let seen = download([0u32.wrapping_sub(server), 0u32.wrapping_sub(server / 250 % 3)]);
-        assert_eq!(seen.row(0, 0), expected.row(0, 0), "{server}");
-        assert_eq!(rtts(&seen), rtts(&expected));
+        let flow = download([0u32.wrapping_sub(server), 0u32.wrapping_sub(server / 250 % 3)]);
+        assert_eq!((flow.counters, flow.measured), (expected.counters, expected.measured), "{server}");
+        assert_eq!((flow.max_in_flight, flow.completed), (expected.max_in_flight, expected.completed), "{server}");
+        assert_eq!(rtts(&flow), rtts(&expected));
     }
 }
 
@@ -191,8 +200,8 @@ fn an_acknowledgement_of_the_receiver_tells_what_was_not_kept() {
         talk.says(50, SERVER, ACK, 1 + n * 100, 1, 100);
     }
     talk.says(60, UE, ACK, 1, 100_001, 0);
-    let seen = &talk.ends(100)[0];
-    assert_eq!((seen.row(0, 0).bytes, seen.row(0, 0).retransmitted), (100_000, 500));
+    let flow = &talk.ends(100)[0];
+    assert_eq!((flow.counters.delivered, flow.counters.retransmitted), (100_000, 500));
 }
 
 #[test]
@@ -204,9 +213,9 @@ fn a_keep_alive_probe_is_no_data() {
         talk.says(40, UE, ACK, 1, 101, 0);
         talk.says(9_000, SERVER, ACK, 100, 1, payload);
         talk.says(9_010, UE, ACK, 1, 101, 0);
-        let seen = &talk.ends(10_000)[0];
-        let row = seen.row(0, 0);
-        assert_eq!((row.segments_sent, row.retransmitted, row.bytes, row.dup_acks), (1, 0, 100, 0));
+        let flow = &talk.ends(10_000)[0];
+        let Counters { segments, retransmitted, delivered, dup_acks, .. } = flow.counters;
+        assert_eq!((segments, retransmitted, delivered, dup_acks), (1, 0, 100, 0));
     }
 }
 
@@ -222,18 +231,18 @@ fn a_second_connection_between_the_same_ports_has_a_row_of_its_own() {
     }
     let all = talk.ends(100);
     let rows: Vec<_> =
-        all.iter().map(|seen| (seen.name.as_str(), seen.conn, seen.row(0, 0).bytes, seen.completed)).collect();
+        all.iter().map(|flow| (flow.name.as_str(), flow.conn, flow.counters.delivered, flow.completed)).collect();
     assert_eq!(rows, [("tcp server:80 > ue:41234", 0, 100, true), ("tcp server:80 > ue:41234", 1, 100, true)]);
 }
 
 #[test]
-fn a_connection_that_is_refused_is_seen_but_not_completed() {
+fn a_connection_that_is_refused_is_flow_but_not_completed() {
     let mut talk = Talk::new([7, 9]);
     talk.says(0, UE, SYN, 0, 0, 0);
     talk.says(10, SERVER, Tcp::RST | ACK, 0, 1, 0);
-    let [seen]: [Seen; 1] = talk.ends(100).try_into().unwrap();
-    assert_eq!((seen.name.as_str(), seen.completed), ("tcp ue:41234 > server:80", false));
-    assert_eq!(seen.row(0, 0).bytes, 0);
+    let [flow]: [Flow; 1] = talk.ends(100).try_into().unwrap();
+    assert_eq!((flow.name.as_str(), flow.completed), ("tcp ue:41234 > server:80", false));
+    assert_eq!(flow.counters.delivered, 0);
 }
 
 #[test]
@@ -249,7 +258,7 @@ fn the_second_direction_has_a_row_if_it_carried_much() {
         assert_eq!(all.len(), rows);
         assert_eq!(all[0].name, "tcp server:80 > ue:41234");
         assert!(
-            all.get(1).is_none_or(|seen| seen.name == "tcp ue:41234 > server:80" && seen.row(0, 0).bytes == 10_001)
+            all.get(1).is_none_or(|flow| flow.name == "tcp ue:41234 > server:80" && flow.counters.delivered == 10_001)
         );
     }
 }
@@ -283,12 +292,12 @@ fn a_pinger_has_the_round_trip_times_of_its_answered_requests() {
             talk.arrives(ms + rtt, reply);
         }
     }
-    let [seen]: [Seen; 1] = talk.ends(100_000).try_into().unwrap();
-    assert_eq!((seen.name.as_str(), rtts(&seen)), ("icmp ue > server", vec![(30, 1), (50, 1), (70, 1)]));
-    let row = seen.row(0, 0);
-    assert_eq!((row.transport, row.lost_packets, row.segments_sent, row.bytes), ("icmp", 1, 4, 3 * 56));
+    let [flow]: [Flow; 1] = talk.ends(100_000).try_into().unwrap();
+    assert_eq!((flow.name.as_str(), rtts(&flow)), ("icmp ue > server", vec![(30, 1), (50, 1), (70, 1)]));
+    let Counters { segments, delivered, .. } = flow.counters;
+    assert_eq!((flow.transport, flow.lost(), segments, delivered), ("icmp", 1, 4, 3 * 56));
     // It fell silent after the last request arrived, at 1 + 65,535 % 100 s and 5 ms.
-    assert_eq!((row.measured_from_s, row.measured_to_s, row.completed), (1.0, 36.005, false));
+    assert_eq!((flow.measured, flow.completed), ((at(1_000), at(36_005)), false));
 }
 
 #[test]
@@ -299,14 +308,15 @@ fn datagrams_count_when_they_arrive() {
         let way = talk.enter(n * 100, SERVER, datagram);
         if n < 8 { talk.arrives(n * 100 + 20 + n, way) } else { talk.loses(n * 100, way) }
     }
-    let [seen]: [Seen; 1] = talk.ends(1_000).try_into().unwrap();
-    let row = seen.row(0, 0);
-    assert_eq!((row.flow, row.bytes, row.segments_sent, row.lost_packets), ("udp server:80 > ue:41234", 8_000, 10, 2));
-    assert_eq!((row.owd_p50_ms.map(f64::floor), row.rtt_p50_ms, row.measured_to_s), (Some(23.0), None, 1.0));
+    let [flow]: [Flow; 1] = talk.ends(1_000).try_into().unwrap();
+    let Counters { segments, delivered, .. } = flow.counters;
+    assert_eq!((flow.name.as_str(), delivered, segments), ("udp server:80 > ue:41234", 8_000, 10));
+    let owd = flow.owds.quantile(0.5).map(Span::as_millis);
+    assert_eq!((flow.lost(), owd, flow.rtts.count(), flow.measured.1), (2, Some(23), 0, at(1_000)));
 }
 
 #[test]
-fn the_warm_up_is_left_out_of_a_row_but_not_of_its_samples() {
+fn the_warm_up_is_left_out_of_a_flow_but_not_of_its_samples() {
     let mut talk = Talk::new([7, 9]);
     talk.handshake();
     for n in 0..10u32 {
@@ -318,15 +328,13 @@ fn the_warm_up_is_left_out_of_a_row_but_not_of_its_samples() {
         talk.says(ms + DELAY, UE, ACK, 1, 1 + (n + 1) * 1_000, 0);
         talk.observer.sample(at(ms + 100), Span::from_millis(100));
     }
-    let seen = &talk.ends(2_000)[0];
-    let row = seen.row(0, 0);
-    assert_eq!((row.bytes, row.segments_sent, row.measured_from_s, seen.rtts.count()), (6_000, 6, 1.4, 6));
-    let first = seen.samples[0].row(seen, 0, 0);
-    assert_eq!((seen.samples.len(), first.t_s, first.flow), (10, 1.1, row.flow));
-    assert_eq!(
-        (first.goodput_mbps, first.rtt_ms, first.srtt_ms, first.in_flight_bytes),
-        (0.08, Some(20.0), Some(20.0), 0)
-    );
+    let flow = &talk.ends(2_000)[0];
+    let Counters { segments, delivered, .. } = flow.counters;
+    assert_eq!((delivered, segments, flow.measured.0, flow.rtts.count()), (6_000, 6, at(1_400), 6));
+    let first = flow.samples[0];
+    assert_eq!((flow.samples.len(), first.at), (10, at(1_100)));
+    assert_eq!(first.goodput(), Rate::from_bits_per_sec(80_000));
+    assert_eq!((first.rtt, first.srtt, first.in_flight), (Some(Span::from_millis(20)), Some(Span::from_millis(20)), 0));
 }
 
 #[test]
@@ -362,10 +370,10 @@ fn connections_beyond_the_limit_are_counted_together() {
     talk.observer.sample(at(100), Span::from_millis(100));
     let all = talk.ends(1_000);
     assert_eq!(all.len(), MOST_CONNECTIONS + 1);
-    assert_eq!((all[0].name.as_str(), all[0].row(0, 0).bytes), ("tcp server > others", 900 * 100 + 50));
-    assert_eq!((all[1].name.as_str(), all[1].row(0, 0).bytes), ("tcp server:80 > ue:10000", 150));
+    assert_eq!((all[0].name.as_str(), all[0].counters.delivered), ("tcp server > others", 900 * 100 + 50));
+    assert_eq!((all[1].name.as_str(), all[1].counters.delivered), ("tcp server:80 > ue:10000", 150));
     assert_eq!((all[0].key, all[1].key.unwrap().receiver.port()), (None, 10_000));
-    assert_eq!(all.iter().map(|seen| seen.samples.len()).sum::<usize>(), MOST_SAMPLED);
+    assert_eq!(all.iter().map(|flow| flow.samples.len()).sum::<usize>(), MOST_SAMPLED);
 }
 
 #[test]
@@ -374,8 +382,8 @@ fn an_address_that_no_host_has_stands_for_itself() {
     let far = IpAddr::V6(Ipv6Addr::LOCALHOST);
     let header = Header { destination: far, source: far, ..talk.header(UE, 10, Transport::Udp) };
     let _ = talk.enter(0, UE, header);
-    let [seen]: [Seen; 1] = talk.ends(100).try_into().unwrap();
-    assert_eq!((seen.name.as_str(), seen.from.as_str(), seen.to.as_str()), ("udp ue:41234 > [::1]:80", "ue", "::1"));
+    let [flow]: [Flow; 1] = talk.ends(100).try_into().unwrap();
+    assert_eq!((flow.name.as_str(), flow.from.as_str(), flow.to.as_str()), ("udp ue:41234 > [::1]:80", "ue", "::1"));
 }
 
 #[test]
@@ -393,9 +401,29 @@ fn samples_of_a_long_run_are_merged_and_lose_no_byte() {
         interval = talk.observer.sample(at(now), interval);
     }
     // Each of both directions has samples.
-    let seen = &talk.ends(now + 1_000)[0];
-    assert!((MOST / 8..=MOST).contains(&seen.samples.len()), "{} samples", seen.samples.len());
-    assert_eq!(seen.samples.iter().map(|sample| sample.delivered).sum::<u64>(), bytes);
-    assert!(seen.samples.windows(2).all(|pair| pair[0].at + pair[1].interval == pair[1].at));
+    let flow = &talk.ends(now + 1_000)[0];
+    assert!((MOST / 8..=MOST).contains(&flow.samples.len()), "{} samples", flow.samples.len());
+    assert_eq!(flow.samples.iter().map(|sample| sample.delivered).sum::<u64>(), bytes);
+    assert!(flow.samples.windows(2).all(|pair| pair[0].at + pair[1].interval == pair[1].at));
     assert_eq!(interval, Span::from_millis(400), "doubled twice");
+}
+
+#[test]
+fn one_vantage_point_measures_deliveries_and_round_trips_to_each_end() {
+    let mut talk = Talk::new([7, 9]);
+    let mut passes = |ms, from, flags, seq, ack, payload| {
+        let header = talk.segment(from, flags, seq, ack, payload);
+        talk.observer.passed(from, &header, false, at(ms));
+    };
+    passes(0, UE, SYN, 0, 0, 0);
+    passes(30, SERVER, SYN | ACK, 0, 1, 0);
+    passes(34, UE, ACK, 1, 1, 0);
+    passes(60, SERVER, ACK, 1, 1, 1_000);
+    passes(61, SERVER, ACK, 1_001, 1, 1_000);
+    passes(66, UE, ACK, 1, 2_001, 0);
+    let [flow]: [Flow; 1] = talk.ends(100).try_into().unwrap();
+    assert_eq!((flow.name.as_str(), flow.counters.delivered), ("tcp server:80 > ue:41234", 2_000));
+    // SYN-ACK to ACK, and the second segment to its acknowledgement.
+    assert_eq!((rtts(&flow), flow.owds.count()), (vec![(4, 1), (5, 1)], 0));
+    assert_eq!(flow.packets, Packets { entered: 3, arrived: 3, lost: 0 });
 }

@@ -1,73 +1,59 @@
-//! What can be seen of real packets at the edges of the simulated network: connections and their goodput, delays,
-//! round-trip times and losses, without a word from the hosts.
-//!
-//! A packet is seen twice, when it enters the network at its sender's edge and when it arrives at its receiver's, or is
-//! lost between. What a sender knows by itself (its congestion window, why it sends nothing) cannot be seen from here.
-//!
-//! Hosts send what they like, so that everything is bounded: [`MOST_CONNECTIONS`] are followed singly, and those that
-//! come later are counted together for each protocol. Connections that are over keep their place, for their row.
+//! The table of connections that packets are counted in.
 
-mod connection;
-mod header;
-mod seen;
-mod tcp;
-
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use etherparse::ip_number;
 use hashbrown::HashTable;
 use units::{Span, Time};
 
-pub use connection::Packets;
-use connection::{Connection, Ends};
-pub use header::{Echo, Header, Tcp, Transport, mark_ce};
-pub use seen::{Key, Sampled, Seen};
+use crate::connection::{Connection, Ends, SILENCE};
+use crate::counters::Packets;
+use crate::flow::{Flow, Points, VantagePoint, flows};
+use crate::header::Header;
 
 /// Connections that are followed singly.
 pub const MOST_CONNECTIONS: usize = 4_096;
-/// Connections of which samples are kept at one moment.
+/// Connections sampled at one moment.
 const MOST_SAMPLED: usize = 256;
-/// Samples that are kept in all, of some 80 bytes each.
+/// Samples kept in all, of some 80 bytes each.
 const MOST_SAMPLES: usize = 400_000;
-/// After so long without a packet there are no samples of a connection, and one that cannot end otherwise has ended.
-const SILENCE: Span = Span::from_secs(10);
-/// What stands for the connections that are not followed singly; the last for all protocols but the others.
+/// The protocols for which connections that are not followed singly are counted together; the last stands for any other.
 const OF_MANY: [u8; 4] = [ip_number::TCP.0, ip_number::UDP.0, ip_number::ICMP.0, u8::MAX];
 
-/// A host's name and addresses; unspecified ones if it stands for hosts of any addresses.
-pub type Names = (String, Ipv4Addr, Ipv6Addr);
-
-/// Measures packets at the edges of the network.
+/// Measures the flows of the packets that pass its vantage points.
 ///
-/// Each packet's [`Observer::entered`] gives the number to be used for its [`Observer::arrived`] or [`Observer::lost`].
-/// Time never goes back. None of the three takes more time for there being many connections, but for the processor's
-/// caches.
+/// With two vantage points, a packet's [`Observer::entered`] returns the number to pass to its [`Observer::arrived`] or
+/// [`Observer::lost`]. With one, call [`Observer::passed`]. Then [`Observer::sample`] at each sampling time, and
+/// [`Observer::finish`] once. Time never goes back. The cost of a packet does not depend on the number of connections,
+/// but for the processor's caches.
 #[derive(Debug)]
 pub struct Observer {
-    hosts: Vec<Names>,
-    /// Those that stand for many come first, in the order of [`OF_MANY`].
+    points: Points,
+    /// First the ones that count many together, in the order of [`OF_MANY`].
     connections: Vec<Connection>,
-    /// By their ends, where those that are followed singly are. Of two between the same ends, the later.
+    /// Indices of the connections that are followed singly, by their ends; the later of two between the same ends.
     table: HashTable<u32>,
-    /// Those that had a packet lately, in the order in which they began to have them.
+    /// Indices of the connections that had a packet lately, in the order in which they became active.
     active: Vec<u32>,
     warmed_up: Time,
-    /// Samples that are kept, at most, and how many there may be.
+    /// An upper bound on the number of samples kept, and its limit.
     kept: usize,
     most_samples: usize,
 }
 
 impl Observer {
-    /// An observer of these hosts, numbered as they stand here.
-    pub fn new(hosts: Vec<Names>) -> Observer {
+    /// An observer with these vantage points, numbered in their order. `is_outside` tells whether an address belongs to
+    /// no host of the network: such an end is named by its address, not by the vantage point that it is behind.
+    pub fn new(points: Vec<VantagePoint>, is_outside: fn(IpAddr) -> bool) -> Observer {
         // With room for all, so that nothing is moved while packets wait.
         let mut connections = Vec::with_capacity(OF_MANY.len() + MOST_CONNECTIONS);
         connections.extend(OF_MANY.map(Connection::of_many));
         let (table, active) = (HashTable::with_capacity(MOST_CONNECTIONS), Vec::with_capacity(connections.capacity()));
-        Observer { hosts, connections, table, active, warmed_up: Time::ZERO, kept: 0, most_samples: MOST_SAMPLES }
+        let points = Points { points, is_outside };
+        Observer { points, connections, table, active, warmed_up: Time::ZERO, kept: 0, most_samples: MOST_SAMPLES }
     }
 
-    /// A packet has come from the host `from`. Returns the number of its direction of its connection.
+    /// A packet enters the network at the vantage point `from`. Returns the number of its direction of its connection.
     pub fn entered(&mut self, from: usize, header: &Header, now: Time) -> u32 {
         let (ends, way) = Ends::of(header);
         let hash = ends.hash();
@@ -75,7 +61,7 @@ impl Observer {
         let (at, way) = match found {
             Some(at) if !self.connections[at as usize].is_replaced_by(header, way) => (at, way),
             _ if self.connections.len() < OF_MANY.len() + MOST_CONNECTIONS => (self.open(ends, hash, way, header), way),
-            // As seen from the first host: what it sends, and what others do.
+            // The directions are what the first vantage point sends, and what all others do.
             other => {
                 if other.is_some() {
                     self.forget(&ends, hash);
@@ -88,10 +74,18 @@ impl Observer {
         at << 1 | way as u32
     }
 
-    /// A packet of the direction `flow` has arrived, `delay` after it entered; `ce` if it carries a congestion mark.
+    /// A packet of the direction `flow` arrives at the other vantage point, `delay` after it entered; `ce` if it carries a
+    /// congestion mark.
     pub fn arrived(&mut self, flow: u32, header: &Header, delay: Span, ce: bool, now: Time) {
         self.touch(flow >> 1);
-        self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, delay, ce, now);
+        self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, Some(delay), ce, now);
+    }
+
+    /// A packet passes the only vantage point, from the side `from`. What passes counts as delivered, there are no one-way
+    /// delays, and each direction's round-trip times are those between the vantage point and its receiver.
+    pub fn passed(&mut self, from: usize, header: &Header, ce: bool, now: Time) {
+        let flow = self.entered(from, header, now);
+        self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, None, ce, now);
     }
 
     /// A packet of the direction `flow` was lost.
@@ -99,19 +93,19 @@ impl Observer {
         self.connections[(flow >> 1) as usize].lost((flow & 1) as usize);
     }
 
-    /// The warm-up ends: what was counted so far is left out of the rows of the table `flows`.
+    /// Ends the warm-up: the measured period of the flows begins now.
     pub fn warmed_up(&mut self, now: Time) {
         self.warmed_up = now;
         self.connections.iter_mut().for_each(|connection| connection.warmed_up(now));
     }
 
-    /// Keeps the state of the connections that had packets lately, for [`Seen::samples`]; `interval` is the time since
-    /// the sample before. Returns the interval to the next one: when there are too many samples, neighbours are merged, and
-    /// from then on they are taken half as often, so that a run may last for any time.
+    /// Samples the connections that had packets lately, for [`Flow::samples`]; `interval` is the time since the sample
+    /// before. Returns the interval to the next one: when there are too many samples, neighbours are merged, and from then
+    /// on samples are taken half as often, so that a run may last for any time.
     pub fn sample(&mut self, now: Time, interval: Span) -> Span {
         self.take_samples(now, interval);
         let kept = |observer: &Observer| observer.connections.iter().map(Connection::sample_count).sum::<usize>();
-        // Counting costs something; a moment adds no more than so many.
+        // Counting exactly costs time; a moment adds at most this many.
         self.kept += 2 * MOST_SAMPLED;
         if self.kept < self.most_samples {
             return interval;
@@ -132,25 +126,25 @@ impl Observer {
             let connection = &mut connections[at as usize];
             connection.sample(now, interval, number < MOST_SAMPLED);
             number += 1;
-            // Of one that is over, a sample without anything follows the last packet.
+            // A closed connection gets one empty sample after its last packet.
             let silence = if connection.closed.is_some() { interval.min(SILENCE) } else { SILENCE };
             connection.active = now.saturating_since(connection.last) < silence;
             connection.active
         });
     }
 
-    /// Where all packets so far are.
+    /// Returns where all packets so far are.
     pub fn packets(&self) -> Packets {
         self.connections.iter().flat_map(|connection| &connection.ways).map(|way| way.totals.packets).sum()
     }
 
-    /// The directions of interest of all connections, in the order in which these began: the larger one, and the other
-    /// if it carried much too.
-    pub fn finish(self, end: Time) -> Vec<Seen> {
-        seen::seen(self.connections, &self.hosts, self.warmed_up, end)
+    /// Returns the flows of all connections, in the order in which the connections began: the direction that carried more,
+    /// and the other one if it carried much too.
+    pub fn finish(self, end: Time) -> Vec<Flow> {
+        flows(self.connections, &self.points, self.warmed_up, end)
     }
 
-    /// Follows a connection from its first packet on.
+    /// Begins to follow a connection, at its first packet.
     #[cold]
     fn open(&mut self, ends: Ends, hash: u64, way: usize, header: &Header) -> u32 {
         let new = self.connections.len() as u32;
@@ -166,7 +160,7 @@ impl Observer {
         new
     }
 
-    /// What comes between these ends from now on belongs to another connection.
+    /// Stops following the connection between these ends: later packets between them belong to another one.
     #[cold]
     fn forget(&mut self, ends: &Ends, hash: u64) {
         let Observer { connections, table, .. } = self;
@@ -185,7 +179,7 @@ impl Observer {
     }
 }
 
-/// The connection that stands for those of a protocol that are not followed singly.
+/// Returns the index of the connection that counts those of a protocol together.
 #[cold]
 fn of_many(protocol: u8) -> u32 {
     let protocol = if protocol == ip_number::IPV6_ICMP.0 { ip_number::ICMP.0 } else { protocol };
