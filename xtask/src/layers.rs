@@ -20,7 +20,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("tcp", &["units", "wire", "cc"]),
     ("pep", &["units", "wire"]),
     ("traffic", &["units"]),
-    ("observe", &["units", "aqm"]),
+    ("observe", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("scenario", &["units"]),
     ("disk", &[]),

@@ -25,11 +25,12 @@ use backlog::{Answer, DrainModel, Estimate, Probe};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 use units::{Rate, Span, Time};
+use wire::ip::mark_ce;
+use wire::{Flags, Headers, Transport};
 
 use crate::realtime::Clock;
 use crate::{Error, attach};
 use modem::Modem;
-use observe::{Header, Tcp, Transport, mark_ce};
 use reflectors::Reflectors;
 
 /// Packets that are taken in a row before it is somebody else's turn.
@@ -225,7 +226,7 @@ impl Backlog {
         for count in 0..BATCH {
             let taken = self.modem.take(&mut self.buffer);
             let Some(frame) = taken.map_err(Error::system("read what is to leave"))? else { return Ok(count) };
-            let header = self.modem.packet(frame).and_then(|ip| Some((Header::parse(&frame[ip.clone()])?, ip)));
+            let header = self.modem.packet(frame).and_then(|ip| Some((Headers::parse(&frame[ip.clone()]).ok()?, ip)));
             let Some((header, ip)) = header else {
                 // Neighbours and the like do not wait.
                 self.counters.refused += u64::from(self.modem.send(frame).is_err());
@@ -237,7 +238,7 @@ impl Backlog {
                 flow: header.key(),
                 probe: probe(&header),
                 priority: header.priority(),
-                ecn: header.ecn(),
+                ecn: Ecn::from_bits(header.tos),
                 since: Time::ZERO,
             };
             let Counters { dropped, overflowed, .. } = &mut self.counters;
@@ -254,7 +255,7 @@ impl Backlog {
         for count in 0..BATCH {
             let Some(frame) = self.modem.hear(&mut self.buffer) else { return count };
             let ip = self.modem.packet(frame);
-            if let Some(answer) = ip.and_then(|ip| Header::parse(&frame[ip])).and_then(|header| answer(&header)) {
+            if let Some(answer) = ip.and_then(|ip| Headers::parse(&frame[ip]).ok()).and_then(|header| answer(&header)) {
                 self.counters.answers += 1;
                 self.drain.answered(answer, self.clock.now());
             }
@@ -330,11 +331,11 @@ impl Backlog {
 }
 
 /// What the other side will answer in a packet.
-fn probe(header: &Header) -> Option<Probe> {
+fn probe(header: &Headers) -> Option<Probe> {
     let conversation = header.key();
     match &header.transport {
-        Transport::Tcp(tcp) if !tcp.has(Tcp::RST) => {
-            let len = header.payload_len + u32::from(tcp.has(Tcp::SYN)) + u32::from(tcp.has(Tcp::FIN));
+        Transport::Tcp(tcp) if !tcp.flags.has(Flags::RST) => {
+            let len = header.payload_len + u32::from(tcp.flags.has(Flags::SYN)) + u32::from(tcp.flags.has(Flags::FIN));
             (len > 0).then(|| Probe { conversation, end: tcp.seq.wrapping_add(len) })
         }
         Transport::Echo(echo) if !echo.reply => {
@@ -345,8 +346,8 @@ fn probe(header: &Header) -> Option<Probe> {
 }
 
 /// What a packet answers.
-fn answer(header: &Header) -> Option<Answer> {
-    let asked = Header {
+fn answer(header: &Headers) -> Option<Answer> {
+    let asked = Headers {
         source: header.destination,
         destination: header.source,
         source_port: header.destination_port,
@@ -355,7 +356,9 @@ fn answer(header: &Header) -> Option<Answer> {
     };
     let conversation = asked.key();
     match &header.transport {
-        Transport::Tcp(tcp) if tcp.has(Tcp::ACK) => Some(Answer { conversation, upto: tcp.ack, exactly: tcp.sacked }),
+        Transport::Tcp(tcp) if tcp.flags.has(Flags::ACK) => {
+            Some(Answer { conversation, upto: tcp.ack, exactly: tcp.first_sacked() })
+        }
         Transport::Echo(echo) if echo.reply => {
             let end = u32::from(echo.seq) << 16;
             Some(Answer { conversation: conversation ^ u64::from(echo.id), upto: end, exactly: None })

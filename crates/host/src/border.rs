@@ -1,22 +1,16 @@
 //! The scenario's PEPs, for real packets: where a packet passes one, that one sees its headers and may answer its sender.
 
-use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
-use observe::{Header, Tcp, Transport};
 use pep::{Arrival, Pep, Stats};
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::ops::Range;
 use units::Time;
-use wire::report::Message;
-use wire::{Flags, Options, Segment, SynOptions, Timestamps};
+use wire::{Headers, Transport, segment_headers};
 
 /// Bytes of an Ethernet address.
 const MAC: usize = 6;
-const TTL: u8 = 64;
-/// Bytes of the headers of nearly all segments with data, over IPv4: there is no option but timestamps.
-const USUAL_HEADERS: u32 = 52;
 
 /// The sender's and the receiver's address and port.
-type Key = [(IpAddr, u16); 2];
+type Key = [SocketAddr; 2];
 
 /// PEPs, in the order of [`sim::Live::pep_nodes`].
 #[derive(Debug, Default)]
@@ -45,11 +39,11 @@ impl Border {
         now: Time,
     ) -> Option<(Vec<u8>, Range<usize>)> {
         let packet = frame.get(ip.clone())?;
-        let header = Header::parse(packet)?;
-        let segment = segment(packet, &header)?;
+        let header = Headers::parse(packet).ok()?;
+        let Transport::Tcp(segment) = header.transport else { return None };
         let pep = self.peps.get_mut(pep)?;
-        let from = (header.source, header.source_port);
-        let to = (header.destination, header.destination_port);
+        let from = SocketAddr::new(header.source, header.source_port);
+        let to = SocketAddr::new(header.destination, header.destination_port);
         if !answers {
             pep.on_reply([to, from], &segment, now);
             return None;
@@ -66,62 +60,19 @@ impl Border {
             first.swap_with_slice(second);
         }
         let start = answer.len();
-        write(&report, &header, &mut answer)?;
+        answer.extend(segment_headers(&report, to, from, 0, &[]).ok()?);
         let end = answer.len();
         Some((answer, start..end))
     }
 }
 
-/// A TCP segment as a PEP looks at it.
-fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
-    let Transport::Tcp(tcp) = header.transport else { return None };
-    let options = if tcp.has(Tcp::SYN) {
-        let reports = announces(packet);
-        Options::Syn(SynOptions { mss: 0, window_scale: None, sack_permitted: true, reports })
-    } else if header.payload_len > 0 && header.len > header.payload_len + USUAL_HEADERS && announces(packet) {
-        Options::Announcement
-    } else {
-        Options::default()
-    };
-    Some(Segment {
-        seq: tcp.seq,
-        ack: tcp.ack,
-        window: tcp.window,
-        len: u16::try_from(header.payload_len).ok()?,
-        flags: Flags(tcp.flags),
-        timestamps: tcp.timestamps.map(|(value, echo)| Timestamps { value, echo }),
-        options,
-    })
-}
-
-/// Whether a segment says that its sender understands reports.
-fn announces(packet: &[u8]) -> bool {
-    match SlicedPacket::from_ip(packet).map(|packet| packet.transport) {
-        Ok(Some(TransportSlice::Tcp(tcp))) => Message::find(tcp.options()) == Some(Message::Announcement),
-        _ => false,
-    }
-}
-
-/// Appends the packet of a report to the sender of `of`.
-fn write(segment: &Segment, of: &Header, to: &mut Vec<u8>) -> Option<()> {
-    let Options::Report(report) = segment.options else { return None };
-    let Timestamps { value, echo } = segment.timestamps?;
-    let mut options = vec![1, 1, 8, 10];
-    options.extend(value.to_be_bytes());
-    options.extend(echo.to_be_bytes());
-    options.extend(report.to_bytes());
-    let ip = match (of.destination, of.source) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => PacketBuilder::ipv4(from.octets(), to.octets(), TTL),
-        (IpAddr::V6(from), IpAddr::V6(to)) => PacketBuilder::ipv6(from.octets(), to.octets(), TTL),
-        _ => return None,
-    };
-    let tcp = ip.tcp(of.destination_port, of.source_port, segment.seq, segment.window).ack(segment.ack);
-    tcp.options_raw(&options).ok()?.write(to, &[]).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
+    use std::net::IpAddr;
+    use wire::report::{Message, announcement};
+    use wire::{Flags, Timestamps};
 
     const SENDER: [u8; 4] = [10, 0, 0, 1];
     const PHONE: [u8; 4] = [10, 0, 0, 2];
@@ -129,7 +80,7 @@ mod tests {
     /// A packet between the two behind an Ethernet header, with timestamps and `more` options.
     fn frame(
         from_sender: bool,
-        flags: u8,
+        flags: Flags,
         numbers: (u32, u32),
         stamps: (u32, u32),
         more: &[u8],
@@ -144,7 +95,7 @@ mod tests {
             PacketBuilder::ethernet2([if from_sender { 1 } else { 2 }; 6], [if from_sender { 2 } else { 1 }; 6])
                 .ipv4(from, to, 64)
                 .tcp(ports.0, ports.1, numbers.0, 500);
-        if flags & Tcp::SYN != 0 {
+        if flags.has(Flags::SYN) {
             tcp = tcp.syn();
         }
         let mut frame = Vec::new();
@@ -156,17 +107,19 @@ mod tests {
     fn an_announced_flow_is_answered_in_frames_that_hold() {
         let mut border = Border::new(1);
         let mut pass = |frame: &[u8], answers| border.pass(0, answers, frame, 14..frame.len(), Time::ZERO);
-        assert!(pass(&frame(true, Tcp::SYN, (999, 1), (100, 0), &wire::report::announcement(), 0), true).is_none());
-        assert!(pass(&frame(false, 0, (1, 1000), (700, 100), &[], 0), false).is_none());
-        assert!(pass(&frame(true, 0, (1000, 1), (101, 700), &[], 1400), true).is_none());
-        let (answer, ip) = pass(&frame(true, 0, (2400, 1), (102, 700), &[], 1400), true).expect("a report");
+        assert!(pass(&frame(true, Flags::SYN, (999, 1), (100, 0), &announcement(), 0), true).is_none());
+        assert!(pass(&frame(false, Flags::default(), (1, 1000), (700, 100), &[], 0), false).is_none());
+        assert!(pass(&frame(true, Flags::default(), (1000, 1), (101, 700), &[], 1400), true).is_none());
+        let (answer, ip) =
+            pass(&frame(true, Flags::default(), (2400, 1), (102, 700), &[], 1400), true).expect("a report");
         assert_eq!((&answer[..6], &answer[6..12], &answer[12..14]), (&[1; 6][..], &[2; 6][..], &[8, 0][..]));
         let packet = &answer[ip];
-        let header = Header::parse(packet).expect("a packet");
+        let header = Headers::parse(packet).expect("a packet");
         assert_eq!((header.source, header.destination), (IpAddr::from(PHONE), IpAddr::from(SENDER)));
         assert_eq!((header.source_port, header.destination_port, header.payload_len), (4000, 80, 0));
         let Transport::Tcp(tcp) = header.transport else { panic!("{header:?}") };
-        assert_eq!((tcp.seq, tcp.ack, tcp.flags, tcp.timestamps), (1, 1000, Tcp::ACK, Some((700, 102))));
+        let timestamps = Some(Timestamps { value: 700, echo: 102 });
+        assert_eq!((tcp.seq, tcp.ack, tcp.flags, tcp.timestamps), (1, 1000, Flags::ACK, timestamps));
         let sliced = SlicedPacket::from_ip(packet).unwrap();
         let Some(TransportSlice::Tcp(slice)) = sliced.transport else { panic!("no TCP") };
         let Some(Message::Report(report)) = Message::find(slice.options()) else { panic!("no report") };

@@ -16,10 +16,11 @@ use crate::held::{Held, Store};
 use crate::lab::is_foreign;
 use crate::port::{LONGEST, Port};
 use crate::realtime::{Clock, Lates};
+use aqm::Ecn;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeVal};
-use observe::{Header, Observer, mark_ce};
+use observe::Observer;
 use scenario::Scenario;
 use sim::{Live, Passing, Status, Visitor};
 use std::collections::BTreeMap;
@@ -31,6 +32,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use units::{Span, Time};
+use wire::Headers;
+use wire::ip::mark_ce;
 
 /// Packets that are read from a host in a row before the network has its turn.
 const BATCH: usize = 32;
@@ -99,7 +102,7 @@ pub(crate) enum Forward {
 
 impl Forward {
     /// To which host a packet from the side of `from` goes, if to any here.
-    fn to(&self, header: &Header, from: usize) -> Option<usize> {
+    fn to(&self, header: &Headers, from: usize) -> Option<usize> {
         match self {
             Forward::ByAddress { hosts, gateway } => hosts.get(&header.destination).copied().or_else(|| {
                 // What comes from there was not routed to a host; it must not go back and forth.
@@ -311,7 +314,7 @@ impl Engine<'_> {
         {
             return;
         }
-        let routed = Header::parse(packet).and_then(|header| {
+        let routed = Headers::parse(packet).ok().and_then(|header| {
             let to = self.forward.to(&header, from)?;
             Some((header, to, self.routes[from][to]?))
         });
@@ -367,7 +370,7 @@ impl Engine<'_> {
             if let Some(capture) = &mut self.capture {
                 capture.packet(to as u32, Direction::Inbound, arrival.at, packet);
             }
-            if let Some((header, flow)) = Header::parse(packet).zip(flow) {
+            if let Some((header, flow)) = Headers::parse(packet).ok().zip(flow) {
                 self.observer.arrived(flow, &header, arrival.delay, arrival.ce, arrival.at);
             }
             let seen = &mut received[to];
@@ -391,7 +394,7 @@ impl Engine<'_> {
         if self.live.loses_report(passing.pep) {
             return;
         }
-        let Some(header) = Header::parse(&frame[ip.clone()]) else { return };
+        let Ok(header) = Headers::parse(&frame[ip.clone()]) else { return };
         let to = self.forward.to(&header, receiver);
         let Some(to) = to.filter(|_| store.has_room(frame.len())) else { return };
         let tag = store.keep(&frame, ip, None, to);
@@ -454,8 +457,8 @@ impl Engine<'_> {
 }
 
 /// What stands in the network for a packet of so many bytes.
-fn visitor(tag: u32, len: u32, header: &Header) -> Visitor {
-    Visitor { tag, len, key: header.key() as u32, ecn: header.ecn(), priority: header.priority() }
+fn visitor(tag: u32, len: u32, header: &Headers) -> Visitor {
+    Visitor { tag, len, key: header.key() as u32, ecn: Ecn::from_bits(header.tos), priority: header.priority() }
 }
 
 /// Gives a frame to a host. One that takes no more loses it, as from a real interface.

@@ -6,8 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
 use etherparse::{PacketBuilder, TcpOptionElement as Element};
-use observe::{Header, Observer, Transport, VantagePoint, mark_ce};
+use observe::{Observer, VantagePoint};
 use units::{Span, Time};
+use wire::ip::mark_ce;
+use wire::{Headers, Transport};
 
 const PACKETS: u32 = 4_000_000;
 
@@ -18,7 +20,7 @@ fn measure(what: &str, mut one: impl FnMut(u32)) {
 }
 
 /// Segments of `flows` downloads in turn, each acknowledged; what a segment and its acknowledgement cost together.
-fn downloads(flows: u32, data: &Header, ack: &Header) {
+fn downloads(flows: u32, data: &Headers, ack: &Headers) {
     let point =
         |n: u8| VantagePoint { name: format!("h{n}"), v4: Ipv4Addr::new(10, 0, 0, n), v6: Ipv6Addr::UNSPECIFIED };
     let mut observer = Observer::new(vec![point(1), point(2)], |_| false);
@@ -73,10 +75,10 @@ fn main() {
         ["data over IPv4", "acknowledgement with SACK", "data over IPv6", "datagram"].iter().zip(&packets)
     {
         measure(&format!("parse: {name}"), |_| {
-            black_box(Header::parse(black_box(packet)));
+            let _ = black_box(Headers::parse(black_box(packet)));
         });
     }
-    let [data, ack] = [0, 1].map(|n: usize| Header::parse(&packets[n]).expect("it is a segment"));
+    let [data, ack] = [0, 1].map(|n: usize| Headers::parse(&packets[n]).expect("it is a segment"));
     measure("key", |_| {
         black_box(black_box(&data).key());
     });

@@ -3,9 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use units::{Distribution, Span, Time};
+use wire::hash::{address_bits, hash};
+use wire::icmp::Echo;
+use wire::{Flags, Headers, Transport};
 
 use crate::counters::Counters;
-use crate::header::{Echo, Header, Tcp, Transport, bits, hash};
 use crate::sample::Sample;
 use crate::stream::{Heard, Sent, Stream};
 
@@ -29,12 +31,12 @@ type End = (u128, u16);
 impl Ends {
     /// Those of a packet's connection, and its direction: 0 if it goes from the lower end to the higher, else 1.
     #[inline]
-    pub(crate) fn of(header: &Header) -> (Ends, usize) {
+    pub(crate) fn of(header: &Headers) -> (Ends, usize) {
         let ports = match header.transport {
             Transport::Echo(Echo { id, .. }) => (id, id),
             _ => (header.source_port, header.destination_port),
         };
-        let (from, to) = ((bits(header.source), ports.0), (bits(header.destination), ports.1));
+        let (from, to) = ((address_bits(header.source), ports.0), (address_bits(header.destination), ports.1));
         let (protocol, v6) = (header.protocol, header.source.is_ipv6());
         if from <= to {
             (Ends { protocol, v6, low: from, high: to }, 0)
@@ -182,7 +184,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// The connection whose first packet this is.
-    pub(crate) fn new(ends: Ends, way: usize, header: &Header) -> Connection {
+    pub(crate) fn new(ends: Ends, way: usize, header: &Headers) -> Connection {
         let kind = || match header.transport {
             Transport::Tcp(_) => Kind::Tcp(Box::default()),
             Transport::Echo(_) => Kind::Echo(Box::new([None; MOST_ECHOES])),
@@ -219,7 +221,7 @@ impl Connection {
 
     /// Whether a packet that goes `way` begins another connection between the same ends.
     #[inline]
-    pub(crate) fn is_replaced_by(&self, header: &Header, way: usize) -> bool {
+    pub(crate) fn is_replaced_by(&self, header: &Headers, way: usize) -> bool {
         match (&self.ways[way].kind, &header.transport) {
             (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.is_replaced_by(tcp),
             _ => false,
@@ -235,7 +237,7 @@ impl Connection {
 
     /// A packet that goes `way` has entered the network.
     #[inline]
-    pub(crate) fn entered(&mut self, way: usize, from: usize, header: &Header, now: Time) {
+    pub(crate) fn entered(&mut self, way: usize, from: usize, header: &Headers, now: Time) {
         if !self.began() {
             (self.start, self.opener) = (now, way);
         }
@@ -249,13 +251,13 @@ impl Connection {
         match (&mut mine.kind, &mut other.kind, &header.transport) {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
                 sent = stream.entered(tcp, header.payload_len, now);
-                let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || tcp.has(Tcp::RST));
+                let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || tcp.flags.has(Flags::RST));
                 let confirmed = back.confirmed(tcp);
                 other.deliver(confirmed, now);
                 if open {
                     mine.level(flight, now);
                 }
-                self.reset |= tcp.has(Tcp::RST);
+                self.reset |= tcp.flags.has(Flags::RST);
                 if open && over {
                     self.closed = Some(now);
                     self.ways.iter_mut().for_each(|way| way.level(0, now));
@@ -273,7 +275,7 @@ impl Connection {
 
     /// A packet that goes `way` has arrived; `delay` is unknown with one vantage point.
     #[inline]
-    pub(crate) fn arrived(&mut self, way: usize, header: &Header, delay: Option<Span>, ce: bool, now: Time) {
+    pub(crate) fn arrived(&mut self, way: usize, header: &Headers, delay: Option<Span>, ce: bool, now: Time) {
         self.last = now;
         let open = self.closed.is_none();
         let (mine, other) = self.pair(way);
@@ -290,7 +292,7 @@ impl Connection {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
                 let delivered = stream.arrived(tcp, header.payload_len);
                 mine.deliver(delivered, now);
-                let bare = header.payload_len == 0 && tcp.flags & (Tcp::SYN | Tcp::FIN | Tcp::RST) == 0;
+                let bare = header.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0;
                 let Heard { rtt, slowest, duplicate } = back.acknowledged(tcp, bare, now);
                 let flight = back.in_flight();
                 rtt.zip(slowest).into_iter().for_each(|(rtt, slowest)| other.rtt(rtt, slowest));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use etherparse::{IpNumber, ip_number};
 use units::{Bytes, Distribution, Rate, Time};
+use wire::ip;
 
 use crate::connection::{Connection, SILENCE, Way};
 use crate::counters::{Counters, Packets};
@@ -221,10 +221,10 @@ impl End {
 }
 
 fn transport(protocol: u8) -> &'static str {
-    match IpNumber(protocol) {
-        ip_number::TCP => "tcp",
-        ip_number::UDP => "udp",
-        ip_number::ICMP | ip_number::IPV6_ICMP => "icmp",
+    match protocol {
+        ip::TCP => "tcp",
+        ip::UDP => "udp",
+        ip::ICMP | ip::ICMP_V6 => "icmp",
         _ => "ip",
     }
 }

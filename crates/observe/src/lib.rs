@@ -3,7 +3,6 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `header` | the IP and transport headers of a packet; congestion marks |
 //! | `observer` | the table of connections: what a source calls |
 //! | `connection` | what is counted of both directions of a connection |
 //! | `stream` | one direction of TCP: retransmissions, round-trip times, data in order |
@@ -12,7 +11,7 @@
 //!
 //! # Path of a packet
 //!
-//! 1. The source reads its headers ([`Header::parse`]) and calls [`Observer::entered`] with the vantage point, the headers
+//! 1. The source reads its headers ([`wire::Headers::parse`]) and calls [`Observer::entered`] with the vantage point, the headers
 //!    and the time. The observer finds or opens the connection by its ends and lets the sender's direction count the
 //!    packet: new data or a retransmission, bytes in flight.
 //! 2. When the packet reaches the other vantage point, the source calls [`Observer::arrived`] with its delay; if it is lost,
@@ -28,13 +27,11 @@
 mod connection;
 mod counters;
 mod flow;
-mod header;
 mod observer;
 mod sample;
 mod stream;
 
 pub use counters::{Counters, Packets};
 pub use flow::{Flow, Key, VantagePoint};
-pub use header::{Echo, Header, Tcp, Transport, mark_ce};
 pub use observer::{MOST_CONNECTIONS, Observer};
 pub use sample::Sample;

@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
-use etherparse::ip_number;
 use hashbrown::HashTable;
 use units::{Span, Time};
+use wire::{Headers, ip};
 
 use crate::connection::{Connection, Ends, SILENCE};
 use crate::counters::Packets;
 use crate::flow::{Flow, Points, VantagePoint, flows};
-use crate::header::Header;
 
 /// Connections that are followed singly.
 pub const MOST_CONNECTIONS: usize = 4_096;
@@ -18,7 +17,7 @@ const MOST_SAMPLED: usize = 256;
 /// Samples kept in all, of some 80 bytes each.
 const MOST_SAMPLES: usize = 400_000;
 /// The protocols for which connections that are not followed singly are counted together; the last stands for any other.
-const OF_MANY: [u8; 4] = [ip_number::TCP.0, ip_number::UDP.0, ip_number::ICMP.0, u8::MAX];
+const OF_MANY: [u8; 4] = [ip::TCP, ip::UDP, ip::ICMP, u8::MAX];
 
 /// Measures the flows of the packets that pass its vantage points.
 ///
@@ -54,7 +53,7 @@ impl Observer {
     }
 
     /// A packet enters the network at the vantage point `from`. Returns the number of its direction of its connection.
-    pub fn entered(&mut self, from: usize, header: &Header, now: Time) -> u32 {
+    pub fn entered(&mut self, from: usize, header: &Headers, now: Time) -> u32 {
         let (ends, way) = Ends::of(header);
         let hash = ends.hash();
         let found = self.table.find(hash, |&at| self.connections[at as usize].ends == Some(ends)).copied();
@@ -76,14 +75,14 @@ impl Observer {
 
     /// A packet of the direction `flow` arrives at the other vantage point, `delay` after it entered; `ce` if it carries a
     /// congestion mark.
-    pub fn arrived(&mut self, flow: u32, header: &Header, delay: Span, ce: bool, now: Time) {
+    pub fn arrived(&mut self, flow: u32, header: &Headers, delay: Span, ce: bool, now: Time) {
         self.touch(flow >> 1);
         self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, Some(delay), ce, now);
     }
 
     /// A packet passes the only vantage point, from the side `from`. What passes counts as delivered, there are no one-way
     /// delays, and each direction's round-trip times are those between the vantage point and its receiver.
-    pub fn passed(&mut self, from: usize, header: &Header, ce: bool, now: Time) {
+    pub fn passed(&mut self, from: usize, header: &Headers, ce: bool, now: Time) {
         let flow = self.entered(from, header, now);
         self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, None, ce, now);
     }
@@ -146,7 +145,7 @@ impl Observer {
 
     /// Begins to follow a connection, at its first packet.
     #[cold]
-    fn open(&mut self, ends: Ends, hash: u64, way: usize, header: &Header) -> u32 {
+    fn open(&mut self, ends: Ends, hash: u64, way: usize, header: &Headers) -> u32 {
         let new = self.connections.len() as u32;
         let Observer { connections, table, .. } = self;
         match table.find_mut(hash, |&at| connections[at as usize].ends == Some(ends)) {
@@ -182,7 +181,7 @@ impl Observer {
 /// Returns the index of the connection that counts those of a protocol together.
 #[cold]
 fn of_many(protocol: u8) -> u32 {
-    let protocol = if protocol == ip_number::IPV6_ICMP.0 { ip_number::ICMP.0 } else { protocol };
+    let protocol = if protocol == ip::ICMP_V6 { ip::ICMP } else { protocol };
     let last = OF_MANY.len() - 1;
     OF_MANY[..last].iter().position(|&one| one == protocol).unwrap_or(last) as u32
 }

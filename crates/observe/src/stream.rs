@@ -14,8 +14,7 @@
 use std::collections::VecDeque;
 
 use units::{Span, Time};
-
-use crate::header::Tcp;
+use wire::{Flags, Segment};
 
 /// Segments in flight whose times of departure are kept.
 const MOST_NOTES: usize = 1_024;
@@ -90,8 +89,8 @@ pub(crate) struct Heard {
 
 impl Stream {
     /// Whether this is the SYN of another connection between the same ports.
-    pub(crate) fn is_replaced_by(&self, tcp: &Tcp) -> bool {
-        tcp.has(Tcp::SYN) && !tcp.has(Tcp::ACK) && self.first.is_some_and(|first| first != tcp.seq)
+    pub(crate) fn is_replaced_by(&self, tcp: &Segment) -> bool {
+        tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK) && self.first.is_some_and(|first| first != tcp.seq)
     }
 
     /// Bytes in flight, as a sender without SACK counts them: sent and not acknowledged.
@@ -111,16 +110,16 @@ impl Stream {
 
     /// The sender sent a segment.
     #[inline]
-    pub(crate) fn entered(&mut self, tcp: &Tcp, payload: u32, now: Time) -> Sent {
+    pub(crate) fn entered(&mut self, tcp: &Segment, payload: u32, now: Time) -> Sent {
         if self.first.is_none() {
             self.first = Some(tcp.seq);
             self.highest = ORIGIN + u64::from(tcp.seq);
             (self.acked, self.next) = (self.highest, self.highest);
-            self.begin = self.highest + u64::from(tcp.has(Tcp::SYN));
+            self.begin = self.highest + u64::from(tcp.flags.has(Flags::SYN));
         }
         let extent = extent(tcp, payload, self.acked).filter(|(start, end)| start < end);
         let Some((start, end)) = extent else { return Sent::Nothing };
-        if tcp.has(Tcp::FIN) && self.fin.is_none() {
+        if tcp.flags.has(Flags::FIN) && self.fin.is_none() {
             self.fin = Some(end - 1);
         }
         if start >= self.highest {
@@ -145,7 +144,7 @@ impl Stream {
 
     /// A segment reached the receiver. Returns the bytes of payload that are in order now and were not before.
     #[inline]
-    pub(crate) fn arrived(&mut self, tcp: &Tcp, payload: u32) -> u64 {
+    pub(crate) fn arrived(&mut self, tcp: &Segment, payload: u32) -> u64 {
         match extent(tcp, payload, self.next) {
             Some((start, end)) if start <= self.next => self.advance(end),
             Some((start, end)) => {
@@ -158,16 +157,16 @@ impl Stream {
 
     /// The receiver acknowledged, at its edge. Returns as [`Stream::arrived`].
     #[inline]
-    pub(crate) fn confirmed(&mut self, tcp: &Tcp) -> u64 {
+    pub(crate) fn confirmed(&mut self, tcp: &Segment) -> u64 {
         let ack = near(tcp.ack, self.next);
-        if tcp.has(Tcp::ACK) && self.first.is_some() && ack <= self.highest { self.advance(ack) } else { 0 }
+        if tcp.flags.has(Flags::ACK) && self.first.is_some() && ack <= self.highest { self.advance(ack) } else { 0 }
     }
 
     /// An acknowledgement reached the sender; `bare` if it carries nothing else.
     #[inline]
-    pub(crate) fn acknowledged(&mut self, tcp: &Tcp, bare: bool, now: Time) -> Heard {
+    pub(crate) fn acknowledged(&mut self, tcp: &Segment, bare: bool, now: Time) -> Heard {
         let ack = near(tcp.ack, self.acked);
-        if !tcp.has(Tcp::ACK) || self.first.is_none() || ack > self.highest {
+        if !tcp.flags.has(Flags::ACK) || self.first.is_none() || ack > self.highest {
             return Heard::default();
         }
         let mut heard = Heard::default();
@@ -178,7 +177,7 @@ impl Stream {
             heard.duplicate = bare && ack == self.acked && self.highest > ack && tcp.window == self.window;
         }
         self.window = tcp.window;
-        if let Some(end) = tcp.sacked {
+        if let Some(end) = tcp.first_sacked() {
             let rtt = self.sacked(near(end, self.acked), now);
             (heard.rtt, heard.slowest) = (heard.rtt.or(rtt), heard.slowest.or(rtt));
         }
@@ -242,9 +241,9 @@ impl Stream {
 
 /// The offsets that a segment takes, SYN and FIN included, if they belong to a connection that is at `at`.
 #[inline]
-fn extent(tcp: &Tcp, payload: u32, at: u64) -> Option<(u64, u64)> {
+fn extent(tcp: &Segment, payload: u32, at: u64) -> Option<(u64, u64)> {
     let start = near(tcp.seq, at);
-    let end = start + u64::from(payload) + u64::from(tcp.has(Tcp::SYN)) + u64::from(tcp.has(Tcp::FIN));
+    let end = start + u64::from(payload) + u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN));
     (start.abs_diff(at) <= LARGEST_WINDOW).then_some((start, end))
 }
 

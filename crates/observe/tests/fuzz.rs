@@ -1,9 +1,11 @@
 //! Whatever packets hosts send: no panic, no packet uncounted, no more memory than was agreed.
 
-use observe::{Flow, Header, MOST_CONNECTIONS, Observer, Transport, VantagePoint, mark_ce};
+use observe::{Flow, MOST_CONNECTIONS, Observer, VantagePoint};
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use units::{Span, Time};
+use wire::ip::mark_ce;
+use wire::{Headers, Transport};
 
 fn observer() -> Observer {
     let point = |n: u8| VantagePoint {
@@ -15,8 +17,8 @@ fn observer() -> Observer {
 }
 
 /// What must hold of anything that was read.
-fn read(packet: &[u8]) -> Option<Header> {
-    let header = Header::parse(packet)?;
+fn read(packet: &[u8]) -> Option<Headers> {
+    let header = Headers::parse(packet).ok()?;
     assert!(header.len as usize <= packet.len());
     assert!(header.payload_len < header.len);
     assert_eq!(header.source.is_ipv4(), packet[0] >> 4 == 4);
@@ -25,7 +27,7 @@ fn read(packet: &[u8]) -> Option<Header> {
     }
     let mut marked = packet.to_vec();
     mark_ce(&mut marked);
-    assert_eq!(Header::parse(&marked), Some(Header { tos: header.tos | 3, ..header }));
+    assert_eq!(Headers::parse(&marked), Ok(Headers { tos: header.tos | 3, ..header }));
     Some(header)
 }
 
@@ -222,7 +224,7 @@ fn a_flood_of_connections_takes_no_more_memory_than_was_agreed() {
         sacked: None,
     })
     .expect("it enters");
-    let mut header = Header::parse(&bytes).expect("it is a segment");
+    let mut header = Headers::parse(&bytes).expect("it is a segment");
     for n in 0..200_000u32 {
         header.source = IpAddr::V4(Ipv4Addr::from_bits(n.wrapping_mul(2_654_435_761)));
         let flow = observer.entered(1, &header, Time::from_nanos(n.into()));

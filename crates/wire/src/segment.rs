@@ -78,6 +78,15 @@ impl Segment {
         20 + timestamps + others - if packed { 4 } else { 0 }
     }
 
+    /// The end of the first SACK block, which contains the segment that arrived last (RFC 2018 section 4).
+    #[inline]
+    pub fn first_sacked(&self) -> Option<u32> {
+        match &self.options {
+            Options::Sack(sack) => sack.blocks().first().map(|block| block.end),
+            _ => None,
+        }
+    }
+
     /// Sequence space that the segment occupies: payload, SYN and FIN.
     #[inline]
     pub fn seq_len(&self) -> u32 {

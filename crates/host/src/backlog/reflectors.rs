@@ -8,6 +8,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, recv, sendto, socket,
 };
 use units::{Span, Time};
+use wire::icmp::{self, Echo};
 
 use crate::Error;
 
@@ -94,35 +95,24 @@ impl Reflectors {
     }
 }
 
-/// An echo request. The kernel completes the checksum of `ICMPv6`.
-fn request(v6: bool, id: u16, count: u16) -> [u8; LEN] {
+/// An echo request with a content of zeros.
+fn request(v6: bool, id: u16, seq: u16) -> [u8; LEN] {
     let mut request = [0; LEN];
-    request[0] = if v6 { 128 } else { 8 };
-    request[4..6].copy_from_slice(&id.to_be_bytes());
-    request[6..8].copy_from_slice(&count.to_be_bytes());
-    if !v6 {
-        let words = request.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let sum: u32 = words.sum();
-        let folded = (sum & 0xffff) + (sum >> 16);
-        let folded = (folded & 0xffff) + (folded >> 16);
-        request[2..4].copy_from_slice(&(!(folded as u16)).to_be_bytes());
-    }
+    request[..icmp::HEADER_LEN].copy_from_slice(&Echo { reply: false, id, seq }.header(v6));
     request
 }
 
 /// The number of the ping that this packet replies to, if it replies to one of this pinger's. IPv4 comes with its header.
 fn reply(v6: bool, id: u16, packet: &[u8]) -> Option<u16> {
     let header = if v6 { 0 } else { usize::from(packet.first()? & 15) * 4 };
-    let icmp = packet.get(header..)?;
-    let &[kind, 0, _, _, of_id_0, of_id_1, count_0, count_1] = icmp.first_chunk()? else { return None };
-    let is_ours = kind == if v6 { 129 } else { 0 } && u16::from_be_bytes([of_id_0, of_id_1]) == id;
-    is_ours.then(|| u16::from_be_bytes([count_0, count_1]))
+    let echo = Echo::parse(v6, packet.get(header..)?).ok()?;
+    (echo.reply && echo.id == id).then_some(echo.seq)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use observe::{Echo, Header, Transport};
+    use wire::{Headers, Transport};
 
     /// An IPv4 packet of ICMP.
     fn packet(icmp: &[u8]) -> Vec<u8> {
@@ -137,7 +127,7 @@ mod tests {
         let words = request.chunks_exact(2).map(|word| u64::from(u16::from_be_bytes([word[0], word[1]])));
         assert_eq!(words.sum::<u64>() % 0xffff, 0);
         let packet = packet(&request);
-        let Some(Header { transport: Transport::Echo(Echo { reply: false, id, seq }), .. }) = Header::parse(&packet)
+        let Ok(Headers { transport: Transport::Echo(Echo { reply: false, id, seq }), .. }) = Headers::parse(&packet)
         else {
             panic!("{packet:?}");
         };

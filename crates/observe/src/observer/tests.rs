@@ -1,14 +1,15 @@
 use super::*;
 use crate::counters::Counters;
-use crate::header::{Echo, Tcp, Transport};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use units::Rate;
+use wire::icmp::Echo;
+use wire::{Block, Flags, Options, Sack, Segment, Transport};
 
 const SERVER: usize = 0;
 const UE: usize = 1;
-const SYN: u8 = Tcp::SYN;
-const ACK: u8 = Tcp::ACK;
-const FIN: u8 = Tcp::FIN;
+const SYN: Flags = Flags::SYN;
+const ACK: Flags = Flags::ACK;
+const FIN: Flags = Flags::FIN;
 /// The network's delay in either direction.
 const DELAY: u64 = 10;
 
@@ -32,14 +33,14 @@ struct Talk {
 }
 
 /// A packet on its way.
-struct Way(u32, Header, u64);
+struct Way(u32, Headers, u64);
 
 impl Talk {
     fn new(isn: [u32; 2]) -> Talk {
         Talk { observer: Observer::new(points(), |_| false), isn, ports: [80, 41_234], sacked: None }
     }
 
-    fn header(&self, from: usize, payload_len: u32, transport: Transport) -> Header {
+    fn header(&self, from: usize, payload_len: u32, transport: Transport) -> Headers {
         let address = |host: usize| IpAddr::V4(self.observer.points.points[host].v4);
         let (protocol, above) = match transport {
             Transport::Tcp(_) => (6, 20),
@@ -47,7 +48,7 @@ impl Talk {
             _ => (1, 8),
         };
         let ports = if protocol == 1 { [0, 0] } else { self.ports };
-        Header {
+        Headers {
             source: address(from),
             destination: address(1 - from),
             protocol,
@@ -60,19 +61,24 @@ impl Talk {
         }
     }
 
-    fn enter(&mut self, ms: u64, from: usize, header: Header) -> Way {
+    fn enter(&mut self, ms: u64, from: usize, header: Headers) -> Way {
         Way(self.observer.entered(from, &header, at(ms)), header, ms)
     }
 
-    fn segment(&self, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) -> Header {
+    fn segment(&self, from: usize, flags: Flags, seq: u32, ack: u32, payload: u32) -> Headers {
         let sacked = self.sacked.map(|end| self.isn[1 - from].wrapping_add(end));
         let (seq, ack) = (self.isn[from].wrapping_add(seq), self.isn[1 - from].wrapping_add(ack));
-        let tcp = Tcp { seq, ack, flags, window: 500, timestamps: None, sacked };
+        let mut sack = Sack::NONE;
+        if let Some(end) = sacked {
+            sack.push(Block { start: end.wrapping_sub(1), end });
+        }
+        let options = Options::Sack(sack);
+        let tcp = Segment { seq, ack, window: 500, len: payload as u16, flags, timestamps: None, options };
         self.header(from, payload, Transport::Tcp(tcp))
     }
 
     /// A segment enters the network at `ms`.
-    fn sends(&mut self, ms: u64, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) -> Way {
+    fn sends(&mut self, ms: u64, from: usize, flags: Flags, seq: u32, ack: u32, payload: u32) -> Way {
         let header = self.segment(from, flags, seq, ack, payload);
         self.enter(ms, from, header)
     }
@@ -86,7 +92,7 @@ impl Talk {
     }
 
     /// A segment enters at `ms` and arrives [`DELAY`] later, before anything else happens.
-    fn says(&mut self, ms: u64, from: usize, flags: u8, seq: u32, ack: u32, payload: u32) {
+    fn says(&mut self, ms: u64, from: usize, flags: Flags, seq: u32, ack: u32, payload: u32) {
         let way = self.sends(ms, from, flags, seq, ack, payload);
         self.arrives(ms + DELAY, way);
     }
@@ -239,7 +245,7 @@ fn a_second_connection_between_the_same_ports_has_a_row_of_its_own() {
 fn a_connection_that_is_refused_is_flow_but_not_completed() {
     let mut talk = Talk::new([7, 9]);
     talk.says(0, UE, SYN, 0, 0, 0);
-    talk.says(10, SERVER, Tcp::RST | ACK, 0, 1, 0);
+    talk.says(10, SERVER, Flags::RST | ACK, 0, 1, 0);
     let [flow]: [Flow; 1] = talk.ends(100).try_into().unwrap();
     assert_eq!((flow.name.as_str(), flow.completed), ("tcp ue:41234 > server:80", false));
     assert_eq!(flow.counters.delivered, 0);
@@ -380,7 +386,7 @@ fn connections_beyond_the_limit_are_counted_together() {
 fn an_address_that_no_host_has_stands_for_itself() {
     let mut talk = Talk::new([0, 0]);
     let far = IpAddr::V6(Ipv6Addr::LOCALHOST);
-    let header = Header { destination: far, source: far, ..talk.header(UE, 10, Transport::Udp) };
+    let header = Headers { destination: far, source: far, ..talk.header(UE, 10, Transport::Udp) };
     let _ = talk.enter(0, UE, header);
     let [flow]: [Flow; 1] = talk.ends(100).try_into().unwrap();
     assert_eq!((flow.name.as_str(), flow.from.as_str(), flow.to.as_str()), ("udp ue:41234 > [::1]:80", "ue", "::1"));
