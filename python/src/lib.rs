@@ -307,7 +307,7 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
     let nat = nat.then_some(host::uplink::Nat { dns });
     let options = host::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
-    let start = || host::attend::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
+    let start = || netio::process::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
     let running = py.detach(start).map_err(host_error)?;
     let lab = running.lab().expect("it was started with namespaces");
     let host =

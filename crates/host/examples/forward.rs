@@ -4,8 +4,9 @@
 //! `forward COMMAND...` runs the command at the second host; the first, `server`, has iperf3. Needs root.
 
 use host::lab::Lab;
-use host::tun::Tun;
-use host::{Resident, hurry, serve};
+use host::serve;
+use netio::realtime::{Resident, hurry};
+use netio::tun::Tun;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::AsFd;
 use std::process::ExitCode;

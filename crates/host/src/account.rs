@@ -10,7 +10,8 @@ use std::process::Command;
 use nix::unistd::{Gid, Uid, User};
 
 use crate::Error;
-use crate::lab::{Lab, find_program};
+use crate::lab::Lab;
+use netio::program::find_program;
 
 /// What changes the user.
 const SETPRIV: &str = "setpriv";

@@ -26,9 +26,10 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 use units::{Rate, Span, Time};
 
-use crate::realtime::Clock;
-use crate::{Error, attach};
+use crate::Error;
 use modem::Modem;
+use netio::attach;
+use netio::realtime::Clock;
 use observe::{Header, Tcp, Transport, mark_ce};
 use reflectors::Reflectors;
 

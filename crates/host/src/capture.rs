@@ -21,7 +21,8 @@ use pcap_file::{DataLink, Endianness, PcapError};
 use record::OutputFile;
 use units::{Span, Time};
 
-use crate::{Error, rights};
+use crate::Error;
+use netio::rights;
 
 /// What Wireshark takes for no limit.
 const SNAPLEN: u32 = 262_144;

@@ -2,7 +2,6 @@
 //! of it.
 
 use crate::Error;
-use crate::attach::{self, Wire};
 use crate::border::Border;
 use crate::capture::RawCapture;
 use crate::control::Control;
@@ -10,13 +9,14 @@ use crate::engine::{Ended, Engine, Forward, Glance, State};
 use crate::kernel::{self, Kernel};
 use crate::lab::{self, Lab};
 use crate::port::Port;
-use crate::realtime::{Clock, Granted, Resident, hurry};
-use crate::rights;
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
 use crate::uplink::Nat;
 use disk::Dir;
+use netio::attach::{self, Wire};
+use netio::realtime::{Clock, Granted, Resident, hurry};
+use netio::rights;
 use observe::{Observer, VantagePoint};
 use record::{Output, Results};
 use scenario::{Loaded, Scenario};

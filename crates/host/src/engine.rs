@@ -11,11 +11,12 @@
 use crate::border::Border;
 use crate::capture::{Direction, RawCapture};
 use crate::control::{Command, Control};
-use crate::frames;
 use crate::held::{Held, Store};
 use crate::lab::is_foreign;
+use crate::lateness::Lates;
 use crate::port::{LONGEST, Port};
-use crate::realtime::{Clock, Lates};
+use netio::frames;
+use netio::realtime::Clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeSpec, TimeVal};

@@ -26,8 +26,8 @@ pub use settings::sysctls;
 
 use crate::Error;
 use crate::lab::Lab;
-use crate::sys;
 use carry::Carried;
+use netio::sys;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -8,24 +8,27 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 
 use disk::Dir;
+use netio::program::{find_program, ip};
+use netio::rights::check_rights;
+use netio::tun::{self, Counts, Tun};
 use nix::sched::CloneFlags;
-use nix::unistd::AccessFlags;
 
 use crate::Error;
 use crate::tidy::{Claim, FILES, NAMESPACES};
-use crate::tun::{self, Counts, Tun};
 use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
 
 /// The network-wide prefixes: every host is in reach of every other without a router.
 const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
+
+/// The name of the interface of every host.
+pub(crate) const INTERFACE: &str = "cell0";
 
 /// Hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
 const HOSTS_MAX: usize = 255 * HOSTS_PER_OCTET;
@@ -123,11 +126,11 @@ impl Lab {
                     let path = format!("/proc/sys/net/{name}");
                     fs::write(&path, value).map_err(Error::system(format!("write {value} to {path}")))?;
                 }
-                Tun::new().map_err(Error::system(format!("make the interface {}", tun::NAME)))
+                Tun::new(INTERFACE).map_err(Error::system(format!("make the interface {INTERFACE}")))
             })??;
             self.tuns.push(Some(tun));
             let Host { netns, v4, v6, .. } = &self.hosts[n];
-            let (dev, queue) = (tun::NAME, tun::QUEUE);
+            let (dev, queue) = (INTERFACE, tun::QUEUE);
             // Nothing outside is reached over IPv6, and without a route programs know at once.
             let default_v6 = if nat { String::new() } else { format!("route add ::/0 dev {dev}\n") };
             let commands = format!(
@@ -212,7 +215,7 @@ impl Lab {
 impl Lab {
     /// Packets that hosts have sent and nobody read in time, so that the queue of their interface had no room.
     pub fn missed(&self) -> u64 {
-        let dropped = || Counts::open(tun::NAME).ok()?.dropped();
+        let dropped = || Counts::open(INTERFACE).ok()?.dropped();
         (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
     }
 }
@@ -250,56 +253,10 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where `program` is: the path itself if it has a slash, or the first executable file of that name in `PATH`.
-pub fn find_program(program: &OsStr) -> Option<PathBuf> {
-    let runs = |path: &PathBuf| path.is_file() && nix::unistd::access(path, AccessFlags::X_OK).is_ok();
-    if program.as_bytes().contains(&b'/') {
-        return Some(PathBuf::from(program)).filter(runs);
-    }
-    std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(program)).find(runs)
-}
-
-/// Whether this user may do such things.
-pub(crate) fn check_rights() -> Result<(), Error> {
-    /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, by capability(7).
-    const NEEDED: u64 = 1 << 12 | 1 << 21;
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    if effective.is_some_and(|effective| effective & NEEDED == NEEDED) {
-        return Ok(());
-    }
-    Err(Error::Missing("real hosts need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): use sudo".into()))
-}
-
 /// Whether packets may be so long at most: the number as it stands in headers.
 pub(crate) fn check_mtu(mtu: u32) -> Result<u16, Error> {
     let wrong = || Error::Wrong(format!("an MTU of {mtu} bytes: real hosts need 1280 (for IPv6) to 65535"));
     u16::try_from(mtu).ok().filter(|&mtu| mtu >= 1280).ok_or_else(wrong)
-}
-
-/// Runs `ip` on a list of its commands, of which the first that fails is the last.
-pub(crate) fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
-    let what = || "run `ip`".to_owned();
-    let mut child = Command::new("ip")
-        .args(options)
-        .args(["-batch", "-"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(Error::system(what()))?;
-    // If it goes away before it has read everything, it says why.
-    let _ = child.stdin.take().expect("it is piped").write_all(commands.as_bytes());
-    let output = child.wait_with_output().map_err(Error::system(what()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    // "Command failed -:3" tells which line of ours it was.
-    let line = said.rsplit_once("-:").and_then(|(_, n)| n.trim().parse::<usize>().ok());
-    let command = line.and_then(|n| commands.lines().nth(n.checked_sub(1)?)).unwrap_or("-batch");
-    let source = io::Error::other(said.lines().next().unwrap_or("it failed").to_owned());
-    Err(Error::System { what: [&["ip"], options, &[command]].concat().join(" "), source })
 }
 
 /// Whether a packet to this address leaves the emulated network, where there is a way out.

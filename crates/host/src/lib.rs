@@ -27,32 +27,24 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod account;
-pub mod attach;
-pub mod attend;
 pub mod backlog;
 mod border;
 pub mod capture;
 pub mod control;
 pub mod emulate;
 mod engine;
-pub mod frames;
 mod held;
 pub mod kernel;
 pub mod lab;
+mod lateness;
 mod port;
-mod realtime;
-pub mod reservation;
-pub mod rights;
 mod rows;
 pub mod serve;
-mod sys;
 mod tidy;
-pub mod tun;
 pub mod uplink;
 
 pub use emulate::{Emulation, Finished, Options, hosts, single};
 pub use engine::Glance;
-pub use realtime::{Granted, Resident, hurry};
 
 /// Why a network with real hosts cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -77,6 +69,16 @@ pub enum Error {
     /// Results cannot be written.
     #[error(transparent)]
     Record(#[from] record::Error),
+}
+
+impl From<netio::Error> for Error {
+    fn from(error: netio::Error) -> Error {
+        match error {
+            netio::Error::Missing(what) => Error::Missing(what),
+            netio::Error::Wrong(what) => Error::Wrong(what),
+            netio::Error::System { what, source } => Error::System { what, source },
+        }
+    }
 }
 
 impl From<disk::Error> for Error {

@@ -1,7 +1,8 @@
 //! Where packets come from and go to: the TUN interface of a namespace, or a wire to hosts elsewhere.
 
-use crate::attach::{self, Frame, Wire};
-use crate::tun::{self, Tun};
+use crate::lab::INTERFACE;
+use netio::attach::{self, Frame, Wire};
+use netio::tun::Tun;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -48,7 +49,7 @@ impl Port {
     /// The interface.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Port::Tun(_) => tun::NAME,
+            Port::Tun(_) => INTERFACE,
             Port::Wire(wire) => wire.interface(),
         }
     }

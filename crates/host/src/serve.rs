@@ -21,8 +21,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, oneshot};
 
-use crate::lab::{self, Lab};
-use crate::{Error, rights};
+use crate::Error;
+use crate::lab::Lab;
+use netio::program::find_program;
+use netio::rights;
 
 /// Connections served at once, well below the usual limit of open files; more wait in the kernel to be accepted.
 const CONNECTIONS: usize = 512;
@@ -262,7 +264,7 @@ pub struct Iperf3(Child);
 
 /// Starts iperf3 as a server on `host`, if it is installed. Clients can come when this returns.
 pub fn iperf3(lab: &Lab, host: usize) -> Option<Iperf3> {
-    let program = lab::find_program(OsStr::new("iperf3"))?;
+    let program = find_program(OsStr::new("iperf3"))?;
     let mut command = lab.command(host, program.as_os_str());
     command.arg("-s").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = Iperf3(command.spawn().ok()?);

@@ -30,7 +30,8 @@ use std::process::{Child, Command, Stdio};
 
 use disk::Dir;
 
-use crate::{Error, sys};
+use crate::Error;
+use netio::sys;
 
 /// Where the records of labs are, each in a directory with its ID.
 pub(crate) const RECORDS: &str = "/run/ranway";

@@ -26,8 +26,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use netio::program::{self, find_program};
+
 use crate::Error;
-use crate::lab::{self, find_program};
 
 /// The server's end of the veth pair.
 const INSIDE: &str = "uplink0";
@@ -195,7 +196,7 @@ impl Uplink {
     pub(crate) fn set_up(self, server: &str, mtu: u32) -> Result<(), Error> {
         let (ours, theirs) = (self.address(1), self.address(2));
         let outside = format!("{OUTSIDE}{}", self.id);
-        lab::ip(
+        program::ip(
             &[],
             &format!(
                 "link add {outside} mtu {mtu} type veth peer name {INSIDE} mtu {mtu} netns {server}\n\
@@ -203,7 +204,7 @@ impl Uplink {
                  link set dev {outside} up\n"
             ),
         )?;
-        lab::ip(
+        program::ip(
             &["-netns", server],
             &format!(
                 "address add {theirs}/{PAIR} dev {INSIDE}\n\

@@ -7,10 +7,10 @@ use crate::{failure::Failure, say, table};
 use anyhow::anyhow;
 use console::Term;
 use host::account::Account;
-use host::attend::{Attended, Happened, Signals};
 use host::lab::Lab;
 use host::uplink::Nat;
 use host::{Emulation, Finished, Glance, Options, control};
+use netio::process::{Attended, Happened, Signals};
 use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
@@ -54,7 +54,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
         _ => None,
     };
-    interfaces.map_or_else(host::lab::check, host::attach::check)?;
+    interfaces.map_or_else(host::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
     let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
     nat.as_ref().map_or(Ok(()), |_| host::uplink::check())?;
     let signals = Signals::take()?;
@@ -181,7 +181,7 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
         return Ok(Some((shell, Vec::new())));
     }
     let Some((program, rest)) = args.command.split_first() else { return Ok(None) };
-    if host::lab::find_program(program).is_none() {
+    if netio::program::find_program(program).is_none() {
         say::say!("error: {}: there is no such program", program.display());
         return Err(Failure::Ended(NOT_FOUND));
     }

@@ -21,9 +21,12 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
         if untrusted {
             return Failure::Wrong(error.to_string());
         }
-        match (error.downcast_ref::<host::Error>(), error.downcast_ref::<ebpf::Error>()) {
-            (Some(host::Error::Wrong(what)), _) | (_, Some(ebpf::Error::Wrong(what))) => Failure::Wrong(what.clone()),
-            _ => Failure::Failed(error),
-        }
+        let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
+            (Some(host::Error::Wrong(what)), _, _)
+            | (_, Some(netio::Error::Wrong(what)), _)
+            | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
+            _ => None,
+        };
+        wrong.map_or(Failure::Failed(error), Failure::Wrong)
     }
 }

@@ -8,7 +8,7 @@ mod common;
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
-use host::attach::{self, LONGEST, Wire};
+use netio::attach::{self, LONGEST, Wire};
 use std::fs;
 use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};

@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket, sockopt};
 
-use crate::reservation::{Reservation, Role};
-use crate::tun::{self, Counts, Tun};
-use crate::{Error, frames, lab, sys};
+use netio::reservation::{Reservation, Role};
+use netio::tun::{self, Counts, Tun};
+use netio::{frames, program, rights, sys};
+
+use crate::Error;
 
 /// What the names of our interfaces begin with.
 const NAME: &str = "backlog";
@@ -35,7 +37,7 @@ pub(super) struct Modem {
 impl Modem {
     /// Finds the interface, and makes one beside it, through which its packets may be diverted. What we send has this mark.
     pub(super) fn open(name: &str, mark: u32) -> Result<Modem, Error> {
-        lab::check_rights()?;
+        rights::check_rights()?;
         let what = || format!("cannot keep the backlog of `{name}`");
         let failed = |source: io::Error| Error::System { what: what(), source };
         let wrong = |why: &str| Error::Wrong(format!("{}: {why}", what()));
@@ -62,7 +64,7 @@ impl Modem {
         {
             return Err(failed(why));
         }
-        lab::ip(&[], &format!("link set dev {beside} txqueuelen {} arp off multicast off up\n", tun::QUEUE))?;
+        program::ip(&[], &format!("link set dev {beside} txqueuelen {} arp off multicast off up\n", tun::QUEUE))?;
         let counts = Counts::open(beside.clone()).map_err(failed)?;
         let beside = nix::net::if_::if_nametoindex(beside.as_str()).map_err(Error::system(what()))?;
         Ok(Modem { name: name.to_owned(), index, ethernet, out, ears, tun, beside, counts, _reservation: reservation })

@@ -4,7 +4,7 @@ use super::Flow;
 use super::flows::TIMESTAMPS;
 use super::sample::since;
 use crate::Error;
-use crate::sys::{set_max_pacing_rate, set_window_clamp, tcp_info};
+use netio::sys::{set_max_pacing_rate, set_window_clamp, tcp_info};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;

@@ -1,7 +1,7 @@
 //! What the kernel tells of each connection, at fixed times.
 
 use super::carry::Shared;
-use crate::sys::{TcpInfo, tcp_info};
+use netio::sys::{TcpInfo, tcp_info};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;

@@ -17,7 +17,7 @@ struct Pair {
 impl Pair {
     /// Unless this is not root, or there are no namespaces: says so then.
     fn new(name: &str) -> Option<Pair> {
-        granted(crate::lab::check_rights())?;
+        granted(netio::rights::check_rights())?;
         let id = std::process::id();
         let pair = Pair { names: [format!("ranway-test-{id}-{name}-0"), format!("ranway-test-{id}-{name}-1")] };
         let [a, b] = &pair.names;

@@ -214,7 +214,7 @@ fn more_connections_than_there_are_places_wait_for_one() {
 
 #[test]
 fn root_it_answers_in_the_namespace_of_its_listeners_alone() {
-    if !lab::may() {
+    if !crate::lab::may() {
         return;
     }
     let lab = Lab::new(&["server".to_owned(), "phone".to_owned()], 1500, None).unwrap();

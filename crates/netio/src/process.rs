@@ -1,4 +1,5 @@
-//! A command in a namespace as if it had been started without us: its terminal, its signals, its exit code.
+//! Signals to this process, and a command that runs as if it had been started without us: with its terminal, its signals
+//! and its exit code.
 
 use crate::{Error, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -1,7 +1,7 @@
 //! Two hosts, and between them a machine whose two interfaces are wires: `a0 - ma` and `mb - b0`, all in namespaces.
 
 use super::*;
-use crate::lab::check_rights;
+use crate::rights::check_rights;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::socket::{MsgFlags, SockProtocol, SockaddrIn, SockaddrIn6, recv, sendto};

@@ -19,7 +19,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, getsockopt, setsockopt
 
 use crate::reservation::{Reservation, Role};
 use crate::sys::{self, Number};
-use crate::{Error, frames, lab};
+use crate::{Error, frames, rights};
 
 /// Room for the longest frame: the largest that TCP leaves to an interface, and Ethernet with its tags.
 pub const LONGEST: usize = 65_536 + 64;
@@ -72,7 +72,7 @@ pub fn open(interfaces: [&str; 2]) -> Result<[Wire; 2], Error> {
 }
 
 fn find([one, other]: [&str; 2]) -> Result<[Wire; 2], Error> {
-    lab::check_rights()?;
+    rights::check_rights()?;
     let wires = [Wire::find(one)?, Wire::find(other)?];
     // An interface may have several names.
     if wires[0].index == wires[1].index {

@@ -1,4 +1,4 @@
-//! What a thread that reads other people's packets may not do.
+//! Privileges: whether a process has enough, and what a thread that reads other people's packets gives up.
 //!
 //! Setting up needs root; moving packets does not. Once everything is open, such a thread calls [`confine`]: it gives up
 //! its capabilities for good, no program that it could start would have more (`no_new_privs`), and the kernel refuses
@@ -17,6 +17,21 @@ use seccompiler::{
 };
 
 use crate::Error;
+
+/// Checks that this process has the rights to set up interfaces and namespaces.
+///
+/// # Errors
+/// [`Error::Missing`] if it has not.
+pub fn check_rights() -> Result<(), Error> {
+    /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, by capability(7).
+    const NEEDED: u64 = 1 << 12 | 1 << 21;
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    if effective.is_some_and(|effective| effective & NEEDED == NEEDED) {
+        return Ok(());
+    }
+    Err(Error::Missing("real hosts need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): use sudo".into()))
+}
 
 /// System calls on descriptors that are open already, on memory and time, and to end.
 const ALLOWED: &[libc::c_long] = &[
@@ -91,7 +106,7 @@ const ALLOWED: &[libc::c_long] = &[
 pub const BPF: &[libc::c_long] = &[libc::SYS_bpf];
 
 /// The calling thread, and those that it starts, have no capability any more but to lock memory, which what is allocated
-/// later in a process with locked memory ([`crate::Resident`]) takes. No program that they start has more.
+/// later in a process with locked memory ([`crate::realtime::Resident`]) takes. No program that they start has more.
 ///
 /// # Errors
 /// [`Error::System`].

@@ -1,6 +1,6 @@
 //! System calls that no library wraps.
 //!
-//! The only file of the workspace with `unsafe` in it. Each function is safe to call with any arguments.
+//! The only file with `unsafe` code outside `ebpf`. Each function is safe to call with any arguments.
 
 #![allow(unsafe_code)]
 
@@ -17,7 +17,7 @@ fn check(result: c_int) -> io::Result<usize> {
 }
 
 /// The calling thread runs before all ordinary threads (`SCHED_FIFO`), with this priority among its like.
-pub(crate) fn be_realtime(priority: i32) -> io::Result<()> {
+pub fn be_realtime(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters` during the call alone; 0 stands for the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) })?;
@@ -60,7 +60,7 @@ fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
 /// Makes the TUN or TAP (`IFF_TUN`, `IFF_TAP`) interface `name`, without a header before its packets, from a descriptor of
 /// `/dev/net/tun`. It appears in the namespace in which that was opened. A `%d` in the name becomes the first free number;
 /// the name that it has got is returned.
-pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<String> {
+pub fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<String> {
     let mut request = interface_request(name)?;
     request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: TUNSETIFF reads and writes one `ifreq`, which outlives the call, and keeps no pointer to it.
@@ -70,13 +70,13 @@ pub(crate) fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::R
 }
 
 /// Has `command` start in a session of its own, where no terminal's signals reach it.
-pub(crate) fn in_own_session(command: &mut Command) -> &mut Command {
+pub fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe and touches no memory.
     unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
 /// Has `command` start with these signals unblocked, whatever the caller blocks: a program inherits that.
-pub(crate) fn with_signals(command: &mut Command, signals: SigSet) -> &mut Command {
+pub fn with_signals(command: &mut Command, signals: SigSet) -> &mut Command {
     // SAFETY: between fork and exec only pthread_sigmask(3) is called, which is async-signal-safe and reads `signals`, a
     // copy that the closure owns.
     unsafe { command.pre_exec(move || Ok(signals.thread_unblock()?)) }
@@ -87,23 +87,24 @@ pub(crate) fn with_signals(command: &mut Command, signals: SigSet) -> &mut Comma
 /// otherwise, rates bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(crate) struct TcpInfo {
-    pub(crate) state: u8,
-    pub(crate) ca_state: u8,
+#[allow(missing_docs, reason = "the kernel's names")]
+pub struct TcpInfo {
+    pub state: u8,
+    pub ca_state: u8,
     retransmits: u8,
     probes: u8,
     backoff: u8,
     options: u8,
     window_scales: u8,
     flags: u8,
-    pub(crate) rto: u32,
+    pub rto: u32,
     ato: u32,
-    pub(crate) snd_mss: u32,
+    pub snd_mss: u32,
     rcv_mss: u32,
-    pub(crate) unacked: u32,
-    pub(crate) sacked: u32,
-    pub(crate) lost: u32,
-    pub(crate) retrans: u32,
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
     fackets: u32,
     last_data_sent_ms: u32,
     last_ack_sent_ms: u32,
@@ -111,29 +112,29 @@ pub(crate) struct TcpInfo {
     last_ack_recv_ms: u32,
     pmtu: u32,
     rcv_ssthresh: u32,
-    pub(crate) rtt: u32,
-    pub(crate) rttvar: u32,
-    pub(crate) snd_ssthresh: u32,
-    pub(crate) snd_cwnd: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub snd_ssthresh: u32,
+    pub snd_cwnd: u32,
     advmss: u32,
     reordering: u32,
     rcv_rtt: u32,
     rcv_space: u32,
-    pub(crate) total_retrans: u32,
-    pub(crate) pacing_rate: u64,
+    pub total_retrans: u32,
+    pub pacing_rate: u64,
     max_pacing_rate: u64,
-    pub(crate) bytes_acked: u64,
+    pub bytes_acked: u64,
     bytes_received: u64,
     segs_out: u32,
     segs_in: u32,
     notsent_bytes: u32,
-    pub(crate) min_rtt: u32,
+    pub min_rtt: u32,
     data_segs_in: u32,
-    pub(crate) data_segs_out: u32,
-    pub(crate) delivery_rate: u64,
-    pub(crate) busy_time: u64,
-    pub(crate) rwnd_limited: u64,
-    pub(crate) sndbuf_limited: u64,
+    pub data_segs_out: u32,
+    pub delivery_rate: u64,
+    pub busy_time: u64,
+    pub rwnd_limited: u64,
+    pub sndbuf_limited: u64,
     delivered: u32,
     delivered_ce: u32,
     bytes_sent: u64,
@@ -144,7 +145,7 @@ pub(crate) struct TcpInfo {
     snd_wnd: u32,
     rcv_wnd: u32,
     rehash: u32,
-    pub(crate) total_rto: u16,
+    pub total_rto: u16,
     total_rto_recoveries: u16,
     total_rto_time_ms: u32,
 }
@@ -155,7 +156,7 @@ impl TcpInfo {
 }
 
 /// What the kernel knows of a connection, and whether it told as much as `total_rto` (since 6.7).
-pub(crate) fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
+pub fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
     let mut info = TcpInfo::default();
     // SAFETY: all fields are integers.
     let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info) }?;
@@ -167,32 +168,33 @@ pub(crate) fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
 
 /// Sets the most that a socket sends (`SO_MAX_PACING_RATE`) in bytes a second. It paces from then on, unless this is
 /// `u64::MAX`.
-pub(crate) fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {
+pub fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_sec)
 }
 
 /// Bounds the window that a socket announces (`TCP_WINDOW_CLAMP`).
-pub(crate) fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
+pub fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes)
 }
 
 // What `attach` needs of packet sockets.
 
 /// `struct virtio_net_hdr`, which stands before each frame.
-pub(crate) const VNET_HEADER: usize = 10;
+pub const VNET_HEADER: usize = 10;
 
 /// What came with a frame.
 #[derive(Debug)]
-pub(crate) struct Received {
-    pub(crate) len: usize,
+pub struct Received {
+    /// Bytes of the frame.
+    pub len: usize,
     /// The frame was longer than the buffer.
-    pub(crate) truncated: bool,
+    pub truncated: bool,
     /// The VLAN tag that the kernel has taken out of the frame.
-    pub(crate) tag: Option<[u8; 4]>,
+    pub tag: Option<[u8; 4]>,
 }
 
 /// Frames come with what is still to be done, and with their tags; and only those that come in.
-pub(crate) fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
     for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
         set_option(socket, libc::SOL_PACKET, option, &1_i32)?;
     }
@@ -201,7 +203,7 @@ pub(crate) fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// From now on a packet socket gets all frames of the interface with this index: the kind of that interface (`ARPHRD_…`).
 // nix expects longer addresses of packet sockets than the kernel gives.
-pub(crate) fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
+pub fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
     let mut address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
@@ -220,7 +222,7 @@ pub(crate) fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16>
 }
 
 /// The interface takes frames for any address for as long as the socket exists.
-pub(crate) fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+pub fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index as i32,
         mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -231,7 +233,7 @@ pub(crate) fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<(
 }
 
 /// Reads a frame, and the header before it, from a packet socket with [`set_packet_options`].
-pub(crate) fn receive_frame(
+pub fn receive_frame(
     socket: BorrowedFd<'_>,
     header: &mut [u8; VNET_HEADER],
     buffer: &mut [u8],
@@ -276,12 +278,12 @@ pub(crate) fn receive_frame(
 }
 
 /// Marks all that a socket sends (`SO_MARK`).
-pub(crate) fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
+pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)
 }
 
 /// Sends a frame, or a packet where there are no frames, by the interface with this index. `protocol` is Ethernet's number.
-pub(crate) fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u8]) -> io::Result<()> {
+pub fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u8]) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: protocol.to_be(),
@@ -300,12 +302,12 @@ pub(crate) fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, byt
 }
 
 /// From now on a packet socket gets only what comes in.
-pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
 
 /// How many frames a packet socket had no room for since this was last asked.
-pub(crate) fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
+pub fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     // SAFETY: both fields are integers.
     unsafe { get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) }?;
@@ -314,7 +316,8 @@ pub(crate) fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
 
 /// The ethtool commands that get or set one number (`struct ethtool_value`), as linux/ethtool.h has them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Number {
+#[allow(missing_docs, reason = "the kernel's names")]
+pub enum Number {
     GetRxChecksum = 0x14,
     SetRxChecksum = 0x15,
     /// For tests: a host without offloads.
@@ -327,7 +330,7 @@ pub(crate) enum Number {
 }
 
 /// Gets or sets a number of an interface: what it is afterwards.
-pub(crate) fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u32) -> io::Result<u32> {
+pub fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u32) -> io::Result<u32> {
     let mut exchanged = [number as u32, value];
     let mut request = interface_request(interface)?;
     request.ifr_ifru.ifru_data = exchanged.as_mut_ptr().cast();

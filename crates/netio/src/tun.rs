@@ -1,4 +1,4 @@
-//! The interface by which a namespace's packets come to the network and leave it: a TUN device without offloads.
+//! TUN and TAP interfaces without offloads, by which a namespace's packets come to a program and leave it.
 //!
 //! Without a virtio header (`IFF_VNET_HDR`) the kernel may hand over nothing unfinished: it cuts what TCP sends in one
 //! piece (GSO) to the MTU, and completes checksums, before a packet is read here. What is written is not merged (GRO)
@@ -11,11 +11,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use crate::sys;
 
-/// The interface's name, in every namespace.
-pub(crate) const NAME: &str = "cell0";
-
 /// Where TUN devices come from.
-pub(crate) const DEVICE: &str = "/dev/net/tun";
+pub const DEVICE: &str = "/dev/net/tun";
 
 /// How many packets wait to be read, at most (`txqueuelen`).
 ///
@@ -24,23 +21,24 @@ pub(crate) const DEVICE: &str = "/dev/net/tun";
 /// here. So the queue has to take what may be sent at once while the reader is busy elsewhere. The default, 500, is less
 /// than one connection's window. 10,000 are the default largest send buffers (`tcp_wmem`, 4 MiB) of three connections,
 /// for 80 kB of pointers; in normal use the queue is empty, and waiting is the simulated network's business.
-pub(crate) const QUEUE: u32 = 10_000;
+pub const QUEUE: u32 = 10_000;
 
 /// The kernel's counters of an interface of the namespace of the thread that opened them, from wherever they are read.
 #[derive(Debug)]
-pub(crate) struct Counts {
+pub struct Counts {
     file: File,
     interface: String,
 }
 
 impl Counts {
-    pub(crate) fn open(interface: impl Into<String>) -> io::Result<Counts> {
+    /// Opens the counters of `interface`, in the namespace of the calling thread.
+    pub fn open(interface: impl Into<String>) -> io::Result<Counts> {
         // Of this thread: `/proc/net` is that of the process.
         Ok(Counts { file: File::open("/proc/thread-self/net/dev")?, interface: interface.into() })
     }
 
     /// Packets that were sent by the interface and not taken.
-    pub(crate) fn dropped(&self) -> Option<u64> {
+    pub fn dropped(&self) -> Option<u64> {
         let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
             match self.file.read_at(&mut buffer, text.len() as u64).ok()? {
@@ -63,15 +61,15 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Makes the interface, in the namespace of the calling thread.
-    pub(crate) fn new() -> io::Result<Tun> {
+    /// Makes the TUN interface `name`, in the namespace of the calling thread.
+    pub fn new(name: &str) -> io::Result<Tun> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
-        sys::make_tun(file.as_fd(), NAME, libc::IFF_TUN)?;
+        sys::make_tun(file.as_fd(), name, libc::IFF_TUN)?;
         Ok(Tun { file })
     }
 
     /// Makes an interface whose packets have Ethernet's header, or none, with a name that begins so: its whole name.
-    pub(crate) fn beside(name: &str, ethernet: bool) -> io::Result<(Tun, String)> {
+    pub fn beside(name: &str, ethernet: bool) -> io::Result<(Tun, String)> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
         let kind = if ethernet { libc::IFF_TAP } else { libc::IFF_TUN };
         let name = sys::make_tun(file.as_fd(), &format!("{name}%d"), kind)?;
