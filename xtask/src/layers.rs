@@ -28,8 +28,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("sim", &["units", "des", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "backlog", "tcp", "pep", "observe", "netio", "scenario", "disk", "record", "sim"]),
-    ("oracle", &["units", "scenario", "record", "sim", "host"]),
+    ("emulate", &["units", "tcp", "pep", "observe", "netio", "scenario", "disk", "record", "sim"]),
+    ("services", &["units", "aqm", "backlog", "observe", "netio"]),
+    ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (
         "ranway",
@@ -43,12 +44,13 @@ const ROOMS: &[(&str, &[&str])] = &[
             "sim",
             "import",
             "reproduce",
-            "host",
+            "emulate",
+            "services",
             "oracle",
             "ebpf",
         ],
     ),
-    ("ranway-python", &["units", "netio", "scenario", "record", "sim", "host"]),
+    ("ranway-python", &["units", "netio", "scenario", "record", "sim", "emulate"]),
     ("xtask", &[]),
 ];
 

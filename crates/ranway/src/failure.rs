@@ -16,13 +16,13 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
         let untrusted = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
-            || matches!(error.downcast_ref(), Some(host::Error::Record(record::Error::Untrusted(_))))
+            || matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
             || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
         if untrusted {
             return Failure::Wrong(error.to_string());
         }
         let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
-            (Some(host::Error::Wrong(what)), _, _)
+            (Some(emulate::Error::Wrong(what)), _, _)
             | (_, Some(netio::Error::Wrong(what)), _)
             | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
             _ => None,

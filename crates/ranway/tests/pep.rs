@@ -34,7 +34,7 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        granted(host::lab::check())?;
+        granted(emulate::lab::check())?;
         granted(ebpf::pep::check())?;
         own_mounts(&[]);
         let net = Net(Spaces::new(&[ROUTER, OUTSIDE]));

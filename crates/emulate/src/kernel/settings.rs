@@ -1,7 +1,7 @@
 //! What is set for a whole namespace, and the flows' agreement on it.
 
-use super::flows::TIMESTAMPS;
-use super::{Flow, Hosts};
+use super::flow::{Flow, TIMESTAMPS};
+use super::hosts::Hosts;
 use crate::Error;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

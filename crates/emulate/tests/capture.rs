@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use emulate::capture::{Direction, RawCapture};
 use etherparse::PacketBuilder;
-use host::capture::{Direction, RawCapture};
 use record::Output;
 use units::Time;
 

@@ -1,6 +1,7 @@
 //! Which of a scenario's flows the kernel can carry.
 
-use super::{MOST_FLOWS, settings};
+use super::flow::Flow;
+use super::settings;
 use crate::Error;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
@@ -9,36 +10,10 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use units::Span;
 
+/// Most flows: beyond them, the receivers' ports would meet iperf3's.
+const MOST_FLOWS: usize = 200;
 /// What the kernel's `scalable` does; it has no parameters.
 const SCALABLE: (f64, f64) = (0.01, 0.125);
-/// What timestamps take of a segment.
-pub(super) const TIMESTAMPS: u32 = 12;
-
-/// A flow of the scenario that the kernel's TCP carries.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Flow {
-    /// The flow's name in the scenario.
-    pub name: String,
-    /// The copy of the flow, from 0.
-    pub copy: u32,
-    /// The congestion control, as the kernel calls it.
-    pub cc: &'static str,
-    /// The host that sends.
-    pub from: usize,
-    /// The host that receives.
-    pub to: usize,
-    /// When the sender connects.
-    pub start: Span,
-    /// When it writes no more.
-    pub stop: Option<Span>,
-    /// What it sends; without end unless given.
-    pub bytes: Option<u64>,
-    /// The TOS byte of its packets, in both directions.
-    pub tos: u8,
-    /// Its TCP options.
-    pub tcp: scenario::Tcp,
-}
-
 /// A scenario's flows, each copy by itself. `host_of` tells which host a node is.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods)] // This test reads what the kernel says of its process.
 
-use host::{Emulation, Options};
+use emulate::{Emulation, Options};
 use scenario::Scenario;
 use testkit::root::granted;
 
@@ -31,7 +31,7 @@ fn locked() -> u64 {
 
 #[test]
 fn root_memory_is_locked_until_the_last_emulation_of_the_process_ends() {
-    if granted(host::lab::check()).is_none() {
+    if granted(emulate::lab::check()).is_none() {
         return;
     }
     assert_eq!(locked(), 0);

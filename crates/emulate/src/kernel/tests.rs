@@ -4,6 +4,7 @@ use super::*;
 use nix::sched::{CloneFlags, setns};
 use scenario::{Scenario, Tcp};
 use std::fs::File;
+use std::net::Ipv4Addr;
 use std::process::Command;
 use std::time::Duration;
 use testkit::root::granted;

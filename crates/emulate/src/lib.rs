@@ -1,25 +1,30 @@
-//! Real hosts behind a simulated network: the only crate with clocks, sockets, interfaces and namespaces.
+//! Real hosts behind the simulated network, in real time: `ranway emulate`, and the hosts of the kernel oracle.
 //!
-//! | file | what |
+//! | module | contents |
 //! | --- | --- |
-//! | `emulate` | an emulation from its scenario to its results |
-//! | `engine`, `held`, `realtime` | the loop that keeps the network at the present |
-//! | `rows` | rows of the tables for real flows |
-//! | `attend` | a command in a namespace |
-//! | `lab`, `tidy` | network namespaces, and that they go away |
-//! | `uplink` | the way from the server's namespace to the networks of this machine |
-//! | `tun` | the interface by which a namespace's packets come to the network |
-//! | `attach`, `frames` | existing interfaces as the network's ends |
-//! | `port` | either of these |
-//! | `reservation` | one program at a time for an interface |
-//! | `backlog` | a modem's backlog, kept above it |
-//! | `kernel` | the scenario's flows, sent by the kernel's TCP |
+//! | `emulation` | an emulation from its scenario to its results |
+//! | `engine` | the real-time loop: reads packets, advances the network, writes packets when they are due |
+//! | `held` | the real packets whose descriptors are in the network |
+//! | `border` | lightweight PEPs at the network's nodes, for real packets |
+//! | `port` | an end of the network: a host's TUN interface, or an existing interface |
+//! | `lateness` | how late packets were delivered, and whether that makes the run invalid |
+//! | `lab` | the hosts: a network namespace for each |
+//! | `uplink` | the route from the server's namespace to the networks of this machine |
+//! | `tidy` | removes everything a lab created, even after a crash |
+//! | `account` | another user, for a command in a host |
+//! | `serve` | a web server and iperf3 at the server's end |
+//! | `control` | commands for a running emulation |
 //! | `capture` | real packets into pcapng files |
-//! | `serve` | a web server and iperf3 for the server's namespace |
-//! | `control` | changes while it runs |
-//! | `rights` | what a thread that moves packets gives up |
-//! | `account` | another user, for a command |
-//! | `sys` | system calls that no library wraps; the only `unsafe` code |
+//! | `kernel` | the scenario's flows, sent by the kernel's TCP |
+//! | `rows` | rows of the tables for real flows |
+//!
+//! # Path of a packet
+//!
+//! A host sends it into its interface (`lab`), whose other end is a `port`. The `engine` reads it, has it counted by
+//! [`observe::Observer`], keeps its bytes (`held`) and sends a descriptor into `sim::Live`. When the network delivers that,
+//! the engine writes the bytes to the receiver's port, with a congestion mark if the network gave it one, and notes how late
+//! it was (`lateness`). A packet that passes a PEP's node is shown to the `border`. Programs for hosts, the web server and
+//! the kernel's senders run in threads and processes of their own.
 
 // This crate is where the program meets the machine.
 #![allow(clippy::disallowed_methods)]
@@ -27,11 +32,10 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod account;
-pub mod backlog;
 mod border;
 pub mod capture;
 pub mod control;
-pub mod emulate;
+mod emulation;
 mod engine;
 mod held;
 pub mod kernel;
@@ -43,7 +47,7 @@ pub mod serve;
 mod tidy;
 pub mod uplink;
 
-pub use emulate::{Emulation, Finished, Options, hosts, single};
+pub use emulation::{Emulation, Finished, Options, hosts, single};
 pub use engine::Glance;
 
 /// Why a network with real hosts cannot be run.

@@ -26,8 +26,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
 use nix::sys::time::TimeSpec;
 use units::{Rate, Span, Time};
 
-use crate::Error;
 use modem::Modem;
+use netio::Error;
 use netio::attach;
 use netio::realtime::Clock;
 use observe::{Header, Tcp, Transport, mark_ce};

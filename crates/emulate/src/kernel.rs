@@ -2,7 +2,9 @@
 //!
 //! | file | what |
 //! | --- | --- |
+//! | `flow` | a flow that the kernel carries |
 //! | `flows` | which of a scenario's flows the kernel can carry, and how |
+//! | `hosts` | the namespaces of its ends |
 //! | `settings` | what is set for a whole namespace: sysctls and routes |
 //! | `carry` | the thread that connects, writes and reads |
 //! | `sample` | the thread that asks the kernel for each connection's state, at fixed times |
@@ -16,20 +18,24 @@
 //! 3. At `stop` what the socket has accepted and not sent is still sent; the simulator's sender drops it.
 
 mod carry;
+mod flow;
 mod flows;
+mod hosts;
 mod sample;
 mod settings;
 
-pub use flows::{Flow, flows};
+pub use flow::Flow;
+pub use flows::flows;
 pub use sample::Sample;
 pub use settings::sysctls;
 
 use crate::Error;
 use crate::lab::Lab;
 use carry::Carried;
+use hosts::Hosts;
 use netio::sys;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -41,8 +47,6 @@ const PRIORITY: i32 = 30;
 const PORT_TO: u16 = 5_000;
 /// The first sender's port.
 const PORT_FROM: u16 = 10_000;
-/// Most flows: beyond them, the receivers' ports would meet iperf3's.
-const MOST_FLOWS: usize = 200;
 
 /// The flows that the kernel carries, while they run.
 pub struct Kernel {
@@ -84,23 +88,6 @@ impl Measured {
     /// Whether its sender keeps to a pacing rate.
     pub fn is_paced(&self) -> bool {
         self.flow.cc == "bbr" || self.flow.tcp.pacing
-    }
-}
-
-/// Where the flows' ends are.
-trait Hosts {
-    fn address(&self, host: usize) -> Ipv4Addr;
-    /// Does something in a host's namespace. Sockets that it makes stay there.
-    fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error>;
-}
-
-impl Hosts for Lab {
-    fn address(&self, host: usize) -> Ipv4Addr {
-        self.hosts()[host].v4
-    }
-
-    fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
-        Lab::inside(self, host, act)?
     }
 }
 

@@ -10,7 +10,7 @@ use netio::reservation::{Reservation, Role};
 use netio::tun::{self, Counts, Tun};
 use netio::{frames, program, rights, sys};
 
-use crate::Error;
+use netio::Error;
 
 /// What the names of our interfaces begin with.
 const NAME: &str = "backlog";

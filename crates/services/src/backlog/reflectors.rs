@@ -9,7 +9,7 @@ use nix::sys::socket::{
 };
 use units::{Span, Time};
 
-use crate::Error;
+use netio::Error;
 
 /// Pings that may be unanswered at a time. What comes later than that many others is not counted.
 const OUTSTANDING: usize = 1024;

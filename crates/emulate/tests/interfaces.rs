@@ -5,7 +5,7 @@
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-use host::{Emulation, Options};
+use emulate::{Emulation, Options};
 use record::Table;
 use scenario::Scenario;
 use testkit::root::granted;
@@ -31,7 +31,7 @@ name = "phone"
 
 /// A network of `scenario` that runs, unless that cannot be.
 fn start(scenario: &str) -> Option<Emulation> {
-    granted(host::lab::check())?;
+    granted(emulate::lab::check())?;
     let loaded = Scenario::load_for_emulation("net.toml", &[], &|_: &str| Ok(scenario.to_owned())).unwrap();
     Some(Emulation::start(loaded, Options::default()).unwrap())
 }

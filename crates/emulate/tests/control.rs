@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use host::Error;
-use host::control::{Command, Control, ask, line};
+use emulate::Error;
+use emulate::control::{Command, Control, ask, line};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use units::Rate;
 

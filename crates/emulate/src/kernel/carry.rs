@@ -1,8 +1,7 @@
 //! The thread that connects, writes and reads for all flows.
 
-use super::Flow;
-use super::flows::TIMESTAMPS;
-use super::sample::since;
+use super::flow::{Flow, TIMESTAMPS};
+use super::sample::{Shared, since};
 use crate::Error;
 use netio::sys::{set_max_pacing_rate, set_window_clamp, tcp_info};
 use nix::errno::Errno;
@@ -25,17 +24,6 @@ use units::Span;
 const BLOCK: usize = 256 << 10;
 /// Writes before others have their turn; a socket that takes more is ready again at once.
 const WRITES: usize = 16;
-
-/// What the sampler sees of a connection.
-pub(super) struct Shared {
-    pub(super) sender: TcpStream,
-    /// Bytes that the receiver has read.
-    pub(super) received: AtomicU64,
-    /// Whether it has started.
-    pub(super) begun: AtomicBool,
-    /// Whether it has ended, well or not.
-    pub(super) ended: AtomicBool,
-}
 
 /// What became of a connection.
 #[derive(Debug, Default)]

@@ -1,18 +1,29 @@
 //! What the kernel tells of each connection, at fixed times.
 
-use super::carry::Shared;
 use netio::sys::{TcpInfo, tcp_info};
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
 
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What the sampler sees of a connection.
+pub(super) struct Shared {
+    pub(super) sender: TcpStream,
+    /// Bytes that the receiver has read.
+    pub(super) received: AtomicU64,
+    /// Whether it has started.
+    pub(super) begun: AtomicBool,
+    /// Whether it has ended, well or not.
+    pub(super) ended: AtomicBool,
+}
 
 /// A sender's state at a moment, and what its receiver had read.
 #[derive(Clone, Debug)]

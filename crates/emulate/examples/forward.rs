@@ -3,8 +3,8 @@
 //!
 //! `forward COMMAND...` runs the command at the second host; the first, `server`, has iperf3. Needs root.
 
-use host::lab::Lab;
-use host::serve;
+use emulate::lab::Lab;
+use emulate::serve;
 use netio::realtime::{Resident, hurry};
 use netio::tun::Tun;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
