@@ -47,7 +47,7 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        granted(host::lab::check())?;
+        granted(emulate::lab::check())?;
         granted(ebpf::divert::check("this test"))?;
         own_mounts(&[]);
         let mut net = Spaces::new(&[HOST, ROUTER, RADIO, FAR]);
@@ -285,7 +285,7 @@ fn a_rate_is_searched_where_nobody_acknowledges(_: &mut Watch) {
 
 #[test]
 fn root_new_rates_are_taken_from_standard_input() {
-    if granted(host::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[]);
@@ -388,7 +388,7 @@ fn wrong_arguments_are_one_line_each() {
 
 #[test]
 fn root_packets_that_come_too_fast_are_counted() {
-    if granted(host::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[]);

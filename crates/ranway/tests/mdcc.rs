@@ -63,7 +63,7 @@ impl Net {
 
     /// The same, with so many packets in the queues.
     fn with_queue(loss: f64, packets: u32) -> Option<Net> {
-        granted(host::lab::check())?;
+        granted(emulate::lab::check())?;
         if !can_load() {
             return None;
         }

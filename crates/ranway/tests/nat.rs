@@ -24,7 +24,7 @@ const OFFICE: &str = "10.99.0.2";
 const DNS_HEADER: usize = 12;
 
 fn may() -> bool {
-    common::may() && granted(host::uplink::check()).is_some()
+    common::may() && granted(emulate::uplink::check()).is_some()
 }
 
 /// A machine that forwards nothing, between the Internet and an office, whose addresses the Internet reaches through it as

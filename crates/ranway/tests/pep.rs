@@ -8,7 +8,7 @@ mod common;
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
-use host::attach::{self, LONGEST, Wire};
+use netio::attach::{self, LONGEST, Wire};
 use std::fs;
 use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
@@ -34,7 +34,7 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        granted(host::lab::check())?;
+        granted(emulate::lab::check())?;
         granted(ebpf::pep::check())?;
         own_mounts(&[]);
         let net = Net(Spaces::new(&[ROUTER, OUTSIDE]));

@@ -122,7 +122,7 @@ fn root_a_reader_that_leaves_ends_an_attached_emulation_in_order() {
 
 #[test]
 fn root_a_terminal_that_is_closed_ends_a_backlog_and_a_pep_in_order() {
-    if granted(host::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[("/sys/fs/bpf", "bpf")]);

@@ -46,7 +46,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Whether the test can run; says so loudly if not.
 pub(crate) fn may() -> bool {
-    granted(host::lab::check()).is_some()
+    granted(emulate::lab::check()).is_some()
 }
 
 /// A directory with `scenario` as `net.toml` in it.
