@@ -4,7 +4,7 @@ Needs root, and iperf3. In one go, one after the other:
 
 - the limit: one TCP flow between two namespaces over a veth pair, which carries segments
   of up to 64 kB, and over two TUN interfaces with a loop between them that only hands
-  packets over (crates/host/examples/forward.rs);
+  packets over (crates/emulate/examples/forward.rs);
 - `ranway emulate` of a plain link at several rates;
 - `ranway emulate` of a 20 MHz LTE cell at its peak, down, and down and up at once.
 
@@ -198,7 +198,7 @@ def main() -> None:
     if os.geteuid() != 0:
         fail("real hosts need root: use sudo")
     ranway = arguments.ranway or build("ranway", "-p", "ranway")
-    forward = arguments.forward or build("examples/forward", "-p", "host", "--example", "forward")
+    forward = arguments.forward or build("examples/forward", "-p", "emulate", "--example", "forward")
     width = 38
     print(f"{'Mbit/s; ms':{width}}  {'down':>8}  {'up':>8}  {'IP':>8}  {'p50':>7}  {'p99':>7}  {'max':>7}  {'CPU':>5}")
     rows = []

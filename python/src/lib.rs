@@ -244,7 +244,7 @@ fn record_error(error: record::Error) -> PyErr {
 /// An emulation while it runs.
 #[pyclass(frozen, module = "ranway._ranway")]
 struct Emulation {
-    running: Mutex<Option<host::Emulation>>,
+    running: Mutex<Option<::emulate::Emulation>>,
     hosts: Vec<(String, String, String, String)>,
     control: PathBuf,
 }
@@ -258,9 +258,9 @@ impl Emulation {
 
     /// Says a line over the control socket and gives the answer without its `ok`.
     fn control(&self, py: Python<'_>, line: &str) -> PyResult<String> {
-        py.detach(|| host::control::ask(&self.control, line, PATIENCE)).map_err(|error| match error {
-            host::Error::Wrong(what) => RanwayError::new_err(what),
-            error => host_error(error),
+        py.detach(|| ::emulate::control::ask(&self.control, line, PATIENCE)).map_err(|error| match error {
+            ::emulate::Error::Wrong(what) => RanwayError::new_err(what),
+            error => emulate_error(error),
         })
     }
 
@@ -269,9 +269,9 @@ impl Emulation {
     fn finish(&self, py: Python<'_>) -> PyResult<(Results, Vec<String>)> {
         let running = self.running.lock().expect("nobody panics with it").take();
         let running = running.ok_or_else(|| PyRuntimeError::new_err("the emulation has ended already"))?;
-        let finished = py.detach(|| running.finish()).map_err(host_error)?;
+        let finished = py.detach(|| running.finish()).map_err(emulate_error)?;
         let notes = finished.notes();
-        let host::Finished { results, output, gone, .. } = finished;
+        let ::emulate::Finished { results, output, gone, .. } = finished;
         if let Some(output) = output {
             py.detach(|| results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
         }
@@ -305,26 +305,26 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
         dns.parse().map_err(|_| PyValueError::new_err(format!("dns: `{dns}` is not an IPv4 address, as 192.0.2.53")))
     };
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
-    let nat = nat.then_some(host::uplink::Nat { dns });
-    let options = host::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
-    let start = || host::attend::without_signals(|| host::Emulation::start(loaded.0.clone(), options));
-    let running = py.detach(start).map_err(host_error)?;
+    let nat = nat.then_some(::emulate::uplink::Nat { dns });
+    let options = ::emulate::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
+    let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.0.clone(), options));
+    let running = py.detach(start).map_err(emulate_error)?;
     let lab = running.lab().expect("it was started with namespaces");
     let host =
-        |host: &host::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
+        |host: &::emulate::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
     Ok(Emulation {
         hosts: lab.hosts().iter().map(host).collect(),
-        control: host::control::socket(lab.dir().path()),
+        control: ::emulate::control::socket(lab.dir().path()),
         running: Mutex::new(Some(running)),
     })
 }
 
-fn host_error(error: host::Error) -> PyErr {
+fn emulate_error(error: ::emulate::Error) -> PyErr {
     match error {
-        host::Error::Wrong(what) => ScenarioError::new_err(what),
-        host::Error::Sim(error) => sim_error(error),
-        host::Error::Record(error) => record_error(error),
-        host::Error::Missing(_) | host::Error::System { .. } => RanwayError::new_err(error.to_string()),
+        ::emulate::Error::Wrong(what) => ScenarioError::new_err(what),
+        ::emulate::Error::Sim(error) => sim_error(error),
+        ::emulate::Error::Record(error) => record_error(error),
+        ::emulate::Error::Missing(_) | ::emulate::Error::System { .. } => RanwayError::new_err(error.to_string()),
     }
 }
 
@@ -352,7 +352,7 @@ fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Results>()?;
     module.add_class::<Emulation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
-    module.add_function(wrap_pyfunction!(emulate, module)?)?;
+    module.add_function(wrap_pyfunction!(crate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(builtin, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)
 }

@@ -15,9 +15,19 @@ import ranway
 
 matplotlib.use("Agg")
 
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="real hosts need root and /dev/net/tun"
-)
+needs_root = pytest.mark.usefixtures("root")
+
+
+@pytest.fixture
+def root() -> None:
+    """Skip the test without root; fail it if root is required. `crates/testkit/src/root.rs` has the same rule."""
+    if os.geteuid() == 0 and Path("/dev/net/tun").exists():
+        return
+    why = "real hosts need root and /dev/net/tun"
+    if os.environ.get("RANWAY_REQUIRE_ROOT") == "1":
+        pytest.fail(f"{why}, and RANWAY_REQUIRE_ROOT=1 forbids to skip the test", pytrace=False)
+    pytest.skip(why)
+
 
 PRESSURE = Path("/proc/pressure/cpu")
 ATTEMPTS = 4

@@ -10,38 +10,61 @@ use std::process::Command;
 const ROOMS: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("des", &["units"]),
+    ("wire", &[]),
     ("cc", &["units"]),
     ("aqm", &["units"]),
     ("backlog", &["units"]),
     ("channel", &["units"]),
     ("ran", &["units", "aqm", "channel"]),
     ("link", &["units", "aqm"]),
-    ("tcp", &["units", "cc"]),
-    ("pep", &["units", "tcp"]),
+    ("tcp", &["units", "wire", "cc"]),
+    ("pep", &["units", "wire"]),
     ("traffic", &["units"]),
+    ("observe", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
+    ("netio", &["units"]),
     ("scenario", &["units"]),
     ("disk", &[]),
-    ("record", &["units", "tcp", "disk"]),
-    ("sim", &["units", "des", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"]),
+    ("record", &["units", "wire", "disk"]),
+    (
+        "sim",
+        &["units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"],
+    ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("host", &["units", "aqm", "backlog", "tcp", "pep", "scenario", "disk", "record", "sim"]),
-    ("oracle", &["units", "scenario", "record", "sim", "host"]),
+    ("emulate", &["units", "wire", "aqm", "pep", "observe", "netio", "scenario", "disk", "record", "sim"]),
+    ("services", &["units", "wire", "aqm", "backlog", "netio"]),
+    ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (
         "ranway",
-        &["units", "backlog", "scenario", "disk", "record", "sim", "import", "reproduce", "host", "oracle", "ebpf"],
+        &[
+            "units",
+            "backlog",
+            "netio",
+            "scenario",
+            "disk",
+            "record",
+            "sim",
+            "import",
+            "reproduce",
+            "emulate",
+            "services",
+            "oracle",
+            "ebpf",
+        ],
     ),
-    ("ranway-python", &["units", "scenario", "record", "sim", "host"]),
+    ("ranway-python", &["units", "netio", "scenario", "record", "sim", "emulate"]),
     ("xtask", &[]),
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] = &["units", "des", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic"];
+const PURE: &[&str] =
+    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic", "observe"];
 
 /// Libraries that a pure crate may use.
-const PURE_LIBRARIES: &[&str] = &["libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
+const PURE_LIBRARIES: &[&str] =
+    &["arrayvec", "etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -69,19 +69,32 @@ fn checks() -> Result<()> {
 /// Tests in real time that no attempt of has counted, a line each (`testkit::realtime`).
 const INCONCLUSIVE: &str = "target/inconclusive.txt";
 
+/// Rust tests that were skipped for want of root, a line each (`testkit::root`).
+const SKIPPED: &str = "target/skipped.txt";
+
 fn tests() -> Result<()> {
     let _ = std::fs::remove_file(INCONCLUSIVE);
+    let _ = std::fs::remove_file(SKIPPED);
     let done = every_test();
     // Test runners show nothing of what passes.
     if let Ok(lines) = std::fs::read_to_string(INCONCLUSIVE) {
         eprint!("{lines}");
         eprintln!("INCONCLUSIVE: {} tests proved nothing; run them again on a quiet machine", lines.lines().count());
     }
+    if let Ok(lines) = std::fs::read_to_string(SKIPPED) {
+        eprintln!("SKIPPED: {} Rust tests for want of root; {SKIPPED} lists them", lines.lines().count());
+    }
     done
 }
 
+/// Set to 1, it has tests that need root fail where they would be skipped.
+const REQUIRE_ROOT: &str = "RANWAY_REQUIRE_ROOT";
+
 fn every_test() -> Result<()> {
-    step("Rust tests", "cargo", &["nextest", "run", "--locked", "--workspace"])?;
+    // As root, a test that needs root fails where it would be skipped.
+    let root = rustix::process::geteuid().is_root() && std::env::var_os(REQUIRE_ROOT).is_none();
+    let required = if root { &[(REQUIRE_ROOT, "1")][..] } else { &[] };
+    step_with(required, "Rust tests", "cargo", &["nextest", "run", "--locked", "--workspace"])?;
     step("documentation samples", "cargo", &["test", "--locked", "--workspace", "--doc", "--quiet"])?;
     step(
         "the same bytes in release",
@@ -90,7 +103,7 @@ fn every_test() -> Result<()> {
     )?;
     step("Python package", "maturin", &["develop", "--locked", "--release", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;
-    step("Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
+    step_with(required, "Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
 
 /// Writes what is generated from the code: module graphs, the command line, the scenario keys, the schema, and what
@@ -115,9 +128,14 @@ fn docs() -> Result<()> {
 
 /// Runs one command, says what and how long it took, and fails with its name.
 fn step(what: &str, program: &str, args: &[&str]) -> Result<()> {
+    step_with(&[], what, program, args)
+}
+
+/// As [`step`], with these variables in its environment.
+fn step_with(variables: &[(&str, &str)], what: &str, program: &str, args: &[&str]) -> Result<()> {
     println!("==> {what}: {program} {}", args.join(" "));
     let start = Instant::now();
-    let status = Command::new(program).args(args).status().with_context(|| {
+    let status = Command::new(program).args(args).envs(variables.iter().copied()).status().with_context(|| {
         format!("`{program}` does not start: is it installed? `make setup` installs what is needed")
     })?;
     if !status.success() {

@@ -12,9 +12,9 @@ use bolero::{TypeGenerator, ValueGenerator, produce};
 use common::Twin;
 use pep::{Arrival, Config, Pep};
 use rand_core::{Rng, SeedableRng};
-use tcp::report::{Key, Message};
-use tcp::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use units::{Span, Time};
+use wire::report::{Key, Message};
+use wire::{Flags, Options, Segment, SynOptions, Timestamps};
 
 const MSS: u32 = 1448;
 const FLOWS: usize = 4;
@@ -223,8 +223,7 @@ impl Model {
         said.extend(says.missing().iter().flat_map(|range| [range.start, range.end]));
         let mut said: Vec<i64> = said.into_iter().map(i64::from).collect();
         if says.is_tagged() {
-            let mut bytes = Vec::new();
-            says.write(&mut bytes);
+            let bytes = says.to_bytes();
             assert_eq!(Message::parse(&bytes), Some(Message::Report(says)));
             said.extend(bytes.last_chunk().map(|tag| i64::from_be_bytes(*tag)));
         }

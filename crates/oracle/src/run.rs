@@ -1,6 +1,6 @@
 //! A case in both worlds.
 
-use host::{Emulation, Finished, Options};
+use emulate::{Emulation, Finished, Options};
 use record::{Lateness, Results};
 use scenario::{Cc, Loaded};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ pub fn needs_mdcc(loaded: &Loaded) -> bool {
 ///
 /// # Errors
 /// The machine cannot emulate, or the scenario cannot be run.
-pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Result<Option<Both>, host::Error> {
+pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Result<Option<Both>, emulate::Error> {
     let simulated = simulate(loaded, stop)?;
     let (mut emulated, mut late, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..runs {
@@ -75,7 +75,7 @@ pub fn simulate(loaded: &Loaded, stop: &AtomicBool) -> Result<Results, sim::Erro
 }
 
 /// One run of one point, with the kernel's TCP.
-fn emulate(loaded: &Loaded, which: (u32, u32), stop: &AtomicBool) -> Result<Results, host::Error> {
+fn emulate(loaded: &Loaded, which: (u32, u32), stop: &AtomicBool) -> Result<Results, emulate::Error> {
     let options = Options { which: Some(which), kernel: true, bound: BOUND, ..Options::default() };
     let duration = loaded.points()[which.0 as usize].scenario.duration;
     let emulation = Emulation::start(loaded.clone(), options)?;
@@ -84,7 +84,7 @@ fn emulate(loaded: &Loaded, which: (u32, u32), stop: &AtomicBool) -> Result<Resu
     }
     let Finished { results, failures, .. } = emulation.finish()?;
     match failures.first() {
-        Some(failure) => Err(host::Error::Missing(failure.clone())),
+        Some(failure) => Err(emulate::Error::Missing(failure.clone())),
         None => Ok(results),
     }
 }

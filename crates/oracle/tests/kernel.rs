@@ -60,7 +60,7 @@ fn root_the_simulator_does_what_the_kernel_does() {
 }
 
 fn the_simulator_does_what_the_kernel_does(watch: &mut Watch) {
-    if let Err(why) = host::lab::check() {
+    if let Err(why) = emulate::lab::check() {
         eprintln!("SKIPPED: {why}");
         return;
     }
@@ -75,7 +75,7 @@ fn root_the_simulators_mdcc_does_what_the_kernels_does() {
 }
 
 fn the_simulators_mdcc_does_what_the_kernels_does(watch: &mut Watch) {
-    if let Err(why) = host::lab::check() {
+    if let Err(why) = emulate::lab::check() {
         eprintln!("SKIPPED: {why}");
         return;
     }

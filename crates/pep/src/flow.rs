@@ -3,9 +3,9 @@
 use crate::arrival::{Arrival, NEAR, is_after};
 use crate::newcomer::Newcomer;
 use core::ops::Range;
-use tcp::report::{Key, RANGES, RANGES_TAGGED, Report};
-use tcp::segment::{Block, Flags, Options, Segment, Timestamps};
 use units::Time;
+use wire::report::{Key, RANGES, RANGES_TAGGED, Report};
+use wire::{Block, Flags, Options, Segment, Timestamps};
 
 /// Holes that are remembered at most. A segment that would open another is not noted.
 const HOLES: usize = 8;

@@ -24,9 +24,9 @@ pub use arrival::Arrival;
 use flow::Flow;
 use newcomer::{Newcomer, Place, Verdict, announces};
 use table::Table;
-use tcp::report::Key;
-use tcp::segment::{Flags, Segment, Timestamps};
 use units::{Span, Time};
+use wire::report::Key;
+use wire::{Flags, Segment, Timestamps};
 
 /// How long a flow that both sides have closed is remembered at most: what is retransmitted then needs no report.
 const CLOSING: Span = Span::from_secs(10);

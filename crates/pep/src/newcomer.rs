@@ -5,8 +5,8 @@
 //! flows, before it is confirmed.
 
 use crate::arrival::{Arrival, NEAR, is_after};
-use tcp::segment::{Flags, Options, Segment, Timestamps};
 use units::{Span, Time};
+use wire::{Flags, Options, Segment, Timestamps};
 
 /// How long a segment in the middle of a connection waits for its answer before another takes its place.
 const HOLD: Span = Span::from_secs(1);

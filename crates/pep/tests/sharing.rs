@@ -5,10 +5,10 @@ use cc::{AnyController, Random};
 use pep::{Config as PepConfig, Pep};
 use rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, VecDeque};
-use tcp::report::{Key, Report};
-use tcp::segment::{Flags, Options, Segment};
 use tcp::{Config, Context, Endpoint};
 use units::{Span, Time};
+use wire::report::{Key, Report};
+use wire::{Flags, Options, Segment};
 
 /// Server to border, and border to phone.
 const WIRE: Span = Span::from_millis(5);
@@ -92,7 +92,7 @@ impl World {
             && segment.len > 0
         {
             let mut report = Report::new(1, segment.seq_len() + 1);
-            let timestamps = segment.timestamps.map(|t| tcp::segment::Timestamps { value: t.echo, echo: t.value });
+            let timestamps = segment.timestamps.map(|t| wire::Timestamps { value: t.echo, echo: t.value });
             let ack = segment.seq.wrapping_sub(1);
             key.zip(timestamps).into_iter().for_each(|(key, stamps)| report.authenticate(key, ack, stamps));
             let (seq, options) = (segment.ack, Options::Report(report));

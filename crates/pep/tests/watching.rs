@@ -3,9 +3,9 @@
 use bolero::{TypeGenerator, check};
 use pep::{Arrival, Config, Pep};
 use std::collections::BTreeSet;
-use tcp::report::Report;
-use tcp::segment::{Block, Flags, Options, Segment, SynOptions, Timestamps};
 use units::{Span, Time};
+use wire::report::Report;
+use wire::{Block, Flags, Options, Segment, SynOptions, Timestamps};
 
 const MSS: u32 = 1_000;
 /// The sender's first byte: close to the wrap-around.
@@ -308,7 +308,7 @@ fn a_report_goes_to_the_flows_neighbour_alone() {
 
 #[test]
 fn with_a_key_reports_have_a_tag_and_name_one_missing_range() {
-    let key = tcp::report::Key::new([3; 16]);
+    let key = wire::report::Key::new([3; 16]);
     let mut story = Story::of_a_flow_with(true, Config { key: Some(key), ..Config::default() });
     let mut named = Vec::new();
     for n in [0, 2, 4, 6, 7, 8, 9] {

@@ -6,11 +6,11 @@ use crate::run::{commit, default_out, stem, warned};
 use crate::{failure::Failure, say, table};
 use anyhow::anyhow;
 use console::Term;
-use host::account::Account;
-use host::attend::{Attended, Happened, Signals};
-use host::lab::Lab;
-use host::uplink::Nat;
-use host::{Emulation, Finished, Glance, Options, control};
+use emulate::account::Account;
+use emulate::lab::Lab;
+use emulate::uplink::Nat;
+use emulate::{Emulation, Finished, Glance, Options, control};
+use netio::process::{Attended, Happened, Signals};
 use record::{Lateness, Output, Partial, Results};
 use scenario::{Loaded, Scenario};
 use std::ffi::OsString;
@@ -35,8 +35,8 @@ const TICK: Duration = Duration::from_secs(1);
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let loaded = load(args)?;
     // What is refused is refused before anything is written.
-    let scenario = host::single(&loaded)?;
-    let (duration, hosts) = (scenario.duration, host::hosts(scenario));
+    let scenario = emulate::single(&loaded)?;
+    let (duration, hosts) = (scenario.duration, emulate::hosts(scenario));
     let ue = which_ue(args.ue, &hosts)?;
     let command = command(args)?;
     let account = args.user.as_deref().map(Account::named).transpose()?;
@@ -54,9 +54,9 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
         _ => None,
     };
-    interfaces.map_or_else(host::lab::check, host::attach::check)?;
+    interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
     let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
-    nat.as_ref().map_or(Ok(()), |_| host::uplink::check())?;
+    nat.as_ref().map_or(Ok(()), |_| emulate::uplink::check())?;
     let signals = Signals::take()?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
     let output = Output::create(&out)?;
@@ -181,7 +181,7 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
         return Ok(Some((shell, Vec::new())));
     }
     let Some((program, rest)) = args.command.split_first() else { return Ok(None) };
-    if host::lab::find_program(program).is_none() {
+    if netio::program::find_program(program).is_none() {
         say::say!("error: {}: there is no such program", program.display());
         return Err(Failure::Ended(NOT_FOUND));
     }

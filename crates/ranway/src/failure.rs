@@ -16,14 +16,17 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
         let untrusted = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
-            || matches!(error.downcast_ref(), Some(host::Error::Record(record::Error::Untrusted(_))))
+            || matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
             || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
         if untrusted {
             return Failure::Wrong(error.to_string());
         }
-        match (error.downcast_ref::<host::Error>(), error.downcast_ref::<ebpf::Error>()) {
-            (Some(host::Error::Wrong(what)), _) | (_, Some(ebpf::Error::Wrong(what))) => Failure::Wrong(what.clone()),
-            _ => Failure::Failed(error),
-        }
+        let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
+            (Some(emulate::Error::Wrong(what)), _, _)
+            | (_, Some(netio::Error::Wrong(what)), _)
+            | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
+            _ => None,
+        };
+        wrong.map_or(Failure::Failed(error), Failure::Wrong)
     }
 }

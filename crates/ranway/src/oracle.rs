@@ -20,7 +20,7 @@ const KERNEL: &str = "kernel";
 pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let chosen = choose(&args.cases)?;
     if args.reuse.is_none() {
-        host::lab::check()?;
+        emulate::lab::check()?;
     }
     let mut to_run = Vec::new();
     for case in chosen {

@@ -5,8 +5,8 @@ use crate::line::Line;
 use crate::{failure::Failure, say};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
-use host::attend::{Happened, Signals};
-use host::reservation::{Reservation, Role};
+use netio::process::{Happened, Signals};
+use netio::reservation::{Reservation, Role};
 use std::io::Write;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     };
     let pep = Pep::start(&options)?;
     // Reading counters and detaching take open descriptors alone.
-    host::rights::give_up()?;
+    netio::rights::give_up()?;
     if !args.quiet {
         let before = if pep.took_over() { " in place of the one before" } else { "" };
         say::say!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
 }
 
 /// Reserves the interfaces on both sides.
-fn reserve(args: &PepArgs) -> Result<[Reservation; 2], host::Error> {
+fn reserve(args: &PepArgs) -> Result<[Reservation; 2], netio::Error> {
     Ok([Reservation::new(Role::Pep, &args.wan)?, Reservation::new(Role::Pep, &args.ran)?])
 }
 

@@ -326,7 +326,7 @@ fn root_whoever_is_killed_the_machine_is_left_as_it_was() {
     // Which makes what stays: directories, and the mount below which namespaces are.
     Marked::start(dir.path(), "echo ready").running.end();
     let before = Machine::now();
-    let iperf3 = host::lab::find_program("iperf3".as_ref()).is_some();
+    let iperf3 = netio::program::find_program("iperf3".as_ref()).is_some();
     // Beside the command, something that goes on by itself.
     let line = "setsid sleep 1001 & echo ready; sleep 1002; true";
     for (who, code) in [

@@ -58,7 +58,7 @@ impl Net {
 
     /// What would be switched on again at the middle's interfaces: what is on now.
     fn offloads(&self) -> [String; 2] {
-        self.inside(MIDDLE, || host::attach::open(["ma", "mb"])).expect("they can be had").each_ref().map(restore)
+        self.inside(MIDDLE, || netio::attach::open(["ma", "mb"])).expect("they can be had").each_ref().map(restore)
     }
 
     /// Starts the network and waits until it is there.
@@ -131,7 +131,7 @@ impl Attached {
     }
 }
 
-fn restore(wire: &host::attach::Wire) -> String {
+fn restore(wire: &netio::attach::Wire) -> String {
     wire.restore_lines()
 }
 
@@ -216,7 +216,7 @@ fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
     // One that does not listen: 1,000 packets at once, each of which would be answered.
     ip(&format!("-n {} link add idle type veth peer name other", net.space(B)));
     ip(&format!("-n {} link set dev idle up", net.space(B)));
-    let [wire, _] = net.inside(B, || host::attach::open(["b0", "idle"])).expect("they can be had");
+    let [wire, _] = net.inside(B, || netio::attach::open(["b0", "idle"])).expect("they can be had");
     let header = [0x45, 0, 1400_u16.to_be_bytes()[0], 1400_u16.to_be_bytes()[1], 0, 0, 0x40, 0, 64, 17, 0, 0];
     let packet = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 0, 8, 8, 0][..], &header, &[10, 9, 0, 2], &[10, 9, 0, 1], &[0; 1380]];
     let packet = packet.concat();
@@ -228,7 +228,7 @@ fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
     }
     std::thread::sleep(Duration::from_millis(300));
     let windows = began.elapsed().as_secs() as usize + 2;
-    let mut buffer = vec![0; host::attach::LONGEST];
+    let mut buffer = vec![0; netio::attach::LONGEST];
     let mut answers = 0;
     while let Ok(frame) = wire.receive(&mut buffer) {
         // "Fragmentation needed" to the address that the frames came from.

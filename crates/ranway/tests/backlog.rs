@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::granted;
 
 const SERVER: &str = "10.9.3.2";
 const PORT: u16 = 5202;
@@ -46,8 +47,8 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
-        ebpf::divert::check("this test").inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        granted(emulate::lab::check())?;
+        granted(ebpf::divert::check("this test"))?;
         own_mounts(&[]);
         let mut net = Spaces::new(&[HOST, ROUTER, RADIO, FAR]);
         net.join((HOST, "h0", &["10.9.1.1/24"]), (ROUTER, "lan", &["10.9.1.2/24"]));
@@ -284,9 +285,7 @@ fn a_rate_is_searched_where_nobody_acknowledges(_: &mut Watch) {
 
 #[test]
 fn root_new_rates_are_taken_from_standard_input() {
-    let can = host::lab::check().map_err(|why| why.to_string());
-    if let Err(why) = can.and_then(|()| ebpf::divert::check("this test").map_err(|why| why.to_string())) {
-        eprintln!("SKIPPED: {why}");
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[]);
@@ -389,9 +388,7 @@ fn wrong_arguments_are_one_line_each() {
 
 #[test]
 fn root_packets_that_come_too_fast_are_counted() {
-    let can = host::lab::check().map_err(|why| why.to_string());
-    if let Err(why) = can.and_then(|()| ebpf::divert::check("this test").map_err(|why| why.to_string())) {
-        eprintln!("SKIPPED: {why}");
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[]);

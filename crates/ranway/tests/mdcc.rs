@@ -20,6 +20,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::granted;
 
 const PORT: u16 = 5201;
 const SERVER: [&str; 2] = ["10.8.1.1", "fd08:1::1"];
@@ -62,7 +63,7 @@ impl Net {
 
     /// The same, with so many packets in the queues.
     fn with_queue(loss: f64, packets: u32) -> Option<Net> {
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        granted(emulate::lab::check())?;
         if !can_load() {
             return None;
         }
@@ -166,8 +167,7 @@ fn ranway(args: &[&str]) -> Output {
 /// Whether `mdcc` can be loaded, which is said if not. What keeps it, and namespaces, is for this test alone from here on:
 /// the kernel lets go of all of it when the test's processes end, however they do.
 fn can_load() -> bool {
-    if let Err(why) = ebpf::mdcc::check() {
-        eprintln!("SKIPPED: {why}");
+    if granted(ebpf::mdcc::check()).is_none() {
         return false;
     }
     own_mounts(&[("/sys/fs/bpf", "bpf")]);

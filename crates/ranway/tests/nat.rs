@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
+use testkit::root::granted;
 
 /// A web server and a name server of the Internet.
 const OUTSIDE: &str = "198.51.100.1";
@@ -23,7 +24,7 @@ const OFFICE: &str = "10.99.0.2";
 const DNS_HEADER: usize = 12;
 
 fn may() -> bool {
-    common::may() && host::uplink::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).is_ok()
+    common::may() && granted(emulate::uplink::check()).is_some()
 }
 
 /// A machine that forwards nothing, between the Internet and an office, whose addresses the Internet reaches through it as

@@ -8,14 +8,15 @@ mod common;
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
-use host::attach::{self, LONGEST, Wire};
+use netio::attach::{self, LONGEST, Wire};
 use std::fs;
 use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use tcp::report::{Key, Message, Report, announcement};
-use tcp::segment::Timestamps;
+use testkit::root::granted;
+use wire::Timestamps;
+use wire::report::{Key, Message, Report, announcement};
 
 const ROUTER: &str = "r";
 const OUTSIDE: &str = "o";
@@ -33,8 +34,8 @@ impl Deref for Net {
 impl Net {
     /// `None`, and says so, where that cannot be.
     fn new() -> Option<Net> {
-        host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
-        ebpf::pep::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).ok()?;
+        granted(emulate::lab::check())?;
+        granted(ebpf::pep::check())?;
         own_mounts(&[]);
         let net = Net(Spaces::new(&[ROUTER, OUTSIDE]));
         net.join((ROUTER, "wan", &[]), (OUTSIDE, "wan-end", &[]));

@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 
 /// How long a flood lasts.
 const FLOOD: Duration = Duration::from_secs(4);
@@ -121,9 +122,7 @@ fn root_a_reader_that_leaves_ends_an_attached_emulation_in_order() {
 
 #[test]
 fn root_a_terminal_that_is_closed_ends_a_backlog_and_a_pep_in_order() {
-    let can = host::lab::check().map_err(|why| why.to_string());
-    if let Err(why) = can.and_then(|()| ebpf::divert::check("this test").map_err(|why| why.to_string())) {
-        eprintln!("SKIPPED: {why}");
+    if granted(emulate::lab::check()).is_none() || granted(ebpf::divert::check("this test")).is_none() {
         return;
     }
     own_mounts(&[("/sys/fs/bpf", "bpf")]);

@@ -10,16 +10,15 @@
 use std::borrow::Cow;
 use std::io;
 use std::net::SocketAddrV4;
+use std::ops::Deref;
 use std::time::Duration;
 
-use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, UdpHeader};
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
 use pcap_file::pcapng::blocks::interface_description::{InterfaceDescriptionBlock, InterfaceDescriptionOption};
 use pcap_file::pcapng::{PcapNgBlock, PcapNgWriter};
 use pcap_file::{DataLink, Endianness, PcapError};
-use tcp::report;
-use tcp::segment::{Block, Flags, Options, Segment};
 use units::Time;
+use wire::{Segment, datagram_headers, segment_headers};
 
 use crate::{Error, OutputFile};
 
@@ -27,9 +26,6 @@ use crate::{Error, OutputFile};
 const SNAPLEN: u32 = 20 + 60;
 /// `if_tsresol` of nanoseconds: 10^-9.
 const NANOSECONDS: u8 = 9;
-const TTL: u8 = 64;
-/// A payload that does not exist, for checksums.
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// A packet as a capture sees it.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +54,6 @@ pub enum Transport<'a> {
 /// A capture that is being written. [`Capture::finish`] must follow.
 pub struct Capture {
     writer: PcapNgWriter<OutputFile>,
-    headers: Vec<u8>,
 }
 
 impl Capture {
@@ -79,7 +74,7 @@ impl Capture {
             let interface = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: SNAPLEN, options };
             writer.write_block(&interface.into_block()).map_err(fail)?;
         }
-        Ok(Capture { writer, headers: Vec::with_capacity(SNAPLEN as usize) })
+        Ok(Capture { writer })
     }
 
     /// Notes that `packet` passed the link with the number `link` (in the order of [`Capture::new`]).
@@ -87,13 +82,12 @@ impl Capture {
     /// # Errors
     /// [`Error::Io`]; also for a packet that is too long for IPv4, and for a link that does not exist.
     pub fn packet(&mut self, link: u32, packet: &PacketView<'_>) -> Result<(), Error> {
-        self.headers.clear();
-        let written = write_headers(packet, &mut self.headers).and_then(|original_len| {
+        let written = headers(packet).map_err(io::Error::other).and_then(|(headers, original_len)| {
             let block = EnhancedPacketBlock {
                 interface_id: link,
                 timestamp: Duration::from_nanos(packet.time.as_nanos()),
                 original_len,
-                data: Cow::Borrowed(&self.headers),
+                data: Cow::Borrowed(&headers),
                 options: Vec::new(),
             };
             self.writer.write_block(&block.into_block()).map_err(into_io)
@@ -113,96 +107,15 @@ impl Capture {
     }
 }
 
-/// Writes a packet's headers and returns its length with its payload.
-fn write_headers(packet: &PacketView<'_>, to: &mut Vec<u8>) -> io::Result<u32> {
-    let (protocol, transport_len) = match packet.transport {
-        Transport::Tcp(segment) => (IpNumber::TCP, segment.header_len() + u32::from(segment.len)),
-        Transport::Udp(len) => (IpNumber::UDP, UdpHeader::LEN as u32 + u32::from(len)),
+/// A packet's headers, and its length with its payload.
+fn headers(packet: &PacketView<'_>) -> Result<(impl Deref<Target = [u8]> + use<>, u32), wire::Error> {
+    let (source, destination, ecn) = (packet.source.into(), packet.destination.into(), packet.ecn & 0b11);
+    let (headers, len) = match packet.transport {
+        Transport::Tcp(segment) => (segment_headers(segment, source, destination, ecn, &[])?, segment.len),
+        Transport::Udp(len) => (datagram_headers(len, source, destination, ecn, &[])?, len),
     };
-    let too_long = || io::Error::new(io::ErrorKind::InvalidInput, "a packet is too long for IPv4");
-    let transport_len = u16::try_from(transport_len).map_err(|_| too_long())?;
-    let mut ip =
-        Ipv4Header::new(transport_len, TTL, protocol, packet.source.ip().octets(), packet.destination.ip().octets())
-            .map_err(|_| too_long())?;
-    ip.ecn = IpEcn::try_new(packet.ecn & 0b11).expect("two bits");
-    ip.dont_fragment = true;
-    ip.header_checksum = ip.calc_header_checksum();
-    ip.write(to)?;
-
-    let (source, destination) = (packet.source.port(), packet.destination.port());
-    match packet.transport {
-        Transport::Tcp(segment) => {
-            let mut header = TcpHeader::new(source, destination, segment.seq, segment.window);
-            header.acknowledgment_number = segment.ack;
-            let has = |flag| segment.flags.has(flag);
-            (header.fin, header.syn, header.rst) = (has(Flags::FIN), has(Flags::SYN), has(Flags::RST));
-            (header.psh, header.ack) = (has(Flags::PSH), has(Flags::ACK));
-            (header.ece, header.cwr) = (has(Flags::ECE), has(Flags::CWR));
-            header.set_options(&options(segment)).map_err(io::Error::other)?;
-            let of_pep = pep_option(segment);
-            if !of_pep.is_empty() {
-                let all = [header.options.as_slice(), &of_pep].concat();
-                header.set_options_raw(&all).map_err(io::Error::other)?;
-            }
-            header.checksum =
-                header.calc_checksum_ipv4(&ip, &ZEROS[..usize::from(segment.len)]).map_err(io::Error::other)?;
-            header.write(to)?;
-        }
-        Transport::Udp(len) => {
-            let header = UdpHeader::with_ipv4_checksum(source, destination, &ip, &ZEROS[..usize::from(len)])
-                .map_err(io::Error::other)?;
-            header.write(to)?;
-        }
-    }
-    Ok(u32::from(ip.total_len))
-}
-
-/// The options in the order and with the padding that Linux gives them.
-fn options(segment: &Segment) -> Vec<TcpOptionElement> {
-    use TcpOptionElement::{
-        MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, Timestamp, WindowScale,
-    };
-    let mut options = Vec::new();
-    let timestamps = segment.timestamps.map(|t| Timestamp(t.value, t.echo));
-    match &segment.options {
-        Options::Syn(syn) => {
-            options.push(MaximumSegmentSize(syn.mss));
-            match (syn.sack_permitted, timestamps) {
-                (true, Some(timestamps)) => options.extend([SelectiveAcknowledgementPermitted, timestamps]),
-                (true, None) => options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]),
-                (false, Some(timestamps)) => options.extend([Noop, Noop, timestamps]),
-                (false, None) => {}
-            }
-            options.extend(syn.window_scale.into_iter().flat_map(|shift| [Noop, WindowScale(shift)]));
-        }
-        Options::Report(_) | Options::Announcement => {
-            options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
-        }
-        Options::Sack(sack) => {
-            options.extend(timestamps.into_iter().flat_map(|timestamps| [Noop, Noop, timestamps]));
-            let pair = |block: &Block| (block.start, block.end);
-            if let [first, rest @ ..] = sack.blocks() {
-                let mut others = [None; 3];
-                others.iter_mut().zip(rest).for_each(|(other, block)| *other = Some(pair(block)));
-                options.extend([Noop, Noop, SelectiveAcknowledgement(pair(first), others)]);
-            }
-        }
-    }
-    options
-}
-
-/// What a segment says to or as a PEP.
-fn pep_option(segment: &Segment) -> Vec<u8> {
-    match &segment.options {
-        Options::Syn(syn) if syn.reports => report::announcement().to_vec(),
-        Options::Announcement => report::announcement().to_vec(),
-        Options::Report(report) => {
-            let mut option = Vec::new();
-            report.write(&mut option);
-            option
-        }
-        Options::Syn(_) | Options::Sack(_) => Vec::new(),
-    }
+    let original_len = headers.len() as u32 + u32::from(len);
+    Ok((headers, original_len))
 }
 
 fn into_io(error: PcapError) -> io::Error {

@@ -17,7 +17,6 @@
 //! This crate touches files: it is the edge between the pure models and the disk.
 
 mod capture;
-mod distribution;
 mod error;
 mod meta;
 mod output;
@@ -28,10 +27,10 @@ mod table;
 pub mod tables;
 
 pub use capture::{Capture, PacketView, Transport};
-pub use distribution::{Distribution, ms};
 pub use error::Error;
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
 pub use table::{Column, Strings, Table};
-pub use tables::Tables;
+pub use tables::{Tables, ms};
+pub use units::Distribution;

@@ -7,7 +7,7 @@
 //! in Mbit/s is 10^6 bits per second.
 
 use crate::table::{Table, column_of, item_of, table};
-use crate::{Distribution, ms};
+use units::{Distribution, Span};
 
 table! {
     /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
@@ -517,6 +517,11 @@ table! {
         /// Flows that it forgot for others.
         "" evicted: u64,
     }
+}
+
+/// A span in milliseconds, the unit of the columns.
+pub fn ms(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e6
 }
 
 impl FlowRow<'_> {

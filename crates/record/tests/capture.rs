@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 
 use record::{Capture, Error, Output, PacketView, Transport};
-use tcp::segment::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 use units::Time;
+use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
 const SERVER: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, 1), 443);
 const PHONE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 0, 1, 2), 50_000);

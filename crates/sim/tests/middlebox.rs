@@ -13,9 +13,9 @@ use sim::{Emission, External, FlowKey, Live, Middlebox, NoVisitors, Passing, Ver
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use tcp::segment::{Flags, Segment};
 use tcp::{Context, Endpoint, Event, Transmit};
 use units::{Span, Time};
+use wire::{Flags, Segment};
 
 /// A server 5 ms from `edge` and a phone 10 ms behind it, `more` on the way to `edge`.
 fn text(more: &str) -> String {

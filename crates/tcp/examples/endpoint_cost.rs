@@ -7,9 +7,9 @@
 use cc::{AckSample, Congestion, Controller, Ctx, Limits, Random, Sent};
 use rand_core::SeedableRng;
 use std::collections::VecDeque;
-use tcp::segment::Segment;
 use tcp::{Config, Context, Endpoint};
 use units::{Rate, Span, Time};
+use wire::Segment;
 
 /// A window that nothing moves, so that what is measured is the endpoint.
 struct Fixed(u32);

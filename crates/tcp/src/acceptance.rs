@@ -9,9 +9,9 @@
 //! 2. PAWS makes no exception for acknowledgements that were merely reordered.
 
 use crate::endpoint::{Endpoint, Event, State};
-use crate::segment::{Flags, Segment};
 use cc::Controller;
 use units::{Span, Time};
+use wire::{Flags, Segment};
 
 /// The least time between two answers to what may be an attack or a loop (`tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Span = Span::from_millis(500);

@@ -10,10 +10,10 @@ use crate::Context;
 use crate::queue::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, Record, SACKED};
 use crate::ranges::Range;
 use crate::rate::Sampler;
-use crate::segment::Sack;
 use crate::sender::{Sender, Timer};
 use cc::{AckSample, Controller, Phase};
 use units::{Span, Time};
+use wire::Sack;
 
 /// The largest degree of reordering to believe in, in segments (`tcp_max_reordering`).
 const REORDERING_MAX: u64 = 300;

@@ -1,7 +1,7 @@
 //! What can be chosen for a connection; the defaults are Linux's.
 
-use crate::report::Key;
 use units::Span;
+use wire::report::Key;
 
 /// The longest retransmission time-out and probe interval (Linux `TCP_RTO_MAX`).
 pub(crate) const RTO_MAX: Span = Span::from_secs(120);

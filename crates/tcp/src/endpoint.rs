@@ -11,12 +11,12 @@ use crate::Context;
 use crate::ack::Incoming;
 use crate::config::Config;
 use crate::receiver::{Delays, Payload, Receiver};
-use crate::report::{ANNOUNCEMENT_LEN, Key};
-use crate::segment::{Flags, Options, Sack, Segment, Timestamps};
 use crate::sender::{Out, Sender};
 use crate::stats::{Limit, Stats};
 use cc::{Controller, Phase};
 use units::{Rate, Span, Time};
+use wire::report::{ANNOUNCEMENT_LEN, Key};
+use wire::{Flags, Options, Sack, Segment, Timestamps};
 
 /// The state of a connection (RFC 9293 section 3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

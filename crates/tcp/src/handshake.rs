@@ -7,9 +7,9 @@ use crate::Context;
 use crate::config::{RTO_INITIAL, RTO_MAX};
 use crate::endpoint::{Endpoint, Event, State, Transmit};
 use crate::passage::state::Pep;
-use crate::segment::{Flags, Options, Segment, SynOptions, Timestamps};
 use cc::Controller;
 use units::{Span, Time};
+use wire::{Flags, Options, Segment, SynOptions, Timestamps};
 
 impl<C: Controller> Endpoint<C> {
     pub(crate) fn on_listen(&mut self, segment: &Segment, now: Time) {

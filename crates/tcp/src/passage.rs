@@ -8,13 +8,13 @@ pub(crate) mod state;
 use crate::Context;
 use crate::queue::{ANNOUNCED, EVER_RETRANSMITTED, Queue, SACKED};
 use crate::ranges::Range;
-use crate::report::Report;
-use crate::segment::Timestamps;
 use crate::sender::Sender;
 use cc::multi_domain::{CWND_E2E, CWND_PEP};
 use cc::{Controller, Passage, Phase, Signal};
 use state::{ANNOUNCE_FIRST, ANNOUNCE_LAST, Pep};
 use units::{Span, Time};
+use wire::Timestamps;
+use wire::report::Report;
 
 impl<C: Controller> Sender<C> {
     /// Whether the next data segment is to announce that reports are understood.
@@ -67,7 +67,7 @@ impl<C: Controller> Sender<C> {
         if !report.is_sound() || through <= from || through > self.next || !was_sent || !is_news {
             return None;
         }
-        let mut missing = [Range::default(); crate::report::RANGES];
+        let mut missing = [Range::default(); wire::report::RANGES];
         for (range, block) in missing.iter_mut().zip(report.missing()) {
             *range = Range::new(offset(block.start)?.max(self.una), offset(block.end)?);
         }

@@ -12,9 +12,9 @@
 use crate::autotune::Space;
 use crate::config::Config;
 use crate::ranges::{Range, RangeSet};
-use crate::segment::{Block, Sack};
 use crate::stats::Stats;
 use units::{Span, Time};
+use wire::{Block, Sack};
 
 /// The shortest and the longest delay of an acknowledgement (`TCP_ATO_MIN`, `TCP_DELACK_MAX`).
 const ATO_MIN: Span = Span::from_millis(40);

@@ -3,9 +3,9 @@
 mod pipe;
 use cc::Controller;
 use pipe::*;
-use tcp::segment::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 use tcp::{Config, Context, Endpoint, Event, Limit, State};
 use units::{Rate, Span, Time};
+use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
 /// What must hold after every input.
 fn consistent<C: Controller>(endpoint: &Endpoint<C>) {

@@ -2,9 +2,9 @@
 
 mod pipe;
 use pipe::*;
-use tcp::segment::{Flags, Options, Sack, Segment, Timestamps};
 use tcp::{Config, Context, Endpoint, Event, State, Transmit};
 use units::{Span, Time};
+use wire::{Flags, Options, Sack, Segment, Timestamps};
 
 const MSS: u32 = 1448;
 
@@ -20,7 +20,7 @@ impl Server {
     fn new(config: &Config) -> Server {
         let random = <cc::Random as rand_core::SeedableRng>::seed_from_u64(1);
         let mut server = Server { endpoint: Endpoint::listen(config, fixed(100), 0), random, now: at(1), ce: false };
-        let syn = tcp::segment::SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false };
+        let syn = wire::SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true, reports: false };
         let ecn = if config.ecn { Flags::ECE | Flags::CWR } else { Flags::default() };
         server.take(Segment { flags: Flags::SYN | ecn, options: Options::Syn(syn), ..segment(0, 0) });
         server.take(segment(1, 0));

@@ -4,8 +4,8 @@ mod pipe;
 use cc::{Listens, Sign};
 use pipe::*;
 use tcp::Config;
-use tcp::report::{Key, Report};
-use tcp::segment::{Block, Flags, Options, Segment, Timestamps};
+use wire::report::{Key, Report};
+use wire::{Block, Flags, Options, Segment, Timestamps};
 
 const MSS: u32 = 1448;
 

@@ -3,9 +3,9 @@
 mod pipe;
 use cc::{Phase, Sign};
 use pipe::*;
-use tcp::segment::{Flags, Options, SynOptions};
 use tcp::{Config, Event, Limit, State};
 use units::{Rate, Span, Time};
+use wire::{Flags, Options, SynOptions};
 
 const MSS: u64 = 1448;
 

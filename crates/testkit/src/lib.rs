@@ -1,5 +1,19 @@
-//! Conformance suites that every controller and queue passes, and attempts of tests in real time
+//! Conformance suites that every controller and queue passes, attempts of tests in real time, and tests that need root
 
 pub mod controller;
 pub mod queue;
 pub mod realtime;
+pub mod root;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+/// Adds a line to a file of `target`: test runners show nothing of a test that passes.
+fn remember(file: &str, line: &str) {
+    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
+    let _ = fs::create_dir_all(&target);
+    let file = OpenOptions::new().create(true).append(true).open(target.join(file));
+    // In one call, since tests run at the same time.
+    let _ = file.and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()));
+}

@@ -12,14 +12,14 @@
 #![allow(clippy::disallowed_methods, reason = "it measures the machine that a test runs on")]
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use crate::{remember, root};
 
 /// Most attempts of a test.
 const ATTEMPTS: u32 = 4;
@@ -122,6 +122,8 @@ fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Mach
         let strain = machine.stop();
         let why = match (watch.void, ended) {
             (None, Ok(())) => return Outcome::Held,
+            // That root is missing is not the machine's fault.
+            (_, Err(panic)) if panic.is::<root::Required>() => resume_unwind(panic),
             (None, Err(panic)) if !strain.excuses() => resume_unwind(panic),
             (None, Err(_)) => format!("it failed while the machine was busy: {strain}"),
             (Some(void), _) => format!("{void} ({strain})"),
@@ -133,17 +135,9 @@ fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Mach
     }
     let what = format!("INCONCLUSIVE: {test}: the machine was too busy for each of {ATTEMPTS} attempts");
     eprintln!("{what}");
-    remember(&what);
+    remember("inconclusive.txt", &what);
     assert!(std::env::var_os("RANWAY_INCONCLUSIVE").is_none_or(|wanted| wanted != "fail"), "{what}");
     Outcome::Inconclusive
-}
-
-/// Adds a line to `target/inconclusive.txt`: test runners show nothing of a test that passes.
-fn remember(line: &str) {
-    let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let _ = fs::create_dir_all(&target);
-    let file = OpenOptions::new().create(true).append(true).open(target.join("inconclusive.txt"));
-    let _ = file.and_then(|mut file| writeln!(file, "{line}"));
 }
 
 /// Measures the machine until it is stopped.
@@ -249,6 +243,13 @@ mod tests {
         };
         assert_eq!(conclusive_on(third, busy, Duration::ZERO), Outcome::Held);
         assert_eq!(attempts, 3);
+    }
+
+    #[test]
+    fn a_test_without_the_root_that_it_requires_fails_even_on_a_busy_machine() {
+        let attempt = |_: &mut Watch| resume_unwind(Box::new(root::Required));
+        let panic = catch_unwind(|| conclusive_on(attempt, busy, Duration::ZERO)).unwrap_err();
+        assert!(panic.is::<root::Required>());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Time, spans, bytes and rates with checked arithmetic.
+//! Time, spans, bytes and rates with checked arithmetic, and distributions of spans.
 //!
 //! Everything is an integer: nanoseconds, bytes and bits per second, so that every sum is exact and the same on every
 //! machine. A slot of the finest NR numerology, 62.5 us, is 62,500 of these nanoseconds. Overflow and time that runs
@@ -11,10 +11,12 @@
 //! | [`Rate::bytes_in`] | the bytes that fit into a span, rounded down |
 //! | [`Rate::over`] | the rate of so many bytes over a span |
 
+mod distribution;
 mod parse;
 #[cfg(feature = "serde")]
 mod serde_impls;
 
+pub use distribution::Distribution;
 pub use parse::ParseUnitError;
 
 use core::fmt;

@@ -2,7 +2,7 @@
 /* The tag of a report, by which a sender knows that it is from a PEP with its key.
  *
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF" (INDOCRYPT 2012): SipHash-2-4 of four words.
- * The twin of `crates/tcp/src/report/tag.rs`.
+ * The twin of `crates/wire/src/siphash.rs`.
  */
 #ifndef RANWAY_SIPHASH_H
 #define RANWAY_SIPHASH_H

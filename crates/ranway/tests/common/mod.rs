@@ -10,6 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use testkit::root::granted;
 
 /// Busy machines are late; only the tests of lateness care.
 pub(crate) const PATIENT: [&str; 2] = ["--max-lateness", "1 s"];
@@ -45,7 +46,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Whether the test can run; says so loudly if not.
 pub(crate) fn may() -> bool {
-    host::lab::check().inspect_err(|why| eprintln!("SKIPPED: {why}")).is_ok()
+    granted(emulate::lab::check()).is_some()
 }
 
 /// A directory with `scenario` as `net.toml` in it.

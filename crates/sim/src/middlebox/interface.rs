@@ -2,9 +2,9 @@
 
 use crate::network::packet::{End, Owner, Visitor};
 use pep::Arrival;
-use std::net::IpAddr;
-use tcp::segment::Segment;
+use std::net::SocketAddr;
 use units::Time;
+use wire::Segment;
 
 /// A middlebox. It sees the TCP segments of the flows whose routes lead through its node.
 ///
@@ -57,7 +57,7 @@ pub enum FlowKey {
     /// A connection of the simulation: its index and its generation.
     Simulated(u32, u32),
     /// A connection of visitors: the sender's and the receiver's address and port.
-    Addresses([(IpAddr, u16); 2]),
+    Addresses([SocketAddr; 2]),
 }
 
 /// A flow's way through a middlebox in one direction. That of a visitor is valid in the call that showed its packet only.

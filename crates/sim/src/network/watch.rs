@@ -8,8 +8,8 @@ use aqm::{DropReason, Ecn, Packet as _};
 use record::tables::{EventRow, Events};
 use record::{Capture, PacketView, Transport};
 use std::net::{Ipv4Addr, SocketAddrV4};
-use tcp::segment::Flags;
 use units::{Span, Time};
+use wire::Flags;
 
 /// The port of the end that a flow's data goes to; each flow adds its number.
 const PORT_TO: u16 = 5_000;

@@ -1,9 +1,9 @@
 //! What a sender knows of a PEP on the way.
 
 use crate::ranges::{Range, RangeSet};
-use crate::report::Key;
 use cc::Listens;
 use units::{Span, Time};
+use wire::report::Key;
 
 /// A sender that has heard a PEP and hears none any more announces itself again, at first and at most after so long: the PEP may
 /// have been started anew, or another one may be on the way.

@@ -5,9 +5,9 @@ use cc::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Passage, Rando
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
-use tcp::segment::{Flags, Options, Segment};
 use tcp::{Config, Context, Endpoint, Event, Outcome, Transmit};
 use units::{Bytes, Rate, Span, Time};
+use wire::{Flags, Options, Segment};
 
 pub fn ms(n: u64) -> Span {
     Span::from_millis(n)

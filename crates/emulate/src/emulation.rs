@@ -1,0 +1,422 @@
+//! An emulation: namespaces for the hosts or interfaces to them, the network between them in real time, and the results
+//! of it.
+
+use crate::Error;
+use crate::capture::RawCapture;
+use crate::control::Control;
+use crate::engine::{Ended, Engine, Glance, State};
+use crate::forward::Forward;
+use crate::kernel::{self, Kernel};
+use crate::lab::{self, Lab};
+use crate::port::Port;
+use crate::rows;
+use crate::serve::{self, Iperf3, Web};
+use crate::tidy::Claim;
+use crate::uplink::Nat;
+use disk::Dir;
+use netio::attach::{self, Wire};
+use netio::realtime::{Clock, Granted, Resident, hurry};
+use netio::rights;
+use observe::{Observer, VantagePoint};
+use record::{Output, Results};
+use scenario::{Loaded, Scenario};
+use sim::Live;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Instant, SystemTime};
+use units::{Span, Time};
+
+/// Most hosts that get a namespace; the other UEs of a large scenario are simulated only.
+const MOST_HOSTS: usize = 33;
+/// The port of the web server.
+const WEB: u16 = 80;
+/// How often samples are taken of the kernel's senders unless the scenario says it.
+const SAMPLES: Span = Span::from_millis(100);
+
+/// The file of a capture, and of one that ended before the run did.
+const CAPTURE: &str = "captures/hosts.pcapng";
+const INCOMPLETE: &str = "captures/hosts.incomplete.pcapng";
+
+/// How to emulate.
+pub struct Options {
+    /// The point of the scenario's sweep and the number of the run. Without them, a scenario with a sweep is refused.
+    pub which: Option<(u32, u32)>,
+    /// The longest IP packet of the hosts' interfaces, or what hosts behind existing interfaces are told that it is.
+    pub mtu: u32,
+    /// Whether the scenario's TCP flows are sent by the kernel instead of being simulated; for namespaces alone.
+    pub kernel: bool,
+    /// Whether all packets are captured; needs `output`.
+    pub capture: bool,
+    /// What the 99th percentile of the lateness may be.
+    pub bound: Span,
+    /// Where captures go.
+    pub output: Option<Output>,
+    /// How hosts in namespaces reach the networks of this machine, if they do.
+    pub nat: Option<Nat>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        let bound = Span::from_micros(500);
+        Options { which: None, mtu: 1500, kernel: false, capture: false, bound, output: None, nat: None }
+    }
+}
+
+/// A running emulation. Everything of it goes away when it is dropped.
+pub struct Emulation {
+    // In the order in which they end.
+    kernel: Option<Kernel>,
+    _iperf3: Option<Iperf3>,
+    _web: Option<Web>,
+    engine: Running,
+    site: Site,
+}
+
+/// Where the hosts are.
+enum Site {
+    /// In namespaces of ours.
+    Lab(Lab),
+    /// Behind interfaces that exist. Of ours there is only a directory.
+    Attached(Claim),
+}
+
+/// What the network is between.
+struct Ends {
+    hosts: Vec<VantagePoint>,
+    /// By host.
+    ports: Vec<Port>,
+    forward: Forward,
+    control: Control,
+}
+
+/// What an emulation leaves.
+pub struct Finished {
+    /// The same tables as a simulation's, and the lateness.
+    pub results: Results,
+    /// [`Options::output`], with the captures in it.
+    pub output: Option<Output>,
+    /// Packets for nobody here.
+    pub stray: u64,
+    /// Packets that were refused because too many were on their way.
+    pub refused: u64,
+    /// Packets that the interface which they were for did not take.
+    pub untaken: u64,
+    /// Packets that are missing in the capture, because the disk was too slow.
+    pub not_captured: u64,
+    /// Why the capture is incomplete, if it is.
+    pub incomplete: Option<String>,
+    /// Flows that the kernel could not send to their end, and why.
+    pub failures: Vec<String>,
+    /// What took it to an early end, if anything did: an interface is gone.
+    pub gone: Option<String>,
+}
+
+impl Finished {
+    /// What a reader of the results should know beside them, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        let counts = [
+            (self.stray, "packets were for nobody here"),
+            (self.refused, "packets were refused: too many were on their way"),
+            (self.untaken, "packets were not taken by the interface that they were for"),
+            (self.not_captured, "packets are missing in the capture: the disk was too slow"),
+        ];
+        let counted = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        counted.chain(self.incomplete.clone()).chain(self.failures.iter().cloned()).collect()
+    }
+}
+
+/// The engine's thread.
+struct Running {
+    /// The point and the number of the run.
+    which: (u32, u32),
+    warmup: Time,
+    /// When its time began.
+    started: Instant,
+    stop: Arc<AtomicBool>,
+    glance: Arc<Mutex<Glance>>,
+    thread: Option<JoinHandle<Result<Outcome, Error>>>,
+}
+
+/// What the engine's thread leaves.
+struct Outcome {
+    results: Results,
+    ended: Ended,
+    /// [`Finished::gone`].
+    gone: Option<String>,
+    flows: Vec<observe::Flow>,
+    granted: Granted,
+    output: Option<Output>,
+    not_captured: u64,
+    /// Why the capture is incomplete, if it is.
+    incomplete: Option<String>,
+    /// Setting their interfaces right takes programs and rights that the thread has given up.
+    ports: Vec<Port>,
+}
+
+impl Emulation {
+    /// Sets up the hosts and lets time begin.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without root, TUN or `ip`; [`Error::Wrong`] for a scenario that cannot be emulated.
+    pub fn start(loaded: Loaded, options: Options) -> Result<Emulation, Error> {
+        let scenario = chosen(&loaded, &options)?;
+        let names = hosts(scenario);
+        if names.len() < 2 {
+            return Err(Error::Wrong("the scenario has no two hosts that a network could be between".into()));
+        }
+        let host_of = |node: &str| names.iter().position(|name| name == node);
+        let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
+        let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
+        let mut lab = Lab::new(&names, options.mtu, options.nat.as_ref())?;
+        let web = Some(Web::start(vec![listener(&lab)?])?);
+        let iperf3 = serve::iperf3(&lab, 0);
+        let engine = Running::start(loaded, options, Ends::of(&mut lab)?)?;
+        let kernel = if flows.is_empty() { None } else { Some(Kernel::start(&lab, flows, engine.started, interval)?) };
+        Ok(Emulation { kernel, _iperf3: iperf3, _web: web, engine, site: Site::Lab(lab) })
+    }
+
+    /// Puts the network between two interfaces of this thread's network namespace, and lets time begin: whoever is behind
+    /// the first stands for the server, whoever is behind the second for the host with the number `ue`.
+    ///
+    /// # Errors
+    /// As [`Emulation::start`], and [`Error::Wrong`] for interfaces that cannot be had. Nothing is changed then.
+    pub fn attach(loaded: Loaded, options: Options, interfaces: [&str; 2], ue: usize) -> Result<Emulation, Error> {
+        attach::check(interfaces)?;
+        let mtu = lab::check_mtu(options.mtu)?;
+        let scenario = chosen(&loaded, &options)?;
+        let all = hosts(scenario);
+        let (Some(server), Some(ue)) = (all.first(), all.get(ue)) else {
+            return Err(Error::Wrong(format!("the scenario has no host {ue}: there are {}", all.join(", "))));
+        };
+        for (from, to) in [(server, ue), (ue, server)] {
+            if scenario::route(scenario, from, to).is_none() {
+                return Err(Error::Wrong(format!("the scenario has no way from {from} to {to}")));
+            }
+        }
+        let names = [server.clone(), ue.clone()];
+        let claim = Claim::new()?;
+        let wires = attach::open(interfaces)?;
+        claim.restore_by(&wires.each_ref().map(Wire::restore_lines).concat())?;
+        let engine = Running::start(loaded, options, Ends::attached(names, wires, mtu, claim.directory())?)?;
+        Ok(Emulation { kernel: None, _iperf3: None, _web: None, engine, site: Site::Attached(claim) })
+    }
+
+    /// The hosts, if they are in namespaces; the first is the server.
+    pub fn lab(&self) -> Option<&Lab> {
+        match &self.site {
+            Site::Lab(lab) => Some(lab),
+            Site::Attached(_) => None,
+        }
+    }
+
+    /// What tells it from others on this machine.
+    pub fn id(&self) -> &str {
+        match &self.site {
+            Site::Lab(lab) => lab.id(),
+            Site::Attached(claim) => claim.id(),
+        }
+    }
+
+    /// What there is to see now.
+    pub fn glance(&self) -> Glance {
+        self.engine.glance.lock().map(|glance| glance.clone()).unwrap_or_default()
+    }
+
+    /// For how long it has run.
+    pub fn elapsed(&self) -> Span {
+        Span::from_nanos(self.engine.started.elapsed().as_nanos() as u64)
+    }
+
+    /// Whether it has ended by itself: somebody asked it to over its control socket, or it failed.
+    pub fn is_over(&self) -> bool {
+        self.engine.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Ends it and gives what it leaves. The namespaces go away, and interfaces are as they were.
+    ///
+    /// # Errors
+    /// As [`sim::run`].
+    pub fn finish(mut self) -> Result<Finished, Error> {
+        let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
+        let missed = self.lab().map_or(0, Lab::missed);
+        let Outcome { mut results, ended, gone, flows, granted, output, not_captured, incomplete, ports } =
+            self.engine.join()?;
+        drop(ports);
+        rows::add(&mut results.tables, &flows, &measured, self.engine.which, self.engine.warmup);
+        let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
+        let failures = measured.iter().filter_map(failure).collect();
+        results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
+        results.timing.cpu_s = results.timing.wall_s * ended.cpu_share;
+        let Ended { end, lates, stray, refused, untaken, cpu_share, .. } = ended;
+        let missed = missed + ended.missed + refused;
+        results.timing.lateness = Some(lates.summary(end - Time::ZERO, missed, cpu_share, granted));
+        if let (Some(output), Some(_)) = (&output, &incomplete) {
+            // Nobody takes it for a whole one.
+            output.rename(CAPTURE, INCOMPLETE)?;
+        }
+        Ok(Finished { results, output, stray, refused, untaken, not_captured, incomplete, failures, gone })
+    }
+}
+
+/// The nodes of a scenario that get a namespace, the server first.
+pub fn hosts(scenario: &Scenario) -> Vec<String> {
+    let mut hosts = scenario::hosts(scenario);
+    hosts.truncate(MOST_HOSTS);
+    hosts
+}
+
+/// The point of `loaded` that is to be run.
+fn chosen<'a>(loaded: &'a Loaded, options: &Options) -> Result<&'a Scenario, Error> {
+    match options.which {
+        Some((point, _)) => Ok(&loaded.points()[point as usize].scenario),
+        None => single(loaded),
+    }
+}
+
+/// The scenario of `loaded`.
+///
+/// # Errors
+/// [`Error::Wrong`] if it has a sweep.
+pub fn single(loaded: &Loaded) -> Result<&Scenario, Error> {
+    let [point] = loaded.points() else {
+        let swept: Vec<String> = loaded.points()[0].values().keys().cloned().collect();
+        let (swept, first) = (swept.join(", "), swept.first().cloned().unwrap_or_default());
+        return Err(Error::Wrong(format!(
+            "the scenario has a sweep over {swept}, and an emulation is one run: choose with --set {first}=VALUE"
+        )));
+    };
+    Ok(&point.scenario)
+}
+
+/// The socket of the web server, for IPv4 as well.
+fn listener(lab: &Lab) -> Result<TcpListener, Error> {
+    let listener = lab.inside(0, || TcpListener::bind((Ipv6Addr::UNSPECIFIED, WEB)))?;
+    listener.map_err(Error::system("the web server's port"))
+}
+
+impl Ends {
+    fn of(lab: &mut Lab) -> Result<Ends, Error> {
+        let point = |host: &lab::Host| VantagePoint { name: host.name.clone(), v4: host.v4, v6: host.v6 };
+        let hosts: Vec<_> = lab.hosts().iter().map(point).collect();
+        let addresses =
+            hosts.iter().zip(0..).flat_map(|(host, i)| [(host.v4.into(), i), (host.v6.into(), i)]).collect();
+        let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
+        let gateway = lab.resolves().map(|_| 0);
+        let control = Control::bind(lab.dir())?;
+        Ok(Ends { hosts, ports, forward: Forward::ByAddress { hosts: addresses, gateway }, control })
+    }
+
+    fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {
+        let anywhere = |name| VantagePoint { name, v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED };
+        Ok(Ends {
+            hosts: names.map(anywhere).into(),
+            ports: wires.map(Port::Wire).into(),
+            forward: Forward::Across { mtu },
+            control: Control::bind(directory)?,
+        })
+    }
+}
+
+impl Running {
+    /// Starts the engine's thread and waits until it is ready.
+    fn start(loaded: Loaded, options: Options, ends: Ends) -> Result<Running, Error> {
+        let (which, bound) = (options.which.unwrap_or_default(), options.bound);
+        let warmup = Time::ZERO + loaded.points()[which.0 as usize].scenario.warmup;
+        let (stop, glance) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Glance::default())));
+        let Ends { hosts, ports, forward, control } = ends;
+        let (ready, is_ready) = mpsc::channel();
+        let (stop2, glance2) = (Arc::clone(&stop), Arc::clone(&glance));
+        let run = move || {
+            let mut scenario = loaded.points()[which.0 as usize].scenario.clone();
+            if options.kernel {
+                scenario.flows.clear();
+            }
+            let capture = match (&options.output, options.capture) {
+                (Some(output), true) => {
+                    let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
+                    Some(RawCapture::new(output.file(CAPTURE)?, &names, SystemTime::now())?)
+                }
+                _ => None,
+            };
+            let mut live = Live::new(&loaded, &scenario, which, options.output.as_ref())?;
+            let names = hosts.iter().map(|host| host.name.as_str());
+            let mut route = |from: &str, to: &str| scenario::route(&scenario, from, to).map(|links| live.route(&links));
+            let routes: Vec<Vec<_>> =
+                names.clone().map(|from| names.clone().map(|to| route(from, to)).collect()).collect();
+            for (one, other) in (0..routes.len()).flat_map(|one| (0..one).map(move |other| (one, other))) {
+                if let (Some(there), Some(back)) = (routes[one][other], routes[other][one]) {
+                    live.place_peps(there, back);
+                }
+            }
+            let (granted, _resident) = (hurry(), Resident::hold());
+            let mut engine = Engine {
+                scenario: &scenario,
+                live,
+                clock: Clock::start(),
+                ports,
+                routes,
+                forward,
+                observer: Observer::new(hosts.clone(), lab::is_foreign),
+                capture,
+                control,
+                stop: stop2,
+                glance: glance2,
+                realtime: granted.realtime,
+                state: State::new(bound),
+            };
+            // From here on it only moves packets that others have written.
+            rights::confine(&[])?;
+            // Who waits has gone away only if it has failed itself.
+            let _ = ready.send(Instant::now());
+            let ended = engine.run();
+            let Engine { live, observer, capture, ports, .. } = engine;
+            let gone = |host: usize| format!("the interface {} of {} is gone", ports[host].name(), hosts[host].name);
+            let gone = ended.gone.map(gone);
+            let results = live.finish(ended.end)?;
+            // What was measured is worth more than the capture.
+            let (not_captured, incomplete) = match capture.map_or(Ok(0), RawCapture::finish) {
+                Ok(not_captured) => (not_captured, None),
+                Err(error) => (0, Some(format!("the capture is incomplete: {error}"))),
+            };
+            let flows = observer.finish(ended.end);
+            Ok(Outcome {
+                results,
+                ended,
+                gone,
+                flows,
+                granted,
+                output: options.output,
+                not_captured,
+                incomplete,
+                ports,
+            })
+        };
+        let thread = thread::Builder::new().name("engine".into()).spawn(run);
+        let thread = thread.map_err(Error::system("a thread for the network"))?;
+        let mut running = Running { which, warmup, started: Instant::now(), stop, glance, thread: Some(thread) };
+        match is_ready.recv() {
+            Ok(started) => {
+                running.started = started;
+                Ok(running)
+            }
+            Err(_) => Err(running.join().err().unwrap_or_else(|| Error::Wrong("the network did not start".into()))),
+        }
+    }
+
+    /// Ends the thread.
+    fn join(&mut self) -> Result<Outcome, Error> {
+        self.stop.store(true, Ordering::Relaxed);
+        let thread = self.thread.take().expect("it is joined once");
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.thread.is_some() {
+            let _ = self.join();
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! The loop: the hosts' packets go into the network, and what the network delivers goes to the hosts, on time.
+//!
+//! One thread does all of it. A pass reads what the hosts have sent, brings the network up to the present, gives out what
+//! has arrived, and sleeps until something is due or a host sends. The network does everything at the moment at which it
+//! is due, however late the pass; only what it delivers is late, and by how much is recorded. A packet enters the network
+//! when it is read.
+//!
+//! A host is whoever is behind a port: a namespace, or everybody at a wire. Hosts send what they like, and take away their
+//! interfaces when they like. The first does no harm, the second ends it, with what was measured until then.
+
+use crate::border::OnTheWay;
+use crate::capture::{Direction, RawCapture};
+use crate::control::{Command, Control};
+use crate::forward::{Forward, visitor};
+use crate::held::Store;
+use crate::lateness::Lates;
+use crate::port::{LONGEST, Port};
+use netio::frames;
+use netio::realtime::Clock;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeSpec, TimeVal};
+use observe::Observer;
+use scenario::Scenario;
+use sim::{Live, Status};
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use units::{Span, Time};
+use wire::Headers;
+use wire::ip::mark_ce;
+
+/// Packets that are read from a host in a row before the network has its turn.
+const BATCH: usize = 32;
+/// How often the view from outside is renewed.
+const GLANCE: Span = Span::from_millis(1000);
+/// Senders of packets that are too long hear of it so often in that time (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
+const MOST_ANSWERS: u32 = 100;
+/// The least time from one waking by the clock to the next: packets that come faster are given out several at a time.
+/// To sleep and wake costs as much as ten packets, and more on a virtual machine.
+const STEP: Span = Span::from_micros(100);
+/// A real-time thread that has not slept for so long sleeps for `REST`: others get 5 % of its processor at least.
+const SLICE: Span = Span::from_micros(1_900);
+const REST: Span = Span::from_micros(100);
+/// How long it sleeps at most, so that it notices that it is to stop.
+const LONGEST_SLEEP: Span = Span::from_millis(50);
+
+/// What can be seen of a running emulation from outside.
+#[derive(Clone, Debug, Default)]
+pub struct Glance {
+    /// The moment.
+    pub at: Span,
+    /// The network.
+    pub status: Status,
+    /// IP bytes that the hosts got in the second before, by host.
+    pub received: Vec<u64>,
+    /// Mean time that these packets were on their way, by host.
+    pub delay: Vec<Option<Span>>,
+    /// What has gone wrong without ending it.
+    pub trouble: Option<String>,
+}
+
+/// What came of it, beside the network's own results.
+pub(crate) struct Ended {
+    pub(crate) end: Time,
+    pub(crate) lates: Lates,
+    /// Packets for nobody here.
+    pub(crate) stray: u64,
+    /// Packets that were refused because too many were on their way.
+    pub(crate) refused: u64,
+    /// Packets that the interface which they were for did not take.
+    pub(crate) untaken: u64,
+    /// Frames that wires lost because they were not read in time.
+    pub(crate) missed: u64,
+    /// The host whose interface was taken away, which ended it.
+    pub(crate) gone: Option<usize>,
+    /// Processor time of the thread over its time.
+    pub(crate) cpu_share: f64,
+}
+
+/// What a host got since the last glance.
+#[derive(Clone, Copy, Default)]
+struct Received {
+    bytes: u64,
+    packets: u64,
+    delays: Span,
+}
+
+/// What it works with.
+pub(crate) struct Engine<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) live: Live<'a>,
+    pub(crate) clock: Clock,
+    /// By host.
+    pub(crate) ports: Vec<Port>,
+    /// By the host that sends and the one that is sent to.
+    pub(crate) routes: Vec<Vec<Option<u32>>>,
+    pub(crate) forward: Forward,
+    pub(crate) observer: Observer,
+    pub(crate) capture: Option<RawCapture>,
+    pub(crate) control: Control,
+    pub(crate) stop: Arc<AtomicBool>,
+    pub(crate) glance: Arc<Mutex<Glance>>,
+    /// Whether the thread runs before all ordinary ones.
+    pub(crate) realtime: bool,
+    pub(crate) state: State,
+}
+
+/// What changes while it runs.
+pub(crate) struct State {
+    store: Store,
+    received: Vec<Received>,
+    /// When the clock last woke it.
+    woken: Time,
+    /// Since when it has had something to do.
+    busy: Time,
+    /// When it last left the processor to others.
+    rested: Time,
+    lates: Lates,
+    stray: u64,
+    refused: u64,
+    untaken: u64,
+    /// Senders of packets that are too long who heard of it since the last glance.
+    answers: u32,
+    gone: Option<usize>,
+}
+
+impl State {
+    /// Nothing has happened; 1 % of the packets may be late by `bound`.
+    pub(crate) fn new(bound: Span) -> State {
+        State {
+            store: Store::default(),
+            received: Vec::new(),
+            woken: Time::ZERO,
+            busy: Time::ZERO,
+            rested: Time::ZERO,
+            lates: Lates::within(bound),
+            stray: 0,
+            refused: 0,
+            untaken: 0,
+            answers: 0,
+            gone: None,
+        }
+    }
+}
+
+/// Who has something for the engine.
+struct Ready {
+    hosts: Vec<bool>,
+    control: bool,
+}
+
+impl Engine<'_> {
+    /// Runs until it is told to stop.
+    pub(crate) fn run(&mut self) -> Ended {
+        let cpu_before = processor_time();
+        let mut buffer = vec![0; LONGEST];
+        self.state.received = vec![Received::default(); self.ports.len()];
+        let mut interval = self.scenario.record.samples.interval();
+        let mut sample = interval.map_or(Time::MAX, |interval| Time::ZERO + interval);
+        let mut warmup = Time::ZERO + self.scenario.warmup;
+        let mut glance = Time::ZERO + GLANCE;
+        while !self.stop.load(Ordering::Relaxed) {
+            let ready = self.sleep(sample.min(glance).min(warmup));
+            self.read(&ready, &mut buffer);
+            let now = self.advance();
+            if let Some(since) = interval.filter(|_| now >= sample) {
+                let until = self.observer.sample(sample, since);
+                interval = Some(until);
+                sample += until;
+            }
+            if now >= warmup {
+                self.observer.warmed_up(warmup);
+                warmup = Time::MAX;
+            }
+            if now >= glance {
+                self.show(now);
+                self.state.answers = 0;
+                if let Some(host) = self.ports.iter().position(Port::is_gone) {
+                    self.end_without(host);
+                }
+                glance = now + GLANCE;
+            }
+            if ready.control {
+                self.obey(now);
+            }
+        }
+        let end = self.advance();
+        let missed = self.ports.iter().map(Port::missed).sum();
+        let state = std::mem::replace(&mut self.state, State::new(Span::ZERO));
+        let State { lates, stray, refused, untaken, gone, .. } = state;
+        let cpu_share = (processor_time() - cpu_before) / (end - Time::ZERO).as_secs_f64();
+        Ended { end, lates, stray, refused, untaken, missed, gone, cpu_share }
+    }
+
+    /// It is over, for the interface of a host is gone.
+    #[cold]
+    fn end_without(&mut self, host: usize) {
+        self.state.gone = Some(host);
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Sleeps until a host sends, somebody asks for something, the network is due or it is `until`.
+    fn sleep(&mut self, until: Time) -> Ready {
+        self.state.lates.pass(self.state.busy, self.clock.now());
+        self.rest();
+        let step = self.state.woken + STEP;
+        let due = self.live.poll_timeout().map_or(until, |due| due.max(step).min(until));
+        let asleep = self.clock.now();
+        let span = due.saturating_since(asleep).min(LONGEST_SLEEP);
+        let fds = self.ports.iter().map(AsFd::as_fd).chain([self.control.as_fd()]);
+        let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        let pause = TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()));
+        // Interrupted is as good as woken by somebody.
+        let by_clock = ppoll(&mut fds, Some(pause), None) == Ok(0);
+        let now = self.clock.now();
+        if by_clock {
+            self.state.woken = now;
+        }
+        if now.saturating_since(asleep) >= REST {
+            self.state.rested = now;
+        }
+        // Later than that it had something to do and did not get the processor.
+        self.state.busy = now.min(asleep + span);
+        let is_ready = |fd: &PollFd| fd.any() == Some(true);
+        let control = fds.pop().is_some_and(|fd| is_ready(&fd));
+        Ready { hosts: fds.iter().map(is_ready).collect(), control }
+    }
+
+    /// Leaves the processor to others for a moment if it has not slept for long: under a flood there is always something
+    /// to do, and nobody else on this processor would get any of it but what the kernel takes away from real-time threads,
+    /// 50 ms at a time.
+    fn rest(&mut self) {
+        if self.realtime && self.clock.now().saturating_since(self.state.rested) >= SLICE {
+            std::thread::sleep(Duration::from_nanos(REST.as_nanos()));
+            self.state.rested = self.clock.now();
+        }
+    }
+
+    /// Lets what the hosts have sent into the network.
+    fn read(&mut self, ready: &Ready, buffer: &mut [u8]) {
+        for host in (0..self.ports.len()).filter(|&host| ready.hosts[host]) {
+            self.rest();
+            // The network is at the present when a packet enters it.
+            let now = self.advance();
+            let mut count = 0;
+            while count < BATCH {
+                let frame = match self.ports[host].read(buffer) {
+                    Ok(Some(frame)) => frame,
+                    Ok(None) => break,
+                    Err(_) => return self.end_without(host),
+                };
+                match frame.segment.and_then(|size| frames::cut(frame.bytes, size)) {
+                    None => {
+                        self.take(host, frame.bytes, frame.ip, now);
+                        count += 1;
+                    }
+                    Some(pieces) => {
+                        for piece in pieces {
+                            self.take(host, &piece, frames::packet(&piece), now);
+                            count += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a frame, which has a packet for the network in it or belongs to the other side of the wire as it is.
+    fn take(&mut self, from: usize, frame: &[u8], ip: Option<Range<usize>>, now: Time) {
+        match ip {
+            Some(ip) => self.enter(from, frame, ip, now),
+            None => give(&self.ports[1 - from], frame, &mut self.state.untaken),
+        }
+    }
+
+    fn enter(&mut self, from: usize, frame: &[u8], ip: Range<usize>, now: Time) {
+        let packet = &frame[ip.clone()];
+        if let Some(capture) = &mut self.capture {
+            capture.packet(from as u32, Direction::Outbound, now, packet);
+        }
+        if let Forward::Across { mtu } = self.forward
+            && packet.len() > usize::from(mtu)
+            && self.is_answered(from, frame, mtu)
+        {
+            return;
+        }
+        let routed = Headers::parse(packet).ok().and_then(|header| {
+            let to = self.forward.to(&header, from)?;
+            Some((header, to, self.routes[from][to]?))
+        });
+        let Some((header, to, route)) = routed else {
+            self.state.stray += 1;
+            return;
+        };
+        if !self.state.store.has_room(frame.len()) {
+            self.state.refused += 1;
+            return;
+        }
+        let flow = self.observer.entered(from, &header, now);
+        let len = packet.len() as u32;
+        let tag = self.state.store.keep(frame, ip, Some(flow), to);
+        self.live.send(route, visitor(tag, len, &header));
+    }
+
+    /// Whether a packet that is too long ends here, because a router could only tell its sender so.
+    fn is_answered(&mut self, from: usize, frame: &[u8], mtu: u16) -> bool {
+        let answer = frames::too_big(frame, mtu);
+        if let Some(answer) = &answer
+            && self.state.answers < MOST_ANSWERS
+        {
+            self.state.answers += 1;
+            give(&self.ports[from], answer, &mut self.state.untaken);
+        }
+        answer.is_some()
+    }
+
+    /// Brings the network up to the present, and gives the hosts what has arrived.
+    fn advance(&mut self) -> Time {
+        let now = self.clock.now();
+        self.live.advance(now, &mut OnTheWay { store: &mut self.state.store, forward: &self.forward });
+        let State { store, received, lates, untaken, .. } = &mut self.state;
+        while let Some(tag) = self.live.poll_lost() {
+            if let Some(flow) = store.get(tag).flow {
+                self.observer.lost(flow, now);
+            }
+            store.free(tag);
+        }
+        while let Some(arrival) = self.live.poll_arrival() {
+            let held = store.get_mut(arrival.tag);
+            let (to, flow) = (held.to, held.flow);
+            if arrival.ce {
+                mark_ce(held.packet());
+            }
+            give(&self.ports[to], &held.frame, untaken);
+            lates.note(arrival.at, self.clock.now());
+            let packet = held.packet();
+            if let Some(capture) = &mut self.capture {
+                capture.packet(to as u32, Direction::Inbound, arrival.at, packet);
+            }
+            if let Some((header, flow)) = Headers::parse(packet).ok().zip(flow) {
+                self.observer.arrived(flow, &header, arrival.delay, arrival.ce, arrival.at);
+            }
+            let seen = &mut received[to];
+            *seen = Received {
+                bytes: seen.bytes + packet.len() as u64,
+                packets: seen.packets + 1,
+                delays: seen.delays + arrival.delay,
+            };
+            store.free(arrival.tag);
+        }
+        now
+    }
+
+    /// Does what is asked for over the control socket.
+    fn obey(&mut self, now: Time) {
+        for request in self.control.requests() {
+            let done = match &request.command {
+                Command::Sinr { ue, db } => self.live.set_sinr(ue, *db),
+                Command::Handover { ue, cell } => self.live.hand_over(ue, cell),
+                Command::Load { cell, share } => self.live.set_load(cell, *share),
+                Command::Rate { link, rate } => self.live.set_rate(link, *rate),
+                Command::Stop => {
+                    self.stop.store(true, Ordering::Relaxed);
+                    Ok(())
+                }
+                Command::Status | Command::Help => Ok(()),
+            };
+            let answer = done.map(|()| match &request.command {
+                Command::Status => self.status(now),
+                Command::Help => Command::help(),
+                _ => String::new(),
+            });
+            self.control.answer(&request, &answer);
+        }
+    }
+
+    /// How things are, as JSON.
+    fn status(&mut self, now: Time) -> String {
+        let status = self.live.status(now);
+        let links = status.links.iter().map(|link| {
+            let about = serde_json::json!({ "packets": link.packets, "bytes": link.bytes });
+            (link.link.clone(), about)
+        });
+        let ues = status.ues.iter().map(|ue| {
+            let queues = serde_json::json!({
+                "cell": ue.cell, "cqi": ue.cqi, "downlink_bytes": ue.downlink_bytes, "uplink_bytes": ue.uplink_bytes,
+            });
+            (ue.ue.clone(), queues)
+        });
+        let (links, ues): (serde_json::Map<_, _>, serde_json::Map<_, _>) = (links.collect(), ues.collect());
+        serde_json::json!({ "t_s": now.as_secs_f64(), "links": links, "ues": ues }).to_string()
+    }
+
+    /// Shows those outside what there is to see. Who looks just now waits for the next time.
+    fn show(&mut self, now: Time) {
+        let received = std::mem::replace(&mut self.state.received, vec![Received::default(); self.ports.len()]);
+        if let Ok(mut glance) = self.glance.try_lock() {
+            *glance = Glance {
+                at: now - Time::ZERO,
+                status: self.live.status(now),
+                received: received.iter().map(|r| r.bytes).collect(),
+                delay: received.iter().map(|r| (r.packets > 0).then(|| r.delays / r.packets)).collect(),
+                trouble: self.capture.as_ref().and_then(RawCapture::failure).map(str::to_owned),
+            };
+        }
+    }
+}
+
+/// Gives a frame to a host. One that takes no more loses it, as from a real interface.
+fn give(to: &Port, frame: &[u8], untaken: &mut u64) {
+    *untaken += u64::from(to.write(frame).is_err());
+}
+
+/// Processor time of the calling thread, in seconds.
+fn processor_time() -> f64 {
+    let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
+}

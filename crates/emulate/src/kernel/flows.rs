@@ -1,0 +1,109 @@
+//! Which of a scenario's flows the kernel can carry.
+
+use super::flow::Flow;
+use super::settings;
+use crate::Error;
+use nix::sys::socket::sockopt::TcpCongestion;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
+use scenario::{Cc, Scenario, Traffic};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use units::Span;
+
+/// Most flows: beyond them, the receivers' ports would meet iperf3's.
+const MOST_FLOWS: usize = 200;
+/// What the kernel's `scalable` does; it has no parameters.
+const SCALABLE: (f64, f64) = (0.01, 0.125);
+/// A scenario's flows, each copy by itself. `host_of` tells which host a node is.
+///
+/// # Errors
+/// A line about the first flow that the kernel cannot carry as the scenario has it.
+pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Result<Vec<Flow>, Error> {
+    let count: usize = scenario.flows.iter().map(|flow| flow.count as usize).sum();
+    if count > MOST_FLOWS {
+        return Err(Error::Wrong(format!("the kernel carries up to {MOST_FLOWS} flows, not {count}")));
+    }
+    let mut flows = Vec::with_capacity(count);
+    let mut known = BTreeSet::new();
+    for flow in &scenario.flows {
+        let wrong = |what: String| Error::Wrong(format!("flow {}: {what}", flow.name));
+        let host = |node: &str| host_of(node).ok_or_else(|| wrong(format!("its end `{node}` is not a real host")));
+        let bytes = match &flow.traffic {
+            Traffic::Bulk => None,
+            Traffic::Transfer { size } => Some(size.get()),
+            _ => return Err(wrong("the kernel carries only `bulk` and `transfer` traffic".to_owned())),
+        };
+        if flow.start_jitter > Span::ZERO {
+            return Err(wrong(
+                "`start_jitter` is drawn by the simulator; a flow of the kernel needs `start` and `stagger`".to_owned(),
+            ));
+        }
+        let cc = kernel_name(&flow.cc).map_err(wrong)?;
+        if !known.contains(cc) {
+            offers(cc).map_err(wrong)?;
+            known.insert(cc);
+        }
+        let tos = tos(flow.priority).ok_or_else(|| {
+            let priority = flow.priority;
+            wrong(format!(
+                "no TOS byte stands for priority {priority}; there are 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"
+            ))
+        })?;
+        settings::check(&flow.tcp).map_err(wrong)?;
+        let (from, to) = (host(&flow.from)?, host(&flow.to)?);
+        flows.extend((0..flow.count).map(|copy| Flow {
+            name: flow.name.clone(),
+            copy,
+            cc,
+            from,
+            to,
+            start: flow.start + Span::from_nanos(flow.stagger.as_nanos().saturating_mul(copy.into())),
+            stop: flow.stop,
+            bytes,
+            tos,
+            tcp: flow.tcp.clone(),
+        }));
+    }
+    settings::agree(&flows)?;
+    Ok(flows)
+}
+
+/// What the kernel calls a congestion control, unless it knows none such.
+fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
+    Ok(match cc {
+        Cc::Cubic => "cubic",
+        Cc::NewReno => "reno",
+        Cc::Bbr => "bbr",
+        Cc::Vegas => "vegas",
+        Cc::Westwood => "westwood",
+        Cc::Yeah => "yeah",
+        // Its parameters are the module's.
+        Cc::Mdcc { .. } => "mdcc",
+        Cc::Scalable { step, decrease } if (*step, *decrease) == SCALABLE => "scalable",
+        Cc::Scalable { .. } => {
+            return Err(format!("the kernel's `scalable` has step {} and decrease {} alone", SCALABLE.0, SCALABLE.1));
+        }
+    })
+}
+
+/// Whether the kernel has a congestion control, or can load it.
+fn offers(cc: &str) -> Result<(), String> {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
+        .map_err(|error| format!("no socket: {error}"))?;
+    setsockopt(&socket, TcpCongestion, &OsString::from(cc)).map_err(|_| {
+        let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+        let available = available.unwrap_or_default();
+        format!("this kernel has no congestion control `{cc}`; it has {}", available.trim().replace(' ', ", "))
+    })
+}
+
+/// The TOS byte from which Linux makes a priority (`ip_tos2prio`).
+fn tos(priority: u8) -> Option<u8> {
+    match priority {
+        0 => Some(0x00),
+        2 => Some(0x08),
+        4 => Some(0x18),
+        6 => Some(0x10),
+        _ => None,
+    }
+}

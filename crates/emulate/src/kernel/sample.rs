@@ -1,0 +1,186 @@
+//! What the kernel tells of each connection, at fixed times.
+
+use netio::sys::{TcpInfo, tcp_info};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::time::TimeSpec;
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use units::{Rate, Span};
+
+/// `TCP_INFINITE_SSTHRESH`.
+const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+
+/// What the sampler sees of a connection.
+pub(super) struct Shared {
+    pub(super) sender: TcpStream,
+    /// Bytes that the receiver has read.
+    pub(super) received: AtomicU64,
+    /// Whether it has started.
+    pub(super) begun: AtomicBool,
+    /// Whether it has ended, well or not.
+    pub(super) ended: AtomicBool,
+}
+
+/// A sender's state at a moment, and what its receiver had read.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The moment, since the epoch.
+    pub at: Span,
+    /// The state of the connection, as in `enum` of `net/tcp_states.h`: 1 is established.
+    pub state: u8,
+    /// The state of congestion control: 0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss.
+    pub ca_state: u8,
+    /// Congestion window in segments.
+    pub cwnd: u32,
+    /// Slow-start threshold in segments; missing while infinite.
+    pub ssthresh: Option<u32>,
+    /// Payload of a full segment in bytes.
+    pub mss: u32,
+    /// Smoothed round-trip time; zero before the first sample.
+    pub srtt: Span,
+    /// Its mean deviation.
+    pub rttvar: Span,
+    /// Retransmission time-out.
+    pub rto: Span,
+    /// Smallest round-trip time of late.
+    pub min_rtt: Option<Span>,
+    /// Segments sent and not acknowledged.
+    pub unacked: u32,
+    /// Of these, taken for lost.
+    pub lost: u32,
+    /// Segments retransmitted and not acknowledged.
+    pub retrans: u32,
+    /// Segments that the receiver has beyond a gap.
+    pub sacked: u32,
+    /// Retransmissions so far.
+    pub total_retrans: u32,
+    /// Data segments sent so far, retransmissions included.
+    pub data_segs_out: u32,
+    /// Bytes acknowledged so far; the SYN counts as one.
+    pub bytes_acked: u64,
+    /// Bytes that the receiving application has read so far.
+    pub bytes_received: u64,
+    /// The latest measure of the delivery rate.
+    pub delivery_rate: Option<Rate>,
+    /// The rate at which the kernel would pace; it does so with BBR, or if it is told to.
+    pub pacing_rate: Option<Rate>,
+    /// For how long so far there was something to send or to be acknowledged.
+    pub busy: Span,
+    /// Of this, how long the receiver's window held it back.
+    pub rwnd_limited: Span,
+    /// Of this, how long the send buffer held it back.
+    pub sndbuf_limited: Span,
+    /// Time-outs so far, of kernels since 6.7.
+    pub total_rto: Option<u32>,
+}
+
+impl Sample {
+    /// Segments in flight, as `tcp_packets_in_flight` of the kernel counts them.
+    pub fn in_flight(&self) -> u32 {
+        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+    }
+
+    /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits
+    /// for its window leaves less than a third of it unused (`tcp_tso_should_defer`); one that leaves more has room in
+    /// it, and waits for the pacer.
+    pub fn fills_window(&self) -> bool {
+        u64::from(self.in_flight()) * 3 > u64::from(self.cwnd) * 2
+    }
+
+    fn new(at: Span, info: &TcpInfo, counts_time_outs: bool, bytes_received: u64) -> Sample {
+        let micros = |n: u32| Span::from_micros(n.into());
+        let rate = |n: u64| (n != 0 && n != u64::MAX).then(|| Rate::from_bits_per_sec(n.saturating_mul(8)));
+        Sample {
+            at,
+            state: info.state,
+            ca_state: info.ca_state,
+            cwnd: info.snd_cwnd,
+            ssthresh: (info.snd_ssthresh < INFINITE_SSTHRESH).then_some(info.snd_ssthresh),
+            mss: info.snd_mss,
+            srtt: micros(info.rtt),
+            rttvar: micros(info.rttvar),
+            rto: micros(info.rto),
+            min_rtt: (info.min_rtt != 0 && info.min_rtt != u32::MAX).then(|| micros(info.min_rtt)),
+            unacked: info.unacked,
+            lost: info.lost,
+            retrans: info.retrans,
+            sacked: info.sacked,
+            total_retrans: info.total_retrans,
+            data_segs_out: info.data_segs_out,
+            bytes_acked: info.bytes_acked,
+            bytes_received,
+            delivery_rate: rate(info.delivery_rate),
+            pacing_rate: rate(info.pacing_rate),
+            busy: Span::from_micros(info.busy_time),
+            rwnd_limited: Span::from_micros(info.rwnd_limited),
+            sndbuf_limited: Span::from_micros(info.sndbuf_limited),
+            total_rto: counts_time_outs.then_some(info.total_rto.into()),
+        }
+    }
+}
+
+/// Samples that are kept in all, of some 150 bytes each: then every second is dropped, and they are taken half as often.
+const MOST: usize = 400_000;
+
+/// Samples each connection at the multiples of `interval` after `epoch`, from its start until the first time after its end,
+/// and at last when `stop` becomes readable. A time that has passed is left out rather than made up for.
+pub(super) fn run(sources: &[Arc<Shared>], epoch: Instant, interval: Span, stop: &EventFd) -> Vec<Vec<Sample>> {
+    let mut interval = Duration::from_nanos(interval.as_nanos()).max(Duration::from_millis(1));
+    let mut samples = vec![Vec::new(); sources.len()];
+    let mut over = vec![false; sources.len()];
+    let mut tick = 0u32;
+    loop {
+        let last = stopped_before(stop, epoch + interval * tick);
+        for ((source, samples), over) in sources.iter().zip(&mut samples).zip(&mut over) {
+            if *over || !source.begun.load(Ordering::Acquire) {
+                continue;
+            }
+            *over = source.ended.load(Ordering::Acquire);
+            if let Ok((info, counts_time_outs)) = tcp_info(source.sender.as_fd()) {
+                let at = since(epoch, Instant::now());
+                samples.push(Sample::new(at, &info, counts_time_outs, source.received.load(Ordering::Relaxed)));
+            }
+        }
+        if last {
+            return samples;
+        }
+        // What is counted in them counts up, so that nothing is lost with every second one.
+        if samples.iter().map(Vec::len).sum::<usize>() > MOST {
+            for samples in &mut samples {
+                let mut number = 0;
+                samples.retain(|_| {
+                    number += 1;
+                    number % 2 == 0
+                });
+            }
+            interval *= 2;
+            tick /= 2;
+        }
+        let passed = Instant::now().saturating_duration_since(epoch).as_nanos() / interval.as_nanos();
+        tick = tick.max(u32::try_from(passed).unwrap_or(u32::MAX)).saturating_add(1);
+    }
+}
+
+/// Waits until a moment, or until `stop` is readable: whether it was.
+fn stopped_before(stop: &EventFd, moment: Instant) -> bool {
+    loop {
+        let left = moment.saturating_duration_since(Instant::now());
+        let mut wanted = [PollFd::new(stop.as_fd(), PollFlags::POLLIN)];
+        // An interrupted wait is begun again.
+        if ppoll(&mut wanted, Some(TimeSpec::from_duration(left)), None).is_ok_and(|ready| ready > 0) {
+            return true;
+        }
+        if left.is_zero() {
+            return false;
+        }
+    }
+}
+
+/// How long a moment is after the epoch; zero before it.
+pub(super) fn since(epoch: Instant, moment: Instant) -> Span {
+    Span::from_nanos(moment.saturating_duration_since(epoch).as_nanos().min(u64::MAX.into()) as u64)
+}

@@ -1,0 +1,316 @@
+//! Real hosts: a network namespace for each, all attached to the simulated network and to nothing else.
+//!
+//! Every host has one interface beside `lo`, the TUN device `cell0`, by which all its packets leave: all hosts' addresses
+//! are in the prefix of its own, and its default routes point there too. A host is silent until somebody in it speaks:
+//! there is no link layer to ask for addresses, and the kernel announces nothing (no link-local address, no duplicate
+//! address detection, no router solicitation, no multicast reports).
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
+use std::process::Command;
+
+use disk::Dir;
+use netio::program::{find_program, ip};
+use netio::rights::check_rights;
+use netio::tun::{self, Counts, Tun};
+use nix::sched::CloneFlags;
+
+use crate::Error;
+use crate::tidy::{Claim, FILES, NAMESPACES};
+use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
+
+/// The network-wide prefixes: every host is in reach of every other without a router.
+const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
+const PREFIX_V6: u8 = 16;
+
+/// The name of the interface of every host.
+pub(crate) const INTERFACE: &str = "cell0";
+
+/// Hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
+const HOSTS_MAX: usize = 255 * HOSTS_PER_OCTET;
+const HOSTS_PER_OCTET: usize = 254;
+
+/// What differs from a new namespace's settings. They are made before `cell0`, which takes its own from `default`.
+const SETTINGS: [(&str, &str); 6] = [
+    // What comes from the cell may come from any address.
+    ("ipv4/conf/all/rp_filter", "0"),
+    ("ipv4/conf/default/rp_filter", "0"),
+    // One connection's end is not the next one's beginning.
+    ("ipv4/tcp_no_metrics_save", "1"),
+    ("ipv6/conf/all/disable_ipv6", "0"),
+    ("ipv6/conf/default/disable_ipv6", "0"),
+    // No link-local address, and with it nothing that is sent from one.
+    ("ipv6/conf/default/addr_gen_mode", "1"),
+];
+
+/// The /etc/resolv.conf of every host: the machine's name server is not in reach, and waiting for it takes a program many
+/// seconds. Here nobody listens, which is known at once.
+const RESOLVER: &str = "nameserver 127.0.0.1\n";
+
+/// A real host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The scenario's node.
+    pub name: String,
+    /// Its network namespace, by the name that `ip netns` knows.
+    pub netns: String,
+    /// Its address.
+    pub v4: Ipv4Addr,
+    /// Its other address.
+    pub v6: Ipv6Addr,
+}
+
+/// Real hosts. Dropping them ends every process inside them and removes every trace; so does the death of this process.
+#[derive(Debug)]
+pub struct Lab {
+    hosts: Vec<Host>,
+    tuns: Vec<Option<Tun>>,
+    /// Whether hosts have name servers that they can reach, if they reach anything outside.
+    resolves: Option<bool>,
+    /// Dropped last.
+    claim: Claim,
+}
+
+impl Lab {
+    /// Hosts for the scenario's nodes `names`, of which the first is the server. With `nat`, the server is their router to
+    /// the networks of this machine.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for what cannot be; and
+    /// [`Error::System`].
+    pub fn new(names: &[String], mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
+        check_mtu(mtu)?;
+        if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
+            return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
+        }
+        check()?;
+        nat.map_or(Ok(()), |_| uplink::check())?;
+        let resolver = nat.map(|nat| Resolver::find(nat, PREFIX)).transpose()?;
+        let claim = Claim::new()?;
+        let plain = plain_names(names);
+        let hosts = names.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
+            let (v4, v6) = addresses(n);
+            Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
+        });
+        let mut lab = Lab { hosts: hosts.collect(), tuns: Vec::with_capacity(names.len()), resolves: None, claim };
+        let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
+        lab.set_up(&plain, mtu, &file, nat.is_some())?;
+        if let Some(resolver) = resolver {
+            lab.set_up_uplink(resolver.as_ref(), mtu)?;
+            lab.resolves = Some(resolver.is_some());
+        }
+        Ok(lab)
+    }
+
+    fn set_up(&mut self, plain: &[String], mtu: u32, resolver: &str, nat: bool) -> Result<(), Error> {
+        let names = hosts_file(plain);
+        let mut namespaces = String::new();
+        for host in &self.hosts {
+            let (files, made) = Dir::open_or_make(&Path::new(FILES).join(&host.netns))?;
+            made.keep();
+            files.replace("hosts", names.as_bytes())?;
+            // `ip` lays it over this file, and complains if there is none.
+            if Path::new("/etc/resolv.conf").exists() {
+                files.replace("resolv.conf", resolver.as_bytes())?;
+            }
+            let _ = writeln!(namespaces, "netns add {}", host.netns);
+        }
+        ip(&[], &namespaces)?;
+        for n in 0..self.hosts.len() {
+            let tun = self.inside(n, || {
+                for (name, value) in SETTINGS {
+                    let path = format!("/proc/sys/net/{name}");
+                    fs::write(&path, value).map_err(Error::system(format!("write {value} to {path}")))?;
+                }
+                Tun::new(INTERFACE).map_err(Error::system(format!("make the interface {INTERFACE}")))
+            })??;
+            self.tuns.push(Some(tun));
+            let Host { netns, v4, v6, .. } = &self.hosts[n];
+            let (dev, queue) = (INTERFACE, tun::QUEUE);
+            // Nothing outside is reached over IPv6, and without a route programs know at once.
+            let default_v6 = if nat { String::new() } else { format!("route add ::/0 dev {dev}\n") };
+            let commands = format!(
+                "link set dev lo up\n\
+                 link set dev {dev} mtu {mtu} txqueuelen {queue} multicast off\n\
+                 address add {v4}/{} dev {dev}\n\
+                 address add {v6}/{PREFIX_V6} dev {dev} nodad\n\
+                 link set dev {dev} up\n\
+                 route add 0.0.0.0/0 dev {dev}\n\
+                 {default_v6}",
+                PREFIX.len
+            );
+            ip(&["-netns", netns], &commands)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the server the router to the networks of this machine.
+    fn set_up_uplink(&self, resolver: Option<&Resolver>, mtu: u32) -> Result<(), Error> {
+        let servers = resolver.map_or(&[][..], |resolver| &resolver.servers);
+        let uplink = Uplink::plan(self.claim.id(), PREFIX, servers)?;
+        self.claim.restore_by(&uplink.restore_lines())?;
+        let path = "/proc/sys/net/ipv4/ip_forward";
+        self.inside(0, || fs::write(path, "1"))?.map_err(Error::system(format!("write 1 to {path}")))?;
+        uplink.set_up(&self.hosts[0].netns, mtu)
+    }
+
+    /// Whether hosts that reach the networks of this machine have a name server there; none for other hosts.
+    pub fn resolves(&self) -> Option<bool> {
+        self.resolves
+    }
+
+    /// What tells this lab's namespaces and files from others': short, and unique on this machine.
+    pub fn id(&self) -> &str {
+        self.claim.id()
+    }
+
+    /// A directory that lives as long as the lab.
+    pub fn dir(&self) -> &Dir {
+        self.claim.directory()
+    }
+
+    /// The hosts, in the order in which they were named.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The end of a host's interface, which is taken once. The namespace is freed when this is closed, too.
+    pub fn tun(&mut self, host: usize) -> Tun {
+        self.tuns[host].take().expect("a host's interface is taken once")
+    }
+
+    /// A command that runs `program` in a host, with the caller's terminal, process group, and streams.
+    ///
+    /// It becomes `program` by exec, so its process number, signals and status are that program's. Whatever it leaves
+    /// running ends with the lab. See [`find_program`] for one that may not be installed.
+    // No PR_SET_PDEATHSIG: that comes when the spawning *thread* ends, and the keeper sees to what it is good for.
+    pub fn command(&self, host: usize, program: &OsStr) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.hosts[host].netns]).arg(program);
+        command
+    }
+
+    /// Acts in a host, in a thread that lives for this long. Sockets that are made there belong to the host for good.
+    ///
+    /// The thread's files, and the names that it looks up, are those of this process, not the host's.
+    pub fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let netns = &self.hosts[host].netns;
+        let enter = || {
+            let namespace = fs::File::open(Path::new(NAMESPACES).join(netns))?;
+            Ok(nix::sched::setns(namespace, CloneFlags::CLONE_NEWNET)?)
+        };
+        let result: io::Result<T> = std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name(netns.clone());
+            let thread = thread.spawn_scoped(scope, || enter().map(|()| act()))?;
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        result.map_err(Error::system(format!("enter the namespace {netns}")))
+    }
+}
+
+impl Lab {
+    /// Packets that hosts have sent and nobody read in time, so that the queue of their interface had no room.
+    pub fn missed(&self) -> u64 {
+        let dropped = || Counts::open(INTERFACE).ok()?.dropped();
+        (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
+    }
+}
+
+/// Whether tests can have real hosts; says so loudly if not.
+#[cfg(test)]
+pub(crate) fn may() -> bool {
+    testkit::root::granted(check()).is_some()
+}
+
+#[cfg(test)]
+impl Lab {
+    pub(crate) fn claim(&self) -> &Claim {
+        &self.claim
+    }
+}
+
+/// Whether this machine, and this user, can have real hosts.
+pub fn check() -> Result<(), Error> {
+    check_rights()?;
+    let missing = |what: &str| Err(Error::Missing(what.into()));
+    if find_program(OsStr::new("ip")).is_none() {
+        return missing("`ip` is missing: install iproute2");
+    }
+    match fs::OpenOptions::new().read(true).write(true).open(tun::DEVICE) {
+        Ok(_) => {}
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return missing("/dev/net/tun is missing: `modprobe tun`, or give the container that device");
+        }
+        Err(e) => return missing(&format!("/dev/net/tun cannot be opened: {e}")),
+    }
+    if !Path::new("/proc/sys/net/ipv6").exists() {
+        return missing("IPv6 is missing: the kernel was built or started without it (ipv6.disable=1)");
+    }
+    Ok(())
+}
+
+/// Whether packets may be so long at most: the number as it stands in headers.
+pub(crate) fn check_mtu(mtu: u32) -> Result<u16, Error> {
+    let wrong = || Error::Wrong(format!("an MTU of {mtu} bytes: real hosts need 1280 (for IPv6) to 65535"));
+    u16::try_from(mtu).ok().filter(|&mtu| mtu >= 1280).ok_or_else(wrong)
+}
+
+/// Whether a packet to this address leaves the emulated network, where there is a way out.
+pub(crate) fn is_foreign(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !(PREFIX.contains(v4) || v4.is_multicast() || v4.is_broadcast() || v4.is_unspecified()),
+        IpAddr::V6(_) => false,
+    }
+}
+
+/// The addresses of the `n`-th host; number 0 is the server. Both end in the same numbers.
+fn addresses(n: usize) -> (Ipv4Addr, Ipv6Addr) {
+    let (high, low) = match n.checked_sub(1) {
+        None => (0, 1),
+        Some(n) => (1 + n / HOSTS_PER_OCTET, 1 + n % HOSTS_PER_OCTET),
+    };
+    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, high as u16, low as u16);
+    (Ipv4Addr::new(10, 0, high as u8, low as u8), v6)
+}
+
+/// The nodes' names as they can stand in a path and in /etc/hosts: short, of plain characters, and all different.
+fn plain_names(names: &[String]) -> Vec<String> {
+    let mut plain: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+        let short: String = name.chars().take(32).map(keep).collect();
+        let mut unique = if short.is_empty() { "host".into() } else { short.clone() };
+        let mut times = 1;
+        while plain.iter().any(|taken| taken.eq_ignore_ascii_case(&unique)) {
+            times += 1;
+            unique = format!("{short}-{times}");
+        }
+        plain.push(unique);
+    }
+    plain
+}
+
+/// The /etc/hosts of every host: all by name, and by what they are where no name says otherwise.
+fn hosts_file(plain: &[String]) -> String {
+    let mut file = String::from("127.0.0.1 localhost\n::1 localhost\n");
+    for (n, name) in plain.iter().enumerate() {
+        let mut names = vec![name.clone()];
+        let aliases = match n {
+            0 => vec!["server".to_owned()],
+            1 => vec!["ue1".to_owned(), "ue".to_owned()],
+            _ => vec![format!("ue{n}")],
+        };
+        names.extend(aliases.into_iter().filter(|alias| !plain.iter().any(|p| p.eq_ignore_ascii_case(alias))));
+        let (v4, v6) = addresses(n);
+        let names = names.join(" ");
+        let _ = writeln!(file, "{v4} {names}\n{v6} {names}");
+    }
+    file
+}
+
+#[cfg(test)]
+mod tests;

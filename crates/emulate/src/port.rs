@@ -1,0 +1,73 @@
+//! Where packets come from and go to: the TUN interface of a namespace, or a wire to hosts elsewhere.
+
+use crate::lab::INTERFACE;
+use netio::attach::{self, Frame, Wire};
+use netio::tun::Tun;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Room for whatever comes: frames of wires are the longest.
+pub(crate) const LONGEST: usize = attach::LONGEST;
+
+/// One end of the network.
+#[derive(Debug)]
+pub(crate) enum Port {
+    /// Its frames are IP packets and nothing else.
+    Tun(Tun),
+    /// Its frames are Ethernet's.
+    Wire(Wire),
+}
+
+impl Port {
+    /// What came next; none if there is nothing now. An error says that the interface is gone for good.
+    #[inline]
+    pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<Frame<'a>>> {
+        match self {
+            // The kernel says no error of a TUN device that is there, and of one that is gone whenever it is asked.
+            Port::Tun(tun) => {
+                Ok(tun.read(buffer)?.map(|len| Frame { bytes: &buffer[..len], ip: Some(0..len), segment: None }))
+            }
+            // Whatever is wrong here is wrong with one frame, or passes, and is said once.
+            Port::Wire(wire) => Ok(wire.receive(buffer).ok()),
+        }
+    }
+
+    /// Gives it a frame. An error says that it takes none now.
+    #[inline]
+    pub(crate) fn write(&self, frame: &[u8]) -> io::Result<()> {
+        match self {
+            Port::Tun(tun) => tun.write(frame),
+            Port::Wire(wire) => wire.send(frame),
+        }
+    }
+
+    /// Whether the interface is gone. A wire has to be asked; a TUN interface says so when it is read.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Port::Wire(wire) if !wire.exists())
+    }
+
+    /// The interface.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Port::Tun(_) => INTERFACE,
+            Port::Wire(wire) => wire.interface(),
+        }
+    }
+
+    /// Frames that came and were not read in time. Those of TUN interfaces are counted in their namespaces.
+    pub(crate) fn missed(&self) -> u64 {
+        match self {
+            Port::Tun(_) => 0,
+            Port::Wire(wire) => wire.lost().map_or(0, u64::from),
+        }
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Port::Tun(tun) => tun.as_fd(),
+            Port::Wire(wire) => wire.as_fd(),
+        }
+    }
+}

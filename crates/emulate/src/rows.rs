@@ -1,0 +1,405 @@
+//! Rows of the tables for real flows: as observed from outside, and as the kernel reports those that it sent.
+
+use crate::kernel::{Measured, Sample};
+use record::tables::{FlowRow, SampleRow, TransferRow};
+use record::{Tables, ms};
+use units::{Bytes, Rate, Span, Time};
+
+/// Adds the rows of the observed flows. Flows that the kernel sent for us have the scenario's names, and are measured from
+/// `warmup` on.
+pub(crate) fn add(
+    tables: &mut Tables,
+    observed: &[observe::Flow],
+    measured: &[Measured],
+    which: (u32, u32),
+    warmup: Time,
+) {
+    for seen in observed {
+        let sent_by = |ends| measured.iter().find(|m| Some((m.sender, m.receiver)) == ends);
+        let forth = seen.key.map(|key| (key.sender, key.receiver));
+        let back = seen.key.map(|key| (key.receiver, key.sender));
+        if let Some(measured) = sent_by(forth) {
+            tables.flows.push(&sent_row(measured, seen, which, warmup));
+            tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
+        } else if sent_by(back).is_none() {
+            // The other direction of a connection of ours is no flow.
+            tables.flows.push(&observed_row(seen, which));
+            tables.push_delays(which, (&seen.name, seen.conn), &seen.rtts, &seen.owds);
+            for sample in &seen.samples {
+                tables.samples.push(&observed_sample_row(seen, sample, which));
+            }
+        }
+    }
+    for measured in measured {
+        if let Some(row) = transfer_row(measured, which) {
+            tables.transfers.push(&row);
+        }
+        let outside = observed
+            .iter()
+            .find(|seen| Some((measured.sender, measured.receiver)) == seen.key.map(|key| (key.sender, key.receiver)));
+        let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
+        let mut before = None;
+        for sample in &measured.samples {
+            // The kernel is asked at moments of its own: what was seen by then, from outside, belongs to its row.
+            let (mut owd, mut lost) = (None, 0);
+            while let Some(seen) = outside.next_if(|seen| seen.at <= Time::ZERO + sample.at) {
+                (owd, lost) = (seen.owd.or(owd), lost + seen.lost);
+            }
+            let row = sample_row(measured, sample, before, which);
+            tables.samples.push(&SampleRow { owd_ms: owd.map(ms), lost, ..row });
+            before = Some(sample);
+        }
+    }
+}
+
+/// The row of an observed flow. Nothing is known of what limited its sender: all of its time is `limited_other`.
+fn observed_row(flow: &observe::Flow, (point, run): (u32, u32)) -> FlowRow<'_> {
+    let (from, to) = flow.measured;
+    let counters = &flow.counters;
+    FlowRow {
+        point,
+        run,
+        flow: &flow.name,
+        conn: flow.conn,
+        transport: flow.transport,
+        from: &flow.from,
+        to: &flow.to,
+        start_s: flow.start.as_secs_f64(),
+        end_s: flow.last_delivery.filter(|_| flow.completed).map(Time::as_secs_f64),
+        completed: flow.completed,
+        measured_from_s: from.as_secs_f64(),
+        measured_to_s: to.as_secs_f64(),
+        bytes: counters.delivered,
+        goodput_mbps: flow.goodput().as_mbps(),
+        throughput_mbps: flow.throughput().as_mbps(),
+        segments_sent: counters.segments,
+        retransmitted: counters.retransmitted,
+        dup_acks: counters.dup_acks,
+        ce_marks: counters.marked,
+        lost_packets: flow.lost(),
+        limited_other: 1.0,
+        mean_in_flight_bytes: flow.mean_in_flight,
+        max_in_flight_bytes: flow.max_in_flight,
+        ..FlowRow::with_delays(&flow.rtts, &flow.owds)
+    }
+}
+
+/// The row of an observed flow's sample.
+fn observed_sample_row<'a>(
+    flow: &'a observe::Flow,
+    sample: &observe::Sample,
+    (point, run): (u32, u32),
+) -> SampleRow<'a> {
+    SampleRow {
+        point,
+        run,
+        flow: &flow.name,
+        conn: flow.conn,
+        t_s: sample.at.as_secs_f64(),
+        goodput_mbps: sample.goodput().as_mbps(),
+        in_flight_bytes: sample.in_flight,
+        srtt_ms: sample.srtt.map(ms),
+        rtt_ms: sample.rtt.map(ms),
+        owd_ms: sample.owd.map(ms),
+        lost: sample.lost,
+        state: if sample.closed { "closed" } else { "" },
+        ..SampleRow::default()
+    }
+}
+
+/// The row of a flow that the kernel sent.
+fn sent_row<'a>(measured: &'a Measured, seen: &'a observe::Flow, which: (u32, u32), warmup: Time) -> FlowRow<'a> {
+    let samples = &measured.samples;
+    let warm = samples.partition_point(|sample| Time::ZERO + sample.at < warmup);
+    let (before, after) = samples.split_at(warm);
+    let cwnds = || after.iter().map(|sample| f64::from(sample.cwnd) * f64::from(sample.mss));
+    // What counts up begins at zero with the connection.
+    let (zero, last) = (before.last(), samples.last());
+    let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
+    let times = Times::of(measured, warm);
+    FlowRow {
+        flow: &measured.flow.name,
+        conn: measured.flow.copy,
+        cc: in_scenarios(measured.flow.cc),
+        completion_s: measured.completion().map(Span::as_secs_f64),
+        retransmitted: since(|s| s.total_retrans.into()),
+        segments_sent: since(|s| s.data_segs_out.into()),
+        rtos: since(|s| s.total_rto.unwrap_or(0).into()),
+        limited_app: times.share(times.app),
+        limited_rwnd: times.share(times.rwnd),
+        limited_cwnd: times.share(times.cwnd),
+        limited_pacing: times.share(times.pacing),
+        limited_other: times.share(times.buffer + times.handshake),
+        mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
+        max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
+        ..observed_row(seen, which)
+    }
+}
+
+/// Where a sender's time went, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Times {
+    app: f64,
+    rwnd: f64,
+    cwnd: f64,
+    pacing: f64,
+    buffer: f64,
+    handshake: f64,
+}
+
+impl Times {
+    /// From sample `first - 1`, or the flow's start if there is none before, to its end.
+    fn of(measured: &Measured, first: usize) -> Times {
+        let mut sum = Times::default();
+        let mut before = first.checked_sub(1).map(|i| &measured.samples[i]);
+        for sample in &measured.samples[first..] {
+            let of = Times::between(measured, before, sample);
+            sum = Times {
+                app: sum.app + of.app,
+                rwnd: sum.rwnd + of.rwnd,
+                cwnd: sum.cwnd + of.cwnd,
+                pacing: sum.pacing + of.pacing,
+                buffer: sum.buffer + of.buffer,
+                handshake: sum.handshake + of.handshake,
+            };
+            before = Some(sample);
+        }
+        sum
+    }
+
+    /// Between two samples, of which the first may be the flow's start. The kernel tells how long the sender was busy, and
+    /// how long of this the receive window and the send buffer held it back. The rest was the congestion window's or the
+    /// pacer's: the second sample tells whose.
+    fn between(measured: &Measured, before: Option<&Sample>, sample: &Sample) -> Times {
+        let from = before.map_or(measured.flow.start, |before| before.at);
+        // When all has arrived the sender has nothing to wait for.
+        let to = measured.completed.map_or(sample.at, |completed| completed.min(sample.at)).max(from);
+        let grown =
+            |what: fn(&Sample) -> Span| what(sample).saturating_sub(before.map_or(Span::ZERO, what)).as_secs_f64();
+        let (busy, rwnd, buffer) = (grown(|s| s.busy), grown(|s| s.rwnd_limited), grown(|s| s.sndbuf_limited));
+        let handshake = measured.established.map_or(to, |established| established.min(to)).saturating_sub(from);
+        let sending = (busy - rwnd - buffer).max(0.0);
+        let (cwnd, pacing) =
+            if measured.is_paced() && !sample.fills_window() { (0.0, sending) } else { (sending, 0.0) };
+        Times {
+            app: (to.saturating_sub(from).saturating_sub(handshake).as_secs_f64() - busy).max(0.0),
+            rwnd,
+            cwnd,
+            pacing,
+            buffer,
+            handshake: handshake.as_secs_f64(),
+        }
+    }
+
+    fn share(&self, part: f64) -> f64 {
+        let all = self.app + self.rwnd + self.cwnd + self.pacing + self.buffer + self.handshake;
+        if all > 0.0 { part / all } else { 0.0 }
+    }
+
+    /// What held the sender back for most of this time, as the column `limit` has it.
+    fn limit(&self) -> &'static str {
+        let parts = [
+            (self.cwnd, "cwnd"),
+            (self.pacing, "pacing"),
+            (self.rwnd, "rwnd"),
+            (self.buffer, "sndbuf"),
+            (self.app, "app"),
+            (self.handshake, "idle"),
+        ];
+        parts.into_iter().fold((0.0, ""), |most, part| if part.0 > most.0 { part } else { most }).1
+    }
+}
+
+/// The row of a transfer that is over, well or not.
+fn transfer_row(measured: &Measured, (point, run): (u32, u32)) -> Option<TransferRow<'_>> {
+    let completion = measured.completion();
+    (measured.flow.bytes.is_some() && (completion.is_some() || measured.failure.is_some())).then(|| TransferRow {
+        point,
+        run,
+        flow: &measured.flow.name,
+        conn: measured.flow.copy,
+        index: 0,
+        start_s: measured.flow.start.as_secs_f64(),
+        completion_s: completion.map(Span::as_secs_f64),
+        bytes: measured.received,
+    })
+}
+
+fn sample_row<'a>(
+    measured: &'a Measured,
+    sample: &Sample,
+    before: Option<&Sample>,
+    (point, run): (u32, u32),
+) -> SampleRow<'a> {
+    let bytes = |segments: u32| u64::from(segments) * u64::from(sample.mss);
+    let (then, had) = before.map_or((measured.flow.start, 0), |before| (before.at, before.bytes_received));
+    let delivered = Bytes::new(sample.bytes_received - had);
+    SampleRow {
+        point,
+        run,
+        flow: &measured.flow.name,
+        conn: measured.flow.copy,
+        t_s: sample.at.as_secs_f64(),
+        goodput_mbps: Rate::over(delivered, sample.at.saturating_sub(then)).as_mbps(),
+        cwnd_bytes: bytes(sample.cwnd),
+        cwnd_pep_bytes: None,
+        cwnd_e2e_bytes: None,
+        ssthresh_bytes: sample.ssthresh.map(bytes),
+        in_flight_bytes: bytes(sample.in_flight()),
+        srtt_ms: (sample.srtt > Span::ZERO).then(|| ms(sample.srtt)),
+        rtt_ms: None,
+        owd_ms: None,
+        lost: 0,
+        rto_ms: ms(sample.rto),
+        // Of others the kernel tells a rate that it does not keep to.
+        pacing_mbps: sample.pacing_rate.filter(|_| measured.is_paced()).map(Rate::as_mbps),
+        limit: Times::between(measured, before, sample).limit(),
+        state: state(sample, measured.flow.cc),
+    }
+}
+
+/// What the simulator would call a sender's state.
+fn state(sample: &Sample, cc: &str) -> &'static str {
+    match sample.ca_state {
+        2 => "cwr",
+        3 => "recovery",
+        4 => "loss",
+        // BBR has phases of its own, which it does not tell this way.
+        _ if cc == "bbr" => "",
+        _ if sample.ssthresh.is_none_or(|ssthresh| sample.cwnd < ssthresh) => "slow-start",
+        _ => "avoidance",
+    }
+}
+
+/// What scenarios call a congestion control of the kernel.
+fn in_scenarios(cc: &'static str) -> &'static str {
+    if cc == "reno" { "new-reno" } else { cc }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Flow;
+
+    fn ms(ms: u64) -> Span {
+        Span::from_millis(ms)
+    }
+
+    /// A flow that starts at 100 ms, and is connected at 120 ms.
+    fn measured(cc: &'static str, bytes: Option<u64>, samples: Vec<Sample>) -> Measured {
+        let flow = Flow {
+            name: "a".to_owned(),
+            copy: 0,
+            cc,
+            from: 0,
+            to: 1,
+            start: ms(100),
+            stop: None,
+            bytes,
+            tos: 0,
+            tcp: scenario::Tcp::default(),
+        };
+        Measured {
+            flow,
+            sender: ([10, 0, 0, 1], 10_000).into(),
+            receiver: ([10, 0, 0, 2], 5_000).into(),
+            samples,
+            established: Some(ms(120)),
+            received: 0,
+            completed: None,
+            failure: None,
+        }
+    }
+
+    /// So many segments of 30 are in flight, and the sender has been busy since it was connected.
+    fn sample(at: Span, unacked: u32) -> Sample {
+        Sample {
+            at,
+            state: 1,
+            ca_state: 0,
+            cwnd: 30,
+            ssthresh: None,
+            mss: 1_000,
+            srtt: ms(20),
+            rttvar: ms(1),
+            rto: ms(220),
+            min_rtt: Some(ms(20)),
+            unacked,
+            lost: 0,
+            retrans: 0,
+            sacked: 0,
+            total_retrans: 0,
+            data_segs_out: 100,
+            bytes_acked: 1,
+            bytes_received: 0,
+            delivery_rate: None,
+            pacing_rate: None,
+            busy: at.saturating_sub(ms(120)),
+            rwnd_limited: Span::ZERO,
+            sndbuf_limited: Span::ZERO,
+            total_rto: None,
+        }
+    }
+
+    fn shares(measured: &Measured, first: usize) -> [f64; 6] {
+        let t = Times::of(measured, first);
+        [t.app, t.rwnd, t.cwnd, t.pacing, t.buffer, t.handshake].map(|part| (t.share(part) * 1e3).round() / 1e3)
+    }
+
+    fn limits(measured: &Measured) -> Vec<&'static str> {
+        let samples = &measured.samples;
+        let before = std::iter::once(None).chain(samples.iter().map(Some));
+        before.zip(samples).map(|(before, sample)| Times::between(measured, before, sample).limit()).collect()
+    }
+
+    #[test]
+    fn a_paced_flow_with_room_in_its_window_is_limited_by_pacing() {
+        let samples = vec![sample(ms(200), 15), sample(ms(300), 15), sample(ms(400), 29), sample(ms(500), 15)];
+        let bbr = measured("bbr", None, samples.clone());
+        // 20 ms of handshake, 80 + 100 + 100 ms of pacing, and 100 ms of a full window.
+        assert_eq!(shares(&bbr, 0), [0.0, 0.0, 0.25, 0.7, 0.0, 0.05]);
+        assert_eq!(limits(&bbr), ["pacing", "pacing", "cwnd", "pacing"]);
+        // After the second sample alone.
+        assert_eq!(shares(&bbr, 2), [0.0, 0.0, 0.5, 0.5, 0.0, 0.0]);
+        // Nothing paces CUBIC, unless it is asked for.
+        let mut cubic = measured("cubic", None, samples);
+        assert_eq!(shares(&cubic, 0), [0.0, 0.0, 0.95, 0.0, 0.0, 0.05]);
+        cubic.flow.tcp.pacing = true;
+        assert_eq!(shares(&cubic, 0), shares(&bbr, 0));
+    }
+
+    #[test]
+    fn segments_that_are_lost_or_sacked_do_not_fill_the_window() {
+        let full = sample(ms(200), 30);
+        assert!(full.fills_window());
+        assert!(!Sample { lost: 6, sacked: 4, ..full.clone() }.fills_window());
+        assert!(Sample { lost: 6, sacked: 4, retrans: 1, ..full }.fills_window());
+    }
+
+    #[test]
+    fn what_the_kernel_tells_of_other_limits_is_not_counted_as_pacing() {
+        let mut first = sample(ms(200), 15);
+        (first.busy, first.rwnd_limited, first.sndbuf_limited) = (ms(70), ms(40), ms(20));
+        let bbr = measured("bbr", None, vec![first]);
+        assert_eq!(shares(&bbr, 0), [0.1, 0.4, 0.0, 0.1, 0.2, 0.2]);
+        assert_eq!(limits(&bbr), ["rwnd"]);
+    }
+
+    #[test]
+    fn a_transfer_is_timed_from_the_flows_start_to_the_last_byte_read() {
+        let mut transfer = measured("cubic", Some(5_000), vec![sample(ms(200), 20), sample(ms(300), 0)]);
+        assert_eq!(transfer_row(&transfer, (0, 0)), None);
+        (transfer.completed, transfer.received) = (Some(ms(220)), 5_000);
+        let row = transfer_row(&transfer, (0, 0)).expect("it is over");
+        assert_eq!((row.start_s, row.completion_s, row.bytes), (0.1, Some(0.12), 5_000));
+        // What follows its end is no idle time of its.
+        transfer.samples[1].busy = ms(100);
+        assert_eq!(shares(&transfer, 0), [0.0, 0.0, 0.833, 0.0, 0.0, 0.167]);
+        // It was stopped, or broke, before everything was written.
+        transfer.received = 4_000;
+        assert_eq!((transfer.completion(), transfer_row(&transfer, (0, 0))), (None, None));
+        transfer.failure = Some("send: reset".to_owned());
+        assert_eq!(transfer_row(&transfer, (0, 0)).map(|row| (row.completion_s, row.bytes)), Some((None, 4_000)));
+        assert_eq!(measured("cubic", None, Vec::new()).completion(), None);
+    }
+}

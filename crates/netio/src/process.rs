@@ -1,0 +1,142 @@
+//! Signals to this process, and a command that runs as if it had been started without us: with its terminal, its signals
+//! and its exit code.
+
+use crate::{Error, sys};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+/// The signals that end a program, and the one that tells of the end of a child.
+const SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD];
+
+/// The signals that come to this process, instead of what they would do.
+pub struct Signals(SignalFd);
+
+/// What has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// Time has passed.
+    Nothing,
+    /// A child has ended, or something else is worth a look.
+    Child,
+    /// We are asked to end. From the terminal, all who use it have been asked too.
+    Asked {
+        /// How.
+        signal: Signal,
+        /// Whether it came from the terminal.
+        terminal: bool,
+    },
+}
+
+impl Happened {
+    /// Whether the terminal of this process was closed.
+    pub fn is_hang_up(&self) -> bool {
+        matches!(self, Happened::Asked { signal: Signal::SIGHUP, terminal: true })
+    }
+}
+
+impl Signals {
+    /// Takes the signals. Call it before the first thread starts, since threads inherit it.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn take() -> Result<Signals, Error> {
+        let set = signals();
+        set.thread_block().map_err(Error::system("to block signals"))?;
+        let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC);
+        Ok(Signals(fd.map_err(Error::system("to receive signals"))?))
+    }
+
+    /// Waits for a signal, at most for `timeout`.
+    pub fn wait(&self, timeout: Duration) -> Happened {
+        let millis = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
+        let _ = poll(&mut [PollFd::new(self.0.as_fd(), PollFlags::POLLIN)], millis);
+        let Ok(Some(info)) = self.0.read_signal() else { return Happened::Nothing };
+        match Signal::try_from(info.ssi_signo as i32) {
+            Ok(Signal::SIGCHLD) | Err(_) => Happened::Child,
+            Ok(signal) => Happened::Asked { signal, terminal: info.ssi_code == libc::SI_KERNEL },
+        }
+    }
+}
+
+/// Acts while the calling thread takes no signals. Threads that it starts meanwhile never take any, and so leave them to
+/// the program's own, which may count on that: Python handles signals in its first thread alone.
+pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
+    let mut all = SigSet::all();
+    // Processes inherit it too, and shells need to hear of their children.
+    all.remove(Signal::SIGCHLD);
+    let before = all.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let done = act();
+    if let Ok(before) = before {
+        // It takes any mask that it has given.
+        let _ = before.thread_set_mask();
+    }
+    done
+}
+
+/// A command that runs.
+pub struct Attended {
+    child: Child,
+    program: String,
+}
+
+impl Attended {
+    /// Starts `command`, which is called `program`. Signals reach it, though this process has taken them.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn start(mut command: Command, program: &str) -> Result<Attended, Error> {
+        let child =
+            sys::with_signals(&mut command, signals()).spawn().map_err(Error::system(format!("to start {program}")))?;
+        Ok(Attended { child, program: program.to_owned() })
+    }
+
+    /// Passes a signal on.
+    pub fn signal(&self, signal: Signal) {
+        // It may have ended just now.
+        let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
+    }
+
+    /// Tells it that its terminal is gone, and waits for its end for so long. Whatever happens then, dropping it ends it.
+    pub fn hang_up(&mut self, patience: Duration) {
+        self.signal(Signal::SIGHUP);
+        // One that is stopped would not hear of it.
+        self.signal(Signal::SIGCONT);
+        let start = Instant::now();
+        while start.elapsed() < patience && matches!(self.child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Its exit code, as a shell gives it, once it has ended.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    pub fn ended(&mut self) -> Result<Option<u8>, Error> {
+        let status = self.child.try_wait().map_err(Error::system(format!("to wait for {}", self.program)))?;
+        Ok(status.map(code))
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn signals() -> SigSet {
+    SIGNALS.into_iter().collect()
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    u8::try_from(code).unwrap_or(u8::MAX)
+}

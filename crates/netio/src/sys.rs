@@ -1,0 +1,340 @@
+//! System calls that no library wraps.
+//!
+//! The only file with `unsafe` code outside `ebpf`. Each function is safe to call with any arguments.
+
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::signal::SigSet;
+
+fn check(result: c_int) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// The calling thread runs before all ordinary threads (`SCHED_FIFO`), with this priority among its like.
+pub fn be_realtime(priority: i32) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads `parameters` during the call alone; 0 stands for the calling thread.
+    check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) })?;
+    Ok(())
+}
+
+/// Sets an option of a socket. The kernel takes it as `T` has it.
+fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` points to `len` bytes, which the kernel reads during the call alone.
+    check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const *value).cast(), len) })?;
+    Ok(())
+}
+
+/// Fills in `value` by an option of a socket, and gives the number of bytes that the kernel had for it.
+///
+/// # Safety
+/// Any bytes are a `T`.
+unsafe fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &mut T) -> io::Result<usize> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: `value` has room for `len` bytes, which the kernel writes during the call alone.
+    check(unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut *value).cast(), &raw mut len) })?;
+    Ok(len as usize)
+}
+
+/// What requests about `interface` begin with. All else in it is zero.
+fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
+    // SAFETY: zero is a value of each of its fields.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The name ends with a zero.
+    if interface.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *to = byte as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// Makes the TUN or TAP (`IFF_TUN`, `IFF_TAP`) interface `name`, without a header before its packets, from a descriptor of
+/// `/dev/net/tun`. It appears in the namespace in which that was opened. A `%d` in the name becomes the first free number;
+/// the name that it has got is returned.
+pub fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<String> {
+    let mut request = interface_request(name)?;
+    request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes one `ifreq`, which outlives the call, and keeps no pointer to it.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
+    let name = request.ifr_name.iter().take_while(|&&byte| byte != 0);
+    Ok(name.map(|&byte| byte as u8 as char).collect())
+}
+
+/// Has `command` start in a session of its own, where no terminal's signals reach it.
+pub fn in_own_session(command: &mut Command) -> &mut Command {
+    // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe and touches no memory.
+    unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
+}
+
+/// Has `command` start with these signals unblocked, whatever the caller blocks: a program inherits that.
+pub fn with_signals(command: &mut Command, signals: SigSet) -> &mut Command {
+    // SAFETY: between fork and exec only pthread_sigmask(3) is called, which is async-signal-safe and reads `signals`, a
+    // copy that the closure owns.
+    unsafe { command.pre_exec(move || Ok(signals.thread_unblock()?)) }
+}
+
+/// What Linux tells of a TCP connection (`struct tcp_info` in `include/uapi/linux/tcp.h`, as of 6.7). The kernel only ever
+/// appends to it: an older one fills less, a newer one has more to tell. Times are microseconds unless the name says
+/// otherwise, rates bytes a second.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+#[allow(missing_docs, reason = "the kernel's names")]
+pub struct TcpInfo {
+    pub state: u8,
+    pub ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    window_scales: u8,
+    flags: u8,
+    pub rto: u32,
+    ato: u32,
+    pub snd_mss: u32,
+    rcv_mss: u32,
+    pub unacked: u32,
+    pub sacked: u32,
+    pub lost: u32,
+    pub retrans: u32,
+    fackets: u32,
+    last_data_sent_ms: u32,
+    last_ack_sent_ms: u32,
+    last_data_recv_ms: u32,
+    last_ack_recv_ms: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    pub rtt: u32,
+    pub rttvar: u32,
+    pub snd_ssthresh: u32,
+    pub snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    pub total_retrans: u32,
+    pub pacing_rate: u64,
+    max_pacing_rate: u64,
+    pub bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    pub min_rtt: u32,
+    data_segs_in: u32,
+    pub data_segs_out: u32,
+    pub delivery_rate: u64,
+    pub busy_time: u64,
+    pub rwnd_limited: u64,
+    pub sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
+    rcv_wnd: u32,
+    rehash: u32,
+    pub total_rto: u16,
+    total_rto_recoveries: u16,
+    total_rto_time_ms: u32,
+}
+
+impl TcpInfo {
+    /// Up to which byte a kernel must tell for `sndbuf_limited` to be known (since 4.10).
+    const NEEDED: usize = std::mem::offset_of!(TcpInfo, delivered);
+}
+
+/// What the kernel knows of a connection, and whether it told as much as `total_rto` (since 6.7).
+pub fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
+    let mut info = TcpInfo::default();
+    // SAFETY: all fields are integers.
+    let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info) }?;
+    if length < TcpInfo::NEEDED {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's TCP_INFO is older than Linux 4.10's"));
+    }
+    Ok((info, length >= size_of::<TcpInfo>()))
+}
+
+/// Sets the most that a socket sends (`SO_MAX_PACING_RATE`) in bytes a second. It paces from then on, unless this is
+/// `u64::MAX`.
+pub fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_sec)
+}
+
+/// Bounds the window that a socket announces (`TCP_WINDOW_CLAMP`).
+pub fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes)
+}
+
+// What `attach` needs of packet sockets.
+
+/// `struct virtio_net_hdr`, which stands before each frame.
+pub const VNET_HEADER: usize = 10;
+
+/// What came with a frame.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes of the frame.
+    pub len: usize,
+    /// The frame was longer than the buffer.
+    pub truncated: bool,
+    /// The VLAN tag that the kernel has taken out of the frame.
+    pub tag: Option<[u8; 4]>,
+}
+
+/// Frames come with what is still to be done, and with their tags; and only those that come in.
+pub fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
+    for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
+        set_option(socket, libc::SOL_PACKET, option, &1_i32)?;
+    }
+    Ok(())
+}
+
+/// From now on a packet socket gets all frames of the interface with this index: the kind of that interface (`ARPHRD_…`).
+// nix expects longer addresses of packet sockets than the kernel gives.
+pub fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
+    let mut address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` is as long as `len` says, and the kernel reads it during the call alone.
+    check(unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) })?;
+    // SAFETY: likewise, and now it writes.
+    check(unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len) })?;
+    Ok(address.sll_hatype)
+}
+
+/// The interface takes frames for any address for as long as the socket exists.
+pub fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: index as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+/// Reads a frame, and the header before it, from a packet socket with [`set_packet_options`].
+pub fn receive_frame(
+    socket: BorrowedFd<'_>,
+    header: &mut [u8; VNET_HEADER],
+    buffer: &mut [u8],
+) -> io::Result<Received> {
+    let mut parts = [
+        libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
+        libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() },
+    ];
+    // Room for one message of `tpacket_auxdata` (20 bytes) with its header, aligned as headers are.
+    let mut beside = [0_u64; 8];
+    // SAFETY: zero is a value of each of its fields.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = parts.as_mut_ptr();
+    message.msg_iovlen = parts.len() as _;
+    message.msg_control = beside.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&beside) as _;
+    // SAFETY: each pointer of `message` points to what lives until the end of this function and is as long as the length
+    // beside it says.
+    let len = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
+    let mut tag = None;
+    // SAFETY: the kernel has filled in `message`, and its control buffer still lives. What `CMSG_FIRSTHDR` gives is null or
+    // a whole header within it, whose length says whether all of the data is there, which may lie unaligned.
+    unsafe {
+        let first = libc::CMSG_FIRSTHDR(&raw const message);
+        let whole = libc::CMSG_LEN(size_of::<libc::tpacket_auxdata>() as u32) as usize;
+        if !first.is_null()
+            && ((*first).cmsg_level, (*first).cmsg_type) == (libc::SOL_PACKET, libc::PACKET_AUXDATA)
+            && (*first).cmsg_len as usize >= whole
+        {
+            let data: libc::tpacket_auxdata = libc::CMSG_DATA(first).cast::<libc::tpacket_auxdata>().read_unaligned();
+            if data.tp_status & libc::TP_STATUS_VLAN_VALID != 0 {
+                let known = data.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
+                let kind = if known { data.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
+                let ([a, b], [c, d]) = (kind.to_be_bytes(), data.tp_vlan_tci.to_be_bytes());
+                tag = Some([a, b, c, d]);
+            }
+        }
+    }
+    let truncated = message.msg_flags & libc::MSG_TRUNC != 0;
+    Ok(Received { len: len.saturating_sub(VNET_HEADER).min(buffer.len()), truncated, tag })
+}
+
+/// Marks all that a socket sends (`SO_MARK`).
+pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)
+}
+
+/// Sends a frame, or a packet where there are no frames, by the interface with this index. `protocol` is Ethernet's number.
+pub fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u8]) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the buffer and the address are as long as is said, and the kernel reads them during the call alone.
+    let sent = unsafe {
+        libc::sendto(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0, (&raw const address).cast(), len)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// From now on a packet socket gets only what comes in.
+pub fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
+}
+
+/// How many frames a packet socket had no room for since this was last asked.
+pub fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
+    let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    // SAFETY: both fields are integers.
+    unsafe { get_option(socket, libc::SOL_PACKET, libc::PACKET_STATISTICS, &mut stats) }?;
+    Ok(stats.tp_drops)
+}
+
+/// The ethtool commands that get or set one number (`struct ethtool_value`), as linux/ethtool.h has them.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "the kernel's names")]
+pub enum Number {
+    GetRxChecksum = 0x14,
+    SetRxChecksum = 0x15,
+    /// For tests: a host without offloads.
+    #[cfg(test)]
+    SetTxChecksum = 0x17,
+    GetFlags = 0x25,
+    SetFlags = 0x26,
+    GetGro = 0x2b,
+    SetGro = 0x2c,
+}
+
+/// Gets or sets a number of an interface: what it is afterwards.
+pub fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u32) -> io::Result<u32> {
+    let mut exchanged = [number as u32, value];
+    let mut request = interface_request(interface)?;
+    request.ifr_ifru.ifru_data = exchanged.as_mut_ptr().cast();
+    // SAFETY: each command of `Number` reads and writes the two words of `exchanged` alone, during the call.
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) })?;
+    Ok(exchanged[1])
+}

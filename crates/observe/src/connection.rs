@@ -1,0 +1,376 @@
+//! A connection: both directions between two ends, whatever the protocol.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use units::{Distribution, Span, Time};
+use wire::hash::{address_bits, hash};
+use wire::icmp::Echo;
+use wire::{Flags, Headers, Transport};
+
+use crate::counters::Counters;
+use crate::sample::Sample;
+use crate::stream::{Heard, Sent, Stream};
+
+/// After this long without a packet, a connection is no longer sampled, and one of a protocol without an end has ended.
+pub(crate) const SILENCE: Span = Span::from_secs(10);
+/// Echo requests of a pinger that can be unanswered at a time.
+const MOST_ECHOES: usize = 256;
+
+/// The two ends of a connection, the lower first, so that both directions have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) protocol: u8,
+    v6: bool,
+    low: End,
+    high: End,
+}
+
+/// An address as a number, and a port; for echoes, which have none, the pinger's identifier.
+type End = (u128, u16);
+
+impl Ends {
+    /// Those of a packet's connection, and its direction: 0 if it goes from the lower end to the higher, else 1.
+    #[inline]
+    pub(crate) fn of(header: &Headers) -> (Ends, usize) {
+        let ports = match header.transport {
+            Transport::Echo(Echo { id, .. }) => (id, id),
+            _ => (header.source_port, header.destination_port),
+        };
+        let (from, to) = ((address_bits(header.source), ports.0), (address_bits(header.destination), ports.1));
+        let (protocol, v6) = (header.protocol, header.source.is_ipv6());
+        if from <= to {
+            (Ends { protocol, v6, low: from, high: to }, 0)
+        } else {
+            (Ends { protocol, v6, low: to, high: from }, 1)
+        }
+    }
+
+    /// The same for both directions.
+    #[inline]
+    pub(crate) fn hash(&self) -> u64 {
+        let ports = u64::from(self.low.1) << 16 | u64::from(self.high.1);
+        hash(self.low.0, self.high.0, ports << 16 | u64::from(self.protocol) << 8 | u64::from(self.v6))
+    }
+}
+
+/// What a direction's packets mean.
+#[derive(Debug)]
+enum Kind {
+    Tcp(Box<Stream>),
+    /// Requests without a reply yet, each in the place that its sequence number says.
+    Echo(Box<[Option<(u16, Time)>; MOST_ECHOES]>),
+    Plain,
+}
+
+/// One direction of a connection.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// The vantage point at which its packets enter, once one has.
+    pub(crate) from: Option<usize>,
+    /// Where its packets come from.
+    pub(crate) source: SocketAddr,
+    kind: Kind,
+    /// Payload that was sent, whatever became of it.
+    pub(crate) payload: u64,
+    pub(crate) totals: Counters,
+    /// What had been counted at the end of the warm-up.
+    pub(crate) before: Counters,
+    pub(crate) rtts: Distribution,
+    pub(crate) owds: Distribution,
+    pub(crate) last_delivery: Option<Time>,
+    pub(crate) max_flight: u64,
+    flight: u64,
+    flight_since: Time,
+    srtt: Option<Span>,
+    /// The newest since the last sample.
+    latest_rtt: Option<Span>,
+    /// The one-way delays of the data packets since the last sample: their sum and number.
+    sampled_owds: (Span, u64),
+    sampled: u64,
+    sampled_lost: u64,
+    pub(crate) samples: Vec<Sample>,
+}
+
+impl Way {
+    fn new(kind: Kind, source: SocketAddr) -> Way {
+        Way {
+            from: None,
+            source,
+            kind,
+            payload: 0,
+            totals: Counters::default(),
+            before: Counters::default(),
+            rtts: Distribution::new(),
+            owds: Distribution::new(),
+            last_delivery: None,
+            max_flight: 0,
+            flight: 0,
+            flight_since: Time::ZERO,
+            srtt: None,
+            latest_rtt: None,
+            sampled_owds: Default::default(),
+            sampled: 0,
+            sampled_lost: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, bytes: u64, now: Time) {
+        // Whoever leaves out sequence numbers and has them acknowledged has not sent them.
+        let bytes = bytes.min(self.payload - self.totals.delivered);
+        if bytes > 0 {
+            self.totals.delivered += bytes;
+            self.last_delivery = Some(now);
+        }
+    }
+
+    /// The sender took a round-trip time sample; what it smooths (RFC 6298) is the `slowest` of its acknowledgement.
+    #[inline]
+    fn rtt(&mut self, rtt: Span, slowest: Span) {
+        self.rtts.record(rtt);
+        self.latest_rtt = Some(rtt);
+        let smooth = |srtt: Span| Span::from_nanos(srtt.as_nanos() - srtt.as_nanos() / 8 + slowest.as_nanos() / 8);
+        self.srtt = Some(self.srtt.map_or(slowest, smooth));
+    }
+
+    /// So many bytes are in flight now.
+    #[inline]
+    fn level(&mut self, flight: u64, now: Time) {
+        if self.flight > 0 {
+            let seconds = now.saturating_since(self.flight_since).as_secs_f64();
+            self.totals.flight_area += self.flight as f64 * seconds;
+        }
+        (self.flight, self.flight_since) = (flight, now);
+        self.max_flight = self.max_flight.max(flight);
+    }
+
+    /// Whether its sender said that no more will come, and it has all arrived.
+    fn completed(&self, reset: bool) -> bool {
+        let Kind::Tcp(stream) = &self.kind else { return false };
+        stream.all_arrived() && (stream.ended() || reset && self.totals.delivered > 0)
+    }
+
+    /// Its state now, and the goodput of `interval`; `None` if it is nothing to tell of.
+    fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sample> {
+        let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
+        let lost = self.totals.packets.lost - std::mem::replace(&mut self.sampled_lost, self.totals.packets.lost);
+        let rtt = self.latest_rtt.take();
+        let (owds, packets) = std::mem::take(&mut self.sampled_owds);
+        let owd = (packets > 0).then(|| Span::from_nanos(owds.as_nanos() / packets));
+        let (at, in_flight, srtt) = (now, self.flight, self.srtt);
+        (self.payload > 0).then_some(Sample { at, delivered, interval, in_flight, srtt, rtt, owd, lost, closed })
+    }
+}
+
+/// A connection, or all those that are not followed singly.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    /// `None` if it stands for many.
+    pub(crate) ends: Option<Ends>,
+    pub(crate) protocol: u8,
+    /// When its first packet entered, and when its last entered or arrived.
+    pub(crate) start: Time,
+    pub(crate) last: Time,
+    /// Which direction its first packet had.
+    pub(crate) opener: usize,
+    reset: bool,
+    /// When it was over: both directions had a FIN, or one an RST.
+    pub(crate) closed: Option<Time>,
+    /// Whether it is in the list of those that are sampled.
+    pub(crate) active: bool,
+    pub(crate) ways: [Way; 2],
+}
+
+impl Connection {
+    /// The connection whose first packet this is.
+    pub(crate) fn new(ends: Ends, way: usize, header: &Headers) -> Connection {
+        let kind = || match header.transport {
+            Transport::Tcp(_) => Kind::Tcp(Box::default()),
+            Transport::Echo(_) => Kind::Echo(Box::new([None; MOST_ECHOES])),
+            _ => Kind::Plain,
+        };
+        let mut ways = [
+            Way::new(kind(), SocketAddr::new(header.source, header.source_port)),
+            Way::new(kind(), SocketAddr::new(header.destination, header.destination_port)),
+        ];
+        ways.rotate_left(way);
+        Connection { ends: Some(ends), ways, ..Connection::of_many(header.protocol) }
+    }
+
+    /// What stands for all connections of a protocol that are not followed singly.
+    pub(crate) fn of_many(protocol: u8) -> Connection {
+        let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        Connection {
+            ends: None,
+            protocol,
+            start: Time::ZERO,
+            last: Time::ZERO,
+            opener: 0,
+            reset: false,
+            closed: None,
+            active: false,
+            ways: [Way::new(Kind::Plain, nowhere), Way::new(Kind::Plain, nowhere)],
+        }
+    }
+
+    /// Whether any packet of it has entered.
+    pub(crate) fn began(&self) -> bool {
+        self.ways.iter().any(|way| way.totals.packets.entered > 0)
+    }
+
+    /// Whether a packet that goes `way` begins another connection between the same ends.
+    #[inline]
+    pub(crate) fn is_replaced_by(&self, header: &Headers, way: usize) -> bool {
+        match (&self.ways[way].kind, &header.transport) {
+            (Kind::Tcp(stream), Transport::Tcp(tcp)) => stream.is_replaced_by(tcp),
+            _ => false,
+        }
+    }
+
+    /// A direction, and the other.
+    #[inline]
+    fn pair(&mut self, way: usize) -> (&mut Way, &mut Way) {
+        let [low, high] = &mut self.ways;
+        if way == 0 { (low, high) } else { (high, low) }
+    }
+
+    /// A packet that goes `way` has entered the network.
+    #[inline]
+    pub(crate) fn entered(&mut self, way: usize, from: usize, header: &Headers, now: Time) {
+        if !self.began() {
+            (self.start, self.opener) = (now, way);
+        }
+        self.last = now;
+        let open = self.closed.is_none();
+        let (mine, other) = self.pair(way);
+        mine.from = Some(from);
+        mine.totals.packets.entered += 1;
+        mine.payload += u64::from(header.payload_len);
+        let mut sent = if header.payload_len > 0 { Sent::New } else { Sent::Nothing };
+        match (&mut mine.kind, &mut other.kind, &header.transport) {
+            (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
+                sent = stream.entered(tcp, header.payload_len, now);
+                let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || tcp.flags.has(Flags::RST));
+                let confirmed = back.confirmed(tcp);
+                other.deliver(confirmed, now);
+                if open {
+                    mine.level(flight, now);
+                }
+                self.reset |= tcp.flags.has(Flags::RST);
+                if open && over {
+                    self.closed = Some(now);
+                    self.ways.iter_mut().for_each(|way| way.level(0, now));
+                }
+            }
+            (Kind::Echo(requests), _, Transport::Echo(Echo { reply: false, seq, .. })) => {
+                requests[usize::from(*seq) % MOST_ECHOES] = Some((*seq, now));
+            }
+            _ => {}
+        }
+        let totals = &mut self.ways[way].totals;
+        totals.segments += u64::from(sent != Sent::Nothing);
+        totals.retransmitted += u64::from(sent == Sent::Again);
+    }
+
+    /// A packet that goes `way` has arrived; `delay` is unknown with one vantage point.
+    #[inline]
+    pub(crate) fn arrived(&mut self, way: usize, header: &Headers, delay: Option<Span>, ce: bool, now: Time) {
+        self.last = now;
+        let open = self.closed.is_none();
+        let (mine, other) = self.pair(way);
+        mine.totals.packets.arrived += 1;
+        mine.totals.arrived += u64::from(header.len);
+        mine.totals.marked += u64::from(ce);
+        if header.payload_len > 0
+            && let Some(delay) = delay
+        {
+            mine.owds.record(delay);
+            mine.sampled_owds = (mine.sampled_owds.0 + delay, mine.sampled_owds.1 + 1);
+        }
+        match (&mut mine.kind, &mut other.kind, &header.transport) {
+            (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
+                let delivered = stream.arrived(tcp, header.payload_len);
+                mine.deliver(delivered, now);
+                let bare = header.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0;
+                let Heard { rtt, slowest, duplicate } = back.acknowledged(tcp, bare, now);
+                let flight = back.in_flight();
+                rtt.zip(slowest).into_iter().for_each(|(rtt, slowest)| other.rtt(rtt, slowest));
+                other.totals.dup_acks += u64::from(duplicate);
+                if open {
+                    other.level(flight, now);
+                }
+            }
+            (_, back, transport) => {
+                mine.deliver(header.payload_len.into(), now);
+                if let (Kind::Echo(requests), Transport::Echo(Echo { reply: true, seq, .. })) = (back, transport)
+                    && let Some((_, sent)) =
+                        requests[usize::from(*seq) % MOST_ECHOES].take_if(|(request, _)| request == seq)
+                {
+                    let rtt = now.saturating_since(sent);
+                    other.rtt(rtt, rtt);
+                }
+            }
+        }
+    }
+
+    /// A packet that went `way` was lost.
+    pub(crate) fn lost(&mut self, way: usize) {
+        self.ways[way].totals.packets.lost += 1;
+    }
+
+    /// The warm-up ends: what was counted so far is left out of the rows.
+    pub(crate) fn warmed_up(&mut self, now: Time) {
+        for way in &mut self.ways {
+            way.level(way.flight, now);
+            way.before = way.totals;
+            (way.rtts, way.owds) = (Distribution::new(), Distribution::new());
+            way.max_flight = way.flight;
+        }
+    }
+
+    /// Both directions' state now; it is noted only if `keep`.
+    pub(crate) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
+        let closed = self.closed.is_some();
+        for way in &mut self.ways {
+            let sampled = way.sample(now, interval, closed);
+            way.samples.extend(sampled.filter(|_| keep));
+        }
+    }
+
+    /// How many samples are kept of it.
+    pub(crate) fn sample_count(&self) -> usize {
+        self.ways.iter().map(|way| way.samples.len()).sum()
+    }
+
+    /// Merges each sample with the next one, so that about half of them are left.
+    pub(crate) fn thin(&mut self) {
+        for way in &mut self.ways {
+            let mut thinned: Vec<Sample> = Vec::with_capacity(way.samples.len() / 2 + 1);
+            let mut single = false;
+            for &sampled in &way.samples {
+                match thinned.last_mut().filter(|_| single) {
+                    Some(before) => *before = before.merged(&sampled),
+                    None => thinned.push(sampled),
+                }
+                single = !single;
+            }
+            way.samples = thinned;
+        }
+    }
+
+    /// Counts up to `end`.
+    pub(crate) fn end(&mut self, end: Time) {
+        self.ways.iter_mut().for_each(|way| way.level(way.flight, end));
+    }
+
+    /// Whether all that its sender wanted to send `way` has arrived.
+    pub(crate) fn completed(&self, way: usize) -> bool {
+        self.ways[way].completed(self.reset)
+    }
+
+    /// Whether it is a pinger's.
+    pub(crate) fn is_echo(&self) -> bool {
+        matches!(self.ways[0].kind, Kind::Echo(_))
+    }
+}

@@ -1,0 +1,254 @@
+//! One direction of a TCP connection, seen at both edges of the network: what its sender sent, what reached its
+//! receiver, and what of that the sender has heard.
+//!
+//! Round-trip times are those that Linux's sender takes without looking at timestamps (`tcp_clean_rtx_queue`,
+//! `tcp_sacktag_one`), unless an acknowledgement covers a segment that was retransmitted (Karn's rule): of the newest
+//! segment that it newly covers, which is what congestion controls see (`ca_rtt_us`) and the simulator reports; and of the
+//! oldest, which the smoothed time is made of (`seq_rtt_us`). Else of the segment that the first SACK block newly ends
+//! with. SYN and FIN count as segments.
+//!
+//! Deviations, so that nobody's packets cost much time or memory: of a flight of more than [`MOST_NOTES`] segments,
+//! some have no round-trip time; more than [`MOST_HOLES`] holes are not kept apart, and the receiver's own acknowledgements
+//! then tell what has arrived.
+
+use std::collections::VecDeque;
+
+use units::{Span, Time};
+use wire::{Flags, Segment};
+
+/// Segments in flight whose times of departure are kept.
+const MOST_NOTES: usize = 1_024;
+/// Ranges beyond the first hole that are kept.
+const MOST_HOLES: usize = 256;
+/// The largest window (RFC 7323, section 2.3). What lies farther from where the connection is does not belong to it.
+const LARGEST_WINDOW: u64 = 1 << 30;
+/// Offsets are sequence numbers that do not wrap around; they begin here, so that there are some before the first.
+const ORIGIN: u64 = 1 << 32;
+
+/// One direction of a connection. A packet of it is told of by [`Stream::entered`] at the sender's edge and
+/// [`Stream::arrived`] at the receiver's; an acknowledgement, which goes the other way, by [`Stream::confirmed`] at the
+/// receiver's edge and [`Stream::acknowledged`] at the sender's.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    /// The first sequence number that was seen; `None` before it.
+    first: Option<u32>,
+    /// One past the highest offset that was sent.
+    highest: u64,
+    /// Everything below was acknowledged, as the sender knows.
+    acked: u64,
+    /// Where the data begins, and where it ends, once a FIN was sent.
+    begin: u64,
+    fin: Option<u64>,
+    /// Segments in flight, in order.
+    notes: VecDeque<Note>,
+    /// The window that the sender heard last.
+    window: u16,
+    /// Everything below has reached the receiver.
+    next: u64,
+    /// What has reached it beyond the first hole: sorted, disjoint ranges that do not touch.
+    held: VecDeque<(u64, u64)>,
+}
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+struct Note {
+    end: u64,
+    len: u32,
+    timing: Timing,
+}
+
+/// Whether an acknowledgement of a segment tells a round-trip time.
+#[derive(Clone, Copy, Debug)]
+enum Timing {
+    Sent(Time),
+    /// A SACK told it.
+    Taken,
+    Retransmitted,
+}
+
+/// What a packet is, at its sender's edge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// Data for the first time.
+    New,
+    /// Data of which some was sent before.
+    Again,
+    /// No data, or that of a keep-alive probe.
+    Nothing,
+}
+
+/// What an acknowledgement tells the sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    pub(crate) rtt: Option<Span>,
+    /// And the one that the smoothed time is made of.
+    pub(crate) slowest: Option<Span>,
+    /// A duplicate, as RFC 5681 defines it.
+    pub(crate) duplicate: bool,
+}
+
+impl Stream {
+    /// Whether this is the SYN of another connection between the same ports.
+    pub(crate) fn is_replaced_by(&self, tcp: &Segment) -> bool {
+        tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK) && self.first.is_some_and(|first| first != tcp.seq)
+    }
+
+    /// Bytes in flight, as a sender without SACK counts them: sent and not acknowledged.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.highest - self.acked
+    }
+
+    /// Whether a FIN was sent.
+    pub(crate) fn ended(&self) -> bool {
+        self.fin.is_some()
+    }
+
+    /// Whether all that was sent has arrived.
+    pub(crate) fn all_arrived(&self) -> bool {
+        self.next >= self.highest
+    }
+
+    /// The sender sent a segment.
+    #[inline]
+    pub(crate) fn entered(&mut self, tcp: &Segment, payload: u32, now: Time) -> Sent {
+        if self.first.is_none() {
+            self.first = Some(tcp.seq);
+            self.highest = ORIGIN + u64::from(tcp.seq);
+            (self.acked, self.next) = (self.highest, self.highest);
+            self.begin = self.highest + u64::from(tcp.flags.has(Flags::SYN));
+        }
+        let extent = extent(tcp, payload, self.acked).filter(|(start, end)| start < end);
+        let Some((start, end)) = extent else { return Sent::Nothing };
+        if tcp.flags.has(Flags::FIN) && self.fin.is_none() {
+            self.fin = Some(end - 1);
+        }
+        if start >= self.highest {
+            self.highest = end;
+            if self.notes.len() < MOST_NOTES {
+                let note = Note { end, len: (end - start) as u32, timing: Timing::Sent(now) };
+                self.notes.push_back(note);
+            }
+            return if payload > 0 { Sent::New } else { Sent::Nothing };
+        }
+        // A keep-alive probe of one byte, which was acknowledged long ago; those of Linux have none.
+        if payload == 1 && end == self.highest && self.acked == self.highest {
+            return Sent::Nothing;
+        }
+        self.highest = self.highest.max(end);
+        let at = self.notes.partition_point(|note| note.end <= start);
+        for note in self.notes.range_mut(at..).take_while(|note| note.end - u64::from(note.len) < end) {
+            note.timing = Timing::Retransmitted;
+        }
+        if payload > 0 { Sent::Again } else { Sent::Nothing }
+    }
+
+    /// A segment reached the receiver. Returns the bytes of payload that are in order now and were not before.
+    #[inline]
+    pub(crate) fn arrived(&mut self, tcp: &Segment, payload: u32) -> u64 {
+        match extent(tcp, payload, self.next) {
+            Some((start, end)) if start <= self.next => self.advance(end),
+            Some((start, end)) => {
+                self.hold(start, end);
+                0
+            }
+            None => 0,
+        }
+    }
+
+    /// The receiver acknowledged, at its edge. Returns as [`Stream::arrived`].
+    #[inline]
+    pub(crate) fn confirmed(&mut self, tcp: &Segment) -> u64 {
+        let ack = near(tcp.ack, self.next);
+        if tcp.flags.has(Flags::ACK) && self.first.is_some() && ack <= self.highest { self.advance(ack) } else { 0 }
+    }
+
+    /// An acknowledgement reached the sender; `bare` if it carries nothing else.
+    #[inline]
+    pub(crate) fn acknowledged(&mut self, tcp: &Segment, bare: bool, now: Time) -> Heard {
+        let ack = near(tcp.ack, self.acked);
+        if !tcp.flags.has(Flags::ACK) || self.first.is_none() || ack > self.highest {
+            return Heard::default();
+        }
+        let mut heard = Heard::default();
+        if ack > self.acked {
+            (heard.rtt, heard.slowest) = self.covered(ack, now).unzip();
+            self.acked = ack;
+        } else {
+            heard.duplicate = bare && ack == self.acked && self.highest > ack && tcp.window == self.window;
+        }
+        self.window = tcp.window;
+        if let Some(end) = tcp.first_sacked() {
+            let rtt = self.sacked(near(end, self.acked), now);
+            (heard.rtt, heard.slowest) = (heard.rtt.or(rtt), heard.slowest.or(rtt));
+        }
+        heard
+    }
+
+    /// Forgets the segments up to `ack`, and gives the round-trip times of the newest and the oldest, if they tell any.
+    #[inline]
+    fn covered(&mut self, ack: u64, now: Time) -> Option<(Span, Span)> {
+        let (mut newest, mut oldest, mut retransmitted) = (None, None, false);
+        while let Some(note) = self.notes.pop_front_if(|note| note.end <= ack) {
+            match note.timing {
+                Timing::Sent(at) => (newest, oldest) = (Some(at), oldest.or(Some(at))),
+                Timing::Taken => {}
+                Timing::Retransmitted => retransmitted = true,
+            }
+        }
+        let since = |at: Time| now.saturating_since(at);
+        newest.zip(oldest).filter(|_| !retransmitted).map(|(newest, oldest)| (since(newest), since(oldest)))
+    }
+
+    /// The round-trip time of the segment that ends at `end`, once.
+    fn sacked(&mut self, end: u64, now: Time) -> Option<Span> {
+        let at = self.notes.binary_search_by_key(&end, |note| note.end).ok()?;
+        let note = &mut self.notes[at];
+        let Timing::Sent(sent) = note.timing else { return None };
+        note.timing = Timing::Taken;
+        Some(now.saturating_since(sent))
+    }
+
+    /// Everything below `to` has reached the receiver.
+    #[inline]
+    fn advance(&mut self, to: u64) -> u64 {
+        if to <= self.next {
+            return 0;
+        }
+        let (from, mut to) = (self.next, to);
+        while let Some((_, end)) = self.held.pop_front_if(|(start, _)| *start <= to) {
+            to = to.max(end);
+        }
+        self.next = to;
+        // SYN and FIN take an offset and are no data.
+        let last = self.fin.unwrap_or(u64::MAX).max(self.begin);
+        let data = |offset: u64| offset.clamp(self.begin, last);
+        data(to) - data(from)
+    }
+
+    /// A range beyond the first hole has reached the receiver.
+    fn hold(&mut self, start: u64, end: u64) {
+        // Those that it overlaps or touches become one with it.
+        let at = self.held.partition_point(|range| range.1 < start);
+        let upto = self.held.partition_point(|range| range.0 <= end);
+        if at < upto {
+            self.held[at] = (self.held[at].0.min(start), self.held[upto - 1].1.max(end));
+            self.held.drain(at + 1..upto);
+        } else if start < end && self.held.len() < MOST_HOLES {
+            self.held.insert(at, (start, end));
+        }
+    }
+}
+
+/// The offsets that a segment takes, SYN and FIN included, if they belong to a connection that is at `at`.
+#[inline]
+fn extent(tcp: &Segment, payload: u32, at: u64) -> Option<(u64, u64)> {
+    let start = near(tcp.seq, at);
+    let end = start + u64::from(payload) + u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN));
+    (start.abs_diff(at) <= LARGEST_WINDOW).then_some((start, end))
+}
+
+/// The offset with this sequence number that is nearest to `at`.
+#[inline]
+fn near(number: u32, at: u64) -> u64 {
+    at.wrapping_add_signed(i64::from(number.wrapping_sub(at as u32) as i32))
+}

@@ -1,0 +1,369 @@
+//! A modem's backlog, kept above it: in FQ-CoDel, where small flows pass large ones, and not in the modem, where all wait
+//! behind each other.
+//!
+//! What is to leave by the modem's interface is diverted to us (by whoever holds a diversion to [`Backlog::beside`]), waits,
+//! and is handed down when a [`DrainModel`] says that the modem should have more. What comes in is not touched: it is heard, for
+//! the answers in it.
+//!
+//! Beside what is learnt of the modem, the interface itself may stop us: a driver and its queue have room for what a socket
+//! may have unsent (`net.core.wmem_default`). That is all that can be seen of a queue from outside, and of one within a
+//! modem it shows nothing.
+
+mod input;
+mod modem;
+mod reflectors;
+
+pub use input::Input;
+
+use std::io::ErrorKind;
+use std::net::IpAddr;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use aqm::{DropReason, Ecn, FqCodel, Packet, Queue, fq_codel};
+use backlog::{Answer, DrainModel, Estimate, Probe};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll, ppoll};
+use nix::sys::time::TimeSpec;
+use units::{Rate, Span, Time};
+use wire::ip::mark_ce;
+use wire::{Flags, Headers, Transport};
+
+use modem::Modem;
+use netio::Error;
+use netio::attach;
+use netio::realtime::Clock;
+use reflectors::Reflectors;
+
+/// Packets that are taken in a row before it is somebody else's turn.
+const BATCH: usize = 64;
+/// How often it is looked whether the interface is still there.
+const LOOK: Span = Span::from_millis(500);
+/// How long the interface has at the end to take what waits.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// What has happened since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counters {
+    /// Packets that were handed down, and their bytes on the IP layer.
+    pub packets: u64,
+    /// See `packets`.
+    pub bytes: u64,
+    /// For how long they waited above, in all, in ns.
+    pub waited_ns: u64,
+    /// Packets that the queue dropped by its control law.
+    pub dropped: u64,
+    /// Packets for which it had no room.
+    pub overflowed: u64,
+    /// Packets that it marked instead of dropping them.
+    pub marked: u64,
+    /// Packets that the interface did not take.
+    pub refused: u64,
+    /// Packets that were to leave and were lost before they were read: they came faster than they could be taken.
+    pub missed: u64,
+    /// Answers that came in.
+    pub answers: u64,
+    /// Frames that came in and were lost before they were read, with answers in them perhaps.
+    pub unheard: u64,
+}
+
+/// A modem whose backlog is kept.
+#[derive(Debug)]
+pub struct Backlog {
+    modem: Modem,
+    drain: Box<dyn DrainModel>,
+    reflectors: Option<Reflectors>,
+    queue: FqCodel<Waiting>,
+    /// Was handed down, and waits for the interface.
+    stuck: Option<Waiting>,
+    clock: Clock,
+    buffer: Vec<u8>,
+    counters: Counters,
+    looked: Time,
+}
+
+/// A packet that waits.
+#[derive(Clone, Debug)]
+struct Waiting {
+    frame: Box<[u8]>,
+    /// Where in the frame the packet is.
+    ip: Range<usize>,
+    flow: u64,
+    probe: Option<Probe>,
+    priority: u8,
+    ecn: Ecn,
+    since: Time,
+}
+
+impl Packet for Waiting {
+    fn len(&self) -> u32 {
+        self.ip.len() as u32
+    }
+    fn flow(&self) -> u64 {
+        self.flow
+    }
+    fn priority(&self) -> u8 {
+        self.priority
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn mark_ce(&mut self) {
+        mark_ce(&mut self.frame[self.ip.clone()]);
+        self.ecn = Ecn::Ce;
+    }
+    fn enqueued(&self) -> Time {
+        self.since
+    }
+    fn set_enqueued(&mut self, now: Time) {
+        self.since = now;
+    }
+}
+
+impl Backlog {
+    /// Takes hold of the interface `modem` of this thread's network namespace. Nothing is diverted yet. What is sent has the
+    /// mark (`SO_MARK`) by which a diversion lets it pass.
+    pub fn open(modem: &str, drain: Box<dyn DrainModel>, mark: u32) -> Result<Backlog, Error> {
+        Ok(Backlog {
+            modem: Modem::open(modem, mark)?,
+            drain,
+            reflectors: None,
+            queue: FqCodel::new(fq_codel::Config::default()),
+            stuck: None,
+            clock: Clock::start(),
+            buffer: vec![0; attach::LONGEST],
+            counters: Counters::default(),
+            looked: Time::ZERO,
+        })
+    }
+
+    /// Pings one of these hosts each `interval`, in turns, and tells the drain model of the replies. The pings take the route
+    /// that the namespace has for them, which need not be the modem's interface.
+    pub fn ping(&mut self, reflectors: &[IpAddr], interval: Span) -> Result<(), Error> {
+        self.reflectors = Some(Reflectors::open(reflectors, interval)?);
+        Ok(())
+    }
+
+    /// Tells the drain model that the modem's rate has changed.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.drain.set_rate(rate, self.clock.now());
+    }
+
+    /// The number of the modem's interface.
+    pub fn interface(&self) -> u32 {
+        self.modem.index()
+    }
+
+    /// The number of the interface through which its packets are to be diverted. It goes away with this.
+    pub fn beside(&self) -> u32 {
+        self.modem.beside()
+    }
+
+    /// What has happened.
+    pub fn counters(&self) -> Counters {
+        Counters { marked: self.queue.marks(), ..self.counters }
+    }
+
+    /// What waits above.
+    pub fn waiting(&self) -> aqm::Backlog {
+        self.queue.backlog()
+    }
+
+    /// What is known of the modem.
+    pub fn estimate(&self) -> Estimate {
+        self.drain.estimate(self.clock.now())
+    }
+
+    /// Works for so long. An error says that the interface is gone.
+    pub fn serve(&mut self, time: Duration) -> Result<(), Error> {
+        let end = self.clock.now() + Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4));
+        loop {
+            let took = self.take()? == BATCH;
+            let heard = self.hear() == BATCH;
+            self.reflect();
+            self.hand_down();
+            let now = self.clock.now();
+            if now >= end {
+                return Ok(());
+            }
+            if now.saturating_since(self.looked) >= LOOK {
+                self.looked = now;
+                self.count_missed();
+                if !self.modem.exists() {
+                    return Err(Error::Missing(format!("`{}` is gone", self.modem.name())));
+                }
+            }
+            let waits = self.stuck.is_some() || self.queue.backlog().packets > 0;
+            let timeout = self.drain.poll_timeout(now).filter(|_| waits && self.stuck.is_none());
+            let ping = self.reflectors.as_ref().map(Reflectors::poll_timeout);
+            let until = timeout.into_iter().chain(ping).fold(end, Time::min);
+            let until = if took || heard { now } else { until };
+            self.sleep(until.saturating_since(now));
+        }
+    }
+
+    /// Notes what was lost before it could be read.
+    fn count_missed(&mut self) {
+        self.counters.missed = self.modem.missed().unwrap_or(self.counters.missed);
+        self.counters.unheard += self.modem.unheard();
+    }
+
+    fn sleep(&self, span: Span) {
+        let [packets, answers, room] = self.modem.ends();
+        let room_is = if self.stuck.is_some() { PollFlags::POLLOUT } else { PollFlags::empty() };
+        // Without reflectors, one end is there twice.
+        let replies = self.reflectors.as_ref().map_or(packets, Reflectors::end);
+        let mut fds = [
+            PollFd::new(packets, PollFlags::POLLIN),
+            PollFd::new(answers, PollFlags::POLLIN),
+            PollFd::new(room, room_is),
+            PollFd::new(replies, PollFlags::POLLIN),
+        ];
+        // Interrupted is as good as woken.
+        let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None);
+    }
+
+    /// Takes what is to leave; how many packets.
+    fn take(&mut self) -> Result<usize, Error> {
+        for count in 0..BATCH {
+            let taken = self.modem.take(&mut self.buffer);
+            let Some(frame) = taken.map_err(Error::system("read what is to leave"))? else { return Ok(count) };
+            let header = self.modem.packet(frame).and_then(|ip| Some((Headers::parse(&frame[ip.clone()]).ok()?, ip)));
+            let Some((header, ip)) = header else {
+                // Neighbours and the like do not wait.
+                self.counters.refused += u64::from(self.modem.send(frame).is_err());
+                continue;
+            };
+            let waiting = Waiting {
+                frame: frame.into(),
+                ip,
+                flow: header.key(),
+                probe: probe(&header),
+                priority: header.priority(),
+                ecn: Ecn::from_bits(header.tos),
+                since: Time::ZERO,
+            };
+            let Counters { dropped, overflowed, .. } = &mut self.counters;
+            self.queue.enqueue(waiting, self.clock.now(), &mut |_, reason| match reason {
+                DropReason::Control => *dropped += 1,
+                DropReason::Overflow | DropReason::Loss => *overflowed += 1,
+            });
+        }
+        Ok(BATCH)
+    }
+
+    /// Hears what has come in; how many packets.
+    fn hear(&mut self) -> usize {
+        for count in 0..BATCH {
+            let Some(frame) = self.modem.hear(&mut self.buffer) else { return count };
+            let ip = self.modem.packet(frame);
+            if let Some(answer) = ip.and_then(|ip| Headers::parse(&frame[ip]).ok()).and_then(|header| answer(&header)) {
+                self.counters.answers += 1;
+                self.drain.answered(answer, self.clock.now());
+            }
+        }
+        BATCH
+    }
+
+    /// Sends the ping that is due, and hears the replies that have come.
+    fn reflect(&mut self) {
+        let Some(reflectors) = &mut self.reflectors else { return };
+        reflectors.send(self.clock.now());
+        while let now = self.clock.now()
+            && let Some((reflector, rtt)) = reflectors.receive(now)
+        {
+            self.drain.reflected(reflector, rtt, now);
+        }
+    }
+
+    /// Hands down what the modem should have.
+    fn hand_down(&mut self) {
+        loop {
+            if let Some(waiting) = self.stuck.take()
+                && !self.send(waiting)
+            {
+                return;
+            }
+            let now = self.clock.now();
+            if !self.drain.has_room(now) {
+                return;
+            }
+            let dropped = &mut self.counters.dropped;
+            let Some(waiting) = self.queue.dequeue(now, &mut |_, _| *dropped += 1) else {
+                return self.drain.on_idle();
+            };
+            self.counters.packets += 1;
+            self.counters.bytes += waiting.ip.len() as u64;
+            self.counters.waited_ns += now.saturating_since(waiting.since).as_nanos();
+            self.drain.handed(waiting.len(), waiting.probe, now);
+            self.stuck = Some(waiting);
+        }
+    }
+
+    /// Whether the interface has taken it, or lost it.
+    fn send(&mut self, waiting: Waiting) -> bool {
+        match self.modem.send(&waiting.frame) {
+            Ok(()) => true,
+            Err(why) if why.kind() == ErrorKind::WouldBlock => {
+                self.stuck = Some(waiting);
+                false
+            }
+            Err(_) => {
+                self.counters.refused += 1;
+                true
+            }
+        }
+    }
+
+    /// Hands all down that waits, once nothing is diverted any more.
+    pub fn finish(mut self) -> Counters {
+        let end = Instant::now() + FAREWELL;
+        while Instant::now() < end && self.take().is_ok_and(|count| count == BATCH) {}
+        self.count_missed();
+        while Instant::now() < end {
+            let waiting = self.stuck.take().or_else(|| self.queue.dequeue(self.clock.now(), &mut |_, _| {}));
+            let Some(waiting) = waiting else { break };
+            if !self.send(waiting) {
+                let [_, _, room] = self.modem.ends();
+                let _ = poll(&mut [PollFd::new(room, PollFlags::POLLOUT)], PollTimeout::from(10_u8));
+            }
+        }
+        self.counters()
+    }
+}
+
+/// What the other side will answer in a packet.
+fn probe(header: &Headers) -> Option<Probe> {
+    let conversation = header.key();
+    match &header.transport {
+        Transport::Tcp(tcp) if !tcp.flags.has(Flags::RST) => {
+            let len = header.payload_len + u32::from(tcp.flags.has(Flags::SYN)) + u32::from(tcp.flags.has(Flags::FIN));
+            (len > 0).then(|| Probe { conversation, end: tcp.seq.wrapping_add(len) })
+        }
+        Transport::Echo(echo) if !echo.reply => {
+            Some(Probe { conversation: conversation ^ u64::from(echo.id), end: u32::from(echo.seq) << 16 })
+        }
+        _ => None,
+    }
+}
+
+/// What a packet answers.
+fn answer(header: &Headers) -> Option<Answer> {
+    let asked = Headers {
+        source: header.destination,
+        destination: header.source,
+        source_port: header.destination_port,
+        destination_port: header.source_port,
+        ..*header
+    };
+    let conversation = asked.key();
+    match &header.transport {
+        Transport::Tcp(tcp) if tcp.flags.has(Flags::ACK) => {
+            Some(Answer { conversation, upto: tcp.ack, exactly: tcp.first_sacked() })
+        }
+        Transport::Echo(echo) if echo.reply => {
+            let end = u32::from(echo.seq) << 16;
+            Some(Answer { conversation: conversation ^ u64::from(echo.id), upto: end, exactly: None })
+        }
+        _ => None,
+    }
+}

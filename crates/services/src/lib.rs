@@ -1,0 +1,15 @@
+//! Services on real hosts: what `ranway` runs between a machine's own interfaces, without a simulated network.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
+//!
+//! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
+//! kernel: their programs and loaders are in `ebpf`.
+
+// This crate is where the program meets the machine.
+#![allow(clippy::disallowed_methods)]
+// It is for the command to say something, in a way that survives a terminal which is gone.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+pub mod backlog;
