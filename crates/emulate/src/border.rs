@@ -1,4 +1,4 @@
-//! The scenario's PEPs, for real packets: where a packet passes one, that one sees its headers and may answer its sender.
+//! The scenario's PEPs, for real packets: a PEP sees the headers of packets that pass it, and may answer their sender.
 
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice};
 use observe::{Header, Tcp, Transport};
@@ -12,7 +12,7 @@ use units::Time;
 /// Bytes of an Ethernet address.
 const MAC: usize = 6;
 const TTL: u8 = 64;
-/// Bytes of the headers of nearly all segments with data, over IPv4: there is no option but timestamps.
+/// Header bytes of most data segments over IPv4: timestamps are their only option.
 const USUAL_HEADERS: u32 = 52;
 
 /// The sender's and the receiver's address and port.
@@ -29,13 +29,13 @@ impl Border {
         Border { peps: (0..count).map(|_| Pep::new(pep::Config::default())).collect() }
     }
 
-    /// What each has done.
+    /// Returns each PEP's counters.
     pub(crate) fn stats(&self) -> impl Iterator<Item = Stats> {
         self.peps.iter().map(Pep::stats)
     }
 
-    /// A packet, which is `frame[ip]`, passes; the frame of the answer, if there is one, and the packet in it. `answers`: it
-    /// goes towards the receiver, and not back.
+    /// The packet `frame[ip]` passes. Returns the frame of the PEP's answer, if there is one, and where its packet is.
+    /// `answers` is true for packets towards the receiver, which the PEP answers.
     pub(crate) fn pass(
         &mut self,
         pep: usize,
@@ -72,7 +72,7 @@ impl Border {
     }
 }
 
-/// A TCP segment as a PEP looks at it.
+/// Returns a TCP segment as a PEP reads it.
 fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
     let Transport::Tcp(tcp) = header.transport else { return None };
     let options = if tcp.has(Tcp::SYN) {
@@ -94,7 +94,7 @@ fn segment(packet: &[u8], header: &Header) -> Option<Segment> {
     })
 }
 
-/// Whether a segment says that its sender understands reports.
+/// Returns whether a segment announces that its sender understands reports.
 fn announces(packet: &[u8]) -> bool {
     match SlicedPacket::from_ip(packet).map(|packet| packet.transport) {
         Ok(Some(TransportSlice::Tcp(tcp))) => Message::find(tcp.options()) == Some(Message::Announcement),

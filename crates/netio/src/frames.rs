@@ -1,5 +1,5 @@
-//! Ethernet frames of real interfaces: which of them are packets for a network, and what a router would do with those
-//! that are too long.
+//! Ethernet frames of real interfaces: finding the packets for a network, segmenting and checksumming them, and answering
+//! those that are too long as a router does.
 //!
 //! Everything here takes any bytes. What is not understood is no packet, or is left as it is.
 
@@ -7,7 +7,7 @@ use std::ops::Range;
 
 const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
-/// Customer and service tags (IEEE 802.1Q), and what came before the latter.
+/// Customer and service tags (IEEE 802.1Q), and the service tag's predecessor.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
 const ICMP: u8 = 1;
@@ -15,7 +15,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 const ICMP6: u8 = 58;
 const SCTP: u8 = 132;
-/// TCP's flags that only a stream's last piece, and only its first, may have.
+/// TCP flags that only the last segment may have, and that only the first may have.
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 /// IPv6's "nothing follows".
@@ -27,10 +27,10 @@ struct Layers {
     /// The packet, without the padding of short frames.
     ip: Range<usize>,
     v6: bool,
-    /// What the packet carries, and where that begins.
+    /// The transport protocol, and where its header begins.
     protocol: u8,
     transport: usize,
-    /// Whether it is a part of a packet, and whether it is one without the transport header.
+    /// Whether it is a fragment, and whether it is one without the transport header.
     fragment: bool,
     later_fragment: bool,
 }
@@ -103,7 +103,7 @@ impl Layers {
         &frame[self.ip.start + at..][..len]
     }
 
-    /// The first byte of what the packet carries, if it is there.
+    /// The first byte of the transport header, if it is there.
     fn kind(&self, frame: &[u8]) -> Option<u8> {
         if self.later_fragment { None } else { frame[..self.ip.end].get(self.transport).copied() }
     }
@@ -116,11 +116,11 @@ impl Layers {
     }
 }
 
-/// Where in `frame` the IP packet is that a network should carry, without Ethernet's padding.
+/// Returns where in `frame` the IP packet is that a network should carry, without Ethernet's padding.
 ///
-/// Everything else belongs to the two ends of a cable and goes straight to the other one: what is not IP, broadcast and
-/// multicast, and the messages by which neighbours and routers find each other (`ICMPv6` 130 to 137 and 143), for a radio
-/// link has no such thing: the neighbour behind it answers for itself.
+/// `None` for everything that belongs to the two ends of a cable and goes straight to the other one: what is not IP,
+/// broadcast and multicast, and neighbour and router discovery (`ICMPv6` 130 to 137 and 143), which a radio link does not
+/// have.
 pub fn packet(frame: &[u8]) -> Option<Range<usize>> {
     let layers = Layers::of(frame)?;
     let neighbours = layers.v6 && layers.protocol == ICMP6 && matches!(layers.kind(frame), Some(130..=137 | 143));
@@ -133,8 +133,9 @@ fn to_many(layers: &Layers, address: &[u8]) -> bool {
     if layers.v6 { address[0] == 0xff } else { address[0] >= 224 }
 }
 
-/// What a router answers to the sender of `frame` if its packet is longer than `mtu` and must not be cut: "fragmentation
-/// needed" (RFC 1191) or "packet too big" (RFC 4443, 3.2), as a frame that goes back to where this one came from.
+/// Returns a router's answer to the sender of `frame` if its packet is longer than `mtu` and must not be fragmented:
+/// "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443, 3.2), as a frame that goes back to where this one came
+/// from.
 ///
 /// A router would answer from an address of its own. There is none here, so the answer comes from the packet's own
 /// destination; senders do not check it. `None` if there is nothing to be said: the packet fits, may be cut (IPv4

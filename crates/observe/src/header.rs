@@ -1,9 +1,9 @@
-//! What is read of an IP packet's headers, and the one thing that is written into them: a congestion mark.
+//! Reads an IP packet's headers, and writes one thing into them: a congestion mark.
 //!
 //! Source: RFC 791, RFC 8200, RFC 9293, RFC 7323 (timestamps), RFC 2018 (SACK), RFC 792 and RFC 4443 (echo), RFC 3168
-//! (ECN), RFC 1624 (incremental checksums), Linux's `rt_tos2priority`. The bytes are anybody's: a raw socket sends what
-//! it likes. What has no sound IP header, or is shorter than that says, is no packet; of what lies behind it as much is
-//! read as can be.
+//! (ECN), RFC 1624 (incremental checksums), Linux's `rt_tos2priority`. The bytes are untrusted: a raw socket sends
+//! anything. A buffer without a valid IP header, or shorter than the header says, is no packet; of the headers behind it as
+//! much is read as possible.
 
 use std::net::IpAddr;
 
@@ -24,18 +24,18 @@ const ALIGNED_TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// Odd constants without pattern (the fraction of pi), for [`mix`].
 const SALT: [u64; 4] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7345, 0xa409_3822_299f_31d1, 0x082e_fa98_ec4e_6c89];
 
-/// An IP packet's headers, as far as they matter here.
+/// The fields of an IP packet's headers that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who sends it.
+    /// The sender.
     pub source: IpAddr,
-    /// Who is to receive it.
+    /// The receiver.
     pub destination: IpAddr,
     /// The protocol behind the IP header and its extensions.
     pub protocol: u8,
-    /// The port that it comes from; 0 without ports, and of a fragment that is not the first.
+    /// The source port; 0 without ports, and in a fragment that is not the first.
     pub source_port: u16,
-    /// The port that it goes to; likewise.
+    /// The destination port; likewise.
     pub destination_port: u16,
     /// The whole TOS byte or traffic class: DSCP and ECN.
     pub tos: u8,
@@ -43,11 +43,11 @@ pub struct Header {
     pub len: u32,
     /// Bytes behind the transport header; behind the IP headers if no transport header could be read.
     pub payload_len: u32,
-    /// What of the transport header matters.
+    /// The transport header.
     pub transport: Transport,
 }
 
-/// What of a packet's transport header matters.
+/// The fields of a packet's transport header that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// A TCP segment.
@@ -82,9 +82,9 @@ pub struct Tcp {
 pub struct Echo {
     /// Whether it is the reply.
     pub reply: bool,
-    /// Which pinger.
+    /// The identifier of the pinger.
     pub id: u16,
-    /// Which of its requests.
+    /// The number of its request.
     pub seq: u16,
 }
 
@@ -93,9 +93,9 @@ impl Tcp {
     pub const FIN: u8 = 0x01;
     /// Synchronises sequence numbers.
     pub const SYN: u8 = 0x02;
-    /// The connection is gone.
+    /// Resets the connection.
     pub const RST: u8 = 0x04;
-    /// The acknowledgement number means something.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
 
     /// Whether all of `flags` are set.
@@ -166,8 +166,8 @@ impl Header {
         PRIORITIES[usize::from(self.tos >> 1 & 15)]
     }
 
-    /// A number that all packets of one direction of a connection share, and others hardly: for queues that are fair to
-    /// flows. Fragments without ports have another than the first.
+    /// A hash that all packets of one direction of a connection share, for queues that are fair to flows. Fragments without
+    /// ports have another than the first.
     #[inline]
     pub fn key(&self) -> u64 {
         let ports = u64::from(self.source_port) << 16 | u64::from(self.destination_port);
