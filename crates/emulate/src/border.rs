@@ -1,4 +1,4 @@
-//! The scenario's PEPs, for real packets: where a packet passes one, that one sees its headers and may answer its sender.
+//! The scenario's PEPs, for real packets: a PEP sees the headers of packets that pass it, and may answer their sender.
 
 use pep::{Arrival, Pep, Stats};
 use std::net::SocketAddr;
@@ -23,13 +23,13 @@ impl Border {
         Border { peps: (0..count).map(|_| Pep::new(pep::Config::default())).collect() }
     }
 
-    /// What each has done.
+    /// Returns each PEP's counters.
     pub(crate) fn stats(&self) -> impl Iterator<Item = Stats> {
         self.peps.iter().map(Pep::stats)
     }
 
-    /// A packet, which is `frame[ip]`, passes; the frame of the answer, if there is one, and the packet in it. `answers`: it
-    /// goes towards the receiver, and not back.
+    /// The packet `frame[ip]` passes. Returns the frame of the PEP's answer, if there is one, and where its packet is.
+    /// `answers` is true for packets towards the receiver, which the PEP answers.
     pub(crate) fn pass(
         &mut self,
         pep: usize,

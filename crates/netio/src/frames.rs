@@ -1,5 +1,5 @@
-//! Ethernet frames of real interfaces: which of them are packets for a network, and what a router would do with those
-//! that are too long.
+//! Ethernet frames of real interfaces: finding the packets for a network, segmenting and checksumming them, and answering
+//! those that are too long as a router does.
 //!
 //! Everything here takes any bytes. What is not understood is no packet, or is left as it is.
 
@@ -11,10 +11,10 @@ use wire::{icmp, tcp, udp};
 
 const V4: u16 = 0x0800;
 const V6: u16 = 0x86dd;
-/// Customer and service tags (IEEE 802.1Q), and what came before the latter.
+/// Customer and service tags (IEEE 802.1Q), and the service tag's predecessor.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// TCP's flags that only a stream's last piece, and only its first, may have.
+/// TCP flags that only the last segment may have, and that only the first may have.
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
@@ -34,11 +34,11 @@ fn kind(packet: &ip::View<'_>) -> Option<u8> {
     if packet.fragment == Fragment::Later { None } else { packet.payload().first().copied() }
 }
 
-/// Where in `frame` the IP packet is that a network should carry, without Ethernet's padding.
+/// Returns where in `frame` the IP packet is that a network should carry, without Ethernet's padding.
 ///
-/// Everything else belongs to the two ends of a cable and goes straight to the other one: what is not IP, broadcast and
-/// multicast, and the messages by which neighbours and routers find each other (`ICMPv6` 130 to 137 and 143), for a radio
-/// link has no such thing: the neighbour behind it answers for itself.
+/// `None` for everything that belongs to the two ends of a cable and goes straight to the other one: what is not IP,
+/// broadcast and multicast, and neighbour and router discovery (`ICMPv6` 130 to 137 and 143), which a radio link does not
+/// have.
 pub fn packet(frame: &[u8]) -> Option<Range<usize>> {
     let (at, packet) = find(frame)?;
     let neighbours = packet.is_v6() && packet.protocol == ip::ICMP_V6 && matches!(kind(&packet), Some(130..=137 | 143));
@@ -54,8 +54,9 @@ fn to_many(address: IpAddr) -> bool {
     }
 }
 
-/// What a router answers to the sender of `frame` if its packet is longer than `mtu` and must not be cut: "fragmentation
-/// needed" (RFC 1191) or "packet too big" (RFC 4443, 3.2), as a frame that goes back to where this one came from.
+/// Returns a router's answer to the sender of `frame` if its packet is longer than `mtu` and must not be fragmented:
+/// "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443, 3.2), as a frame that goes back to where this one came
+/// from.
 ///
 /// A router would answer from an address of its own. There is none here, so the answer comes from the packet's own
 /// destination; senders do not check it. `None` if there is nothing to be said: the packet fits, may be cut (IPv4
