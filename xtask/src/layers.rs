@@ -22,7 +22,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
-    ("netio", &["units"]),
+    ("netio", &["units", "wire"]),
     ("scenario", &["units"]),
     ("disk", &[]),
     ("record", &["units", "wire", "disk"]),

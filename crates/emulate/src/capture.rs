@@ -1,10 +1,10 @@
-//! Real packets into pcapng files that Wireshark and tshark open.
+//! Writes real packets to pcapng files, which Wireshark and tshark open.
 //!
-//! Source: draft-ietf-opsawg-pcapng (sections 4.1 to 4.3). One interface a host, with the host's name; whole IP
-//! packets, nanosecond timestamps that are real dates, and each packet's direction as its host sees it.
+//! Source: draft-ietf-opsawg-pcapng (sections 4.1 to 4.3). One interface per host, with the host's name; whole IP packets,
+//! nanosecond timestamps that are real dates, and each packet's direction as its host sees it.
 //!
-//! The thread that moves packets must not wait for a disk. It copies them into chunks, which another thread writes and
-//! gives back; there are so many and no more, and packets that find none free are left out and counted.
+//! The thread that moves packets must not wait for a disk. It copies packets into chunks, which another thread writes and
+//! returns. The number of chunks is limited; packets that find none free are left out and counted.
 
 use std::borrow::Cow;
 use std::io;
@@ -24,14 +24,14 @@ use units::{Span, Time};
 use crate::Error;
 use netio::rights;
 
-/// What Wireshark takes for no limit.
+/// The length that Wireshark takes for no limit.
 const SNAPLEN: u32 = 262_144;
 /// `if_tsresol` of nanoseconds: 10^-9.
 const NANOSECONDS: u8 = 9;
-/// The bytes of a chunk, and of all of them: half a second at 1 Gbit/s.
+/// Bytes of a chunk, and most chunks: half a second at 1 Gbit/s.
 const CHUNK: usize = 1 << 18;
 const MOST_CHUNKS: usize = 256;
-/// A chunk goes to the file when a packet comes that is so much younger than its first, even if it is not full.
+/// A chunk is written once a packet is this much younger than its first, even if the chunk is not full.
 const AGE: Span = Span::from_millis(100);
 
 /// Which way a packet goes, as its host sees it (`epb_flags`, bits 0 and 1).
@@ -43,16 +43,16 @@ pub enum Direction {
     Outbound = 2,
 }
 
-/// A capture that is being written. [`RawCapture::finish`] must follow.
+/// A capture that is being written. Call [`RawCapture::finish`] at the end.
 pub struct RawCapture {
     filling: Chunk,
-    /// Chunks that were made; they are here, at the writer, or in `empty`.
+    /// Number of chunks made; they are here, at the writer, or in `empty`.
     chunks: usize,
     empty: Receiver<Chunk>,
     full: Sender<Chunk>,
     writer: JoinHandle<Result<(), record::Error>>,
     dropped: u64,
-    /// Why it has ended before its end, if it has.
+    /// Why it ended early, if it did.
     failure: Arc<OnceLock<String>>,
 }
 
@@ -71,9 +71,9 @@ struct Packet {
 }
 
 impl RawCapture {
-    /// Begins a capture at the `interfaces`, by their names; `began` is the date of [`Time::ZERO`].
+    /// Starts a capture of the `interfaces`, by their names; `began` is the date of [`Time::ZERO`].
     ///
-    /// To be called before the calling thread becomes a real-time one: the thread that writes inherits that.
+    /// Call it before the thread becomes a real-time one: the thread that writes inherits that.
     ///
     /// # Errors
     /// [`Error::Record`] if the file cannot be written, [`Error::System`] if there can be no thread.
@@ -100,7 +100,7 @@ impl RawCapture {
         Ok(RawCapture { filling: Chunk::new(), chunks: 1, empty, full, writer, dropped: 0, failure })
     }
 
-    /// A packet passes the interface with this number (in the order of [`RawCapture::new`]). Never waits. The packet is
+    /// Captures a packet at the interface with this number (in the order of [`RawCapture::new`]). Never blocks: the packet is
     /// left out if the disk is too slow.
     pub fn packet(&mut self, interface: u32, direction: Direction, time: Time, bytes: &[u8]) {
         if !self.filling.takes(bytes.len(), time) && !self.hand_over() {
@@ -111,12 +111,12 @@ impl RawCapture {
         self.filling.packets.push(Packet { interface, direction, time, len: bytes.len() as u32 });
     }
 
-    /// Why nothing is written any more, if that is so: the disk is full, or nearly.
+    /// Returns why nothing is written any more, if so: the disk is full, or nearly.
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
 
-    /// Writes what is left and flushes the capture to the disk. Returns how many packets were left out.
+    /// Writes what is left and flushes the capture to the disk. Returns the number of packets left out.
     ///
     /// # Errors
     /// [`Error::Record`] if anything could not be written.
@@ -132,7 +132,7 @@ impl RawCapture {
         Ok(dropped)
     }
 
-    /// Gives what is filled to the writer and goes on with an empty chunk, if there is one.
+    /// Passes the filled chunk to the writer and takes an empty one, if there is one.
     fn hand_over(&mut self) -> bool {
         let empty = match self.empty.try_recv() {
             Ok(chunk) => chunk,
@@ -161,7 +161,7 @@ impl Chunk {
     }
 }
 
-/// Writes chunks until there will be no more, and gives them back. After a failure it only gives them back.
+/// Writes chunks and returns them, until there will be no more. After a failure it only returns them.
 fn write_all(
     mut writer: PcapNgWriter<OutputFile>,
     began: Duration,

@@ -1,10 +1,10 @@
-//! Changes while it runs: a socket in the file system that takes a command a line and gives a line for each.
+//! The control socket of a running emulation: a Unix socket that takes one command per line and answers each with a line.
 //!
-//! The answer is `ok`, `ok` and a text, or `error: ` and what would be right; so `nc -U` and `socat` speak it, too.
+//! The answer is `ok`, `ok` and a text, or `error: ` and what would be valid; so `nc -U` and `socat` can be clients, too.
 //!
-//! The real-time loop serves it between packets, so nothing here waits or grows: [`Control`] is readable for `poll` while
+//! The real-time loop serves it between packets, so nothing here blocks or grows: [`Control`] is readable for `poll` while
 //! there is something to do, [`Control::requests`] reads at most one line of each client and leaves the rest in the
-//! kernel's buffers, and an answer that the kernel cannot take at once costs the client its connection.
+//! kernel's buffers, and a client whose answer the kernel cannot take at once is disconnected.
 
 mod command;
 
@@ -28,9 +28,9 @@ use crate::tidy::RECORDS;
 const NAME: &str = "control";
 /// Most clients at a time.
 const CLIENTS: usize = 8;
-/// Longest line in bytes, its end included.
+/// Longest line in bytes, including its end.
 const LINE: usize = 4096;
-/// Longest answer that a client of ours takes, in bytes.
+/// Longest answer that [`ask`] takes, in bytes.
 const ANSWER: usize = 4 << 20;
 
 /// The control socket of a running emulation.
@@ -51,7 +51,7 @@ pub struct Control {
 #[derive(Debug)]
 pub struct Request {
     client: u64,
-    /// What it is to do.
+    /// The command.
     pub command: Command,
 }
 
@@ -59,24 +59,24 @@ pub struct Request {
 struct Client {
     number: u64,
     stream: UnixStream,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     /// The number of its last line; 0 before the first.
     spoke: u64,
 }
 
-/// What a client has said.
+/// What was read from a client.
 enum Said {
     Line(Vec<u8>),
     /// No whole line yet.
     Nothing,
     TooMuch,
-    /// It is gone.
+    /// The client is gone.
     End,
 }
 
 impl Control {
-    /// A socket in `directory` ([`socket`] has its path), for its owner alone. It goes away with the value.
+    /// Makes the socket in `directory` ([`socket`] has its path), for its owner alone. Dropping the value removes it.
     pub fn bind(directory: &Dir) -> Result<Control, Error> {
         let place = socket(directory.path());
         let failed = |e: nix::Error| Error::system(format!("cannot open the control socket {}", place.display()))(e);
@@ -93,7 +93,7 @@ impl Control {
         Ok(Control { directory: directory.try_clone()?, epoll, listener: socket.into(), clients: Vec::new(), last: 0 })
     }
 
-    /// What clients ask for, at most one command of each; what is wrong is answered here. Never blocks.
+    /// Returns clients' commands, at most one of each; invalid ones are answered here. Never blocks.
     pub fn requests(&mut self) -> Vec<Request> {
         let mut events = [EpollEvent::empty(); CLIENTS + 1];
         let ready = self.epoll.wait(&mut events, EpollTimeout::ZERO).unwrap_or(0);
@@ -107,12 +107,12 @@ impl Control {
         requests
     }
 
-    /// Tells whoever asked what came of it. What is told becomes one line.
+    /// Answers a request. The answer becomes one line.
     pub fn answer(&mut self, request: &Request, answer: &Result<String, String>) {
         self.tell(request.client, answer);
     }
 
-    /// Takes in those who knock, as many as there is room for at a time; who is left knocks on.
+    /// Accepts new clients, as many as there is room for at a time; the others wait in the kernel.
     fn accept(&mut self) {
         for _ in 0..CLIENTS {
             let Ok((stream, _)) = self.listener.accept() else { return };
@@ -128,7 +128,7 @@ impl Control {
         }
     }
 
-    /// Whoever never said anything goes first, then whoever has been silent for longest.
+    /// Disconnects one client: one that never sent a line, or else the one silent for longest.
     fn make_room(&mut self) {
         if let Some(first) = self.clients.iter().min_by_key(|client| (client.spoke, client.number)) {
             let number = first.number;
@@ -137,7 +137,7 @@ impl Control {
         }
     }
 
-    /// The next command of a client, if it is one for the caller.
+    /// Returns the next command of a client, if it is one for the caller.
     fn hear(&mut self, number: u64) -> Option<Command> {
         let client = self.clients.iter_mut().find(|client| client.number == number)?;
         let line = match client.read() {
@@ -199,7 +199,7 @@ impl Drop for Control {
 }
 
 impl Client {
-    /// Reads up to the end of a line, and leaves what comes after it to be read again: the socket stays readable.
+    /// Reads up to the end of a line and leaves the rest in the socket, which stays readable.
     fn read(&mut self) -> Said {
         let mut buffer = [0; LINE];
         let room = &mut buffer[..LINE - self.begun.len()];
@@ -226,7 +226,7 @@ impl Client {
     }
 }
 
-/// Says `line` to the emulation whose control socket is at `path`; gives what follows its `ok`.
+/// Sends `line` to the emulation whose control socket is at `path`. Returns what follows its `ok`.
 pub fn ask(path: &Path, line: &str, timeout: Duration) -> Result<String, Error> {
     if line.contains('\n') {
         return Err(Error::Wrong("a command is one line".to_owned()));
@@ -271,12 +271,12 @@ fn exchange(path: &Path, line: &str, timeout: Duration) -> io::Result<String> {
     }
 }
 
-/// The control socket of the emulation that has this directory.
+/// Returns the path of the control socket of the emulation with this directory.
 pub fn socket(directory: &Path) -> PathBuf {
     directory.join(NAME)
 }
 
-/// The running emulations, by name, with their control sockets.
+/// Returns the running emulations, by name, with their control sockets.
 pub fn running() -> Vec<(String, PathBuf)> {
     running_in(Path::new(RECORDS))
 }

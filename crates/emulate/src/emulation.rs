@@ -1,5 +1,4 @@
-//! An emulation: namespaces for the hosts or interfaces to them, the network between them in real time, and the results
-//! of it.
+//! An emulation: the hosts' namespaces or interfaces, the network between them in real time, and the results.
 
 use crate::Error;
 use crate::capture::RawCapture;
@@ -28,32 +27,32 @@ use std::thread::{self, JoinHandle};
 use std::time::{Instant, SystemTime};
 use units::{Span, Time};
 
-/// Most hosts that get a namespace; the other UEs of a large scenario are simulated only.
+/// Most hosts with a namespace; further UEs of a large scenario are simulated only.
 const MOST_HOSTS: usize = 33;
 /// The port of the web server.
 const WEB: u16 = 80;
-/// How often samples are taken of the kernel's senders unless the scenario says it.
+/// Default interval between samples of the kernel's senders.
 const SAMPLES: Span = Span::from_millis(100);
 
-/// The file of a capture, and of one that ended before the run did.
+/// The file name of a capture, and of one that ended before the run.
 const CAPTURE: &str = "captures/hosts.pcapng";
 const INCOMPLETE: &str = "captures/hosts.incomplete.pcapng";
 
-/// How to emulate.
+/// Options of an emulation.
 pub struct Options {
     /// The point of the scenario's sweep and the number of the run. Without them, a scenario with a sweep is refused.
     pub which: Option<(u32, u32)>,
-    /// The longest IP packet of the hosts' interfaces, or what hosts behind existing interfaces are told that it is.
+    /// The MTU of the hosts' interfaces, or the one announced to hosts behind existing interfaces.
     pub mtu: u32,
     /// Whether the scenario's TCP flows are sent by the kernel instead of being simulated; for namespaces alone.
     pub kernel: bool,
     /// Whether all packets are captured; needs `output`.
     pub capture: bool,
-    /// What the 99th percentile of the lateness may be.
+    /// The largest 99th percentile of the lateness in a valid run.
     pub bound: Span,
     /// Where captures go.
     pub output: Option<Output>,
-    /// How hosts in namespaces reach the networks of this machine, if they do.
+    /// How hosts in namespaces reach the networks of this machine, if at all.
     pub nat: Option<Nat>,
 }
 
@@ -64,7 +63,7 @@ impl Default for Options {
     }
 }
 
-/// A running emulation. Everything of it goes away when it is dropped.
+/// A running emulation. Dropping it removes everything that it created.
 pub struct Emulation {
     // In the order in which they end.
     kernel: Option<Kernel>,
@@ -76,13 +75,13 @@ pub struct Emulation {
 
 /// Where the hosts are.
 enum Site {
-    /// In namespaces of ours.
+    /// In namespaces created for them.
     Lab(Lab),
-    /// Behind interfaces that exist. Of ours there is only a directory.
+    /// Behind existing interfaces; the emulation has only a directory of its own.
     Attached(Claim),
 }
 
-/// What the network is between.
+/// The ends of the network.
 struct Ends {
     hosts: Vec<VantagePoint>,
     /// By host.
@@ -91,30 +90,30 @@ struct Ends {
     control: Control,
 }
 
-/// What an emulation leaves.
+/// The outcome of an emulation.
 pub struct Finished {
     /// The same tables as a simulation's, and the lateness.
     pub results: Results,
     /// [`Options::output`], with the captures in it.
     pub output: Option<Output>,
-    /// Packets for nobody here.
+    /// Packets for an unknown destination.
     pub stray: u64,
-    /// Packets that were refused because too many were on their way.
+    /// Packets refused because too many were in the network.
     pub refused: u64,
-    /// Packets that the interface which they were for did not take.
+    /// Packets that the receiving interface did not take.
     pub untaken: u64,
-    /// Packets that are missing in the capture, because the disk was too slow.
+    /// Packets missing from the capture because the disk was too slow.
     pub not_captured: u64,
     /// Why the capture is incomplete, if it is.
     pub incomplete: Option<String>,
-    /// Flows that the kernel could not send to their end, and why.
+    /// Flows that the kernel did not finish, and why.
     pub failures: Vec<String>,
-    /// What took it to an early end, if anything did: an interface is gone.
+    /// Why it ended early, if it did: an interface is gone.
     pub gone: Option<String>,
 }
 
 impl Finished {
-    /// What a reader of the results should know beside them, a line each.
+    /// Warnings about the results, a line each.
     pub fn notes(&self) -> Vec<String> {
         let counts = [
             (self.stray, "packets were for nobody here"),
@@ -139,7 +138,7 @@ struct Running {
     thread: Option<JoinHandle<Result<Outcome, Error>>>,
 }
 
-/// What the engine's thread leaves.
+/// The outcome of the engine's thread.
 struct Outcome {
     results: Results,
     ended: Ended,
@@ -151,12 +150,12 @@ struct Outcome {
     not_captured: u64,
     /// Why the capture is incomplete, if it is.
     incomplete: Option<String>,
-    /// Setting their interfaces right takes programs and rights that the thread has given up.
+    /// Returned because restoring the interfaces takes programs and privileges that the thread has given up.
     ports: Vec<Port>,
 }
 
 impl Emulation {
-    /// Sets up the hosts and lets time begin.
+    /// Sets up the hosts and starts the clock.
     ///
     /// # Errors
     /// [`Error::Missing`] without root, TUN or `ip`; [`Error::Wrong`] for a scenario that cannot be emulated.
@@ -177,11 +176,11 @@ impl Emulation {
         Ok(Emulation { kernel, _iperf3: iperf3, _web: web, engine, site: Site::Lab(lab) })
     }
 
-    /// Puts the network between two interfaces of this thread's network namespace, and lets time begin: whoever is behind
-    /// the first stands for the server, whoever is behind the second for the host with the number `ue`.
+    /// Puts the network between two interfaces of this thread's network namespace and starts the clock: the hosts behind the
+    /// first stand for the server, those behind the second for the host with the number `ue`.
     ///
     /// # Errors
-    /// As [`Emulation::start`], and [`Error::Wrong`] for interfaces that cannot be had. Nothing is changed then.
+    /// As [`Emulation::start`], and [`Error::Wrong`] for interfaces that cannot be opened. Nothing is changed then.
     pub fn attach(loaded: Loaded, options: Options, interfaces: [&str; 2], ue: usize) -> Result<Emulation, Error> {
         attach::check(interfaces)?;
         let mtu = lab::check_mtu(options.mtu)?;
@@ -211,7 +210,7 @@ impl Emulation {
         }
     }
 
-    /// What tells it from others on this machine.
+    /// Its ID, unique on this machine.
     pub fn id(&self) -> &str {
         match &self.site {
             Site::Lab(lab) => lab.id(),
@@ -219,22 +218,22 @@ impl Emulation {
         }
     }
 
-    /// What there is to see now.
+    /// Its state now.
     pub fn glance(&self) -> Glance {
         self.engine.glance.lock().map(|glance| glance.clone()).unwrap_or_default()
     }
 
-    /// For how long it has run.
+    /// How long it has run.
     pub fn elapsed(&self) -> Span {
         Span::from_nanos(self.engine.started.elapsed().as_nanos() as u64)
     }
 
-    /// Whether it has ended by itself: somebody asked it to over its control socket, or it failed.
+    /// Whether it has ended by itself: it failed, or was stopped over its control socket.
     pub fn is_over(&self) -> bool {
         self.engine.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Ends it and gives what it leaves. The namespaces go away, and interfaces are as they were.
+    /// Ends it and returns its outcome. Namespaces are removed and interfaces restored.
     ///
     /// # Errors
     /// As [`sim::run`].
@@ -260,14 +259,14 @@ impl Emulation {
     }
 }
 
-/// The nodes of a scenario that get a namespace, the server first.
+/// Returns the nodes of a scenario that get a namespace, the server first.
 pub fn hosts(scenario: &Scenario) -> Vec<String> {
     let mut hosts = scenario::hosts(scenario);
     hosts.truncate(MOST_HOSTS);
     hosts
 }
 
-/// The point of `loaded` that is to be run.
+/// Returns the scenario of the chosen point of `loaded`.
 fn chosen<'a>(loaded: &'a Loaded, options: &Options) -> Result<&'a Scenario, Error> {
     match options.which {
         Some((point, _)) => Ok(&loaded.points()[point as usize].scenario),
@@ -275,7 +274,7 @@ fn chosen<'a>(loaded: &'a Loaded, options: &Options) -> Result<&'a Scenario, Err
     }
 }
 
-/// The scenario of `loaded`.
+/// Returns the only scenario of `loaded`.
 ///
 /// # Errors
 /// [`Error::Wrong`] if it has a sweep.
@@ -290,7 +289,7 @@ pub fn single(loaded: &Loaded) -> Result<&Scenario, Error> {
     Ok(&point.scenario)
 }
 
-/// The socket of the web server, for IPv4 as well.
+/// Opens the web server's socket, for IPv6 and IPv4.
 fn listener(lab: &Lab) -> Result<TcpListener, Error> {
     let listener = lab.inside(0, || TcpListener::bind((Ipv6Addr::UNSPECIFIED, WEB)))?;
     listener.map_err(Error::system("the web server's port"))

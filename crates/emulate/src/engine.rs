@@ -1,12 +1,11 @@
-//! The loop: the hosts' packets go into the network, and what the network delivers goes to the hosts, on time.
+//! The real-time loop: takes the hosts' packets into the network, and delivers them to the hosts on time.
 //!
-//! One thread does all of it. A pass reads what the hosts have sent, brings the network up to the present, gives out what
-//! has arrived, and sleeps until something is due or a host sends. The network does everything at the moment at which it
-//! is due, however late the pass; only what it delivers is late, and by how much is recorded. A packet enters the network
-//! when it is read.
+//! One thread does all of it. Each pass reads what the hosts have sent, advances the network to the present, delivers what
+//! has arrived, and sleeps until something is due or a host sends. The network does everything at its due time, however
+//! late the pass; only deliveries are late, and their lateness is recorded. A packet enters the network when it is read.
 //!
-//! A host is whoever is behind a port: a namespace, or everybody at a wire. Hosts send what they like, and take away their
-//! interfaces when they like. The first does no harm, the second ends it, with what was measured until then.
+//! A host is what is behind a port: a namespace, or everything at an existing interface. Hosts may send anything, and may
+//! remove their interfaces at any time. The former does no harm; the latter ends the run, with the results until then.
 
 use crate::border::OnTheWay;
 use crate::capture::{Direction, RawCapture};
@@ -33,55 +32,55 @@ use units::{Span, Time};
 use wire::Headers;
 use wire::ip::mark_ce;
 
-/// Packets that are read from a host in a row before the network has its turn.
+/// Packets read from a host in a row before the network has its turn.
 const BATCH: usize = 32;
-/// How often the view from outside is renewed.
+/// Interval between updates of the [`Glance`].
 const GLANCE: Span = Span::from_millis(1000);
-/// Senders of packets that are too long hear of it so often in that time (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
+/// Most answers to packets that are too long in that interval (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
 const MOST_ANSWERS: u32 = 100;
-/// The least time from one waking by the clock to the next: packets that come faster are given out several at a time.
-/// To sleep and wake costs as much as ten packets, and more on a virtual machine.
+/// The shortest time between two wake-ups by the clock: packets due in between are delivered together. A sleep and a
+/// wake-up cost as much as ten packets, and more on a virtual machine.
 const STEP: Span = Span::from_micros(100);
-/// A real-time thread that has not slept for so long sleeps for `REST`: others get 5 % of its processor at least.
+/// A real-time thread that has not slept for this long sleeps for `REST`: other threads get at least 5 % of its processor.
 const SLICE: Span = Span::from_micros(1_900);
 const REST: Span = Span::from_micros(100);
-/// How long it sleeps at most, so that it notices that it is to stop.
+/// The longest sleep, so that it notices when it is to stop.
 const LONGEST_SLEEP: Span = Span::from_millis(50);
 
-/// What can be seen of a running emulation from outside.
+/// The state of a running emulation, as seen from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Glance {
-    /// The moment.
+    /// The time of the snapshot.
     pub at: Span,
-    /// The network.
+    /// The state of the network.
     pub status: Status,
-    /// IP bytes that the hosts got in the second before, by host.
+    /// IP bytes delivered to each host in the last second.
     pub received: Vec<u64>,
-    /// Mean time that these packets were on their way, by host.
+    /// Mean one-way delay of these packets, by host.
     pub delay: Vec<Option<Span>>,
-    /// What has gone wrong without ending it.
+    /// A failure that does not end the run: that of the capture.
     pub trouble: Option<String>,
 }
 
-/// What came of it, beside the network's own results.
+/// The outcome of the loop, beside the network's own results.
 pub(crate) struct Ended {
     pub(crate) end: Time,
     pub(crate) lates: Lates,
-    /// Packets for nobody here.
+    /// Packets for an unknown destination.
     pub(crate) stray: u64,
-    /// Packets that were refused because too many were on their way.
+    /// Packets refused because too many were in the network.
     pub(crate) refused: u64,
-    /// Packets that the interface which they were for did not take.
+    /// Packets that the receiving interface did not take.
     pub(crate) untaken: u64,
-    /// Frames that wires lost because they were not read in time.
+    /// Frames lost at existing interfaces because they were not read in time.
     pub(crate) missed: u64,
-    /// The host whose interface was taken away, which ended it.
+    /// The host whose interface was removed, which ended the run.
     pub(crate) gone: Option<usize>,
-    /// Processor time of the thread over its time.
+    /// The thread's processor time as a share of the elapsed time.
     pub(crate) cpu_share: f64,
 }
 
-/// What a host got since the last glance.
+/// What was delivered to a host since the last glance.
 #[derive(Clone, Copy, Default)]
 struct Received {
     bytes: u64,
@@ -89,14 +88,14 @@ struct Received {
     delays: Span,
 }
 
-/// What it works with.
+/// The loop's inputs and parts.
 pub(crate) struct Engine<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) live: Live<'a>,
     pub(crate) clock: Clock,
     /// By host.
     pub(crate) ports: Vec<Port>,
-    /// By the host that sends and the one that is sent to.
+    /// By sending host and receiving host.
     pub(crate) routes: Vec<Vec<Option<u32>>>,
     pub(crate) forward: Forward,
     pub(crate) observer: Observer,
@@ -104,32 +103,32 @@ pub(crate) struct Engine<'a> {
     pub(crate) control: Control,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) glance: Arc<Mutex<Glance>>,
-    /// Whether the thread runs before all ordinary ones.
+    /// Whether the thread has a real-time priority.
     pub(crate) realtime: bool,
     pub(crate) state: State,
 }
 
-/// What changes while it runs.
+/// The loop's state.
 pub(crate) struct State {
     store: Store,
     received: Vec<Received>,
-    /// When the clock last woke it.
+    /// When it was last woken by the clock.
     woken: Time,
-    /// Since when it has had something to do.
+    /// Since when it has been busy.
     busy: Time,
-    /// When it last left the processor to others.
+    /// When it last slept.
     rested: Time,
     lates: Lates,
     stray: u64,
     refused: u64,
     untaken: u64,
-    /// Senders of packets that are too long who heard of it since the last glance.
+    /// Answers to packets that were too long, since the last glance.
     answers: u32,
     gone: Option<usize>,
 }
 
 impl State {
-    /// Nothing has happened; 1 % of the packets may be late by `bound`.
+    /// The initial state; at most 1 % of the packets of a valid run are later than `bound`.
     pub(crate) fn new(bound: Span) -> State {
         State {
             store: Store::default(),
@@ -147,7 +146,7 @@ impl State {
     }
 }
 
-/// Who has something for the engine.
+/// What woke the engine.
 struct Ready {
     hosts: Vec<bool>,
     control: bool,
@@ -196,14 +195,14 @@ impl Engine<'_> {
         Ended { end, lates, stray, refused, untaken, missed, gone, cpu_share }
     }
 
-    /// It is over, for the interface of a host is gone.
+    /// Ends the run because the interface of a host is gone.
     #[cold]
     fn end_without(&mut self, host: usize) {
         self.state.gone = Some(host);
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Sleeps until a host sends, somebody asks for something, the network is due or it is `until`.
+    /// Sleeps until a host sends, a command comes, the network is due, or `until`.
     fn sleep(&mut self, until: Time) -> Ready {
         self.state.lates.pass(self.state.busy, self.clock.now());
         self.rest();
@@ -230,9 +229,8 @@ impl Engine<'_> {
         Ready { hosts: fds.iter().map(is_ready).collect(), control }
     }
 
-    /// Leaves the processor to others for a moment if it has not slept for long: under a flood there is always something
-    /// to do, and nobody else on this processor would get any of it but what the kernel takes away from real-time threads,
-    /// 50 ms at a time.
+    /// Sleeps for a moment if it has not slept for long: under a flood there is always something to do, and other threads
+    /// would get only what the kernel takes away from real-time threads, 50 ms at a time.
     fn rest(&mut self) {
         if self.realtime && self.clock.now().saturating_since(self.state.rested) >= SLICE {
             std::thread::sleep(Duration::from_nanos(REST.as_nanos()));
@@ -240,7 +238,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Lets what the hosts have sent into the network.
+    /// Takes what the hosts have sent into the network.
     fn read(&mut self, ready: &Ready, buffer: &mut [u8]) {
         for host in (0..self.ports.len()).filter(|&host| ready.hosts[host]) {
             self.rest();
@@ -269,7 +267,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes a frame, which has a packet for the network in it or belongs to the other side of the wire as it is.
+    /// Takes a frame, which holds a packet for the network or goes to the other side unchanged.
     fn take(&mut self, from: usize, frame: &[u8], ip: Option<Range<usize>>, now: Time) {
         match ip {
             Some(ip) => self.enter(from, frame, ip, now),
@@ -306,7 +304,8 @@ impl Engine<'_> {
         self.live.send(route, visitor(tag, len, &header));
     }
 
-    /// Whether a packet that is too long ends here, because a router could only tell its sender so.
+    /// Answers the sender of a packet that is too long as a router does, up to [`MOST_ANSWERS`]. Returns whether it is too
+    /// long.
     fn is_answered(&mut self, from: usize, frame: &[u8], mtu: u16) -> bool {
         let answer = frames::too_big(frame, mtu);
         if let Some(answer) = &answer
@@ -318,7 +317,7 @@ impl Engine<'_> {
         answer.is_some()
     }
 
-    /// Brings the network up to the present, and gives the hosts what has arrived.
+    /// Advances the network to the present, and delivers to the hosts what has arrived.
     fn advance(&mut self) -> Time {
         let now = self.clock.now();
         self.live.advance(now, &mut OnTheWay { store: &mut self.state.store, forward: &self.forward });
@@ -355,7 +354,7 @@ impl Engine<'_> {
         now
     }
 
-    /// Does what is asked for over the control socket.
+    /// Carries out commands from the control socket.
     fn obey(&mut self, now: Time) {
         for request in self.control.requests() {
             let done = match &request.command {
@@ -378,7 +377,7 @@ impl Engine<'_> {
         }
     }
 
-    /// How things are, as JSON.
+    /// Returns the state as JSON.
     fn status(&mut self, now: Time) -> String {
         let status = self.live.status(now);
         let links = status.links.iter().map(|link| {
@@ -395,7 +394,7 @@ impl Engine<'_> {
         serde_json::json!({ "t_s": now.as_secs_f64(), "links": links, "ues": ues }).to_string()
     }
 
-    /// Shows those outside what there is to see. Who looks just now waits for the next time.
+    /// Updates the glance, unless it is being read at this moment.
     fn show(&mut self, now: Time) {
         let received = std::mem::replace(&mut self.state.received, vec![Received::default(); self.ports.len()]);
         if let Ok(mut glance) = self.glance.try_lock() {
@@ -410,12 +409,12 @@ impl Engine<'_> {
     }
 }
 
-/// Gives a frame to a host. One that takes no more loses it, as from a real interface.
+/// Delivers a frame to a host. A host that takes no more loses it, as at a real interface.
 fn give(to: &Port, frame: &[u8], untaken: &mut u64) {
     *untaken += u64::from(to.write(frame).is_err());
 }
 
-/// Processor time of the calling thread, in seconds.
+/// Returns the processor time of the calling thread, in seconds.
 fn processor_time() -> f64 {
     let seconds = |time: TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))

@@ -1,4 +1,4 @@
-//! Where packets of the hosts go, and what stands for them in the network.
+//! Where the hosts' packets go, and the descriptors that represent them in the network.
 
 use crate::lab::is_foreign;
 use aqm::Ecn;
@@ -9,15 +9,14 @@ use wire::Headers;
 
 /// Where a packet goes.
 pub(crate) enum Forward {
-    /// To the host that has its destination's address, and what leaves the emulated network to the gateway, if there is
-    /// one.
+    /// To the host with its destination address; to the gateway, if there is one, when the address is outside.
     ByAddress { hosts: BTreeMap<IpAddr, usize>, gateway: Option<usize> },
-    /// To the other one of two wires, if it is not longer than this.
+    /// To the other one of two interfaces, if it is not longer than this.
     Across { mtu: u16 },
 }
 
 impl Forward {
-    /// To which host a packet from the side of `from` goes, if to any here.
+    /// Returns the host that a packet from the host `from` goes to, if there is one.
     pub(crate) fn to(&self, header: &Headers, from: usize) -> Option<usize> {
         match self {
             Forward::ByAddress { hosts, gateway } => hosts.get(&header.destination).copied().or_else(|| {
@@ -29,7 +28,7 @@ impl Forward {
     }
 }
 
-/// What stands in the network for a packet of so many bytes.
+/// Returns the descriptor that represents a packet of `len` bytes in the network.
 pub(crate) fn visitor(tag: u32, len: u32, header: &Headers) -> Visitor {
     Visitor { tag, len, key: header.key() as u32, ecn: Ecn::from_bits(header.tos), priority: header.priority() }
 }

@@ -1,23 +1,23 @@
-//! The packets that are in the network. The network itself knows them by their tags.
+//! The bytes of the packets that are in the network, which itself carries only their tags.
 
 use std::ops::Range;
 
-/// Packets at once, and their bytes: what bounds the memory, whatever hosts send.
+/// Most packets at once, and most of their bytes: bounds the memory, whatever hosts send.
 const MOST: usize = 1 << 18;
 const MOST_BYTES: usize = 512 << 20;
-/// The room of a packet that is kept for the next one, so that those of usual size cost no allocation.
+/// Buffer bytes kept for the next packet, so that packets of usual size cost no allocation.
 const ROOM: usize = 2048;
 
-/// A packet on its way.
+/// A packet in the network.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    /// The frame that goes out at the other end.
+    /// The frame to deliver.
     pub(crate) frame: Vec<u8>,
-    /// Where in it the packet is.
+    /// Where in it the IP packet is.
     pub(crate) ip: Range<usize>,
-    /// The observer's number for it; `None` of a packet that no host has sent.
+    /// The observer's number for it; `None` for a packet that no host sent.
     pub(crate) flow: Option<u32>,
-    /// The host that gets it.
+    /// The host to deliver it to.
     pub(crate) to: usize,
 }
 
@@ -44,7 +44,7 @@ impl Store {
         (!self.free.is_empty() || self.held.len() < MOST) && self.bytes + len <= MOST_BYTES
     }
 
-    /// Keeps a frame with an IP packet in it. Gives the tag.
+    /// Stores a frame with an IP packet in it. Returns its tag.
     #[inline]
     pub(crate) fn keep(&mut self, frame: &[u8], ip: Range<usize>, flow: Option<u32>, to: usize) -> u32 {
         let tag = self.free.pop().unwrap_or_else(|| {
@@ -71,7 +71,7 @@ impl Store {
         &mut self.held[tag as usize]
     }
 
-    /// The packet has left the network; its tag is given again.
+    /// Frees a packet that has left the network; its tag is reused.
     #[inline]
     pub(crate) fn free(&mut self, tag: u32) {
         let frame = &mut self.held[tag as usize].frame;

@@ -1,13 +1,13 @@
-//! The scenario's bulk flows, carried by the kernel's own TCP between namespaces: what the simulated TCP is compared with.
+//! The scenario's bulk flows, sent by the kernel's own TCP between namespaces: the reference for the simulated TCP.
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `flow` | a flow that the kernel carries |
 //! | `flows` | which of a scenario's flows the kernel can carry, and how |
-//! | `hosts` | the namespaces of its ends |
-//! | `settings` | what is set for a whole namespace: sysctls and routes |
+//! | `hosts` | the namespaces of the flows' ends |
+//! | `settings` | settings of a whole namespace: sysctls and routes |
 //! | `carry` | the thread that connects, writes and reads |
-//! | `sample` | the thread that asks the kernel for each connection's state, at fixed times |
+//! | `sample` | the thread that samples each connection's state |
 //!
 //! Two threads, whatever the number of flows, because the network's own thread needs the processor too.
 //!
@@ -56,7 +56,7 @@ pub struct Kernel {
     sampler: (Stop, JoinHandle<Vec<Vec<Sample>>>),
 }
 
-/// What became of a flow.
+/// The outcome of a flow.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The flow.
@@ -67,13 +67,13 @@ pub struct Measured {
     pub receiver: SocketAddr,
     /// Its state at the sampling times from its start until the first after its end.
     pub samples: Vec<Sample>,
-    /// When the handshake was over at the sender, since the epoch.
+    /// When the sender's handshake was complete, since the epoch.
     pub established: Option<Span>,
     /// Bytes that the receiver had read by its end.
     pub received: u64,
     /// When the receiver had read the last byte, since the epoch, if the sender ended and all arrived.
     pub completed: Option<Span>,
-    /// Why it broke, if it did.
+    /// Why it failed, if it did.
     pub failure: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl Measured {
 }
 
 impl Kernel {
-    /// Prepares the namespaces, and begins: each flow starts at its time after `epoch`, and is sampled at the multiples of
+    /// Prepares the namespaces and starts the flows: each starts at its time after `epoch`, and is sampled at the multiples of
     /// `interval` after it.
     ///
     /// # Errors
@@ -101,10 +101,10 @@ impl Kernel {
         start(lab, flows, epoch, interval)
     }
 
-    /// Stops whatever still runs, at once, and tells what became of each flow, in the order in which they were given.
+    /// Stops the flows that still run, at once. Returns the outcome of each flow, in the order in which they were given.
     ///
     /// # Panics
-    /// If one of its threads did, which would be an error of ours.
+    /// If one of its threads panicked, which would be a bug.
     pub fn finish(self) -> Vec<Measured> {
         fn end<T>((stop, thread): (Stop, JoinHandle<T>)) -> T {
             drop(stop);
@@ -151,7 +151,7 @@ fn start(hosts: &impl Hosts, flows: Vec<Flow>, epoch: Instant, interval: Span) -
     Ok(Kernel { flows, addresses, carrier, sampler })
 }
 
-/// A thread before all ordinary ones, and what ends it.
+/// Starts a real-time thread. Returns it with what ends it.
 fn spawn<T: Send + 'static>(
     name: &str,
     act: impl FnOnce(&EventFd) -> T + Send + 'static,
@@ -168,7 +168,7 @@ fn spawn<T: Send + 'static>(
     Ok((stop, thread.map_err(Error::system("start a thread"))?))
 }
 
-/// Ends a thread when it is dropped: a descriptor that becomes readable then, and stays so.
+/// Ends a thread when dropped: a descriptor that becomes readable then, and stays so.
 struct Stop(Arc<EventFd>);
 
 impl Stop {

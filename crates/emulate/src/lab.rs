@@ -1,9 +1,9 @@
 //! Real hosts: a network namespace for each, all attached to the simulated network and to nothing else.
 //!
-//! Every host has one interface beside `lo`, the TUN device `cell0`, by which all its packets leave: all hosts' addresses
-//! are in the prefix of its own, and its default routes point there too. A host is silent until somebody in it speaks:
-//! there is no link layer to ask for addresses, and the kernel announces nothing (no link-local address, no duplicate
-//! address detection, no router solicitation, no multicast reports).
+//! Every host has one interface beside `lo`, the TUN device `cell0`, by which all its packets leave: all hosts share its
+//! prefix, and its default routes point there too. A host is silent until a program in it sends: there is no link layer to
+//! resolve addresses on, and the kernel announces nothing (no link-local address, no duplicate address detection, no router
+//! solicitation, no multicast reports).
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -23,18 +23,18 @@ use crate::Error;
 use crate::tidy::{Claim, FILES, NAMESPACES};
 use crate::uplink::{self, Nat, Prefix, Resolver, Uplink};
 
-/// The network-wide prefixes: every host is in reach of every other without a router.
+/// The network-wide prefixes: every host reaches every other without a router.
 const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
 
 /// The name of the interface of every host.
 pub(crate) const INTERFACE: &str = "cell0";
 
-/// Hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
+/// Most hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
 const HOSTS_MAX: usize = 255 * HOSTS_PER_OCTET;
 const HOSTS_PER_OCTET: usize = 254;
 
-/// What differs from a new namespace's settings. They are made before `cell0`, which takes its own from `default`.
+/// Settings that differ from a new namespace's. They are set before `cell0` is made, which takes its own from `default`.
 const SETTINGS: [(&str, &str); 6] = [
     // What comes from the cell may come from any address.
     ("ipv4/conf/all/rp_filter", "0"),
@@ -47,8 +47,8 @@ const SETTINGS: [(&str, &str); 6] = [
     ("ipv6/conf/default/addr_gen_mode", "1"),
 ];
 
-/// The /etc/resolv.conf of every host: the machine's name server is not in reach, and waiting for it takes a program many
-/// seconds. Here nobody listens, which is known at once.
+/// The /etc/resolv.conf of every host. The machine's name server cannot be reached, and a program would wait for it for many
+/// seconds; at this address nothing listens, which it learns at once.
 const RESOLVER: &str = "nameserver 127.0.0.1\n";
 
 /// A real host.
@@ -58,13 +58,14 @@ pub struct Host {
     pub name: String,
     /// Its network namespace, by the name that `ip netns` knows.
     pub netns: String,
-    /// Its address.
+    /// Its IPv4 address.
     pub v4: Ipv4Addr,
-    /// Its other address.
+    /// Its IPv6 address.
     pub v6: Ipv6Addr,
 }
 
-/// Real hosts. Dropping them ends every process inside them and removes every trace; so does the death of this process.
+/// Real hosts. Dropping the lab ends every process in them and removes everything it created; so does the death of this
+/// process.
 #[derive(Debug)]
 pub struct Lab {
     hosts: Vec<Host>,
@@ -76,11 +77,11 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Hosts for the scenario's nodes `names`, of which the first is the server. With `nat`, the server is their router to
-    /// the networks of this machine.
+    /// Creates hosts for the scenario's nodes `names`, of which the first is the server. With `nat`, the server is their
+    /// router to the networks of this machine.
     ///
     /// # Errors
-    /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for what cannot be; and
+    /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for invalid options; and
     /// [`Error::System`].
     pub fn new(names: &[String], mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
         check_mtu(mtu)?;
@@ -158,12 +159,12 @@ impl Lab {
         uplink.set_up(&self.hosts[0].netns, mtu)
     }
 
-    /// Whether hosts that reach the networks of this machine have a name server there; none for other hosts.
+    /// Whether hosts that reach the networks of this machine have a name server there; `None` without `nat`.
     pub fn resolves(&self) -> Option<bool> {
         self.resolves
     }
 
-    /// What tells this lab's namespaces and files from others': short, and unique on this machine.
+    /// The lab's ID: short, and unique on this machine.
     pub fn id(&self) -> &str {
         self.claim.id()
     }
@@ -178,15 +179,15 @@ impl Lab {
         &self.hosts
     }
 
-    /// The end of a host's interface, which is taken once. The namespace is freed when this is closed, too.
+    /// Takes the program's end of a host's interface, once. The namespace is freed only when this is closed, too.
     pub fn tun(&mut self, host: usize) -> Tun {
         self.tuns[host].take().expect("a host's interface is taken once")
     }
 
-    /// A command that runs `program` in a host, with the caller's terminal, process group, and streams.
+    /// Returns a command that runs `program` in a host, with the caller's terminal, process group and streams.
     ///
     /// It becomes `program` by exec, so its process number, signals and status are that program's. Whatever it leaves
-    /// running ends with the lab. See [`find_program`] for one that may not be installed.
+    /// running ends with the lab. Check with [`find_program`] that it is installed.
     // No PR_SET_PDEATHSIG: that comes when the spawning *thread* ends, and the keeper sees to what it is good for.
     pub fn command(&self, host: usize, program: &OsStr) -> Command {
         let mut command = Command::new("ip");
@@ -194,9 +195,9 @@ impl Lab {
         command
     }
 
-    /// Acts in a host, in a thread that lives for this long. Sockets that are made there belong to the host for good.
+    /// Calls `act` in a host, in a thread of its own. Sockets made there stay in the host.
     ///
-    /// The thread's files, and the names that it looks up, are those of this process, not the host's.
+    /// Files and name resolution are those of this process, not the host's.
     pub fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> T + Send) -> Result<T, Error> {
         let netns = &self.hosts[host].netns;
         let enter = || {
@@ -213,14 +214,14 @@ impl Lab {
 }
 
 impl Lab {
-    /// Packets that hosts have sent and nobody read in time, so that the queue of their interface had no room.
+    /// Packets of the hosts that were not read in time, so that the queue of their interface was full.
     pub fn missed(&self) -> u64 {
         let dropped = || Counts::open(INTERFACE).ok()?.dropped();
         (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
     }
 }
 
-/// Whether tests can have real hosts; says so loudly if not.
+/// Whether tests can create hosts; prints that they are skipped if not.
 #[cfg(test)]
 pub(crate) fn may() -> bool {
     testkit::root::granted(check()).is_some()
@@ -233,7 +234,10 @@ impl Lab {
     }
 }
 
-/// Whether this machine, and this user, can have real hosts.
+/// Checks that this machine, and this user, can create hosts.
+///
+/// # Errors
+/// [`Error::Missing`] names what is missing.
 pub fn check() -> Result<(), Error> {
     check_rights()?;
     let missing = |what: &str| Err(Error::Missing(what.into()));
@@ -253,13 +257,13 @@ pub fn check() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether packets may be so long at most: the number as it stands in headers.
+/// Checks an MTU. Returns it as in packet headers.
 pub(crate) fn check_mtu(mtu: u32) -> Result<u16, Error> {
     let wrong = || Error::Wrong(format!("an MTU of {mtu} bytes: real hosts need 1280 (for IPv6) to 65535"));
     u16::try_from(mtu).ok().filter(|&mtu| mtu >= 1280).ok_or_else(wrong)
 }
 
-/// Whether a packet to this address leaves the emulated network, where there is a way out.
+/// Whether an address is outside the emulated network.
 pub(crate) fn is_foreign(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !(PREFIX.contains(v4) || v4.is_multicast() || v4.is_broadcast() || v4.is_unspecified()),

@@ -4,12 +4,12 @@ use netio::realtime::Granted;
 use record::{Distribution, Lateness};
 use units::{Span, Time};
 
-/// No packet of a valid run was later than so many times what 1 % of them may be, and it never stood still for longer.
+/// The largest lateness and the longest stall of a valid run, as multiples of the bound on the 99th percentile.
 const WORST: u64 = 40;
-/// The share of the time for which a valid run may have stood still.
+/// The largest share of the time that a valid run may have stalled.
 const MOST_STALLED: f64 = 0.01;
 
-/// How late packets were given to the hosts, and for how long nothing was done although something was due.
+/// The lateness of packets delivered to the hosts, and the time for which the loop stalled.
 #[derive(Debug)]
 pub(crate) struct Lates {
     spans: Distribution,
@@ -19,19 +19,19 @@ pub(crate) struct Lates {
 }
 
 impl Lates {
-    /// None yet; 1 % of the packets may be late by `bound`.
+    /// No lateness yet. At most 1 % of the packets of a valid run are later than `bound`.
     pub(crate) fn within(bound: Span) -> Lates {
         Lates { spans: Distribution::default(), bound, stalled: Span::ZERO, longest: Span::ZERO }
     }
 
-    /// What was due at `due` was done by `done`.
+    /// Records that a packet due at `due` was delivered by `done`.
     #[inline]
     pub(crate) fn note(&mut self, due: Time, done: Time) {
         self.spans.record(done.saturating_since(due));
     }
 
-    /// From `from`, when there was something to do, until `to` nobody looked for more. Within the bound that is work,
-    /// beyond it the machine was busy with something else.
+    /// Records that the loop, which had work to do at `from`, looked for more work only at `to`. Up to the bound that is
+    /// work; beyond it the machine was busy with something else, and the loop stalled.
     #[inline]
     pub(crate) fn pass(&mut self, from: Time, to: Time) {
         let span = to.saturating_since(from);
@@ -41,7 +41,8 @@ impl Lates {
         }
     }
 
-    /// The figures, and whether they keep to the bound; it ran for `lasted`, and the network missed so many packets.
+    /// Returns the figures, and whether they keep to the bound, for a run of `lasted` in which `missed` packets were not read
+    /// in time.
     pub(crate) fn summary(&self, lasted: Span, missed: u64, cpu_share: f64, granted: Granted) -> Lateness {
         let quantile = |q| self.spans.quantile(q).map_or(0.0, record::ms);
         let p99 = self.spans.quantile(0.99).unwrap_or(Span::ZERO);

@@ -1,4 +1,4 @@
-//! Where packets come from and go to: the TUN interface of a namespace, or a wire to hosts elsewhere.
+//! An end of the network: the TUN interface of a namespace, or an existing interface with hosts behind it.
 
 use crate::lab::INTERFACE;
 use netio::attach::{self, Frame, Wire};
@@ -6,20 +6,20 @@ use netio::tun::Tun;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Room for whatever comes: frames of wires are the longest.
+/// Room for the longest frame: that of an existing interface.
 pub(crate) const LONGEST: usize = attach::LONGEST;
 
 /// One end of the network.
 #[derive(Debug)]
 pub(crate) enum Port {
-    /// Its frames are IP packets and nothing else.
+    /// A namespace's interface, whose frames are IP packets.
     Tun(Tun),
-    /// Its frames are Ethernet's.
+    /// An existing interface, whose frames are Ethernet's.
     Wire(Wire),
 }
 
 impl Port {
-    /// What came next; none if there is nothing now. An error says that the interface is gone for good.
+    /// Reads the next frame; `None` if there is none now. An error means that the interface is gone for good.
     #[inline]
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<Frame<'a>>> {
         match self {
@@ -32,7 +32,7 @@ impl Port {
         }
     }
 
-    /// Gives it a frame. An error says that it takes none now.
+    /// Writes a frame. An error means that it takes none now.
     #[inline]
     pub(crate) fn write(&self, frame: &[u8]) -> io::Result<()> {
         match self {
@@ -41,12 +41,12 @@ impl Port {
         }
     }
 
-    /// Whether the interface is gone. A wire has to be asked; a TUN interface says so when it is read.
+    /// Whether the interface is gone. A TUN interface reports that when it is read; an existing one has to be asked.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Port::Wire(wire) if !wire.exists())
     }
 
-    /// The interface.
+    /// The interface's name.
     pub(crate) fn name(&self) -> &str {
         match self {
             Port::Tun(_) => INTERFACE,
@@ -54,7 +54,7 @@ impl Port {
         }
     }
 
-    /// Frames that came and were not read in time. Those of TUN interfaces are counted in their namespaces.
+    /// Frames lost because they were not read in time. Those of TUN interfaces are counted in their namespaces.
     pub(crate) fn missed(&self) -> u64 {
         match self {
             Port::Tun(_) => 0,

@@ -1,5 +1,5 @@
-//! What answers at the server's end, so that a first try needs nothing else: a web server that gives and takes data of
-//! any length, and iperf3 if it is installed.
+//! Servers at the network's server end, for a first try: a web server for downloads and uploads of any length, and iperf3
+//! if it is installed.
 
 use std::ffi::OsStr;
 use std::net::TcpListener;
@@ -28,25 +28,25 @@ use netio::rights;
 
 /// Connections served at once, well below the usual limit of open files; more wait in the kernel to be accepted.
 const CONNECTIONS: usize = 512;
-/// What a request's head may take.
+/// Longest request head in bytes.
 const HEAD: usize = 64 << 10;
-/// How long a client may take for a request's head, and keep a connection that it does not use.
+/// How long a client may take to send a request's head, and keep an idle connection.
 const IDLE: Duration = Duration::from_secs(60);
-/// The longest answer that has an end.
+/// The longest answer of a given length.
 const LONGEST: u64 = 1_000_000_000_000;
 /// The longest time before an answer.
 const LATEST: f64 = 60.0;
 /// The port of iperf3.
 const IPERF3: u16 = 5201;
-/// What answers are made of, again and again: longer than the windows of the usual compressors.
+/// The block that answers repeat: longer than the windows of usual compressors.
 const BLOCK: usize = 1 << 20;
 
 const HELP: &str = "try /100MB, /5000000 (bytes), /endless, /delay/2 (seconds), or send something with POST or PUT\n";
 
-/// A web server in a thread of its own. It is gone when this is dropped, whatever it was doing.
+/// A web server in a thread of its own. Dropping it stops the server, whatever it is doing.
 ///
-/// Ranges are not served: every answer is whole. A transfer that stalls keeps its connection for ever, for networks that
-/// stall are what is tried here.
+/// It does not serve ranges: every answer is whole. A stalled transfer keeps its connection, because networks that stall
+/// are what users try here.
 #[derive(Debug)]
 pub struct Web {
     /// The server stops when this is gone.
@@ -163,7 +163,7 @@ fn size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// What can be had here, with the name by which the client called us.
+/// Returns the index page, with the host name that the client used.
 fn front(headers: &HeaderMap) -> Response {
     let named = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let plain = |c: char| c.is_ascii_alphanumeric() || ".-_:[]".contains(c);
@@ -193,7 +193,7 @@ fn front(headers: &HeaderMap) -> Response {
     .into_response()
 }
 
-/// Reads all of `body` and tells how fast it came, counted from the request's arrival.
+/// Reads all of `body` and reports its rate, from the request's arrival on.
 async fn swallow(body: Body, begun: Instant) -> Response {
     let mut body = pin!(body);
     let mut bytes = 0;
@@ -216,10 +216,10 @@ fn data(block: Bytes, left: Option<u64>) -> Response {
     (headers, Body::new(Data { block, left })).into_response()
 }
 
-/// One block over and over. Nothing is copied until the kernel does.
+/// A body that repeats one block, without copying it.
 struct Data {
     block: Bytes,
-    /// `None`: until the client stops.
+    /// `None` until the client disconnects.
     left: Option<u64>,
 }
 
@@ -258,11 +258,11 @@ fn block() -> Bytes {
     Bytes::from((1..=BLOCK as u64 / 8).flat_map(word).collect::<Vec<u8>>())
 }
 
-/// An iperf3 server on its usual port. It is gone when this is dropped.
+/// An iperf3 server on its usual port. Dropping it stops the server.
 #[derive(Debug)]
 pub struct Iperf3(Child);
 
-/// Starts iperf3 as a server on `host`, if it is installed. Clients can come when this returns.
+/// Starts iperf3 as a server on `host`, if it is installed. It accepts clients when this returns.
 pub fn iperf3(lab: &Lab, host: usize) -> Option<Iperf3> {
     let program = find_program(OsStr::new("iperf3"))?;
     let mut command = lab.command(host, program.as_os_str());
@@ -276,7 +276,7 @@ pub fn iperf3(lab: &Lab, host: usize) -> Option<Iperf3> {
     Some(server)
 }
 
-/// Whether anybody waits for TCP connections to `port` in the namespace of the calling thread.
+/// Whether a program listens on TCP `port` in the namespace of the calling thread.
 fn listens(port: u16) -> bool {
     // "NUMBER: ADDRESS:PORT PEER:PORT STATE", of which 0A is LISTEN.
     let local = format!(":{port:04X}");

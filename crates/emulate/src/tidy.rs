@@ -1,24 +1,23 @@
-//! That nothing of a lab outlives it, however it ends.
+//! Removes everything a lab created, however it ends.
 //!
-//! A lab's record is the directory `/run/ranway/ID`, and it lives as long as somebody holds the lock (flock) on that
-//! directory; process numbers decide nothing. There is one implementation of cleaning up, `tidy.sh`, and it runs
+//! A lab's record is the directory `/run/ranway/ID`. The lab is alive while a process holds the lock (flock) on that
+//! directory; process IDs do not matter. There is one implementation of the cleanup, `tidy.sh`, and it runs
 //!
 //! - as the *keeper*, a process in a session of its own that waits from the start for the end of its input, which comes
-//!   when the [`Claim`] is dropped, or when this process dies in whatever way;
+//!   when the [`Claim`] is dropped, or when this process dies in any way;
 //! - in place of a keeper that was itself killed;
 //! - at the next start, for labs that died together with their keepers ([`sweep`]).
 //!
-//! It also runs what the lab has left in its directory for that ([`Claim::restore_by`]), which nobody but root can write.
+//! It also runs the script that the lab left in its directory ([`Claim::restore_by`]), which only root can write.
 //!
 //! The keeper shares the lock (one open file description), so there is no moment between a lab's death and the end of its
-//! cleaning in which another could take it for abandoned, or its ID for free.
+//! cleanup at which another process could take it for abandoned, or its ID for free.
 //!
-//! In another network namespace than the lab's own, what it has changed there cannot be set right: the record goes, and the
-//! change stays ([`Claim::restore_by`]).
+//! A cleanup that runs in another network namespace than the lab's cannot undo the lab's changes there: it removes the
+//! record, and the changes stay ([`Claim::restore_by`]).
 //!
-//! Three things escape: a process that moved on to a network namespace of its own making, one whose namespace lost its
-//! name to somebody else (`ip netns delete`), and the directories `/run/netns`, `/etc/netns` and `/run/ranway`
-//! themselves, which stay.
+//! Three things are not removed: a process that moved to a network namespace that it made, one whose namespace was deleted by
+//! name (`ip netns delete`), and the directories `/run/netns`, `/etc/netns` and `/run/ranway` themselves.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
@@ -40,8 +39,8 @@ pub(crate) const NAMESPACES: &str = "/run/netns";
 /// Where `ip netns exec` looks for a namespace's own files of `/etc`.
 pub(crate) const FILES: &str = "/etc/netns";
 
-/// The right to an ID, and to the namespaces whose names begin with [`Claim::prefix`]. Dropping it removes them, with
-/// every process inside.
+/// Ownership of an ID, and of the namespaces whose names begin with [`Claim::prefix`]. Dropping it removes them, with every
+/// process inside.
 #[derive(Debug)]
 pub(crate) struct Claim {
     id: String,
@@ -51,7 +50,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    /// Cleans up after the dead, and takes a new ID.
+    /// Cleans up after dead labs, and takes a new ID.
     pub(crate) fn new() -> Result<Claim, Error> {
         let failed = |source| Error::System { what: format!("make a directory in {RECORDS}"), source };
         // Whoever starts it is root, and nobody else may write on the way there.
@@ -94,7 +93,7 @@ impl Claim {
         }
     }
 
-    /// Short, and unique among the living.
+    /// The ID: short, and unique among living labs.
     pub(crate) fn id(&self) -> &str {
         &self.id
     }
@@ -104,8 +103,8 @@ impl Claim {
         &self.directory
     }
 
-    /// Has a shell run `lines` in the end, however that comes: what sets right what was changed elsewhere. They count in
-    /// the caller's network namespace alone, for whoever cleans up may be in another.
+    /// Lets the cleanup run `lines` in a shell, to undo changes outside the lab's namespaces. They run only in the caller's
+    /// network namespace, because the process that cleans up may be in another.
     pub(crate) fn restore_by(&self, lines: &str) -> Result<(), Error> {
         let namespace =
             fs::read_link("/proc/thread-self/ns/net").map_err(Error::system("tell the network namespace"))?;
@@ -113,7 +112,7 @@ impl Claim {
         Ok(self.directory.replace("restore", (guard + lines).as_bytes())?)
     }
 
-    /// What the names of this lab's namespaces begin with, and no others'.
+    /// The prefix of the names of this lab's namespaces, and of no others.
     pub(crate) fn prefix(&self) -> String {
         format!("ranway-{}-", self.id)
     }
@@ -144,14 +143,14 @@ fn sweep() {
     }
 }
 
-/// Ends the lab `id`, whose lock the caller holds.
+/// Cleans up the lab `id`, whose lock the caller holds.
 fn clean(id: &str, lock: &File) {
     if let Ok(mut child) = tidy(id, lock, Stdio::null()) {
         let _ = child.wait();
     }
 }
 
-/// Starts the script, which ends the lab when `input` ends, and holds `lock` until it is done.
+/// Starts the script, which cleans up the lab when `input` ends, and holds `lock` until it is done.
 fn tidy(id: &str, lock: &File, input: Stdio) -> io::Result<Child> {
     let mut command = Command::new("sh");
     command.args(["-c", include_str!("tidy.sh"), "ranway-tidy", id]).current_dir("/");
@@ -159,7 +158,7 @@ fn tidy(id: &str, lock: &File, input: Stdio) -> io::Result<Child> {
     sys::in_own_session(&mut command).spawn()
 }
 
-/// Takes the lock of `id`, unless somebody holds it.
+/// Takes the lock of `id`, unless another process holds it.
 fn take(id: &str) -> io::Result<Option<File>> {
     let directory = File::open(record(id))?;
     match directory.try_lock() {
@@ -182,7 +181,7 @@ fn is_id(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f' | b'x'))
 }
 
-/// The names in a directory; none if it cannot be read.
+/// Returns the names in a directory; none if it cannot be read.
 fn names(directory: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().into_string().ok())

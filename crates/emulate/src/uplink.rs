@@ -1,4 +1,4 @@
-//! The way from an emulation's server to the networks of this machine: a veth pair, and address translation at both ends.
+//! The route from an emulation's server to the networks of this machine: a veth pair, with address translation at both ends.
 //!
 //! ```text
 //! hosts -- (the emulated network) -- server  uplink0 <-- veth --> rwn-ID  this machine's routes
@@ -32,16 +32,16 @@ use crate::Error;
 
 /// The server's end of the veth pair.
 const INSIDE: &str = "uplink0";
-/// What the names of this machine's ends begin with; the emulation's ID follows.
+/// Prefix of the names of this machine's ends; the emulation's ID follows.
 const OUTSIDE: &str = "rwn-";
-/// What the names of tables begin with; likewise.
+/// Prefix of the names of tables; the emulation's ID follows.
 const TABLE: &str = "ranway_";
 /// Held while an uplink is set up or taken down.
 const LOCK: &str = "/run/ranway/uplinks";
-/// Where settings of IPv4 are, by interface.
+/// The directory of the IPv4 settings of interfaces.
 const SETTINGS: &str = "/proc/sys/net/ipv4/conf";
 
-/// The prefixes of private addresses (RFC 1918) in which the veth pair gets a /30, the first to be tried first.
+/// The private prefixes (RFC 1918) from which the veth pair gets a /30, in the order in which they are tried.
 const POOLS: [Prefix; 2] =
     [Prefix { base: Ipv4Addr::new(172, 16, 0, 0), len: 12 }, Prefix { base: Ipv4Addr::new(192, 168, 0, 0), len: 16 }];
 /// Shorter prefixes in a routing table are default routes in pieces (as VPNs have them), and occupy nothing.
@@ -86,7 +86,7 @@ impl Prefix {
     }
 }
 
-/// What the routing tables of a network namespace say.
+/// The routing tables of a network namespace.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Routes {
     prefixes: Vec<Prefix>,
@@ -108,7 +108,7 @@ impl Routes {
         routes
     }
 
-    /// A prefix for a veth pair that no route and none of `taken` overlaps.
+    /// Returns a prefix for a veth pair that no route and none of `taken` overlaps.
     fn free(&self, taken: &[Prefix]) -> Option<Prefix> {
         let size = 1_usize << (32 - PAIR);
         let pairs = POOLS.iter().flat_map(|pool| {
@@ -121,7 +121,10 @@ impl Routes {
     }
 }
 
-/// Whether this machine can have an uplink.
+/// Checks that this machine can have an uplink.
+///
+/// # Errors
+/// [`Error::Missing`] without `nft`.
 pub fn check() -> Result<(), Error> {
     match find_program("nft".as_ref()) {
         Some(_) => Ok(()),
@@ -129,12 +132,12 @@ pub fn check() -> Result<(), Error> {
     }
 }
 
-/// The way out of the server's namespace, as it is to be set up.
+/// The plan of the route out of the server's namespace.
 #[derive(Debug)]
 pub(crate) struct Uplink {
     id: String,
     pair: Prefix,
-    /// Interfaces that forward only as long as there is an uplink.
+    /// Interfaces that forward only while there is an uplink.
     guarded: Vec<String>,
     _lock: File,
 }
@@ -170,7 +173,7 @@ impl Uplink {
         (self.pair.base.to_bits() + number).into()
     }
 
-    /// Lines for a shell that undo what is changed at the machine's side, also if little of it was done.
+    /// Returns shell commands that undo the changes at the machine's side, even if only some were made.
     pub(crate) fn restore_lines(&self) -> String {
         let Uplink { id, guarded, .. } = self;
         let all = u8::from(forwards("all"));
@@ -192,7 +195,7 @@ impl Uplink {
         lines + "exec 9>&-\n"
     }
 
-    /// Joins the namespace `server` to this thread's. [`Uplink::restore_lines`] undo it.
+    /// Connects the namespace `server` to this thread's. [`Uplink::restore_lines`] undo it.
     pub(crate) fn set_up(self, server: &str, mtu: u32) -> Result<(), Error> {
         let (ours, theirs) = (self.address(1), self.address(2));
         let outside = format!("{OUTSIDE}{}", self.id);
@@ -249,7 +252,7 @@ impl Uplink {
     }
 }
 
-/// The table in the server's namespace, which goes away with it: nobody outside begins anything here.
+/// Returns the table in the server's namespace, which is removed with it: no connection is opened from outside.
 fn inner_table() -> String {
     format!(
         "table ip ranway {{
@@ -274,12 +277,12 @@ fn forwards(interface: &str) -> bool {
     fs::read_to_string(format!("{SETTINGS}/{interface}/forwarding")).is_ok_and(|value| value.trim() == "1")
 }
 
-/// Whether a name means itself in a shell, a path and nftables.
+/// Whether a name needs no quoting in a shell, a path and nftables.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-' | b':' | b'@'))
 }
 
-/// Interfaces that other emulations made forward.
+/// Returns the interfaces that other emulations made forward.
 fn guarded_by_others() -> Result<BTreeSet<String>, Error> {
     let mut guarded = BTreeSet::new();
     for line in run("nft", &["list", "tables", "ip"], "")?.lines() {
@@ -292,7 +295,7 @@ fn guarded_by_others() -> Result<BTreeSet<String>, Error> {
     Ok(guarded)
 }
 
-/// Runs a program on an input: its output.
+/// Runs a program on an input. Returns its output.
 fn run(program: &str, args: &[&str], input: &str) -> Result<String, Error> {
     let what = || format!("run `{}`", [&[program], args].concat().join(" "));
     let mut child = Command::new(program)
@@ -313,7 +316,7 @@ fn run(program: &str, args: &[&str], input: &str) -> Result<String, Error> {
     Err(Error::System { what: what(), source })
 }
 
-/// What hosts ask for addresses.
+/// The hosts' name servers.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Resolver {
     pub(crate) servers: Vec<Ipv4Addr>,
@@ -322,7 +325,7 @@ pub(crate) struct Resolver {
 }
 
 impl Resolver {
-    /// The machine's own, or `nat`'s; none if hosts could not reach any server. `emulated` is the hosts' own prefix.
+    /// Returns the machine's own, or those of `nat`; `None` if hosts could not reach any. `emulated` is the hosts' prefix.
     ///
     /// # Errors
     /// [`Error::Wrong`] for a server in `nat` that hosts cannot reach.
@@ -345,7 +348,7 @@ impl Resolver {
         Ok(Some(Resolver { servers: nat.dns.clone(), rest }))
     }
 
-    /// Reads a resolv.conf, of whose servers those count that hosts can reach.
+    /// Reads a resolv.conf, ignoring servers that hosts cannot reach.
     fn parse(text: &str, emulated: Prefix) -> Resolver {
         let (mut servers, mut rest) = (Vec::new(), String::new());
         for line in text.lines() {

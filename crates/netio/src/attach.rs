@@ -1,13 +1,13 @@
-//! Existing interfaces as the two ends of a simulated network: whatever comes in on one goes out on the other.
+//! Existing interfaces as the two ends of a network: what comes in on one goes out on the other.
 //!
-//! Frames are taken and given by packet sockets (packet(7)). The kernel would hand us frames as interfaces have them in
-//! between: with the checksum still to be computed, several TCP segments in one, or merged on arrival. So merging is
-//! switched off on the interface while it is open, and what the sender left to its interface to do is done here: the
-//! virtio header that comes with each frame (`PACKET_VNET_HDR`) tells what that is. Nothing needs to be switched off at the
-//! senders. What we send is complete, so that the interface's own offloads for sending have nothing to do.
+//! Packet sockets (packet(7)) receive and send the frames. By default the kernel hands over unfinished frames: without a
+//! checksum, with several TCP segments in one, or merged on arrival. So merging is switched off on the interface while it
+//! is open, and what the sender left to its interface is done here: the virtio header before each frame
+//! (`PACKET_VNET_HDR`) tells what that is. Senders can keep their offloads. Sent frames are complete, so the interface's own
+//! offloads for sending have nothing to do.
 //!
-//! The machine's own stack still sees what comes in. An interface should have no address, and must not be a port of a
-//! bridge, which would carry every frame a second time.
+//! The machine's own stack still sees incoming frames. An interface should have no address, and must not be a port of a
+//! bridge, which would forward every frame a second time.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -21,22 +21,22 @@ use crate::reservation::{Reservation, Role};
 use crate::sys::{self, Number};
 use crate::{Error, frames, rights};
 
-/// Room for the longest frame: the largest that TCP leaves to an interface, and Ethernet with its tags.
+/// Room for the longest frame: the longest that TCP leaves to an interface to segment, and Ethernet with its tags.
 pub const LONGEST: usize = 65_536 + 64;
-/// A VLAN tag, which the kernel takes out of a frame and tells beside it.
+/// Length of a VLAN tag, which the kernel takes out of a frame and reports beside it.
 const TAG: usize = 4;
-/// What may wait for us in the kernel, with its overhead for each frame: some 10 ms at 10 Gbit/s.
+/// Receive buffer in the kernel, including its overhead for each frame: some 10 ms at 10 Gbit/s.
 const WAITING: usize = 16 << 20;
 /// An Ethernet-like interface (`ARPHRD_ETHER`).
 const ETHERNET: u16 = 1;
 
-/// An interface from which we take frames and to which we give some, for as long as this exists.
+/// An interface whose frames a program receives, and by which it sends, for as long as this exists.
 #[derive(Debug)]
 pub struct Wire {
     socket: OwnedFd,
     interface: String,
     index: u32,
-    /// What was on and is off now.
+    /// The offloads that were switched off.
     changed: Vec<&'static Offload>,
     reservation: Option<Reservation>,
 }
@@ -46,19 +46,20 @@ pub struct Wire {
 pub struct Frame<'a> {
     /// All of it, with VLAN tags. Checksums are complete if `segment` is `None`.
     pub bytes: &'a [u8],
-    /// Where its IP packet is, if it is one for the network. Otherwise the frame goes straight to the other side
+    /// Where its IP packet is, if it has one for the network. Otherwise the frame goes straight to the other side
     /// ([`frames::packet`]).
     pub ip: Option<Range<usize>>,
-    /// The sender made one frame of many, each with so many bytes of payload: see [`frames::cut`].
+    /// Payload bytes of each frame that this one stands for, if the sender left segmentation to its interface: see
+    /// [`frames::cut`].
     pub segment: Option<u16>,
 }
 
-/// Whether [`open`] would work. Changes nothing.
+/// Checks that [`open`] would work. Changes nothing.
 pub fn check(interfaces: [&str; 2]) -> Result<(), Error> {
     find(interfaces).map(drop)
 }
 
-/// Takes hold of two interfaces of this thread's network namespace. Nothing is changed unless both can be had.
+/// Opens two interfaces of this thread's network namespace. Nothing is changed unless both can be opened.
 pub fn open(interfaces: [&str; 2]) -> Result<[Wire; 2], Error> {
     let mut wires = find(interfaces)?;
     for wire in &mut wires {
@@ -84,7 +85,7 @@ fn find([one, other]: [&str; 2]) -> Result<[Wire; 2], Error> {
 }
 
 impl Wire {
-    /// A socket at an interface, which stays as it is.
+    /// Opens a socket at an interface, which stays as it is.
     fn find(interface: &str) -> Result<Wire, Error> {
         let wrong = |why| Err(Error::Wrong(format!("cannot attach `{interface}`: {why}")));
         let what = || format!("cannot attach `{interface}`");
@@ -109,7 +110,7 @@ impl Wire {
         Ok(Wire { socket, interface: interface.to_owned(), index, changed: Vec::new(), reservation: None })
     }
 
-    /// Has the interface take frames for any address, and merge none.
+    /// Lets the interface receive frames for any address, and merge none.
     fn hold(&mut self) -> Result<(), Error> {
         let what = || format!("cannot attach `{}`", self.interface);
         sys::be_promiscuous(self.socket.as_fd(), self.index).map_err(Error::system(what()))?;
@@ -133,11 +134,12 @@ impl Wire {
         nix::net::if_::if_indextoname(self.index).is_ok_and(|name| !name.is_empty())
     }
 
-    /// A frame that came in on the interface; those that this machine sends on it are not among them. `buffer` has at least
-    /// [`LONGEST`] bytes.
+    /// Receives a frame that came in on the interface, not one that this machine sent. `buffer` has at least [`LONGEST`]
+    /// bytes.
     ///
-    /// [`io::ErrorKind::WouldBlock`] if there is none; any other error is about one frame, which is lost, or says that
-    /// the interface went down, and may come back.
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if there is none. Any other error means that one frame was lost, or that the interface
+    /// went down, and may come back.
     pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Frame<'a>> {
         let Some(room) = buffer.get_mut(TAG..) else { return Err(io::ErrorKind::InvalidInput.into()) };
         let mut header = [0; sys::VNET_HEADER];
@@ -162,6 +164,7 @@ impl Wire {
 
     /// Sends a frame out on the interface.
     ///
+    /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if the interface has no room for it now.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         let nothing_to_do = [0; sys::VNET_HEADER];
@@ -169,12 +172,12 @@ impl Wire {
         Ok(())
     }
 
-    /// How many frames were lost since this was last asked, because they waited here for too long.
+    /// Returns the number of frames lost since the last call because the receive buffer was full.
     pub fn lost(&self) -> io::Result<u32> {
         sys::packets_lost(self.socket.as_fd())
     }
 
-    /// What sets the interface right if this process dies: a shell line, or nothing if nothing was changed.
+    /// Returns shell commands that restore the interface if this process dies; empty if nothing was changed.
     pub fn restore_lines(&self) -> String {
         if self.changed.is_empty() {
             return String::new();
@@ -200,7 +203,7 @@ impl Drop for Wire {
     }
 }
 
-/// Something that an interface does to frames before we see them, by its name in ethtool(8).
+/// An offload: what an interface does to frames before they are received.
 #[derive(Debug)]
 struct Offload {
     name: &'static str,
@@ -209,8 +212,8 @@ struct Offload {
     bit: u32,
 }
 
-/// What merges frames. Merging in hardware depends on `rx`, the check of checksums. In the order in which they can be
-/// switched on.
+/// The offloads that merge frames, in the order in which they can be switched on. Merging in hardware depends on `rx`,
+/// checksum validation.
 const OFFLOADS: [Offload; 3] = [
     Offload { name: "rx", get: Number::GetRxChecksum, set: Number::SetRxChecksum, bit: 1 },
     Offload { name: "gro", get: Number::GetGro, set: Number::SetGro, bit: 1 },
@@ -232,7 +235,7 @@ impl Offload {
 /// What a sender left to its interface to do (`struct virtio_net_hdr`).
 #[derive(Debug, PartialEq)]
 struct Todo {
-    /// Where the sum begins, and how far behind that it belongs.
+    /// Where the checksummed bytes begin, and the checksum's offset from there.
     checksum: Option<(usize, usize)>,
     segment: Option<u16>,
 }

@@ -11,22 +11,22 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// The signals that end a program, and the one that tells of the end of a child.
+/// The signals that end a program, and the one that reports the end of a child.
 const SIGNALS: [Signal; 5] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGCHLD];
 
-/// The signals that come to this process, instead of what they would do.
+/// The signals to this process, which are read here instead of having their default effect.
 pub struct Signals(SignalFd);
 
-/// What has happened.
+/// What [`Signals::wait`] returned for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happened {
-    /// Time has passed.
+    /// The timeout passed.
     Nothing,
-    /// A child has ended, or something else is worth a look.
+    /// A child ended, or something else that the caller should check.
     Child,
-    /// We are asked to end. From the terminal, all who use it have been asked too.
+    /// A signal asks this process to end. One from the terminal went to all its processes.
     Asked {
-        /// How.
+        /// The signal.
         signal: Signal,
         /// Whether it came from the terminal.
         terminal: bool,
@@ -41,7 +41,7 @@ impl Happened {
 }
 
 impl Signals {
-    /// Takes the signals. Call it before the first thread starts, since threads inherit it.
+    /// Blocks the signals and reads them from now on. Call it before the first thread starts: threads inherit the mask.
     ///
     /// # Errors
     /// [`Error::System`].
@@ -64,8 +64,8 @@ impl Signals {
     }
 }
 
-/// Acts while the calling thread takes no signals. Threads that it starts meanwhile never take any, and so leave them to
-/// the program's own, which may count on that: Python handles signals in its first thread alone.
+/// Calls `act` while the calling thread blocks all signals. Threads started meanwhile inherit that, so that signals go to
+/// the program's own threads: Python handles signals in its first thread only.
 pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     let mut all = SigSet::all();
     // Processes inherit it too, and shells need to hear of their children.
@@ -79,14 +79,14 @@ pub fn without_signals<T>(act: impl FnOnce() -> T) -> T {
     done
 }
 
-/// A command that runs.
+/// A running command.
 pub struct Attended {
     child: Child,
     program: String,
 }
 
 impl Attended {
-    /// Starts `command`, which is called `program`. Signals reach it, though this process has taken them.
+    /// Starts `command`, named `program` in errors. Signals reach it, although this process blocks them.
     ///
     /// # Errors
     /// [`Error::System`].
@@ -102,7 +102,7 @@ impl Attended {
         let _ = kill(Pid::from_raw(self.child.id() as i32), signal);
     }
 
-    /// Tells it that its terminal is gone, and waits for its end for so long. Whatever happens then, dropping it ends it.
+    /// Tells it that its terminal is gone, and waits up to `patience` for its end. Dropping it kills it.
     pub fn hang_up(&mut self, patience: Duration) {
         self.signal(Signal::SIGHUP);
         // One that is stopped would not hear of it.
@@ -113,7 +113,7 @@ impl Attended {
         }
     }
 
-    /// Its exit code, as a shell gives it, once it has ended.
+    /// Returns its exit code, as a shell reports it, once it has ended.
     ///
     /// # Errors
     /// [`Error::System`].

@@ -1,4 +1,4 @@
-//! The monotonic clock, and a thread that gets the processor when it needs it.
+//! The monotonic clock, real-time scheduling and locked memory.
 
 use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::time::{ClockId, clock_gettime};
@@ -36,21 +36,21 @@ fn monotonic() -> u64 {
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
-/// What the calling thread was allowed.
+/// What [`hurry`] achieved for the calling thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Granted {
-    /// It runs before all ordinary threads (`SCHED_FIFO`).
+    /// Whether it runs before all ordinary threads (`SCHED_FIFO`).
     pub realtime: bool,
-    /// The processor that it stays on.
+    /// The processor that it is pinned to.
     pub cpu: Option<usize>,
 }
 
-/// While one of these exists, the memory of the whole process is locked, as far as that is allowed. With the last of them
-/// all of it is unlocked, whoever has locked it: the kernel does not count.
+/// Locks the memory of the whole process while one of these exists, as far as that is allowed. Dropping the last one unlocks
+/// all of it, whoever locked it: the kernel does not count.
 #[derive(Debug)]
 pub struct Resident(());
 
-/// How many [`Resident`]s there are.
+/// Number of [`Resident`]s.
 static RESIDENTS: Mutex<u32> = Mutex::new(0);
 
 impl Resident {
@@ -77,8 +77,8 @@ impl Drop for Resident {
     }
 }
 
-/// Takes for the calling thread what keeps it on time, as far as it is allowed: a real-time priority, and a processor (the
-/// last one, if there are several). It has them until it ends.
+/// Gives the calling thread a real-time priority and a processor of its own (the last one, if there are several), as far as
+/// that is allowed, until the thread ends.
 pub fn hurry() -> Granted {
     Granted { realtime: sys::be_realtime(PRIORITY).is_ok(), cpu: stay().ok().flatten() }
 }

@@ -1,12 +1,12 @@
 //! Privileges: whether a process has enough, and what a thread that reads other people's packets gives up.
 //!
 //! Setting up needs root; moving packets does not. Once everything is open, such a thread calls [`confine`]: it gives up
-//! its capabilities for good, no program that it could start would have more (`no_new_privs`), and the kernel refuses
-//! every system call but those on descriptors, memory, time and its own end (seccomp). These are properties of a thread:
-//! those that start programs, clean up and write results keep their own. `docs/src/security.md` has the whole picture.
+//! its capabilities for good, a program that it starts cannot gain any (`no_new_privs`), and the kernel refuses every
+//! system call but those on descriptors, memory, time and thread exit (seccomp). These are properties of a thread: the
+//! threads that start programs, clean up and write results keep their privileges. `docs/src/security.md` has the whole
+//! picture.
 //!
-//! A thread that is refused a system call hears `EPERM`, so a library that tries something new fails in one call and not
-//! the whole run.
+//! A refused system call returns `EPERM`, so a library that tries something new fails in one call and does not end the run.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,7 +33,7 @@ pub fn check_rights() -> Result<(), Error> {
     Err(Error::Missing("real hosts need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): use sudo".into()))
 }
 
-/// System calls on descriptors that are open already, on memory and time, and to end.
+/// System calls on open descriptors, memory and time, and to exit.
 const ALLOWED: &[libc::c_long] = &[
     // Packets, the control socket, files.
     libc::SYS_read,
@@ -102,11 +102,11 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_epoll_wait,
 ];
 
-/// Calls of the eBPF map that a diversion renews.
+/// The system call that renews a diversion's eBPF map.
 pub const BPF: &[libc::c_long] = &[libc::SYS_bpf];
 
-/// The calling thread, and those that it starts, have no capability any more but to lock memory, which what is allocated
-/// later in a process with locked memory ([`crate::realtime::Resident`]) takes. No program that they start has more.
+/// Gives up all capabilities of the calling thread, and of threads that it starts, but the one to lock memory: allocation
+/// needs it in a process with locked memory ([`crate::realtime::Resident`]). Programs that they start have no more.
 ///
 /// # Errors
 /// [`Error::System`].
@@ -121,7 +121,8 @@ pub fn give_up() -> Result<(), Error> {
     set().map_err(Error::system("give up capabilities"))
 }
 
-/// As [`give_up`], and from now on the kernel refuses all system calls that moving packets does not take, and `also`.
+/// Does what [`give_up`] does, and lets the kernel refuse all system calls but those that moving packets takes and those in
+/// `also`.
 ///
 /// # Errors
 /// [`Error::System`].

@@ -16,7 +16,7 @@ fn check(result: c_int) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// The calling thread runs before all ordinary threads (`SCHED_FIFO`), with this priority among its like.
+/// Lets the calling thread run before all ordinary threads (`SCHED_FIFO`), with this priority among real-time threads.
 pub fn be_realtime(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters` during the call alone; 0 stands for the calling thread.
@@ -32,10 +32,10 @@ fn set_option<T: Copy>(socket: BorrowedFd<'_>, level: c_int, option: c_int, valu
     Ok(())
 }
 
-/// Fills in `value` by an option of a socket, and gives the number of bytes that the kernel had for it.
+/// Reads an option of a socket into `value`. Returns the number of bytes that the kernel filled in.
 ///
 /// # Safety
-/// Any bytes are a `T`.
+/// Any bytes must be a valid `T`.
 unsafe fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &mut T) -> io::Result<usize> {
     let mut len = size_of::<T>() as libc::socklen_t;
     // SAFETY: `value` has room for `len` bytes, which the kernel writes during the call alone.
@@ -43,7 +43,7 @@ unsafe fn get_option<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, val
     Ok(len as usize)
 }
 
-/// What requests about `interface` begin with. All else in it is zero.
+/// Returns a request about `interface`; all of it but the name is zero.
 fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: zero is a value of each of its fields.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -58,8 +58,8 @@ fn interface_request(interface: &str) -> io::Result<libc::ifreq> {
 }
 
 /// Makes the TUN or TAP (`IFF_TUN`, `IFF_TAP`) interface `name`, without a header before its packets, from a descriptor of
-/// `/dev/net/tun`. It appears in the namespace in which that was opened. A `%d` in the name becomes the first free number;
-/// the name that it has got is returned.
+/// `/dev/net/tun`. It appears in the namespace in which that was opened. A `%d` in the name becomes the first free number.
+/// Returns its name.
 pub fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<String> {
     let mut request = interface_request(name)?;
     request.ifr_ifru.ifru_flags = (kind | libc::IFF_NO_PI) as libc::c_short;
@@ -69,22 +69,22 @@ pub fn make_tun(device: BorrowedFd<'_>, name: &str, kind: c_int) -> io::Result<S
     Ok(name.map(|&byte| byte as u8 as char).collect())
 }
 
-/// Has `command` start in a session of its own, where no terminal's signals reach it.
+/// Lets `command` start in a session of its own, where no terminal's signals reach it.
 pub fn in_own_session(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec only setsid(2) is called, which is async-signal-safe and touches no memory.
     unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
-/// Has `command` start with these signals unblocked, whatever the caller blocks: a program inherits that.
+/// Lets `command` start with these signals unblocked, although the caller blocks them: programs inherit that.
 pub fn with_signals(command: &mut Command, signals: SigSet) -> &mut Command {
     // SAFETY: between fork and exec only pthread_sigmask(3) is called, which is async-signal-safe and reads `signals`, a
     // copy that the closure owns.
     unsafe { command.pre_exec(move || Ok(signals.thread_unblock()?)) }
 }
 
-/// What Linux tells of a TCP connection (`struct tcp_info` in `include/uapi/linux/tcp.h`, as of 6.7). The kernel only ever
-/// appends to it: an older one fills less, a newer one has more to tell. Times are microseconds unless the name says
-/// otherwise, rates bytes a second.
+/// The state of a TCP connection (`struct tcp_info` in `include/uapi/linux/tcp.h`, as of 6.7). The kernel only appends to
+/// it: an older kernel fills in less, a newer one knows more fields. Times are in microseconds unless the name says
+/// otherwise, rates in bytes per second.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 #[allow(missing_docs, reason = "the kernel's names")]
@@ -151,11 +151,11 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Up to which byte a kernel must tell for `sndbuf_limited` to be known (since 4.10).
+    /// Bytes that a kernel must fill in for `sndbuf_limited` to be known (since 4.10).
     const NEEDED: usize = std::mem::offset_of!(TcpInfo, delivered);
 }
 
-/// What the kernel knows of a connection, and whether it told as much as `total_rto` (since 6.7).
+/// Returns the kernel's state of a connection, and whether it includes `total_rto` (since 6.7).
 pub fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
     let mut info = TcpInfo::default();
     // SAFETY: all fields are integers.
@@ -166,34 +166,34 @@ pub fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
     Ok((info, length >= size_of::<TcpInfo>()))
 }
 
-/// Sets the most that a socket sends (`SO_MAX_PACING_RATE`) in bytes a second. It paces from then on, unless this is
-/// `u64::MAX`.
+/// Sets a socket's largest pacing rate (`SO_MAX_PACING_RATE`) in bytes per second. The socket paces from then on, unless it
+/// is `u64::MAX`.
 pub fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &bytes_per_sec)
 }
 
-/// Bounds the window that a socket announces (`TCP_WINDOW_CLAMP`).
+/// Limits a socket's receive window (`TCP_WINDOW_CLAMP`).
 pub fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes)
 }
 
 // What `attach` needs of packet sockets.
 
-/// `struct virtio_net_hdr`, which stands before each frame.
+/// Length of `struct virtio_net_hdr`, which precedes each frame.
 pub const VNET_HEADER: usize = 10;
 
-/// What came with a frame.
+/// A received frame.
 #[derive(Debug)]
 pub struct Received {
     /// Bytes of the frame.
     pub len: usize,
-    /// The frame was longer than the buffer.
+    /// Whether the frame was longer than the buffer.
     pub truncated: bool,
     /// The VLAN tag that the kernel has taken out of the frame.
     pub tag: Option<[u8; 4]>,
 }
 
-/// Frames come with what is still to be done, and with their tags; and only those that come in.
+/// Lets a packet socket receive frames with their virtio header and VLAN tag, and incoming frames only.
 pub fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
     for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
         set_option(socket, libc::SOL_PACKET, option, &1_i32)?;
@@ -201,7 +201,7 @@ pub fn set_packet_options(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// From now on a packet socket gets all frames of the interface with this index: the kind of that interface (`ARPHRD_…`).
+/// Binds a packet socket to all frames of the interface with this index. Returns the interface's type (`ARPHRD_…`).
 // nix expects longer addresses of packet sockets than the kernel gives.
 pub fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
     let mut address = libc::sockaddr_ll {
@@ -221,7 +221,7 @@ pub fn bind_packet(socket: BorrowedFd<'_>, index: u32) -> io::Result<u16> {
     Ok(address.sll_hatype)
 }
 
-/// The interface takes frames for any address for as long as the socket exists.
+/// Lets the interface receive frames for any address for as long as the socket exists.
 pub fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: index as i32,
@@ -232,7 +232,7 @@ pub fn be_promiscuous(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
 }
 
-/// Reads a frame, and the header before it, from a packet socket with [`set_packet_options`].
+/// Receives a frame, and its virtio header, from a packet socket with [`set_packet_options`].
 pub fn receive_frame(
     socket: BorrowedFd<'_>,
     header: &mut [u8; VNET_HEADER],
@@ -282,7 +282,7 @@ pub fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_MARK, &mark)
 }
 
-/// Sends a frame, or a packet where there are no frames, by the interface with this index. `protocol` is Ethernet's number.
+/// Sends a frame, or a packet where there are no frames, by the interface with this index. `protocol` is its `EtherType`.
 pub fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u8]) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -301,12 +301,12 @@ pub fn send_packet(socket: BorrowedFd<'_>, index: u32, protocol: u16, bytes: &[u
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// From now on a packet socket gets only what comes in.
+/// Lets a packet socket receive incoming frames only.
 pub fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
 
-/// How many frames a packet socket had no room for since this was last asked.
+/// Returns the number of frames that a packet socket had no room for since the last call.
 pub fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     // SAFETY: both fields are integers.
@@ -314,7 +314,7 @@ pub fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(stats.tp_drops)
 }
 
-/// The ethtool commands that get or set one number (`struct ethtool_value`), as linux/ethtool.h has them.
+/// The ethtool commands that get or set one number (`struct ethtool_value` of linux/ethtool.h).
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the kernel's names")]
 pub enum Number {
@@ -329,7 +329,7 @@ pub enum Number {
     SetGro = 0x2c,
 }
 
-/// Gets or sets a number of an interface: what it is afterwards.
+/// Gets or sets a number of an interface. Returns its value afterwards.
 pub fn ethtool(socket: BorrowedFd<'_>, interface: &str, number: Number, value: u32) -> io::Result<u32> {
     let mut exchanged = [number as u32, value];
     let mut request = interface_request(interface)?;

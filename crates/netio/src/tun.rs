@@ -1,8 +1,8 @@
 //! TUN and TAP interfaces without offloads, by which a namespace's packets come to a program and leave it.
 //!
-//! Without a virtio header (`IFF_VNET_HDR`) the kernel may hand over nothing unfinished: it cuts what TCP sends in one
-//! piece (GSO) to the MTU, and completes checksums, before a packet is read here. What is written is not merged (GRO)
-//! either, so both ends see the packets that the simulated network sees.
+//! Without a virtio header (`IFF_VNET_HDR`) the kernel hands over only finished packets: it segments what TCP sends in one
+//! piece (GSO) to the MTU, and completes checksums, before a packet is read here. It does not merge written packets (GRO)
+//! either, so both ends see the packets that pass here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,16 +14,17 @@ use crate::sys;
 /// Where TUN devices come from.
 pub const DEVICE: &str = "/dev/net/tun";
 
-/// How many packets wait to be read, at most (`txqueuelen`).
+/// Most packets that wait to be read (`txqueuelen`).
 ///
-/// The kernel takes a packet off its sender's account when it enters this queue, and what finds the queue full is lost
-/// in silence: neither TCP small queues nor a send buffer (nor byte queue limits, which TUN lacks) hold a sender back
-/// here. So the queue has to take what may be sent at once while the reader is busy elsewhere. The default, 500, is less
-/// than one connection's window. 10,000 are the default largest send buffers (`tcp_wmem`, 4 MiB) of three connections,
-/// for 80 kB of pointers; in normal use the queue is empty, and waiting is the simulated network's business.
+/// A packet that enters this queue no longer counts against its sender's buffer, and one that finds the queue full is lost
+/// silently: neither TCP small queues nor a send buffer (nor byte queue limits, which TUN lacks) limit a sender here. So
+/// the queue must take what may be sent at once while the reader is busy. The default, 500, is less than one connection's
+/// window. 10,000 packets are the largest default send buffers (`tcp_wmem`, 4 MiB) of three connections, for 80 kB of
+/// pointers. In normal use the queue is empty.
 pub const QUEUE: u32 = 10_000;
 
-/// The kernel's counters of an interface of the namespace of the thread that opened them, from wherever they are read.
+/// The kernel's counters of an interface, in the namespace of the thread that opened them, from whatever thread they are
+/// read.
 #[derive(Debug)]
 pub struct Counts {
     file: File,
@@ -37,7 +38,7 @@ impl Counts {
         Ok(Counts { file: File::open("/proc/thread-self/net/dev")?, interface: interface.into() })
     }
 
-    /// Packets that were sent by the interface and not taken.
+    /// Returns the packets sent by the interface that nobody read in time.
     pub fn dropped(&self) -> Option<u64> {
         let (mut text, mut buffer) = (Vec::new(), [0; 4096]);
         loop {
@@ -68,7 +69,7 @@ impl Tun {
         Ok(Tun { file })
     }
 
-    /// Makes an interface whose packets have Ethernet's header, or none, with a name that begins so: its whole name.
+    /// Makes a TAP interface if `ethernet`, or else a TUN interface, whose name begins with `name`. Returns its whole name.
     pub fn beside(name: &str, ethernet: bool) -> io::Result<(Tun, String)> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(DEVICE)?;
         let kind = if ethernet { libc::IFF_TAP } else { libc::IFF_TUN };
@@ -76,8 +77,7 @@ impl Tun {
         Ok((Tun { file }, name))
     }
 
-    /// Reads one IP packet that the namespace sends; `buffer` holds the MTU, or the packet's end is lost. None if there is
-    /// nothing now.
+    /// Reads one packet that the namespace sends; `None` if there is none now. A packet longer than `buffer` loses its end.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match uninterrupted(|| (&self.file).read(buffer)) {
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => Ok(None),
@@ -85,8 +85,8 @@ impl Tun {
         }
     }
 
-    /// Gives one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface
-    /// is down; later on, its own rules apply, as to a packet from any interface.
+    /// Writes one IP packet to the namespace. The kernel refuses what is no IP packet, and everything while the interface is
+    /// down; otherwise its own rules apply, as to a packet from any interface.
     pub fn write(&self, packet: &[u8]) -> io::Result<()> {
         // A packet is taken whole or not at all.
         uninterrupted(|| (&self.file).write(packet)).map(drop)

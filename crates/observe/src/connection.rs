@@ -73,7 +73,7 @@ pub(crate) struct Way {
     /// Payload that was sent, whatever became of it.
     pub(crate) payload: u64,
     pub(crate) totals: Counters,
-    /// What had been counted at the end of the warm-up.
+    /// The totals at the end of the warm-up.
     pub(crate) before: Counters,
     pub(crate) rtts: Distribution,
     pub(crate) owds: Distribution,
@@ -145,13 +145,13 @@ impl Way {
         self.max_flight = self.max_flight.max(flight);
     }
 
-    /// Whether its sender said that no more will come, and it has all arrived.
+    /// Whether its sender has ended it, and all of it has arrived.
     fn completed(&self, reset: bool) -> bool {
         let Kind::Tcp(stream) = &self.kind else { return false };
         stream.all_arrived() && (stream.ended() || reset && self.totals.delivered > 0)
     }
 
-    /// Its state now, and the goodput of `interval`; `None` if it is nothing to tell of.
+    /// Returns its state now, and what was delivered in `interval`; `None` before any payload.
     fn sample(&mut self, now: Time, interval: Span, closed: bool) -> Option<Sample> {
         let delivered = self.totals.delivered - std::mem::replace(&mut self.sampled, self.totals.delivered);
         let lost = self.totals.packets.lost - std::mem::replace(&mut self.sampled_lost, self.totals.packets.lost);
@@ -163,10 +163,10 @@ impl Way {
     }
 }
 
-/// A connection, or all those that are not followed singly.
+/// A connection, or all those of a protocol that are not followed singly.
 #[derive(Debug)]
 pub(crate) struct Connection {
-    /// `None` if it stands for many.
+    /// `None` if it counts many together.
     pub(crate) ends: Option<Ends>,
     pub(crate) protocol: u8,
     /// When its first packet entered, and when its last entered or arrived.
@@ -198,7 +198,7 @@ impl Connection {
         Connection { ends: Some(ends), ways, ..Connection::of_many(header.protocol) }
     }
 
-    /// What stands for all connections of a protocol that are not followed singly.
+    /// The entry that counts the connections of a protocol together.
     pub(crate) fn of_many(protocol: u8) -> Connection {
         let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
         Connection {
@@ -319,7 +319,7 @@ impl Connection {
         self.ways[way].totals.packets.lost += 1;
     }
 
-    /// The warm-up ends: what was counted so far is left out of the rows.
+    /// Ends the warm-up: the measured period begins now.
     pub(crate) fn warmed_up(&mut self, now: Time) {
         for way in &mut self.ways {
             way.level(way.flight, now);
@@ -329,7 +329,7 @@ impl Connection {
         }
     }
 
-    /// Both directions' state now; it is noted only if `keep`.
+    /// Samples both directions; the samples are kept only if `keep`.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
         let closed = self.closed.is_some();
         for way in &mut self.ways {
@@ -338,7 +338,7 @@ impl Connection {
         }
     }
 
-    /// How many samples are kept of it.
+    /// Number of samples kept.
     pub(crate) fn sample_count(&self) -> usize {
         self.ways.iter().map(|way| way.samples.len()).sum()
     }

@@ -1,5 +1,5 @@
-//! One direction of a TCP connection, seen at both edges of the network: what its sender sent, what reached its
-//! receiver, and what of that the sender has heard.
+//! One direction of a TCP connection, observed at both edges of the network: what its sender sent, what reached its
+//! receiver, and what the sender knows to have arrived.
 //!
 //! Round-trip times are those that Linux's sender takes without looking at timestamps (`tcp_clean_rtx_queue`,
 //! `tcp_sacktag_one`), unless an acknowledgement covers a segment that was retransmitted (Karn's rule): of the newest
@@ -25,9 +25,9 @@ const LARGEST_WINDOW: u64 = 1 << 30;
 /// Offsets are sequence numbers that do not wrap around; they begin here, so that there are some before the first.
 const ORIGIN: u64 = 1 << 32;
 
-/// One direction of a connection. A packet of it is told of by [`Stream::entered`] at the sender's edge and
-/// [`Stream::arrived`] at the receiver's; an acknowledgement, which goes the other way, by [`Stream::confirmed`] at the
-/// receiver's edge and [`Stream::acknowledged`] at the sender's.
+/// One direction of a connection. Call [`Stream::entered`] for its packets at the sender's edge and [`Stream::arrived`] at
+/// the receiver's; for acknowledgements, which go the other way, [`Stream::confirmed`] at the receiver's edge and
+/// [`Stream::acknowledged`] at the sender's.
 #[derive(Debug, Default)]
 pub(crate) struct Stream {
     /// The first sequence number that was seen; `None` before it.
@@ -41,7 +41,7 @@ pub(crate) struct Stream {
     fin: Option<u64>,
     /// Segments in flight, in order.
     notes: VecDeque<Note>,
-    /// The window that the sender heard last.
+    /// The window that the sender last received.
     window: u16,
     /// Everything below has reached the receiver.
     next: u64,
@@ -57,11 +57,11 @@ struct Note {
     timing: Timing,
 }
 
-/// Whether an acknowledgement of a segment tells a round-trip time.
+/// Whether an acknowledgement of a segment yields a round-trip time.
 #[derive(Clone, Copy, Debug)]
 enum Timing {
     Sent(Time),
-    /// A SACK told it.
+    /// A SACK has yielded it.
     Taken,
     Retransmitted,
 }

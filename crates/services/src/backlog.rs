@@ -1,13 +1,12 @@
-//! A modem's backlog, kept above it: in FQ-CoDel, where small flows pass large ones, and not in the modem, where all wait
-//! behind each other.
+//! Traffic shaping ahead of a bufferbloated modem: the queue forms in FQ-CoDel, where small flows pass large ones, and not
+//! in the modem, where all packets wait behind each other.
 //!
-//! What is to leave by the modem's interface is diverted to us (by whoever holds a diversion to [`Backlog::beside`]), waits,
-//! and is handed down when a [`DrainModel`] says that the modem should have more. What comes in is not touched: it is heard, for
-//! the answers in it.
+//! Path of a packet: an eBPF program diverts what leaves by the modem's interface to [`Backlog::beside`]. [`Backlog::serve`]
+//! reads it there, queues it in FQ-CoDel, and sends it by the modem's interface when a [`DrainModel`] says that the modem has
+//! room. Incoming packets are not touched: a socket sees copies of them, for the answers in them.
 //!
-//! Beside what is learnt of the modem, the interface itself may stop us: a driver and its queue have room for what a socket
-//! may have unsent (`net.core.wmem_default`). That is all that can be seen of a queue from outside, and of one within a
-//! modem it shows nothing.
+//! The interface itself may also refuse packets: the driver and its queue take what a socket may have unsent
+//! (`net.core.wmem_default`). That is all that a queue shows from outside; a queue within the modem shows nothing.
 
 mod input;
 mod modem;
@@ -34,46 +33,46 @@ use netio::attach;
 use netio::realtime::Clock;
 use reflectors::Reflectors;
 
-/// Packets that are taken in a row before it is somebody else's turn.
+/// Packets taken in a row before other work has its turn.
 const BATCH: usize = 64;
-/// How often it is looked whether the interface is still there.
+/// Interval between checks that the interface still exists.
 const LOOK: Span = Span::from_millis(500);
-/// How long the interface has at the end to take what waits.
+/// Time that the interface has at the end to take the packets that still wait.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// What has happened since the beginning.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Packets that were handed down, and their bytes on the IP layer.
+    /// Packets sent to the modem, and their bytes on the IP layer.
     pub packets: u64,
     /// See `packets`.
     pub bytes: u64,
-    /// For how long they waited above, in all, in ns.
+    /// Total time that they waited in the queue, in ns.
     pub waited_ns: u64,
     /// Packets that the queue dropped by its control law.
     pub dropped: u64,
-    /// Packets for which it had no room.
+    /// Packets dropped because the queue was full.
     pub overflowed: u64,
     /// Packets that it marked instead of dropping them.
     pub marked: u64,
     /// Packets that the interface did not take.
     pub refused: u64,
-    /// Packets that were to leave and were lost before they were read: they came faster than they could be taken.
+    /// Outgoing packets lost before they were read, because they came faster than they were taken.
     pub missed: u64,
-    /// Answers that came in.
+    /// Answers received.
     pub answers: u64,
-    /// Frames that came in and were lost before they were read, with answers in them perhaps.
+    /// Incoming frames lost before they were read; they may have held answers.
     pub unheard: u64,
 }
 
-/// A modem whose backlog is kept.
+/// A modem whose traffic is shaped.
 #[derive(Debug)]
 pub struct Backlog {
     modem: Modem,
     drain: Box<dyn DrainModel>,
     reflectors: Option<Reflectors>,
     queue: FqCodel<Waiting>,
-    /// Was handed down, and waits for the interface.
+    /// Left the queue, and waits for the interface.
     stuck: Option<Waiting>,
     clock: Clock,
     buffer: Vec<u8>,
@@ -120,8 +119,8 @@ impl Packet for Waiting {
 }
 
 impl Backlog {
-    /// Takes hold of the interface `modem` of this thread's network namespace. Nothing is diverted yet. What is sent has the
-    /// mark (`SO_MARK`) by which a diversion lets it pass.
+    /// Opens the interface `modem` of this thread's network namespace. Nothing is diverted yet. Packets are sent with the
+    /// `mark` (`SO_MARK`) by which a diversion lets them pass.
     pub fn open(modem: &str, drain: Box<dyn DrainModel>, mark: u32) -> Result<Backlog, Error> {
         Ok(Backlog {
             modem: Modem::open(modem, mark)?,
@@ -136,8 +135,8 @@ impl Backlog {
         })
     }
 
-    /// Pings one of these hosts each `interval`, in turns, and tells the drain model of the replies. The pings take the route
-    /// that the namespace has for them, which need not be the modem's interface.
+    /// Pings one of these hosts each `interval`, in turns, and reports the replies to the drain model. The pings take the
+    /// namespace's route, which need not lead through the modem's interface.
     pub fn ping(&mut self, reflectors: &[IpAddr], interval: Span) -> Result<(), Error> {
         self.reflectors = Some(Reflectors::open(reflectors, interval)?);
         Ok(())
@@ -153,27 +152,30 @@ impl Backlog {
         self.modem.index()
     }
 
-    /// The number of the interface through which its packets are to be diverted. It goes away with this.
+    /// The number of the interface to divert its packets to. It is removed when this is dropped.
     pub fn beside(&self) -> u32 {
         self.modem.beside()
     }
 
-    /// What has happened.
+    /// Returns the counters.
     pub fn counters(&self) -> Counters {
         Counters { marked: self.queue.marks(), ..self.counters }
     }
 
-    /// What waits above.
+    /// Returns the queue's backlog.
     pub fn waiting(&self) -> aqm::Backlog {
         self.queue.backlog()
     }
 
-    /// What is known of the modem.
+    /// Returns the estimate of the modem.
     pub fn estimate(&self) -> Estimate {
         self.drain.estimate(self.clock.now())
     }
 
-    /// Works for so long. An error says that the interface is gone.
+    /// Shapes traffic for `time`.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] if the interface is gone, and [`Error::System`].
     pub fn serve(&mut self, time: Duration) -> Result<(), Error> {
         let end = self.clock.now() + Span::from_nanos(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX / 4));
         loop {
@@ -201,7 +203,7 @@ impl Backlog {
         }
     }
 
-    /// Notes what was lost before it could be read.
+    /// Updates the counters of packets lost before they were read.
     fn count_missed(&mut self) {
         self.counters.missed = self.modem.missed().unwrap_or(self.counters.missed);
         self.counters.unheard += self.modem.unheard();
@@ -222,7 +224,7 @@ impl Backlog {
         let _ = ppoll(&mut fds, Some(TimeSpec::from_duration(Duration::from_nanos(span.as_nanos()))), None);
     }
 
-    /// Takes what is to leave; how many packets.
+    /// Takes outgoing packets into the queue. Returns their number.
     fn take(&mut self) -> Result<usize, Error> {
         for count in 0..BATCH {
             let taken = self.modem.take(&mut self.buffer);
@@ -251,7 +253,7 @@ impl Backlog {
         Ok(BATCH)
     }
 
-    /// Hears what has come in; how many packets.
+    /// Reads incoming packets for answers. Returns their number.
     fn hear(&mut self) -> usize {
         for count in 0..BATCH {
             let Some(frame) = self.modem.hear(&mut self.buffer) else { return count };
@@ -264,7 +266,7 @@ impl Backlog {
         BATCH
     }
 
-    /// Sends the ping that is due, and hears the replies that have come.
+    /// Sends the ping that is due, and reads the replies that have come.
     fn reflect(&mut self) {
         let Some(reflectors) = &mut self.reflectors else { return };
         reflectors.send(self.clock.now());
@@ -275,7 +277,7 @@ impl Backlog {
         }
     }
 
-    /// Hands down what the modem should have.
+    /// Sends the modem what it has room for.
     fn hand_down(&mut self) {
         loop {
             if let Some(waiting) = self.stuck.take()
@@ -299,7 +301,7 @@ impl Backlog {
         }
     }
 
-    /// Whether the interface has taken it, or lost it.
+    /// Sends a frame. Returns whether it was sent or lost; otherwise it is kept until the interface has room.
     fn send(&mut self, waiting: Waiting) -> bool {
         match self.modem.send(&waiting.frame) {
             Ok(()) => true,
@@ -314,7 +316,7 @@ impl Backlog {
         }
     }
 
-    /// Hands all down that waits, once nothing is diverted any more.
+    /// Sends all waiting packets, once nothing is diverted any more.
     pub fn finish(mut self) -> Counters {
         let end = Instant::now() + FAREWELL;
         while Instant::now() < end && self.take().is_ok_and(|count| count == BATCH) {}

@@ -8,17 +8,19 @@
 //! and IPv6 extension headers are read here: its options end at the first that it does not know, which Linux skips, and its
 //! extensions (0.21) are read past their end if the last is cut off.
 //!
-//! - `error`: what is wrong with bytes.
-//! - [`checksum`]: RFC 1071 sums and RFC 1624 updates.
-//! - `fields`: flags, sequence ranges, SACK blocks, timestamps.
-//! - `list`: the list of TCP options, one by one.
-//! - `siphash`: the keyed hash that authenticates reports.
-//! - [`report`]: this project's TCP option: a sender's announcement and a PEP's reports.
-//! - `segment`: [`Segment`].
-//! - `option`: a segment's options as bytes.
-//! - [`ip`], [`tcp`], [`udp`], [`icmp`]: one header each.
-//! - [`hash`]: hashes that tell flows apart.
-//! - `headers`: [`Headers`], all headers of a packet at once.
+//! | module | contents |
+//! | --- | --- |
+//! | `error` | what is wrong with bytes |
+//! | `checksum` | RFC 1071 sums and RFC 1624 updates |
+//! | `fields` | flags, sequence ranges, SACK blocks, timestamps |
+//! | `list` | the list of TCP options, one by one |
+//! | `siphash` | the keyed hash that authenticates reports |
+//! | `report` | this project's TCP option: a sender's announcement and a PEP's reports |
+//! | `segment` | [`Segment`] |
+//! | `option` | a segment's options as bytes |
+//! | `ip`, `tcp`, `udp`, `icmp` | one header each |
+//! | `hash` | hashes that tell flows apart |
+//! | `headers` | [`Headers`], all headers of a packet at once |
 
 #![cfg_attr(not(test), no_std)]
 

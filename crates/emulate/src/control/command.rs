@@ -1,54 +1,54 @@
-//! What may be said to a running emulation: words with spaces between them; a name that has spaces stands in quotes.
+//! The commands of the control socket: words separated by spaces; a name with spaces is quoted.
 
 use units::Rate;
 
-/// Least and most SINR in dB, as of recorded channels.
+/// Lowest and highest SINR in dB, as in recorded channels.
 const SINR_DB: core::ops::RangeInclusive<f64> = -100.0..=100.0;
-/// Highest rate, as of links in scenarios.
+/// Highest rate, as for links in scenarios.
 const MAX_RATE: Rate = Rate::from_mbps(10_000_000);
-/// Most of what was said that an error repeats, in characters.
+/// Most characters of the input that an error repeats.
 const REPEATED: usize = 40;
 
-/// A command. Names are as they were written: whoever carries it out knows what there is.
+/// A command. Names are unchecked; the engine, which knows the network, checks them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// From now on a UE hears its cell with this mean SINR.
+    /// Set the mean SINR at which a UE receives its cell.
     Sinr {
         /// The UE.
         ue: String,
-        /// In dB; `None` goes back to the scenario's channel.
+        /// In dB; `None` restores the scenario's channel.
         db: Option<f64>,
     },
     /// Hand a UE over.
     Handover {
         /// The UE.
         ue: String,
-        /// To this cell.
+        /// The target cell.
         cell: String,
     },
-    /// UEs of other cells hear a cell on this share of its resource blocks.
+    /// Set the share of its resource blocks on which a cell interferes with others.
     Load {
         /// The cell.
         cell: String,
         /// 0 to 1.
         share: f32,
     },
-    /// Give a link another rate.
+    /// Change the rate of a link.
     Rate {
         /// The link.
         link: String,
         /// The rate; zero is an outage.
         rate: Rate,
     },
-    /// Say how things are, as JSON.
+    /// Report the state as JSON.
     Status,
     /// End the emulation.
     Stop,
-    /// Say what can be said.
+    /// List the commands.
     Help,
 }
 
-/// How each command is written, with an example.
+/// The syntax of each command, with an example.
 const USAGE: [(&str, &str); 7] = [
     ("sinr UE DB|off", "sinr phone 12.5"),
     ("handover UE CELL", "handover phone cell-2"),
@@ -60,7 +60,10 @@ const USAGE: [(&str, &str); 7] = [
 ];
 
 impl Command {
-    /// Reads a line without its end. The error says what would be right.
+    /// Parses a line without its end.
+    ///
+    /// # Errors
+    /// A message with what would be valid.
     pub fn parse(line: &str) -> Result<Command, String> {
         let words = words(line)?;
         let Some((&name, rest)) = words.split_first() else {
@@ -85,13 +88,13 @@ impl Command {
         }
     }
 
-    /// How all commands are written.
+    /// Returns the syntax of all commands.
     pub fn help() -> String {
         known()
     }
 }
 
-/// One line of `words`, from which [`Command::parse`] takes the same words.
+/// Joins `words` to a line that [`Command::parse`] splits into the same words.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let quoted = |word: &str| {
         let plain = !word.is_empty() && !word.contains(char::is_whitespace);
@@ -142,7 +145,7 @@ fn rate(text: &str) -> Result<Rate, String> {
     if rate > MAX_RATE { Err(format!("{rate} is out of range: at most {MAX_RATE}")) } else { Ok(rate) }
 }
 
-/// The beginning of `text`.
+/// Returns the beginning of `text`.
 fn short(text: &str) -> &str {
     text.char_indices().nth(REPEATED).map_or(text, |(end, _)| &text[..end])
 }

@@ -2,7 +2,7 @@
 
 use units::Span;
 
-/// What timestamps take of a segment.
+/// Bytes of the timestamps option in a segment.
 pub(super) const TIMESTAMPS: u32 = 12;
 
 /// A flow of the scenario that the kernel's TCP carries.
@@ -20,9 +20,9 @@ pub struct Flow {
     pub to: usize,
     /// When the sender connects.
     pub start: Span,
-    /// When it writes no more.
+    /// When the sender stops writing.
     pub stop: Option<Span>,
-    /// What it sends; without end unless given.
+    /// Bytes to send; unlimited if `None`.
     pub bytes: Option<u64>,
     /// The TOS byte of its packets, in both directions.
     pub tos: u8,

@@ -14,7 +14,7 @@ use units::Span;
 const MOST_FLOWS: usize = 200;
 /// What the kernel's `scalable` does; it has no parameters.
 const SCALABLE: (f64, f64) = (0.01, 0.125);
-/// A scenario's flows, each copy by itself. `host_of` tells which host a node is.
+/// Returns a scenario's flows, one for each copy. `host_of` maps a node to its host.
 ///
 /// # Errors
 /// A line about the first flow that the kernel cannot carry as the scenario has it.
@@ -68,7 +68,7 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
     Ok(flows)
 }
 
-/// What the kernel calls a congestion control, unless it knows none such.
+/// Returns the kernel's name of a congestion control, if it has it.
 fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
     Ok(match cc {
         Cc::Cubic => "cubic",
@@ -97,7 +97,7 @@ fn offers(cc: &str) -> Result<(), String> {
     })
 }
 
-/// The TOS byte from which Linux makes a priority (`ip_tos2prio`).
+/// Returns the TOS byte that Linux maps to a priority (`ip_tos2prio`).
 fn tos(priority: u8) -> Option<u8> {
     match priority {
         0 => Some(0x00),

@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 use crate::Error;
 use crate::lab::Lab;
 
-/// Where the flows' ends are.
+/// The hosts of the flows.
 pub(super) trait Hosts {
     fn address(&self, host: usize) -> Ipv4Addr;
-    /// Does something in a host's namespace. Sockets that it makes stay there.
+    /// Calls `act` in a host's namespace. Sockets made there stay there.
     fn inside<T: Send>(&self, host: usize, act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! What the kernel tells of each connection, at fixed times.
+//! Samples of each connection's state in the kernel, at fixed times.
 
 use netio::sys::{TcpInfo, tcp_info};
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -14,18 +14,18 @@ use units::{Rate, Span};
 /// `TCP_INFINITE_SSTHRESH`.
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What the sampler sees of a connection.
+/// A connection's state that the two threads share.
 pub(super) struct Shared {
     pub(super) sender: TcpStream,
     /// Bytes that the receiver has read.
     pub(super) received: AtomicU64,
     /// Whether it has started.
     pub(super) begun: AtomicBool,
-    /// Whether it has ended, well or not.
+    /// Whether it has ended, successfully or not.
     pub(super) ended: AtomicBool,
 }
 
-/// A sender's state at a moment, and what its receiver had read.
+/// A sender's state at a moment, and the bytes that its receiver had read.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The moment, since the epoch.
@@ -46,15 +46,15 @@ pub struct Sample {
     pub rttvar: Span,
     /// Retransmission time-out.
     pub rto: Span,
-    /// Smallest round-trip time of late.
+    /// Smallest recent round-trip time.
     pub min_rtt: Option<Span>,
     /// Segments sent and not acknowledged.
     pub unacked: u32,
-    /// Of these, taken for lost.
+    /// Of these, considered lost.
     pub lost: u32,
     /// Segments retransmitted and not acknowledged.
     pub retrans: u32,
-    /// Segments that the receiver has beyond a gap.
+    /// Segments that were selectively acknowledged.
     pub sacked: u32,
     /// Retransmissions so far.
     pub total_retrans: u32,
@@ -68,11 +68,11 @@ pub struct Sample {
     pub delivery_rate: Option<Rate>,
     /// The rate at which the kernel would pace; it does so with BBR, or if it is told to.
     pub pacing_rate: Option<Rate>,
-    /// For how long so far there was something to send or to be acknowledged.
+    /// Total time with data to send or unacknowledged data.
     pub busy: Span,
-    /// Of this, how long the receiver's window held it back.
+    /// Of this, time limited by the receive window.
     pub rwnd_limited: Span,
-    /// Of this, how long the send buffer held it back.
+    /// Of this, time limited by the send buffer.
     pub sndbuf_limited: Span,
     /// Time-outs so far, of kernels since 6.7.
     pub total_rto: Option<u32>,
@@ -165,7 +165,7 @@ pub(super) fn run(sources: &[Arc<Shared>], epoch: Instant, interval: Span, stop:
     }
 }
 
-/// Waits until a moment, or until `stop` is readable: whether it was.
+/// Waits until a moment, or until `stop` is readable. Returns whether it was.
 fn stopped_before(stop: &EventFd, moment: Instant) -> bool {
     loop {
         let left = moment.saturating_duration_since(Instant::now());
@@ -180,7 +180,7 @@ fn stopped_before(stop: &EventFd, moment: Instant) -> bool {
     }
 }
 
-/// How long a moment is after the epoch; zero before it.
+/// Returns the time from the epoch to a moment; zero before the epoch.
 pub(super) fn since(epoch: Instant, moment: Instant) -> Span {
     Span::from_nanos(moment.saturating_duration_since(epoch).as_nanos().min(u64::MAX.into()) as u64)
 }

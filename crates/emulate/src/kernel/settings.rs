@@ -1,4 +1,4 @@
-//! What is set for a whole namespace, and the flows' agreement on it.
+//! Settings of a whole namespace, and the check that flows agree on them.
 
 use super::flow::{Flow, TIMESTAMPS};
 use super::hosts::Hosts;
@@ -13,14 +13,14 @@ const RECEIVE: [u64; 2] = [4_096, 131_072];
 /// The same of `tcp_wmem`.
 const SEND: [u64; 2] = [4_096, 16_384];
 
-/// Who is concerned by a sysctl.
+/// The end of a flow that a sysctl applies to.
 #[derive(Clone, Copy, PartialEq)]
 enum Role {
     Sender,
     Receiver,
 }
 
-/// The sysctls by which a namespace's TCP has these options. New namespaces have the kernel's defaults for all others.
+/// Returns the sysctls that set these options in a namespace. New namespaces have the kernel's defaults for all others.
 pub fn sysctls(tcp: &scenario::Tcp) -> Vec<(&'static str, String)> {
     let grows = |[least, first]: [u64; 2], most: u64| {
         let most = most.min(i32::MAX as u64);
@@ -45,7 +45,7 @@ fn concerns(sysctl: &str, role: Role) -> bool {
     }
 }
 
-/// What a host's route to another one says of TCP.
+/// The TCP options of a host's route to another one.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Route {
     /// Initial window and shortest time-out of its senders; all flows that send this way agree.
@@ -74,7 +74,7 @@ impl Route {
     }
 }
 
-/// Whether the kernel can do what a flow's options say; if not, why.
+/// Checks that the kernel can do what a flow's options say.
 pub(super) fn check(tcp: &scenario::Tcp) -> Result<(), String> {
     if Span::from_millis(tcp.min_rto.as_millis()) != tcp.min_rto {
         return Err("`tcp.min_rto`: the kernel takes whole milliseconds".to_owned());
@@ -86,7 +86,7 @@ pub(super) fn check(tcp: &scenario::Tcp) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the flows agree on what is set for a namespace or a route.
+/// Checks that the flows agree on the settings of each namespace and route.
 pub(super) fn agree(flows: &[Flow]) -> Result<(), Error> {
     plan(flows).map(|_| ())
 }
@@ -126,7 +126,7 @@ fn plan(flows: &[Flow]) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Sets what the flows need, in the namespaces of their ends.
+/// Applies the flows' settings in the namespaces of their ends.
 pub(super) fn apply(hosts: &impl Hosts, flows: &[Flow]) -> Result<(), Error> {
     let (sysctls, routes) = plan(flows)?;
     for ((host, sysctl), value) in sysctls {
@@ -145,7 +145,7 @@ pub(super) fn apply(hosts: &impl Hosts, flows: &[Flow]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives the destination a route of its own, by the way that leads there now.
+/// Gives the destination a route of its own, along its present route.
 fn set_route(source: Ipv4Addr, destination: Ipv4Addr, options: &[String]) -> Result<(), Error> {
     let found = ip(&["route", "get", &destination.to_string()])?;
     let words: Vec<&str> = found.split_whitespace().collect();
@@ -161,7 +161,7 @@ fn set_route(source: Ipv4Addr, destination: Ipv4Addr, options: &[String]) -> Res
     ip(&arguments).map(|_| ())
 }
 
-/// Runs `ip` in the namespace of this thread, and gives what it wrote.
+/// Runs `ip` in the namespace of this thread. Returns its output.
 fn ip(arguments: &[&str]) -> Result<String, Error> {
     let line = format!("ip {}", arguments.join(" "));
     let output = Command::new("ip").args(arguments).output().map_err(Error::system(&line))?;

@@ -154,15 +154,14 @@ fn an_unfinished_checksum_is_finished() {
         for udp in [false, true] {
             let mut frame = frame(true, ip.clone(), udp, 1001);
             let whole = frame.clone();
-            let layers = Layers::of(&frame).unwrap();
-            let offset = if udp { 6 } else { 16 };
+            let (at, packet) = find(&whole).unwrap();
+            let (transport, offset) = (at + packet.header_len(), if udp { 6 } else { 16 });
             // As Linux leaves it: the folded sum of the pseudo-header, not inverted.
-            let len = (layers.ip.end - layers.transport) as u64;
-            let pseudo =
-                sum(layers.source(&frame)) + sum(layers.destination(&frame)) + len + u64::from(layers.protocol);
-            set(&mut frame, layers.transport + offset, !fold(pseudo));
+            let len = packet.payload().len() as u16;
+            let pseudo = Sum::pseudo_header(packet.source, packet.destination, packet.protocol, len);
+            set(&mut frame, transport + offset, !pseudo.checksum());
             assert_ne!(frame, whole);
-            complete(&mut frame, layers.transport, offset);
+            complete(&mut frame, transport, offset);
             assert_eq!(frame, whole);
             checked(&frame);
         }
@@ -255,10 +254,9 @@ fn a_packet_that_is_too_big_is_answered_to_its_sender() {
             checked(&answer);
             assert_eq!([&answer[6..12], &answer[..6], &answer[12..at]].concat(), big[..at]);
             assert_eq!(packet(&answer), Some(at..at + longest));
-            let (layers, asked) = (Layers::of(&answer).unwrap(), Layers::of(&big).unwrap());
-            assert_eq!(layers.destination(&answer), asked.source(&big));
-            assert_eq!(layers.source(&answer), asked.destination(&big));
-            let icmp = &answer[layers.transport..];
+            let ((_, answered), (_, asked)) = (find(&answer).unwrap(), find(&big).unwrap());
+            assert_eq!((answered.destination, answered.source), (asked.source, asked.destination));
+            let icmp = answered.payload();
             assert_eq!((icmp[0], icmp[1], &icmp[4..8]), (says[0], says[1], &[0, 0, 0x05, 0x78][..]));
             assert!(big[at..].starts_with(&icmp[8..]));
             assert_eq!(too_big(&answer, 100), None, "no error about an error");
@@ -297,25 +295,27 @@ fn anything(frame: &[u8], mtu: u16, size: u16) {
         assert!(ip.start >= 14 && ip.start + 20 <= ip.end && ip.end <= frame.len());
     }
     if let Some(answer) = too_big(frame, mtu) {
-        let layers = Layers::of(&answer).unwrap();
-        assert_eq!(layers.ip.end, answer.len());
-        assert!(layers.ip.len() <= if layers.v6 { 1280 } else { 576 });
+        let (at, packet) = find(&answer).unwrap();
+        assert_eq!(at + packet.bytes().len(), answer.len());
+        assert!(packet.bytes().len() <= if packet.is_v6() { 1280 } else { 576 });
         assert_eq!(too_big(&answer, 60), None);
         checked(&answer);
     }
     if let Some(pieces) = cut(frame, size) {
-        let whole = Layers::of(frame).unwrap();
+        let (_, whole) = find(frame).unwrap();
         let mut data = Vec::<u8>::new();
         for piece in pieces.take(100) {
-            let layers = Layers::of(&piece).unwrap();
-            assert_eq!((layers.ip.end, layers.transport), (piece.len(), whole.transport));
-            assert_eq!(layers.checksum(&piece), 0, "a right checksum sums up to nothing");
-            let header = if layers.protocol == UDP { 8 } else { usize::from(piece[layers.transport + 12] >> 4) * 4 };
-            let part = &piece[layers.transport + header..];
+            let (at, packet) = find(&piece).unwrap();
+            assert_eq!((at + packet.bytes().len(), packet.header_len()), (piece.len(), whole.header_len()));
+            let len = packet.payload().len() as u16;
+            let pseudo = Sum::pseudo_header(packet.source, packet.destination, packet.protocol, len);
+            assert_eq!(pseudo.with(packet.payload()).checksum(), 0, "a right checksum sums up to nothing");
+            let header = if packet.protocol == ip::UDP { 8 } else { usize::from(packet.payload()[12] >> 4) * 4 };
+            let part = &packet.payload()[header..];
             assert!(!part.is_empty() && part.len() <= usize::from(size));
             data.extend(part);
         }
-        let all = &frame[whole.ip.end - data.len().min(whole.ip.len())..whole.ip.end];
+        let all = &whole.bytes()[whole.bytes().len() - data.len().min(whole.bytes().len())..];
         assert!(data == all || data.len() >= 100 * usize::from(size));
     }
     let mut changed = frame.to_vec();

@@ -1,14 +1,14 @@
-//! Lines of standard input, taken as they come.
+//! Lines of standard input, read without blocking.
 
 use std::io;
 use std::os::fd::AsFd;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// No line is longer; what is longer is dropped.
+/// The longest line in bytes; longer lines are dropped.
 const LONGEST: usize = 4096;
 
-/// Reads lines without waiting for them.
+/// Reads lines without blocking.
 #[derive(Debug, Default)]
 pub struct Input {
     bytes: Vec<u8>,
@@ -16,7 +16,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The next line that is complete, without its end.
+    /// Returns the next complete line, without its end.
     pub fn next_line(&mut self) -> Option<String> {
         if !self.bytes.contains(&b'\n') {
             self.read();
@@ -26,7 +26,7 @@ impl Input {
         Some(String::from_utf8_lossy(&line[..end]).into_owned())
     }
 
-    /// Takes what is there. The standard library's buffer would hide from `poll` what is left in it.
+    /// Reads what is there. The standard library's buffer would hide what is left in it from `poll`.
     fn read(&mut self) {
         let stdin = io::stdin();
         let mut ready = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

@@ -1,4 +1,4 @@
-//! The interface of a modem: what is to leave by it comes here, what we send leaves, and what comes in can be heard.
+//! The interface of a modem: its diverted outgoing packets, a socket to send by it, and copies of its incoming packets.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -12,15 +12,15 @@ use netio::{frames, program, rights, sys};
 
 use netio::Error;
 
-/// What the names of our interfaces begin with.
+/// Prefix of our interfaces' names.
 const NAME: &str = "backlog";
 /// Interfaces by the kind of their packets (`if_arp.h`): Ethernet's frames, and plain IP.
 const ETHERNET: u16 = 1;
 const PLAIN: [u16; 3] = [512, 519, 0xfffe];
-/// What may wait to be heard, in bytes of kernel memory.
+/// Receive buffer for incoming frames, in bytes of kernel memory.
 const WAITING: usize = 4 << 20;
 
-/// See the module.
+/// The interface of a modem.
 #[derive(Debug)]
 pub(super) struct Modem {
     name: String,
@@ -35,7 +35,7 @@ pub(super) struct Modem {
 }
 
 impl Modem {
-    /// Finds the interface, and makes one beside it, through which its packets may be diverted. What we send has this mark.
+    /// Opens the interface, and makes one beside it to which its packets can be diverted. Sent packets have this mark.
     pub(super) fn open(name: &str, mark: u32) -> Result<Modem, Error> {
         rights::check_rights()?;
         let what = || format!("cannot keep the backlog of `{name}`");
@@ -80,7 +80,7 @@ impl Modem {
         self.index
     }
 
-    /// That of the one beside it.
+    /// The number of the interface beside it.
     pub(super) fn beside(&self) -> u32 {
         self.beside
     }
@@ -90,27 +90,27 @@ impl Modem {
         nix::net::if_::if_indextoname(self.index).is_ok_and(|name| !name.is_empty())
     }
 
-    /// Packets that found no room in the queue of the interface beside it, since the start.
+    /// Packets dropped by the full queue of the interface beside it, since the start.
     pub(super) fn missed(&self) -> Option<u64> {
         self.counts.dropped()
     }
 
-    /// Frames that came in and found no room, since the last call.
+    /// Incoming frames that found no room in the receive buffer, since the last call.
     pub(super) fn unheard(&self) -> u64 {
         sys::packets_lost(self.ears.as_fd()).map_or(0, u64::from)
     }
 
-    /// Where in a frame of the interface's the packet is, if there is one in it.
+    /// Returns where in a frame of the interface the IP packet is, if there is one.
     pub(super) fn packet(&self, frame: &[u8]) -> Option<Range<usize>> {
         if self.ethernet { frames::packet(frame) } else { Some(0..frame.len()) }
     }
 
-    /// What is to leave next; none if there is nothing now.
+    /// Reads the next outgoing frame; `None` if there is none now.
     pub(super) fn take<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
         Ok(self.tun.read(buffer)?.map(|len| &buffer[..len]))
     }
 
-    /// What has come in; none if there is nothing now. Errors are about single frames, or pass.
+    /// Reads the next incoming frame; `None` if there is none now. Errors are about single frames, or pass.
     pub(super) fn hear<'a>(&self, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
         let received = nix::sys::socket::recv(
             std::os::fd::AsRawFd::as_raw_fd(&self.ears),
@@ -132,7 +132,7 @@ impl Modem {
         sys::send_packet(self.out.as_fd(), self.index, protocol, frame)
     }
 
-    /// What to wait at: for what is to leave, for what comes in, and for room.
+    /// The descriptors to poll: for outgoing frames, for incoming frames, and for room to send.
     pub(super) fn ends(&self) -> [BorrowedFd<'_>; 3] {
         [self.tun.as_fd(), self.ears.as_fd(), self.out.as_fd()]
     }

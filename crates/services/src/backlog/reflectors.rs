@@ -1,4 +1,4 @@
-//! Hosts that are pinged in turns, to measure how long packets take now.
+//! Hosts that are pinged in turns, to measure round-trip times.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,12 +12,12 @@ use wire::icmp::{self, Echo};
 
 use netio::Error;
 
-/// Pings that may be unanswered at a time. What comes later than that many others is not counted.
+/// Unanswered pings that are remembered. A reply that comes after that many further pings is not counted.
 const OUTSTANDING: usize = 1024;
 /// Length of a request: a header of eight bytes, and as much content as `ping` sends.
 const LEN: usize = 64;
 
-/// See the module. All of one family: IPv4 or IPv6.
+/// Hosts to ping, all of one family: IPv4 or IPv6.
 #[derive(Debug)]
 pub(super) struct Reflectors {
     socket: OwnedFd,
@@ -25,11 +25,11 @@ pub(super) struct Reflectors {
     addresses: Vec<SockaddrStorage>,
     interval: Span,
     id: u16,
-    /// Numbers of pings so far.
+    /// Number of pings so far.
     count: u16,
     /// When the next one is due.
     due: Time,
-    /// Who was asked and when, by the ping's number modulo [`OUTSTANDING`].
+    /// Each ping's number, host and time, by its number modulo [`OUTSTANDING`].
     asked: Vec<Option<(u16, usize, Time)>>,
 }
 
@@ -54,7 +54,7 @@ impl Reflectors {
         Ok(Reflectors { socket, v6, addresses, interval, id, count: 0, due: Time::ZERO, asked })
     }
 
-    /// What has something to read when a reply has come.
+    /// The descriptor that is readable when a reply has come.
     pub(super) fn end(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -64,7 +64,7 @@ impl Reflectors {
         self.due
     }
 
-    /// Sends the ping that is due, if one is. One that cannot be sent, as without a route, is one that gets no reply.
+    /// Sends the ping that is due, if one is. A ping that cannot be sent, as without a route, counts as unanswered.
     pub(super) fn send(&mut self, now: Time) {
         if now < self.due {
             return;
@@ -77,7 +77,7 @@ impl Reflectors {
         let _ = sendto(self.socket.as_raw_fd(), &request, &self.addresses[reflector], MsgFlags::empty());
     }
 
-    /// The next reply that has come: who replied, and after what time.
+    /// Returns the next reply that has come: the host's index and the round-trip time.
     pub(super) fn receive(&mut self, now: Time) -> Option<(usize, Span)> {
         let mut buffer = [0; 256];
         loop {
@@ -102,7 +102,8 @@ fn request(v6: bool, id: u16, seq: u16) -> [u8; LEN] {
     request
 }
 
-/// The number of the ping that this packet replies to, if it replies to one of this pinger's. IPv4 comes with its header.
+/// Returns the number of the ping that this packet replies to, if it is a reply to this pinger. IPv4 packets come with
+/// their header.
 fn reply(v6: bool, id: u16, packet: &[u8]) -> Option<u16> {
     let header = if v6 { 0 } else { usize::from(packet.first()? & 15) * 4 };
     let echo = Echo::parse(v6, packet.get(header..)?).ok()?;
