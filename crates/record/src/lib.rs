@@ -19,6 +19,7 @@
 mod capture;
 mod distribution;
 mod error;
+mod job;
 mod meta;
 mod output;
 pub mod report;
@@ -30,6 +31,7 @@ pub mod tables;
 pub use capture::{Capture, PacketView, Transport};
 pub use distribution::{Distribution, ms};
 pub use error::Error;
+pub use job::{InvalidJob, Job};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};

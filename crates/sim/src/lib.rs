@@ -2,7 +2,8 @@
 //!
 //! [`run`] takes a loaded scenario through all points of its sweep and all repetitions, on all cores, and gives back
 //! [`record::Results`]. A single run is single-threaded and depends on nothing but the scenario, the seed and the traces
-//! that it names: the same input gives the same tables on any machine, with any number of threads.
+//! that it names: the same input gives the same tables on any machine, with any number of threads. Such a run is a [`Job`];
+//! [`Batch`] runs any list of them.
 //!
 //! | module | contents |
 //! | --- | --- |
@@ -28,12 +29,13 @@ mod parts;
 mod rows;
 mod world;
 
-pub use batch::{Options, Outcome, Progress, check, run};
+pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::pep::Passing;
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::UeStatus;
+pub use record::Job;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
