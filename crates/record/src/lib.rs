@@ -14,12 +14,15 @@
 //!
 //! All but `timing.json` and `report.html` (which quotes it) are the same bytes for the same input on any machine.
 //!
+//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge`].
+//!
 //! This crate touches files: it is the edge between the pure models and the disk.
 
 mod capture;
 mod distribution;
 mod error;
 mod job;
+mod merge;
 mod meta;
 mod output;
 pub mod report;
@@ -32,6 +35,7 @@ pub use capture::{Capture, PacketView, Transport};
 pub use distribution::{Distribution, ms};
 pub use error::Error;
 pub use job::{InvalidJob, Job};
+pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};

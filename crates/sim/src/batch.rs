@@ -127,7 +127,8 @@ impl<'a> Batch<'a> {
     /// Runs the jobs.
     ///
     /// The tables hold them in order, whichever finished first, so that the same scenario, seed and jobs give the same
-    /// tables with any number of threads. The results are marked as partial unless they hold all jobs of the scenario.
+    /// tables with any number of threads. The results are marked as partial unless they hold all jobs of the scenario;
+    /// [`record::merge`] puts the results of several batches together.
     ///
     /// # Errors
     /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.

@@ -3,11 +3,11 @@
 //! [`run`] takes a loaded scenario through all points of its sweep and all repetitions, on all cores, and gives back
 //! [`record::Results`]. A single run is single-threaded and depends on nothing but the scenario, the seed and the traces
 //! that it names: the same input gives the same tables on any machine, with any number of threads. Such a run is a [`Job`];
-//! [`Batch`] runs any list of them.
+//! [`Batch`] runs any list of them, and [`record::merge`] puts the results of several lists together.
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `batch` | points and repetitions on all cores |
+//! | `batch` | all jobs of a scenario, or a list of them, on all cores |
 //! | `live` | one run in somebody else's time, with packets from outside |
 //! | `build` | from a scenario to a world |
 //! | `world` | one run: its parts, and the loop that calls them |
