@@ -11,6 +11,9 @@
 
 A `Scenario` is a file, a built-in name, TOML text or a dict; `run` takes it through all points of its sweep on all
 cores; `Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
+
+To share the work between processes, `scenario.jobs()` lists the single runs, `scenario.run(jobs=[...])` runs some of
+them, and `merge` puts the results together. Scenarios, jobs and results can be pickled.
 """
 
 import json
@@ -19,8 +22,10 @@ from typing import Any
 from ranway import _ranway, plot
 from ranway._emulate import Emulation, Host, emulate
 from ranway._errors import RanwayError, ScenarioError
-from ranway._results import Results, read
-from ranway._run import Progress, run
+from ranway._jobs import Job
+from ranway._progress import Progress
+from ranway._results import Results, merge, read
+from ranway._run import run
 from ranway._scenario import Scenario
 
 __version__: str = _ranway.__version__
@@ -28,6 +33,7 @@ __version__: str = _ranway.__version__
 __all__ = [
     "Emulation",
     "Host",
+    "Job",
     "Progress",
     "RanwayError",
     "Results",
@@ -36,6 +42,7 @@ __all__ = [
     "__version__",
     "builtin",
     "emulate",
+    "merge",
     "plot",
     "read",
     "run",

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import tempfile
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import polars as pl
 
 from ranway import _ranway, _summary
+from ranway._jobs import Job
 
 if TYPE_CHECKING:
     import pandas
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """The results of some runs: tables, a summary, a report. `run` and `read` make them.
+    """The results of some runs: tables, a summary, a report. `run`, `merge` and `read` make them.
 
     The tables are Polars DataFrames. A row belongs to a `point` of the sweep and a `run` of that point, both numbered
     from 0; after these two come the values that were swept, a column for each, named by its key (`loss`,
@@ -51,9 +53,17 @@ class Results:
 
     @property
     def partial(self) -> dict[str, int] | None:
-        """Of results of an interrupted `ranway run`: how many runs `finished`, `of` how many. None if all did."""
-        partial: dict[str, int] | None = self.meta.get("partial")
-        return partial
+        """Of results of some jobs alone, or of an interrupted `ranway run`: how many runs `finished`, `of` how many.
+
+        None if the results are complete.
+        """
+        partial = self.meta.get("partial")
+        return None if partial is None else {key: partial[key] for key in ("finished", "of")}
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs that these are the results of, ordered by point and run."""
+        return [Job(point, run) for point, run in self._inner.jobs()]
 
     @property
     def points(self) -> list[dict[str, Any]]:
@@ -189,6 +199,9 @@ class Results:
                 os.unlink(file.name)
                 raise
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._inner.files(),)
+
     def __eq__(self, other: object) -> bool:
         return self._inner == other._inner if isinstance(other, Results) else NotImplemented
 
@@ -209,12 +222,31 @@ class Results:
 
     def __repr__(self) -> str:
         meta = self.meta
-        return f"<Results of {meta['title']!r}: {len(self.points)} points x {meta['runs']} runs, seed {meta['seed']}>"
+        whole = f"{len(self.points)} points x {meta['runs']} runs, seed {meta['seed']}"
+        partial = "" if self.partial is None else f", {self.partial['finished']} of {self.partial['of']} jobs"
+        return f"<Results of {meta['title']!r}: {whole}{partial}>"
 
 
 def read(dir: str | os.PathLike[str]) -> Results:
     """Reads the results in the directory `dir`, which `ranway run`, `run(out=...)` or `Results.write` wrote."""
     return Results(_ranway.Results.read(dir))
+
+
+def merge(results: Iterable[Results]) -> Results:
+    """Puts the results of disjoint lists of jobs of a scenario together.
+
+    The results may come in any order and from any processes. The merged ones are those of a single run of all jobs, and
+    `Results.write` makes the same files of them, but for the timing, which is that of one part after the other.
+
+    Raises `RanwayError` if jobs are missing or are in several of the results, which it names, or if the results are of
+    different scenarios.
+    """
+    return Results(_ranway.merge([part._inner for part in results]))
+
+
+def _restore(files: dict[str, bytes]) -> Results:
+    """Results from another process."""
+    return Results(_ranway.Results.from_files(files))
 
 
 def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]]) -> pl.DataFrame:

@@ -3,12 +3,16 @@
 import json
 import os
 import re
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-from ranway import _ranway, _summary, _toml
+from ranway import _jobs, _ranway, _summary, _toml
 from ranway._errors import ScenarioError
+from ranway._jobs import Job
+from ranway._progress import Bar, Progress
+from ranway._results import Results
 
 # What errors call scenarios that are no files.
 _TEXT = "<text>"
@@ -21,10 +25,12 @@ class Scenario:
     `source` is a scenario file, or the name of a built-in scenario (`ranway.builtin()`). `set` gives values to
     parameters and keys that the file leaves open, as the method of that name does afterwards.
 
+    A pickled scenario carries the contents of the files that it names, so it can run on machines without them.
+
     Raises `ScenarioError` (a `ValueError`) with a line for each fault.
     """
 
-    __slots__ = ("_loaded", "_overrides", "_source", "_text")
+    __slots__ = ("_files", "_loaded", "_overrides", "_source", "_text")
 
     def __init__(self, source: str | os.PathLike[str], set: Mapping[str, Any] | None = None) -> None:
         self._load(os.fspath(source), None, _overrides(set or {}))
@@ -46,7 +52,8 @@ class Scenario:
         "flows.*.cc": "bbr"}`; an element of an array is its name, its number, or `*` for all of them. What is set is no
         longer swept.
         """
-        return self._new(self._source, self._text, [*self._overrides, *_overrides({**(values or {}), **more})])
+        overrides = [*self._overrides, *_overrides({**(values or {}), **more})]
+        return self._new(self._source, self._text, overrides, self._files)
 
     def sweep(self, axes: Mapping[str, Sequence[Any]] | None = None, /, **more: Sequence[Any]) -> Self:
         """The same scenario with every combination of these values as a point, beside what it sweeps already.
@@ -60,7 +67,7 @@ class Scenario:
                 raise ScenarioError(f"sweep({key}={items!r}): should be a list of at least one value")
             # The first value takes the key out of the sweep that there is, so that it is not swept twice.
             overrides += [*_overrides({key: values[0]}), *_overrides({f"sweep.{key}": list(values)})]
-        return self._new(self._source, self._text, overrides)
+        return self._new(self._source, self._text, overrides, self._files)
 
     @property
     def title(self) -> str:
@@ -73,6 +80,49 @@ class Scenario:
         points: list[dict[str, Any]] = json.loads(self._loaded.points())
         return points
 
+    def jobs(self) -> list[Job]:
+        """All jobs, ordered by point and run: each repetition of each point of the sweep is one."""
+        return [Job(point, run) for point, run in self._loaded.jobs()]
+
+    def run(
+        self,
+        *,
+        runs: int | None = None,
+        seed: int | None = None,
+        jobs: Iterable[Job | tuple[int, int]] | None = None,
+        threads: int | None = None,
+        progress: bool | Callable[[Progress], object] | None = True,
+        out: str | os.PathLike[str] | None = None,
+    ) -> Results:
+        """Runs all jobs, or those of a list, and returns when they have finished.
+
+        - `runs`, `seed`: repetitions of each point and the seed of all randomness, if not those of the scenario.
+        - `jobs`: which jobs to run, in any order, as `Job`s or pairs (point, run); all if it is not given.
+          `ranway.merge` puts the results of several lists together.
+        - `threads`: how many threads run the jobs; all cores if it is not given. It changes the speed and nothing else.
+        - `progress`: a function that is called now and then, in this thread; or True for a bar with an estimate on
+          standard error where that is a terminal; or None for silence.
+        - `out`: a directory to write the results to, as `Results.write` does, and with them the packet captures that
+          the scenario asks for (`record.pcap`), which are written nowhere else.
+
+        Other Python threads run meanwhile. Ctrl-C stops the run, which then leaves nothing at `out`.
+
+        Raises `ScenarioError`, `OSError` or `RanwayError`; `ValueError` for jobs that the scenario does not have.
+        """
+        changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
+        scenario = self.set(changes) if changes else self
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads={threads}: should be at least 1")
+        wanted = None if jobs is None else _jobs.texts(jobs)
+        bar = Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
+        tell = progress if callable(progress) else bar
+        callback = None if tell is None else lambda *how_far: tell(Progress(*how_far))
+        try:
+            return Results(_ranway.run(scenario._loaded, wanted, threads or 0, callback, out))
+        finally:
+            if bar is not None:
+                bar.clear()
+
     def __repr__(self) -> str:
         name = f"Scenario({self._source!r})" if self._text is None else f"Scenario({self._source})"
         return name + "".join(f".set({override})" for override in self._overrides)
@@ -84,21 +134,27 @@ class Scenario:
         return _summary.scenario_html(self.title or "Scenario", source, facts, self.points)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self)._new, (self._source, self._text, self._overrides)
+        return type(self)._restore, (self._source, self._text, self._overrides, self._loaded.files())
 
     @classmethod
-    def _new(cls, source: str, text: str | None, overrides: list[str]) -> Self:
+    def _restore(cls, source: str, text: str | None, overrides: list[str], files: dict[str, str]) -> Self:
+        """A scenario from another process. What is suspicious in it was said there."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return cls._new(source, text, overrides, files)
+
+    @classmethod
+    def _new(cls, source: str, text: str | None, overrides: list[str], files: dict[str, str] | None = None) -> Self:
         scenario = cls.__new__(cls)
-        scenario._load(source, text, overrides)
+        scenario._load(source, text, overrides, files)
         return scenario
 
-    def _load(self, source: str, text: str | None, overrides: list[str]) -> None:
-        self._source, self._text, self._overrides = source, text, overrides
+    def _load(self, source: str, text: str | None, overrides: list[str], files: dict[str, str] | None = None) -> None:
+        """`files` has the contents of files that are not read from the disk."""
+        self._source, self._text, self._overrides, self._files = source, text, overrides, files
+        contents = (files or {}) if text is None else {**(files or {}), source: text}
         try:
-            if text is None:
-                self._loaded = _ranway.Loaded.load(source, overrides)
-            else:
-                self._loaded = _ranway.Loaded.parse(source, text, overrides)
+            self._loaded = _ranway.Loaded.load(source, overrides, contents)
         except ScenarioError as error:
             if source != _DICT:
                 raise

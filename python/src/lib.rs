@@ -12,6 +12,9 @@ use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use record::{Output, Table, report, tables};
+use sim::{Batch, Job};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -29,46 +32,61 @@ import_exception!(ranway._errors, ScenarioError);
 
 /// A scenario that was read and checked: the points of its sweep. It may be without flows, as a network for real hosts.
 #[pyclass(frozen, module = "ranway._ranway")]
-struct Loaded(scenario::Loaded);
+struct Loaded {
+    loaded: scenario::Loaded,
+    files: BTreeMap<String, String>,
+}
 
 #[pymethods]
 impl Loaded {
-    /// Reads the file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`) on it.
+    /// Reads the file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`) on it. Files
+    /// of which `files` has the contents, by path, are not read from the disk. Others are sought from the working
+    /// directory.
     #[staticmethod]
-    fn load(path: &str, overrides: Vec<String>) -> PyResult<Loaded> {
-        read(path, &overrides, &scenario::read_file)
+    fn load(path: &str, overrides: Vec<String>, files: BTreeMap<String, String>) -> PyResult<Loaded> {
+        let read = RefCell::new(BTreeMap::new());
+        let keep = |path: &str| {
+            let text = files.get(path).map_or_else(|| scenario::read_file(path), |text| Ok(text.clone()))?;
+            read.borrow_mut().insert(path.to_owned(), text.clone());
+            Ok(text)
+        };
+        let loaded = scenario::Scenario::load_for_emulation(path, &overrides, &keep).map_err(|error| {
+            let lines: Vec<String> = error.faults().iter().map(line).collect();
+            ScenarioError::new_err(lines.join("\n"))
+        })?;
+        Ok(Loaded { loaded, files: read.into_inner() })
     }
 
-    /// Reads `text`, which errors call `name`. Files that it names are sought from the working directory.
-    #[staticmethod]
-    fn parse(name: &str, text: &str, overrides: Vec<String>) -> PyResult<Loaded> {
-        let files = |path: &str| if path == name { Ok(text.to_owned()) } else { scenario::read_file(path) };
-        read(name, &overrides, &files)
+    /// The contents of all files that were read, by path.
+    fn files(&self) -> BTreeMap<String, String> {
+        self.files.clone()
+    }
+
+    /// The jobs in order: point and run.
+    fn jobs(&self) -> Vec<(u32, u32)> {
+        pairs(&sim::jobs(&self.loaded))
     }
 
     /// The title.
     #[getter]
     fn title(&self) -> &str {
-        &self.0.points()[0].scenario.title
+        &self.loaded.points()[0].scenario.title
     }
 
     /// For each point what is swept and its value there, as a JSON array of objects.
     fn points(&self) -> String {
-        let points: Vec<_> = self.0.points().iter().map(scenario::Point::values).collect();
+        let points: Vec<_> = self.loaded.points().iter().map(scenario::Point::values).collect();
         json(&points)
     }
 
     /// What is suspicious but no error, a line each.
     fn warnings(&self) -> Vec<String> {
-        self.0.warnings().iter().map(line).collect()
+        self.loaded.warnings().iter().map(line).collect()
     }
 }
 
-fn read(path: &str, overrides: &[String], files: &impl scenario::Files) -> PyResult<Loaded> {
-    scenario::Scenario::load_for_emulation(path, overrides, files).map(Loaded).map_err(|error| {
-        let lines: Vec<String> = error.faults().iter().map(line).collect();
-        ScenarioError::new_err(lines.join("\n"))
-    })
+fn pairs(jobs: &[Job]) -> Vec<(u32, u32)> {
+    jobs.iter().map(|job| (job.point, job.run)).collect()
 }
 
 /// A fault as a line. What the command line calls `--set KEY=VALUE` is `set(KEY=VALUE)` here.
@@ -95,6 +113,22 @@ impl Results {
     #[staticmethod]
     fn read(py: Python<'_>, dir: PathBuf) -> PyResult<Results> {
         py.detach(|| record::Results::read(&dir)).map(Results).map_err(record_error)
+    }
+
+    /// Reads what `files` returned.
+    #[staticmethod]
+    fn from_files(py: Python<'_>, files: BTreeMap<String, Vec<u8>>) -> PyResult<Results> {
+        py.detach(|| record::Results::from_files(files)).map(Results).map_err(record_error)
+    }
+
+    /// The files that hold the results, by name, to send them to another process.
+    fn files(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Vec<u8>>> {
+        Ok(py.detach(|| self.0.to_files())?)
+    }
+
+    /// The jobs that these are the results of: point and run. An interrupted emulation names none.
+    fn jobs(&self) -> Vec<(u32, u32)> {
+        pairs(&self.0.jobs().unwrap_or_default())
     }
 
     /// Writes everything but captures to `dir`, whole or not at all.
@@ -151,28 +185,43 @@ fn parquet(table: &impl Table) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs every repetition of every point of `loaded` on `jobs` threads (0: one for each core). `progress` is called in
-/// the calling thread with the share that is behind, the runs that have finished, and the runs in all. With `out`, the
+/// Runs the `jobs` of `loaded` (`POINT/RUN`), or all, on `threads` threads (0: one for each core). `progress` is called
+/// in the calling thread with the share that is behind, the runs that have finished, and the runs in all. With `out`, the
 /// results and the captures are written there, whole or not at all.
 #[pyfunction]
-#[pyo3(signature = (loaded, jobs, progress=None, out=None))]
+#[pyo3(signature = (loaded, jobs, threads, progress=None, out=None))]
 fn run(
     py: Python<'_>,
     loaded: &Loaded,
-    jobs: usize,
+    jobs: Option<Vec<String>>,
+    threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
     out: Option<PathBuf>,
 ) -> PyResult<Results> {
-    if loaded.0.points().iter().any(|point| point.scenario.flows.is_empty()) {
+    let loaded = &loaded.loaded;
+    if loaded.points().iter().any(|point| point.scenario.flows.is_empty()) {
         return Err(ScenarioError::new_err("flows: there is no flow; add [[flows]]"));
     }
+    let list = |jobs: Vec<String>| {
+        let jobs = jobs.iter().map(|job| job.parse::<Job>()).collect::<Result<_, _>>();
+        let jobs = jobs.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Batch::of(loaded, jobs).map_err(|error| PyValueError::new_err(error.to_string()))
+    };
+    let jobs = jobs.map_or_else(|| Ok(Batch::all(loaded)), list)?;
     let output = out.as_deref().map(create).transpose()?;
     let progress = progress.map(|callback| callback.clone().unbind());
-    let outcome = py.detach(|| batch(&loaded.0, jobs, progress.as_ref(), output.as_ref()))?;
+    let outcome = py.detach(|| run_apart(&jobs, threads, progress.as_ref(), output.as_ref()))?;
     if let Some(output) = output {
         py.detach(|| outcome.results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
     }
     Ok(Results(outcome.results))
+}
+
+/// Puts the results of disjoint lists of jobs together.
+#[pyfunction]
+fn merge(py: Python<'_>, parts: Vec<Py<Results>>) -> PyResult<Results> {
+    let parts: Vec<&record::Results> = parts.iter().map(|part| &part.get().0).collect();
+    py.detach(|| record::merge(&parts)).map(Results).map_err(|error| RanwayError::new_err(error.to_string()))
 }
 
 fn create(dir: &Path) -> PyResult<Output> {
@@ -180,9 +229,9 @@ fn create(dir: &Path) -> PyResult<Output> {
 }
 
 /// Runs in other threads and keeps this one for Python.
-fn batch(
-    loaded: &scenario::Loaded,
-    jobs: usize,
+fn run_apart(
+    jobs: &Batch<'_>,
+    threads: usize,
     callback: Option<&Py<PyAny>>,
     output: Option<&Output>,
 ) -> PyResult<sim::Outcome> {
@@ -195,7 +244,7 @@ fn batch(
             // Dropped at the end, or by a panic: either wakes the thread that waits.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            sim::run(loaded, &sim::Options { jobs, stop, progress: &progress, output })
+            jobs.run(&sim::Options { jobs: threads, stop, progress: &progress, output })
         });
         let tell = || {
             Python::attach(|py| {
@@ -307,7 +356,7 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
     let nat = nat.then_some(::emulate::uplink::Nat { dns });
     let options = ::emulate::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
-    let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.0.clone(), options));
+    let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.loaded.clone(), options));
     let running = py.detach(start).map_err(emulate_error)?;
     let lab = running.lab().expect("it was started with namespaces");
     let host =
@@ -352,6 +401,7 @@ fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Results>()?;
     module.add_class::<Emulation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
+    module.add_function(wrap_pyfunction!(merge, module)?)?;
     module.add_function(wrap_pyfunction!(crate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(builtin, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)

@@ -18,7 +18,7 @@ ENDLESS = {"duration": "1000000 s", "record.samples": "off"}
 
 
 def test_the_number_of_threads_changes_nothing(scenario: ranway.Scenario) -> None:
-    one, many = (ranway.run(scenario, runs=4, jobs=jobs, progress=None) for jobs in (1, 4))
+    one, many = (ranway.run(scenario, runs=4, threads=threads, progress=None) for threads in (1, 4))
     assert one == many
     assert (one.timing["threads"], many.timing["threads"]) == (1, 4)
 
@@ -83,7 +83,7 @@ def test_other_python_threads_run_meanwhile(scenario: ranway.Scenario) -> None:
 
     def simulate() -> None:
         with pytest.raises(InterruptedError):
-            ranway.run(scenario.set(ENDLESS), jobs=1, progress=until_stopped)
+            ranway.run(scenario.set(ENDLESS), threads=1, progress=until_stopped)
 
     thread = threading.Thread(target=simulate)
     thread.start()
@@ -153,8 +153,8 @@ def test_a_trace_that_is_none_is_a_scenario_error(tmp_path: Path, scenario: ranw
 
 
 def test_no_threads_are_no_number_of_threads(scenario: ranway.Scenario) -> None:
-    with pytest.raises(ValueError, match="jobs=0"):
-        ranway.run(scenario, jobs=0)
+    with pytest.raises(ValueError, match="threads=0"):
+        ranway.run(scenario, threads=0)
 
 
 def test_a_report_is_one_page_as_readable_as_any_file(tmp_path: Path, swept: ranway.Results) -> None:

@@ -97,7 +97,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let Finished { mut results, output, gone, incomplete, .. } = finished;
     let stopped_early = interfaces.is_none() && command.is_none() && code != 0;
     let partial = stopped_early || gone.is_some();
-    results.meta.partial = partial.then_some(Partial { finished: 0, of: 1 });
+    results.meta.partial = partial.then_some(Partial { of: 1, ..Partial::default() });
     let code = if gone.is_some() || incomplete.is_some() { FAILED } else { code };
     let out = keep(&results, output.expect("it was given one"), partial, &out)?;
     let lateness = results.timing.lateness.unwrap_or_default();

@@ -59,9 +59,9 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     if !results.meta.title.is_empty() {
         let _ = writeln!(text, "{}", results.meta.title);
     }
-    if let Some(partial) = summary.partial {
+    if let Some(partial) = &summary.partial {
         let (finished, of) = (partial.finished, partial.of);
-        let _ = writeln!(text, "PARTIAL RESULTS: interrupted when {finished} of {of} runs had finished");
+        let _ = writeln!(text, "PARTIAL RESULTS: {finished} of {of} runs");
     }
     let all = || summary.points.iter().flat_map(|point| point.flows.iter().map(move |flow| (point, flow)));
     let rows = all().take(MAX_ROWS).map(|(point, flow)| {

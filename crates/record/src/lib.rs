@@ -14,10 +14,14 @@
 //!
 //! All but `timing.json` and `report.html` (which quotes it) are the same bytes for the same input on any machine.
 //!
+//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge`].
+//!
 //! This crate touches files: it is the edge between the pure models and the disk.
 
 mod capture;
 mod error;
+mod job;
+mod merge;
 mod meta;
 mod output;
 pub mod report;
@@ -28,6 +32,8 @@ pub mod tables;
 
 pub use capture::{Capture, PacketView, Transport};
 pub use error::Error;
+pub use job::{InvalidJob, Job};
+pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};

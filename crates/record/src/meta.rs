@@ -8,6 +8,7 @@ use disk::Dir;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::Job;
 use crate::tables::Tables;
 
 /// The file that tells results from anything else.
@@ -31,16 +32,29 @@ impl Point {
     }
 }
 
-/// How much there is of results that are not complete, because somebody stopped the runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// How much there is of results that are not complete, because the runs were interrupted or only some jobs were asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partial {
     /// Runs that finished, over all points.
     pub finished: u64,
-    /// Runs that there were to do.
+    /// All runs of the scenario.
     pub of: u64,
+    /// The jobs that finished, in order. Written to `meta.json` alone; empty for an emulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub jobs: Vec<Job>,
+    /// The number of runs of each point of the scenario. Written to `meta.json` alone; empty for an emulation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<u32>,
 }
 
-/// What was run. The same for the same input on any machine, unless it was interrupted.
+impl Partial {
+    /// The counts without the lists.
+    pub(crate) fn counts(&self) -> Partial {
+        Partial { finished: self.finished, of: self.of, ..Partial::default() }
+    }
+}
+
+/// What was run. The same for the same input on any machine, unless the results are partial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Meta {
     /// The scenario's title.
@@ -55,7 +69,7 @@ pub struct Meta {
     pub runs: u32,
     /// The seed.
     pub seed: u64,
-    /// Of an interrupted batch: how much of it there is. Complete results have none.
+    /// Of partial results: how much of the scenario they cover. Complete results have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
 }

@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::tables::{FlowRow, LinkRow, MobilityRow, UeRow};
-use crate::{Meta, Partial, Results, Summary, Timing};
+use crate::{Meta, Results, Summary, Timing};
 use series::{Series, short};
 
 /// Most points of a series.
@@ -282,9 +282,9 @@ fn keep_largest<T>(entries: &mut Vec<T>, n: usize, size: impl Fn(&T) -> f64) {
 
 /// What was run; the title of partial results says that they are partial, wherever the page shows it.
 fn marked(meta: &Meta) -> Cow<'_, Meta> {
-    let Some(Partial { finished, of }) = meta.partial else { return Cow::Borrowed(meta) };
-    let title = format!("{} (partial: {finished} of {of} runs)", meta.title).trim_start().to_owned();
-    Cow::Owned(Meta { title, ..meta.clone() })
+    let Some(partial) = &meta.partial else { return Cow::Borrowed(meta) };
+    let title = format!("{} (partial: {} of {} runs)", meta.title, partial.finished, partial.of);
+    Cow::Owned(Meta { title: title.trim_start().to_owned(), partial: Some(partial.counts()), ..meta.clone() })
 }
 
 fn flow_json(flow: &FlowRow<'_>) -> Value {

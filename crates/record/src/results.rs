@@ -2,10 +2,12 @@
 
 #![allow(clippy::disallowed_methods)] // This module is where results meet the disk.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -62,11 +64,8 @@ impl Results {
         if fs::metadata(dir).map_err(Error::io("read", dir))?.is_dir() && !dir.join("meta.json").exists() {
             return Err(Error::NotResults { path: dir.to_owned() });
         }
-        let MetaFile { format, meta } = read_json(&dir.join("meta.json"))?;
-        if format != FORMAT {
-            let what = format!("its format is {format}, this program reads {FORMAT}");
-            return Err(Error::damaged(&dir.join("meta.json"), &what));
-        }
+        let meta: MetaFile = read_json(&dir.join("meta.json"))?;
+        check_format(&meta, &dir.join("meta.json"))?;
         let timing = read_json(&dir.join("timing.json"))?;
         let (mut tables, mut notes) = (Tables::default(), Vec::new());
         macro_rules! read {
@@ -81,7 +80,51 @@ impl Results {
             };
         }
         each_table!(read);
-        Ok((Results { meta, timing, tables }, notes))
+        Ok((Results { meta: meta.meta, timing, tables }, notes))
+    }
+
+    /// The files that hold these results, by name, to send them to another process: those of [`Results::write`] without
+    /// summary and report, which are computed from the others, and without tables that have no rows.
+    ///
+    /// # Errors
+    /// A table cannot be written as Parquet.
+    pub fn to_files(&self) -> io::Result<BTreeMap<String, Vec<u8>>> {
+        let meta = MetaFile { format: FORMAT, meta: self.meta.clone() };
+        let texts = [("meta.json", json(&meta)), ("timing.json", json(&self.timing))];
+        let mut files = BTreeMap::from(texts.map(|(name, bytes)| (name.to_owned(), bytes)));
+        macro_rules! write {
+            ($table:ident) => {
+                if !self.tables.$table.is_empty() {
+                    let mut bytes = Vec::new();
+                    self.tables.$table.write_parquet(&mut bytes)?;
+                    files.insert(concat!(stringify!($table), ".parquet").to_owned(), bytes);
+                }
+            };
+        }
+        each_table!(write);
+        Ok(files)
+    }
+
+    /// Reads what [`Results::to_files`] returned.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] names the file.
+    pub fn from_files(mut files: BTreeMap<String, Vec<u8>>) -> Result<Results, Error> {
+        let meta: MetaFile = from_json("meta.json", &files)?;
+        check_format(&meta, Path::new("meta.json"))?;
+        let timing = from_json("timing.json", &files)?;
+        let mut tables = Tables::default();
+        macro_rules! read {
+            ($table:ident) => {
+                let name = concat!(stringify!($table), ".parquet");
+                if let Some(bytes) = files.remove(name) {
+                    let table = Table::read_parquet(Bytes::from(bytes));
+                    tables.$table = table.map_err(|error| Error::damaged(Path::new(name), &error))?;
+                }
+            };
+        }
+        each_table!(read);
+        Ok(Results { meta: meta.meta, timing, tables })
     }
 
     /// Means and confidence intervals.
@@ -90,10 +133,23 @@ impl Results {
     }
 }
 
+fn check_format(meta: &MetaFile, path: &Path) -> Result<(), Error> {
+    if meta.format == FORMAT {
+        return Ok(());
+    }
+    let what = format!("its format is {}, this program reads {FORMAT}", meta.format);
+    Err(Error::damaged(path, &what))
+}
+
 fn json(value: &impl Serialize) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).expect("string keys and plain values");
     text.push(b'\n');
     text
+}
+
+fn from_json<T: DeserializeOwned>(name: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<T, Error> {
+    let bytes = files.get(name).ok_or_else(|| Error::damaged(Path::new(name), &"it is missing"))?;
+    serde_json::from_slice(bytes).map_err(|error| Error::damaged(Path::new(name), &error))
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {

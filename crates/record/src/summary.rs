@@ -211,7 +211,7 @@ pub struct Summary {
     pub title: String,
     /// Repetitions of each point.
     pub runs: u32,
-    /// Of an interrupted batch: how much of it there is.
+    /// Of partial results: how much of the scenario they cover.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<Partial>,
     /// The points in order.
@@ -247,7 +247,7 @@ impl Summary {
             format: FORMAT,
             title: results.meta.title.clone(),
             runs: results.meta.runs,
-            partial: results.meta.partial,
+            partial: results.meta.partial.as_ref().map(Partial::counts),
             points,
             lateness: results.timing.lateness,
         }

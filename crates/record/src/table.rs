@@ -5,7 +5,6 @@
 //! texts, and pushing a known text allocates nothing.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,6 +21,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::ChunkReader;
 
 /// Rows that are turned into Arrow arrays at a time: bounds the memory that writing takes.
 const BATCH_ROWS: usize = 1 << 16;
@@ -209,7 +209,7 @@ pub trait Table: Default {
     ///
     /// # Errors
     /// `from` is not Parquet, or a column is missing or does not fit.
-    fn read_parquet(from: File) -> Result<Self, ArrowError> {
+    fn read_parquet(from: impl ChunkReader + 'static) -> Result<Self, ArrowError> {
         Ok(Self::read_thinned(from, usize::MAX)?.0)
     }
 
@@ -218,7 +218,7 @@ pub trait Table: Default {
     ///
     /// # Errors
     /// As [`Table::read_parquet`]; also if there are more rows in a table that is not over time.
-    fn read_thinned(from: File, most: usize) -> Result<(Self, usize), ArrowError> {
+    fn read_thinned(from: impl ChunkReader + 'static, most: usize) -> Result<(Self, usize), ArrowError> {
         let mut table = Self::default();
         let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
         let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
@@ -334,6 +334,11 @@ macro_rules! table {
             /// There is no such row.
             pub fn row(&self, i: usize) -> $row<'_> {
                 $row { $($name: $crate::table::Column::get(&self.$name, i),)+ }
+            }
+
+            /// The job that row `i` belongs to.
+            pub(crate) fn job(&self, i: usize) -> $crate::Job {
+                $crate::Job { point: self.point[i], run: self.run[i] }
             }
 
             /// The rows in order.

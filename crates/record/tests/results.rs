@@ -325,7 +325,7 @@ fn identical_runs_are_summarised_as_one() {
 #[test]
 fn partial_results_say_so_in_every_file_that_people_read() {
     let mut results = made_up::single("Interrupted", 10);
-    results.meta.partial = Some(record::Partial { finished: 3, of: 20 });
+    results.meta.partial = Some(record::Partial { finished: 3, of: 20, ..Default::default() });
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("out");
     results.write(&dir).unwrap();
@@ -351,9 +351,9 @@ fn partial_results_replace_partial_ones_and_never_complete_ones() {
         let place = output.commit_partial().unwrap();
         (place.file_name().unwrap().to_string_lossy().into_owned(), Results::read(&place).unwrap() == *results)
     };
-    partial.meta.partial = Some(record::Partial { finished: 1, of: 9 });
+    partial.meta.partial = Some(record::Partial { finished: 1, of: 9, ..Default::default() });
     assert_eq!(write(&partial), ("out".to_owned(), true));
-    partial.meta.partial = Some(record::Partial { finished: 2, of: 9 });
+    partial.meta.partial = Some(record::Partial { finished: 2, of: 9, ..Default::default() });
     assert_eq!(write(&partial), ("out".to_owned(), true));
     complete.write(&dir).unwrap();
     assert_eq!(write(&partial), ("out-interrupted".to_owned(), true));

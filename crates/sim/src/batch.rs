@@ -1,4 +1,4 @@
-//! Many runs: every point of a sweep, every repetition, on all cores.
+//! Many runs on all cores: every repetition of every point of a sweep, or a list of them.
 
 // Wall-clock and processor time are reported beside the results, never inside them.
 #![allow(clippy::disallowed_methods)]
@@ -8,8 +8,9 @@ use crate::error::Error;
 use crate::rows::{RunId, meta};
 use crate::world::Done;
 use rayon::prelude::*;
-use record::{Output, Partial, Results, Tables, Timing};
+use record::{Job, Output, Partial, Results, Tables, Timing};
 use scenario::Loaded;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use units::Span;
@@ -47,59 +48,154 @@ pub struct Outcome {
     pub runs: u64,
 }
 
-/// Runs every repetition of every point of `loaded`.
-///
-/// The tables hold the runs in the order of (point, run), whichever finished first, so that the same scenario and seed
-/// give the same tables with any number of threads.
+/// Jobs of a scenario to run together: all of them, or a list.
+#[derive(Clone, Debug)]
+pub struct Batch<'a> {
+    loaded: &'a Loaded,
+    /// In order, each once, each one of the scenario's.
+    jobs: Vec<Job>,
+}
+
+/// Why a list of jobs cannot be run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobsError {
+    /// The jobs that the scenario does not have, in order.
+    pub unknown: Vec<Job>,
+    /// The jobs that are listed more than once, in order.
+    pub repeated: Vec<Job>,
+    /// How many points the scenario has.
+    points: usize,
+    /// The fewest and the most runs of a point.
+    runs: (u32, u32),
+}
+
+impl fmt::Display for JobsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.unknown.is_empty() {
+            let (fewest, most) = self.runs;
+            let runs = if fewest == most { most.to_string() } else { format!("{fewest} to {most}") };
+            write!(f, "jobs out of range: {} (points: {}, ", Job::list(&self.unknown), self.points)?;
+            write!(f, "runs of each: {runs}, both numbered from 0)")?;
+        }
+        if !self.repeated.is_empty() {
+            let separator = if self.unknown.is_empty() { "" } else { "; " };
+            write!(f, "{separator}jobs listed more than once: {}", Job::list(&self.repeated))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for JobsError {}
+
+/// The jobs of `loaded`: every run of every point, in order.
+pub fn jobs(loaded: &Loaded) -> Vec<Job> {
+    let runs = loaded.points().iter().map(|point| point.scenario.runs);
+    (0..).zip(runs).flat_map(|(point, runs)| (0..runs).map(move |run| Job { point, run })).collect()
+}
+
+impl<'a> Batch<'a> {
+    /// All jobs of `loaded`.
+    pub fn all(loaded: &'a Loaded) -> Batch<'a> {
+        Batch { loaded, jobs: jobs(loaded) }
+    }
+
+    /// The `jobs` of `loaded`, which may be none. Their order does not matter.
+    ///
+    /// # Errors
+    /// Names the jobs that `loaded` does not have, and those that are listed more than once.
+    pub fn of(loaded: &'a Loaded, mut jobs: Vec<Job>) -> Result<Batch<'a>, JobsError> {
+        jobs.sort_unstable();
+        let points = loaded.points();
+        let is_known = |job: &Job| points.get(job.point as usize).is_some_and(|point| job.run < point.scenario.runs);
+        let mut unknown: Vec<Job> = jobs.iter().copied().filter(|job| !is_known(job)).collect();
+        unknown.dedup();
+        let mut repeated: Vec<Job> = jobs.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        repeated.dedup();
+        if unknown.is_empty() && repeated.is_empty() {
+            return Ok(Batch { loaded, jobs });
+        }
+        let runs = || points.iter().map(|point| point.scenario.runs);
+        let runs = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
+        Err(JobsError { unknown, repeated, points: points.len(), runs })
+    }
+
+    /// The jobs, in order.
+    pub fn jobs(&self) -> &[Job] {
+        &self.jobs
+    }
+
+    /// Runs the jobs.
+    ///
+    /// The tables hold them in order, whichever finished first, so that the same scenario, seed and jobs give the same
+    /// tables with any number of threads. The results are marked as partial unless they hold all jobs of the scenario;
+    /// [`record::merge`] puts the results of several batches together.
+    ///
+    /// # Errors
+    /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
+    pub fn run(&self, options: &Options) -> Result<Outcome, Error> {
+        let (loaded, points) = (self.loaded, self.loaded.points());
+        let recordings = recordings::load(loaded)?;
+        let nanos = |job: &Job| points[job.point as usize].scenario.duration.as_nanos();
+        let total: u64 = self.jobs.iter().map(|job| nanos(job) / 1000).sum();
+        let runs = self.jobs.len() as u64;
+        let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let tell = |add: Span| {
+            let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
+            let share = behind as f64 / total.max(1) as f64;
+            (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs, share });
+        };
+        let one = |job: &Job| -> Result<Option<Done>, Error> {
+            if options.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let id = RunId { point: job.point, run: job.run };
+            let world = build::world(&points[job.point as usize].scenario, id, &recordings, options.output, false)?;
+            let outcome = world.run(options.stop, &tell)?;
+            if outcome.is_some() {
+                done.fetch_add(1, Ordering::Relaxed);
+                tell(Span::ZERO);
+            }
+            Ok(outcome)
+        };
+        let start = (Instant::now(), cpu_time::ProcessTime::now());
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
+        let pool = pool.map_err(|e| Error::Threads(e.to_string()))?;
+        let outcomes: Vec<Option<Done>> = pool.install(|| self.jobs.par_iter().map(one).collect::<Result<_, _>>())?;
+
+        let mut tables = Tables::default();
+        let mut timing = Timing { threads: pool.current_num_threads() as u32, ..Timing::default() };
+        let mut finished = Vec::new();
+        for (&job, outcome) in self.jobs.iter().zip(outcomes) {
+            let Some(outcome) = outcome else { continue };
+            finished.push(job);
+            tables.append(&outcome.tables);
+            timing.events += outcome.events;
+            timing.packets += outcome.packets;
+            timing.simulated_s += outcome.simulated.as_secs_f64();
+        }
+        timing.wall_s = start.0.elapsed().as_secs_f64();
+        timing.cpu_s = start.1.elapsed().as_secs_f64();
+        let mut meta = meta(loaded);
+        let done = finished.len() as u64;
+        meta.partial = partial(loaded, finished);
+        Ok(Outcome { results: Results { meta, timing, tables }, finished: done, runs })
+    }
+}
+
+/// How much of `loaded` the jobs that `finished` are, unless they are all.
+fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
+    let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
+    let of = runs.iter().map(|&runs| u64::from(runs)).sum();
+    let done = finished.len() as u64;
+    (done < of).then_some(Partial { finished: done, of, jobs: finished, runs })
+}
+
+/// Runs every repetition of every point of `loaded`: [`Batch::all`].
 ///
 /// # Errors
-/// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
+/// As [`Batch::run`].
 pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
-    let points = loaded.points();
-    let recordings = recordings::load(loaded)?;
-    let jobs: Vec<(u32, u32)> =
-        points.iter().enumerate().flat_map(|(p, point)| (0..point.scenario.runs).map(move |r| (p as u32, r))).collect();
-    let total: u64 = jobs.iter().map(|&(p, _)| points[p as usize].scenario.duration.as_nanos() / 1000).sum();
-    let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
-    let tell = |add: Span| {
-        let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
-        let share = behind as f64 / total.max(1) as f64;
-        (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs: jobs.len() as u64, share });
-    };
-    let one = |&(p, r): &(u32, u32)| -> Result<Option<Done>, Error> {
-        if options.stop.load(Ordering::Relaxed) {
-            return Ok(None);
-        }
-        let id = RunId { point: p, run: r };
-        let world = build::world(&points[p as usize].scenario, id, &recordings, options.output, false)?;
-        let outcome = world.run(options.stop, &tell)?;
-        if outcome.is_some() {
-            done.fetch_add(1, Ordering::Relaxed);
-            tell(Span::ZERO);
-        }
-        Ok(outcome)
-    };
-    let start = (Instant::now(), cpu_time::ProcessTime::now());
-    let pool =
-        rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build().map_err(|e| Error::Threads(e.to_string()))?;
-    let outcomes: Vec<Option<Done>> = pool.install(|| jobs.par_iter().map(one).collect::<Result<_, _>>())?;
-
-    let mut tables = Tables::default();
-    let mut timing = Timing { threads: pool.current_num_threads() as u32, ..Timing::default() };
-    let mut finished = 0;
-    for outcome in outcomes.into_iter().flatten() {
-        finished += 1;
-        tables.append(&outcome.tables);
-        timing.events += outcome.events;
-        timing.packets += outcome.packets;
-        timing.simulated_s += outcome.simulated.as_secs_f64();
-    }
-    timing.wall_s = start.0.elapsed().as_secs_f64();
-    timing.cpu_s = start.1.elapsed().as_secs_f64();
-    let mut meta = meta(loaded);
-    let of = jobs.len() as u64;
-    meta.partial = (finished < of).then_some(Partial { finished, of });
-    Ok(Outcome { results: Results { meta, timing, tables }, finished, runs: of })
+    Batch::all(loaded).run(options)
 }
 
 /// Checks what [`run`] would find out after loading: the recordings that a scenario names, and that its applications can

@@ -2,11 +2,12 @@
 //!
 //! [`run`] takes a loaded scenario through all points of its sweep and all repetitions, on all cores, and gives back
 //! [`record::Results`]. A single run is single-threaded and depends on nothing but the scenario, the seed and the traces
-//! that it names: the same input gives the same tables on any machine, with any number of threads.
+//! that it names: the same input gives the same tables on any machine, with any number of threads. Such a run is a [`Job`];
+//! [`Batch`] runs any list of them, and [`record::merge`] puts the results of several lists together.
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `batch` | points and repetitions on all cores |
+//! | `batch` | all jobs of a scenario, or a list of them, on all cores |
 //! | `live` | one run in somebody else's time, with packets from outside |
 //! | `build` | from a scenario to a world |
 //! | `world` | one run: its parts, and the loop that calls them |
@@ -28,12 +29,13 @@ mod parts;
 mod rows;
 mod world;
 
-pub use batch::{Options, Outcome, Progress, check, run};
+pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::UeStatus;
+pub use record::Job;
 
 /// The version that results name.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
