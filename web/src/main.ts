@@ -1,17 +1,16 @@
 // The report: what was run, what came out, and how it went over time.
 
-import { comparable, comparison, interval, withInterval } from "./compare";
+import { comparison, interval, withInterval, type Chooser } from "./compare";
 import {
-  casesOf,
   column,
   datagramFlows,
   flowOf,
-  namesOf,
   rowsOf,
   seriesOf,
   told,
   type Case,
   type Data,
+  type Kind,
   type FlowSummary,
   type Limited,
   type PointSummary,
@@ -23,11 +22,28 @@ import {
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
-import { decode, encode, slug, type View } from "./location";
+import { slug, type View } from "./location";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { reproduction } from "./reproduction";
+import {
+  choiceOf,
+  choose,
+  chosen as chosenOf,
+  filterFlows,
+  linkOf,
+  moveTo,
+  pickCase,
+  pickRun,
+  pickUe,
+  putBeside,
+  restore,
+  runsOf,
+  Store,
+  toggleLogRtt,
+  type DataSlice,
+} from "./store";
 // After the plots, so that it overrides the plot library's own style.
 import "./style.css";
 
@@ -55,30 +71,12 @@ const LIMITS: [keyof Limited, string][] = [
   ["other", "other"],
 ];
 
-const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
-const cases = casesOf(data);
-const groups = comparable(cases, data.reproduction.length > 0);
+const store = new Store(JSON.parse(document.getElementById("data")!.textContent!) as Data);
 const app = document.getElementById("app")!;
-const usual: View = {
-  first: 0,
-  second: data.results.length > 1 && groups.length === 1 && data.reproduction.length === 0 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
-  run: 0,
-  filter: "",
-  ue: "",
-  logRtt: false,
-  at: "",
-};
-const state: View = { ...usual };
-
-/** Takes the view that the page's address asks for. */
-function obeyAddress(): void {
-  const runs = (first: number): number => cases[first]?.result.meta.runs ?? 1;
-  Object.assign(state, decode(location.hash, usual, cases.length, runs));
-}
 
 /** Writes the view into the page's address, so that it can be passed on. */
-function tellAddress(): void {
-  const hash = encode(state, usual);
+function updateAddress(): void {
+  const hash = linkOf(store.state);
   try {
     history.replaceState(null, "", hash === "" ? location.pathname + location.search : `#${hash}`);
   } catch {
@@ -87,30 +85,25 @@ function tellAddress(): void {
 }
 
 function render(): void {
-  forgetPlots();
-  const titles = namesOf(data);
-  document.title = `${titles.length === 0 ? "Reproduction" : titles.join(" | ")} – Ranway`;
+  const { content, names, cases, groups } = store.state.data;
+  document.title = `${names.length === 0 ? "Reproduction" : names.join(" | ")} – Ranway`;
   app.replaceChildren(
-    header(titles),
-    ...(data.reproduction.length > 0 ? [reproduction(data.reproduction, data.figures)] : []),
-    ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
+    header(store.state.data),
+    ...(content.reproduction.length > 0 ? [reproduction(content.reproduction, content.figures)] : []),
+    ...groups.flatMap((group, i) => (group.length > 1 ? [comparison(group, comparisonTitle(group[0]!), chooserOf(i))] : [])),
     ...(cases.length > 0
       ? [
           controls(),
           ...(chosen().length > 1 ? [legend()] : []),
           cards(),
           details(),
-          ...radio(shown(), state.run, state.ue, (ue) => {
-            state.ue = ue;
-            redraw();
-          }),
+          ...radio(shown(), view().run, view().ue, (ue) => store.dispatch(pickUe(ue))),
           h("section", {}, ...tables()),
           footer(),
         ]
       : []),
   );
   anchors();
-  drawPlots();
 }
 
 /** Gives headings and figures an address each. */
@@ -124,40 +117,42 @@ function anchors(): void {
     const link = h("a", { class: "anchor", href: `#at=${target.id}`, title: "Link to this, with what is chosen now", "aria-label": "Link to this" }, "#");
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      state.at = target.id;
-      tellAddress();
+      store.dispatch(moveTo(target.id));
       target.scrollIntoView({ behavior: "smooth" });
     });
     title.append(link);
   }
 }
 
-/** Draws what depends on the chosen case, run and flows anew. */
+/** Draws the page anew where the reader is. */
 function redraw(): void {
   const scroll = window.scrollY;
   render();
-  tellAddress();
   window.scrollTo(0, scroll);
 }
 
 function pick(i: number): void {
-  state.first = i;
-  state.run = 0;
-  state.at = "";
-  if (state.second === i) state.second = -1;
-  redraw();
+  store.dispatch(pickCase(i));
   document.getElementById("case")?.scrollIntoView({ behavior: "smooth" });
 }
 
-function chosen(): Case[] {
-  return [state.first, state.second].flatMap((i) => cases[i] ?? []);
+/** The choices in comparison `i`, which draws its own changes. */
+function chooserOf(i: number): Chooser {
+  return {
+    choice: () => choiceOf(store.state, i),
+    choose: (change) => store.dispatch(choose(i, change)),
+    pick: (one) => pick(store.state.data.cases.indexOf(one)),
+  };
 }
+
+const view = (): View => store.state.view;
+const chosen = (): Case[] => chosenOf(store.state);
 
 function comparisonTitle(first: Case): string {
-  return groups.length > 1 ? `Comparison: ${titleOf(first.result)}` : "Comparison";
+  return store.state.data.groups.length > 1 ? `Comparison: ${titleOf(first.result)}` : "Comparison";
 }
 
-function header(titles: string[]): HTMLElement {
+function header({ content: data, names: titles }: DataSlice): HTMLElement {
   const theme = h("button", { type: "button", title: "Light or dark" }, "◐ Theme");
   theme.addEventListener("click", () => {
     const root = document.documentElement;
@@ -166,7 +161,6 @@ function header(titles: string[]): HTMLElement {
     redraw();
   });
   const print = h("button", { type: "button" }, "Print");
-  const names = namesOf(data);
   print.addEventListener("click", () => window.print());
   const facts = data.results.map(({ meta, timing }, i) => {
     const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
@@ -187,7 +181,7 @@ function header(titles: string[]): HTMLElement {
     return h(
       "div",
       { class: "facts" },
-      titles.length > 1 && h("strong", {}, names[i]!),
+      titles.length > 1 && h("strong", {}, titles[i]!),
       timing.lateness !== undefined && keptTime(timing.lateness),
       h("dl", {}, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h("details", {}, h("summary", {}, "Scenario"), h("pre", {}, JSON.stringify(meta.scenario, null, 2))),
@@ -198,37 +192,31 @@ function header(titles: string[]): HTMLElement {
     {},
     h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print),
     h("h1", {}, titles.length === 0 ? "Reproduction" : titles.length > MOST_TITLES ? `${titles.length} results` : titles.join(" · ")),
-    ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? names[i]! : "")] : [])),
+    ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? titles[i]! : "")] : [])),
     ...(facts.length > MOST_TITLES ? [h("details", {}, h("summary", {}, "About the results"), ...facts)] : facts),
   );
 }
 
 function controls(): HTMLElement {
+  const { cases } = store.state.data;
   const options = cases.map((one, i) => [String(i), one.label] as const);
-  const runs = Math.max(...chosen().map((one) => one.result.meta.runs), 1);
-  const filter = h("input", { type: "search", placeholder: "all", value: state.filter });
-  filter.addEventListener("change", () => {
-    state.filter = filter.value;
-    redraw();
-  });
+  const runs = runsOf(store.state);
+  const filter = h("input", { type: "search", placeholder: "all", value: view().filter });
+  filter.addEventListener("change", () => store.dispatch(filterFlows(filter.value)));
   return h(
     "nav",
     { class: "controls sticky", id: "case" },
-    cases.length > 1 && select("Case", options, String(state.first), (value) => pick(Number(value))),
+    cases.length > 1 && select("Case", options, String(view().first), (value) => pick(Number(value))),
     cases.length > 1 &&
-      select("beside", [["-1", "nothing"], ...options], String(state.second), (value) => {
-        state.second = Number(value);
-        redraw();
-      }),
+      select("beside", [["-1", "nothing"], ...options], String(view().second), (value) =>
+        store.dispatch(putBeside(Number(value))),
+      ),
     runs > 1 &&
       select(
         "Run",
         Array.from({ length: runs }, (_, i) => [String(i), `${i + 1} of ${runs}`] as const),
-        String(state.run),
-        (value) => {
-          state.run = Number(value);
-          redraw();
-        },
+        String(view().run),
+        (value) => store.dispatch(pickRun(Number(value))),
       ),
     h("label", { class: "field" }, h("span", {}, "Flows"), filter),
   );
@@ -318,9 +306,9 @@ interface Picked {
 }
 
 /** The chosen cases' series of a kind in the scenario's order, with a look and a label each; of many, the largest. */
-function pickSeries(kind: Series["kind"]): Picked[] {
+function pickSeries(kind: Kind): Picked[] {
   return chosen().flatMap((one, i) => {
-    const flows = rowsOf(one.result.flows, one.point, state.run);
+    const flows = rowsOf(one.result.flows, one.point, view().run);
     const size = new Map(flows.map((row) => [`${row["flow"]} ${row["conn"]}`, row["bytes"] as number]));
     const sizeOf = (series: Series): number => size.get(`${series.name} ${series.conn}`) ?? 0;
     const names = [...one.summary.flows.map((flow) => flow.flow), ...one.summary.links.map((link) => link.link)];
@@ -339,24 +327,24 @@ function pickSeries(kind: Series["kind"]): Picked[] {
 }
 
 /** All series of a kind that the reader wants: those of the flows that match, and of the queues that held anything. */
-function wanted(one: Case, kind: Series["kind"]): Series[] {
+function wanted(one: Case, kind: Kind): Series[] {
   // The transfers of all runs stand together.
   const distribution = kind === "rtts" || kind === "owds";
-  return seriesOf(one, kind === "transfers" ? 0 : state.run, kind).filter((series) =>
-    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(state.filter),
+  return seriesOf(one, kind === "transfers" ? 0 : view().run, kind).filter((series) =>
+    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(view().filter),
   );
 }
 
-function leftOut(kind: Series["kind"], drawn: number): string | undefined {
+function leftOut(kind: Kind, drawn: number): string | undefined {
   const all = chosen().reduce((sum, one) => sum + wanted(one, kind).length, 0);
-  const idle = kind === "queue" ? chosen().reduce((sum, one) => sum + seriesOf(one, state.run, kind).length, 0) - all : 0;
+  const idle = kind === "queue" ? chosen().reduce((sum, one) => sum + seriesOf(one, view().run, kind).length, 0) - all : 0;
   if (all > drawn) return `${kind === "queue" ? "the first" : "the largest"} ${drawn} of ${all}`;
   return idle > 0 ? `${idle} that stayed empty ${idle === 1 ? "is" : "are"} not drawn` : undefined;
 }
 
 /** From when on the figures count, if a warm-up is left out of them. */
 function warmUp(): string {
-  const rows = chosen().flatMap((one) => rowsOf(one.result.flows, one.point, state.run));
+  const rows = chosen().flatMap((one) => rowsOf(one.result.flows, one.point, view().run));
   const cut = rows.filter((row) => (row["start_s"] as number) < (row["measured_from_s"] as number));
   if (cut.length === 0) return "";
   const from = Math.min(...cut.map((row) => row["measured_from_s"] as number));
@@ -385,12 +373,9 @@ function details(): HTMLElement {
   const cdf = (kind: "rtts" | "owds", name: string, x: string, of: string): HTMLElement | null => {
     const picked = pickSeries(kind);
     const lines = picked.flatMap(({ series, label, look }) => distributionLine(series, label, look));
-    const figure = linePlot(name, lines, { x, y: `Share of ${of}`, logX: state.logRtt, yMax: 1 }, leftOut(kind, picked.length));
-    const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(state.logRtt) }, "log axis");
-    log.addEventListener("click", () => {
-      state.logRtt = !state.logRtt;
-      redraw();
-    });
+    const figure = linePlot(name, lines, { x, y: `Share of ${of}`, logX: view().logRtt, yMax: 1 }, leftOut(kind, picked.length));
+    const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(view().logRtt) }, "log axis");
+    log.addEventListener("click", () => store.dispatch(toggleLogRtt));
     figure?.querySelector("figcaption .save")?.before(log);
     return figure;
   };
@@ -452,9 +437,9 @@ function capacities(): Line[] {
     const busy = links.filter((link) => link.utilisation!.mean >= ABOUT_AS_BUSY * links[0]!.utilisation!.mean).slice(0, MOST_CAPACITIES);
     const dash = i > 0 ? { dash: [8, 4] } : {};
     const look = { colour: CAPACITY_COLOUR, ...dash };
-    const series = seriesOf(one, state.run, "queue").filter((one) => busy.some((link) => link.link === one.name));
+    const series = seriesOf(one, view().run, "queue").filter((one) => busy.some((link) => link.link === one.name));
     const ofLinks = series.flatMap((one) => lineOf(one, "t", "capacity_mbps", `${prefix(i)}capacity of ${one.name}`, look));
-    const ues = seriesOf(one, state.run, "radio");
+    const ues = seriesOf(one, view().run, "radio");
     // A single UE's own carrier is what its flows share; of many, each has its own in the section on radio.
     const carried = ues.length !== 1 ? [] : ues.flatMap((ue) => carrierLine(ue, `${prefix(i)}whole carrier to ${ue.name}`, look));
     return [...ofLinks, ...carried].map((line): Line => ({ ...line, area: true, steps: true }));
@@ -484,7 +469,7 @@ function drops(series: Series, label: string, hue: string): Line[] {
 /** Nothing without TCP flows: nobody knows what holds a datagram flow back. */
 function limits(): HTMLElement | false {
   if (!chosen().some((one) => one.summary.flows.some((flow) => flow.transport === "tcp"))) return false;
-  const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(state.filter)));
+  const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(view().filter)));
   const untold = flows.flat().filter((flow) => !told(flow));
   const rows = flows.flatMap((flows, i) =>
     flows
@@ -527,7 +512,7 @@ function tables(): (HTMLElement | string)[] {
     chosen().flatMap((one, i) => {
       const names = one.summary.flows.map((flow) => flow.flow);
       const place = (row: Row): number => names.indexOf(text(row["flow"]));
-      const own = rowsOf(one.result[of], one.point, state.run).map((row) => ({ ...row, case: prefix(i).trim() }));
+      const own = rowsOf(one.result[of], one.point, view().run).map((row) => ({ ...row, case: prefix(i).trim() }));
       return of === "links" ? own : own.sort((a: Row, b: Row) => place(a) - place(b) || (a["conn"] as number) - (b["conn"] as number));
     });
   const num = (head: string, key: string, show: (x: number | null) => string = number, title?: string): TableColumn<Row> => ({
@@ -566,7 +551,7 @@ function tables(): (HTMLElement | string)[] {
       num("CE", "ce_marks", count, "Packets marked with congestion experienced"),
       ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Done in, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
     ],
-    rows("flows").filter((row) => text(row["flow"]).includes(state.filter)),
+    rows("flows").filter((row) => text(row["flow"]).includes(view().filter)),
     { title: "Flows" },
   );
   const links = sortable<Row>(
@@ -588,7 +573,7 @@ function tables(): (HTMLElement | string)[] {
     rows("links"),
     { title: "Links" },
   );
-  const run = Math.max(...chosen().map((one) => one.result.meta.runs)) > 1 ? `, run ${state.run + 1}` : "";
+  const run = runsOf(store.state) > 1 ? `, run ${view().run + 1}` : "";
   return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
 }
 
@@ -631,14 +616,14 @@ function perFlow(): HTMLElement | string {
             ]
           : []),
       ],
-      rows.filter((row) => row.flow.flow.includes(state.filter)),
+      rows.filter((row) => row.flow.flow.includes(view().filter)),
       { title: "Flows, means over the runs" },
     ),
   );
 }
 
 function footer(): HTMLElement {
-  const { shown } = data;
+  const { shown } = store.state.data.content;
   const notes = [
     `Each series has at most ${count(shown.points_per_series)} points: of every group of neighbouring samples its smallest and largest value are kept, so that no peak is lost.`,
     shown.series < shown.series_of
@@ -661,15 +646,19 @@ function goTo(id: string): void {
 window.addEventListener("resize", resizePlots);
 window.addEventListener("beforeprint", drawAll);
 window.addEventListener("hashchange", () => {
-  obeyAddress();
-  render();
-  goTo(state.at);
+  const { comparisons } = view();
+  store.dispatch(restore(location.hash));
+  // A comparison draws the changes that are made in it, and no others.
+  if (view().comparisons !== comparisons) redraw();
+  goTo(view().at);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 matchMedia("print").addEventListener("change", ({ matches }) => {
   redraw();
   if (matches) drawAll();
 });
-obeyAddress();
+store.dispatch(restore(location.hash));
+store.subscribe(({ data, view }) => [data, view.first, view.second, view.run, view.filter, view.ue, view.logRtt], redraw);
+store.subscribe(({ view }) => [view], updateAddress);
 render();
-goTo(state.at);
+goTo(view().at);

@@ -5,7 +5,7 @@ import { h } from "./dom";
 import { number } from "./format";
 import { legend, type Entry } from "./legend";
 import { colour, dashOf, markerPath, shapeOf } from "./palette";
-import { axis, caption, drawNow, keep, logTicks, style, ticks, whenSeen, widthOf } from "./plots";
+import { axis, caption, logTicks, PlotHost, style, ticks, widthOf } from "./plots";
 import type { Saved } from "./save";
 import { drawOn, type Drawing } from "./shapes";
 
@@ -47,14 +47,13 @@ const LOG_BARS = 100;
 
 /** Means with 95 % confidence intervals, as lines or as groups of bars; or boxes. */
 export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
-  const host = h("div", { class: "plot" });
-  let saved: Saved | null = null;
-  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => (drawNow(host), saved)), host);
+  const host = new PlotHost();
+  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => host.drawNow()), host);
   if (series.every((one) => one.means.length === 0)) {
     host.append(h("p", { class: "empty" }, "No run has a value for this."));
     return figure;
   }
-  whenSeen(host, () => (saved = draw(host, series, options)));
+  host.whenSeen(() => draw(host, series, options));
   return figure;
 }
 
@@ -132,7 +131,6 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
     return ci95 === null ? number(y) : `${number(y)} ± ${number(ci95)}`;
   };
   host.append(legend(u, entries, said, options.heading));
-  keep(u);
   const boxes = all.some((m) => m.around != null);
   return {
     title: options.title,

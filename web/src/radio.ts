@@ -130,7 +130,7 @@ function scaled(values: Column, by: number): Column {
 
 /** Which cell serves each UE, if there is more than one. */
 function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement | null {
-  const cellsOf = (series: Series): string[] => (series["cells"] ?? []) as string[];
+  const cellsOf = (series: Series): string[] => series.cells ?? [];
   const names = [...new Set(ues.flatMap(({ series }) => cellsOf(series)))].sort();
   if (names.length < 2) return null;
   // UEs that one cell serves lie beside each other, not upon each other.

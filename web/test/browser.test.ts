@@ -37,12 +37,16 @@ const flow = (name: string, transport: string) => ({
 });
 const t = Array.from({ length: 50 }, (_, i) => i / 10);
 const series = (point: number, run: number) =>
-  ["download", "call"].flatMap((name) => [
-    { point, run, kind: "goodput", name, conn: 0, t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) },
-    { point, run, kind: "samples", name, conn: 0, t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) },
-    { point, run, kind: "owds", name, conn: 0, x: [10, 20, 30], share: [0.2, 0.5, 1] },
-    ...(run === 0 ? [{ point, run, kind: "owds", name, conn: null, x: [10, 20, 30], share: [0.2, 0.5, 1] }] : []),
-  ]);
+  ["download", "call"].flatMap((name) => {
+    const of = (kind: string, columns: object, conn: number | null = 0) => ({ point, run, kind, name, conn, columns });
+    const distribution = { x: [10, 20, 30], share: [0.2, 0.5, 1] };
+    return [
+      of("goodput", { t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) }),
+      of("samples", { t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) }),
+      of("owds", distribution),
+      ...(run === 0 ? [of("owds", distribution, null)] : []),
+    ];
+  });
 const row = (point: number, run: number, name: string, transport: string) => ({
   point,
   run,

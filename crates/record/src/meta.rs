@@ -33,6 +33,7 @@ impl Point {
 
 /// How much there is of results that are not complete, because somebody stopped the runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Partial {
     /// Runs that finished, over all points.
     pub finished: u64,
@@ -42,14 +43,17 @@ pub struct Partial {
 
 /// What was run. The same for the same input on any machine, unless it was interrupted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Meta {
     /// The scenario's title.
     pub title: String,
     /// The program's version.
     pub version: String,
     /// The scenario as it was understood, with every default.
+    #[cfg_attr(test, ts(type = "unknown"))]
     pub scenario: Value,
     /// The points of the sweep; a run without a sweep has one point without values.
+    #[cfg_attr(test, ts(type = "Record<string, unknown>[]"))]
     pub points: Vec<Point>,
     /// Repetitions of each point.
     pub runs: u32,
@@ -57,11 +61,13 @@ pub struct Meta {
     pub seed: u64,
     /// Of an interrupted batch: how much of it there is. Complete results have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub partial: Option<Partial>,
 }
 
 /// What depends on the machine and its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Timing {
     /// Wall-clock seconds from start to end.
     pub wall_s: f64,
@@ -77,12 +83,14 @@ pub struct Timing {
     pub threads: u32,
     /// Of an emulation: how well it kept to the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub lateness: Option<Lateness>,
 }
 
 /// How well an emulation kept to the time: by how much packets were given to the hosts after the moment at which the
 /// network delivered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Lateness {
     /// Median.
     pub p50_ms: f64,
