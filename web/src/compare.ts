@@ -1,4 +1,4 @@
-// The comparison of all cases: one metric over what was varied, and a table of everything.
+// The comparison of cases: plots of metrics over a varied key, distributions, and a table of all cases.
 
 import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type Kind, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
 import type { Choice } from "./location";
@@ -8,9 +8,9 @@ import { meansPlot, type MeanSeries } from "./means";
 import { dashOf, colour, shapeOf, COLOURS } from "./palette";
 import { distributionLine, distributionOf, linePlot, type Line, type Look } from "./plots";
 
-/** Lines of a chart that a person can tell apart. */
+/** Maximum number of lines in a chart, so that readers can tell them apart. */
 const MOST_SERIES = COLOURS.length * 2;
-/** Distributions in a plot; of more, the lines would hide each other. */
+/** Maximum number of distributions in a plot, so that their lines do not hide each other. */
 const MOST_DISTRIBUTIONS = 28;
 /** Flows whose completion times get a column. */
 const MOST_COLUMNS = 3;
@@ -90,7 +90,7 @@ function quantity(value: unknown): { x: number; unit: string } | null {
   return match === null || !Number.isFinite(x) ? null : { x, unit: match[2] ?? "" };
 }
 
-/** The keys that differ between cases, in the order in which they come. */
+/** Returns the keys whose values differ between cases, in order of appearance. */
 function variedKeys(cases: Case[]): string[] {
   const keys = [...new Set(cases.flatMap((one) => Object.keys(one.values)))];
   return keys.filter((key) => new Set(cases.map((one) => text(one.values[key] ?? null))).size > 1);
@@ -103,7 +103,7 @@ export function comparison(cases: Case[], title: string, chooser: Chooser): HTML
     const all = cases.map((one) => quantity(one.values[key]));
     return all.every((q) => q !== null && q.unit === all[0]!.unit);
   };
-  /** Whether the numbers would crowd on a line and cannot go on a logarithmic one, because one is zero. */
+  /** Returns whether the numbers would crowd on a linear axis but include zero, which a logarithmic axis cannot show. */
   const uneven = (key: string): boolean => {
     const all = cases.map((one) => quantity(one.values[key])!.x);
     const positive = all.filter((x) => x > 0);
@@ -185,7 +185,7 @@ export function comparison(cases: Case[], title: string, chooser: Chooser): HTML
     charts.forEach((_, which) => draw(which));
   });
   charts.forEach((_, which) => draw(which));
-  const note = "Means over the runs; bars are 95 % confidence intervals (Student's t). A click on a row shows that case below.";
+  const note = "Means over the runs; bars are 95 % confidence intervals (Student's t). Click a row to show its case below.";
   section.append(
     ...(varied.length > 1 ? [h("div", { class: "controls" }, over)] : []),
     h("div", { class: "grid" }, ...shown),
@@ -200,7 +200,7 @@ function valueOf(one: Case, key: string): string {
   return one.values[key] === undefined ? "–" : text(one.values[key]);
 }
 
-/** What a distribution over all cases may be of. */
+/** A quantity whose distribution can be drawn for all cases. */
 interface Distribution {
   name: string;
   x: string;
@@ -220,7 +220,7 @@ function perFlow(kind: Kind): Distribution["lines"] {
 }
 
 const DISTRIBUTIONS: Distribution[] = [
-  { name: "Completion time of transfers", x: "Completion time, s", y: "Share of transfers", note: "all runs together; in brackets: transfers that began", lines: perFlow("transfers") },
+  { name: "Completion time of transfers", x: "Completion time, s", y: "Share of transfers", note: "all runs together; transfers started in parentheses", lines: perFlow("transfers") },
   { name: "One-way delay", x: "One-way delay of data packets, ms", y: "Share of packets", note: "all copies and runs together", lines: perFlow("owds") },
   { name: "Round-trip time", x: "RTT, ms", y: "Share of samples", note: "all copies and runs together", lines: perFlow("rtts") },
   {
@@ -244,7 +244,7 @@ function distributions(cases: Case[], keys: string[], chooser: Chooser): HTMLEle
   const labelled = (one: Case): string => (keys.length === 1 ? valueOf(one, keys[0]!) : keys.length === 0 ? one.label : valuesLabel(one.values));
   const usual: Look = { colour: "" };
   const there = DISTRIBUTIONS.filter((of) => cases.some((one) => of.lines(one, "", usual).length > 0));
-  // One value is no distribution.
+  // A single value is not a distribution.
   const offered = there.filter((of) => of.name !== "Goodput" || cases.some((one) => of.lines(one, "", usual).some((line) => line.x.length > 3)));
   if (offered.length === 0) return [];
   const host = h("div");

@@ -10,7 +10,7 @@ export type Row = Record<string, string | number | null> & { point: number; run:
 
 export type Column = (number | null)[];
 
-/** A published figure beside what was measured. */
+/** A published value beside the measured one. */
 export interface ReproductionRow {
   paper: string;
   experiment: string;
@@ -56,7 +56,7 @@ export interface Data {
   results: Result[];
 }
 
-/** One point of one result: what a reader picks and compares. */
+/** A point of a result: the unit that readers pick and compare. */
 export interface Case {
   result: Result;
   point: number;
@@ -65,7 +65,7 @@ export interface Case {
   summary: PointSummary;
 }
 
-/** What a result is called: its title or, without one, what was run. */
+/** Returns the title of a result or, without one, its kind and flows. */
 export function titleOf(result: Result): string {
   if (result.meta.title.trim() !== "") return result.meta.title;
   const flows = (result.summary.points[0]?.flows ?? []).map((flow) => flow.flow);
@@ -79,7 +79,7 @@ export function namesOf(data: Data): string[] {
   return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`));
 }
 
-/** All cases, results first. With several results, which one it is counts as a varied value. */
+/** Returns all cases, ordered by result. With several results, the result is one of the varied values. */
 export function casesOf(data: Data): Case[] {
   const names = namesOf(data);
   return data.results.flatMap((result, i) =>
@@ -106,12 +106,12 @@ export function seriesOf(of: Case, run: number, kind: Kind): Series[] {
   return of.result.series.filter((series) => series.point === of.point && series.run === run && series.kind === kind);
 }
 
-/** Whether a flow's sender told of itself: one of the simulator's or the kernel's TCP. Of others only packets are seen. */
+/** Returns whether a flow's sender reports its state, as TCP of the simulator and of the kernel does. */
 export function told(flow: FlowSummary): boolean {
   return flow.cc !== "";
 }
 
-/** The flows without acknowledgements, of which delay and loss are what counts; the first ones. */
+/** Returns the first `most` datagram flows, which are judged by delay and loss. */
 export function datagramFlows(cases: Case[], most: number): string[] {
   const names = cases.flatMap((one) => one.summary.flows.filter((flow) => flow.transport === "udp").map((flow) => flow.flow));
   return [...new Set(names)].slice(0, most);

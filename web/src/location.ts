@@ -6,7 +6,7 @@ export interface View {
   /** The case beside it, or -1. */
   second: number;
   run: number;
-  /** Text that the flows' names contain. */
+  /** The text that names of shown flows contain. */
   filter: string;
   /** One UE, or "" for all. */
   ue: string;
@@ -84,7 +84,7 @@ export function decode(hash: string, usual: View, { cases, comparisons, runs }: 
   };
 }
 
-/** An id for a heading, unlike those `taken`, to which it is added. */
+/** Returns an id for a heading that is not in `taken`, and adds it to `taken`. */
 export function slug(title: string, taken: Set<string>): string {
   const base = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "") || "part";
   let id = base;

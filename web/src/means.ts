@@ -33,14 +33,14 @@ export interface MeansOptions {
   wide: boolean;
   title: string;
   note?: string;
-  /** What the names in the legend are values of. */
+  /** The key whose values the legend shows. */
   heading?: string;
 }
 
 /** Characters of names on an axis as wide as the page, or as half of it, before they have to be turned. */
 const NAMES_WIDE = 150;
 const NAMES_HALF = 70;
-/** Least distance of ticks, of the axis. */
+/** Minimum distance of ticks, as a share of the axis. */
 const CLOSEST_MARKS = 0.06;
 /** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
 const LOG_BARS = 100;
@@ -50,7 +50,7 @@ export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElem
   const host = new PlotHost();
   const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => host.drawNow()), host);
   if (series.every((one) => one.means.length === 0)) {
-    host.append(h("p", { class: "empty" }, "No run has a value for this."));
+    host.append(h("p", { class: "empty" }, "No run has a value for this metric."));
     return figure;
   }
   host.whenSeen(() => draw(host, series, options));
@@ -143,7 +143,7 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
   };
 }
 
-/** Where a person wants the ticks: at the values that were swept, if these are few and not too close. */
+/** Returns ticks at the swept values, if these are few and not too close. */
 function marksAt(xs: number[], log: boolean): number[] | undefined {
   const values = [...new Set(xs)].sort((a, b) => a - b);
   const place = values.map((x) => (log ? Math.log(x) : x));

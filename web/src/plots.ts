@@ -1,4 +1,4 @@
-// Plots over uPlot: lines over time or a distribution, zoomed together.
+// Line plots: values over time, which zoom together, and distributions.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -15,7 +15,7 @@ const ZOOM_GROUP = "time";
 /** Pixels between the markers of a line, and from one line's to the next one's, so that they do not cover each other. */
 const MARKER_EVERY = 110;
 const MARKER_SHIFT = 17;
-/** Width of a character of a mark's text, roughly. */
+/** Approximate width of a character of a mark's text. */
 const CHARACTER = 6;
 
 /** A line of a plot. */
@@ -29,11 +29,11 @@ export interface Line {
   /** On the right axis, as dots. */
   dots?: boolean;
   steps?: boolean;
-  /** What the other lines may reach, filled. */
+  /** Filled, as an upper bound of the other lines. */
   area?: boolean;
 }
 
-/** A moment: a line from the bottom to the top. */
+/** A vertical line at a moment. */
 export interface Mark {
   x: number;
   text: string;
@@ -298,7 +298,7 @@ function zoomTogether(from: uPlot, key: string): void {
   }
 }
 
-/** How a line looks. */
+/** The look of a line. */
 export type Look = Pick<Line, "colour" | "dash" | "marker">;
 
 /** The line of a column of `series`, if it has that column. */
@@ -307,7 +307,7 @@ export function lineOf(series: Series, x: string, y: string, label: string, look
   return xs === undefined || ys === undefined ? [] : [{ label, x: xs, y: ys, ...look }];
 }
 
-/** A distribution from zero on. That of completion times stays below 1 by those that did not finish. */
+/** Returns a distribution, starting at zero. That of completion times ends below 1 if transfers did not finish. */
 export function distributionLine(series: Series, label: string, look: Look): Line[] {
   const [xs, shares] = [column(series, "x"), column(series, "share")];
   if (xs === undefined || shares === undefined) return [];
@@ -317,7 +317,7 @@ export function distributionLine(series: Series, label: string, look: Look): Lin
   return [{ label: name, x: [start, ...xs], y: [0, ...shares], steps: true, ...look }];
 }
 
-/** Values as a distribution: the share of them that is not above. */
+/** Returns the distribution of `values`: the share of them at or below each one. */
 export function distributionOf(values: number[], label: string, look: Look): Line[] {
   if (values.length === 0) return [];
   const sorted = [...values].sort((a, b) => a - b);
