@@ -160,13 +160,13 @@ test("a plot that was never on the screen is saved whole", { skip }, () => {
 });
 
 test("a link restores the view, a page without a title has a heading, and plots are saved", { skip }, () => {
-  const found = page(1280, "#point=1&run=1&flows=call&at=one-way-delay");
+  const found = page(1280, "#point=1&run=1&flows=call&at=one-way-delay&0.metric1=flow:Goodput&0.metric2=unknown");
   assert.equal(found["error"], undefined);
   assert.equal(found["heading"], "Simulation: download, call");
   assert.equal(found["chosen"], "loss = 1|nothing|2 of 2");
   assert.deepEqual([found["filter"], found["scroll"]], ["call", "true"]);
   const titles = found["titles"]!.split("|");
-  for (const title of ["One-way delay", "One-way delay distribution", "One-way delay: distribution at each point"]) assert.ok(titles.includes(title), `${title} in ${titles}`);
+  for (const title of ["Goodput, each flow", "One-way delay", "One-way delay distribution", "One-way delay: distribution at each point"]) assert.ok(titles.includes(title), `${title} in ${titles}`);
   assert.ok(!titles.includes("Queueing delay"), "nothing was recorded of queues");
   const saved = found["saved"]!.split("\u0001");
   assert.ok(saved[0]!.startsWith("&lt;svg") || saved[0]!.startsWith("<svg"), saved[0]);

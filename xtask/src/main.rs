@@ -103,7 +103,7 @@ fn page_types() -> Result<()> {
         .args(["nextest", "run", "--locked", "--workspace", "-E", test])
         .env("RANWAY_WRITE_TYPES", "1")
         .status()
-        .context("cargo test")?;
+        .context("cargo nextest")?;
     if !status.success() {
         bail!("the report's types were not written");
     }
