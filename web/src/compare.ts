@@ -1,15 +1,16 @@
-// The comparison of all cases: one metric over what was varied, and a table of everything.
+// The comparison of cases: plots of metrics over a varied key, distributions, and a table of all cases.
 
-import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
+import { datagramFlows, seriesOf, valuesLabel, type Case, type FlowSummary, type Kind, type LinkSummary, type PointSummary, type Series, type Stat, type UeSummary } from "./data";
+import type { Choice } from "./location";
 import { h, select, sortable, type TableColumn } from "./dom";
 import { number, percent, text } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
 import { dashOf, colour, shapeOf, COLOURS } from "./palette";
-import { distributionLine, distributionOf, drawPlots, linePlot, type Line, type Look } from "./plots";
+import { distributionLine, distributionOf, linePlot, type Line, type Look } from "./plots";
 
-/** Lines of a chart that a person can tell apart. */
+/** Maximum number of lines in a chart, so that readers can tell them apart. */
 const MOST_SERIES = COLOURS.length * 2;
-/** Distributions in a plot; of more, the lines would hide each other. */
+/** Maximum number of distributions in a plot, so that their lines do not hide each other. */
 const MOST_DISTRIBUTIONS = 28;
 /** Flows whose completion times get a column. */
 const MOST_COLUMNS = 3;
@@ -63,39 +64,22 @@ const METRICS: Metric[] = [
 
 const GROUPS: Record<Of, string> = { all: "All flows together", flow: "Each flow", link: "Each link", ue: "Each UE" };
 
-/** What the reader chose to see of each comparison, by its first case; kept while the page is drawn anew. */
-const choices = new Map<Case, Choice>();
+const keyOf = (metric: Metric): string => `${metric.of}:${metric.name}`;
 
-interface Choice {
-  metrics: number[];
-  along: string | null;
-  /** Of what the distributions are, by name. */
-  distribution: string | null;
+/** The reader's choices in one comparison, and how to change them. */
+export interface Chooser {
+  choice: () => Choice;
+  choose: (change: Partial<Choice>) => void;
+  /** Shows a case below. */
+  pick: (one: Case) => void;
 }
 
-const metricOf = (of: Of, name: string): number => METRICS.findIndex((metric) => metric.of === of && metric.name === name);
-
-/** Goodput, and what people wait for: completion times where there are any, else the delay, of calls first. */
-function choiceOf(cases: Case[]): Choice {
+/** The metrics shown first: goodput, and completion times if any were measured, else the delay, preferably of datagrams. */
+function usualMetrics(cases: Case[]): readonly [string, string] {
   const transfers = cases.some((one) => one.summary.flows.some((flow) => flow.completion_p50_s !== null));
   const datagrams = datagramFlows(cases, 1).length > 0;
-  const delay = transfers
-    ? metricOf("flow", "Completion time, median")
-    : datagrams
-      ? metricOf("flow", "One-way delay, 95th percentile")
-      : metricOf("all", "RTT, 95th percentile");
-  const choice = choices.get(cases[0]!) ?? { metrics: [metricOf("all", "Goodput, sum of the flows"), delay], along: null, distribution: null };
-  choices.set(cases[0]!, choice);
-  return choice;
-}
-
-/** Cases that can be compared: all, or those of each result if wanted so or if the results varied different things. */
-export function comparable(cases: Case[], apart: boolean): Case[][] {
-  const byResult = new Map<unknown, Case[]>();
-  for (const one of cases) byResult.set(one.result, [...(byResult.get(one.result) ?? []), one]);
-  const results = [...byResult.values()];
-  const keys = new Set(results.map((cases) => Object.keys(cases[0]!.summary.values).sort().join()));
-  return apart || (keys.size > 1 && results.every((cases) => cases.length > 1)) ? results : [cases];
+  const delay = transfers ? "flow:Completion time, median" : datagrams ? "flow:One-way delay, 95th percentile" : "all:RTT, 95th percentile";
+  return ["all:Goodput, sum of the flows", delay];
 }
 
 /** A number with the unit that follows it, as in `20ms`. */
@@ -106,27 +90,32 @@ function quantity(value: unknown): { x: number; unit: string } | null {
   return match === null || !Number.isFinite(x) ? null : { x, unit: match[2] ?? "" };
 }
 
-/** The keys that differ between cases, in the order in which they come. */
+/** Returns the keys whose values differ between cases, in order of appearance. */
 function variedKeys(cases: Case[]): string[] {
   const keys = [...new Set(cases.flatMap((one) => Object.keys(one.values)))];
   return keys.filter((key) => new Set(cases.map((one) => text(one.values[key] ?? null))).size > 1);
 }
 
-export function comparison(cases: Case[], title: string, choose: (one: Case) => void): HTMLElement {
-  const choice = choiceOf(cases);
+export function comparison(cases: Case[], title: string, chooser: Chooser): HTMLElement {
+  const usual = usualMetrics(cases);
   const keys = variedKeys(cases);
   const numeric = (key: string): boolean => {
     const all = cases.map((one) => quantity(one.values[key]));
     return all.every((q) => q !== null && q.unit === all[0]!.unit);
   };
-  /** Whether the numbers would crowd on a line and cannot go on a logarithmic one, because one is zero. */
+  /** Returns whether the numbers would crowd on a linear axis but include zero, which a logarithmic axis cannot show. */
   const uneven = (key: string): boolean => {
     const all = cases.map((one) => quantity(one.values[key])!.x);
     const positive = all.filter((x) => x > 0);
     return Math.min(...all) <= 0 && positive.length > 0 && Math.max(...positive) / Math.min(...positive) >= 20;
   };
   const varied = [...keys].sort((a, b) => Number(numeric(b)) - Number(numeric(a)));
-  const charts = choice.metrics.map(() => h("div"));
+  const along = (): string => (varied.includes(chooser.choice().along) ? chooser.choice().along : (varied[0] ?? ""));
+  const metricAt = (which: number): Metric => {
+    const key = chooser.choice().metrics[which];
+    return METRICS.find((metric) => keyOf(metric) === key) ?? METRICS.find((metric) => keyOf(metric) === usual[which])!;
+  };
+  const charts = usual.map(() => h("div"));
   const section = h("section", { class: "comparison" }, h("h2", {}, title));
   const measured = (m: Metric): boolean =>
     cases.some(({ summary }) => {
@@ -141,14 +130,14 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
 
   function draw(which: number): void {
     const chart = charts[which]!;
-    const metric = METRICS[choice.metrics[which]!]!;
-    const along = choice.along ?? varied[0] ?? "";
+    const metric = metricAt(which);
+    const key = along();
     const byLabel = new Map<string, MeanSeries>();
-    const names = along === "" || (numeric(along) && !uneven(along)) ? undefined : [...new Set(cases.map((one) => valueOf(one, along)))];
-    const unit = names === undefined ? (quantity(cases[0]?.values[along])?.unit ?? "") : "";
+    const names = key === "" || (numeric(key) && !uneven(key)) ? undefined : [...new Set(cases.map((one) => valueOf(one, key)))];
+    const unit = names === undefined ? (quantity(cases[0]?.values[key])?.unit ?? "") : "";
     cases.forEach((one, i) => {
-      const x = along === "" ? i : (names?.indexOf(valueOf(one, along)) ?? quantity(one.values[along])!.x);
-      const others = varied.filter((key) => key !== along).map((key) => valueOf(one, key));
+      const x = key === "" ? i : (names?.indexOf(valueOf(one, key)) ?? quantity(one.values[key])!.x);
+      const others = varied.filter((other) => other !== key).map((other) => valueOf(one, other));
       const add = (who: string, stat: Stat | null): void => {
         if (stat === null) return;
         const label = [who, ...others].filter((part) => part !== "").join(", ") || metric.name;
@@ -163,46 +152,46 @@ export function comparison(cases: Case[], title: string, choose: (one: Case) => 
       for (const ue of one.summary.ues) if (metric.ue !== undefined) add(ue.ue, metric.ue(ue));
     });
     const all = [...byLabel.values()];
-    const ticks = along === "" ? cases.map((one) => one.label) : names;
+    const ticks = key === "" ? cases.map((one) => one.label) : names;
     const plot = meansPlot(all.slice(0, MOST_SERIES), {
-      xLabel: unit === "" ? along : `${along} (${unit})`,
+      xLabel: unit === "" ? key : `${key} (${unit})`,
       yLabel: metric.axis === "index" ? metric.name : `${metric.name}, ${metric.axis}`,
       ...(ticks !== undefined && { names: ticks }),
-      bars: along === "" || !numeric(along),
+      bars: key === "" || !numeric(key),
       wide: false,
       title: metric.of === "all" ? metric.name : `${metric.name}, ${GROUPS[metric.of].toLowerCase()}`,
-      heading: varied.filter((key) => key !== along).join(", "),
+      heading: varied.filter((other) => other !== key).join(", "),
     });
     chart.replaceChildren(
       ...[plot, all.length > MOST_SERIES ? h("p", { class: "note" }, `The first ${MOST_SERIES} of ${all.length} are drawn.`) : ""],
     );
-    if (chart.isConnected) drawPlots();
   }
 
-  const offered = METRICS.flatMap((m, i) => (measured(m) ? [[String(i), m.name, GROUPS[m.of]] as const] : []));
+  const offered = METRICS.flatMap((m) => (measured(m) ? [[keyOf(m), m.name, GROUPS[m.of]] as const] : []));
   const shown = charts.map((chart, which) =>
     h(
       "div",
       {},
-      select("Show", offered, String(choice.metrics[which]), (value) => {
-        choice.metrics[which] = Number(value);
+      select("Show", offered, keyOf(metricAt(which)), (value) => {
+        const [first, second] = chooser.choice().metrics;
+        chooser.choose({ metrics: which === 0 ? [value, second] : [first, value] });
         draw(which);
       }),
       chart,
     ),
   );
-  const over = select("Over", varied.map((key) => [key, key] as const), choice.along ?? varied[0] ?? "", (value) => {
-    choice.along = value;
+  const over = select("Over", varied.map((key) => [key, key] as const), along(), (value) => {
+    chooser.choose({ along: value });
     charts.forEach((_, which) => draw(which));
   });
   charts.forEach((_, which) => draw(which));
-  const note = "Means over the runs; bars are 95 % confidence intervals (Student's t). A click on a row shows that case below.";
+  const note = "Means over the runs; bars are 95 % confidence intervals (Student's t). Click a row to show its case below.";
   section.append(
     ...(varied.length > 1 ? [h("div", { class: "controls" }, over)] : []),
     h("div", { class: "grid" }, ...shown),
-    ...distributions(cases, keys, choice),
+    ...distributions(cases, keys, chooser),
     h("p", { class: "note" }, note),
-    caseTable(cases, keys, choose),
+    caseTable(cases, keys, chooser.pick),
   );
   return section;
 }
@@ -211,7 +200,7 @@ function valueOf(one: Case, key: string): string {
   return one.values[key] === undefined ? "–" : text(one.values[key]);
 }
 
-/** What a distribution over all cases may be of. */
+/** A quantity whose distribution can be drawn for all cases. */
 interface Distribution {
   name: string;
   x: string;
@@ -220,10 +209,10 @@ interface Distribution {
   lines: (one: Case, label: string, look: Look) => Line[];
 }
 
-const merged = (one: Case, kind: Series["kind"]): Series[] => seriesOf(one, 0, kind).filter((series) => series.conn === null);
+const merged = (one: Case, kind: Kind): Series[] => seriesOf(one, 0, kind).filter((series) => series.conn === null);
 
 /** Lines of the flows of a case, named after the flow if there are several. */
-function perFlow(kind: Series["kind"]): Distribution["lines"] {
+function perFlow(kind: Kind): Distribution["lines"] {
   return (one, label, look) => {
     const all = merged(one, kind);
     return all.flatMap((series) => distributionLine(series, all.length > 1 ? `${series.name}: ${label}` : label, look));
@@ -231,7 +220,7 @@ function perFlow(kind: Series["kind"]): Distribution["lines"] {
 }
 
 const DISTRIBUTIONS: Distribution[] = [
-  { name: "Completion time of transfers", x: "Completion time, s", y: "Share of transfers", note: "all runs together; in brackets: transfers that began", lines: perFlow("transfers") },
+  { name: "Completion time of transfers", x: "Completion time, s", y: "Share of transfers", note: "all runs together; transfers started in parentheses", lines: perFlow("transfers") },
   { name: "One-way delay", x: "One-way delay of data packets, ms", y: "Share of packets", note: "all copies and runs together", lines: perFlow("owds") },
   { name: "Round-trip time", x: "RTT, ms", y: "Share of samples", note: "all copies and runs together", lines: perFlow("rtts") },
   {
@@ -251,30 +240,30 @@ const DISTRIBUTIONS: Distribution[] = [
 ];
 
 /** Distributions of all cases in one plot. */
-function distributions(cases: Case[], keys: string[], choice: Choice): HTMLElement[] {
+function distributions(cases: Case[], keys: string[], chooser: Chooser): HTMLElement[] {
   const labelled = (one: Case): string => (keys.length === 1 ? valueOf(one, keys[0]!) : keys.length === 0 ? one.label : valuesLabel(one.values));
   const usual: Look = { colour: "" };
   const there = DISTRIBUTIONS.filter((of) => cases.some((one) => of.lines(one, "", usual).length > 0));
-  // One value is no distribution.
+  // A single value is not a distribution.
   const offered = there.filter((of) => of.name !== "Goodput" || cases.some((one) => of.lines(one, "", usual).some((line) => line.x.length > 3)));
   if (offered.length === 0) return [];
   const host = h("div");
+  const shown = (): Distribution => offered.find((one) => one.name === chooser.choice().distribution) ?? offered[0]!;
   const draw = (): void => {
-    const of = offered.find((one) => one.name === choice.distribution) ?? offered[0]!;
+    const of = shown();
     const all = cases.flatMap((one) => of.lines(one, labelled(one), usual));
     const lines = all.slice(0, MOST_DISTRIBUTIONS).map((line, i): Line => ({ ...line, colour: colour(i), marker: { shape: shapeOf(i) }, ...(dashOf(i) !== undefined && { dash: dashOf(i)! }) }));
     const note = [of.note, keys.length === 1 ? `by ${keys[0]!}` : "", all.length > lines.length ? `the first ${lines.length} of ${all.length}` : ""];
     const figure = linePlot(`${of.name}: distribution at each point`, lines, { x: of.x, y: of.y, yMax: 1 }, note.filter((part) => part !== "").join("; "));
     figure?.classList.add("wide");
     host.replaceChildren(figure ?? "");
-    if (host.isConnected) drawPlots();
   };
   draw();
-  const chooser = select("Distribution of", offered.map(({ name }) => [name, name] as const), choice.distribution ?? offered[0]!.name, (name) => {
-    choice.distribution = name;
+  const selector = select("Distribution of", offered.map(({ name }) => [name, name] as const), shown().name, (distribution) => {
+    chooser.choose({ distribution });
     draw();
   });
-  return [h("div", { class: "controls", style: "margin-top: 14px" }, offered.length > 1 && chooser), host];
+  return [h("div", { class: "controls", style: "margin-top: 14px" }, offered.length > 1 && selector), host];
 }
 
 function caseTable(cases: Case[], keys: string[], choose: (one: Case) => void): HTMLElement {

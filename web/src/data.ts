@@ -1,144 +1,16 @@
 // The data that the page holds, as crates/record/src/report.rs writes it, and how the viewer looks it up.
 
 import { text } from "./format";
+import type { FlowSummary, Kind, PointSummary, Result, Series, Shown } from "./generated/report";
 
-export interface Stat {
-  n: number;
-  mean: number;
-  ci95: number | null;
-  min: number;
-  max: number;
-}
+export type { FlowSummary, Kind, Lateness, Limited, LinkSummary, PointSummary, Result, Series, Shown, Stat, UeDirection, UeSummary } from "./generated/report";
 
-export type Limited = Record<"app" | "cwnd" | "rwnd" | "pacing" | "other", Stat>;
-
-export interface FlowSummary {
-  flow: string;
-  transport: string;
-  cc: string;
-  from: string;
-  to: string;
-  copies: Stat;
-  goodput_mbps: Stat | null;
-  throughput_mbps: Stat | null;
-  rtt_p50_ms: Stat | null;
-  rtt_p95_ms: Stat | null;
-  owd_p50_ms: Stat | null;
-  owd_p95_ms: Stat | null;
-  /** Share of the packets sent that were lost; not of TCP. */
-  loss: Stat | null;
-  transfers: Stat | null;
-  transfers_finished: Stat | null;
-  completion_s: Stat | null;
-  completion_p50_s: Stat | null;
-  completion_p95_s: Stat | null;
-  retransmission_rate: Stat | null;
-  limited: Limited | null;
-}
-
-export interface LinkSummary {
-  link: string;
-  utilisation: Stat | null;
-  drop_rate: Stat | null;
-  mark_rate: Stat | null;
-  sojourn_p50_ms: Stat | null;
-  sojourn_p95_ms: Stat | null;
-  sojourn_p99_ms: Stat | null;
-}
-
-export interface UeDirection {
-  scheduled_mbps: Stat | null;
-  block_error_rate: Stat | null;
-  utilisation: Stat | null;
-  core_ms: Stat | null;
-  queue_ms: Stat | null;
-  air_ms: Stat | null;
-  harq_ms: Stat | null;
-  rlc_ms: Stat | null;
-}
-
-export interface UeSummary {
-  ue: string;
-  downlink: UeDirection;
-  uplink: UeDirection;
-  handovers: Stat | null;
-  handover_failures: Stat | null;
-  link_failures: Stat | null;
-}
-
-export interface PointSummary {
-  point: number;
-  values: Record<string, unknown>;
-  /** Whether all runs came out the same to the last digit, so that they are one run, told several times. */
-  identical_runs?: boolean;
-  goodput_mbps: Stat | null;
-  rtt_p50_ms: Stat | null;
-  rtt_p95_ms: Stat | null;
-  retransmission_rate: Stat | null;
-  jain: Stat | null;
-  flows: FlowSummary[];
-  links: LinkSummary[];
-  ues: UeSummary[];
-}
-
-/** A row of the table of flows, links, UEs or mobility. */
-export type Row = Record<string, string | number | null | number[]> & { point: number; run: number };
+/** A row of any of the tables: flows, links, UEs or mobility. */
+export type Row = Record<string, string | number | null> & { point: number; run: number };
 
 export type Column = (number | null)[];
 
-/**
- * Columns over a common first one: `t` or, of a distribution, `x`. Distributions whose `conn` is null, and transfers, are
- * those of all copies and runs together, under run 0. The column `cell` of a UE numbers its `cells`.
- */
-export interface Series {
-  point: number;
-  run: number;
-  kind: "goodput" | "samples" | "rtts" | "owds" | "queue" | "transfers" | "radio" | "cell";
-  name: string;
-  conn: number | null;
-  [column: string]: Column | number | string | string[] | null;
-}
-
-/** How well an emulation kept to the time. */
-export interface Lateness {
-  p50_ms: number;
-  p99_ms: number;
-  max_ms: number;
-  bound_ms: number;
-  packets: number;
-  missed: number;
-  cpu_share: number;
-  realtime: boolean;
-  valid: boolean;
-}
-
-export interface Result {
-  meta: {
-    title: string;
-    version: string;
-    scenario: unknown;
-    points: Record<string, unknown>[];
-    runs: number;
-    seed: number;
-  };
-  timing: {
-    wall_s: number;
-    cpu_s: number;
-    simulated_s: number;
-    events: number;
-    packets: number;
-    threads: number;
-    lateness?: Lateness;
-  };
-  summary: { points: PointSummary[] };
-  flows: Row[];
-  links: Row[];
-  ues: Row[];
-  mobility: Row[];
-  series: Series[];
-}
-
-/** A published figure beside what was measured. */
+/** A published value beside the measured one. */
 export interface ReproductionRow {
   paper: string;
   experiment: string;
@@ -178,22 +50,13 @@ export interface Drawn {
 }
 
 export interface Data {
-  shown: {
-    points_per_series: number;
-    series: number;
-    series_of: number;
-    rows: number;
-    rows_of: number;
-    summaries: number;
-    summaries_of: number;
-    max_bytes: number;
-  };
+  shown: Shown;
   reproduction: ReproductionRow[];
   figures: Drawn[];
   results: Result[];
 }
 
-/** One point of one result: what a reader picks and compares. */
+/** A point of a result: the unit that readers pick and compare. */
 export interface Case {
   result: Result;
   point: number;
@@ -202,7 +65,7 @@ export interface Case {
   summary: PointSummary;
 }
 
-/** What a result is called: its title or, without one, what was run. */
+/** Returns the title of a result or, without one, its kind and flows. */
 export function titleOf(result: Result): string {
   if (result.meta.title.trim() !== "") return result.meta.title;
   const flows = (result.summary.points[0]?.flows ?? []).map((flow) => flow.flow);
@@ -216,7 +79,7 @@ export function namesOf(data: Data): string[] {
   return titles.map((title, i) => (titles.indexOf(title) === titles.lastIndexOf(title) ? title : `${title} (${i + 1})`));
 }
 
-/** All cases, results first. With several results, which one it is counts as a varied value. */
+/** Returns all cases, ordered by result. With several results, the result is one of the varied values. */
 export function casesOf(data: Data): Case[] {
   const names = namesOf(data);
   return data.results.flatMap((result, i) =>
@@ -239,16 +102,16 @@ export function rowsOf(rows: Row[], point: number, run: number): Row[] {
   return rows.filter((row) => row.point === point && row.run === run);
 }
 
-export function seriesOf(of: Case, run: number, kind: Series["kind"]): Series[] {
+export function seriesOf(of: Case, run: number, kind: Kind): Series[] {
   return of.result.series.filter((series) => series.point === of.point && series.run === run && series.kind === kind);
 }
 
-/** Whether a flow's sender told of itself: one of the simulator's or the kernel's TCP. Of others only packets are seen. */
+/** Returns whether a flow's sender reports its state, as TCP of the simulator and of the kernel does. */
 export function told(flow: FlowSummary): boolean {
   return flow.cc !== "";
 }
 
-/** The flows without acknowledgements, of which delay and loss are what counts; the first ones. */
+/** Returns the first `most` datagram flows, which are judged by delay and loss. */
 export function datagramFlows(cases: Case[], most: number): string[] {
   const names = cases.flatMap((one) => one.summary.flows.filter((flow) => flow.transport === "udp").map((flow) => flow.flow));
   return [...new Set(names)].slice(0, most);
@@ -259,6 +122,14 @@ export function flowOf(of: Case, name: string): FlowSummary | undefined {
 }
 
 export function column(series: Series, name: string): Column | undefined {
-  const values = series[name];
-  return Array.isArray(values) ? (values as Column) : undefined;
+  return series.columns[name];
+}
+
+/** Cases that can be compared: all, or those of each result if requested or if the results varied different keys. */
+export function comparable(cases: Case[], apart: boolean): Case[][] {
+  const byResult = new Map<unknown, Case[]>();
+  for (const one of cases) byResult.set(one.result, [...(byResult.get(one.result) ?? []), one]);
+  const results = [...byResult.values()];
+  const keys = new Set(results.map((cases) => Object.keys(cases[0]!.summary.values).sort().join()));
+  return apart || (keys.size > 1 && results.every((cases) => cases.length > 1)) ? results : [cases];
 }

@@ -1,4 +1,4 @@
-// Elements from text. No string of the data is ever read as HTML.
+// HTML elements. No string of the data is ever interpreted as HTML.
 
 import { saveCsv } from "./offer";
 
@@ -41,23 +41,23 @@ export function select(
 export interface TableColumn<T> {
   head: string;
   title?: string;
-  /** What is sorted by. */
+  /** The value to sort by. */
   value: (row: T) => string | number | null;
   text?: (row: T) => string;
 }
 
 const ROWS_AT_FIRST = 100;
-/** On a phone, where a row is a card. */
+/** Rows at first on a phone, where each row is a card. */
 const CARDS_AT_FIRST = 10;
 const PHONE = "(max-width: 640px)";
 
 export interface TableOptions<T> {
   onRow?: (row: T) => void;
-  /** What the file is called that the table is saved as. */
+  /** The base of the name of the saved file. */
   title: string;
 }
 
-/** A table that sorts by a click on a head, and shows its first rows until asked for more. */
+/** Returns a table that a click on a heading sorts, and that shows only its first rows at first. */
 export function sortable<T>(columns: TableColumn<T>[], rows: T[], { onRow, title }: TableOptions<T>): HTMLElement {
   let by = -1;
   let falling = false;

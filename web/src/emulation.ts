@@ -1,4 +1,4 @@
-// How well an emulation kept to the time, and what a reader has to know if it did not.
+// The lateness of an emulation, and the warning if it invalidates the results.
 
 import type { Lateness } from "./data";
 import { h } from "./dom";
@@ -7,24 +7,24 @@ import { count, percent } from "./format";
 export function keptTime(late: Lateness): HTMLElement {
   const figures =
     late.packets === 0
-      ? "No packet was given to a host."
-      : `Packets reached the hosts late by ${ms(late.p50_ms)} (median), ${ms(late.p99_ms)} (99 %), ${ms(late.max_ms)} at most.`;
-  const verdict = late.valid ? `Valid: 99 % may be late by up to ${ms(late.bound_ms)}.` : "";
-  const cost = `Keeping the time took ${percent(late.cpu_share)} of a core${late.realtime ? "" : ", without a real-time priority"}.`;
+      ? "No packet was delivered to a host."
+      : `Lateness of packets to the hosts: median ${ms(late.p50_ms)}, 99th percentile ${ms(late.p99_ms)}, maximum ${ms(late.max_ms)}.`;
+  const verdict = late.valid ? `Valid: the bound on the 99th percentile is ${ms(late.bound_ms)}.` : "";
+  const cost = `Timekeeping used ${percent(late.cpu_share)} of a core${late.realtime ? "" : ", without real-time priority"}.`;
   return h("p", { class: "kept" }, [figures, verdict, cost].filter((part) => part !== "").join(" "));
 }
 
-/** A banner that no reader overlooks. */
+/** Returns a prominent warning about an invalid emulation. */
 export function notValid(late: Lateness, title: string): HTMLElement {
   const why = [
-    late.missed > 0 ? `${count(late.missed)} packets of the hosts were lost before they came to the network, because this machine was too slow.` : "",
+    late.missed > 0 ? `${count(late.missed)} packets from the hosts were lost before they entered the emulated network, because this machine was too slow.` : "",
     late.p99_ms > late.bound_ms
-      ? `1 % of the packets were given to the hosts more than ${ms(late.p99_ms)} late, and ${ms(late.bound_ms)} is the bound.`
+      ? `1 % of the packets reached the hosts more than ${ms(late.p99_ms)} late; the bound is ${ms(late.bound_ms)}.`
       : "",
-    late.realtime ? "" : "The network ran without a real-time priority.",
-    "What is below says more about the machine than about the network.",
+    late.realtime ? "" : "The emulation ran without real-time priority.",
+    "The results below reflect this machine rather than the network.",
   ];
-  return h("div", { class: "banner", role: "alert" }, h("b", {}, title === "" ? "Not valid. " : `${title}: not valid. `), why.filter((part) => part !== "").join(" "));
+  return h("div", { class: "banner", role: "alert" }, h("b", {}, title === "" ? "Invalid. " : `${title}: invalid. `), why.filter((part) => part !== "").join(" "));
 }
 
 function ms(x: number): string {

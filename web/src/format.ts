@@ -1,8 +1,8 @@
-// Numbers for people.
+// Numbers as readers expect them.
 
 const THIN = "\u202f";
 
-/** Three significant digits, without an exponent where a person would write none. */
+/** Formats with three significant digits, without an exponent for common magnitudes. */
 export function number(x: number | null | undefined): string {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   if (Number.isInteger(x) && Math.abs(x) < 1000) return String(x);
@@ -30,7 +30,7 @@ export function bytes(x: number | null | undefined): string {
   return `${number(x)}${THIN}B`;
 }
 
-/** For axes: as short as it stays exact. */
+/** Formats a tick of an axis, as short as possible without losing precision. */
 export function tick(x: number): string {
   if (x === 0) return "0";
   for (const [size, unit] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {

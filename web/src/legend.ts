@@ -1,4 +1,4 @@
-// The names below a plot: each with its line's colour, dash and marker, whole, and a switch for the line.
+// The legend below a plot: each name with its line's colour, dash and marker, and a switch for the line.
 
 import type uPlot from "uplot";
 import { h } from "./dom";
@@ -7,7 +7,7 @@ import { svg } from "./shapes";
 
 /** Names at first; the others on request. */
 const FIRST = 8;
-/** How far a value may be from the cursor, in samples: lines have moments of their own. */
+/** Maximum distance of a value from the cursor in samples, because lines may have different sampling times. */
 const NEAR = 40;
 
 export interface Entry {
@@ -19,7 +19,7 @@ export interface Entry {
   filled?: boolean;
 }
 
-/** The legend of `u`, whose series from 1 on are `entries`. With one entry there is nothing to tell apart. */
+/** The legend of `u`, whose series from 1 on are `entries`. */
 export function legend(u: uPlot, entries: Entry[], show: (s: number, y: number) => string, heading = "", xOf?: (x: number) => string): HTMLElement {
   const values = entries.map(() => h("span", { class: "at" }));
   const keys = entries.map((entry, i) => {

@@ -1,4 +1,4 @@
-// What a link to a part of the report says, after `#`: which case, run, flows and UE are shown, and where.
+// The view that a link restores: which case, run, flows and UE are shown, what is compared, and the place on the page.
 
 export interface View {
   /** The case, as an index into all of them; a point of the sweep if there is one result. */
@@ -6,20 +6,41 @@ export interface View {
   /** The case beside it, or -1. */
   second: number;
   run: number;
-  /** Text that the flows' names contain. */
+  /** The text that names of shown flows contain. */
   filter: string;
   /** One UE, or "" for all. */
   ue: string;
   logRtt: boolean;
   /** The id of the section or figure to show, or "". */
   at: string;
+  /** The choices in each comparison, by its place on the page. */
+  comparisons: Readonly<Record<number, Choice>>;
 }
 
-/** Longest name that is taken from a link. */
-const LONGEST = 200;
+/** What a comparison shows; an empty text stands for the usual choice. */
+export interface Choice {
+  readonly metrics: readonly [string, string];
+  /** The varied key on the horizontal axis. */
+  readonly along: string;
+  readonly distribution: string;
+}
+
+export const USUAL_CHOICE: Choice = { metrics: ["", ""], along: "", distribution: "" };
+
+/** What exists here, so that a link can be checked against it. */
+export interface Limits {
+  cases: number;
+  comparisons: number;
+  runs: (first: number) => number;
+}
+
+/** Longest text in a link. */
+export const LONGEST = 200;
 const NONE = "none";
 
-/** The part after `#` for `view`; only what differs from `usual` is said. */
+const textsOf = (choice: Choice): Record<string, string> => ({ metric1: choice.metrics[0], metric2: choice.metrics[1], along: choice.along, distribution: choice.distribution });
+
+/** Returns the part after `#` for `view`: only what differs from `usual`. */
 export function encode(view: View, usual: View): string {
   const parts = new URLSearchParams();
   if (view.first !== usual.first) parts.set("point", String(view.first));
@@ -29,17 +50,26 @@ export function encode(view: View, usual: View): string {
   if (view.ue !== usual.ue) parts.set("ue", view.ue);
   if (view.logRtt !== usual.logRtt) parts.set("log", String(view.logRtt));
   if (view.at !== usual.at) parts.set("at", view.at);
+  for (const [i, choice] of Object.entries(view.comparisons)) {
+    for (const [key, value] of Object.entries(textsOf(choice))) if (value !== "") parts.set(`${i}.${key}`, value);
+  }
   return parts.toString();
 }
 
 /** Reads `hash`. What is missing, or does not exist here, stays as in `usual`. */
-export function decode(hash: string, usual: View, cases: number, runs: (first: number) => number): View {
+export function decode(hash: string, usual: View, { cases, comparisons, runs }: Limits): View {
   const parts = new URLSearchParams(hash.replace(/^#/, ""));
   const index = (key: string, below: number): number | undefined => {
     const text = parts.get(key);
     return text !== null && /^\d{1,9}$/.test(text) && Number(text) < below ? Number(text) : undefined;
   };
   const words = (key: string): string | undefined => parts.get(key)?.slice(0, LONGEST);
+  const choices: Record<number, Choice> = {};
+  for (let i = 0; i < comparisons; i++) {
+    const word = (key: string): string => words(`${i}.${key}`) ?? "";
+    const choice: Choice = { metrics: [word("metric1"), word("metric2")], along: word("along"), distribution: word("distribution") };
+    if (Object.values(textsOf(choice)).some((value) => value !== "")) choices[i] = choice;
+  }
   const first = index("point", cases) ?? usual.first;
   const asked = parts.get("beside") === NONE ? -1 : (index("beside", cases) ?? usual.second);
   return {
@@ -50,10 +80,11 @@ export function decode(hash: string, usual: View, cases: number, runs: (first: n
     ue: words("ue") ?? usual.ue,
     logRtt: parts.has("log") ? parts.get("log") === "true" : usual.logRtt,
     at: words("at") ?? usual.at,
+    comparisons: choices,
   };
 }
 
-/** An id for a heading, unlike those `taken`, to which it is added. */
+/** Returns an id for a heading that is not in `taken`, and adds it to `taken`. */
 export function slug(title: string, taken: Set<string>): string {
   const base = title.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, "") || "part";
   let id = base;

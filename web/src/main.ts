@@ -1,17 +1,16 @@
-// The report: what was run, what came out, and how it went over time.
+// The report page: the scenario, the results and their course over time.
 
-import { comparable, comparison, interval, withInterval } from "./compare";
+import { comparison, interval, withInterval, type Chooser } from "./compare";
 import {
-  casesOf,
   column,
   datagramFlows,
   flowOf,
-  namesOf,
   rowsOf,
   seriesOf,
   told,
   type Case,
   type Data,
+  type Kind,
   type FlowSummary,
   type Limited,
   type PointSummary,
@@ -23,17 +22,34 @@ import {
 import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
-import { decode, encode, slug, type View } from "./location";
+import { slug, type View } from "./location";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, drawPlots, forgetPlots, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { reproduction } from "./reproduction";
+import {
+  choiceOf,
+  choose,
+  chosen as chosenOf,
+  filterFlows,
+  linkOf,
+  moveTo,
+  pickCase,
+  pickRun,
+  pickUe,
+  putBeside,
+  restore,
+  runsOf,
+  Store,
+  toggleLogRtt,
+  type DataSlice,
+} from "./store";
 // After the plots, so that it overrides the plot library's own style.
 import "./style.css";
 
-/** Lines of a plot that a person can tell apart. */
+/** Maximum number of lines in a plot, so that readers can tell them apart. */
 const MOST_LINES = 14;
-/** With more flows than this, their slow start thresholds are left out. */
+/** Number of flows above which slow-start thresholds are left out. */
 const MOST_THRESHOLDS = 3;
 /** Titles that fit into a heading. */
 const MOST_TITLES = 3;
@@ -41,10 +57,10 @@ const MOST_TITLES = 3;
 const MOST_NAMES = 3;
 /** Flows whose completion times get a card. */
 const MOST_CARDS = 2;
-/** Links whose capacity is drawn behind the flows' goodput: the busiest one, and those about as busy. */
+/** Maximum number of links whose capacity is drawn behind the goodput: the busiest one and those about as busy. */
 const MOST_CAPACITIES = 2;
 const ABOUT_AS_BUSY = 0.8;
-/** Below this share of the carrier a UE's rate says little about what all of it would carry. */
+/** Share of the carrier below which a UE's rate is a poor estimate of the carrier's capacity. */
 const LEAST_SHARE = 0.05;
 const CAPACITY_COLOUR = "#8c96a5";
 const LIMITS: [keyof Limited, string][] = [
@@ -55,30 +71,12 @@ const LIMITS: [keyof Limited, string][] = [
   ["other", "other"],
 ];
 
-const data = JSON.parse(document.getElementById("data")!.textContent!) as Data;
-const cases = casesOf(data);
-const groups = comparable(cases, data.reproduction.length > 0);
+const store = new Store(JSON.parse(document.getElementById("data")!.textContent!) as Data);
 const app = document.getElementById("app")!;
-const usual: View = {
-  first: 0,
-  second: data.results.length > 1 && groups.length === 1 && data.reproduction.length === 0 ? cases.findIndex((one) => one.result === data.results[1]) : -1,
-  run: 0,
-  filter: "",
-  ue: "",
-  logRtt: false,
-  at: "",
-};
-const state: View = { ...usual };
-
-/** Takes the view that the page's address asks for. */
-function obeyAddress(): void {
-  const runs = (first: number): number => cases[first]?.result.meta.runs ?? 1;
-  Object.assign(state, decode(location.hash, usual, cases.length, runs));
-}
 
 /** Writes the view into the page's address, so that it can be passed on. */
-function tellAddress(): void {
-  const hash = encode(state, usual);
+function updateAddress(): void {
+  const hash = linkOf(store.state);
   try {
     history.replaceState(null, "", hash === "" ? location.pathname + location.search : `#${hash}`);
   } catch {
@@ -87,33 +85,28 @@ function tellAddress(): void {
 }
 
 function render(): void {
-  forgetPlots();
-  const titles = namesOf(data);
-  document.title = `${titles.length === 0 ? "Reproduction" : titles.join(" | ")} – Ranway`;
+  const { content, names, cases, groups } = store.state.data;
+  document.title = `${names.length === 0 ? "Reproduction" : names.join(" | ")} – Ranway`;
   app.replaceChildren(
-    header(titles),
-    ...(data.reproduction.length > 0 ? [reproduction(data.reproduction, data.figures)] : []),
-    ...groups.filter((group) => group.length > 1).map((group) => comparison(group, comparisonTitle(group[0]!), (one) => pick(cases.indexOf(one)))),
+    header(store.state.data),
+    ...(content.reproduction.length > 0 ? [reproduction(content.reproduction, content.figures)] : []),
+    ...groups.flatMap((group, i) => (group.length > 1 ? [comparison(group, comparisonTitle(group[0]!), chooserOf(i))] : [])),
     ...(cases.length > 0
       ? [
           controls(),
           ...(chosen().length > 1 ? [legend()] : []),
           cards(),
           details(),
-          ...radio(shown(), state.run, state.ue, (ue) => {
-            state.ue = ue;
-            redraw();
-          }),
+          ...radio(shown(), view().run, view().ue, (ue) => store.dispatch(pickUe(ue))),
           h("section", {}, ...tables()),
           footer(),
         ]
       : []),
   );
   anchors();
-  drawPlots();
 }
 
-/** Gives headings and figures an address each. */
+/** Gives each heading and figure an id and a link. */
 function anchors(): void {
   const taken = new Set<string>(["app", "data", "case", "radio"]);
   for (const one of app.querySelectorAll<HTMLElement>("h2, h3.name, figcaption")) {
@@ -121,44 +114,46 @@ function anchors(): void {
     const target = one.tagName === "FIGCAPTION" ? one.parentElement! : one;
     const id = slug(title.textContent ?? "", taken);
     if (target.id === "") target.id = id;
-    const link = h("a", { class: "anchor", href: `#at=${target.id}`, title: "Link to this, with what is chosen now", "aria-label": "Link to this" }, "#");
+    const link = h("a", { class: "anchor", href: `#at=${target.id}`, title: "Link to this part and the current selection", "aria-label": "Link to this" }, "#");
     link.addEventListener("click", (event) => {
       event.preventDefault();
-      state.at = target.id;
-      tellAddress();
+      store.dispatch(moveTo(target.id));
       target.scrollIntoView({ behavior: "smooth" });
     });
     title.append(link);
   }
 }
 
-/** Draws what depends on the chosen case, run and flows anew. */
+/** Draws the page anew where the reader is. */
 function redraw(): void {
   const scroll = window.scrollY;
   render();
-  tellAddress();
   window.scrollTo(0, scroll);
 }
 
 function pick(i: number): void {
-  state.first = i;
-  state.run = 0;
-  state.at = "";
-  if (state.second === i) state.second = -1;
-  redraw();
+  store.dispatch(pickCase(i));
   document.getElementById("case")?.scrollIntoView({ behavior: "smooth" });
 }
 
-function chosen(): Case[] {
-  return [state.first, state.second].flatMap((i) => cases[i] ?? []);
+/** The choices in comparison `i`, which draws its own changes. */
+function chooserOf(i: number): Chooser {
+  return {
+    choice: () => choiceOf(store.state, i),
+    choose: (change) => store.dispatch(choose(i, change)),
+    pick: (one) => pick(store.state.data.cases.indexOf(one)),
+  };
 }
+
+const view = (): View => store.state.view;
+const chosen = (): Case[] => chosenOf(store.state);
 
 function comparisonTitle(first: Case): string {
-  return groups.length > 1 ? `Comparison: ${titleOf(first.result)}` : "Comparison";
+  return store.state.data.groups.length > 1 ? `Comparison: ${titleOf(first.result)}` : "Comparison";
 }
 
-function header(titles: string[]): HTMLElement {
-  const theme = h("button", { type: "button", title: "Light or dark" }, "◐ Theme");
+function header({ content: data, names: titles }: DataSlice): HTMLElement {
+  const theme = h("button", { type: "button", title: "Switch between light and dark" }, "◐ Theme");
   theme.addEventListener("click", () => {
     const root = document.documentElement;
     const dark = root.dataset["theme"] ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
@@ -166,7 +161,6 @@ function header(titles: string[]): HTMLElement {
     redraw();
   });
   const print = h("button", { type: "button" }, "Print");
-  const names = namesOf(data);
   print.addEventListener("click", () => window.print());
   const facts = data.results.map(({ meta, timing }, i) => {
     const speed = timing.wall_s > 0 ? timing.simulated_s / timing.wall_s : 0;
@@ -187,7 +181,7 @@ function header(titles: string[]): HTMLElement {
     return h(
       "div",
       { class: "facts" },
-      titles.length > 1 && h("strong", {}, names[i]!),
+      titles.length > 1 && h("strong", {}, titles[i]!),
       timing.lateness !== undefined && keptTime(timing.lateness),
       h("dl", {}, ...list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h("details", {}, h("summary", {}, "Scenario"), h("pre", {}, JSON.stringify(meta.scenario, null, 2))),
@@ -198,43 +192,37 @@ function header(titles: string[]): HTMLElement {
     {},
     h("div", { class: "bar" }, h("span", { class: "brand" }, "ranway"), h("span", { class: "grow" }), theme, print),
     h("h1", {}, titles.length === 0 ? "Reproduction" : titles.length > MOST_TITLES ? `${titles.length} results` : titles.join(" · ")),
-    ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? names[i]! : "")] : [])),
+    ...data.results.flatMap(({ timing }, i) => (timing.lateness?.valid === false ? [notValid(timing.lateness, titles.length > 1 ? titles[i]! : "")] : [])),
     ...(facts.length > MOST_TITLES ? [h("details", {}, h("summary", {}, "About the results"), ...facts)] : facts),
   );
 }
 
 function controls(): HTMLElement {
+  const { cases } = store.state.data;
   const options = cases.map((one, i) => [String(i), one.label] as const);
-  const runs = Math.max(...chosen().map((one) => one.result.meta.runs), 1);
-  const filter = h("input", { type: "search", placeholder: "all", value: state.filter });
-  filter.addEventListener("change", () => {
-    state.filter = filter.value;
-    redraw();
-  });
+  const runs = runsOf(store.state);
+  const filter = h("input", { type: "search", placeholder: "all", value: view().filter });
+  filter.addEventListener("change", () => store.dispatch(filterFlows(filter.value)));
   return h(
     "nav",
     { class: "controls sticky", id: "case" },
-    cases.length > 1 && select("Case", options, String(state.first), (value) => pick(Number(value))),
+    cases.length > 1 && select("Case", options, String(view().first), (value) => pick(Number(value))),
     cases.length > 1 &&
-      select("beside", [["-1", "nothing"], ...options], String(state.second), (value) => {
-        state.second = Number(value);
-        redraw();
-      }),
+      select("beside", [["-1", "nothing"], ...options], String(view().second), (value) =>
+        store.dispatch(putBeside(Number(value))),
+      ),
     runs > 1 &&
       select(
         "Run",
         Array.from({ length: runs }, (_, i) => [String(i), `${i + 1} of ${runs}`] as const),
-        String(state.run),
-        (value) => {
-          state.run = Number(value);
-          redraw();
-        },
+        String(view().run),
+        (value) => store.dispatch(pickRun(Number(value))),
       ),
     h("label", { class: "field" }, h("span", {}, "Flows"), filter),
   );
 }
 
-/** What A and B are. */
+/** Explains the labels A and B. */
 function legend(): HTMLElement {
   return h(
     "div",
@@ -276,7 +264,7 @@ function cards(): HTMLElement {
         : stat.ci95 === null
           ? "one run"
           : one.summary.identical_runs === true
-            ? `${stat.n} identical runs: no spread to tell`
+            ? `${stat.n} identical runs`
             : `± ${interval(stat, show)} over ${stat.n} runs, ${show(stat.min)} to ${show(stat.max)}`;
     return h(
       "div",
@@ -300,12 +288,12 @@ function busiest(point: PointSummary): Stat | null {
   return all.length === 0 ? null : all.reduce((a, b) => (b.mean > a.mean ? b : a));
 }
 
-/** What tells the cases apart in a legend. */
+/** Returns the prefix that distinguishes the cases in a legend. */
 function prefix(i: number): string {
   return chosen().length > 1 ? (i === 0 ? "A " : "B ") : "";
 }
 
-/** The chosen cases with what tells their lines apart. */
+/** Returns the chosen cases with the look of their lines. */
 function shown(): Shown[] {
   return chosen().map((of, i) => ({ of, prefix: prefix(i), second: i > 0 }));
 }
@@ -318,9 +306,9 @@ interface Picked {
 }
 
 /** The chosen cases' series of a kind in the scenario's order, with a look and a label each; of many, the largest. */
-function pickSeries(kind: Series["kind"]): Picked[] {
+function pickSeries(kind: Kind): Picked[] {
   return chosen().flatMap((one, i) => {
-    const flows = rowsOf(one.result.flows, one.point, state.run);
+    const flows = rowsOf(one.result.flows, one.point, view().run);
     const size = new Map(flows.map((row) => [`${row["flow"]} ${row["conn"]}`, row["bytes"] as number]));
     const sizeOf = (series: Series): number => size.get(`${series.name} ${series.conn}`) ?? 0;
     const names = [...one.summary.flows.map((flow) => flow.flow), ...one.summary.links.map((link) => link.link)];
@@ -338,29 +326,29 @@ function pickSeries(kind: Series["kind"]): Picked[] {
   });
 }
 
-/** All series of a kind that the reader wants: those of the flows that match, and of the queues that held anything. */
-function wanted(one: Case, kind: Series["kind"]): Series[] {
-  // The transfers of all runs stand together.
+/** Returns the series of a kind to draw: those of the flows that match the filter, or of the queues that were not always empty. */
+function wanted(one: Case, kind: Kind): Series[] {
+  // Transfers of all runs form one series.
   const distribution = kind === "rtts" || kind === "owds";
-  return seriesOf(one, kind === "transfers" ? 0 : state.run, kind).filter((series) =>
-    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(state.filter),
+  return seriesOf(one, kind === "transfers" ? 0 : view().run, kind).filter((series) =>
+    distribution && series.conn === null ? false : kind === "queue" ? (column(series, "packets") ?? []).some((packets) => (packets ?? 0) > 0) : series.name.includes(view().filter),
   );
 }
 
-function leftOut(kind: Series["kind"], drawn: number): string | undefined {
+function leftOut(kind: Kind, drawn: number): string | undefined {
   const all = chosen().reduce((sum, one) => sum + wanted(one, kind).length, 0);
-  const idle = kind === "queue" ? chosen().reduce((sum, one) => sum + seriesOf(one, state.run, kind).length, 0) - all : 0;
+  const idle = kind === "queue" ? chosen().reduce((sum, one) => sum + seriesOf(one, view().run, kind).length, 0) - all : 0;
   if (all > drawn) return `${kind === "queue" ? "the first" : "the largest"} ${drawn} of ${all}`;
-  return idle > 0 ? `${idle} that stayed empty ${idle === 1 ? "is" : "are"} not drawn` : undefined;
+  return idle > 0 ? `${idle} empty ${idle === 1 ? "queue is" : "queues are"} not drawn` : undefined;
 }
 
-/** From when on the figures count, if a warm-up is left out of them. */
+/** Returns a note about the warm-up, if the measurements exclude one. */
 function warmUp(): string {
-  const rows = chosen().flatMap((one) => rowsOf(one.result.flows, one.point, state.run));
+  const rows = chosen().flatMap((one) => rowsOf(one.result.flows, one.point, view().run));
   const cut = rows.filter((row) => (row["start_s"] as number) < (row["measured_from_s"] as number));
   if (cut.length === 0) return "";
   const from = Math.min(...cut.map((row) => row["measured_from_s"] as number));
-  return ` The plots over time show the warm-up, too; means, tables and RTT distributions count from ${number(from)} s on.`;
+  return ` The plots over time include the warm-up; means, tables and RTT distributions exclude the time before ${number(from)} s.`;
 }
 
 function details(): HTMLElement {
@@ -371,9 +359,9 @@ function details(): HTMLElement {
       const flow = flowOf(one.of, one.series.name);
       return flow === undefined || only(flow);
     });
-  // Of real hosts only the packets are seen: what is in flight, and not the window that let it.
+  // Packets of real hosts show the bytes in flight but not the congestion window.
   const [flying, windowed] = [of((flow) => flow.transport === "tcp"), of(told)];
-  const untold = windowed.length < flying.length ? "not known of real senders" : undefined;
+  const untold = windowed.length < flying.length ? "unknown for real senders" : undefined;
   const windows = goodput.map(({ series }) => (column(series, "t")?.[1] ?? 0) - (column(series, "t")?.[0] ?? 0));
   const averaged = [Math.max(...windows, 0) > 0 ? `means over ${seconds(Math.max(...windows))}` : "", leftOut("goodput", goodput.length) ?? ""];
   const note = leftOut("samples", sampled.length);
@@ -385,12 +373,9 @@ function details(): HTMLElement {
   const cdf = (kind: "rtts" | "owds", name: string, x: string, of: string): HTMLElement | null => {
     const picked = pickSeries(kind);
     const lines = picked.flatMap(({ series, label, look }) => distributionLine(series, label, look));
-    const figure = linePlot(name, lines, { x, y: `Share of ${of}`, logX: state.logRtt, yMax: 1 }, leftOut(kind, picked.length));
-    const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(state.logRtt) }, "log axis");
-    log.addEventListener("click", () => {
-      state.logRtt = !state.logRtt;
-      redraw();
-    });
+    const figure = linePlot(name, lines, { x, y: `Share of ${of}`, logX: view().logRtt, yMax: 1 }, leftOut(kind, picked.length));
+    const log = h("button", { type: "button", class: "toggle", "aria-pressed": String(view().logRtt) }, "log axis");
+    log.addEventListener("click", () => store.dispatch(toggleLogRtt));
     figure?.querySelector("figcaption .save")?.before(log);
     return figure;
   };
@@ -411,24 +396,24 @@ function details(): HTMLElement {
     "section",
     {},
     h("h2", {}, "Over time"),
-    h("p", { class: "note screen" }, "Drag to zoom, double-click to see all, click a name to hide its line." + warmUp()),
+    h("p", { class: "note screen" }, "Drag to zoom, double-click to reset, click a name to hide or show its line." + warmUp()),
     ...plotGrid([
       linePlot(
         "Goodput",
         goodput.length === 0 ? [] : [...capacity, ...goodput.flatMap(({ series, label, look }) => lineOf(series, "t", "goodput_mbps", label, look))],
         { ...time, y: "Mbit/s" },
-        joined(...averaged, capacity.length > 0 ? "grey: what the link could carry" : ""),
+        joined(...averaged, capacity.length > 0 ? "grey: link capacity" : ""),
       ),
-      linePlot("One-way delay", over(sampled, "owd_ms"), { ...time, y: "ms" }, joined("mean of the data packets since the sample before", note)),
+      linePlot("One-way delay", over(sampled, "owd_ms"), { ...time, y: "ms" }, joined("mean of the data packets in each sampling interval", note)),
       linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms" }, note),
       linePlot(
-        thresholds ? "Congestion window and slow start threshold" : "Congestion window",
+        thresholds ? "Congestion window and slow-start threshold" : "Congestion window",
         [...over(windowed, "cwnd_bytes"), ...(thresholds ? over(windowed, "ssthresh_bytes", [2, 4], ": ssthresh") : [])],
         { ...time, y: "bytes" },
         untold ?? note,
       ),
       linePlot("Bytes in flight", over(flying, "in_flight_bytes"), { ...time, y: "bytes" }, note),
-      linePlot("Lost packets", lost, { ...time, y: "packets since the sample before" }, note),
+      linePlot("Lost packets", lost, { ...time, y: "packets per sampling interval" }, note),
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),
       cdf("owds", "One-way delay distribution", "One-way delay of data packets, ms", "packets"),
@@ -437,31 +422,31 @@ function details(): HTMLElement {
         "Completion time of transfers",
         transfers,
         { x: "Completion time, s", y: "Share of transfers", yMax: 1 },
-        "all runs together; in brackets: transfers that began",
+        "all runs together; transfers started in parentheses",
       ),
     ]),
-    goodput.length === 0 && h("p", { class: "note" }, "No samples over time were recorded for this run (see record.samples), or they did not fit into this page."),
+    goodput.length === 0 && h("p", { class: "note" }, "This page has no samples over time for this run: they were not recorded (see record.samples) or did not fit."),
     limits(),
   );
 }
 
-/** What the busiest links could have carried, and what the whole carrier would have carried to a UE. */
+/** Returns the capacities of the busiest links and of the carrier of a single UE. */
 function capacities(): Line[] {
   return chosen().flatMap((one, i) => {
     const links = one.summary.links.filter((link) => (link.utilisation?.mean ?? 0) > 0).sort((a, b) => b.utilisation!.mean - a.utilisation!.mean);
     const busy = links.filter((link) => link.utilisation!.mean >= ABOUT_AS_BUSY * links[0]!.utilisation!.mean).slice(0, MOST_CAPACITIES);
     const dash = i > 0 ? { dash: [8, 4] } : {};
     const look = { colour: CAPACITY_COLOUR, ...dash };
-    const series = seriesOf(one, state.run, "queue").filter((one) => busy.some((link) => link.link === one.name));
+    const series = seriesOf(one, view().run, "queue").filter((one) => busy.some((link) => link.link === one.name));
     const ofLinks = series.flatMap((one) => lineOf(one, "t", "capacity_mbps", `${prefix(i)}capacity of ${one.name}`, look));
-    const ues = seriesOf(one, state.run, "radio");
-    // A single UE's own carrier is what its flows share; of many, each has its own in the section on radio.
-    const carried = ues.length !== 1 ? [] : ues.flatMap((ue) => carrierLine(ue, `${prefix(i)}whole carrier to ${ue.name}`, look));
+    const ues = seriesOf(one, view().run, "radio");
+    // The flows of a single UE share its carrier; with several UEs, the section on radio shows each one's.
+    const carried = ues.length !== 1 ? [] : ues.flatMap((ue) => carrierLine(ue, `${prefix(i)}carrier capacity for ${ue.name}`, look));
     return [...ofLinks, ...carried].map((line): Line => ({ ...line, area: true, steps: true }));
   });
 }
 
-/** The rate that a UE would have had with all resource blocks, from the rate that it had with its share of them. */
+/** Estimates a UE's rate with all resource blocks from its rate with the share that it was granted. */
 function carrierLine(ue: Series, label: string, look: Look): Line[] {
   const [t, mbps, prbs] = [column(ue, "t"), column(ue, "dl_mbps"), column(ue, "dl_prbs")];
   if (t === undefined || mbps === undefined || prbs === undefined) return [];
@@ -470,7 +455,7 @@ function carrierLine(ue: Series, label: string, look: Look): Line[] {
   return known.length < 2 ? [] : [{ label, x: known.map(([x]) => x), y: known.map(([, y]) => y), ...look }];
 }
 
-/** Packets dropped since the sample before, where any were. */
+/** Returns the packets dropped in each sampling interval with drops. */
 function drops(series: Series, label: string, hue: string): Line[] {
   const [t, dropped] = [column(series, "t"), column(series, "dropped")];
   if (t === undefined || dropped === undefined) return [];
@@ -481,10 +466,10 @@ function drops(series: Series, label: string, hue: string): Line[] {
   return since.some((n) => n !== null) ? [{ label, x: t, y: since, colour: hue, dots: true }] : [];
 }
 
-/** Nothing without TCP flows: nobody knows what holds a datagram flow back. */
+/** Shows what limited each TCP flow; returns nothing without TCP flows. */
 function limits(): HTMLElement | false {
   if (!chosen().some((one) => one.summary.flows.some((flow) => flow.transport === "tcp"))) return false;
-  const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(state.filter)));
+  const flows = chosen().map((one) => one.summary.flows.filter((flow) => flow.transport === "tcp" && flow.flow.includes(view().filter)));
   const untold = flows.flat().filter((flow) => !told(flow));
   const rows = flows.flatMap((flows, i) =>
     flows
@@ -508,14 +493,14 @@ function limits(): HTMLElement | false {
   return h(
     "figure",
     { class: "wide" },
-    h("figcaption", {}, h("b", {}, "What held each flow back"), h("span", {}, "share of its time, mean over the runs")),
+    h("figcaption", {}, h("b", {}, "What limited each flow"), h("span", {}, "share of time, mean over the runs")),
     rows.length > 0 && h("div", { class: "legend" }, ...LIMITS.map(([key, name]) => h("span", {}, h("i", { class: `limit ${key}` }), name))),
     ...(rows.length > 0 || untold.length > 0 ? rows : [h("p", { class: "empty" }, "No flow was measured.")]),
-    untold.length > 0 && h("p", { class: "note" }, `Not known of ${named(untold)}: the senders are real hosts, of which only the packets are seen.`),
+    untold.length > 0 && h("p", { class: "note" }, `Unknown for ${named(untold)}: the senders are real hosts, and only their packets are visible.`),
   );
 }
 
-/** The first names, and how many more. */
+/** Lists the first names and the number of the others. */
 function named(flows: FlowSummary[]): string {
   const first = flows.slice(0, MOST_NAMES).map((flow) => flow.flow);
   return flows.length > first.length ? `${first.join(", ")} and ${flows.length - first.length} more` : first.join(", ");
@@ -527,7 +512,7 @@ function tables(): (HTMLElement | string)[] {
     chosen().flatMap((one, i) => {
       const names = one.summary.flows.map((flow) => flow.flow);
       const place = (row: Row): number => names.indexOf(text(row["flow"]));
-      const own = rowsOf(one.result[of], one.point, state.run).map((row) => ({ ...row, case: prefix(i).trim() }));
+      const own = rowsOf(one.result[of], one.point, view().run).map((row) => ({ ...row, case: prefix(i).trim() }));
       return of === "links" ? own : own.sort((a: Row, b: Row) => place(a) - place(b) || (a["conn"] as number) - (b["conn"] as number));
     });
   const num = (head: string, key: string, show: (x: number | null) => string = number, title?: string): TableColumn<Row> => ({
@@ -553,32 +538,32 @@ function tables(): (HTMLElement | string)[] {
       { head: "Path", value: (row) => `${text(row["from"])} → ${text(row["to"])}` },
       num("Delivered", "bytes", bytes),
       num("Goodput", "goodput_mbps", number, "Payload that reached the application, Mbit/s"),
-      num("IP, Mbit/s", "throughput_mbps", number, "IP bytes that reached the host, headers and retransmissions too, Mbit/s"),
-      num("RTT min", "rtt_min_ms", number, "RTT, least, ms"),
+      num("IP, Mbit/s", "throughput_mbps", number, "IP bytes that reached the host, including headers and retransmissions, Mbit/s"),
+      num("RTT min", "rtt_min_ms", number, "RTT, minimum, ms"),
       num("p50", "rtt_p50_ms", number, "RTT, median, ms"),
       num("p95", "rtt_p95_ms", number, "RTT, 95th percentile, ms"),
-      num("max, ms", "rtt_max_ms", number, "RTT, greatest, ms"),
+      num("max, ms", "rtt_max_ms", number, "RTT, maximum, ms"),
       num("One-way p50", "owd_p50_ms", number, "One-way delay of data packets, median, ms"),
       num("p95, ms", "owd_p95_ms", number, "One-way delay of data packets, 95th percentile, ms"),
       { head: "Retrans.", title: "Retransmitted over sent segments", value: retransmitted, text: (row) => percent(retransmitted(row)) },
-      { head: "RTOs", title: "Retransmission time-outs, where the sender told of them", value: timeouts, text: (row) => count(timeouts(row)) },
-      num("Lost", "lost_packets", count, "Packets of the flow that were lost on the way, in either direction"),
+      { head: "RTOs", title: "Retransmission timeouts, if the sender reports them", value: timeouts, text: (row) => count(timeouts(row)) },
+      num("Lost", "lost_packets", count, "Packets of the flow lost in the network, in either direction"),
       num("CE", "ce_marks", count, "Packets marked with congestion experienced"),
-      ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Done in, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
+      ...(rows("flows").some((row) => row["completion_s"] !== null) ? [num("Completion, s", "completion_s", number, "Mean completion time of its transfers, s")] : []),
     ],
-    rows("flows").filter((row) => text(row["flow"]).includes(state.filter)),
+    rows("flows").filter((row) => text(row["flow"]).includes(view().filter)),
     { title: "Flows" },
   );
   const links = sortable<Row>(
     [
       ...which,
       str("Link", "link"),
-      { head: "Utilisation", title: "Missing for a link without a rate", value: utilisation, text: (row) => percent(utilisation(row)) },
+      { head: "Utilisation", title: "None for a link without a rate", value: utilisation, text: (row) => percent(utilisation(row)) },
       num("Carried", "bytes_out", bytes),
       num("Packets in", "packets_in", count),
       { head: "Dropped", value: dropped, text: (row) => count(dropped(row)) },
       num("overflow", "dropped_overflow", count, "Dropped because the queue was full"),
-      num("control", "dropped_control", count, "Dropped by the queue's control law"),
+      num("control", "dropped_control", count, "Dropped by the queue discipline's control law"),
       num("loss", "dropped_loss", count, "Lost at random on the link"),
       num("Marked", "marked", count),
       num("Queued p50", "sojourn_p50_ms", number, "Time in the queue, median, ms"),
@@ -588,11 +573,11 @@ function tables(): (HTMLElement | string)[] {
     rows("links"),
     { title: "Links" },
   );
-  const run = Math.max(...chosen().map((one) => one.result.meta.runs)) > 1 ? `, run ${state.run + 1}` : "";
+  const run = runsOf(store.state) > 1 ? `, run ${view().run + 1}` : "";
   return [h("h2", {}, `Flows${run}`), perFlow(), flows, h("h2", {}, `Links${run}`), links];
 }
 
-/** Means over the runs, where there are several; of one run, only what its rows do not say: completion times. */
+/** Shows the means over several runs; for a single run only the completion times, which its rows do not have. */
 function perFlow(): HTMLElement | string {
   const rows = chosen().flatMap((one, i) => one.summary.flows.map((flow) => ({ flow, i, runs: one.result.meta.runs })));
   const transfers = rows.some((row) => row.flow.transfers !== null);
@@ -625,35 +610,35 @@ function perFlow(): HTMLElement | string {
           ? [
               stat("Transfers", (row) => row.flow.transfers, number),
               stat("finished", (row) => row.flow.transfers_finished, percent),
-              stat("Done in: mean", (row) => row.flow.completion_s),
+              stat("Completion: mean", (row) => row.flow.completion_s),
               stat("p50", (row) => row.flow.completion_p50_s),
               stat("p95, s", (row) => row.flow.completion_p95_s),
             ]
           : []),
       ],
-      rows.filter((row) => row.flow.flow.includes(state.filter)),
+      rows.filter((row) => row.flow.flow.includes(view().filter)),
       { title: "Flows, means over the runs" },
     ),
   );
 }
 
 function footer(): HTMLElement {
-  const { shown } = data;
+  const { shown } = store.state.data.content;
   const notes = [
-    `Each series has at most ${count(shown.points_per_series)} points: of every group of neighbouring samples its smallest and largest value are kept, so that no peak is lost.`,
+    `Each series has at most ${count(shown.points_per_series)} points: each group of neighbouring samples keeps its smallest and largest value, so that no peak is lost.`,
     shown.series < shown.series_of
-      ? `To stay below ${number(shown.max_bytes / 1e6)} MB this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows and UEs.`
+      ? `To stay below ${number(shown.max_bytes / 1e6)} MB, this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows and UEs.`
       : "",
     shown.rows < shown.rows_of ? `It holds ${count(shown.rows)} of ${count(shown.rows_of)} rows of flows, links, UEs and mobility.` : "",
     shown.summaries < shown.summaries_of
       ? `It holds the means of ${count(shown.summaries)} of ${count(shown.summaries_of)} flows, links and UEs, the largest of each point.`
       : "",
-    "The Parquet tables beside it hold everything. Mbit/s are 10⁶ bits per second; goodput counts what the application received.",
+    "The Parquet tables beside it hold all data. 1 Mbit/s is 10⁶ bit/s; goodput counts the data delivered to the application.",
   ];
   return h("footer", {}, h("p", {}, notes.filter((note) => note !== "").join(" ")));
 }
 
-/** Goes to what the address names; what is only drawn when seen has its height already. */
+/** Scrolls to the part named in the address. Plots that are not drawn yet already have their height. */
 function goTo(id: string): void {
   if (id !== "") document.getElementById(id)?.scrollIntoView();
 }
@@ -661,15 +646,19 @@ function goTo(id: string): void {
 window.addEventListener("resize", resizePlots);
 window.addEventListener("beforeprint", drawAll);
 window.addEventListener("hashchange", () => {
-  obeyAddress();
-  render();
-  goTo(state.at);
+  const { comparisons } = view();
+  store.dispatch(restore(location.hash));
+  // A comparison only redraws itself for changes made in it, not for those of a link.
+  if (view().comparisons !== comparisons) redraw();
+  goTo(view().at);
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 matchMedia("print").addEventListener("change", ({ matches }) => {
   redraw();
   if (matches) drawAll();
 });
-obeyAddress();
+store.dispatch(restore(location.hash));
+store.subscribe(({ data, view }) => [data, view.first, view.second, view.run, view.filter, view.ue, view.logRtt], redraw);
+store.subscribe(({ view }) => [view], updateAddress);
 render();
-goTo(state.at);
+goTo(view().at);

@@ -5,7 +5,7 @@ import { h } from "./dom";
 import { number } from "./format";
 import { legend, type Entry } from "./legend";
 import { colour, dashOf, markerPath, shapeOf } from "./palette";
-import { axis, caption, drawNow, keep, logTicks, style, ticks, whenSeen, widthOf } from "./plots";
+import { axis, caption, logTicks, PlotHost, style, ticks, widthOf } from "./plots";
 import type { Saved } from "./save";
 import { drawOn, type Drawing } from "./shapes";
 
@@ -33,28 +33,27 @@ export interface MeansOptions {
   wide: boolean;
   title: string;
   note?: string;
-  /** What the names in the legend are values of. */
+  /** The key whose values the legend shows. */
   heading?: string;
 }
 
 /** Characters of names on an axis as wide as the page, or as half of it, before they have to be turned. */
 const NAMES_WIDE = 150;
 const NAMES_HALF = 70;
-/** Least distance of ticks, of the axis. */
+/** Minimum distance of ticks, as a share of the axis. */
 const CLOSEST_MARKS = 0.06;
 /** Bars are drawn over a logarithmic axis if the largest is so many times the smallest. */
 const LOG_BARS = 100;
 
 /** Means with 95 % confidence intervals, as lines or as groups of bars; or boxes. */
 export function meansPlot(series: MeanSeries[], options: MeansOptions): HTMLElement {
-  const host = h("div", { class: "plot" });
-  let saved: Saved | null = null;
-  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => (drawNow(host), saved)), host);
+  const host = new PlotHost();
+  const figure = h("figure", options.wide ? { class: "wide" } : {}, caption(options.title, options.note, () => host.drawNow()), host);
   if (series.every((one) => one.means.length === 0)) {
-    host.append(h("p", { class: "empty" }, "No run has a value for this."));
+    host.append(h("p", { class: "empty" }, "No run has a value for this metric."));
     return figure;
   }
-  whenSeen(host, () => (saved = draw(host, series, options)));
+  host.whenSeen(() => draw(host, series, options));
   return figure;
 }
 
@@ -132,7 +131,6 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
     return ci95 === null ? number(y) : `${number(y)} ± ${number(ci95)}`;
   };
   host.append(legend(u, entries, said, options.heading));
-  keep(u);
   const boxes = all.some((m) => m.around != null);
   return {
     title: options.title,
@@ -145,7 +143,7 @@ function draw(host: HTMLElement, series: MeanSeries[], options: MeansOptions): S
   };
 }
 
-/** Where a person wants the ticks: at the values that were swept, if these are few and not too close. */
+/** Returns ticks at the swept values, if these are few and not too close. */
 function marksAt(xs: number[], log: boolean): number[] | undefined {
   const values = [...new Set(xs)].sort((a, b) => a - b);
   const place = values.map((x) => (log ? Math.log(x) : x));

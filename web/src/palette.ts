@@ -1,7 +1,7 @@
-// Colours, dashes and markers that tell lines apart, also for readers who see no difference between red and green.
+// Colours, dashes and markers that distinguish lines, also for readers with red-green colour blindness.
 
 /**
- * The colours of M. Okabe and K. Ito, "Color Universal Design" (2008), without yellow, which white paper swallows, and
+ * The colours of M. Okabe and K. Ito, "Color Universal Design" (2008), without yellow, which is hardly visible on white, and
  * with a grey that is seen on a light and on a dark page in place of black. `test/palette.test.ts` proves that each two
  * differ for deuteranopes and protanopes.
  */
@@ -20,9 +20,9 @@ export interface Marker {
   hollow?: boolean;
 }
 
-/** Failures, whatever else is drawn. */
+/** The colour of failures. */
 export const FAILED = "#d55e00";
-/** Published figures, beside our own. */
+/** The colour of published values. */
 export const PUBLISHED = "#666666";
 
 export function colour(i: number): string {

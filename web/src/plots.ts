@@ -1,4 +1,4 @@
-// Plots over uPlot: lines over time or a distribution, zoomed together.
+// Line plots: values over time, which zoom together, and distributions.
 
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -15,7 +15,7 @@ const ZOOM_GROUP = "time";
 /** Pixels between the markers of a line, and from one line's to the next one's, so that they do not cover each other. */
 const MARKER_EVERY = 110;
 const MARKER_SHIFT = 17;
-/** Width of a character of a mark's text, roughly. */
+/** Approximate width of a character of a mark's text. */
 const CHARACTER = 6;
 
 /** A line of a plot. */
@@ -29,11 +29,11 @@ export interface Line {
   /** On the right axis, as dots. */
   dots?: boolean;
   steps?: boolean;
-  /** What the other lines may reach, filled. */
+  /** Filled, as an upper bound of the other lines. */
   area?: boolean;
 }
 
-/** A moment: a line from the bottom to the top. */
+/** A vertical line at a moment. */
 export interface Mark {
   x: number;
   text: string;
@@ -55,70 +55,63 @@ export interface PlotOptions {
   marks?: Mark[];
 }
 
-/** The plots on the page; they follow its width and end with it. */
-const shown = new Set<uPlot>();
-const timePlots = new Set<uPlot>();
-let zooming = false;
-/** Plots whose figure is not on the page yet: they need its width. */
-let waiting: { host: HTMLElement; draw: () => void }[] = [];
-/** Draws a plot when it is about to be seen: a long page opens before all of its plots are drawn. */
-let seer: IntersectionObserver | null = null;
-const soon = new Map<Element, () => void>();
+/**
+ * A plot's place on the page. It draws itself shortly before it is seen, because a long page must open before all of its
+ * plots are drawn, and destroys its plot when it leaves the page.
+ */
+export class PlotHost extends HTMLElement {
+  #draw: (() => Saved) | null = null;
+  #saved: Saved | null = null;
+  #observer: IntersectionObserver | null = null;
 
-/** Draws `draw` into `host` once that is on the page and near the screen. */
-export function whenSeen(host: HTMLElement, draw: () => void): void {
-  waiting.push({ host, draw });
-}
+  /** Draws `draw` once the host is on the page and near the visible part. */
+  whenSeen(draw: () => Saved): void {
+    this.#draw = draw;
+  }
 
-/** Watches the plots whose figures are on the page by now. */
-export function drawPlots(): void {
-  seer ??= new IntersectionObserver(
-    (entries) => {
-      for (const { isIntersecting, target } of entries) if (isIntersecting) drawNow(target);
-    },
-    { rootMargin: "600px" },
-  );
-  const ready = waiting;
-  waiting = [];
-  for (const { host, draw } of ready) {
-    soon.set(host, draw);
-    seer.observe(host);
+  /** Draws the plot if that has not happened yet, and returns it. */
+  drawNow(): Saved | null {
+    this.#observer?.disconnect();
+    const draw = this.#draw;
+    this.#draw = null;
+    if (draw !== null) this.#saved = draw();
+    return this.#saved;
+  }
+
+  get plot(): uPlot | null {
+    return this.#saved?.u ?? null;
+  }
+
+  resize(): void {
+    const { plot, clientWidth: width } = this;
+    if (plot !== null && width > 0 && width !== plot.width) plot.setSize({ width, height: plot.height });
+  }
+
+  connectedCallback(): void {
+    this.classList.add("plot");
+    if (this.#draw === null) return;
+    this.#observer = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && this.drawNow(), { rootMargin: "600px" });
+    this.#observer.observe(this);
+  }
+
+  disconnectedCallback(): void {
+    this.#observer?.disconnect();
+    this.plot?.destroy();
+    this.#saved = null;
   }
 }
+customElements.define("ranway-plot", PlotHost);
 
-/** Draws what waits in `host` until it is seen. */
-export function drawNow(host: Element): void {
-  seer?.unobserve(host);
-  const draw = soon.get(host);
-  soon.delete(host);
-  draw?.();
-}
+const hosts = (): NodeListOf<PlotHost> => document.querySelectorAll<PlotHost>("ranway-plot");
 
-/** Draws what has not been seen yet, before the page is printed. */
+/** Draws all plots that have not been seen yet, before the page is printed. */
 export function drawAll(): void {
-  for (const host of [...soon.keys()]) drawNow(host);
+  for (const host of hosts()) host.drawNow();
 }
 
-export function forgetPlots(): void {
-  for (const plot of shown) plot.destroy();
-  shown.clear();
-  timePlots.clear();
-  waiting = [];
-  soon.clear();
-  seer?.disconnect();
-  seer = null;
-}
-
-/** `plot` follows the page's width from now on. */
-export function keep(plot: uPlot): void {
-  shown.add(plot);
-}
-
+/** Fits all plots to the page's width. */
 export function resizePlots(): void {
-  for (const plot of shown) {
-    const width = plot.root.parentElement?.clientWidth ?? 0;
-    if (width > 0 && width !== plot.width) plot.setSize({ width, height: plot.height });
-  }
+  for (const host of hosts()) host.resize();
 }
 
 export function style(name: string): string {
@@ -154,10 +147,10 @@ export function caption(text: string, note: string | undefined, saved: () => Sav
 /** Draws `lines` into a new figure; `null` if there is nothing to draw. */
 export function linePlot(name: string, lines: Line[], options: PlotOptions, note?: string): HTMLElement | null {
   if (lines.length === 0) return null;
-  const host = h("div", { class: "plot" });
-  let saved: Saved | null = null;
-  const figure = h("figure", {}, caption(name, note, () => (drawNow(host), saved)), host);
-  whenSeen(host, () => (saved = draw(host, name, lines, options)));
+  const host = new PlotHost();
+  if (options.time === true) host.dataset["zoom"] = ZOOM_GROUP;
+  const figure = h("figure", {}, caption(name, note, () => host.drawNow()), host);
+  host.whenSeen(() => draw(host, name, lines, options));
   return figure;
 }
 
@@ -221,8 +214,6 @@ function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptio
     ...(area === true && { filled: true }),
   }));
   host.append(legend(u, entries, (_, y) => said(y), "", (x) => `${options.x.split(",")[0]!}: ${number(x)}`));
-  keep(u);
-  if (options.time === true) timePlots.add(u);
   return {
     title: name,
     u,
@@ -295,18 +286,19 @@ function moments(u: uPlot, marks: Mark[]): Drawing[] {
   return drawings;
 }
 
+/** Gives all plots over time the range of `from`. It ends because a plot that has the range already is left alone. */
 function zoomTogether(from: uPlot, key: string): void {
-  if (key !== "x" || zooming) return;
+  if (key !== "x") return;
   const { min, max } = from.scales.x!;
   if (min === undefined || max === undefined || min === null || max === null) return;
-  zooming = true;
-  for (const plot of timePlots) {
-    if (plot !== from) plot.setScale("x", { min, max });
+  for (const { plot, dataset } of hosts()) {
+    if (plot === null || plot === from || dataset["zoom"] !== ZOOM_GROUP) continue;
+    const { x } = plot.scales;
+    if (x?.min !== min || x.max !== max) plot.setScale("x", { min, max });
   }
-  zooming = false;
 }
 
-/** How a line looks. */
+/** The look of a line. */
 export type Look = Pick<Line, "colour" | "dash" | "marker">;
 
 /** The line of a column of `series`, if it has that column. */
@@ -315,17 +307,17 @@ export function lineOf(series: Series, x: string, y: string, label: string, look
   return xs === undefined || ys === undefined ? [] : [{ label, x: xs, y: ys, ...look }];
 }
 
-/** A distribution from zero on. That of completion times stays below 1 by those that did not finish. */
+/** Returns a distribution, starting at zero. That of completion times ends below 1 if transfers did not finish. */
 export function distributionLine(series: Series, label: string, look: Look): Line[] {
   const [xs, shares] = [column(series, "x"), column(series, "share")];
   if (xs === undefined || shares === undefined) return [];
-  const of = series["begun"];
+  const of = series.begun;
   const start = series.kind === "transfers" ? 0 : justBefore(xs as number[]);
   const name = typeof of === "number" ? `${label} (${of})` : label;
   return [{ label: name, x: [start, ...xs], y: [0, ...shares], steps: true, ...look }];
 }
 
-/** Values as a distribution: the share of them that is not above. */
+/** Returns the distribution of `values`: the share of them at or below each one. */
 export function distributionOf(values: number[], label: string, look: Look): Line[] {
   if (values.length === 0) return [];
   const sorted = [...values].sort((a, b) => a - b);

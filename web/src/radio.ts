@@ -1,4 +1,4 @@
-// The radio: what each UE was given over time, what it measured, where it was served, and where its packets' time went.
+// The radio section: grants, measurements and serving cells of each UE over time, and the parts of its packets' delay.
 
 import { withInterval } from "./compare";
 import { rowsOf, seriesOf, type Case, type Column, type Row, type Series, type Stat, type UeDirection, type UeSummary } from "./data";
@@ -7,18 +7,18 @@ import { bytes, count, number, percent, text } from "./format";
 import { colour, dashOf, FAILED, shapeOf } from "./palette";
 import { linePlot, lineOf, type Line, type Look, type Mark } from "./plots";
 
-/** UEs that a person can tell apart in a plot. */
+/** Maximum number of UEs in a plot, so that readers can tell them apart. */
 const MOST_UES = 10;
 const ALL = "";
 const HOST_DASH = [2, 4];
-/** Events of table `mobility` that are drawn; what leads to them is in the table. */
+/** Events of the table `mobility` that are drawn; the table shows all of them. */
 const MARKED = ["connected", "failed", "link-lost"];
 const SPLIT: [keyof UeDirection & ("core_ms" | "queue_ms" | "air_ms" | "harq_ms" | "rlc_ms"), string, string][] = [
-  ["core_ms", "core", "core: outside the radio"],
-  ["queue_ms", "queue", "queue: until the first byte is on the air"],
-  ["air_ms", "air", "air: until the last byte is, segmentation and scheduling"],
-  ["harq_ms", "harq", "HARQ: until that is decoded"],
-  ["rlc_ms", "rlc", "RLC: until delivery, in order"],
+  ["core_ms", "core", "core: outside the radio access network"],
+  ["queue_ms", "queue", "queue: until the first byte is sent over the air"],
+  ["air_ms", "air", "air: until the last byte is sent (segmentation and scheduling)"],
+  ["harq_ms", "harq", "HARQ: until the last byte is decoded"],
+  ["rlc_ms", "rlc", "RLC: until in-order delivery"],
 ];
 
 /** A case beside others: what tells it apart in a legend, and whether it is the second one. */
@@ -74,7 +74,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     });
   });
   const held = cases.reduce((sum, { of }) => sum + of.summary.ues.filter((ue) => names.includes(ue.ue)).length, 0);
-  const note = ues.length < held ? `${ues.length} of ${held}: the others did not fit into this page` : undefined;
+  const note = ues.length < held ? `${ues.length} of ${held}; the others did not fit into this page` : undefined;
   const lines = (y: string, suffix = "", dash?: number[]): Line[] =>
     ues.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
   const above = lines("dl_above_bytes", ": above", HOST_DASH).filter((line) => line.y.some((bytes) => (bytes ?? 0) > 0));
@@ -130,10 +130,10 @@ function scaled(values: Column, by: number): Column {
 
 /** Which cell serves each UE, if there is more than one. */
 function serving(ues: OfUe[], time: { x: string; time: boolean }, note: string | undefined): HTMLElement | null {
-  const cellsOf = (series: Series): string[] => (series["cells"] ?? []) as string[];
+  const cellsOf = (series: Series): string[] => series.cells ?? [];
   const names = [...new Set(ues.flatMap(({ series }) => cellsOf(series)))].sort();
   if (names.length < 2) return null;
-  // UEs that one cell serves lie beside each other, not upon each other.
+  // UEs served by the same cell are drawn next to each other, so that their lines do not overlap.
   const lines = ues.flatMap(({ series, label, look }, i) => {
     const shift = ((i + 0.5) / ues.length - 0.5) * 0.5;
     const place = cellsOf(series).map((cell) => names.indexOf(cell) + shift);
@@ -183,7 +183,7 @@ function split(cases: Shown[], names: string[]): HTMLElement {
   return h(
     "figure",
     { class: "wide" },
-    h("figcaption", {}, h("b", {}, "Where the packets' time went"), h("span", {}, "one-way delay of packets, mean over packets and runs, ms")),
+    h("figcaption", {}, h("b", {}, "Components of the one-way delay"), h("span", {}, "mean over packets and runs, ms")),
     h("div", { class: "legend" }, ...SPLIT.map(([, kind, title]) => h("span", {}, h("i", { class: `limit ${kind}` }), title))),
     ...(rows.length > 0 ? rows : [h("p", { class: "empty" }, "No packet was delivered.")]),
   );
@@ -213,7 +213,7 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     text: (row) => show(of(row)),
   });
   const ratio = (part: number | null, whole: number | null): number | null => (part === null || whole === null || whole <= 0 ? null : part / whole);
-  /** What is counted for both directions together stands in the uplink's row. */
+  /** A counter of both directions, shown in the row of the uplink. */
   const both = (head: string, key: string, title: string): TableColumn<Of> =>
     derived(head, (row) => (row["direction"] === "uplink" ? value(row, key) : null), (x) => (x === null ? "" : count(x)), title);
   const which = cases.length > 1 ? [str("", "case")] : [];
@@ -223,14 +223,14 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
       str("UE", "ue"),
       str("Direction", "direction"),
       derived("Mbit/s", (row) => ratio(value(row, "mbits"), value(row, "measured_s")), number, "Bits of the transport blocks, each counted once"),
-      num("PRBs", "utilisation", percent, "Share of the carrier's resource blocks that it was given"),
+      num("PRBs", "utilisation", percent, "Share of the carrier's resource blocks granted to the UE"),
       num("Blocks", "blocks", count, "Transport blocks"),
       derived("BLER", (row) => (row["blocks"] === 0 ? null : value(row, "block_error_rate")), percent, "Share of the blocks whose first transmission failed"),
       num("HARQ retx", "retransmissions", count, "HARQ retransmissions"),
-      num("given up", "residual_errors", count, "Blocks that HARQ gave up"),
-      num("RLC retx", "rlc_retx_pdus", count, "PDUs that RLC sent again"),
-      num("bytes", "rlc_retx_bytes", bytes, "Bytes of the PDUs that RLC sent again"),
-      derived("Padding", (row) => ratio((value(row, "padding_bytes") ?? 0) * 8e-6, value(row, "mbits")), percent, "Share of the blocks' bits that carried nothing"),
+      num("given up", "residual_errors", count, "Blocks that HARQ failed to deliver"),
+      num("RLC retx", "rlc_retx_pdus", count, "PDUs retransmitted by RLC"),
+      num("bytes", "rlc_retx_bytes", bytes, "Bytes of the PDUs retransmitted by RLC"),
+      derived("Padding", (row) => ratio((value(row, "padding_bytes") ?? 0) * 8e-6, value(row, "mbits")), percent, "Share of the blocks' bits that were padding"),
       both("SR", "scheduling_requests", "Scheduling requests"),
       both("RA", "random_accesses", "Random accesses because scheduling requests went unanswered"),
       both("Handovers", "handovers", "Handovers that reached their target"),
@@ -242,7 +242,7 @@ function tables(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   );
   const events = rows("mobility");
   const mobility = sortable<Of>(
-    [...which, num("Time, s", "t_s", (x) => (x === null ? "–" : x.toFixed(3))), str("UE", "ue"), str("Event", "event"), str("Cell", "cell"), num("Interruption, ms", "interruption_ms", number, "For how long no cell served it")],
+    [...which, num("Time, s", "t_s", (x) => (x === null ? "–" : x.toFixed(3))), str("UE", "ue"), str("Event", "event"), str("Cell", "cell"), num("Interruption, ms", "interruption_ms", number, "Time without a serving cell")],
     events,
     { title: "Mobility" },
   );

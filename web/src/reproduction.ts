@@ -27,7 +27,7 @@ export function reproduction(rows: ReproductionRow[], figures: Drawn[]): HTMLEle
     {},
     h("h2", {}, "Published and measured"),
     h("p", { class: "verdicts" }, ...counts),
-    h("p", { class: "note" }, "± is the published interval, and the 95 % confidence interval of our mean over the runs."),
+    h("p", { class: "note" }, "± is the published interval and, for measured values, the 95 % confidence interval of the mean over the runs."),
     ...possible.map(([name, rows]) => experiment(name, rows, drawn(name))),
     others.length > 0 &&
       h(
@@ -55,7 +55,7 @@ function experiment(name: string, rows: ReproductionRow[], figures: HTMLElement[
   );
 }
 
-/** A figure like one of the paper's. */
+/** Draws a figure that corresponds to one of the paper's. */
 function figure(drawn: Drawn): HTMLElement | null {
   if (drawn.kind === "map") return map(drawn);
   if (drawn.kind === "means" || drawn.kind === "boxes") {
@@ -172,9 +172,9 @@ function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
     metrics.set(axis, [...(metrics.get(axis) ?? []), row]);
   }
   const left = rows.filter((row) => typeof row.published === "number").length - both.length;
-  const note = left > 0 ? `${left} published without a measured one: not drawn` : undefined;
+  const note = left > 0 ? `${left} published values without a measured one are not drawn` : undefined;
   return [...metrics].map(([axis, rows]) => {
-    // What differs between the rows names them.
+    // Rows are named by the keys that differ between them.
     const differs = (["variant", "parameter"] as const).filter((key) => rows.some((row) => row[key] !== rows[0]![key]));
     const keys = differs.length > 0 ? differs : (["variant", "parameter"] as const);
     const names = rows.map((row) => keys.map((key) => row[key]).filter((part) => part !== "").join(", "));

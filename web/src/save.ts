@@ -1,4 +1,4 @@
-// Saving a plot: as SVG, as PNG (the same picture), and its numbers as CSV. All of it happens in the page.
+// Saving a plot as SVG, as PNG (the same picture) or its values as CSV, all within the page.
 
 import type uPlot from "uplot";
 import type { Cell } from "./csv";
@@ -13,7 +13,7 @@ const PNG_SCALE = 3;
 const MARGIN = { left: 66, right: 20, top: 44, bottom: 46 };
 const RIGHT_AXIS = 46;
 const LEGEND_ROW = 18;
-/** What turned names on the horizontal axis take more. */
+/** Additional height for rotated names on the horizontal axis. */
 const TURNED = 50;
 const CHARACTER = 6.4;
 const INK = "#1a2230";
@@ -38,7 +38,7 @@ export function saveButtons(plot: () => Saved | null): HTMLElement {
     const one = h("button", { type: "button", title: `Save as ${kind}` }, kind);
     one.addEventListener("click", () => {
       const of = plot();
-      // A plot that was only drawn for this is laid out a moment later.
+      // A plot drawn just for this has no layout yet.
       if (of !== null) setTimeout(() => save(of));
     });
     return one;
@@ -66,7 +66,7 @@ async function png(of: Saved): Promise<void> {
   }, "image/png");
 }
 
-/** uPlot keeps where its ticks are; its types do not tell. */
+/** uPlot keeps the positions of its ticks in fields that its types do not declare. */
 type Ticked = uPlot.Axis & { _splits?: (number | null)[]; _values?: (string | null)[] };
 
 /** The plot as it is shown now (zoomed, lines hidden), on white, with its title and legend. */

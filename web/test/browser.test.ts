@@ -37,12 +37,16 @@ const flow = (name: string, transport: string) => ({
 });
 const t = Array.from({ length: 50 }, (_, i) => i / 10);
 const series = (point: number, run: number) =>
-  ["download", "call"].flatMap((name) => [
-    { point, run, kind: "goodput", name, conn: 0, t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) },
-    { point, run, kind: "samples", name, conn: 0, t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) },
-    { point, run, kind: "owds", name, conn: 0, x: [10, 20, 30], share: [0.2, 0.5, 1] },
-    ...(run === 0 ? [{ point, run, kind: "owds", name, conn: null, x: [10, 20, 30], share: [0.2, 0.5, 1] }] : []),
-  ]);
+  ["download", "call"].flatMap((name) => {
+    const of = (kind: string, columns: object, conn: number | null = 0) => ({ point, run, kind, name, conn, columns });
+    const distribution = { x: [10, 20, 30], share: [0.2, 0.5, 1] };
+    return [
+      of("goodput", { t, goodput_mbps: t.map((x) => 5 + Math.sin(x)) }),
+      of("samples", { t, in_flight_bytes: t.map(() => 9000), owd_ms: t.map((x) => 20 + x) }),
+      of("owds", distribution),
+      ...(run === 0 ? [of("owds", distribution, null)] : []),
+    ];
+  });
 const row = (point: number, run: number, name: string, transport: string) => ({
   point,
   run,
@@ -156,13 +160,13 @@ test("a plot that was never on the screen is saved whole", { skip }, () => {
 });
 
 test("a link restores the view, a page without a title has a heading, and plots are saved", { skip }, () => {
-  const found = page(1280, "#point=1&run=1&flows=call&at=one-way-delay");
+  const found = page(1280, "#point=1&run=1&flows=call&at=one-way-delay&0.metric1=flow:Goodput&0.metric2=unknown");
   assert.equal(found["error"], undefined);
   assert.equal(found["heading"], "Simulation: download, call");
   assert.equal(found["chosen"], "loss = 1|nothing|2 of 2");
   assert.deepEqual([found["filter"], found["scroll"]], ["call", "true"]);
   const titles = found["titles"]!.split("|");
-  for (const title of ["One-way delay", "One-way delay distribution", "One-way delay: distribution at each point"]) assert.ok(titles.includes(title), `${title} in ${titles}`);
+  for (const title of ["Goodput, each flow", "One-way delay", "One-way delay distribution", "One-way delay: distribution at each point"]) assert.ok(titles.includes(title), `${title} in ${titles}`);
   assert.ok(!titles.includes("Queueing delay"), "nothing was recorded of queues");
   const saved = found["saved"]!.split("\u0001");
   assert.ok(saved[0]!.startsWith("&lt;svg") || saved[0]!.startsWith("<svg"), saved[0]);

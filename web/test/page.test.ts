@@ -6,15 +6,15 @@ import { csv } from "../src/csv";
 import { titleOf, type Result } from "../src/data";
 import { decode, encode, slug, type View } from "../src/location";
 
-const USUAL: View = { first: 0, second: -1, run: 0, filter: "", ue: "", logRtt: false, at: "" };
-const read = (hash: string): View => decode(hash, USUAL, 8, (first) => (first === 7 ? 1 : 5));
+const USUAL: View = { first: 0, second: -1, run: 0, filter: "", ue: "", logRtt: false, at: "", comparisons: {} };
+const read = (hash: string): View => decode(hash, USUAL, { cases: 8, comparisons: 1, runs: (first) => (first === 7 ? 1 : 5) });
 
 test("a link restores what was chosen", () => {
-  const view: View = { first: 3, second: 5, run: 4, filter: "call & down=1#", ue: "ue-2", logRtt: true, at: "queue-backlog-and-drops" };
+  const view: View = { first: 3, second: 5, run: 4, filter: "call & down=1#", ue: "ue-2", logRtt: true, at: "queue-backlog-and-drops", comparisons: { 0: { metrics: ["link:Drops", ""], along: "a & b", distribution: "" } } };
   assert.deepEqual(read(`#${encode(view, USUAL)}`), view);
   assert.equal(encode(USUAL, USUAL), "");
   const beside: View = { ...USUAL, second: 1 };
-  assert.deepEqual(decode(`#${encode({ ...beside, second: -1 }, beside)}`, beside, 8, () => 1), { ...beside, second: -1 });
+  assert.deepEqual(decode(`#${encode({ ...beside, second: -1 }, beside)}`, beside, { cases: 8, comparisons: 1, runs: () => 1 }), { ...beside, second: -1 });
 });
 
 test("what a link asks for and is not there is left out", () => {

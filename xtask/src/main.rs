@@ -62,7 +62,7 @@ fn checks() -> Result<()> {
     step(
         "generated pages are fresh (`make docs`)",
         "git",
-        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", modules::PAGE],
+        &["diff", "--exit-code", "--stat", "--", "docs", "schema", "README.md", PAGE_TYPES, modules::PAGE],
     )
 }
 
@@ -106,9 +106,27 @@ fn every_test() -> Result<()> {
     step_with(required, "Python tests", "python", &["-m", "pytest", "-q", "python/tests"])
 }
 
-/// Writes what is generated from the code: module graphs, the command line, the scenario keys, the schema, and what
-/// commands print.
+/// The TypeScript types of the report's data.
+const PAGE_TYPES: &str = "web/src/generated";
+
+/// Writes the report's TypeScript types: a test of `record` does, because only its test build carries the generator.
+fn page_types() -> Result<()> {
+    let test = "package(record) and test(=report::types::the_page_types_are_those_of_the_rust_types)";
+    let status = Command::new("cargo")
+        .args(["nextest", "run", "--locked", "--workspace", "-E", test])
+        .env("RANWAY_WRITE_TYPES", "1")
+        .status()
+        .context("cargo nextest")?;
+    if !status.success() {
+        bail!("the report's types were not written");
+    }
+    Ok(())
+}
+
+/// Writes what is generated from the code: module graphs, the report's types, the command line, the scenario keys, the
+/// schema, and what commands print.
 fn docs() -> Result<()> {
+    page_types()?;
     std::fs::write(modules::PAGE, modules::page()?).context(modules::PAGE)?;
     let ranway = ["run", "--locked", "--quiet", "--release", "-p", "ranway", "--"];
     for (args, file) in [

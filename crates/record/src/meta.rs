@@ -34,6 +34,7 @@ impl Point {
 
 /// How much there is of results that are not complete, because the runs were interrupted or only some jobs were asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Partial {
     /// Runs that finished, over all points.
     pub finished: u64,
@@ -41,9 +42,11 @@ pub struct Partial {
     pub of: u64,
     /// The jobs that finished, in order. Written to `meta.json` alone; empty for an emulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(skip))]
     pub jobs: Vec<Job>,
     /// The number of runs of each point of the scenario. Written to `meta.json` alone; empty for an emulation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(skip))]
     pub runs: Vec<u32>,
 }
 
@@ -56,14 +59,17 @@ impl Partial {
 
 /// What was run. The same for the same input on any machine, unless the results are partial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Meta {
     /// The scenario's title.
     pub title: String,
     /// The program's version.
     pub version: String,
     /// The scenario as it was understood, with every default.
+    #[cfg_attr(test, ts(type = "unknown"))]
     pub scenario: Value,
     /// The points of the sweep; a run without a sweep has one point without values.
+    #[cfg_attr(test, ts(type = "Record<string, unknown>[]"))]
     pub points: Vec<Point>,
     /// Repetitions of each point.
     pub runs: u32,
@@ -71,11 +77,13 @@ pub struct Meta {
     pub seed: u64,
     /// Of partial results: how much of the scenario they cover. Complete results have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub partial: Option<Partial>,
 }
 
 /// What depends on the machine and its clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Timing {
     /// Wall-clock seconds from start to end.
     pub wall_s: f64,
@@ -91,12 +99,14 @@ pub struct Timing {
     pub threads: u32,
     /// Of an emulation: how well it kept to the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub lateness: Option<Lateness>,
 }
 
 /// How well an emulation kept to the time: by how much packets were given to the hosts after the moment at which the
 /// network delivered them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Lateness {
     /// Median.
     pub p50_ms: f64,

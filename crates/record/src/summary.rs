@@ -39,6 +39,7 @@ const NORMAL: f64 = 1.959_964;
 
 /// A figure over the runs of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Stat {
     /// Runs that have a value.
     pub n: u32,
@@ -54,6 +55,7 @@ pub struct Stat {
 
 /// Shares of time by what held the senders back (0 to 1).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Limited {
     /// The application had nothing to send.
     pub app: Stat,
@@ -69,6 +71,7 @@ pub struct Limited {
 
 /// A flow at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct FlowSummary {
     /// The flow's name.
     pub flow: String,
@@ -117,6 +120,7 @@ pub struct FlowSummary {
 
 /// A link at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LinkSummary {
     /// The link's name.
     pub link: String,
@@ -136,6 +140,7 @@ pub struct LinkSummary {
 
 /// A direction of a UE at a point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct UeDirection {
     /// Transport blocks, each counted once, Mbit/s.
     pub scheduled_mbps: Option<Stat>,
@@ -157,6 +162,7 @@ pub struct UeDirection {
 
 /// A UE at a point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct UeSummary {
     /// The UE's name.
     pub ue: String,
@@ -174,13 +180,16 @@ pub struct UeSummary {
 
 /// A point of the sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PointSummary {
     /// Its number.
     pub point: u32,
     /// What was varied, and its values here.
+    #[cfg_attr(test, ts(type = "Record<string, unknown>"))]
     pub values: BTreeMap<String, Value>,
     /// Whether its runs are all identical, so that the figures are those of a single run.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
     pub identical_runs: bool,
     /// Sum of the flows' goodputs, Mbit/s; of an emulation, all their bytes over the whole time.
     pub goodput_mbps: Option<Stat>,

@@ -41,7 +41,7 @@ fn a_long_series_is_thinned_and_the_page_says_how() {
     let page = html(&made_up::single("long", 20_000));
     let data = data(&page);
     let samples = data["results"][0]["series"].as_array().unwrap().iter().find(|one| one["kind"] == "samples").unwrap();
-    assert_eq!(samples["t"].as_array().unwrap().len(), POINTS_PER_SERIES);
+    assert_eq!(samples["columns"]["t"].as_array().unwrap().len(), POINTS_PER_SERIES);
     assert_eq!(data["shown"]["points_per_series"], POINTS_PER_SERIES);
     assert_eq!(data["shown"]["series"], data["shown"]["series_of"]);
 }
@@ -94,7 +94,8 @@ fn goodput_is_shown_as_means_that_keep_the_bytes() {
     let page = html(&results);
     let data = data(&page);
     let series = data["results"][0]["series"].as_array().unwrap();
-    let goodput = series.iter().find(|one| one["kind"] == "goodput").unwrap()["goodput_mbps"].as_array().unwrap();
+    let goodput =
+        series.iter().find(|one| one["kind"] == "goodput").unwrap()["columns"]["goodput_mbps"].as_array().unwrap();
     assert_eq!(goodput.len(), 120);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let shown: Vec<f64> = goodput.iter().map(|value| value.as_f64().unwrap()).collect();
@@ -112,15 +113,18 @@ fn each_point_has_the_distributions_of_all_its_copies_and_runs() {
     let series = data["results"][0]["series"].as_array().unwrap();
     let merged = |kind: &'static str| series.iter().filter(move |one| one["kind"] == kind && one["conn"].is_null());
     let call = merged("owds").find(|one| one["name"] == "call").unwrap();
-    assert_eq!((&call["x"], &call["share"]), (&serde_json::json!([30.0, 40.0]), &serde_json::json!([0.25, 1.0])));
+    assert_eq!(
+        (&call["columns"]["x"], &call["columns"]["share"]),
+        (&serde_json::json!([30.0, 40.0]), &serde_json::json!([0.25, 1.0]))
+    );
     for kind in ["rtts", "owds"] {
         let points: Vec<u64> =
             merged(kind).filter(|one| one["name"] == "download").map(|one| one["point"].as_u64().unwrap()).collect();
         assert_eq!(points.len(), 8, "one line for each point: {points:?}");
         for one in merged(kind) {
-            let share = one["share"].as_array().unwrap();
+            let share = one["columns"]["share"].as_array().unwrap();
             assert!(share.len() <= 200 && share.last().unwrap() == 1.0);
-            let x: Vec<f64> = one["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
+            let x: Vec<f64> = one["columns"]["x"].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect();
             assert!(x.is_sorted(), "{kind}");
         }
     }
@@ -132,7 +136,7 @@ fn the_page_has_delay_loss_and_capacity_over_time() {
     let series = data["results"][0]["series"].as_array().unwrap();
     let of = |kind: &str, column: &str| {
         let one = series.iter().find(|one| one["kind"] == kind).unwrap();
-        one[column].as_array().unwrap_or_else(|| panic!("{kind} has no {column}")).clone()
+        one["columns"][column].as_array().unwrap_or_else(|| panic!("{kind} has no {column}")).clone()
     };
     assert_eq!(of("samples", "owd_ms").len(), 200);
     assert_eq!(of("samples", "lost").iter().filter(|n| !n.is_null()).count(), 3);
@@ -150,7 +154,7 @@ fn a_transfer_that_did_not_finish_keeps_the_distribution_below_one() {
     let series = data["results"][0]["series"].as_array().unwrap();
     let transfers = series.iter().find(|one| one["kind"] == "transfers").unwrap();
     assert_eq!(transfers["begun"], 40);
-    assert_eq!(transfers["share"].as_array().unwrap().last().unwrap(), 0.75);
+    assert_eq!(transfers["columns"]["share"].as_array().unwrap().last().unwrap(), 0.75);
 }
 
 #[test]
@@ -163,7 +167,7 @@ fn a_cells_resource_blocks_are_those_of_its_ues() {
         all.iter().find(|one| one["kind"] == kind && one["name"] == name && one["point"] == 0).unwrap().clone()
     };
     let column = |series: &Value, name: &str| -> Vec<Option<f64>> {
-        series[name].as_array().unwrap().iter().map(Value::as_f64).collect()
+        series["columns"][name].as_array().unwrap().iter().map(Value::as_f64).collect()
     };
     for (name, cell) in [("west", series("cell", "west")), ("east", series("cell", "east"))] {
         let (t, shares) = (column(&cell, "t"), column(&cell, "dl_prbs"));

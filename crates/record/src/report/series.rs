@@ -1,22 +1,22 @@
-//! What the report plots: columns over a common first one, thinned.
+//! The series that the report plots: columns over a common first one, thinned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 
 use crate::Tables;
 
-/// What a number of a series takes in the report, roughly, with its comma.
+/// Approximate size of a number in the report, with its comma.
 const NUMBER_BYTES: usize = 7;
 
-/// Most points of a distribution over all copies and runs; one of a single copy may have twice as many.
+/// Maximum number of points of a distribution over all copies and runs; that of a single copy may have twice as many.
 const DISTRIBUTION_POINTS: usize = 200;
 
-/// Windows that a flow's goodput is averaged over: a receiver delivers what a hole held back all at once, and a mean over
-/// one sample would show these bursts instead of the rate.
+/// Number of windows over which a flow's goodput is averaged. A receiver delivers all data behind a hole at once, and the
+/// mean over a single sample would show these bursts instead of the rate.
 const GOODPUT_WINDOWS: usize = 120;
 
-/// What a series is of.
+/// The subject of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Of<'a> {
     /// The goodput of a flow's copy over time.
@@ -35,10 +35,50 @@ enum Of<'a> {
     Queue(&'a str),
     /// The completion times of a flow's transfers, of all copies and runs together.
     Transfers(&'a str),
-    /// What a UE measures, was given and has waiting, over time.
+    /// A UE's measurements, grants and queues over time.
     Radio(&'a str),
-    /// The resource blocks of a cell that its UEs were given, over time.
+    /// The resource blocks of a cell granted to its UEs, over time.
     Cell(&'a str),
+}
+
+/// The kinds of series that the page tells apart.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Kind"))]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    Goodput,
+    Samples,
+    Rtts,
+    Owds,
+    Queue,
+    Transfers,
+    Radio,
+    Cell,
+}
+
+/// A series as the page embeds it. Distributions whose `conn` is null, and transfers, are those of all copies and runs
+/// together, under run 0.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "Series"))]
+pub(super) struct Embedded<'a> {
+    point: u32,
+    run: u32,
+    kind: Kind,
+    /// The flow, link, UE or cell.
+    name: &'a str,
+    /// The copy of the flow.
+    conn: Option<u32>,
+    /// Transfers that began, of a distribution of completion times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    begun: Option<usize>,
+    /// The cells that the column `cell` numbers, of a UE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    cells: Option<&'a [&'a str]>,
+    /// Columns of equal length over `t` or, in a distribution, over `x`; those without any value are left out.
+    #[cfg_attr(test, ts(type = "Record<string, (number | null)[]>"))]
+    columns: BTreeMap<&'static str, Vec<Option<f64>>>,
 }
 
 /// A few columns over the first one.
@@ -48,13 +88,13 @@ pub(super) struct Series<'a> {
     of: Of<'a>,
     names: &'static [&'static str],
     columns: Vec<Vec<Option<f64>>>,
-    /// Of a distribution of transfers: those that began.
+    /// Transfers that began, in a distribution of completion times.
     begun: usize,
-    /// Of a UE: the cells that its column `cell` numbers.
+    /// The cells that a UE's column `cell` numbers.
     cells: Vec<&'a str>,
 }
 
-/// All series of `tables`.
+/// Returns all series of `tables`.
 pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     let mut all = Collector::default();
     const GOODPUT: &[&str] = &["t", "goodput_mbps"];
@@ -108,7 +148,7 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     all.series.into_values().map(|series| series.accumulated().averaged(window)).collect()
 }
 
-/// The series of the table `radio`: those of the UEs, and the sums over the UEs of each cell.
+/// Adds the series of the table `radio`: those of the UEs, and the sums over the UEs of each cell.
 fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
     const RADIO: &[&str] = &[
         "t",
@@ -127,7 +167,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
     ];
     const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
     type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
-    // Of a moment, which cannot be negative, so that its bits are in the order of time.
+    // Keyed by the bits of the time, which is never negative, so that the keys are in the order of time.
     let mut moments: BTreeMap<(u32, u32), BTreeMap<u64, Shares<'a>>> = BTreeMap::new();
     for row in tables.radio.iter() {
         let key = (row.point, row.run, Of::Radio(row.ue));
@@ -178,7 +218,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The number of the cell `name` within a UE's series.
+    /// Returns the number of the cell `name` within a UE's series.
     fn cell(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str], name: &'a str) -> usize {
         let cells = &mut self.series(key, names).cells;
         cells.iter().position(|cell| *cell == name).unwrap_or_else(|| {
@@ -200,19 +240,19 @@ impl Series<'_> {
         matches!(self.of, Of::Rtts(..) | Of::Owds(..) | Of::AllRtts(_) | Of::AllOwds(_) | Of::Transfers(_))
     }
 
-    /// The flow and its copy that the series is of.
+    /// Returns the flow and the copy that the series describes.
     pub(super) fn copy(&self) -> Option<(&str, u32)> {
         match self.of {
             Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) | Of::Owds(flow, conn) => {
                 Some((flow, conn))
             }
-            // As important as the flow's first copy.
+            // Ranked like the flow's first copy.
             Of::AllRtts(flow) | Of::AllOwds(flow) => Some((flow, 0)),
             Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,
         }
     }
 
-    /// The UE that the series is of.
+    /// Returns the UE that the series describes.
     pub(super) fn ue(&self) -> Option<&str> {
         match self.of {
             Of::Radio(ue) => Some(ue),
@@ -220,13 +260,13 @@ impl Series<'_> {
         }
     }
 
-    /// What [`Series::json`] takes, roughly.
+    /// Returns the approximate size of [`Series::embedded`].
     pub(super) fn estimated_bytes(&self, points: usize) -> usize {
         let columns = self.columns.iter().filter(|column| column.iter().any(Option::is_some)).count();
         200 + self.columns[0].len().min(self.most(points)) * columns * NUMBER_BYTES
     }
 
-    /// How many points of `points` it may have: a distribution is smooth, and there may be many of them.
+    /// Returns the number of points that the series may have: fewer for distributions, which are smooth and may be many.
     fn most(&self, points: usize) -> usize {
         match self.of {
             Of::Rtts(..) | Of::Owds(..) => points.min(DISTRIBUTION_POINTS * 2),
@@ -235,43 +275,38 @@ impl Series<'_> {
         }
     }
 
-    /// The series with at most so many points.
-    pub(super) fn json(&self, points: usize) -> Value {
-        let mut of = Map::new();
-        of.insert("point".to_owned(), json!(self.point));
-        of.insert("run".to_owned(), json!(self.run));
+    /// Returns the series with at most `points` points.
+    pub(super) fn embedded(&self, points: usize) -> Embedded<'_> {
         let (kind, name, conn) = match self.of {
-            Of::Goodput(flow, conn) => ("goodput", flow, Some(conn)),
-            Of::Samples(flow, conn) => ("samples", flow, Some(conn)),
-            Of::Rtts(flow, conn) => ("rtts", flow, Some(conn)),
-            Of::Owds(flow, conn) => ("owds", flow, Some(conn)),
-            Of::AllRtts(flow) => ("rtts", flow, None),
-            Of::AllOwds(flow) => ("owds", flow, None),
-            Of::Queue(link) => ("queue", link, None),
-            Of::Transfers(flow) => ("transfers", flow, None),
-            Of::Radio(ue) => ("radio", ue, None),
-            Of::Cell(cell) => ("cell", cell, None),
+            Of::Goodput(flow, conn) => (Kind::Goodput, flow, Some(conn)),
+            Of::Samples(flow, conn) => (Kind::Samples, flow, Some(conn)),
+            Of::Rtts(flow, conn) => (Kind::Rtts, flow, Some(conn)),
+            Of::Owds(flow, conn) => (Kind::Owds, flow, Some(conn)),
+            Of::AllRtts(flow) => (Kind::Rtts, flow, None),
+            Of::AllOwds(flow) => (Kind::Owds, flow, None),
+            Of::Queue(link) => (Kind::Queue, link, None),
+            Of::Transfers(flow) => (Kind::Transfers, flow, None),
+            Of::Radio(ue) => (Kind::Radio, ue, None),
+            Of::Cell(cell) => (Kind::Cell, cell, None),
         };
-        of.insert("kind".to_owned(), json!(kind));
-        of.insert("name".to_owned(), json!(name));
-        of.insert("conn".to_owned(), json!(conn));
-        if matches!(self.of, Of::Transfers(_)) {
-            of.insert("begun".to_owned(), json!(self.begun));
+        let columns = self.names.iter().zip(thinned(&self.columns, self.most(points)));
+        Embedded {
+            point: self.point,
+            run: self.run,
+            kind,
+            name,
+            conn,
+            begun: matches!(self.of, Of::Transfers(_)).then_some(self.begun),
+            cells: matches!(self.of, Of::Radio(_)).then_some(&self.cells[..]),
+            // A column without any value is left out.
+            columns: columns
+                .filter(|(_, column)| column.iter().any(Option::is_some))
+                .map(|(name, column)| (*name, column.into_iter().map(|value| value.map(short)).collect()))
+                .collect(),
         }
-        if matches!(self.of, Of::Radio(_)) {
-            of.insert("cells".to_owned(), json!(self.cells));
-        }
-        for (name, column) in self.names.iter().zip(thinned(&self.columns, self.most(points))) {
-            // A column without a value says nothing.
-            if column.iter().any(Option::is_some) {
-                let column: Vec<Option<f64>> = column.into_iter().map(|value| value.map(short)).collect();
-                of.insert((*name).to_owned(), json!(column));
-            }
-        }
-        Value::Object(of)
     }
 
-    /// Goodput as means over so many samples each; other series as they are.
+    /// Averages goodput over `window` samples each; returns other series unchanged.
     fn averaged(mut self, window: usize) -> Self {
         if matches!(self.of, Of::Goodput(..)) {
             let ends = self.columns[0].chunks(window).filter_map(|t| t.last().copied()).collect();
@@ -282,8 +317,8 @@ impl Series<'_> {
         self
     }
 
-    /// A distribution's counts as the share of samples that its values do not exceed; other series as they are. What
-    /// has no value, as a transfer that did not finish, counts as larger than any.
+    /// Turns a distribution's counts into the share of samples at or below each value; returns other series unchanged. A
+    /// sample without a value, such as a transfer that did not finish, counts as larger than any.
     fn accumulated(mut self) -> Self {
         if self.is_distribution() {
             let mut buckets: Vec<(f64, f64)> = self.columns[0]
@@ -307,8 +342,8 @@ impl Series<'_> {
     }
 }
 
-/// At most `points` points: neighbouring rows form groups, and of each group every column keeps its smallest and its
-/// largest value, in the order in which they came, over the group's first and last value of column 0. That column, and
+/// Thins `columns` to at most `points` points: neighbouring rows form groups, and each column keeps the smallest and the
+/// largest value of each group, in their order, over the group's first and last value of column 0. That column, and
 /// any other that only rises, keeps its ends.
 fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>> {
     let rows = columns[0].len();
@@ -335,7 +370,7 @@ fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>>
     columns.iter().map(thin).collect()
 }
 
-/// `x` with five significant digits.
+/// Rounds `x` to five significant digits.
 pub(super) fn short(x: f64) -> f64 {
     format!("{x:.4e}").parse().unwrap_or(x)
 }

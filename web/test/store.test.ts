@@ -1,0 +1,139 @@
+// The page's store: actions, selectors, subscriptions, batches of data, and links.
+
+import assert from "node:assert/strict";
+import test from "node:test";
+import type { Data, Result, Series } from "../src/data";
+import { append, choiceOf, choose, chosen, filterFlows, linkOf, moveTo, pickCase, pickRun, pickUe, putBeside, restore, runsOf, Store, toggleLogRtt, type Action } from "../src/store";
+
+const point = (number: number, values: Record<string, unknown> = { loss: number }) => ({ point: number, values, flows: [], links: [], ues: [] });
+const result = (title: string, points: number, runs = 3): Result =>
+  ({
+    meta: { title, version: "0", scenario: {}, points: [], runs, seed: 1 },
+    timing: { wall_s: 1, cpu_s: 1, simulated_s: 1, events: 0, packets: 0, threads: 1 },
+    summary: { points: Array.from({ length: points }, (_, i) => point(i)) },
+    flows: [],
+    links: [],
+    ues: [],
+    mobility: [],
+    series: [],
+  }) as unknown as Result;
+const shown = { points_per_series: 1500, series: 0, series_of: 0, rows: 0, rows_of: 0, summaries: 0, summaries_of: 0, max_bytes: 1 };
+const content = (...results: Result[]): Data => ({ shown, reproduction: [], figures: [], results });
+const series = (name: string, columns: Series["columns"]): Series => ({ point: 0, run: 0, kind: "goodput", name, conn: 0, columns });
+
+test("an action changes the view only, and leaves the state before as it was", () => {
+  const store = new Store(content(result("a", 4)));
+  const before = store.state;
+  store.dispatch(pickCase(2), pickRun(1), filterFlows("call"), pickUe("ue-1"), toggleLogRtt, moveTo("queueing-delay"));
+  assert.deepEqual(store.state.view, { first: 2, second: -1, run: 1, filter: "call", ue: "ue-1", logRtt: true, at: "queueing-delay", comparisons: {} });
+  assert.equal(store.state.data, before.data);
+  assert.equal(before.view.first, 0);
+});
+
+test("another case begins with its first run, and is never beside itself", () => {
+  const store = new Store(content(result("a", 4)));
+  store.dispatch(putBeside(3), pickRun(2), moveTo("radio"), pickCase(3));
+  assert.deepEqual([store.state.view.second, store.state.view.run, store.state.view.at], [-1, 0, ""]);
+});
+
+test("selectors return the chosen cases, their runs and the choices of a comparison", () => {
+  const store = new Store(content(result("a", 2, 1), result("b", 2, 5)));
+  assert.deepEqual(chosen(store.state).map((one) => one.label), ["a: loss = 0", "b: loss = 0"]);
+  assert.equal(runsOf(store.state), 5);
+  store.dispatch(choose(0, { along: "loss" }), choose(0, { distribution: "Goodput" }));
+  assert.deepEqual(choiceOf(store.state, 0), { metrics: ["", ""], along: "loss", distribution: "Goodput" });
+  assert.deepEqual(choiceOf(store.state, 1), { metrics: ["", ""], along: "", distribution: "" });
+});
+
+test("a subscriber hears once of each dispatch that changes its part, until it stops", () => {
+  const store = new Store(content(result("a", 4)));
+  const heard: number[] = [];
+  const stop = store.subscribe(({ view }) => [view.first, view.run], ({ view }) => heard.push(view.first));
+  store.dispatch(pickCase(1), pickRun(1));
+  store.dispatch(filterFlows("x"));
+  store.dispatch(pickCase(1), pickRun(1));
+  store.dispatch(pickCase(2));
+  stop();
+  store.dispatch(pickCase(3));
+  assert.deepEqual(heard, [1, 2]);
+});
+
+test("batches extend series, rows and points, with one notification and without touching the view", () => {
+  const store = new Store(content(result("a", 1)));
+  let notified = 0;
+  store.subscribe(({ data }) => [data], () => (notified += 1));
+  store.dispatch(filterFlows("down"));
+  const { view } = store.state;
+  const before = store.state.data.content;
+  store.dispatch(
+    append(
+      { results: [{ index: 0, series: [series("download", { t: [0, 1], y: [5, 6] }), series("call", { t: [0] })] }] },
+      { results: [{ index: 0, series: [series("download", { t: [2], z: [7] })], summary: { points: [point(1)] } as unknown as Result["summary"] }], shown: { ...shown, series: 2 } },
+    ),
+  );
+  assert.equal(notified, 1);
+  assert.deepEqual(store.state.view, view);
+  assert.deepEqual(before.results[0]!.series, [], "the data before is left as it was");
+  const [download, call] = store.state.data.content.results[0]!.series;
+  assert.deepEqual(download!.columns, { t: [0, 1, 2], y: [5, 6, null], z: [null, null, 7] });
+  assert.deepEqual(call!.columns, { t: [0] });
+  assert.equal(store.state.data.cases.length, 2);
+  assert.equal(store.state.data.content.shown.series, 2);
+});
+
+test("a new result is added, the chosen case stays chosen, and growth of a result that does not exist is ignored", () => {
+  const store = new Store(content(result("a", 1), result("b", 1)));
+  store.dispatch(pickCase(1), append({ results: [{ index: 0, summary: { points: [point(1)] } as unknown as Result["summary"] }] }));
+  assert.equal(store.state.view.first, 2);
+  assert.equal(chosen(store.state)[0]!.result.meta.title, "b");
+  const { timing, meta, summary } = result("c", 1);
+  store.dispatch(append({ results: [{ index: 2, meta, timing, summary }, { index: 9, meta }] }));
+  assert.deepEqual(store.state.data.names, ["a", "b", "c"]);
+  const { state } = store;
+  store.dispatch(append());
+  assert.equal(store.state, state);
+});
+
+/** A generator of numbers below `n` (mulberry32), so that a failure can be repeated. */
+function generator(seed: number): (n: number) => number {
+  return (n) => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), seed | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * n);
+  };
+}
+
+const LETTERS = [..."ab &=#%+;/?é\u202f😀\u0000<>\"'1.:"];
+
+test("a link restores any view", () => {
+  for (const data of [content(result("a", 5)), content(result("a", 2), result("b", 3)), content(result("a", 1, 1))]) {
+    for (let seed = 0; seed < 500; seed++) {
+      const below = generator(seed);
+      const text = (): string => Array.from({ length: below(12) }, () => LETTERS[below(LETTERS.length)]).join("");
+      const cases = data.results.reduce((sum, { summary }) => sum + summary.points.length, 0);
+      const actions: Action[] = [pickCase(below(cases)), pickRun(below(data.results[0]!.meta.runs)), filterFlows(text()), pickUe(text()), moveTo(text())];
+      if (below(2) === 1) actions.push(toggleLogRtt);
+      if (below(2) === 1) actions.push(choose(0, { metrics: [text(), text()], along: text() }), choose(0, { distribution: `x${text()}` }));
+      const [sender, receiver] = [new Store(data), new Store(data)];
+      sender.dispatch(...actions);
+      const beside = below(cases + 1) - 1;
+      if (beside !== sender.state.view.first) sender.dispatch(putBeside(beside));
+      receiver.dispatch(restore(`#${linkOf(sender.state)}`));
+      assert.deepEqual(receiver.state.view, sender.state.view, `seed ${seed}: ${linkOf(sender.state)}`);
+    }
+  }
+});
+
+test("a link that asks for what does not exist, or is hostile, is ignored", () => {
+  const store = new Store(content(result("a", 3)));
+  const { view } = store.state;
+  const links = ["#", "#point=99&run=7&beside=-4", "#point=1e1&run=NaN", "#%E0%A4%A&&&==", "#__proto__=1&constructor.along=x&__proto__.along=x", "#7.along=loss&-1.along=x&0.5.along=x", "#log=<script>"];
+  for (const link of links) {
+    store.dispatch(restore(link));
+    assert.deepEqual(store.state.view, view, link);
+  }
+  store.dispatch(restore(`#0.along=${"x".repeat(1e5)}&ue=${"y".repeat(1e5)}`));
+  assert.deepEqual([choiceOf(store.state, 0).along.length, store.state.view.ue.length], [200, 200]);
+  assert.equal(({} as Record<string, unknown>)["along"], undefined);
+});
