@@ -74,7 +74,7 @@ impl Net {
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
         let id = line.strip_prefix("attached ma (a) and mb (b); ID ");
-        let id = id.and_then(|rest| rest.strip_suffix("; Ctrl-C ends it\n"));
+        let id = id.and_then(|rest| rest.strip_suffix("; press Ctrl-C to stop\n"));
         let id = id.unwrap_or_else(|| panic!("{line}")).to_owned();
         Attached { child, stderr, id }
     }

@@ -335,7 +335,7 @@ fn root_new_rates_are_taken_from_standard_input() {
     let said = text(&output.stderr);
     let complaints = said.lines().filter(|line| line.starts_with("standard input: ")).count();
     assert_eq!(complaints, 2, "{said}");
-    assert!(said.contains("standard input: a rate is more than 0; the rate stays as it is"), "{said}");
+    assert!(said.contains("standard input: the rate must be greater than 0; the rate is unchanged"), "{said}");
 }
 
 #[test]
@@ -365,15 +365,15 @@ fn wrong_arguments_are_one_line_each() {
             &["backlog", "--modem", "nothing-there"][..],
             "cannot keep the backlog of `nothing-there`: there is no such interface",
         ),
-        (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate are more than 0"),
-        (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold are more than 0"),
+        (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate must be greater than 0"),
+        (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold must be greater than 0"),
         (
             &search("9 Mbit/s", "30 Mbit/s", "::1"),
-            "--min-rate (9 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (30 Mbit/s) does not hold",
+            "--min-rate (9 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (30 Mbit/s) must hold",
         ),
         (
             &search("1 Mbit/s", "7 Mbit/s", "::1"),
-            "--min-rate (1 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (7 Mbit/s) does not hold",
+            "--min-rate (1 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (7 Mbit/s) must hold",
         ),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs");

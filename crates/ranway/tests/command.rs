@@ -329,7 +329,7 @@ fn tables_fit_the_terminal_unless_they_are_to_be_wide() {
     for columns in [60, 80, 120] {
         let text = compare(&columns.to_string(), &[]);
         assert!(widest(&text) <= columns, "{columns}:\n{text}");
-        assert!(text.contains("left out for want of room"), "{text}");
+        assert!(text.contains("omitted, too narrow"), "{text}");
     }
     assert!(widest(&compare("80", &["--wide"])) > 120);
 }
@@ -405,7 +405,7 @@ fn init_writes_scenarios_that_are_right_and_overwrites_nothing() {
     fs::write(dir.path().join("scenario.toml"), "mine").unwrap();
     let output = ranway(dir.path(), &["init"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("scenario.toml exists"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("scenario.toml already exists"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(dir.path().join("scenario.toml")).unwrap(), "mine");
     // A link is not followed.
     std::os::unix::fs::symlink("victim", dir.path().join("link.toml")).unwrap();

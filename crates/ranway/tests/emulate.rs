@@ -366,7 +366,7 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
     for (args, hint) in [
         (&["emulate", "net.toml"][..], "--set links.wire.delay="),
         (&["emulate", "net.tom"], "net.tom"),
-        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms"], "nothing would be sent"),
+        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms"], "nothing to run"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--ue", "2"], "--ue 2"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--max-lateness", "soon"], "soon"),
     ] {

@@ -314,11 +314,11 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
         seen.push(status());
     });
     let (mut new, _said, line) = new.expect("it was started");
-    assert_eq!(line, "a PEP is at work between wan and ran in place of the one before; Ctrl-C ends it\n");
+    assert_eq!(line, "PEP running between wan and ran, taken over from the previous one; press Ctrl-C to stop\n");
     assert!(old.wait().expect("it ends").success());
     let mut said = String::new();
     old_said.read_to_string(&mut said).expect("it has spoken");
-    assert_eq!(said, "another PEP has taken over; this one ends\n");
+    assert_eq!(said, "another PEP has taken over; exiting\n");
     for seen in &seen {
         let (fallbacks, ignored) = (&seen["fallbacks"], &seen["ignored"]);
         assert_eq!((&seen["joined"], fallbacks, ignored), (&true.into(), &0.into(), &0.into()), "{seen}");

@@ -64,7 +64,7 @@ fn results_of_another_scenario_are_refused() {
     pretend_measured(&earlier, &["duration=9 s"]);
     let output = again(&earlier, &out);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && error.contains("short/kernel: was measured with another"), "{error}");
+    assert!(output.status.code() == Some(2) && error.contains("short/kernel: measured with a different"), "{error}");
     assert!(!out.join("oracle.md").exists());
 }
 
