@@ -164,7 +164,7 @@ fn run(
     out: Option<PathBuf>,
 ) -> PyResult<Results> {
     if loaded.0.points().iter().any(|point| point.scenario.flows.is_empty()) {
-        return Err(ScenarioError::new_err("flows: there is no flow; add [[flows]]"));
+        return Err(ScenarioError::new_err("flows: the scenario has no flows; add [[flows]]"));
     }
     let output = out.as_deref().map(create).transpose()?;
     let progress = progress.map(|callback| callback.clone().unbind());

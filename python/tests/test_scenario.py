@@ -105,7 +105,7 @@ def test_an_error_in_a_file_names_file_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(TOML.replace('cc = "cubic"', 'cc = "cubik"'))
     line = TOML.splitlines().index('cc = "cubic"') + 1
-    expected = f"{path}:{line}:6: flows[0].cc: `cubik` is not known; did you mean `cubic`?"
+    expected = f"{path}:{line}:6: flows[0].cc: unknown value `cubik`; did you mean `cubic`?"
     assert says(lambda: ranway.Scenario(path)) == expected
 
 
@@ -144,7 +144,7 @@ def test_what_toml_cannot_say_is_refused_with_its_key() -> None:
 
 
 def test_a_parameter_that_nothing_uses_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match=r"parameters\.spare: nothing uses this parameter"):
+    with pytest.warns(UserWarning, match=r"parameters\.spare: unused parameter"):
         ranway.Scenario.from_toml(TOML.replace("loss = 1e-3", "loss = 1e-3\nspare = 1"))
 
 

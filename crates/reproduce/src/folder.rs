@@ -58,11 +58,9 @@ impl Folder {
     pub(crate) fn file(&self, file: &str) -> Result<String, Error> {
         self.read(&self.path(file)).map_err(|e| {
             let what = match e.kind() {
-                io::ErrorKind::NotFound => {
-                    "there is no such file; a paper's folder has `paper.toml` (its experiments) \
+                io::ErrorKind::NotFound => "no such file; a paper's folder has `paper.toml` (its experiments) \
                                             and `published.csv` (the published rows)"
-                        .to_owned()
-                }
+                    .to_owned(),
                 _ => format!("cannot be read: {e}"),
             };
             self.error(file, None, what)
