@@ -1,4 +1,4 @@
-//! Amounts in scenario files and summaries are texts with a unit.
+//! Serialization of quantities in scenario files and summaries, as strings with a unit.
 
 use crate::{Bytes, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
