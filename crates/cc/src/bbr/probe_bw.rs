@@ -1,29 +1,29 @@
-//! `ProbeBW`: cycles the pacing gain to find more bandwidth, and yields what it took.
+//! `ProbeBW`: cycles the pacing gain to find more bandwidth, and drains the resulting queue.
 
 use super::bandwidth::UNIT;
 use super::{Bbr, Mode};
 use crate::{AckSample, Ctx};
 use rand_core::Rng;
 
-/// The window in this mode: two pipes, because acknowledgements come late and in bunches.
+/// The window's gain in this mode: two pipes, to allow for delayed and aggregated acknowledgements.
 pub(super) const CWND_GAIN: u32 = UNIT * 2;
 /// The pacing gains of the eight phases: probe, drain, cruise.
 const CYCLE: [u32; 8] = [UNIT * 5 / 4, UNIT * 3 / 4, UNIT, UNIT, UNIT, UNIT, UNIT, UNIT];
 
-/// The pacing gain of a phase.
+/// Returns the pacing gain of a phase.
 pub(super) fn pacing_gain(phase: u8) -> u32 {
     CYCLE[usize::from(phase) % CYCLE.len()]
 }
 
 impl Bbr {
-    /// Enters the cycle at any phase but the draining one, at random.
+    /// Enters the cycle at a random phase other than the draining one.
     pub(super) fn start_probe_bw(&mut self, cx: &mut Ctx) {
         let draw = (u64::from(cx.random.next_u32()) * 7) >> 32;
         let phase = (8 - draw as u8) % 8;
         self.transition_to(Mode::ProbeBw { phase, since: self.delivered_at }, cx);
     }
 
-    /// Moves to the next phase of the cycle when this one is done.
+    /// Moves to the next phase of the cycle when this one is complete.
     pub(super) fn advance_cycle(&mut self, ack: &AckSample, cx: &Ctx) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
         let elapsed = self.delivered_at.saturating_since(since).as_micros();
@@ -40,7 +40,7 @@ impl Bbr {
         let in_flight = self.in_network_at_departure(ack.prior_in_flight, cx);
         let bw = self.max_bw.get();
         if self.pacing_gain > UNIT {
-            // Probing may take longer than a round trip to raise the flight; losses say that it does not fit.
+            // Probing may need more than a round trip to increase the flight; a loss shows that it does not fit.
             full_length && (ack.lost > 0 || in_flight >= self.inflight_target(bw, self.pacing_gain))
         } else {
             full_length || in_flight <= self.inflight_target(bw, UNIT)

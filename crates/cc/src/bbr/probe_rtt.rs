@@ -1,16 +1,17 @@
-//! `ProbeRTT`: every ten seconds, four segments in flight for 200 ms and a round trip, to see the path without its queue.
+//! `ProbeRTT`: every ten seconds, keeps four segments in flight for 200 ms and a round trip, to measure the RTT without
+//! queueing.
 
 use super::{Bbr, MIN_CWND, Mode};
 use crate::{AckSample, Ctx};
 use units::{Span, Time};
 
-/// A minimum RTT is believed this long.
+/// Validity of a minimum RTT.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
-/// The flight is kept small for this long, and for a round trip.
+/// Time for which the flight is kept small, in addition to a round trip.
 const DURATION: Span = Span::from_millis(200);
 
-/// The rounds sent with a window that this mode limits, by the count of delivered segments at their sending: their rate
-/// samples say nothing of the path (Linux marks them by setting `tp->app_limited`).
+/// The rounds limited by this mode's window, by the count of segments delivered when a segment was sent: their rate
+/// samples do not reflect the path (Linux marks them by setting `tp->app_limited`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SelfLimited {
     from: u64,
@@ -18,7 +19,7 @@ pub(super) struct SelfLimited {
 }
 
 impl SelfLimited {
-    /// Whether a segment sent when so many were delivered was sent under the mode's limit.
+    /// Returns whether a segment sent at this delivery count was limited by the mode.
     pub(super) fn covers(&self, delivered: u64) -> bool {
         self.until > 0 && (self.from..=self.until).contains(&delivered)
     }
@@ -32,7 +33,7 @@ impl SelfLimited {
 }
 
 impl Bbr {
-    /// Tracks the minimum RTT, enters the mode when it is too old, and leaves the mode when it was measured.
+    /// Tracks the minimum RTT, enters the mode when it has expired, and leaves the mode when it was measured.
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample, cx: &mut Ctx) {
         let expired = cx.now.saturating_since(self.min_rtt_at) > MIN_RTT_WINDOW;
         if let Some(rtt) = ack.rtt.map(crate::loss_based::micros)
@@ -67,7 +68,7 @@ impl Bbr {
         }
     }
 
-    /// A sender that restarts from idle has kept the path empty long enough, whatever the rounds say.
+    /// A restart from idle has kept the path empty long enough, regardless of rounds.
     pub(super) fn probe_rtt_after_idle(&mut self, cx: &mut Ctx) {
         if let Mode::ProbeRtt { done_at: Some(at), .. } = self.mode {
             self.leave_probe_rtt_after(at, cx);
