@@ -1,4 +1,4 @@
-//! Conformance suites that every controller and queue passes, and attempts of tests in real time
+//! Conformance suites for controllers and queues, and repetition of real-time tests.
 
 pub mod controller;
 pub mod queue;
