@@ -1,12 +1,12 @@
-//! Radio access technologies: what a cell's slots, grants, blocks and acknowledgements are.
+//! Radio access technologies: slots, grants, blocks and acknowledgements of a cell.
 //!
-//! [`Rat`] is what schedulers, the calendar, bearers, mobility and statistics ask instead of knowing a technology: how
-//! long a slot is, when a grant, its data and its feedback occur, how the carrier is divided, what a transport block
-//! carries, how many HARQ processes there are, and what MAC knows of a UE's buffers. Each question is a method here, and
-//! its answers are in a file for each technology.
+//! Schedulers, the calendar, bearers, mobility and statistics use [`Rat`] instead of knowing a technology: the length
+//! of a slot, the timing of grants, data and feedback, the division of the carrier, the size of a transport block, the
+//! number of HARQ processes, and what MAC knows of a UE's buffers. Each property is a method here, and its values are
+//! in a file for each technology.
 //!
-//! To add one, add a variant, a file that answers the same questions, and its tables in `channel`; the compiler lists what
-//! is missing.
+//! To add a technology, add a variant, a file with the same functions, and its tables in `channel`; the compiler lists
+//! what is missing.
 
 mod ideal;
 mod lte;
@@ -23,51 +23,52 @@ use crate::ue::Ue;
 /// The radio access technology of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rat {
-    /// LTE in FDD, as 36.211 to 36.322 have it.
+    /// LTE in FDD, according to 36.211 to 36.322.
     #[default]
     Lte,
-    /// LTE with the idealisations of ns-3's LTE module, to compare with it and with what was published on it:
-    /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are no
-    ///   scheduling requests, no random access, and no reports in transport blocks; it knows each UE's power, too;
+    /// LTE with the idealisations of ns-3's LTE module, for comparison with it and with results published on it:
+    /// - the eNodeB knows each UE's buffer levels in every TTI, quantised but without delay, error or cost: there are
+    ///   no scheduling requests, no random access, and no reports in transport blocks; it also knows each UE's power;
     /// - MAC has no headers;
     /// - the uplink has no control region, and divides the carrier into equal parts, of three blocks at least, in turn;
     /// - the downlink leaves out the last resource block group if it is smaller than the others (one block of 25), and
-    ///   round robin what remains when it divides the groups; who is served gets its part whether it can fill it or not;
-    /// - RRC messages arrive at once and without fail.
+    ///   round robin leaves out the remainder when it divides the groups; a UE that is served gets its part whether it
+    ///   can fill it or not;
+    /// - RRC messages arrive at once and without error.
     LteIdeal,
 }
 
-/// When things occur, in slots.
+/// Delays in slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
-    /// From a scheduling request to the grant that answers it.
+    /// From a scheduling request to the resulting grant.
     pub(crate) request_to_grant: u64,
     /// From an uplink grant to the transmission, and from a NACK to the repetition.
     pub(crate) grant_to_data: u64,
-    /// From a transmission in the uplink until the UE knows that it has failed.
+    /// From an uplink transmission until the UE knows that it has failed.
     pub(crate) data_to_nack: u64,
-    /// From a transmission in the downlink until its process can be used again.
+    /// From a downlink transmission until its process can be reused.
     pub(crate) data_to_reuse: u64,
-    /// The longest decoding after which a block is acknowledged in time.
+    /// The maximum decoding time for a block to be acknowledged in time.
     pub(crate) longest_decoding: u64,
 }
 
-/// How a carrier is divided among UEs.
+/// The division of a carrier among UEs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// Resource blocks.
+    /// Number of resource blocks.
     pub(crate) prbs: u16,
-    /// Resource blocks of a group, the unit of the downlink.
+    /// Resource blocks per group, the unit of allocation in the downlink.
     pub(crate) group: u16,
-    /// Groups.
+    /// Number of groups.
     pub(crate) groups: u16,
-    /// Uplink resource blocks that hold no control channel.
+    /// Uplink resource blocks without control channels.
     pub(crate) shared: Blocks,
-    /// The sizes of uplink grants.
+    /// The valid sizes of uplink grants.
     pub(crate) sizes: Sizes,
 }
 
-/// How many resource blocks an uplink grant may have.
+/// The numbers of resource blocks that an uplink grant may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sizes {
     /// Numbers without a prime factor other than 2, 3 and 5.
@@ -77,7 +78,7 @@ pub(crate) enum Sizes {
 }
 
 impl Sizes {
-    /// The largest size of at most `prbs` resource blocks.
+    /// Returns the largest size of at most `prbs` resource blocks.
     #[inline]
     pub(crate) fn up_to(self, prbs: u16) -> u16 {
         match self {
@@ -86,7 +87,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest size of at least `prbs` resource blocks.
+    /// Returns the smallest size of at least `prbs` resource blocks.
     #[inline]
     pub(crate) fn from(self, prbs: u16) -> u16 {
         match self {
@@ -96,19 +97,19 @@ impl Sizes {
     }
 }
 
-/// What a UE needs from an uplink scheduler.
+/// A UE's demand for the uplink scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// Nothing, until it is activated again.
+    /// None, until it is activated again.
     Nothing,
-    /// Nothing in this slot.
+    /// None in this slot.
     Later,
-    /// A block for so many bytes.
+    /// A block for this many bytes.
     Bytes(u32),
 }
 
 impl Rat {
-    /// The length of a slot.
+    /// Returns the length of a slot.
     #[inline]
     pub fn slot(self) -> Span {
         match self {
@@ -123,7 +124,7 @@ impl Rat {
         }
     }
 
-    /// HARQ processes of a direction, at most 16.
+    /// Returns the number of HARQ processes of a direction, at most 16.
     #[inline]
     pub(crate) fn processes(self) -> u8 {
         match self {
@@ -131,7 +132,7 @@ impl Rat {
         }
     }
 
-    /// The HARQ process of a new transmission in the uplink in `slot`.
+    /// Returns the HARQ process of a new uplink transmission in `slot`.
     #[inline]
     pub(crate) fn uplink_process(self, slot: u64) -> u8 {
         match self {
@@ -146,7 +147,7 @@ impl Rat {
         }
     }
 
-    /// The schedulers of the downlink and of the uplink.
+    /// Returns the schedulers of downlink and uplink.
     pub(crate) fn schedulers(self, downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
         match self {
             Rat::Lte => (Scheduler::new(downlink), Scheduler::new(uplink)),
@@ -154,7 +155,7 @@ impl Rat {
         }
     }
 
-    /// Resource blocks of its widest carrier.
+    /// Returns the number of resource blocks of its widest carrier.
     #[inline]
     pub(crate) fn widest(self) -> u16 {
         match self {
@@ -162,7 +163,7 @@ impl Rat {
         }
     }
 
-    /// Bits of a downlink code word with `mcs` on `prbs` resource blocks.
+    /// Returns the bits of a downlink code word with `mcs` on `prbs` resource blocks.
     #[inline]
     pub(crate) fn downlink_bits(self, mcs: u8, prbs: u16) -> u32 {
         match self {
@@ -170,7 +171,7 @@ impl Rat {
         }
     }
 
-    /// Bits of an uplink block with `mcs` on `prbs` resource blocks.
+    /// Returns the bits of an uplink block with `mcs` on `prbs` resource blocks.
     #[inline]
     pub(crate) fn uplink_bits(self, mcs: u8, prbs: u16) -> u32 {
         match self {
@@ -178,7 +179,7 @@ impl Rat {
         }
     }
 
-    /// `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
+    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
     #[inline]
     pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
         match self {
@@ -186,7 +187,7 @@ impl Rat {
         }
     }
 
-    /// Whether transport blocks have MAC headers.
+    /// Returns whether transport blocks have MAC headers.
     #[inline]
     pub(crate) fn has_headers(self) -> bool {
         match self {
@@ -195,8 +196,8 @@ impl Rat {
         }
     }
 
-    /// Whether the cell learns of a UE's uplink data from scheduling requests and buffer status reports. If not, it knows
-    /// of them.
+    /// Returns whether the cell learns of uplink data by scheduling requests and buffer status reports. If not, it
+    /// knows the buffers.
     #[inline]
     pub(crate) fn reports_buffers(self) -> bool {
         match self {
