@@ -24,8 +24,8 @@ const MIN_SAMPLES: u32 = 8;
 /// Bounds of the delay threshold, in microseconds.
 const DELAY_MIN: u32 = 4_000;
 const DELAY_MAX: u32 = 16_000;
-/// The largest burst that a host hands to its interface at once, in bytes (Linux `gso_max_size`), for the allowance that
-/// aggregation needs, and the bound of that allowance in microseconds.
+/// The largest burst that a host hands to its interface at once, in bytes (Linux `gso_max_size`), used for the
+/// allowance for aggregation, and the maximum of that allowance in microseconds.
 const GSO_MAX_BYTES: u64 = 65_536;
 const ACK_DELAY_MAX: u64 = 1_000;
 

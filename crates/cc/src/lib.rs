@@ -137,8 +137,8 @@ pub struct Sent {
     pub retransmission: bool,
     /// Segments in flight before this one.
     pub in_flight_before: u32,
-    /// Set when data is sent with nothing in flight, after a pause or after everything was marked lost: how long ago the last
-    /// data segment was sent. It was never before that when this is the first (Linux `CA_EVENT_TX_START`).
+    /// Set if data is sent with nothing in flight, after a pause or after everything was marked lost: the time since
+    /// the last data segment. Never set for the first segment (Linux `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
     /// Whether the application waits for room in the send buffer (Linux `SOCK_NOSPACE`): then it is not lack of data
     /// that keeps the data in flight below the window.

@@ -59,7 +59,7 @@ fn an_imported_trace_is_what_a_scenario_runs_on() {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), "error: drive.trace exists already\n"));
     fs::write(dir.path().join("drive.csv"), "time_s,dl_mbps\n0,fast\n").unwrap();
     let output = import("other.trace");
-    let said = "error: drive.csv: line 2: the rate `fast` is no number\n";
+    let said = "error: drive.csv: line 2: the rate `fast` is not a number\n";
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), said));
     assert!(!dir.path().join("other.trace").exists());
     assert_eq!(ranway(dir.path(), &["import", "rates", "none.csv", "--out", "o"]).status.code(), Some(1));

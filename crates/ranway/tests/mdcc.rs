@@ -362,11 +362,11 @@ fn root_what_cannot_be_is_refused_in_a_line() {
         return;
     }
     for (args, code, line) in [
-        (&["mdcc", "load", "--step", "3"][..], 2, "error: a step of 3: it is between 0.0001 and 1\n"),
+        (&["mdcc", "load", "--step", "3"][..], 2, "error: invalid step 3: must be between 0.0001 and 1\n"),
         (&["mdcc", "unload"], 2, "error: mdcc is not loaded\n"),
-        (&["mdcc", "status"], 2, "error: mdcc is not loaded: `ranway mdcc load`\n"),
+        (&["mdcc", "status"], 2, "error: mdcc is not loaded; run `ranway mdcc load`\n"),
         (&["pep", "--wan", "none0", "--ran", "lo"], 2, "error: there is no interface `none0`\n"),
-        (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: `lo` is on one side only: --wan and --ran differ\n"),
+        (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: --wan and --ran must differ, but both are `lo`\n"),
     ] {
         let output = ranway(args);
         let said = text(&output.stderr);
@@ -374,7 +374,7 @@ fn root_what_cannot_be_is_refused_in_a_line() {
     }
     let _loaded = Loaded::new(&[]);
     let again = ranway(&["mdcc", "load"]);
-    assert_eq!(text(&again.stderr), "error: mdcc is loaded already; `ranway mdcc unload` first\n");
+    assert_eq!(text(&again.stderr), "error: mdcc is already loaded; run `ranway mdcc unload` first\n");
     let mut nobody = Command::new("setpriv");
     nobody.args(["--bounding-set=-all", "--reuid=65534", "--clear-groups"]);
     let nobody = nobody.args([env!("CARGO_BIN_EXE_ranway"), "mdcc", "status"]).output();
@@ -401,7 +401,7 @@ fn root_of_many_loads_at_once_one_loads_and_the_others_say_why_not() {
     assert_eq!(loaded.len(), 1, "{outputs:?}");
     for output in refused {
         let said = text(&output.stderr);
-        let why = "error: mdcc is loaded already; `ranway mdcc unload` first\n";
+        let why = "error: mdcc is already loaded; run `ranway mdcc unload` first\n";
         assert_eq!((output.status.code(), said.as_str()), (Some(2), why));
     }
     let status = ranway(&["mdcc", "status"]);

@@ -271,7 +271,7 @@ fn root_forged_packets_make_a_live_pep_tell_nothing_and_stop_nothing() {
     let key = key.to_str().expect("UTF-8");
     let refused = net.ranway(&["pep", "--wan", "wan", "--ran", "ran", "--key", key]).output().expect("it runs");
     let said = text(&refused.stderr);
-    assert!(refused.status.code() == Some(2) && said.contains("others than its owner can use it"), "{said}");
+    assert!(refused.status.code() == Some(2) && said.contains("accessible to others than its owner"), "{said}");
     fs::set_permissions(key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     let mut pep = net.start_pep(&["--key", key]);
     let ends = Ends::new(&net);
