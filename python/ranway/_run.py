@@ -12,14 +12,14 @@ from ranway._scenario import Scenario
 
 
 class Progress(NamedTuple):
-    """How far it is."""
+    """The progress of a batch of runs."""
 
     share: float
-    """The share of all simulated time that is behind (0 to 1)."""
+    """The completed share of all simulated time (0 to 1)."""
     runs_done: int
     """Runs that have finished."""
     runs: int
-    """Runs in all."""
+    """Total number of runs."""
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     - `out`: a directory to write the results to, as `Results.write` does, and with them the packet captures that the
       scenario asks for (`record.pcap`), which are written nowhere else.
 
-    Other Python threads run meanwhile. Ctrl-C stops the run, which then leaves nothing at `out`.
+    Other Python threads continue in the meantime. Ctrl-C stops the run, which then writes nothing to `out`.
 
     Raises `ScenarioError`, `OSError` or `RanwayError`.
     """
@@ -50,7 +50,7 @@ def run(
     if changes:
         scenario = scenario.set(changes)
     if jobs is not None and jobs < 1:
-        raise ValueError(f"jobs={jobs}: should be at least 1")
+        raise ValueError(f"jobs={jobs}: must be at least 1")
     bar = _Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
     tell = progress if callable(progress) else bar
     callback = None if tell is None else lambda *how_far: tell(Progress(*how_far))
@@ -62,7 +62,7 @@ def run(
 
 
 class _Bar:
-    """A line on standard error that is written over."""
+    """A progress line on standard error, updated in place."""
 
     WIDTH = 30
 

@@ -135,12 +135,12 @@ def test_a_name_that_is_nothing_gets_the_nearest_one() -> None:
 
 
 def test_what_toml_cannot_say_is_refused_with_its_key() -> None:
-    assert says(lambda: TOML_SCENARIO.set(loss=None)) == "loss: a scenario has no None; leave the key out"
+    assert says(lambda: TOML_SCENARIO.set(loss=None)) == "loss: None is not allowed in a scenario; omit the key"
     assert says(lambda: ranway.Scenario.from_dict({"flows": [{"cc": object()}]})).startswith(
         "flows[0].cc: object is no"
     )
-    assert says(lambda: TOML_SCENARIO.sweep(loss=[])) == "sweep(loss=[]): should be a list of at least one value"
-    assert says(lambda: TOML_SCENARIO.sweep(loss="bbr")).endswith("should be a list of at least one value")
+    assert says(lambda: TOML_SCENARIO.sweep(loss=[])) == "sweep(loss=[]): must be a list of at least one value"
+    assert says(lambda: TOML_SCENARIO.sweep(loss="bbr")).endswith("must be a list of at least one value")
 
 
 def test_a_parameter_that_nothing_uses_is_warned_of() -> None:
