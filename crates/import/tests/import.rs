@@ -57,7 +57,10 @@ fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
     for (text, wanted) in [
         ("a,b\n1,2\n", "no column has a name for a time; select one of `a`, `b` with --time"),
         ("time,b\n1,2\n", "no column has a name for a rate; select one of `time`, `b` with --rate"),
-        ("time,dl_mbps,ul_mbps\n", "several columns may be the rate: select one with --rate; choose one of dl_mbps, ul_mbps"),
+        (
+            "time,dl_mbps,ul_mbps\n",
+            "several columns may be the rate: select one with --rate; choose one of dl_mbps, ul_mbps",
+        ),
         ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is not a number"),
         ("time,mbps\n0,1\n1\n", "line 3: has no column 2"),
         ("time,mbps\n0,nan\n", "line 2: the rate `nan` is not a number"),
@@ -187,9 +190,9 @@ fn an_omnet_vector_becomes_a_channel() {
     assert_eq!(sinr.to_csv(), "time_s,sinr_db\n0.010,10.500\n0.020,11.000\n0.030,-2.000\n");
     assert_eq!(of("ue[0]", "averageCqiDl:vector").unwrap().to_csv(), "time_s,cqi\n0.010,7\n0.020,9\n");
     let all = fault(omnet(OMNET.as_bytes(), &Omnet::default()));
-    assert!(all.starts_with("there are several vectors; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
+    assert!(all.starts_with("several vectors match; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
     assert!(!all.contains("throughput"), "{all}");
-    assert_eq!(fault(of("ue[7]", "measuredSinrDl")), "there is no such vector of SINR, CQI or RSRP in it");
+    assert_eq!(fault(of("ue[7]", "measuredSinrDl")), "contains no matching vector of SINR, CQI or RSRP");
     let short = OMNET.replace("10.5 11 -2", "10.5 11");
     let which = Omnet { module: Some("ue[0]".into()), vector: Some("measuredSinrDl".into()), run: None };
     assert_eq!(fault(omnet(short.as_bytes(), &which)), "line 3: has 3 times and 2 values");
