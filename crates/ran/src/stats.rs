@@ -161,9 +161,9 @@ pub struct DirectionStats {
     pub bits: u64,
     /// Transmissions beyond the first.
     pub retransmissions: u64,
-    /// Blocks that HARQ abandoned.
+    /// First transmissions that were not decoded.
     pub first_failures: u64,
-    /// Blocks that were given up.
+    /// Blocks that HARQ abandoned.
     pub residual_errors: u64,
     /// Resource blocks in all transmissions.
     pub prbs: u64,
