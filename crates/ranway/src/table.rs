@@ -170,7 +170,7 @@ impl Flows {
         if !left_out.is_empty() {
             left_out.sort_unstable();
             let names: Vec<&str> = left_out.iter().map(|&column| COLUMNS[column].name).collect();
-            let note = format!("omitted, too narrow: {} (--wide shows all)", names.join(", "));
+            let note = format!("omitted for lack of space: {} (--wide shows all)", names.join(", "));
             wrap(&note, room).iter().for_each(|part| _ = writeln!(text, "{part}"));
         }
     }
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn omitted_columns_are_named_and_wide_output_omits_none() {
         let narrow = written(Some(80));
-        assert!(narrow.contains("omitted, too narrow: ") && narrow.contains("limited by"), "{narrow}");
+        assert!(narrow.contains("omitted for lack of space: ") && narrow.contains("limited by"), "{narrow}");
         assert!(narrow.contains("--wide") && narrow.contains("point 2"), "{narrow}");
         let wide = written(None);
         assert!(!wide.contains("omitted") && wide.contains("pacing 50 %, cwnd 50 %"), "{wide}");
