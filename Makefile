@@ -1,4 +1,4 @@
-# `make help` lists what there is. Every target sets up what it needs; the second time that is quick.
+# `make help` lists all targets. Every target installs what it needs; later runs are quick.
 
 SHELL := /bin/bash
 export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
@@ -7,10 +7,10 @@ OUT ?= target/demo
 
 .PHONY: help setup demo test bench bench-emulate oracle reproduce reproduce-grid docs clean
 
-help: ## this list
+help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install what building and testing need (Debian packages, Python, npm, cargo)
+setup: ## install everything needed to build and test (Debian packages, Python, npm, cargo)
 	@tools/setup all
 
 demo: ## build, compare congestion controls over a cellular trace, reproduce a paper's table, write a report
@@ -18,7 +18,7 @@ demo: ## build, compare congestion controls over a cellular trace, reproduce a p
 	cargo build --release --locked -p ranway
 	target/release/ranway demo $(if $(wildcard $(TRACES)),--traces "$(TRACES)") --out "$(OUT)"
 
-test: ## every check and every test, as CI runs them
+test: ## run all checks and tests, as CI does
 	@tools/setup all
 	cargo xtask ci
 
@@ -27,7 +27,7 @@ bench: ## measure against ns-3 on this machine; writes target/bench/results.json
 	cargo build --release --locked -p ranway
 	python3 peers/bench.py
 
-bench-emulate: ## measure what emulation carries on this machine (as root); writes target/bench/emulate.json
+bench-emulate: ## measure the capacity of emulation on this machine (as root); writes target/bench/emulate.json
 	@tools/setup emulate
 	python3 peers/emulate.py
 
@@ -37,22 +37,22 @@ oracle: ## compare the simulator's TCP with this machine's kernel (root; over an
 	target/release/ranway oracle --recordings "$(TRACES)" --out target/oracle
 	cp target/oracle/oracle.md docs/oracle-table.md
 
-reproduce: ## every reproduction at full length; writes the docs' tables
+reproduce: ## run every reproduction at full length; writes the docs' tables
 	@tools/setup build
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce --out target/reproduce
 	cp target/reproduce/tables.md docs/reproduced.md
 
-reproduce-grid: ## the LTE paper as it was run, in every setting that it does not state; writes the docs' tables
+reproduce-grid: ## run the LTE paper in every setting of the parameters it leaves open; writes the docs' tables
 	@tools/setup build
 	cargo build --release --locked -p ranway
 	target/release/ranway reproduce mdcc-lte@as-run --grid --quiet --out target/reproduce
 	cp target/reproduce/mdcc-lte@as-run/grid.md docs/mdcc-grid.md
 
-docs: ## write the generated pages of docs/ again, and the book to target/book
+docs: ## regenerate the generated pages of docs/, and build the book in target/book
 	@tools/setup docs
 	cargo xtask docs
 	mdbook build docs
 
-clean: ## remove what was built
+clean: ## remove everything that was built
 	rm -rf target .venv web/node_modules

@@ -1,4 +1,4 @@
-"""CUBIC and BBR against random loss: a table of throughputs and a figure.
+"""CUBIC and BBR under random loss: a table of throughput and a figure.
 
     python examples/loss_sweep.py --runs 10 --out loss-sweep
 

@@ -1,8 +1,8 @@
-"""What one run shows: why a download through a deep queue makes everything else slow, in one figure of four.
+"""Why a download through a deep queue slows down everything else, in one figure with four plots.
 
     python examples/quickstart.py --out bufferbloat.png
 
-Needs `pip install '.[plot]'`. The cells are marked for editors that run them one by one (`# %%`).
+Needs `pip install '.[plot]'`. Cells are marked with `# %%` for editors that run them one by one.
 """
 
 # %% A download and small transfers share a link, with a deep queue and with FQ-CoDel.
@@ -20,7 +20,7 @@ args = parser.parse_args()
 scenario = ranway.Scenario("bufferbloat").set(duration="30 s").sweep(queue=["drop-tail", "fq-codel"])
 results = ranway.run(scenario, seed=1)
 
-# %% The tables are DataFrames; what was swept is a column.
+# %% The tables are DataFrames, with a column for each swept key.
 times = results.transfers.group_by("queue", maintain_order=True).agg(
     pl.col("completion_s").median().alias("median s"), pl.col("completion_s").max().alias("worst s")
 )

@@ -1,4 +1,4 @@
-"""A real `curl` behind an LTE cell: how long 1 MB takes alone, beside a download, and with a queue that isolates flows.
+"""A real `curl` behind an LTE cell: the time for 1 MB alone, during a download, and with flow queueing.
 
     sudo python examples/real_transfer.py
 
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def transfer(host: ranway.Host) -> float:
-    """How many seconds 1 MB takes."""
+    """Returns the seconds that 1 MB takes."""
     curl = ["curl", "-so", "/dev/null", "-w", "%{time_total}", "http://server/1MB"]
     return float(host.run(curl, capture_output=True, text=True, check=True).stdout)
 

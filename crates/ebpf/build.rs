@@ -1,5 +1,5 @@
-//! Compiles the programs of `src/bpf`, and makes a module for each that loads it.
-// A build script reads its environment by its nature.
+//! Compiles the programs in `src/bpf`, and generates a loader module for each.
+// A build script has to read its environment.
 #![allow(clippy::disallowed_methods)]
 
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use libbpf_cargo::SkeletonBuilder;
 
-/// As for the rest of the code; parameters that a macro of libbpf or a callback's type asks for may go unused.
+/// The same warnings as elsewhere; parameters required by a libbpf macro or a callback's type may be unused.
 const ARGUMENTS: [&str; 6] = ["-mcpu=v3", "-Wall", "-Wextra", "-Wshadow", "-Werror", "-Wno-unused-parameter"];
 
 fn main() {

@@ -1,4 +1,4 @@
-"""Simulate TCP over links that lose, delay and queue, and look at what came out.
+"""Simulate TCP over links with loss, delay and queues, and analyse the results.
 
     import ranway
 
@@ -51,11 +51,11 @@ __all__ = [
 
 
 def builtin() -> dict[str, str]:
-    """Names of the built-in scenarios, simplest first, and one line about each."""
+    """Returns the names of the built-in scenarios, simplest first, each with a one-line description."""
     return dict(_ranway.builtin())
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of scenario files."""
+    """Returns the JSON Schema (draft 2020-12) of scenario files."""
     schema: dict[str, Any] = json.loads(_ranway.schema())
     return schema

@@ -25,32 +25,32 @@ class Host:
         self.name = name
         """The scenario's name of the node."""
         self.netns = netns
-        """The name of the namespace, as `ip netns exec` takes it."""
+        """The name of the namespace, for `ip netns exec`."""
         self.address = address
-        """Its IPv4 address. The other hosts also find it under its name."""
+        """Its IPv4 address. Other hosts can also reach it by its name."""
         self.address6 = address6
         """Its IPv6 address."""
         self._started: list[subprocess.Popen[Any]] = []
 
     def run(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.CompletedProcess[Any]:
-        """Runs a command in the namespace and waits for it, as `subprocess.run`, which takes the `options`."""
+        """Runs a command in the namespace and waits for it, like `subprocess.run`, which receives the `options`."""
         return subprocess.run(self._inside(command), **options)
 
     def popen(self, command: Sequence[str | os.PathLike[str]], **options: Any) -> subprocess.Popen[Any]:
-        """Starts a command in the namespace, as `subprocess.Popen`. It is killed at the end of the emulation."""
+        """Starts a command in the namespace, like `subprocess.Popen`. It is killed at the end of the emulation."""
         process = subprocess.Popen(self._inside(command), **options)
         self._started.append(process)
         return process
 
     def _reap(self) -> None:
-        """Takes note of the ends of those that were killed with the namespace."""
+        """Waits for the processes that were killed with the namespace."""
         for process in self._started:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(1)
 
     def _inside(self, command: Sequence[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
         if isinstance(command, str):
-            raise TypeError("a command is a list of its words, as ['ping', '-c', '3', 'server']")
+            raise TypeError("a command must be a list of words, such as ['ping', '-c', '3', 'server']")
         return ["ip", "netns", "exec", self.netns, *command]
 
     def __repr__(self) -> str:
@@ -58,9 +58,9 @@ class Host:
 
 
 class Emulation:
-    """A running emulation, from `emulate`. Leaving its `with` block ends it; `results` is there from then on.
+    """A running emulation, from `emulate`. Leaving its `with` block ends it; `results` is available from then on.
 
-    Without a `with` block it ends when it is collected, and there are no results.
+    Without a `with` block it ends when it is garbage collected, and there are no results.
     """
 
     def __init__(self, running: _ranway.Emulation) -> None:
@@ -68,9 +68,9 @@ class Emulation:
         self._results: Results | None = None
         hosts = [Host(*host) for host in running.hosts()]
         self.server = hosts[0]
-        """The host beyond the network. A web server answers there on port 80: `http://server/10MB`."""
+        """The host behind the network, with a web server on port 80: `http://server/10MB`."""
         self.ues = hosts[1:]
-        """The UEs, in the scenario's order; of a network without radio, the hosts that receive."""
+        """The UEs, in the scenario's order; in a network without radio, the receiving hosts."""
 
     @property
     def ue(self) -> Host:
@@ -79,25 +79,25 @@ class Emulation:
 
     @property
     def results(self) -> Results:
-        """The results, with the tables of a simulation and a row for each real flow. There once it has ended."""
+        """The results, with the tables of a simulation and a row for each real flow. Available once it has ended."""
         if self._results is None:
-            raise RuntimeError("the emulation is still running: its results are there after the `with` block")
+            raise RuntimeError("the emulation is still running: its results are available after the `with` block")
         return self._results
 
     @property
     def valid(self) -> bool:
-        """Whether the machine kept to the time; if not, the results say more about it than about the network."""
+        """Whether all packets were on time; if not, the results describe the machine rather than the network."""
         return bool(self.results.timing["lateness"]["valid"])
 
     def control(self, command: str) -> str:
-        """Changes something, as `ranway control`: `control("sinr ue 3")`. Gives the answer.
+        """Sends a request, like `ranway control`: `control("sinr ue 3")`. Returns the answer.
 
-        Raises `RanwayError` with the answer if that is an error.
+        Raises `RanwayError` if the answer is an error.
         """
         return self._running.control(command)
 
     def status(self) -> dict[str, Any]:
-        """What there is to see of the network now."""
+        """Returns the current state of the network."""
         status: dict[str, Any] = json.loads(self._running.control("status"))
         return status
 
@@ -126,7 +126,7 @@ def emulate(
     nat: bool = False,
     dns: Sequence[str] = (),
 ) -> Emulation:
-    """Puts network namespaces behind the network of `scenario`, in real time. Needs root.
+    """Connects network namespaces through the network of `scenario`, in real time. Needs root.
 
         with ranway.emulate("lte-20mhz-vehicular") as cell:
             cell.ue.run(["curl", "-so", "/dev/null", "http://server/10MB"], check=True)
@@ -157,10 +157,10 @@ def emulate(
         swept = list(points[0])
         raise ScenarioError(
             f"the scenario has a sweep over {', '.join(swept)}, and an emulation is one run: "
-            f"choose with set({{{swept[0]!r}: VALUE}})"
+            f"choose a value with set({{{swept[0]!r}: VALUE}})"
         )
     scenario = scenario.set(runs=1)
-    # Polars has the system go on waiting after Ctrl-C (SA_RESTART); then `run` would wait for its process all the same.
+    # Polars makes system calls resume after Ctrl-C (SA_RESTART), so that `run` would keep waiting for its process.
     signal.siginterrupt(signal.SIGINT, True)
     options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out}
     return Emulation(_ranway.emulate(scenario._loaded, {**options, "nat": nat, "dns": list(dns)}))

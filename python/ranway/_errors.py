@@ -1,9 +1,9 @@
-"""What can go wrong, beside `OSError`."""
+"""The exceptions of the package, in addition to `OSError`."""
 
 
 class RanwayError(Exception):
-    """Something that the caller can act on, such as a directory that holds something else than results."""
+    """An error that the caller can handle, such as a directory that does not contain results."""
 
 
 class ScenarioError(RanwayError, ValueError):
-    """A scenario is wrong. A line for each fault: file:line:column, key, what is wrong, what would be right."""
+    """An invalid scenario. One line per fault: file:line:column, key, the problem, what would be valid."""

@@ -1,4 +1,4 @@
-"""What came out of some runs."""
+"""The results of runs."""
 
 import io
 import json
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """The results of some runs: tables, a summary, a report. `run`, `merge` and `read` make them.
+    """The results of runs: tables, a summary, a report. `run` and `read` create them.
 
     The tables are Polars DataFrames. A row belongs to a `point` of the sweep and a `run` of that point, both numbered
     from 0; after these two come the values that were swept, a column for each, named by its key (`loss`,
-    `dumbbell.queue`). Where the table has a column of that name, as `cc` in `flows`, the swept one is `sweep.cc`.
+    `dumbbell.queue`). If the table has a column of that name, such as `cc` in `flows`, the swept one is `sweep.cc`.
 
-    Two results are equal if the same was run and the same came out, however long it took.
+    Two results are equal if scenario and values are equal, regardless of the time taken.
     """
 
     def __init__(self, inner: _ranway.Results) -> None:
@@ -35,19 +35,19 @@ class Results:
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Means over the runs with 95 % confidence intervals (`ci95`: half its width), as `summary.json` has them."""
+        """Means over the runs with 95 % confidence intervals (`ci95`: half its width), as in `summary.json`."""
         summary: dict[str, Any] = json.loads(self._inner.summary())
         return summary
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """What was run: title, version, scenario with every default, points, runs, seed."""
+        """The metadata: title, version, scenario with every default, points, runs, seed."""
         meta: dict[str, Any] = json.loads(self._inner.meta())
         return meta
 
     @cached_property
     def timing(self) -> dict[str, Any]:
-        """How long it took: wall-clock and processor seconds, simulated seconds, events, packets, threads."""
+        """The cost of the runs: wall-clock and processor seconds, simulated seconds, events, packets, threads."""
         timing: dict[str, Any] = json.loads(self._inner.timing())
         return timing
 
@@ -67,73 +67,73 @@ class Results:
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The points of the sweep: for each, what was swept and its value there. Without a sweep one that is empty."""
+        """The points of the sweep: each maps swept keys to values. A single empty one without a sweep."""
         points: list[dict[str, Any]] = self.meta["points"]
         return points
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One row a copy of a flow and run: what it achieved and what held it back."""
+        """One row per copy of a flow and run: its performance and what limited it."""
         return self.table("flows")
 
     @property
     def samples(self) -> pl.DataFrame:
-        """One row a copy of a flow and sampling moment: windows, rates, round-trip times."""
+        """One row per copy of a flow and sampling time: windows, rates, round-trip times."""
         return self.table("samples")
 
     @property
     def rtts(self) -> pl.DataFrame:
-        """The distribution of the round-trip time of each copy of a flow, a row a bucket."""
+        """The distribution of the round-trip time of each copy of a flow, one row per bucket."""
         return self.table("rtts")
 
     @property
     def owds(self) -> pl.DataFrame:
-        """The distribution of the one-way delay of each copy of a flow over its data packets, a row a bucket."""
+        """The distribution of the one-way delay of each copy of a flow over its data packets, one row per bucket."""
         return self.table("owds")
 
     @property
     def queues(self) -> pl.DataFrame:
-        """One row a queue and sampling moment."""
+        """One row per queue and sampling time."""
         return self.table("queues")
 
     @property
     def links(self) -> pl.DataFrame:
-        """One row a link and run: its totals."""
+        """One row per link and run: its totals."""
         return self.table("links")
 
     @property
     def events(self) -> pl.DataFrame:
-        """One row for each thing that happened to a packet, if the scenario records them (`record.events`)."""
+        """One row per packet event, if the scenario records them (`record.events`)."""
         return self.table("events")
 
     @property
     def transfers(self) -> pl.DataFrame:
-        """One row a transfer within a flow: an object of a page, a page, a burst."""
+        """One row per transfer within a flow: an object of a page, a page, a burst."""
         return self.table("transfers")
 
     @property
     def ues(self) -> pl.DataFrame:
-        """One row a UE, direction and run of an LTE network: its share of the air, and where its packets' time went."""
+        """One row per UE, direction and run of an LTE network: its share of resources and the parts of its delay."""
         return self.table("ues")
 
     @property
     def radio(self) -> pl.DataFrame:
-        """One row a UE and sampling moment: what it measures, what it was given, what waits."""
+        """One row per UE and sampling time: its measurements, resources and backlog."""
         return self.table("radio")
 
     @property
     def mobility(self) -> pl.DataFrame:
-        """One row for each step of a handover and each lost link."""
+        """One row per step of a handover and per radio link failure."""
         return self.table("mobility")
 
     @property
     def transmissions(self) -> pl.DataFrame:
-        """One row for each transmission of a transport block, if the scenario records them (`record.radio`)."""
+        """One row per transmission of a transport block, if the scenario records them (`record.radio`)."""
         return self.table("transmissions")
 
     @property
     def peps(self) -> pl.DataFrame:
-        """One row a lightweight PEP: what passed it and what it reported."""
+        """One row per lightweight PEP: the traffic that passed it and its reports."""
         return self.table("peps")
 
     @overload
@@ -143,12 +143,12 @@ class Results:
     @overload
     def table(self, name: str, as_: Literal["arrow"]) -> "pyarrow.Table": ...
     def table(self, name: str, as_: str = "polars") -> Any:
-        """A table by name as a Polars DataFrame, a pandas DataFrame or an Arrow table.
+        """Returns a table by name as a Polars DataFrame, a pandas DataFrame or an Arrow table.
 
         The latter two need pandas and PyArrow: `pip install ranway[pandas]`.
         """
         if name not in _ranway.TABLES:
-            raise ValueError(f"there is no table {name!r}; there are {', '.join(_ranway.TABLES)}")
+            raise ValueError(f"unknown table {name!r}; the tables are {', '.join(_ranway.TABLES)}")
         if name not in self._tables:
             frame = pl.read_parquet(io.BytesIO(self._inner.parquet(name)))
             self._tables[name] = _with_swept(frame, self.points)
@@ -156,14 +156,14 @@ class Results:
         if as_ == "polars":
             return frame
         if as_ not in ("pandas", "arrow"):
-            raise ValueError(f"as_={as_!r}: should be 'polars', 'pandas' or 'arrow'")
+            raise ValueError(f"as_={as_!r}: must be 'polars', 'pandas' or 'arrow'")
         try:
             return frame.to_pandas() if as_ == "pandas" else frame.to_arrow()
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(f"{error.name} is missing: pip install ranway[pandas]", name=error.name) from None
 
     def summary_frame(self) -> pl.DataFrame:
-        """The figures of each flow in each run: a row a point, run and flow, and a column a swept key.
+        """Returns the summary values of each flow: one row per point, run and flow, and one column per swept key.
 
         The copies of a flow count together, as in `summary`: rates are over the time in which any of them was measured,
         quantiles of round-trip times (`rtt_p50_ms`), one-way delays (`owd_p50_ms`) and completion times
@@ -176,21 +176,21 @@ class Results:
         return _summary.tidy(self.flows, self.rtts, self.owds, self.transfers, swept)
 
     def write(self, dir: str | os.PathLike[str]) -> None:
-        """Writes tables, summary and report to the directory `dir`, whole or not at all.
+        """Writes tables, summary and report to the directory `dir`, atomically.
 
-        Earlier results there are replaced; a directory with anything else in it is refused (`RanwayError`).
+        Earlier results there are replaced; a directory with other contents is rejected (`RanwayError`).
         """
         self._inner.write(dir)
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes the report, one HTML page that opens without a network, to the file `path`, whole or not at all."""
+        """Writes the report, one HTML page that opens without a network, to the file `path`, atomically."""
         path = Path(path)
         page = self._inner.report()
         with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=".", encoding="utf-8", delete=False) as file:
             try:
                 file.write(page)
                 file.close()
-                # Temporary files are for their owner alone; a report is as readable as any new file.
+                # Temporary files are readable only by their owner; a report has the mode of any new file.
                 umask = os.umask(0)
                 os.umask(umask)
                 os.chmod(file.name, 0o666 & ~umask)
@@ -228,7 +228,7 @@ class Results:
 
 
 def read(dir: str | os.PathLike[str]) -> Results:
-    """Reads the results in the directory `dir`, which `ranway run`, `run(out=...)` or `Results.write` wrote."""
+    """Reads the results in the directory `dir`, written by `ranway run`, `run(out=...)` or `Results.write`."""
     return Results(_ranway.Results.read(dir))
 
 
@@ -250,7 +250,7 @@ def _restore(files: dict[str, bytes]) -> Results:
 
 
 def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]]) -> pl.DataFrame:
-    """The table with the values that were swept after `point` and `run`."""
+    """Returns the table with the columns of swept keys after `point` and `run`."""
     keys = list(dict.fromkeys(key for point in points for key in point))
     if not keys:
         return frame
@@ -264,7 +264,7 @@ def _with_swept(frame: pl.DataFrame, points: list[dict[str, Any]]) -> pl.DataFra
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
-    """Integers, numbers or truth values if all are, else texts."""
+    """Returns integers, numbers or booleans if all values are, otherwise strings."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int, float}:
         return pl.Series(name, [None if value is None else float(value) for value in values])

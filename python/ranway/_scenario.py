@@ -14,20 +14,20 @@ from ranway._jobs import Job
 from ranway._progress import Bar, Progress
 from ranway._results import Results
 
-# What errors call scenarios that are no files.
+# The names in errors of scenarios that are not files.
 _TEXT = "<text>"
 _DICT = "<dict>"
 
 
 class Scenario:
-    """What network, which flows, how long, what to record; read and checked. It never changes.
+    """A scenario: network, flows, duration, and what to record; read and checked. Immutable.
 
     `source` is a scenario file, or the name of a built-in scenario (`ranway.builtin()`). `set` gives values to
     parameters and keys that the file leaves open, as the method of that name does afterwards.
 
     A pickled scenario carries the contents of the files that it names, so it can run on machines without them.
 
-    Raises `ScenarioError` (a `ValueError`) with a line for each fault.
+    Raises `ScenarioError` (a `ValueError`) with one line per fault.
     """
 
     __slots__ = ("_files", "_loaded", "_overrides", "_source", "_text")
@@ -37,16 +37,16 @@ class Scenario:
 
     @classmethod
     def from_toml(cls, text: str, set: Mapping[str, Any] | None = None) -> Self:
-        """A scenario from TOML text. Files that it names are sought from the working directory."""
+        """Creates a scenario from TOML text. Its file names are relative to the working directory."""
         return cls._new(_TEXT, text, _overrides(set or {}))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], set: Mapping[str, Any] | None = None) -> Self:
-        """A scenario from a dict that is built like a scenario file."""
+        """Creates a scenario from a dict with the structure of a scenario file."""
         return cls._new(_DICT, _toml.document(values), _overrides(set or {}))
 
     def set(self, values: Mapping[str, Any] | None = None, /, **more: Any) -> Self:
-        """The same scenario with other values of parameters and keys.
+        """Returns the scenario with other values of parameters and keys.
 
         A key is a parameter (`loss=1e-3`) or a dotted path, which needs a mapping: `{"dumbbell.rate": "10 Mbit/s",
         "flows.*.cc": "bbr"}`; an element of an array is its name, its number, or `*` for all of them. What is set is no
@@ -56,7 +56,7 @@ class Scenario:
         return self._new(self._source, self._text, overrides, self._files)
 
     def sweep(self, axes: Mapping[str, Sequence[Any]] | None = None, /, **more: Sequence[Any]) -> Self:
-        """The same scenario with every combination of these values as a point, beside what it sweeps already.
+        """Returns the scenario with every combination of these values as a point, in addition to its own sweep.
 
         Keys are those of `set`: `scenario.sweep({"dumbbell.queue": ["codel", "fq"]}, loss=[0, 1e-3])`.
         """
@@ -64,19 +64,19 @@ class Scenario:
         for key, items in {**(axes or {}), **more}.items():
             values = items.tolist() if hasattr(items, "tolist") else items
             if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-                raise ScenarioError(f"sweep({key}={items!r}): should be a list of at least one value")
-            # The first value takes the key out of the sweep that there is, so that it is not swept twice.
+                raise ScenarioError(f"sweep({key}={items!r}): must be a list of at least one value")
+            # The first value removes the key from the existing sweep, so that it is not swept twice.
             overrides += [*_overrides({key: values[0]}), *_overrides({f"sweep.{key}": list(values)})]
         return self._new(self._source, self._text, overrides, self._files)
 
     @property
     def title(self) -> str:
-        """One line that says what this is."""
+        """The one-line title."""
         return self._loaded.title
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The points of the sweep: for each, what is swept and its value there. Without a sweep one that is empty."""
+        """The points of the sweep: each maps swept keys to values. A single empty one without a sweep."""
         points: list[dict[str, Any]] = json.loads(self._loaded.points())
         return points
 
@@ -112,7 +112,7 @@ class Scenario:
         changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
         scenario = self.set(changes) if changes else self
         if threads is not None and threads < 1:
-            raise ValueError(f"threads={threads}: should be at least 1")
+            raise ValueError(f"threads={threads}: must be at least 1")
         wanted = None if jobs is None else _jobs.texts(jobs)
         bar = Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
         tell = progress if callable(progress) else bar
@@ -158,7 +158,7 @@ class Scenario:
         except ScenarioError as error:
             if source != _DICT:
                 raise
-            # A dict has no lines; the key says where.
+            # A dict has no line numbers; the key is the position.
             raise ScenarioError(re.sub(rf"(?m)^{_DICT}:\d+:\d+: ", "", str(error))) from None
         for warning in self._loaded.warnings():
             warnings.warn(warning, stacklevel=3)

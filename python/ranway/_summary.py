@@ -1,16 +1,16 @@
-"""The summary as a tidy table, and what notebooks show."""
+"""The summary as a tidy table, and its display in notebooks."""
 
 import html
 from typing import Any
 
 import polars as pl
 
-# Most rows of a table in a notebook.
+# Maximum number of rows of a table in a notebook.
 _MOST_ROWS = 40
 _KEYS = ("point", "run", "flow")
-# Of each copy of a flow: what adds up over the copies.
+# Columns that are summed over the copies of a flow.
 _SUMS = ("bytes", "segments_sent", "retransmitted", "rtos", "ce_marks", "lost_packets")
-# What a notebook shows of it.
+# Columns shown in a notebook.
 _SHOWN = (
     "goodput_mbps",
     "rtt_p50_ms",
@@ -32,11 +32,11 @@ def tidy(
     transfers: pl.DataFrame,
     swept: list[str],
 ) -> pl.DataFrame:
-    """One row a point, run and flow, with the values that were swept; the copies of a flow together.
+    """Returns one row per point, run and flow, with the swept values; copies of a flow are combined.
 
-    A swept key that is also the name of a figure here, as `loss`, gets the column `sweep.loss`.
+    A swept key with the same name as a column here, such as `loss`, gets the column `sweep.loss`.
     """
-    # Out of the way of the figures' names until these are known.
+    # Renamed until the names of the other columns are known.
     aside = {name: f"swept {name}" for name in swept}
     flows = flows.rename(aside)
     first = ("transport", "cc", "from", "to")
@@ -49,7 +49,7 @@ def tidy(
         throughput_mbps=pl.when(span > 0).then(received.sum() / span),
         **{name: pl.col(name).sum() for name in _SUMS},
     )
-    # Of TCP, packets of both directions are lost; of UDP, only data.
+    # For TCP, losses count packets of both directions; for UDP, only data.
     tcp = pl.col("transport") == "tcp"
     frame = frame.with_columns(
         retransmission_rate=pl.when(tcp & (pl.col("segments_sent") > 0)).then(
@@ -76,7 +76,7 @@ def _quantile_of(column: str, q: float) -> pl.Expr:
 
 
 def _quantiles(table: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
-    """Quantiles of the buckets of a distribution: the least value that at least that share does not exceed."""
+    """Returns quantiles of a distribution's buckets: the smallest value not exceeded by at least that share."""
     buckets = table.group_by(*_KEYS, column).agg(pl.col("count").sum()).sort(*_KEYS, column)
     buckets = buckets.with_columns(share=pl.col("count").cum_sum().over(_KEYS) / pl.col("count").sum().over(_KEYS))
     return buckets.group_by(_KEYS, maintain_order=True).agg(
@@ -88,14 +88,14 @@ def _quantiles(table: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
 
 
 def results_html(title: str, facts: list[tuple[str, str]], frame: pl.DataFrame) -> str:
-    """What a notebook shows of results: what was run, and the tidy summary."""
+    """Returns the notebook display of results: metadata and the tidy summary."""
     keys = frame.columns[: frame.columns.index("cc") + 1]
     measured = [name for name in _SHOWN if frame[name].null_count() < frame.height]
     return _section(title, facts) + _table(frame.select(*keys, *measured))
 
 
 def scenario_html(title: str, source: str, facts: list[tuple[str, str]], points: list[dict[str, Any]]) -> str:
-    """What a notebook shows of a scenario: where it is from, and the points of its sweep."""
+    """Returns the notebook display of a scenario: its source and the points of its sweep."""
     table = _table(pl.DataFrame(points, strict=False)) if points and points[0] else ""
     return _section(title, [("source", source), *facts]) + table
 

@@ -1,4 +1,4 @@
-"""Python values as TOML, which is what scenarios are written in. Everything is written inline."""
+"""Converts Python values to TOML, the format of scenarios. Everything is written inline."""
 
 import json
 import os
@@ -9,12 +9,12 @@ from ranway._errors import ScenarioError
 
 
 def document(values: Mapping[str, Any]) -> str:
-    """A mapping as a TOML document, a line for each key."""
+    """Returns a mapping as a TOML document, one line per key."""
     return "".join(f"{_text(key)} = {value(item, key)}\n" for key, item in values.items())
 
 
 def value(item: Any, where: str) -> str:
-    """A value as TOML; `where` names it in errors. NumPy's numbers and arrays are taken for Python's."""
+    """Returns a value as TOML; `where` names it in errors. NumPy's numbers and arrays are treated like Python's."""
     item = item.tolist() if hasattr(item, "tolist") else item
     match item:
         case bool():
@@ -28,13 +28,13 @@ def value(item: Any, where: str) -> str:
         case list() | tuple():
             return "[" + ", ".join(value(v, f"{where}[{i}]") for i, v in enumerate(item)) + "]"
         case None:
-            raise ScenarioError(f"{where}: a scenario has no None; leave the key out")
+            raise ScenarioError(f"{where}: None is not allowed in a scenario; omit the key")
         case _:
             kind = type(item).__name__
-            raise ScenarioError(f"{where}: {kind} is no value of a scenario; use a number, bool, str, list or dict")
+            raise ScenarioError(f"{where}: {kind} is not allowed in a scenario; use a number, bool, str, list or dict")
 
 
 def _text(text: Any) -> str:
     if not isinstance(text, str):
-        raise ScenarioError(f"{text!r}: a scenario's keys and paths are str")
+        raise ScenarioError(f"{text!r}: keys and paths of a scenario must be str")
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

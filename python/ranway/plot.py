@@ -1,4 +1,4 @@
-"""Figures of results that a paper can use.
+"""Figures of results, ready for papers.
 
 Each function draws one set of axes and returns them. Without `ax` it makes a figure of one column's width (3.5 in) in a
 plain style; with `ax` it draws there, in the style that is set. Colours are those of Okabe and Ito ("Color Universal
@@ -50,11 +50,11 @@ __all__ = [
 
 Direction = Literal["downlink", "uplink"]
 
-# Okabe and Ito's colours without yellow, which paper swallows.
+# Okabe and Ito's colours without yellow, which is hard to see on paper.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (4, 1.5, 1, 1.5)))
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
-# More lines than this cannot be told apart.
+# More lines than this cannot be distinguished.
 _MAX_LINES = len(_COLOURS) * 2
 
 _WIDTH, _HEIGHT = 3.5, 2.4
@@ -80,7 +80,7 @@ _STYLE: dict[str, Any] = {
     "ytick.major.width": 0.6,
 }
 
-# What a sender is held back by, with a colour and a hatch that print in greys that differ.
+# The limits of a sender, with colours and hatches that remain distinct in greyscale.
 _LIMITS = {
     "app": ("application", "#BBBBBB", ""),
     "cwnd": ("congestion window", "#0072B2", ""),
@@ -89,7 +89,7 @@ _LIMITS = {
     "other": ("other", "#FFFFFF", ""),
 }
 
-# The figures of the summary that `sweep` draws, with the label of the axis.
+# The summary values that `sweep` can draw, with their axis labels.
 _FIGURES = {
     "goodput_mbps": "Goodput (Mbit/s)",
     "throughput_mbps": "Throughput (Mbit/s)",
@@ -128,7 +128,7 @@ def throughput(
 
 
 def rtt(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Round-trip time of each copy of a flow over time: the latest sample at each sampling moment."""
+    """Round-trip time of each copy of a flow over time: the latest sample at each sampling time."""
     return _over_time(r, "flow", "rtt_ms", 1, "Round-trip time (ms)", ax, {"run": run, **where})
 
 
@@ -143,7 +143,7 @@ def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: An
 
 
 def queue(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Length of each link's queue over time; links that never queue are left out unless `link` names them."""
+    """Length of each link's queue over time; links that never queue are omitted unless selected by `link`."""
     if "link" not in where:
         longest = r.queues.group_by("link").agg(pl.col("packets").max()).filter(pl.col("packets") > 1)
         where["link"] = longest["link"].cast(pl.String).to_list()
@@ -156,25 +156,25 @@ def rtt_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
 
 
 def delay_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
-    """Distribution of each flow's one-way delay over all its data packets of all runs; UDP flows have one, too."""
+    """Distribution of each flow's one-way delay over all its data packets of all runs; also for UDP flows."""
     return _cdf(r, "owds", "owd_ms", "One-way delay (ms)", "Share of packets", ax, where)
 
 
 def completion_cdf(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
     """Distribution of the completion times of each flow's transfers of all runs.
 
-    Transfers that did not finish count as longer than any: the line stays below 1 by their share.
+    Unfinished transfers count as longer than all others: the line stays below 1 by their share.
     """
     return _cdf(r, "transfers", "completion_s", "Completion time (s)", "Share of transfers", ax, where)
 
 
 def delay(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """One-way delay of each copy of a flow over time: means of the data packets since the sample before."""
+    """One-way delay of each copy of a flow over time: means of the data packets since the previous sample."""
     return _over_time(r, "flow", "owd_ms", 1, "One-way delay (ms)", ax, {"run": run, **where})
 
 
 def loss(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """Packets of each copy of a flow that were lost by a moment, in either direction."""
+    """Cumulative number of lost packets of each copy of a flow, in both directions."""
     lines = _lines(r, "samples", "flow", {"run": run, **where})
     with _axes(ax) as ax:
         for line in lines:
@@ -193,7 +193,7 @@ def sinr(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) ->
 
 
 def cqi(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """The latest channel quality indicator that the cell has of each UE over time."""
+    """The latest channel quality indicator of each UE known to the cell, over time."""
     return _over_time(r, "ue", "cqi", 1, "CQI (index)", ax, {"run": run, **where})
 
 
@@ -208,7 +208,7 @@ def mcs(
 def prbs(
     r: Results, *, ax: "Axes | None" = None, run: int = 0, direction: Direction = "downlink", **where: Any
 ) -> "Axes":
-    """Share of the carrier's resource blocks that each UE was given over time."""
+    """Share of the carrier's resource blocks assigned to each UE over time."""
     column = f"{_short(direction)}_prbs"
     return _over_time(r, "ue", column, 100, f"{direction.capitalize()} PRBs (%)", ax, {"run": run, **where})
 
@@ -216,7 +216,7 @@ def prbs(
 def backlog(
     r: Results, *, ax: "Axes | None" = None, run: int = 0, direction: Direction = "downlink", **where: Any
 ) -> "Axes":
-    """Bytes that wait for each UE over time: in the base station (downlink), or in its modem (uplink)."""
+    """Backlog of each UE in bytes over time: in the base station (downlink), or in its modem (uplink)."""
     column = f"{_short(direction)}_queue_bytes"
     return _over_time(r, "ue", column, 1e-3, f"{direction.capitalize()} backlog (kB)", ax, {"run": run, **where})
 
@@ -236,7 +236,7 @@ def bler(
     """
     _short(direction)
     if not bin_s > 0:
-        raise ValueError(f"bin_s={bin_s!r}: should be more than 0")
+        raise ValueError(f"bin_s={bin_s!r}: must be greater than 0")
     if r.transmissions.is_empty():
         raise ValueError("no transmissions were recorded: set record.radio = true in the scenario")
     lines = _lines(r, "transmissions", "ue", {"run": run, "direction": direction, "attempt": 1, **where})
@@ -252,7 +252,7 @@ def bler(
 
 
 def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
-    """The cell that serves each UE over time, with a cross where a handover failed or the link was lost."""
+    """The cell that serves each UE over time, with a cross where a handover or the radio link failed."""
     lines = _lines(r, "radio", "ue", {"run": run, **where})
     # Each UE has its own height within the cell's row, so that lines do not cover each other.
     cells = sorted({str(cell) for line in lines for cell in line.rows["cell"].cast(pl.String).unique()} - {""})
@@ -276,10 +276,10 @@ def handovers(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: An
 
 
 def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
-    """What held each TCP flow back: shares of its time, means over the runs."""
+    """What limited each TCP flow: shares of its time, means over the runs."""
     entries = [e for e in _entries(r, "flows", "limited", where) if e.figure is not None]
     if not entries:
-        raise ValueError("there is no TCP flow to draw")
+        raise ValueError("no TCP flow to draw")
     labels = _labels(r, [(e.point, e.name) for e in entries])
     with _axes(ax, 0.85 + 0.2 * len(entries)) as ax:
         left = [0.0] * len(entries)
@@ -308,7 +308,7 @@ def limits(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
 def sweep(
     r: Results, x: str, y: str = "goodput_mbps", hue: str | None = None, *, ax: "Axes | None" = None, **where: Any
 ) -> "Axes":
-    """A figure of the summary against a key that was swept: means over the runs with 95 % confidence intervals.
+    """A summary value against a swept key: means over the runs with 95 % confidence intervals.
 
     `y` is a figure of a flow (`goodput_mbps`, `throughput_mbps`, `rtt_p50_ms`, `rtt_p95_ms`, `owd_p50_ms`,
     `owd_p95_ms`, `loss`, `completion_s`, `completion_p50_s`, `completion_p95_s`, `retransmission_rate`), of all flows
@@ -319,13 +319,13 @@ def sweep(
     keys = [key for point in r.points[:1] for key in point]
     for name, key in (("x", x), ("hue", hue)):
         if key is not None and key not in keys:
-            raise ValueError(f"{name}={key!r} was not swept; swept was {', '.join(keys) or 'nothing'}")
+            raise ValueError(f"{name}={key!r} was not swept; swept keys: {', '.join(keys) or 'nothing'}")
     if y not in _FIGURES:
-        raise ValueError(f"y={y!r} is no figure of the summary; there are {', '.join(_FIGURES)}")
+        raise ValueError(f"y={y!r} is not a summary value; choose one of {', '.join(_FIGURES)}")
     kind = "flows" if y in r.summary["points"][0]["flows"][0] else "points" if y == "jain" else "links"
     entries = [e for e in _entries(r, kind, y, where) if e.figure is not None]
     if not entries:
-        raise ValueError(f"no flow or link has a value of {y} here")
+        raise ValueError(f"no flow or link has a value of {y}")
     lines: dict[tuple[Any, ...], list[_Entry]] = {}
     for e in entries:
         rest = tuple(value for key, value in r.points[e.point].items() if key != x)
@@ -344,7 +344,7 @@ def sweep(
                 yerr=[e.figure["ci95"] or 0 for e in line],
                 color=_COLOURS[colour % len(_COLOURS)],
                 marker=_MARKS[i % len(_MARKS)],
-                # There is nothing between names.
+                # Names are not interpolated.
                 linestyle="none" if axis.scale == "names" else _DASHES[i % len(_DASHES)],
                 elinewidth=0.8,
                 capsize=2,
@@ -359,9 +359,9 @@ def sweep(
 
 
 def save(ax: "Axes", *paths: str | os.PathLike[str]) -> None:
-    """Writes the figure of `ax` to each path; the name's end says the format (`.pdf`, `.svg`, `.png`).
+    """Writes the figure of `ax` to each path; the extension determines the format (`.pdf`, `.svg`, `.png`).
 
-    Text stays text: TrueType fonts in PDF, as publishers ask for, and `<text>` in SVG. A PNG has 300 dots an inch.
+    Text stays text: TrueType fonts in PDF, as publishers require, and `<text>` in SVG. A PNG has 300 dpi.
     """
     plt = _pyplot()
     with plt.rc_context({"pdf.fonttype": 42, "svg.fonttype": "none"}):
@@ -371,7 +371,7 @@ def save(ax: "Axes", *paths: str | os.PathLike[str]) -> None:
 
 def _short(direction: str) -> str:
     if direction not in ("downlink", "uplink"):
-        raise ValueError(f"direction={direction!r}: should be 'downlink' or 'uplink'")
+        raise ValueError(f"direction={direction!r}: must be 'downlink' or 'uplink'")
     return "dl" if direction == "downlink" else "ul"
 
 
@@ -397,7 +397,7 @@ def _cdf(
 
 
 class _Line(NamedTuple):
-    """A line of a plot, and the rows that it shows."""
+    """A line of a plot and its rows."""
 
     label: str
     number: int
@@ -409,17 +409,17 @@ class _Line(NamedTuple):
 
     @property
     def dashes(self) -> Any:
-        """Dashes only where colours run out: they hide what changes fast."""
+        """Uses dashes only when colours run out: they hide fast changes."""
         return _DASHES[self.number // len(_COLOURS)]
 
     @property
     def print_dashes(self) -> Any:
-        """Dashes that tell lines apart without colour."""
+        """Uses dashes that distinguish lines without colour."""
         return _DASHES[self.number % len(_DASHES)]
 
 
 class _Entry(NamedTuple):
-    """A figure of the summary, and whose it is: a flow's or a link's, or of the whole point (no name)."""
+    """A summary value of a flow, a link, or the whole point (no name)."""
 
     point: int
     name: str
@@ -427,7 +427,7 @@ class _Entry(NamedTuple):
 
 
 class _Axis(NamedTuple):
-    """Where the values of a swept key stand: as numbers, perhaps with a unit, or one after the other."""
+    """The positions of a swept key's values: numbers, possibly with a unit, or consecutive names."""
 
     label: str
     scale: str
@@ -465,7 +465,7 @@ class _Axis(NamedTuple):
                     label.set(rotation=25, ha="right", rotation_mode="anchor")
             ax.margins(x=0.1)
         elif self.scale == "symlog":
-            # From zero to the least value above it the scale is linear.
+            # The scale is linear from zero to the smallest value above it.
             ax.set_xscale("symlog", linthresh=self.least, linscale=0.5)
         else:
             ax.set_xscale(self.scale)
@@ -481,7 +481,7 @@ def _pyplot() -> Any:
 
 @contextmanager
 def _axes(ax: "Axes | None", height: float = _HEIGHT) -> Iterator["Axes"]:
-    """The axes to draw on: those given, or new ones in our style."""
+    """Returns the axes to draw on: those given, or new ones in our style."""
     plt = _pyplot()
     if ax is not None:
         yield ax
@@ -500,12 +500,12 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
     times = times.unique().sort()
     step = times.diff().min() if len(times) > 1 else None
     if not isinstance(step, float):
-        raise ValueError("there are too few samples to draw a rate over time")
+        raise ValueError("too few samples to draw a rate over time")
     size = max(1, round((bin_s or (times[-1] - times[0]) / 120) / step))
-    # A sample is what was delivered since the one before: bin k holds the ticks k * size + 1 to (k + 1) * size.
+    # A sample is the amount delivered since the previous one: bin k holds the ticks k * size + 1 to (k + 1) * size.
     tick = (pl.col("t_s") / step).round().cast(pl.Int64)
     number = ((tick - 1).clip(0) // size).alias("bin")
-    # The last bin may be shorter. Where the flow has no sample it has no connection, and delivers nothing.
+    # The last bin may be shorter. Without a sample the flow has no connection, and delivers nothing.
     bins = pl.DataFrame({"t_s": times}).group_by(number).agg(ticks=pl.len(), middle=pl.col("t_s").mean() - step / 2)
     rates = rows.group_by(number).agg(pl.col("goodput_mbps").sum())
     bins = bins.filter(pl.col("bin").is_between(rates["bin"].min(), rates["bin"].max()))
@@ -516,7 +516,7 @@ def _binned(times: pl.Series, rows: pl.DataFrame, bin_s: float | None) -> tuple[
 def _over_time(
     r: Results, by: str, column: str, factor: float, label: str, ax: "Axes | None", where: dict[str, Any]
 ) -> "Axes":
-    """A column of the samples of flows, queues or UEs over time: a line a copy, a colour a flow."""
+    """A column of the samples of flows, queues or UEs over time: one line per copy, one colour per flow."""
     table = {"flow": "samples", "link": "queues", "ue": "radio"}[by]
     lines = _lines(r, table, by, where)
     with _axes(ax) as ax:
@@ -534,15 +534,15 @@ def _over_time(
 
 
 def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line]:
-    """The rows of a table that `where` chooses, a line for each point and flow (or link)."""
+    """Selects rows of a table with `where`; one line per point and flow (or link)."""
     rows = r.table(table)
     for key, value in where.items():
         if key not in rows.columns:
-            raise ValueError(f"{key!r} is no column of {table}; there are {', '.join(rows.columns)}")
+            raise ValueError(f"{key!r} is not a column of {table}; choose one of {', '.join(rows.columns)}")
         rows = rows.filter(pl.col(key).is_in(_list(value)))
     if rows.is_empty():
         chosen = ", ".join(f"{key}={value!r}" for key, value in where.items())
-        raise ValueError(f"there are no {table} for {chosen or 'these results'}")
+        raise ValueError(f"no {table} for {chosen or 'these results'}")
     parts = rows.partition_by("point", by, maintain_order=True, as_dict=True)
     _check_number(len(parts))
     labels = _labels(r, [(point, str(name)) for point, name in parts])
@@ -550,12 +550,12 @@ def _lines(r: Results, table: str, by: str, where: dict[str, Any]) -> list[_Line
 
 
 def _entries(r: Results, kind: str, figure: str, where: dict[str, Any]) -> list[_Entry]:
-    """A figure of the summary for all flows or links (or points as a whole) that `where` chooses."""
+    """Selects a summary value with `where`, for flows or links (or whole points)."""
     name_key = {"flows": "flow", "links": "link", "points": ""}[kind]
     for key in where:
         if key not in ("point", name_key) and key not in r.points[0]:
             known = [key for key in ("point", name_key, *r.points[0]) if key]
-            raise ValueError(f"{key!r} is not known here; there are {', '.join(known)}")
+            raise ValueError(f"{key!r} is unknown here; choose one of {', '.join(known)}")
     entries = []
     for point in r.summary["points"]:
         for entry in point[kind] if name_key else [point]:
@@ -568,7 +568,7 @@ def _entries(r: Results, kind: str, figure: str, where: dict[str, Any]) -> list[
 
 
 def _labels(r: Results, lines: Sequence[tuple[int, str]], without: str | None = None) -> list[str]:
-    """A label for each (point, name): what differs between them."""
+    """Returns a label for each (point, name) with the differences between them."""
     points = [{key: value for key, value in r.points[point].items() if key != without} for point, _ in lines]
     differ = [key for key in points[0] if len({str(point.get(key)) for point in points}) > 1]
     names = len({name for _, name in lines}) > 1 or not differ
@@ -592,7 +592,7 @@ def _list(value: Any) -> list[Any]:
 def _check_number(lines: int) -> None:
     if lines > _MAX_LINES:
         raise ValueError(
-            f"{lines} lines cannot be told apart: choose some, as with flow='bulk' or a value that was swept"
+            f"{lines} lines cannot be distinguished: select some, for example with flow='bulk' or a swept value"
         )
 
 
@@ -604,7 +604,7 @@ def _finish(ax: "Axes", xlabel: str, ylabel: str, lines: list[_Line]) -> None:
 
 
 def _legend(ax: "Axes", labels: Sequence[str]) -> None:
-    """A legend above the axes, outside the data, in as many columns as fit."""
+    """Draws a legend above the axes, outside the data, in as many columns as fit."""
     columns = max(1, min(len(labels), _characters(ax) // (max(map(len, labels)) + 6)))
     ax.legend(
         loc="lower left", bbox_to_anchor=(0, 1.0), ncols=columns, frameon=False, borderaxespad=0.3, columnspacing=1.2
@@ -614,11 +614,11 @@ def _legend(ax: "Axes", labels: Sequence[str]) -> None:
 def _figure(ax: "Axes") -> "Figure":
     figure = ax.get_figure(root=True)
     if figure is None:
-        raise ValueError("these axes are of no figure")
+        raise ValueError("these axes do not belong to a figure")
     return figure
 
 
 def _characters(ax: "Axes") -> int:
-    """Characters of the small print that fit beside each other."""
+    """Returns the number of characters of the legend that fit on a line."""
     inches: float = ax.get_position().width * _figure(ax).get_size_inches()[0]
     return math.floor(inches * 72 / 3.6)

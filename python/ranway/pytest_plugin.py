@@ -1,4 +1,4 @@
-"""A pytest plugin: tests of applications over an emulated network.
+"""A pytest plugin for tests of applications over an emulated network.
 
 Installing `ranway` registers it. A test takes the fixture `ranway_emulate`, which is `ranway.emulate`:
 
@@ -32,7 +32,7 @@ _late = pytest.StashKey[list[str]]()
 
 
 def missing() -> str | None:
-    """What this machine or this user lacks for emulation; None if it can be done."""
+    """Returns what this machine or user lacks for emulation; None if nothing."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     effective = next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def ranway_emulate(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """`ranway.emulate`, in a test that is skipped where it is impossible, and run again if it was late."""
+    """`ranway.emulate`, in a test that is skipped where emulation is impossible, and repeated if packets were late."""
     what = missing()
     if what is not None:
         if request.config.getoption("--ranway-required"):
@@ -96,7 +96,7 @@ def ranway_emulate(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any
             results = emulation.results
         lateness = results.timing["lateness"]
         if not lateness["valid"]:
-            late = f"99 % of the packets within {lateness['p99_ms']:.3f} ms, {lateness['bound_ms']:.3f} ms is the bound"
+            late = f"99 % of the packets within {lateness['p99_ms']:.3f} ms; the bound is {lateness['bound_ms']:.3f} ms"
             missed = f", {lateness['missed']} packets missed" if lateness["missed"] else ""
             request.node.stash.setdefault(_late, []).append(late + missed)
 
@@ -109,7 +109,7 @@ def _retries(item: pytest.Item) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Runs a test of an emulation until one of its runs was in time."""
+    """Runs a test of an emulation until one of its runs is on time."""
     if "ranway_emulate" not in getattr(item, "fixturenames", ()):
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -117,7 +117,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     for attempt in range(retries + 1):
         item.stash[_late] = []
         if attempt:
-            # As a new request: fixtures are set up again.
+            # With a new request, so that fixtures are set up again.
             item._initrequest()  # type: ignore[attr-defined]
         reports = runtestprotocol(item, nextitem=nextitem, log=False)
         late = item.stash[_late]
@@ -132,7 +132,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _inconclusive(item: pytest.Item, reports: list[pytest.TestReport], why: str) -> None:
-    """Makes the report of a test's call say that it found out nothing."""
+    """Marks the report of a test's call as inconclusive."""
     required = item.config.getoption("--ranway-required")
     for report in reports:
         if report.when == "call":

@@ -1,10 +1,10 @@
-//! `ranway._ranway`: the simulator as Python sees it. Bindings without logic; the package `ranway` is what people use.
+//! `ranway._ranway`: Python bindings of the simulator, without logic; users import the package `ranway`.
 //!
-//! A run leaves the interpreter to other threads. It takes place in threads of its own, while the thread that called it
-//! waits and looks a few times a second for signals (Ctrl-C) and for progress to tell; an exception from either stops
-//! the run and is raised.
+//! A run releases the interpreter to other threads. It executes in its own threads, while the calling thread waits and
+//! checks a few times per second for signals (Ctrl-C) and for progress to report; an exception from either stops the
+//! run and is raised.
 
-// A binding is at the edge: it reads the files that a scenario names, and starts the thread that it waits for.
+// A binding is at the edge: it reads the files named by a scenario, and starts the thread it waits for.
 #![allow(clippy::disallowed_methods)]
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long a running emulation may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How long signals and progress wait at most.
-const LOOK: Duration = Duration::from_millis(50);
+/// Timeout of a request to a running emulation.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum delay of signals and progress.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 import_exception!(ranway._errors, RanwayError);
 import_exception!(ranway._errors, ScenarioError);
 
-/// A scenario that was read and checked: the points of its sweep. It may be without flows, as a network for real hosts.
+/// A scenario that was read and checked: the points of its sweep. A network for real hosts may have no flows.
 #[pyclass(frozen, module = "ranway._ranway")]
 struct Loaded {
     loaded: scenario::Loaded,
@@ -39,9 +39,7 @@ struct Loaded {
 
 #[pymethods]
 impl Loaded {
-    /// Reads the file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`) on it. Files
-    /// of which `files` has the contents, by path, are not read from the disk. Others are sought from the working
-    /// directory.
+    /// Reads the file at `path`, or the built-in scenario of that name, and applies `overrides` (`KEY=VALUE`).
     #[staticmethod]
     fn load(path: &str, overrides: Vec<String>, files: BTreeMap<String, String>) -> PyResult<Loaded> {
         let read = RefCell::new(BTreeMap::new());
@@ -67,19 +65,19 @@ impl Loaded {
         pairs(&sim::jobs(&self.loaded))
     }
 
-    /// The title.
+    /// Returns the title.
     #[getter]
     fn title(&self) -> &str {
         &self.loaded.points()[0].scenario.title
     }
 
-    /// For each point what is swept and its value there, as a JSON array of objects.
+    /// Returns the points as a JSON array of objects, each mapping swept keys to values.
     fn points(&self) -> String {
         let points: Vec<_> = self.loaded.points().iter().map(scenario::Point::values).collect();
         json(&points)
     }
 
-    /// What is suspicious but no error, a line each.
+    /// Returns the warnings, one line each.
     fn warnings(&self) -> Vec<String> {
         self.loaded.warnings().iter().map(line).collect()
     }
@@ -89,18 +87,18 @@ fn pairs(jobs: &[Job]) -> Vec<(u32, u32)> {
     jobs.iter().map(|job| (job.point, job.run)).collect()
 }
 
-/// A fault as a line. What the command line calls `--set KEY=VALUE` is `set(KEY=VALUE)` here.
+/// Formats a fault as a line. `--set KEY=VALUE` on the command line is `set(KEY=VALUE)` here.
 fn line(fault: &scenario::Fault) -> String {
     let text = fault.to_string();
     let set = fault.origin.as_ref().and_then(|origin| origin.source.strip_prefix("--set "));
     set.map_or_else(|| text.clone(), |set| text.replacen(&format!("--set {set}"), &format!("set({set})"), 1))
 }
 
-/// The results of some runs.
+/// The results of runs.
 #[pyclass(frozen, eq, module = "ranway._ranway")]
 struct Results(record::Results);
 
-/// Equal if the same was run and the same came out. How long it took does not count.
+/// Equal if scenario and values are equal, regardless of the time taken.
 impl PartialEq for Results {
     fn eq(&self, other: &Results) -> bool {
         self.0.meta == other.0.meta && self.0.tables == other.0.tables
@@ -109,7 +107,7 @@ impl PartialEq for Results {
 
 #[pymethods]
 impl Results {
-    /// Reads what [`Results::write`] or the command wrote.
+    /// Reads results written by [`Results::write`] or the command.
     #[staticmethod]
     fn read(py: Python<'_>, dir: PathBuf) -> PyResult<Results> {
         py.detach(|| record::Results::read(&dir)).map(Results).map_err(record_error)
@@ -131,32 +129,32 @@ impl Results {
         pairs(&self.0.jobs().unwrap_or_default())
     }
 
-    /// Writes everything but captures to `dir`, whole or not at all.
+    /// Writes everything but captures to `dir`, atomically.
     fn write(&self, py: Python<'_>, dir: PathBuf) -> PyResult<()> {
         py.detach(|| self.0.write(&dir)).map_err(record_error)
     }
 
-    /// What was run, as JSON.
+    /// Returns the metadata as JSON.
     fn meta(&self) -> String {
         json(&self.0.meta)
     }
 
-    /// How long it took, as JSON.
+    /// Returns the cost of the runs as JSON.
     fn timing(&self) -> String {
         json(&self.0.timing)
     }
 
-    /// Means and confidence intervals, as JSON.
+    /// Returns means and confidence intervals as JSON.
     fn summary(&self, py: Python<'_>) -> String {
         py.detach(|| json(&self.0.summary()))
     }
 
-    /// The report: one HTML page.
+    /// Returns the report, one HTML page.
     fn report(&self, py: Python<'_>) -> String {
         py.detach(|| report::html(&self.0))
     }
 
-    /// A table as the bytes of a Parquet file.
+    /// Returns a table as the bytes of a Parquet file.
     fn parquet<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyBytes>> {
         let tables = &self.0.tables;
         let bytes = py.detach(|| match table {
@@ -173,7 +171,7 @@ impl Results {
             tables::Mobility::NAME => parquet(&tables.mobility),
             tables::Transmissions::NAME => parquet(&tables.transmissions),
             tables::Peps::NAME => parquet(&tables.peps),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no table `{table}`"))),
+            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown table `{table}`"))),
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
@@ -185,9 +183,9 @@ fn parquet(table: &impl Table) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Runs the `jobs` of `loaded` (`POINT/RUN`), or all, on `threads` threads (0: one for each core). `progress` is called
-/// in the calling thread with the share that is behind, the runs that have finished, and the runs in all. With `out`, the
-/// results and the captures are written there, whole or not at all.
+/// Runs every repetition of every point of `loaded` on `jobs` threads (0: one per core). Calls `progress` in the
+/// calling thread with the completed share, the number of completed runs and the total number of runs. With `out`,
+/// writes results and captures there, atomically.
 #[pyfunction]
 #[pyo3(signature = (loaded, jobs, threads, progress=None, out=None))]
 fn run(
@@ -200,7 +198,7 @@ fn run(
 ) -> PyResult<Results> {
     let loaded = &loaded.loaded;
     if loaded.points().iter().any(|point| point.scenario.flows.is_empty()) {
-        return Err(ScenarioError::new_err("flows: there is no flow; add [[flows]]"));
+        return Err(ScenarioError::new_err("flows: the scenario has no flows; add [[flows]]"));
     }
     let list = |jobs: Vec<String>| {
         let jobs = jobs.iter().map(|job| job.parse::<Job>()).collect::<Result<_, _>>();
@@ -241,7 +239,7 @@ fn run_apart(
         let (done, finished) = mpsc::channel::<()>();
         let (stop, latest) = (&stop, &latest);
         let runs = scope.spawn(move || {
-            // Dropped at the end, or by a panic: either wakes the thread that waits.
+            // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
             jobs.run(&sim::Options { jobs: threads, stop, progress: &progress, output })
@@ -257,7 +255,7 @@ fn run_apart(
             })
         };
         let mut told = Ok(());
-        while told.is_ok() && finished.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        while told.is_ok() && finished.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             told = tell();
         }
         stop.fetch_or(told.is_err(), Ordering::Relaxed);
@@ -278,7 +276,8 @@ fn sim_error(error: sim::Error) -> PyErr {
     }
 }
 
-/// What the system refused is an `OSError` with the system's number, so that it becomes `PermissionError` and the like.
+/// Converts errors of the system to `OSError` with the system's number, so that Python raises `PermissionError` and the
+/// like.
 fn record_error(error: record::Error) -> PyErr {
     let text = error.to_string();
     match error {
@@ -290,7 +289,7 @@ fn record_error(error: record::Error) -> PyErr {
     }
 }
 
-/// An emulation while it runs.
+/// A running emulation.
 #[pyclass(frozen, module = "ranway._ranway")]
 struct Emulation {
     running: Mutex<Option<::emulate::Emulation>>,
@@ -300,24 +299,23 @@ struct Emulation {
 
 #[pymethods]
 impl Emulation {
-    /// The hosts, the server first: name, namespace, IPv4 and IPv6 address.
+    /// Returns the hosts, the server first: name, namespace, IPv4 and IPv6 address.
     fn hosts(&self) -> Vec<(String, String, String, String)> {
         self.hosts.clone()
     }
 
-    /// Says a line over the control socket and gives the answer without its `ok`.
+    /// Sends a line to the control socket and returns the answer without its `ok`.
     fn control(&self, py: Python<'_>, line: &str) -> PyResult<String> {
-        py.detach(|| ::emulate::control::ask(&self.control, line, PATIENCE)).map_err(|error| match error {
+        py.detach(|| ::emulate::control::ask(&self.control, line, CONTROL_TIMEOUT)).map_err(|error| match error {
             ::emulate::Error::Wrong(what) => RanwayError::new_err(what),
             error => emulate_error(error),
         })
     }
 
-    /// Ends it, writes what `emulate` was asked to write, and gives the results, and a line about each thing that a reader
-    /// of them should know.
+    /// Ends the emulation, writes the requested output, and returns the results, and notes on them, one line each.
     fn finish(&self, py: Python<'_>) -> PyResult<(Results, Vec<String>)> {
         let running = self.running.lock().expect("nobody panics with it").take();
-        let running = running.ok_or_else(|| PyRuntimeError::new_err("the emulation has ended already"))?;
+        let running = running.ok_or_else(|| PyRuntimeError::new_err("the emulation has already ended"))?;
         let finished = py.detach(|| running.finish()).map_err(emulate_error)?;
         let notes = finished.notes();
         let ::emulate::Finished { results, output, gone, .. } = finished;
@@ -344,14 +342,15 @@ struct EmulateOptions {
     dns: Vec<String>,
 }
 
-/// Puts real hosts behind the network of `loaded`. With `out`, the results are written there in the end.
+/// Connects real hosts through the network of `loaded`. With `out`, the results are written there at the end.
 #[pyfunction]
 fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult<Emulation> {
     let EmulateOptions { kernel, mtu, max_lateness, pcap, out, nat, dns } = options;
     let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
     let output = out.as_deref().map(create).transpose()?;
     let address = |dns: &String| {
-        dns.parse().map_err(|_| PyValueError::new_err(format!("dns: `{dns}` is not an IPv4 address, as 192.0.2.53")))
+        dns.parse()
+            .map_err(|_| PyValueError::new_err(format!("dns: `{dns}` is not an IPv4 address such as 192.0.2.53")))
     };
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
     let nat = nat.then_some(::emulate::uplink::Nat { dns });
@@ -377,13 +376,13 @@ fn emulate_error(error: ::emulate::Error) -> PyErr {
     }
 }
 
-/// The built-in scenarios: name and one line about it.
+/// Returns the built-in scenarios: name and one-line description.
 #[pyfunction]
 fn builtin() -> Vec<(&'static str, &'static str)> {
     scenario::builtin::list().iter().map(|builtin| (builtin.name, builtin.about)).collect()
 }
 
-/// The JSON Schema of scenario files, as JSON.
+/// Returns the JSON Schema of scenario files as JSON.
 #[pyfunction]
 fn schema() -> String {
     json(&scenario::schema())

@@ -226,5 +226,5 @@ def test_a_sweep_is_refused_and_told_what_to_choose(link: ranway.Scenario) -> No
 def test_a_network_without_flows_is_a_scenario_that_cannot_be_simulated(link: ranway.Scenario) -> None:
     assert ranway.Scenario("lte-20mhz-vehicular").points == [{}]
     for scenario in (link, "lte-20mhz-vehicular"):
-        with pytest.raises(ranway.ScenarioError, match=r"^flows: there is no flow; add \[\[flows\]\]$"):
+        with pytest.raises(ranway.ScenarioError, match=r"^flows: the scenario has no flows; add \[\[flows\]\]$"):
             ranway.run(scenario)

@@ -102,7 +102,7 @@ def test_the_radio_plots_show_the_table(radio: ranway.Results) -> None:
     (line,) = plot.bler(radio, point=0, ue=ue, bin_s=100.0).get_lines()
     row = radio.ues.filter((pl.col("point") == 0) & (pl.col("ue") == ue) & (pl.col("direction") == "downlink"))
     assert list(line.get_ydata()) == pytest.approx([100 * row.item(0, "block_error_rate")], abs=0.5)
-    with pytest.raises(ValueError, match="direction='sideways': should be 'downlink' or 'uplink'"):
+    with pytest.raises(ValueError, match="direction='sideways': must be 'downlink' or 'uplink'"):
         plot.mcs(radio, direction="sideways")  # type: ignore[arg-type]
 
 
@@ -156,11 +156,11 @@ def test_shares_of_time_are_stacked_to_a_hundred(swept: ranway.Results) -> None:
 
 def test_what_cannot_be_drawn_is_said(swept: ranway.Results) -> None:
     for draw, message in (
-        (lambda: plot.rtt(swept, flow="third"), "there are no samples for run=0, flow='third'"),
-        (lambda: plot.rtt(swept, flwo="first"), "'flwo' is no column of samples"),
-        (lambda: plot.sweep(swept, "rate"), "x='rate' was not swept; swept was flows.first.cc, loss"),
-        (lambda: plot.sweep(swept, "loss", "speed"), "y='speed' is no figure of the summary"),
-        (lambda: plot.limits(swept, los=1), "'los' is not known here"),
+        (lambda: plot.rtt(swept, flow="third"), "no samples for run=0, flow='third'"),
+        (lambda: plot.rtt(swept, flwo="first"), "'flwo' is not a column of samples"),
+        (lambda: plot.sweep(swept, "rate"), "x='rate' was not swept; swept keys: flows.first.cc, loss"),
+        (lambda: plot.sweep(swept, "loss", "speed"), "y='speed' is not a summary value"),
+        (lambda: plot.limits(swept, los=1), "'los' is unknown here"),
     ):
         with pytest.raises(ValueError, match=message):
             draw()

@@ -132,7 +132,7 @@ def test_a_table_comes_as_polars_pandas_or_arrow(swept: ranway.Results) -> None:
 
 
 def test_a_wrong_table_or_kind_is_named(swept: ranway.Results) -> None:
-    with pytest.raises(ValueError, match="there is no table 'flow'; there are flows, samples"):
+    with pytest.raises(ValueError, match="unknown table 'flow'; the tables are flows, samples"):
         swept.table("flow")
     with pytest.raises(ValueError, match="as_='numpy'"):
         swept.table("flows", as_="numpy")  # type: ignore[call-overload]

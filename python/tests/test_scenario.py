@@ -105,7 +105,7 @@ def test_an_error_in_a_file_names_file_line_and_column(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(TOML.replace('cc = "cubic"', 'cc = "cubik"'))
     line = TOML.splitlines().index('cc = "cubic"') + 1
-    expected = f"{path}:{line}:6: flows[0].cc: `cubik` is not known; did you mean `cubic`?"
+    expected = f"{path}:{line}:6: flows[0].cc: unknown value `cubik`; did you mean `cubic`?"
     assert says(lambda: ranway.Scenario(path)) == expected
 
 
@@ -135,16 +135,16 @@ def test_a_name_that_is_nothing_gets_the_nearest_one() -> None:
 
 
 def test_what_toml_cannot_say_is_refused_with_its_key() -> None:
-    assert says(lambda: TOML_SCENARIO.set(loss=None)) == "loss: a scenario has no None; leave the key out"
+    assert says(lambda: TOML_SCENARIO.set(loss=None)) == "loss: None is not allowed in a scenario; omit the key"
     assert says(lambda: ranway.Scenario.from_dict({"flows": [{"cc": object()}]})).startswith(
         "flows[0].cc: object is no"
     )
-    assert says(lambda: TOML_SCENARIO.sweep(loss=[])) == "sweep(loss=[]): should be a list of at least one value"
-    assert says(lambda: TOML_SCENARIO.sweep(loss="bbr")).endswith("should be a list of at least one value")
+    assert says(lambda: TOML_SCENARIO.sweep(loss=[])) == "sweep(loss=[]): must be a list of at least one value"
+    assert says(lambda: TOML_SCENARIO.sweep(loss="bbr")).endswith("must be a list of at least one value")
 
 
 def test_a_parameter_that_nothing_uses_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match=r"parameters\.spare: nothing uses this parameter"):
+    with pytest.warns(UserWarning, match=r"parameters\.spare: unused parameter"):
         ranway.Scenario.from_toml(TOML.replace("loss = 1e-3", "loss = 1e-3\nspare = 1"))
 
 

@@ -1,4 +1,4 @@
-//! All disciplines behind one type, with static dispatch.
+//! All queue disciplines behind one type, with static dispatch.
 
 use units::Time;
 
@@ -9,7 +9,7 @@ use crate::fq_codel::{self, FqCodel};
 use crate::pfifo_fast::{self, PfifoFast};
 use crate::{Backlog, Drops, Packet, Queue};
 
-/// Which discipline, with its parameters. The default is a FIFO without a limit.
+/// A queue discipline with its parameters. The default is a FIFO without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Config {
     /// A FIFO with a limit.
@@ -30,7 +30,7 @@ impl Default for Config {
     }
 }
 
-/// Any of the disciplines.
+/// Any of the queue disciplines.
 #[derive(Clone, Debug)]
 pub enum AnyQueue<P> {
     /// See [`DropTail`].
@@ -58,7 +58,7 @@ macro_rules! each {
 }
 
 impl<P: Packet> AnyQueue<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: &Config) -> Self {
         match *config {
             Config::DropTail(c) => AnyQueue::DropTail(DropTail::new(c)),
@@ -69,13 +69,14 @@ impl<P: Packet> AnyQueue<P> {
         }
     }
 
-    /// Whether the discipline may lose packets at a service opportunity, and not only when one arrives.
+    /// Returns whether the discipline may drop packets at a service opportunity, and not only at an arrival.
     pub fn drops_when_served(&self) -> bool {
         matches!(self, AnyQueue::Codel(_) | AnyQueue::FqCodel(_))
     }
 }
 
-// The laws of all but drop-tail stay out of line (`inline(never)`): next to them the short ways would be slower.
+// The control laws other than drop-tail are not inlined (`inline(never)`): inlining them would slow down the short
+// paths.
 impl<P: Packet> Queue<P> for AnyQueue<P> {
     #[inline]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {

@@ -1,29 +1,30 @@
-//! Byte queue limits, by the rules of Linux's dynamic queue limits (DQL): how many bytes may wait in a buffer below so
-//! that it is never empty while there is more above, and no longer than that takes.
+//! Byte queue limits, by the rules of Linux's dynamic queue limits (DQL): the number of bytes that may wait in a lower
+//! buffer, so that it never runs empty while packets wait above, and is no longer than necessary.
 //!
-//! Whoever fills the buffer says what it puts in ([`Bql::queued`]); whoever empties it says what has left
-//! ([`Bql::completed`]), once for all that left at a time: a transport block, an interrupt. At each completion:
+//! The code that fills the buffer reports what it adds ([`Bql::queued`]); the code that drains it reports what has left
+//! ([`Bql::completed`]), once for everything that left at the same time, such as a transport block or an interrupt. At
+//! each completion:
 //!
-//! - The buffer *starved* if it is empty although the limit stopped the filling, or if all that had been there at the last
-//!   completion is gone although the limit stopped it then. The limit grows by what was completed beyond that, and by what
-//!   had been above the limit.
-//! - If it was busy from one completion to the next, what need not have been there is *slack*. The smallest slack over
-//!   [`Config::hold`] is taken off the limit.
+//! - The buffer *starved* if it is empty although the limit had stopped filling, or if everything present at the
+//!   previous completion has left although the limit had stopped filling then. The limit grows by the bytes completed
+//!   beyond that, and by the bytes that had exceeded the limit.
+//! - If the buffer was busy between two completions, the bytes that were not needed are *slack*. The smallest slack
+//!   over [`Config::hold`] is subtracted from the limit.
 //!
-//! One object may exceed the limit: the filling stops after it, not before.
+//! One object may exceed the limit: filling stops after it, not before.
 //!
-//! Counters here have 64 bits and do not wrap, where Linux's have 32 and do.
+//! Counters here have 64 bits and do not wrap; Linux's have 32 and do.
 
 use units::{Span, Time};
 
 /// Parameters; the default is Linux's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The limit is at least so many bytes,
+    /// Minimum of the limit in bytes.
     pub min: u64,
-    /// and at most so many.
+    /// Maximum of the limit in bytes.
     pub max: u64,
-    /// For how long slack has to last before the limit shrinks.
+    /// How long slack must last before the limit shrinks.
     pub hold: Span,
 }
 
@@ -34,27 +35,27 @@ impl Default for Config {
     }
 }
 
-/// The limit, and what it is learnt from. All in bytes since the beginning, unless said otherwise.
+/// The limit and its estimator's state. Counters are in bytes since the start unless noted otherwise.
 #[derive(Clone, Debug)]
 pub struct Bql {
     config: Config,
     limit: u64,
     queued: u64,
     completed: u64,
-    /// The size of the last object that was queued.
+    /// Size of the last object queued.
     last: u64,
-    /// At the last completion: what had been queued, its last object, and by how much it was above the limit.
+    /// At the last completion: bytes queued, size of the last object, and excess over the limit.
     before: u64,
     last_before: u64,
     over_before: u64,
-    /// The smallest slack since,
+    /// The smallest slack since `slack_since`.
     slack: u64,
-    /// this time.
+    /// Start of the interval over which `slack` is the minimum.
     slack_since: Time,
 }
 
 impl Bql {
-    /// A limit that knows nothing yet.
+    /// Creates the limit in its initial state.
     pub fn new(config: Config) -> Bql {
         Bql {
             config,
@@ -70,28 +71,28 @@ impl Bql {
         }
     }
 
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Whether nothing more may be put in before something has left.
+    /// Returns whether filling must stop until something has left.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.queued > self.limit + self.completed
     }
 
-    /// `bytes` were put in.
+    /// Reports that `bytes` were added.
     #[inline]
     pub fn queued(&mut self, bytes: u64) {
         self.queued += bytes;
         self.last = bytes;
     }
 
-    /// `bytes` have left.
+    /// Reports that `bytes` have left.
     ///
     /// # Panics
-    /// If that is more than what was put in.
+    /// If more bytes leave than were added.
     pub fn completed(&mut self, bytes: u64, now: Time) {
         let completed = self.completed + bytes;
         let inside = self.queued.checked_sub(completed).expect("what leaves was put in");
@@ -104,7 +105,7 @@ impl Bql {
             self.slack = u64::MAX;
             self.slack_since = now;
         } else if inside > 0 && inside_before > 0 && !all_gone {
-            // Half of what there was at most has left: the other half was not needed.
+            // Half of the maximum content has left; the other half was not needed.
             let slack = (limit + self.over_before).saturating_sub(2 * bytes);
             let of_last = if self.over_before > 0 { self.last_before.saturating_sub(self.over_before) } else { 0 };
             self.slack = self.slack.min(slack.max(of_last));

@@ -1,13 +1,13 @@
-//! CoDel: drops at the head when packets have been waiting too long for too long (RFC 8289).
+//! CoDel: drops packets at the head if their sojourn time has exceeded a target for an interval (RFC 8289).
 //!
 //! Source: RFC 8289, section 5, pseudo-code of 5.3 to 5.6. Where the RFC is silent, Linux (`include/net/codel_impl.h`,
-//! `net/sched/sch_codel.c`) decides: an ECN-capable packet is marked CE instead of dropped and counts as a drop in the
-//! control law; the hard limit is 1000 packets and loses the arriving one; optionally every packet that waited longer
-//! than `ce_threshold` is marked.
+//! `net/sched/sch_codel.c`) is followed: an ECN-capable packet is marked CE instead of dropped and counts as a drop in
+//! the control law; the hard limit is 1000 packets and drops the arriving one; optionally every packet that waited
+//! longer than `ce_threshold` is marked.
 //!
 //! Deviations:
-//! 1. Linux approximates 1/sqrt(count) by a Newton step on 16 bits; this takes the correctly rounded square root, as
-//!    the RFC writes it.
+//! 1. Linux approximates 1/sqrt(count) by a Newton step on 16 bits; here the square root is correctly rounded, as the
+//!    RFC specifies.
 //! 2. Linux drops when `now > first_above_time`; the RFC's `>=` is used.
 //! 3. The RFC leaves `maxpacket` open; as in Linux it is the MTU of the configuration.
 
@@ -18,13 +18,13 @@ use crate::{Backlog, DropReason, Drops, Packet, Queue, sojourn};
 
 /// RFC 8289, section 4.3: the acceptable standing delay.
 const TARGET: Span = Span::from_millis(5);
-/// RFC 8289, section 4.3: about the round-trip time of the slowest flows to care for.
+/// RFC 8289, section 4.3: about the round-trip time of the slowest flows considered.
 const INTERVAL: Span = Span::from_millis(100);
 /// Linux `DEFAULT_CODEL_LIMIT`, in packets.
 const LIMIT: u64 = 1000;
 /// An Ethernet frame of 1500 bytes of payload: Linux `psched_mtu` of an Ethernet device.
 const MTU: u64 = 1514;
-/// RFC 8289, section 5.4: a drop state that ended less than so many intervals ago is taken up again.
+/// RFC 8289, section 5.4: a drop state that ended less than this many intervals ago is resumed.
 const RECENT: u64 = 16;
 
 /// The parameters of the control law.
@@ -36,9 +36,9 @@ pub struct Params {
     pub interval: Span,
     /// Mark ECN-capable packets instead of dropping them.
     pub ecn: bool,
-    /// Mark each ECN-capable packet that waited longer than this, whatever the control law says. Linux: off.
+    /// Also mark each ECN-capable packet that waited longer than this, independently of the control law. Linux: off.
     pub ce_threshold: Option<Span>,
-    /// A backlog of at most so many bytes behind the packet is never too much. Linux: 1514.
+    /// A backlog of at most this many bytes behind the packet never causes a drop. Linux: 1514.
     pub mtu: u64,
 }
 
@@ -48,12 +48,12 @@ impl Default for Params {
     }
 }
 
-/// The control law of one queue: RFC 8289's variables, without the queue.
+/// The control law's state for one queue: RFC 8289's variables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CodelState {
-    /// When the delay will have been above the target for an interval; `None` while it is not above.
+    /// When the delay will have been above the target for an interval; `None` while it is below.
     first_above: Option<Time>,
-    /// The next drop, in the drop state; the drop that did not happen any more, outside.
+    /// In the drop state, the time of the next drop; outside, the time of the drop that was not carried out.
     drop_next: Time,
     /// Drops since the drop state was entered.
     count: u32,
@@ -63,8 +63,8 @@ pub struct CodelState {
 }
 
 impl CodelState {
-    /// The packet to serve now. `pop` takes the next packet from the head of the queue and says how many bytes of
-    /// backlog it leaves behind it. Marked packets are counted into `marks`, dropped ones land in `drops`.
+    /// Returns the packet to serve now. `pop` removes the packet at the head of the queue and returns it with the bytes
+    /// of backlog behind it. Marked packets are counted in `marks`, dropped ones go to `drops`.
     #[inline]
     pub fn dequeue<P: Packet>(
         &mut self,
@@ -74,8 +74,8 @@ impl CodelState {
         marks: &mut u64,
         drops: &mut impl Drops<P>,
     ) -> Option<P> {
-        let (mut packet, mut over) = self.judge(params, now, pop());
-        // RFC 8289, section 5.4. Everything but the next line is rare.
+        let (mut packet, mut over) = self.is_droppable(params, now, pop());
+        // RFC 8289, section 5.4. All paths but the next line are rare.
         if self.dropping && !over {
             self.dropping = false;
         }
@@ -88,7 +88,7 @@ impl CodelState {
                     break;
                 }
                 drop_head(packet, drops);
-                (packet, over) = self.judge(params, now, pop());
+                (packet, over) = self.is_droppable(params, now, pop());
                 if over {
                     self.drop_next = control_law(self.drop_next, params.interval, self.count);
                 } else {
@@ -100,7 +100,7 @@ impl CodelState {
                 *marks += 1;
             } else {
                 drop_head(packet, drops);
-                (packet, _) = self.judge(params, now, pop());
+                (packet, _) = self.is_droppable(params, now, pop());
             }
             self.enter_dropping(params, now);
         }
@@ -114,7 +114,7 @@ impl CodelState {
         packet
     }
 
-    /// Tells the control law of `n` packets that were lost to a limit, so that it presses harder (Linux
+    /// Informs the control law of `n` packets dropped at a limit, which increases its drop rate (Linux
     /// `fq_codel_drop`).
     pub fn on_overflow(&mut self, n: u32) {
         self.count = self.count.saturating_add(n);
@@ -129,9 +129,9 @@ impl CodelState {
         self.last_count = self.count;
     }
 
-    /// RFC 8289, section 5.6, `dodequeue`: whether the head, just taken off, may be dropped.
+    /// RFC 8289, section 5.6, `dodequeue`: returns whether the packet just taken from the head may be dropped.
     #[inline]
-    fn judge<P: Packet>(&mut self, params: &Params, now: Time, head: Option<(P, u64)>) -> (Option<P>, bool) {
+    fn is_droppable<P: Packet>(&mut self, params: &Params, now: Time, head: Option<(P, u64)>) -> (Option<P>, bool) {
         let Some((packet, behind)) = head else {
             self.first_above = None;
             return (None, false);
@@ -149,10 +149,10 @@ impl CodelState {
     }
 }
 
-/// How much a CoDel queue may hold, and its control law.
+/// The limit and the control law of a CoDel queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// At most so many packets; `None` is no limit. Linux: 1000.
+    /// Maximum number of packets; `None` is no limit. Linux: 1000.
     pub packets: Option<u64>,
     /// The control law.
     pub params: Params,
@@ -164,7 +164,7 @@ impl Default for Config {
     }
 }
 
-/// A FIFO under CoDel.
+/// A FIFO with CoDel.
 #[derive(Clone, Debug)]
 pub struct Codel<P> {
     fifo: Fifo<P>,
@@ -175,7 +175,7 @@ pub struct Codel<P> {
 }
 
 impl<P: Packet> Codel<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         Codel {
             fifo: Fifo::new(),
@@ -228,8 +228,8 @@ fn drop_head<P>(packet: Option<P>, drops: &mut impl Drops<P>) {
     drops.dropped(packet.expect("only a packet can be over the target"), DropReason::Control);
 }
 
-/// RFC 8289, section 5.3: `t + interval / sqrt(count)`. The square root is correctly rounded by IEEE 754, so the same
-/// on every machine.
+/// RFC 8289, section 5.3: `t + interval / sqrt(count)`. The square root is correctly rounded according to IEEE 754, so
+/// the result is the same on every machine.
 fn control_law(t: Time, interval: Span, count: u32) -> Time {
     t + Span::from_nanos((interval.as_nanos() as f64 / f64::from(count).sqrt()) as u64)
 }

@@ -1,27 +1,27 @@
-//! Drop-tail: a FIFO with a limit, as Linux's `pfifo`, `bfifo` and `pfifo_head_drop`.
+//! Drop-tail: a FIFO with a limit, like Linux's `pfifo`, `bfifo` and `pfifo_head_drop`.
 //!
-//! A packet is taken in if, with it, neither limit is exceeded. Otherwise the arriving packet is lost, or, with
-//! [`Victim::Oldest`], packets at the head until the new one fits (the new one itself if it never can).
+//! A packet is accepted if neither limit is exceeded with it. Otherwise the arriving packet is dropped or, with
+//! [`Victim::Oldest`], packets at the head until the new one fits (or the new one if it can never fit).
 //!
-//! Deviations: none. Linux has the two limits in two disciplines; here either, both or none may be set.
+//! Deviations: none. Linux has the two limits in two disciplines; here either, both or neither may be set.
 
 use units::Time;
 
 use crate::fifo::Fifo;
 use crate::{Backlog, DropReason, Drops, Packet, Queue};
 
-/// What a drop-tail queue may hold, and who is lost when it is full. The default has no limit.
+/// The limits of a drop-tail queue, and which packet is dropped when it is full. The default has no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// At most so many packets; `None` is no limit.
+    /// Maximum number of packets; `None` is no limit.
     pub packets: Option<u64>,
-    /// At most so many bytes; `None` is no limit.
+    /// Maximum number of bytes; `None` is no limit.
     pub bytes: Option<u64>,
-    /// Who is lost.
+    /// Which packet is dropped when the queue is full.
     pub victim: Victim,
 }
 
-/// Who is lost when a queue is full.
+/// Which packet is dropped when a queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Victim {
     /// The arriving packet (drop-tail).
@@ -32,7 +32,7 @@ pub enum Victim {
 }
 
 impl Config {
-    /// Whether a packet of `len` bytes may come to what is `held`.
+    /// Returns whether a packet of `len` bytes fits in addition to `held`.
     #[inline]
     pub fn has_room(&self, held: Backlog, len: u64) -> bool {
         self.packets.is_none_or(|most| held.packets < most)
@@ -48,18 +48,18 @@ pub struct DropTail<P> {
 }
 
 impl<P: Packet> DropTail<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         DropTail { fifo: Fifo::new(), config }
     }
 
-    /// The packet that is served next.
+    /// Returns the packet that is served next.
     #[inline]
     pub fn head(&self) -> Option<&P> {
         self.fifo.front()
     }
 
-    /// Takes `packet` in, whatever the limit says. It goes on waiting since it entered the queue above.
+    /// Accepts `packet` regardless of the limit. It keeps the time at which it entered the queue above.
     #[inline]
     pub fn take_over(&mut self, packet: P) {
         self.fifo.append(packet);

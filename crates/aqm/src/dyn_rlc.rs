@@ -1,56 +1,58 @@
-//! DynRLC: how many SDUs may wait in RLC so that they wait about as long as they should (Kumar, Francini, Panwar, Sharma:
+//! DynRLC: limits the number of SDUs in RLC so that their delay there meets a target (Kumar, Francini, Panwar, Sharma:
 //! Dynamic control of RLC buffer size for latency minimization in mobile RAN, WCNC 2018).
 //!
-//! The paper's pseudo-code is not public. This is what its public descriptions and a re-implementation by authors who
-//! compare themselves with it agree on: SDUs go down while fewer than a threshold are in RLC; at the end of each interval
-//! the mean time that SDUs spent there is compared with a target; above it the threshold shrinks by a tenth of what it is
-//! above its minimum, otherwise it grows by a tenth of what it is below its maximum, by one at least.
+//! The paper's pseudo-code is not public. This implements what its public descriptions and a re-implementation by
+//! authors who compare their work with it agree on: SDUs are passed down while fewer than a threshold are in RLC. At
+//! the end of each interval, the mean time of SDUs in RLC is compared with a target. Above the target, the threshold
+//! shrinks by a tenth of its distance from the minimum; otherwise it grows by a tenth of its distance from the maximum,
+//! at least by one.
 //!
-//! The method is patented (US 11,425,592 B2). It is here for comparison, in simulations; nothing that is deployed offers it.
+//! The method is patented (US 11,425,592 B2). It is implemented for comparison in simulations; no deployed component
+//! offers it.
 
 use std::collections::VecDeque;
 
 use units::{Span, Time};
 
-/// The threshold at first, in SDUs: the re-implementation's.
+/// Initial threshold in SDUs, as in the re-implementation.
 const INITIAL: u32 = 10;
 
 /// Parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// The delay threshold, DLT: how long an SDU should spend in RLC at most.
+    /// The delay threshold, DLT: the intended maximum time of an SDU in RLC.
     pub target: Span,
-    /// From one change of the threshold to the next.
+    /// Interval between changes of the threshold.
     pub interval: Span,
-    /// The threshold's lowest value, in SDUs,
+    /// Minimum of the threshold in SDUs.
     pub min: u32,
-    /// and its highest.
+    /// Maximum of the threshold in SDUs.
     pub max: u32,
 }
 
 impl Default for Config {
-    /// The re-implementation's interval and limits at the bottom; at the top, 500 kB of full packets; the target is 003's
-    /// lower one.
+    /// The interval and the minimum are the re-implementation's; the maximum is 500 kB of full-sized packets; the
+    /// target is the lower one of 003.
     fn default() -> Self {
         Config { target: Span::from_millis(20), interval: Span::from_millis(200), min: 2, max: 333 }
     }
 }
 
-/// The threshold, and what it is learnt from.
+/// The threshold and its estimator's state.
 #[derive(Clone, Debug)]
 pub struct DynRlc {
     config: Config,
     threshold: u32,
-    /// What is in RLC: bytes, and since when.
+    /// The contents of RLC: size in bytes, and time of entry.
     inside: VecDeque<(u64, Time)>,
-    /// The time that those spent there which left in this interval, and how many they are.
+    /// Total time in RLC of the SDUs that left in this interval, and their number.
     spent: (Span, u64),
-    /// When the interval ends.
+    /// End of the interval.
     ends: Time,
 }
 
 impl DynRlc {
-    /// A threshold that knows nothing yet.
+    /// Creates the threshold in its initial state.
     pub fn new(config: Config) -> DynRlc {
         DynRlc {
             config,
@@ -61,22 +63,22 @@ impl DynRlc {
         }
     }
 
-    /// The threshold in SDUs.
+    /// Returns the threshold in SDUs.
     pub fn threshold(&self) -> u32 {
         self.threshold
     }
 
-    /// Whether nothing more may be put in before something has left.
+    /// Returns whether filling must stop until something has left.
     pub fn is_stopped(&self) -> bool {
         self.inside.len() >= self.threshold as usize
     }
 
-    /// An SDU of `bytes` was put in.
+    /// Reports that an SDU of `bytes` was added.
     pub fn queued(&mut self, bytes: u64, now: Time) {
         self.inside.push_back((bytes, now));
     }
 
-    /// `bytes` have left, the oldest first.
+    /// Reports that `bytes` have left, oldest first.
     pub fn completed(&mut self, mut bytes: u64, now: Time) {
         while let Some((length, since)) = self.inside.front_mut() {
             if *length > bytes {

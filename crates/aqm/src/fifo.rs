@@ -1,4 +1,4 @@
-//! A first-in-first-out ring that knows its bytes: what every discipline but the fair ones stores packets in.
+//! A FIFO ring buffer that counts its bytes, used by all disciplines without flow queues.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use crate::{Backlog, Packet};
 #[derive(Clone, Debug)]
 pub(crate) struct Fifo<P> {
     ring: VecDeque<P>,
-    /// The sum of the lengths of what `ring` holds.
+    /// Sum of the lengths in `ring`.
     bytes: u64,
 }
 
@@ -24,7 +24,7 @@ impl<P: Packet> Fifo<P> {
         self.append(packet);
     }
 
-    /// As [`Fifo::push`], but the packet keeps the time at which it entered the queue that it was in before.
+    /// Like [`Fifo::push`], but the packet keeps the time at which it entered its previous queue.
     #[inline]
     pub(crate) fn append(&mut self, packet: P) {
         self.bytes += u64::from(packet.len());

@@ -1,12 +1,12 @@
-//! What FQ and FQ-CoDel share: flows by hash, each with a FIFO and a deficit, served by deficit round robin with a list
-//! of new flows before the list of old ones (RFC 8290, sections 4.1 and 4.2).
+//! The part shared by FQ and FQ-CoDel: flows found by hash, each with a FIFO and a deficit, served by deficit round
+//! robin with a list of new flows ahead of the list of old ones (RFC 8290, sections 4.1 and 4.2).
 //!
-//! All packets live in one slab, linked per flow, so that memory follows the backlog of all flows together and the
-//! steady state does not allocate. Each flow is on at most one of the two lists.
+//! All packets are stored in one slab, linked per flow, so memory is proportional to the total backlog, and nothing is
+//! allocated in the steady state. Each flow is on at most one of the two lists.
 //!
-//! Push, select and pop take constant time (select is amortised: a flow whose deficit a packet of `n` quanta used up is
-//! passed over `n` times). [`FlowTable::fattest`] walks the flows that are on a list, so it costs the number of active
-//! flows and not of hash buckets; only an overflow calls it.
+//! Push, select and pop take constant time (select is amortised: a flow whose packet used up the deficit by `n` quanta
+//! is skipped `n` times). [`FlowTable::fattest`] scans only the flows on a list, so its cost is the number of active
+//! flows, not of hash buckets; it is called only on overflow.
 
 use slab::Slab;
 use units::Time;
@@ -16,7 +16,7 @@ use crate::{Backlog, Packet};
 /// "No node" and "no flow" in links.
 const NONE: u32 = u32::MAX;
 
-/// Linux never takes a smaller quantum: round robin would turn many idle rounds for each packet.
+/// Linux's minimum quantum: a smaller one would need many rounds per packet.
 const MIN_QUANTUM: u32 = 256;
 
 #[derive(Clone, Debug)]
@@ -27,20 +27,20 @@ struct Node<P> {
 
 #[derive(Clone, Debug)]
 struct Flow<S> {
-    /// Nodes of the FIFO; `tail` counts only while `head` is a node.
+    /// The FIFO's nodes; `tail` is valid only while `head` is a node.
     head: u32,
     tail: u32,
-    /// The flow behind this one on its list.
+    /// The next flow on its list.
     next: u32,
-    /// Whether the flow is on a list. A flow with packets always is.
+    /// Whether the flow is on a list; always true for a flow with packets.
     listed: bool,
-    /// Bytes that the flow may still send in this round; served only while positive.
+    /// Bytes that the flow may still send in this round; it is served only while this is positive.
     deficit: i64,
     bytes: u64,
     state: S,
 }
 
-/// A queue of flows, linked through `Flow::next`.
+/// A linked list of flows, through `Flow::next`.
 #[derive(Clone, Copy, Debug)]
 struct List {
     head: u32,
@@ -91,7 +91,7 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
         }
     }
 
-    /// Takes `packet` to the end of its flow. A flow that was on no list becomes a new flow with a full quantum.
+    /// Appends `packet` to its flow. A flow that was not on a list becomes a new flow with a full quantum.
     #[inline]
     pub(crate) fn push(&mut self, mut packet: P, now: Time) {
         packet.set_enqueued(now);
@@ -114,7 +114,7 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
         }
     }
 
-    /// The flow whose turn it is. It may be empty: [`FlowTable::retire`] it then, and ask again.
+    /// Returns the flow to serve next. If it is empty, call [`FlowTable::retire`] and try again.
     #[inline]
     pub(crate) fn select(&mut self) -> Option<u32> {
         loop {
@@ -133,8 +133,8 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
         }
     }
 
-    /// Takes the selected flow, which turned out to be empty, off its list. A new flow goes through the old list once
-    /// if others wait there, lest it starve them by coming back as new (RFC 8290, section 4.2).
+    /// Removes the selected flow, which is empty, from its list. A new flow moves to the list of old flows first if
+    /// others wait there, so that it cannot starve them by returning as new (RFC 8290, section 4.2).
     pub(crate) fn retire(&mut self, index: u32) {
         if self.new.head == index {
             self.new.pop(&self.flows);
@@ -148,7 +148,7 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
         self.flows[index as usize].listed = false;
     }
 
-    /// Takes the head packet of a flow.
+    /// Removes and returns the packet at the head of a flow.
     #[inline]
     pub(crate) fn pop(&mut self, index: u32) -> Option<P> {
         let flow = &mut self.flows[index as usize];
@@ -163,13 +163,13 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
         Some(packet)
     }
 
-    /// Charges the selected flow for `len` bytes that are served.
+    /// Charges the selected flow for `len` bytes served.
     #[inline]
     pub(crate) fn charge(&mut self, index: u32, len: u32) {
         self.flows[index as usize].deficit -= i64::from(len);
     }
 
-    /// The flow with most bytes, the first of equals in the order of service; `None` if nothing is held.
+    /// Returns the flow with the most bytes, the first in service order among equals; `None` if the table is empty.
     pub(crate) fn fattest(&self) -> Option<u32> {
         let mut fattest = None;
         let mut most = 0;
@@ -202,8 +202,8 @@ impl<P: Packet, S: Clone + Default> FlowTable<P, S> {
     }
 }
 
-/// The bucket of a flow: a 64-bit finaliser (Stafford's thirteenth variant, as in `SplitMix64`) over flow and salt,
-/// scaled to the number of buckets by a multiplication as Linux's `reciprocal_scale` does.
+/// Returns the bucket of a flow: a 64-bit finaliser (Stafford's thirteenth variant, as in `SplitMix64`) over flow and
+/// salt, scaled to the number of buckets by multiplication, like Linux's `reciprocal_scale`.
 #[inline]
 fn bucket(flow: u64, salt: u64, buckets: usize) -> u32 {
     let mut x = flow ^ salt;

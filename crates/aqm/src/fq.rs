@@ -1,27 +1,28 @@
 //! FQ: fair queueing without delay control. Flows share a link by deficit round robin.
 //!
-//! Source: RFC 8290 (FQ-CoDel) with the CoDel of each queue taken out: its hash, its DRR of bytes with new flows first,
-//! its limit. That leaves M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round-Robin" (1996) with
-//! the drop policy of P. McKenney's "Stochastic Fairness Queueing" (1990): when full, the longest queue, here by bytes,
-//! loses its head packet. It is not Linux's `sch_fq`, which paces.
+//! Source: RFC 8290 (FQ-CoDel) without CoDel in each queue: its hash, its byte-based DRR with new flows first, and its
+//! limit. This equals M. Shreedhar and G. Varghese, "Efficient Fair Queuing Using Deficit Round-Robin" (1996) with the
+//! drop policy of P. McKenney's "Stochastic Fairness Queueing" (1990): when full, the longest queue, here in bytes,
+//! drops its head packet. It is not Linux's `sch_fq`, which paces.
 //!
-//! Deviations from RFC 8290: none but the missing CoDel; a full queue loses one packet an arrival, not half a flow.
+//! Deviations from RFC 8290: apart from the missing CoDel, a full queue drops one packet per arrival, not half of a
+//! flow.
 
 use units::Time;
 
 use crate::flow_table::FlowTable;
 use crate::{Backlog, DropReason, Drops, Packet, Queue};
 
-/// How much FQ may hold and how it shares.
+/// The limit and the flow queues of FQ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// At most so many packets in all; `None` is no limit. Default: 10240, as FQ-CoDel.
+    /// Maximum number of packets in total; `None` is no limit. Default: 10240, as in FQ-CoDel.
     pub packets: Option<u64>,
-    /// Hash buckets; flows that fall into one share it. At least 1. Default: 1024.
+    /// Number of hash buckets, at least 1; flows with the same hash share a queue. Default: 1024.
     pub flows: u32,
-    /// Bytes that a flow may send in a round; below 256 it counts as 256, as in Linux. Default: 1514.
+    /// Bytes that a flow may send per round; values below 256 count as 256, as in Linux. Default: 1514.
     pub quantum: u32,
-    /// Changes which flows collide.
+    /// Hash salt: changes which flows collide.
     pub salt: u64,
 }
 
@@ -39,7 +40,7 @@ pub struct Fq<P> {
 }
 
 impl<P: Packet> Fq<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         Fq {
             table: FlowTable::new(config.flows, config.quantum, config.salt),

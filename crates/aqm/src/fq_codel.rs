@@ -1,14 +1,14 @@
-//! FQ-CoDel: flows share a link by deficit round robin, and each flow's queue is under CoDel (RFC 8290).
+//! FQ-CoDel: flows share a link by deficit round robin, with CoDel in each flow's queue (RFC 8290).
 //!
-//! Source: RFC 8290; where it leaves room, Linux's `net/sched/sch_fq_codel.c`: a flow is passed over while its deficit
-//! is <= 0 (RFC text: negative); CoDel compares the MTU with the backlog of the whole discipline; over a limit, half of
-//! the fattest flow, at most 64 packets, is lost from its head at once and its control law is told.
+//! Source: RFC 8290; where it leaves a choice, Linux's `net/sched/sch_fq_codel.c`: a flow is skipped while its deficit
+//! is <= 0 (RFC text: negative); CoDel compares the MTU with the backlog of the whole discipline; above a limit, half
+//! of the fattest flow, at most 64 packets, is dropped from its head at once, and its control law is informed.
 //!
 //! Deviations:
 //! 1. Linux finds the fattest flow by a scan over all buckets and takes the lowest number among equals; this scans only
-//!    the flows that are listed (see `flow_table`) and takes the first in the order of service.
-//! 2. The memory of a packet is an estimate of Linux's `truesize` from its length; see [`truesize`].
-//! 3. Linux re-keys its hash with the machine; here the salt is given, so that runs repeat.
+//!    active flows (see `flow_table`) and takes the first in service order.
+//! 2. The memory of a packet is Linux's `truesize` estimated from its length; see [`truesize`].
+//! 3. Linux salts its hash randomly; here the salt is an argument, so that runs can be repeated.
 
 use units::Time;
 
@@ -19,20 +19,20 @@ use crate::{Backlog, DropReason, Drops, Packet, Queue};
 /// Linux's default `drop_batch_size`, in packets.
 const DROP_BATCH: u32 = 64;
 
-/// How much FQ-CoDel may hold, how it shares, and its control law.
+/// The limits, flow queues and control law of FQ-CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// At most so many packets in all; `None` is no limit. Linux: 10240.
+    /// Maximum number of packets in total; `None` is no limit. Linux: 10240.
     pub packets: Option<u64>,
-    /// At most so many bytes of kernel memory, see [`truesize`]; `None` is no limit. Linux: 32 MiB.
+    /// Maximum kernel memory in bytes, see [`truesize`]; `None` is no limit. Linux: 32 MiB.
     pub memory: Option<u64>,
-    /// Hash buckets; flows that fall into one share it. At least 1. Linux: 1024.
+    /// Number of hash buckets, at least 1; flows with the same hash share a queue. Linux: 1024.
     pub flows: u32,
-    /// Bytes that a flow may send in a round; below 256 it counts as 256. Linux: 1514.
+    /// Bytes that a flow may send per round; values below 256 count as 256. Linux: 1514.
     pub quantum: u32,
-    /// Changes which flows collide.
+    /// Hash salt: changes which flows collide.
     pub salt: u64,
-    /// The control law of each flow. Linux: the defaults of CoDel, with ECN on.
+    /// The control law of each flow. Linux: CoDel's defaults with ECN.
     pub params: Params,
 }
 
@@ -49,7 +49,7 @@ impl Default for Config {
     }
 }
 
-/// Deficit round robin over hashed flows, each under CoDel.
+/// Deficit round robin over hashed flows, each with CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     table: FlowTable<P, CodelState>,
@@ -62,7 +62,7 @@ pub struct FqCodel<P> {
 }
 
 impl<P: Packet> FqCodel<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         FqCodel {
             table: FlowTable::new(config.flows, config.quantum, config.salt),
@@ -78,9 +78,9 @@ impl<P: Packet> FqCodel<P> {
         self.table.backlog().packets > self.max_packets || self.memory > self.max_memory
     }
 
-    /// Loses packets from the head of the fattest flow until half of its bytes are gone, at most a batch.
+    /// Drops packets from the head of the fattest flow until half of its bytes are gone, at most one batch.
     #[cold]
-    fn shed(&mut self, drops: &mut impl Drops<P>) {
+    fn drop_from_fattest(&mut self, drops: &mut impl Drops<P>) {
         let flow = self.table.fattest().expect("a queue over its limit holds a packet");
         let enough = self.table.flow_bytes(flow) / 2;
         let (mut lost, mut lost_bytes) = (0, 0);
@@ -100,10 +100,10 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.memory += truesize(packet.len());
         self.table.push(packet, now);
-        // Linux sheds once an arrival, which is enough for the packet limit; a big packet among small ones may take
-        // more for the memory limit to hold.
+        // Linux drops one batch per arrival, which suffices for the packet limit; a big packet among small ones may
+        // need several for the memory limit.
         while self.is_over() {
-            self.shed(drops);
+            self.drop_from_fattest(drops);
         }
     }
 
@@ -138,8 +138,9 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
     }
 }
 
-/// What a packet of `len` bytes costs of the memory limit, in bytes: the kernel allocates its data with 64 bytes of
-/// headroom and 320 of `skb_shared_info` in a power of two, and a `sk_buff` of 256 bytes. 2304 for a full frame.
+/// Returns a packet's charge against the memory limit in bytes, for a length of `len`: the kernel allocates its data,
+/// with 64 bytes of headroom and 320 of `skb_shared_info`, in a power of two, and a `sk_buff` of 256 bytes. 2304 for a
+/// full-sized frame.
 #[inline]
 pub fn truesize(len: u32) -> u64 {
     (u64::from(len) + 384).next_power_of_two() + 256

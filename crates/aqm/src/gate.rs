@@ -1,8 +1,9 @@
-//! A queue discipline above a buffer that somebody else empties, with flow control between them, as between a Linux qdisc
-//! and a driver's ring: the backlog waits where it can be scheduled, and the buffer holds what it needs.
+//! A queue discipline above a buffer that is drained by other code, with flow control in between, as between a Linux
+//! qdisc and a driver's ring: the backlog waits where a discipline applies, and the buffer holds only what it needs.
 //!
-//! Two things stop the way down. The *soft stop* is a [`Limit`]'s: a quota that it learns from what is queued and completed
-//! below. The *hard stop* is the buffer's own, when it is full, and its owner's to tell. What is below is never taken back.
+//! Two limits stop the transfer to the buffer. The *soft limit* is a [`Limit`]: a quota estimated from what is queued
+//! and completed below. The *hard limit* is the buffer's own size, which its owner enforces. Packets are never moved
+//! back up.
 
 use units::Time;
 
@@ -10,10 +11,10 @@ use crate::bql::{self, Bql};
 use crate::dyn_rlc::{self, DynRlc};
 use crate::{AnyQueue, Backlog, Drops, Packet, Queue};
 
-/// What limits what is handed down.
+/// Limit on the data passed to the buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
-    /// Nothing but the buffer's own room.
+    /// Only the buffer's own size.
     #[default]
     None,
     /// Byte queue limits.
@@ -22,26 +23,26 @@ pub enum Limit {
     DynRlc(dyn_rlc::Config),
 }
 
-/// A discipline and a limit.
+/// A queue discipline and a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// How packets wait.
+    /// The queue discipline.
     pub queue: crate::Config,
-    /// How many are handed down.
+    /// The limit on the data passed down.
     pub limit: Limit,
 }
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Gate<P> {
     queue: AnyQueue<P>,
     law: Law,
-    /// Bytes that were handed down and are not completed.
+    /// Bytes passed down and not yet completed.
     below: u64,
 }
 
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "there is one for each buffer, and it is used for each packet")]
+#[allow(clippy::large_enum_variant, reason = "one per buffer, and used for each packet")]
 enum Law {
     None,
     Bql(Bql),
@@ -49,7 +50,7 @@ enum Law {
 }
 
 impl<P: Packet> Gate<P> {
-    /// An empty queue above an empty buffer.
+    /// Creates an empty queue above an empty buffer.
     pub fn new(config: &Config) -> Gate<P> {
         let law = match config.limit {
             Limit::None => Law::None,
@@ -59,25 +60,25 @@ impl<P: Packet> Gate<P> {
         Gate { queue: AnyQueue::new(&config.queue), law, below: 0 }
     }
 
-    /// Takes `packet` in, or loses it or others into `drops`.
+    /// Accepts `packet`, or drops it or others into `drops`.
     #[inline]
     pub fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.queue.enqueue(packet, now, drops);
     }
 
-    /// What waits above.
+    /// Returns the backlog of the queue, without the buffer.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
 
-    /// Whether there is a quota for what is below, and has to be told ([`Gate::settle`]).
+    /// Returns whether there is a quota, for which [`Gate::settle`] has to be called.
     #[inline]
     pub fn is_limited(&self) -> bool {
         !matches!(self.law, Law::None)
     }
 
-    /// Whether the quota is used up.
+    /// Returns whether the quota is used up.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         match &self.law {
@@ -87,13 +88,13 @@ impl<P: Packet> Gate<P> {
         }
     }
 
-    /// The quota in bytes, if it is one of bytes.
+    /// Returns the quota, if it is in bytes.
     pub fn limit(&self) -> Option<u64> {
         if let Law::Bql(bql) = &self.law { Some(bql.limit()) } else { None }
     }
 
-    /// The next packet for the buffer, which has room for it; it counts as queued there. `None` if the quota is used up or
-    /// nothing is left.
+    /// Returns the next packet for the buffer, which must have room for it; it counts as queued there. Returns `None`
+    /// if the quota is used up or the queue is empty.
     #[inline]
     pub fn release(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<P> {
         if self.is_stopped() || self.queue.backlog().packets == 0 {
@@ -106,15 +107,15 @@ impl<P: Packet> Gate<P> {
         Some(packet)
     }
 
-    /// `below` bytes of what was handed down are in the buffer now: what has left it since the last call is completed,
-    /// whether it was sent or dropped. Once for what leaves at one time.
+    /// Reports that the buffer now holds `below` bytes of what was passed down: whatever has left it since the last
+    /// call, sent or dropped, is completed. To be called once for everything that leaves at the same time.
     #[inline]
     pub fn settle(&mut self, below: u64, now: Time) {
         if !self.is_limited() || below == self.below {
             return;
         }
         if below > self.below {
-            // A new cell: what had been sent waits again.
+            // After a handover, packets that had been sent wait again.
             self.queued(below - self.below, now);
             return;
         }

@@ -1,12 +1,12 @@
-//! Queue disciplines. A queue orders and drops; a link or a bearer serves.
+//! Queue disciplines. A queue orders and drops packets; a link or a bearer serves them.
 //!
-//! [`Queue::enqueue`] takes a packet in, [`Queue::dequeue`] gives one out at a service opportunity. Every packet that is
-//! lost lands in the [`Drops`] of the call that lost it, with a reason, so that packets in = packets out + dropped +
-//! backlog after every call. The time of the service opportunity decides a packet's sojourn; time never goes back.
+//! [`Queue::enqueue`] adds a packet, [`Queue::dequeue`] returns one at a service opportunity. Every dropped packet goes
+//! to the [`Drops`] of the call that dropped it, with a reason, so that packets in = packets out + dropped + backlog
+//! after every call. A packet's sojourn time ends at the time of its service opportunity; time never goes back.
 //!
-//! Disciplines are generic over what they carry: a descriptor in the simulator, a packet buffer in the emulator.
+//! Disciplines are generic over the packet type: a descriptor in the simulator, a packet buffer in the emulator.
 
-#![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
+#![allow(clippy::doc_markdown, reason = "CoDel is a name, not code")]
 
 mod any;
 pub mod bql;
@@ -32,25 +32,25 @@ pub use pfifo_fast::PfifoFast;
 
 use units::{Span, Time};
 
-/// What a queue needs to know of a packet.
+/// The properties of a packet that queues use.
 #[allow(clippy::len_without_is_empty, reason = "a packet is never empty")]
 pub trait Packet {
     /// Length on the wire in bytes, as the queue's owner counts it; never zero.
     fn len(&self) -> u32;
-    /// A number that is equal for packets of one flow and, as far as possible, different otherwise (a 5-tuple or a hash
-    /// of one).
+    /// A flow identifier: equal for packets of one flow and, as far as possible, distinct for others (a 5-tuple or a
+    /// hash of one).
     fn flow(&self) -> u64;
-    /// The priority from the TOS byte, as Linux's `skb->priority`: 0 is best effort. See `pfifo_fast`.
+    /// The priority from the TOS byte, like Linux's `skb->priority`: 0 is best effort. See `pfifo_fast`.
     fn priority(&self) -> u8;
     /// The ECN field.
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to CE. Called only if [`Packet::ecn`] is capable.
     fn mark_ce(&mut self);
-    /// When the packet entered the queue that it is in.
+    /// When the packet entered its current queue.
     fn enqueued(&self) -> Time;
-    /// Notes that the packet enters a queue now. Every discipline calls it.
+    /// Sets the time at which the packet enters a queue. Called by every discipline.
     fn set_enqueued(&mut self, now: Time);
-    /// Notes, for statistics, how long the packet waited in the queue that it leaves for the wire. Links call it.
+    /// Sets, for statistics, how long the packet waited in the queue before its service. Called by links.
     fn set_waited(&mut self, _waited: Span) {}
 }
 
@@ -70,7 +70,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The field whose two bits these are, as in the lowest bits of the IP header's traffic class.
+    /// Returns the ECN field with these two bits, the lowest bits of the IP header's traffic class.
     #[inline]
     pub fn from_bits(bits: u8) -> Ecn {
         match bits & 3 {
@@ -81,13 +81,13 @@ impl Ecn {
         }
     }
 
-    /// Whether a queue may mark instead of drop.
+    /// Returns whether a queue may mark the packet instead of dropping it.
     pub fn capable(self) -> bool {
         self != Ecn::NotEct
     }
 }
 
-/// Why a packet was lost.
+/// The reason why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DropReason {
     /// A limit of packets or bytes was reached.
@@ -98,9 +98,9 @@ pub enum DropReason {
     Loss,
 }
 
-/// Where lost packets go. A closure `FnMut(P, DropReason)` is one.
+/// The receiver of dropped packets. A closure `FnMut(P, DropReason)` implements it.
 pub trait Drops<P> {
-    /// `packet` was lost.
+    /// Called when `packet` was dropped.
     fn dropped(&mut self, packet: P, reason: DropReason);
 }
 
@@ -110,7 +110,7 @@ impl<P, F: FnMut(P, DropReason)> Drops<P> for F {
     }
 }
 
-/// What a queue holds.
+/// The contents of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
     /// Packets.
@@ -129,18 +129,18 @@ impl core::ops::AddAssign for Backlog {
 
 /// A queue discipline. See the crate's documentation.
 pub trait Queue<P: Packet> {
-    /// Takes `packet` in, or loses it or others into `drops`.
+    /// Adds `packet`, or drops it or others into `drops`.
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>);
-    /// The next packet to serve at the service opportunity `now`; packets that the discipline drops on the way land in
-    /// `drops`. `None` only when the queue is empty afterwards.
+    /// Returns the packet to serve at the service opportunity `now`; packets that the discipline drops in the process
+    /// go to `drops`. Returns `None` only if the queue is empty afterwards.
     fn dequeue(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<P>;
-    /// What is held.
+    /// Returns the current contents.
     fn backlog(&self) -> Backlog;
-    /// Packets that were CE-marked instead of dropped, so far.
+    /// Returns the number of packets CE-marked instead of dropped so far.
     fn marks(&self) -> u64;
 }
 
-/// How long `packet` has been in its queue.
+/// Returns how long `packet` has been in its queue.
 pub fn sojourn<P: Packet>(packet: &P, now: Time) -> Span {
     now.saturating_since(packet.enqueued())
 }

@@ -1,10 +1,10 @@
-//! Linux's default discipline of old: three FIFO bands in strict priority (`net/sched/sch_generic.c`, `pfifo_fast`).
+//! Linux's former default discipline: three FIFO bands in strict priority (`net/sched/sch_generic.c`, `pfifo_fast`).
 //!
-//! The band comes from the packet's priority by Linux's fixed map; band 0 is served while it holds anything, then band
-//! 1, then band 2. Each band holds `tx_queue_len` packets (1000), as it has since the discipline became lockless in
-//! Linux 4.16; before, the three shared one limit.
+//! A fixed map of Linux derives the band from the packet's priority; band 0 is served while it holds packets, then band
+//! 1, then band 2. Each band holds `tx_queue_len` packets (1000), as since Linux 4.16, when the discipline became
+//! lockless; before that, all three shared one limit.
 //!
-//! Deviations: none that a packet can see.
+//! Deviations: none that affect a packet.
 
 use units::Time;
 
@@ -18,10 +18,10 @@ const BAND_OF_PRIORITY: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1,
 /// Linux's `DEFAULT_TX_QUEUE_LEN`, in packets.
 const TX_QUEUE_LEN: u64 = 1000;
 
-/// How much `pfifo_fast` may hold.
+/// The limit of `pfifo_fast`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// At most so many packets in each band; `None` is no limit. Linux: 1000.
+    /// Maximum number of packets in each band; `None` is no limit. Linux: 1000.
     pub packets_per_band: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub struct PfifoFast<P> {
 }
 
 impl<P: Packet> PfifoFast<P> {
-    /// An empty queue.
+    /// Creates an empty queue.
     pub fn new(config: Config) -> Self {
         PfifoFast {
             bands: [Fifo::new(), Fifo::new(), Fifo::new()],

@@ -1,4 +1,4 @@
-//! All controllers as one type, dispatched without a table of pointers.
+//! All controllers as one type, with static dispatch.
 
 use crate::bbr::Bbr;
 use crate::cubic::{Cubic, CubicConfig};
@@ -10,23 +10,22 @@ use crate::westwood::Westwood;
 use crate::yeah::Yeah;
 use crate::{AckSample, Congestion, Controller, Ctx, Limits, Listens, Sent, Signal};
 
-/// The table: for each controller its name, its variant and type, and how it is built with default parameters from an
-/// initial window.
+/// The table of controllers: name, variant, type, and constructor with default parameters from an initial window.
 macro_rules! controllers {
     ($d:tt $($name:literal => $variant:ident($type:ty), $new:expr;)*) => {
         /// Any controller.
         pub enum AnyController {
             $(#[doc = concat!("`", $name, "`.")] $variant($type),)*
-            /// One that is not in the table, for experiments.
+            /// A controller that is not in the table, for experiments.
             Boxed(Box<dyn Controller + Send>),
         }
 
         impl AnyController {
-            /// The names that [`AnyController::by_name`] knows.
+            /// The names accepted by [`AnyController::by_name`].
             pub const NAMES: &'static [&'static str] = &[$($name),*];
 
-            /// The controller of this name, with default parameters and an initial window in segments; `None` if there
-            /// is none. Scenarios and `sysctl` name Reno differently: `new-reno` and `reno`.
+            /// Returns the controller of this name with default parameters and an initial window in segments; `None` if
+            /// the name is unknown.
             pub fn by_name(name: &str, initial_window: u32) -> Option<AnyController> {
                 match if name == "new-reno" { "reno" } else { name } {
                     $($name => { let new: fn(u32) -> $type = $new; Some(new(initial_window).into()) })*
@@ -47,7 +46,7 @@ macro_rules! controllers {
             }
         }
 
-        /// Calls a method of whichever controller it is. (`$d` is a dollar sign of this inner macro.)
+        /// Calls a method of the contained controller. (`$d` is a dollar sign of this inner macro.)
         macro_rules! dispatch {
             ($d self:expr, $d c:ident => $d call:expr) => {
                 match $d self {

@@ -1,17 +1,18 @@
-//! CUBIC: the window is a cubic function of the time since the last loss, flat near the window where that loss was.
+//! CUBIC: the window is a cubic function of the time since the last loss, with its plateau near the window at that
+//! loss.
 //!
-//! Source: RFC 9438; Linux 6.1 `tcp_cubic.c`, whose integer arithmetic this is: time in 1/1024 s, beta in 1024ths, the
-//! window's growth as "one segment for each `cnt` acknowledged", recomputed at most every 1/32 s while the window stands.
+//! Source: RFC 9438; Linux 6.1 `tcp_cubic.c`, whose integer arithmetic is used here: time in 1/1024 s, beta in 1024ths,
+//! growth as "one segment for each `cnt` acknowledged", recomputed at most every 1/32 s while the window is unchanged.
 //!
-//! Where this file leaves Linux:
-//! 1. Time is exact and not in ticks of 1..4 ms; "at most once a tick" is once a millisecond.
+//! Deviations from Linux:
+//! 1. Time is exact, not in ticks of 1..4 ms; "at most once a tick" is once a millisecond.
 //! 2. The cube root is exact; Linux's is off by 0.2 % on average.
-//! 3. The time since the plateau is cut at 256 s, where Linux overflows at 347 s.
+//! 3. The time since the plateau is limited to 256 s; Linux overflows at 347 s.
 //!
-//! Where Linux, and so this file, leaves RFC 9438: a time-out forgets the plateau altogether (the RFC then starts from the
-//! window at the beginning of congestion avoidance, which comes to the same); while no plateau is known growth is at least
-//! 5 % a round trip; growth is at most half a segment for each acknowledged one; the Reno-friendly slope stays 8/15 after
-//! the old window is passed.
+//! Deviations of Linux, and so of this file, from RFC 9438: a timeout discards the plateau (the RFC then starts from
+//! the window at the beginning of congestion avoidance, which is equivalent); without a known plateau, growth is at
+//! least 5 % per round trip; growth is at most half a segment for each acknowledged one; the slope of the Reno-friendly
+//! region stays 8/15 after the previous window has been passed.
 
 use crate::hystart::HyStart;
 use crate::loss_based::{Growth, LossBased, Window, micros};
@@ -23,32 +24,32 @@ const BETA: u32 = 717;
 const SCALE: u32 = 1024;
 /// C, in 1/(10 * 1024) segments per s^3: 0.4004.
 const C: u64 = 410;
-/// Time is counted in 1/2^10 s; the cube carries this shift three times, C its own 10.
+/// Time is in units of 1/2^10 s; its cube has three times this shift, C its own 10.
 const TIME_SHIFT: u32 = 10;
 const CURVE_SHIFT: u32 = 10 + 3 * TIME_SHIFT;
 /// The longest time from the plateau, in 1/1024 s, at which `C * t^3` fits 64 bits: 256 s.
 const MAX_OFFSET: u64 = 1 << 18;
-/// 8 times the acknowledged windows for one segment of an equally aggressive Reno: 8 / 0.529 = 15 (RFC 9438 section 4.3:
-/// alpha = 3 (1 - beta) / (1 + beta)).
+/// Acknowledged windows, times 8, for each segment of growth of an equally aggressive Reno: 8 / 0.529 = 15 (RFC 9438
+/// section 4.3: alpha = 3 (1 - beta) / (1 + beta)).
 const FRIENDLY_SCALE: u32 = 8 * (SCALE + BETA) / 3 / (SCALE - BETA);
-/// With an unchanged window the curve is computed no more often than this.
+/// Minimum interval between computations of the curve with an unchanged window.
 const RECOMPUTE: Span = Span::from_nanos(1_000_000_000 / 32);
 const TICK: Span = Span::from_millis(1);
-/// Delay samples this soon after a reduction belong to the queue that caused it.
+/// Delay samples within this time after a reduction belong to the queue that caused it.
 const SETTLE: Span = Span::from_secs(1);
-/// Slowest growth while no plateau is known: 5 % a round trip.
+/// Minimum growth without a known plateau: 5 % per round trip.
 const MAX_COUNT_UNKNOWN: u32 = 20;
-/// Fastest growth: 1.5 times a round trip.
+/// Maximum growth: by half per round trip.
 const MIN_COUNT: u32 = 2;
 
-/// Which parts of CUBIC are on; all of them by default.
+/// The optional parts of CUBIC; all are enabled by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicConfig {
     /// Leave slow start by `HyStart`.
     pub hystart: bool,
-    /// Never grow slower than a Reno of the same average (RFC 9438 section 4.3).
+    /// Never grow more slowly than Reno with the same average window (RFC 9438 section 4.3).
     pub friendly_region: bool,
-    /// Release bandwidth to newcomers: aim lower when the last loss came below the plateau (RFC 9438 section 4.7).
+    /// Release bandwidth to new flows: lower the plateau if the last loss occurred below it (RFC 9438 section 4.7).
     pub fast_convergence: bool,
 }
 
@@ -58,24 +59,24 @@ impl Default for CubicConfig {
     }
 }
 
-/// CUBIC's growth: the curve, its Reno-friendly floor and `HyStart`.
+/// CUBIC's growth: the curve, the Reno-friendly region and `HyStart`.
 #[derive(Clone, Debug)]
 pub struct CubicGrowth {
     config: CubicConfig,
     hystart: HyStart,
-    /// The window at which the last loss came, or less (fast convergence); 0 while unknown.
+    /// The window at the last loss, or less (fast convergence); 0 while unknown.
     last_max: u32,
-    /// When the curve began; `None` until the first growth after a reduction.
+    /// Start of the curve; `None` until the first growth after a reduction.
     epoch: Option<Time>,
     curve: Curve,
-    /// Acknowledged segments for a segment of growth.
+    /// Acknowledged segments per segment of growth.
     count: u32,
-    /// The window and the time of the last computation.
+    /// Window and time of the last computation.
     computed: (u32, Time),
-    /// Acknowledged segments that the friendly window has not yet grown by, and that window.
+    /// Acknowledged segments not yet counted as growth of the Reno-friendly window, and that window.
     acked: u32,
     friendly_cwnd: u32,
-    /// The least RTT, in microseconds; 0 while there is none.
+    /// Minimum RTT in microseconds; 0 without samples.
     delay_min: u32,
 }
 
@@ -83,14 +84,14 @@ pub struct CubicGrowth {
 pub type Cubic = LossBased<CubicGrowth>;
 
 impl Cubic {
-    /// CUBIC with an initial window of so many segments.
+    /// Creates CUBIC with an initial window in segments.
     pub fn new(config: CubicConfig, initial_window: u32) -> Cubic {
         LossBased::with_growth(CubicGrowth::new(config), initial_window)
     }
 }
 
 impl CubicGrowth {
-    /// The growth with its parameters.
+    /// Creates the growth with its parameters.
     pub fn new(config: CubicConfig) -> CubicGrowth {
         CubicGrowth {
             config,
@@ -106,14 +107,14 @@ impl CubicGrowth {
         }
     }
 
-    /// From now on acknowledgements come from elsewhere: what was learnt of the path's delay is void. The round in
-    /// progress ends with `next`.
-    pub(crate) fn forget_delay(&mut self, next: u64, now: Time) {
+    /// Discards the delay estimate, because acknowledgements now come from a different place. The current round ends
+    /// with `next`.
+    pub(crate) fn reset_delay(&mut self, next: u64, now: Time) {
         self.delay_min = 0;
         self.hystart.reset(now, next);
     }
 
-    /// Acknowledged segments for a segment of growth at `now`.
+    /// Returns the acknowledged segments per segment of growth at `now`.
     #[inline]
     fn update(&mut self, cwnd: u32, acked: u32, now: Time) -> u32 {
         self.acked = self.acked.saturating_add(acked);
@@ -125,7 +126,7 @@ impl CubicGrowth {
             self.follow_curve(cwnd, acked, now);
         }
         if self.config.friendly_region {
-            self.keep_up_with_reno(cwnd);
+            self.apply_reno_friendly_region(cwnd);
         }
         self.count = self.count.max(MIN_COUNT);
         self.count
@@ -139,7 +140,7 @@ impl CubicGrowth {
             self.curve = Curve::from(cwnd, self.last_max);
             now
         });
-        // One round trip ahead: this growth is what the segments of the next one will meet.
+        // One round trip ahead: this growth affects the segments sent in the next round trip.
         let ahead = now.saturating_since(epoch) + Span::from_micros(u64::from(self.delay_min));
         let target = self.curve.at(ahead);
         self.count = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
@@ -148,7 +149,7 @@ impl CubicGrowth {
         }
     }
 
-    fn keep_up_with_reno(&mut self, cwnd: u32) {
+    fn apply_reno_friendly_region(&mut self, cwnd: u32) {
         let per_segment = (cwnd * FRIENDLY_SCALE) >> 3;
         if self.acked > per_segment {
             let grown = (self.acked - 1) / per_segment;
@@ -196,7 +197,7 @@ impl Growth for CubicGrowth {
             if let Some(cause) = exit {
                 window.ssthresh = window.cwnd;
                 let cwnd = window.cwnd;
-                cx.tell(|| Event::SlowStartExit { cause, cwnd });
+                cx.emit(|| Event::SlowStartExit { cause, cwnd });
             }
         }
     }
@@ -210,7 +211,7 @@ impl Growth for CubicGrowth {
     }
 
     fn on_restart(&mut self, idle: Span, cx: &mut Ctx) {
-        // Time that passed without sending earns no growth.
+        // Idle time earns no growth.
         if let Some(epoch) = &mut self.epoch {
             *epoch = Time::from_nanos(epoch.as_nanos().saturating_add(idle.as_nanos())).min(cx.now);
         }
@@ -220,13 +221,14 @@ impl Growth for CubicGrowth {
 /// W(t) = C (t - K)^3 + plateau (RFC 9438 section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Curve {
-    /// The time from the start to the plateau, in 1/1024 s.
+    /// Time from the start to the plateau, in 1/1024 s.
     k: u64,
     plateau: u32,
 }
 
 impl Curve {
-    /// The curve that starts at `cwnd` and flattens at `last_max`, or rises at once if that is already passed.
+    /// Returns the curve that starts at `cwnd` with its plateau at `last_max`, or rises at once if that has been
+    /// passed.
     fn from(cwnd: u32, last_max: u32) -> Curve {
         if last_max <= cwnd {
             return Curve { k: 0, plateau: cwnd };
@@ -235,7 +237,7 @@ impl Curve {
         Curve { k, plateau: last_max }
     }
 
-    /// The window at `t` after the start, in segments.
+    /// Returns the window at `t` after the start, in segments.
     fn at(&self, t: Span) -> u32 {
         // 2^10 / 10^9 = 2 / 1,953,125.
         let t = t.as_nanos().saturating_mul(2) / 1_953_125;
@@ -245,7 +247,7 @@ impl Curve {
     }
 }
 
-/// The largest integer whose cube is at most `a`.
+/// Returns the largest integer whose cube is at most `a`.
 fn cube_root(a: u64) -> u64 {
     let mut root = 0;
     // 2^22 cubed is past 64 bits only from 2^21.33 on, so the highest bit of a root is bit 21.

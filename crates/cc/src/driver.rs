@@ -1,10 +1,10 @@
-//! A storytelling driver for the tests of this crate: says in segments what happened to a sender.
+//! A test driver that describes events at a sender in segments.
 
 use crate::{AckSample, Congestion, Controller, Ctx, Event, Limits, Path, Phase, Random, RateSample, Sent, Sign};
 use rand_core::SeedableRng;
 use units::{Span, Time};
 
-/// Payload bytes of a segment: round, for arithmetic by hand.
+/// Payload bytes of a segment: a round number for manual calculation.
 pub(crate) const MSS: u32 = 1000;
 
 pub(crate) struct Driver<C> {
@@ -15,7 +15,7 @@ pub(crate) struct Driver<C> {
     random: Random,
     una: u64,
     next: u64,
-    /// What the next acknowledgements say; counts and sequence numbers are filled in.
+    /// The contents of the next acknowledgements; counts and sequence numbers are filled in.
     pub(crate) ack: AckSample,
     pub(crate) lost: u64,
     pub(crate) delivered: u64,
@@ -67,13 +67,13 @@ impl<C: Controller> Driver<C> {
         self.wait(Span::from_millis(ms));
     }
 
-    /// Sends whatever the window leaves beyond what is out.
+    /// Sends as many segments as the window allows.
     pub(crate) fn fill(&mut self) {
         let window = u64::from(self.limits().cwnd) * u64::from(MSS);
         self.next = self.next.max(self.una + window);
     }
 
-    /// One segment is sent with so many in flight before it.
+    /// Sends one segment with `in_flight_before` segments in flight.
     pub(crate) fn send(&mut self, in_flight_before: u32, idle: Option<Span>) {
         let app_limited = idle.is_some();
         let blocked = false;
@@ -81,32 +81,32 @@ impl<C: Controller> Driver<C> {
         self.call(|c, cx| c.on_sent(&sent, cx));
     }
 
-    /// `n` segments are cumulatively acknowledged, none if 0; `self.ack` says the rest.
+    /// Cumulatively acknowledges `n` segments, possibly 0; `self.ack` has the other fields.
     pub(crate) fn acked(&mut self, n: u32) {
         self.una += u64::from(n) * u64::from(MSS);
         self.next = self.next.max(self.una);
         self.delivered += u64::from(n);
         let mut ack = self.ack.clone();
         (ack.acked, ack.delivered, ack.advanced) = (n, n, n > 0);
-        self.give(&mut ack);
+        self.deliver(&mut ack);
     }
 
-    /// `n` segments are selectively acknowledged.
+    /// Selectively acknowledges `n` segments.
     pub(crate) fn sacked(&mut self, n: u32) {
         self.delivered += u64::from(n);
         let mut ack = self.ack.clone();
         (ack.acked, ack.delivered, ack.advanced) = (0, n, false);
-        self.give(&mut ack);
+        self.deliver(&mut ack);
     }
 
-    fn give(&mut self, ack: &mut AckSample) {
+    fn deliver(&mut self, ack: &mut AckSample) {
         (ack.una, ack.next) = (self.una, self.next);
         self.lost += u64::from(ack.lost);
         (ack.rate.total_delivered, ack.rate.total_lost) = (self.delivered, self.lost);
         self.call(|c, cx| c.on_ack(ack, cx));
     }
 
-    /// As `acked`, one segment at a time at the same moment.
+    /// Like `acked`, with one acknowledgement per segment at the same time.
     pub(crate) fn acked_singly(&mut self, n: u32) {
         for _ in 0..n {
             self.acked(1);
@@ -131,11 +131,11 @@ impl<C: Controller> Driver<C> {
         self.sacked(1);
         self.una = self.next;
         self.ack.phase = Phase::Open;
-        // Nothing is delivered by the last acknowledgement, so that nothing grows yet.
+        // The last acknowledgement delivers nothing, so that nothing grows yet.
         self.acked(0);
     }
 
-    /// SND.UNA and SND.NXT.
+    /// Returns SND.UNA and SND.NXT.
     pub(crate) fn sequence(&self) -> (u64, u64) {
         (self.una, self.next)
     }

@@ -1,14 +1,15 @@
-//! `HyStart`: leaves slow start before it overflows the queue.
+//! `HyStart`: leaves slow start before it overfills the queue.
 //!
-//! Source: S. Ha and I. Rhee, "Taming the elephants: new TCP slow start" (2008), as Linux 6.1 `tcp_cubic.c` has it
-//! (`hystart_update`, `hystart_ack_delay`). Two signs end slow start, from a window of 16 segments on:
+//! Source: S. Ha and I. Rhee, "Taming the elephants: new TCP slow start" (2008), as implemented in Linux 6.1
+//! `tcp_cubic.c` (`hystart_update`, `hystart_ack_delay`). From a window of 16 segments on, either of two conditions
+//! ends slow start:
 //!
-//! - an **ACK train**: acknowledgements spaced by at most 2 ms have gone on for longer than the minimum RTT (half of it when
-//!   segments leave unpaced, since then the train is as long as the burst);
-//! - a **delay increase**: the least of at least nine RTT samples of a round exceeds the minimum RTT by an eighth of it,
+//! - an **ACK train**: acknowledgements at most 2 ms apart have continued for longer than the minimum RTT (half of it
+//!   without pacing, since the train is then as long as the burst);
+//! - a **delay increase**: the minimum of at least nine RTT samples of a round exceeds the minimum RTT by an eighth,
 //!   clamped to 4..16 ms.
 //!
-//! No deviation from Linux, except that times are not cut to its 32 bits.
+//! No deviation from Linux, except that times are not truncated to 32 bits.
 
 use crate::loss_based::micros;
 use crate::{AckSample, Ctx, ExitCause};
@@ -16,36 +17,36 @@ use units::{Rate, Span, Time};
 
 /// Below this window, in segments, slow start is never left early.
 const LOW_WINDOW: u32 = 16;
-/// Acknowledgements spaced by at most this belong to one train.
+/// Maximum spacing of acknowledgements in a train.
 const ACK_SPACING: Span = Span::from_micros(2_000);
-/// RTT samples of a round before its minimum counts.
+/// Number of RTT samples in a round before its minimum is used.
 const MIN_SAMPLES: u32 = 8;
 /// Bounds of the delay threshold, in microseconds.
 const DELAY_MIN: u32 = 4_000;
 const DELAY_MAX: u32 = 16_000;
-/// The largest burst that a host hands to its interface at once, in bytes (Linux `gso_max_size`), for the allowance that
-/// aggregation needs, and the bound of that allowance in microseconds.
+/// The largest burst that a host hands to its interface at once, in bytes (Linux `gso_max_size`), used for the
+/// allowance for aggregation, and the maximum of that allowance in microseconds.
 const GSO_MAX_BYTES: u64 = 65_536;
 const ACK_DELAY_MAX: u64 = 1_000;
 
-/// The round being watched.
+/// The state of the current round.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HyStart {
-    /// Slow start was left early once; not again until a time-out.
+    /// Whether slow start was left early; not repeated until a timeout.
     found: bool,
     round_start: Time,
-    /// The last acknowledgement of the train.
+    /// Time of the last acknowledgement of the train.
     last_ack: Time,
     /// SND.NXT at the round's start: the round ends when more than this is acknowledged.
     end: u64,
-    /// The round's least RTT in microseconds and the number of its samples, which stops counting at `MIN_SAMPLES`.
+    /// The round's minimum RTT in microseconds, and the number of its samples, counted up to `MIN_SAMPLES`.
     round_rtt: u32,
     samples: u32,
     started: bool,
 }
 
 impl HyStart {
-    /// After a time-out: a new round, and a new chance to leave slow start.
+    /// Resets after a timeout: a new round, and slow start may be left early again.
     pub(crate) fn reset(&mut self, now: Time, next: u64) {
         self.found = false;
         self.begin_round(now, next);
@@ -60,8 +61,8 @@ impl HyStart {
         self.started = true;
     }
 
-    /// Whether this acknowledgement, with an RTT sample of `delay` us, ends slow start. `delay_min` is the least RTT of the
-    /// connection in us, this sample included.
+    /// Returns whether this acknowledgement, with an RTT sample of `delay` us, ends slow start. `delay_min` is the
+    /// minimum RTT of the connection in us, including this sample.
     pub(crate) fn on_sample(
         &mut self,
         cwnd: u32,
@@ -84,7 +85,7 @@ impl HyStart {
         if now.saturating_since(self.last_ack) <= ACK_SPACING {
             self.last_ack = now;
             let train = micros(now.saturating_since(self.round_start));
-            // No threshold is below half the minimum RTT.
+            // No threshold is below half of the minimum RTT.
             if train > delay_min / 2 && train > train_threshold(delay_min, path.stack_rate.get(), path.paced) {
                 cause = Some(ExitCause::AckTrain);
             }
@@ -100,18 +101,18 @@ impl HyStart {
     }
 }
 
-/// How long a train may last, in us.
+/// Returns the maximum duration of a train, in us.
 fn train_threshold(delay_min: u32, rate: Option<Rate>, paced: bool) -> u32 {
     let ack_delay = match rate.map_or(0, Rate::bytes_per_sec) {
         0 => 0,
-        // Twice, because a host queues two bursts, and twice because the rate is doubled in slow start.
+        // Twice because a host queues two bursts, and twice because the rate doubles in slow start.
         rate => (GSO_MAX_BYTES * 4 * 1_000_000 / rate).min(ACK_DELAY_MAX) as u32,
     };
     let threshold = delay_min.saturating_add(ack_delay);
     if paced { threshold } else { threshold / 2 }
 }
 
-/// By how much a round's RTT may exceed the minimum, in us.
+/// Returns how far a round's RTT may exceed the minimum, in us.
 fn delay_allowance(delay_min: u32) -> u32 {
     (delay_min >> 3).clamp(DELAY_MIN, DELAY_MAX)
 }
@@ -123,19 +124,19 @@ mod tests {
     use crate::driver::Driver;
     use crate::{Controller, Event, INFINITE_SSTHRESH, StackRate};
 
-    /// CUBIC in slow start with a window of 100, whose minimum RTT of so many ms is known and whose round begins.
+    /// Returns CUBIC in slow start with a window of 100, a known minimum RTT in ms, at the beginning of a round.
     fn starting(min_rtt_ms: u64) -> Driver<Cubic> {
         let mut d = Driver::new(Cubic::new(CubicConfig::default(), 100));
         d.ack.rtt = Some(Span::from_millis(min_rtt_ms));
         d.acked(1);
-        // The acknowledgement of more than the round's end begins the next one.
+        // An acknowledgement beyond the end of the round begins the next one.
         d.wait_ms(min_rtt_ms);
         d.fill();
         d.acked(1);
         d
     }
 
-    /// Acknowledges a segment each `spacing` us; gives the number at which slow start ended, if it did within 200.
+    /// Acknowledges one segment every `spacing` us; returns the number at which slow start ended, if it did within 200.
     fn train(d: &mut Driver<Cubic>, spacing: u64) -> Option<(u64, ExitCause)> {
         (1..=200).find_map(|n| {
             d.wait(Span::from_micros(spacing));

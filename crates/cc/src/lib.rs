@@ -1,20 +1,20 @@
-//! Congestion control: when to send more and when to send less.
+//! Congestion control.
 //!
-//! A [`Controller`] is told of packets and never looks for them: it reads no clock, counts no flight and detects no loss.
-//! The endpoint does those and calls, in the order in which things happen,
+//! A [`Controller`] is notified of events: it reads no clock, does not count data in flight and does not detect losses.
+//! The endpoint does, and calls, in the order of events,
 //!
 //! 1. [`Controller::on_sent`] after each transmission,
-//! 2. [`Controller::on_congestion`] when loss recovery or a CWR phase begins, or the retransmission timer fires,
-//! 3. [`Controller::on_undo`] when such a reaction is found to have been spurious,
+//! 2. [`Controller::on_congestion`] when loss recovery or a CWR phase begins, or the retransmission timer expires,
+//! 3. [`Controller::on_undo`] when such a reduction turns out to be spurious,
 //! 4. [`Controller::on_ack`] once for each acknowledgement, after 2 and 3 of the same acknowledgement, with what it
 //!    delivered and the [`Phase`] that it left the connection in,
 //! 5. and reads [`Controller::limits`] at any time.
 //!
-//! A controller that [listens](Controller::listens) for more than acknowledgements gets it by [`Controller::on_signal`]: a
-//! PEP's report, before the reaction to what is missing (2).
+//! A controller that [cooperates](Controller::cooperation) with a PEP also receives each of its reports
+//! ([`Controller::on_passage`]), before the reaction to missing segments (2).
 //!
-//! Time in `Ctx` never goes back. Windows are counted in segments of `Path::mss` bytes, as the Linux kernel counts them,
-//! because its arithmetic (which is the reference here) is integer arithmetic on segments.
+//! Time in `Ctx` never goes back. Windows are in segments of `Path::mss` bytes, as in the Linux kernel, whose integer
+//! arithmetic on segments is the reference here.
 //!
 //! To add a controller: one file with a type that implements [`Controller`] (or, for a loss-based one, [`loss_based::Growth`]),
 //! one line in the table of [`AnyController`]. `new_reno.rs` is the file to read first.
@@ -39,7 +39,7 @@ pub use any::AnyController;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Bytes, Rate, Span, Time};
 
-/// The random stream that a controller may draw from. It is named by the driver, so that runs repeat.
+/// The random stream for a controller. The driver names it, so that runs can be repeated.
 pub type Random = Xoshiro256PlusPlus;
 
 /// "No limit" for a slow-start threshold, as Linux's `TCP_INFINITE_SSTHRESH`.
@@ -48,28 +48,28 @@ pub const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// The initial window in segments (RFC 6928).
 pub const INITIAL_WINDOW: u32 = 10;
 
-/// What surrounds an event: the moment, the path, and where randomness and log entries come from and go to.
+/// The context of an event: time, path, random numbers and log.
 pub struct Ctx<'a> {
-    /// Now.
+    /// The current time.
     pub now: Time,
-    /// What the endpoint knows of the path.
+    /// The endpoint's estimates of the path.
     pub path: &'a Path,
     /// The controller's own random stream.
     pub random: &'a mut Random,
-    /// Where state changes are told, if anybody listens.
+    /// Receives state changes, if set.
     pub log: Option<&'a mut Vec<Event>>,
 }
 
 impl Ctx<'_> {
-    /// Tells the listener, if there is one; the event is not even built otherwise.
-    pub fn tell(&mut self, event: impl FnOnce() -> Event) {
+    /// Logs an event if logging is enabled; otherwise the event is not constructed.
+    pub fn emit(&mut self, event: impl FnOnce() -> Event) {
         if let Some(log) = &mut self.log {
             log.push(event());
         }
     }
 }
 
-/// What the endpoint knows of the path.
+/// The endpoint's estimates of the path.
 #[derive(Clone, Debug)]
 pub struct Path {
     /// Payload bytes of a full segment.
@@ -78,21 +78,20 @@ pub struct Path {
     pub srtt: Option<Span>,
     /// The smallest round-trip time of the last 300 s (Linux `tcp_min_rtt`), once there is a sample.
     pub min_rtt: Option<Span>,
-    /// The retransmission time-out now, without back-off.
+    /// The current retransmission timeout, without back-off.
     pub rto: Span,
-    /// The rate at which the stack would pace if asked: twice, later 1.2 times, cwnd per smoothed RTT (Linux
-    /// `tcp_update_pacing_rate`).
+    /// The stack's pacing rate: twice, later 1.2 times, cwnd per smoothed RTT (Linux `tcp_update_pacing_rate`).
     pub stack_rate: StackRate,
-    /// Whether segments leave paced: `HyStart`'s ACK train test depends on it.
+    /// Whether segments are paced: `HyStart`'s ACK train test depends on it.
     pub paced: bool,
-    /// Whether a window that is not used shrinks (Linux `tcp_slow_start_after_idle`).
+    /// Whether an unused window shrinks (Linux `tcp_slow_start_after_idle`).
     pub shrinks_idle: bool,
-    /// When pacing lets the next segment leave, as far as is known; in the past if nothing holds it back (Linux
+    /// When pacing allows the next segment to be sent, as far as known; in the past if it is not held back (Linux
     /// `tcp_wstamp_ns`).
     pub departure: Time,
 }
 
-/// A rate that is computed when it is asked for: at each acknowledgement it changes, and few ask.
+/// A rate that is computed on demand: it changes at each acknowledgement, but is rarely used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackRate {
     bits: u64,
@@ -100,32 +99,32 @@ pub struct StackRate {
 }
 
 impl StackRate {
-    /// `bits` in each `srtt`, which counts as a microsecond at least.
+    /// Creates a rate of `bits` per `srtt`, which counts as at least a microsecond.
     #[inline]
     pub fn new(bits: u64, srtt: Span) -> StackRate {
         StackRate { bits, micros: srtt.as_micros().max(1) }
     }
 
-    /// The rate; `None` by default, before the first round-trip time sample.
+    /// Returns the rate; `None` by default, before the first round-trip time sample.
     pub fn get(self) -> Option<Rate> {
         let bits = self.bits.saturating_mul(1_000_000).checked_div(self.micros)?;
         Some(Rate::from_bits_per_sec(bits))
     }
 }
 
-/// Where loss recovery stands (Linux `tcp_ca_state`).
+/// The state of loss recovery (Linux `tcp_ca_state`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing suspicious.
+    /// No indication of loss.
     #[default]
     Open,
-    /// Selective acknowledgements or duplicates seen, nothing marked lost yet.
+    /// Selective acknowledgements or duplicates were received, but nothing is marked lost yet.
     Disorder,
     /// The window is being reduced because of an ECN echo.
     Cwr,
     /// The window is being reduced and losses are retransmitted.
     Recovery,
-    /// A retransmission time-out happened and not everything sent before it is acknowledged yet.
+    /// A retransmission timeout occurred, and not everything sent before it is acknowledged yet.
     Loss,
 }
 
@@ -138,24 +137,24 @@ pub struct Sent {
     pub retransmission: bool,
     /// Segments in flight before this one.
     pub in_flight_before: u32,
-    /// Set when data is sent with nothing in flight, after a pause or after everything was marked lost: how long ago the last
-    /// data segment was sent. It was never before that when this is the first (Linux `CA_EVENT_TX_START`).
+    /// Set if data is sent with nothing in flight, after a pause or after everything was marked lost: the time since
+    /// the last data segment. Never set for the first segment (Linux `CA_EVENT_TX_START`).
     pub idle: Option<Span>,
-    /// The application has written more than a send buffer holds and waits for room (Linux `SOCK_NOSPACE`): if less than the
-    /// window is in flight, that is not for lack of data.
+    /// Whether the application waits for room in the send buffer (Linux `SOCK_NOSPACE`): then it is not lack of data
+    /// that keeps the data in flight below the window.
     pub blocked: bool,
-    /// The sender had nothing to send before this, by its application's choice (Linux `tp->app_limited`).
+    /// Whether the sender was application-limited before this segment (Linux `tp->app_limited`).
     pub app_limited: bool,
 }
 
-/// One acknowledgement, after loss detection has digested it.
+/// An acknowledgement, after loss detection has processed it.
 #[derive(Clone, Debug)]
 pub struct AckSample {
     /// Segments that this acknowledgement cumulatively acknowledged.
     pub acked: u32,
     /// Segments newly known to be delivered: cumulatively or selectively.
     pub delivered: u32,
-    /// Of `delivered`, those newly known to have met congestion (accurate marks; with classic ECN all or none).
+    /// Of `delivered`, those newly known to carry a congestion mark (with accurate ECN; with classic ECN all or none).
     pub delivered_ce: u32,
     /// Segments newly marked lost by it.
     pub lost: u32,
@@ -165,14 +164,14 @@ pub struct AckSample {
     pub in_flight: u32,
     /// Whether SND.UNA moved.
     pub advanced: bool,
-    /// Whether the window, and nothing else, limited sending at the last chance (Linux `tcp_is_cwnd_limited`, with its
-    /// allowance in slow start already applied).
+    /// Whether only the window limited sending at the last opportunity (Linux `tcp_is_cwnd_limited`, including its
+    /// allowance in slow start).
     pub cwnd_limited: bool,
     /// The peer echoed a congestion mark.
     pub ece: bool,
-    /// Where loss recovery stands after it.
+    /// The state of loss recovery afterwards.
     pub phase: Phase,
-    /// This acknowledgement's round-trip time sample: never from a retransmission (Karn).
+    /// The round-trip time sample of this acknowledgement: never from a retransmission (Karn).
     pub rtt: Option<Span>,
     /// SND.UNA and SND.NXT after it, as offsets that never wrap.
     pub una: u64,
@@ -189,37 +188,39 @@ pub struct RateSample {
     pub delivered: Option<u32>,
     /// The longer of the send and the acknowledgement interval.
     pub interval: Span,
-    /// The connection's count of delivered segments when the newest acknowledged one was sent.
+    /// The connection's count of delivered segments when the newest acknowledged segment was sent.
     pub prior_delivered: u64,
     /// The same count now.
     pub total_delivered: u64,
     /// The connection's count of lost segments now.
     pub total_lost: u64,
-    /// The newest acknowledged segment was sent when the application limited the sender.
+    /// Whether the sender was application-limited when the newest acknowledged segment was sent.
     pub app_limited: bool,
-    /// The sample's segment was a retransmission.
+    /// Whether the sample's segment was a retransmission.
     pub retransmitted: bool,
-    /// The receiver may have held this acknowledgement back: it covers one lone segment, shorter than a full one, that
-    /// was all of its round trip (Linux `FLAG_ACK_MAYBE_DELAYED`). BBR then refreshes no expired minimum with its RTT.
+    /// Whether the receiver may have delayed this acknowledgement: it covers a single segment, not full-sized, that was
+    /// alone in its round trip (Linux `FLAG_ACK_MAYBE_DELAYED`). BBR then does not refresh an expired minimum with its
+    /// RTT.
     pub maybe_delayed: bool,
 }
 
-/// What a PEP between the wired and the radio domain told, after the endpoint has checked it.
+/// A report of a PEP between the wired and the radio domain, after validation by the endpoint.
 #[derive(Clone, Debug)]
 pub struct Passage {
-    /// Whether a report told it. If not, it follows from what the receiver acknowledged, which must have passed too.
+    /// Whether it came from a report. Otherwise it follows from the receiver's acknowledgement, which implies passage
+    /// of the PEP.
     pub reported: bool,
     /// Segments newly known to have passed the PEP.
     pub passed: u32,
-    /// Segments newly known to be missing there.
+    /// Segments newly known to be missing at the PEP.
     pub missing: u32,
     /// Segments in flight now, between sender and receiver.
     pub in_flight: u32,
-    /// Whether the window, and nothing else, limited sending at the last chance.
+    /// Whether only the window limited sending at the last opportunity.
     pub cwnd_limited: bool,
     /// The round-trip time to the PEP: never from a retransmission (Karn).
     pub rtt: Option<Span>,
-    /// Everything below has passed; SND.NXT. Both as offsets that never wrap.
+    /// SND.UNA of the PEP, below which everything has passed, and SND.NXT; both as offsets that never wrap.
     pub una: u64,
     /// See `una`.
     pub next: u64,
@@ -243,85 +244,85 @@ pub struct Listens {
     pub early_retransmission: bool,
 }
 
-/// Why the sender must react.
+/// The reason for a reaction to congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sign {
     /// Loss recovery begins: a segment was marked lost.
     Loss,
     /// A congestion mark was echoed; at most once a round trip.
     Ecn,
-    /// The retransmission timer fired. `again` if it is a repeated one, with nothing acknowledged in between.
+    /// The retransmission timer expired. `again` if nothing was acknowledged since the previous timeout.
     Timeout {
         /// See above.
         again: bool,
     },
 }
 
-/// The state in which a sign came.
+/// The state of the connection at a sign of congestion.
 #[derive(Clone, Debug)]
 pub struct Congestion {
-    /// What happened.
+    /// The sign.
     pub sign: Sign,
     /// Segments in flight now.
     pub in_flight: u32,
     /// Segments marked lost and not yet retransmitted.
     pub lost: u32,
-    /// SND.UNA, as an offset that never wraps: whether the reduction before is over (Linux `high_seq`).
+    /// SND.UNA, as an offset that never wraps: shows whether the previous reduction is over (Linux `high_seq`).
     pub una: u64,
     /// SND.NXT, as an offset that never wraps: recovery ends when it is acknowledged.
     pub next: u64,
-    /// All that is behind a [`Sign::Loss`] was missing at a PEP, as a [`Signal::Passage`] has told.
+    /// Whether all losses behind a [`Sign::Loss`] were reported missing by a PEP, in [`Controller::on_passage`].
     pub announced: bool,
 }
 
-/// What a controller allows.
+/// The limits set by a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The congestion window, in segments: at least 1 in a reduction and after a time-out, otherwise at least 2.
+    /// The congestion window in segments: at least 1 in a reduction and after a timeout, otherwise at least 2.
     pub cwnd: u32,
     /// The slow-start threshold, in segments.
     pub ssthresh: u32,
-    /// The rate at which segments leave; `None` sends as the window opens.
+    /// The pacing rate; `None` sends as soon as the window allows.
     pub pacing: Option<Rate>,
-    /// The least number of segments that leave back to back when paced (Linux `min_tso_segs`); the endpoint makes it more at
+    /// The minimum number of segments sent back to back when paced (Linux `min_tso_segs`); the endpoint increases it at
     /// high rates and short round-trip times.
     pub burst: u32,
 }
 
-/// A state change worth telling.
+/// A state change for the log.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// Slow start ended and why.
+    /// Slow start ended.
     SlowStartExit {
-        /// What ended it.
+        /// The cause.
         cause: ExitCause,
-        /// The window then, in segments.
+        /// The window at that time, in segments.
         cwnd: u32,
     },
-    /// A named state was entered.
+    /// The controller entered a named state.
     State(&'static str),
 }
 
-/// What ended slow start.
+/// The cause of the end of slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCause {
-    /// `HyStart` saw a long train of acknowledgements.
+    /// `HyStart` detected a long train of acknowledgements.
     AckTrain,
-    /// `HyStart`, Vegas or `YeAH` saw the delay rise.
+    /// `HyStart`, Vegas or `YeAH` detected a delay increase.
     Delay,
-    /// A loss, a mark or a time-out.
+    /// A loss, a mark or a timeout.
     Congestion,
 }
 
 /// A congestion controller. See the crate's documentation for the calling order.
 pub trait Controller {
-    /// A segment was sent.
+    /// Called when a segment was sent.
     fn on_sent(&mut self, sent: &Sent, cx: &mut Ctx);
-    /// An acknowledgement was digested.
+    /// Called when an acknowledgement has been processed.
     fn on_ack(&mut self, ack: &AckSample, cx: &mut Ctx);
-    /// The sender must react.
+    /// Called at a sign of congestion.
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx);
-    /// The last reaction was spurious: everything that was thought lost had arrived.
+    /// Called when the last reduction was spurious: everything considered lost had arrived.
     fn on_undo(&mut self, cx: &mut Ctx);
     /// A signal came for which the controller [listens](Controller::listens).
     fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
@@ -335,11 +336,11 @@ pub trait Controller {
     fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }
-    /// What is allowed now.
+    /// Returns the current limits.
     fn limits(&self) -> Limits;
-    /// The controller's name, as scenarios and `sysctl` write it.
+    /// Returns the controller's name, as in scenarios and `sysctl`.
     fn name(&self) -> &'static str;
-    /// The state it is in, for people: `slow-start`, `probe-bw`, ...
+    /// Returns the name of its state, for display: `slow-start`, `probe-bw`, ...
     fn state(&self) -> &'static str;
 }
 
@@ -350,7 +351,7 @@ pub fn gauge(controller: &impl Controller, name: &str) -> Option<u64> {
     found
 }
 
-/// A window of `cwnd` segments of `mss` bytes.
+/// Returns a window of `cwnd` segments of `mss` bytes.
 pub fn window(cwnd: u32, mss: u32) -> Bytes {
     Bytes::new(u64::from(cwnd) * u64::from(mss))
 }

@@ -1,31 +1,31 @@
-//! What all window-based controllers that react to loss share: the window, its reduction and its restoration.
+//! The common part of window-based controllers that react to loss: the window, its reduction and its restoration.
 //!
 //! [`LossBased`] owns the window and does what the kernel's TCP core does around a congestion control module;
-//! [`Growth`] is the module: how far to reduce and how to grow. A `Growth` works on any [`Window`], so that one controller
-//! can run several.
+//! [`Growth`] is the module: it determines the reduction and the growth. A `Growth` works on any [`Window`], so that
+//! one controller can have several.
 //!
 //! Source: Linux 6.1 `tcp_input.c` (`tcp_cong_control`, `tcp_init_cwnd_reduction`, `tcp_cwnd_reduction`,
 //! `tcp_end_cwnd_reduction`, `tcp_enter_loss`, `tcp_undo_cwnd_reduction`), `tcp_output.c` (`tcp_cwnd_restart`,
 //! `tcp_cwnd_validate`, `tcp_cwnd_application_limited`) and `tcp_cong.c` (`tcp_slow_start`, `tcp_cong_avoid_ai`);
 //! RFC 5681, RFC 6937 (through `prr.rs`) and RFC 2861.
 //!
-//! Where this file leaves Linux:
-//! 1. The window is at most [`MAX_CWND`], which is past what the receive window can ever allow.
-//! 2. Growth stops while the window does not limit sending for every controller; Linux leaves this to each module, and
-//!    Vegas forgets it.
-//! 3. The window in use (RFC 2861) is noted at each segment and not once a burst.
-//! 4. A retransmission that is lost again after a time-out, before what was sent by then is acknowledged, does not reduce
-//!    the window a second time.
+//! Deviations from Linux:
+//! 1. The window is at most [`MAX_CWND`], which exceeds what the receive window can allow.
+//! 2. For every controller, growth stops while the window does not limit sending; Linux leaves this to each module, and
+//!    Vegas lacks it.
+//! 3. The window in use (RFC 2861) is recorded for each segment, not once per burst.
+//! 4. A retransmission that is lost again after a timeout, before the data sent by then is acknowledged, does not
+//!    reduce the window a second time.
 
 use crate::prr::{Delivery, Prr};
 use crate::{AckSample, Congestion, Controller, Ctx, Event, ExitCause, INFINITE_SSTHRESH, Limits, Phase, Sent, Sign};
 use units::{Span, Time};
 
-/// The largest window, in segments: 1 GiB (RFC 7323's largest receive window) of 512-byte segments. Integer arithmetic
-/// on 32 bits with 1024ths stays exact below it.
+/// The maximum window in segments: 1 GiB (RFC 7323's largest receive window) in 512-byte segments. Below it, 32-bit
+/// integer arithmetic with 1024ths is exact.
 pub const MAX_CWND: u32 = 1 << 21;
 
-/// The segments that a host sends back to back at least when the stack paces (Linux `tcp_min_tso_segs`).
+/// The minimum number of segments sent back to back when the stack paces (Linux `tcp_min_tso_segs`).
 const STACK_BURST: u32 = 2;
 
 /// A congestion window and its threshold, in segments.
@@ -33,25 +33,25 @@ const STACK_BURST: u32 = 2;
 pub struct Window {
     /// The window: 1 or more, at most [`MAX_CWND`].
     pub cwnd: u32,
-    /// Below it the window grows by slow start.
+    /// The threshold below which the window grows by slow start.
     pub ssthresh: u32,
-    /// Acknowledged segments that have not yet become growth (Linux `snd_cwnd_cnt`).
+    /// Acknowledged segments not yet counted as growth (Linux `snd_cwnd_cnt`).
     pub credit: u32,
 }
 
 impl Window {
-    /// A window at the start of a connection: no threshold yet.
+    /// Creates a window for the start of a connection, without a threshold.
     pub fn new(initial_window: u32) -> Window {
         Window { cwnd: initial_window.clamp(1, MAX_CWND), ssthresh: INFINITE_SSTHRESH, credit: 0 }
     }
 
-    /// Whether slow start is in force.
+    /// Returns whether the window is in slow start.
     #[inline]
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
 
-    /// Grows by a segment for each acknowledged one up to the threshold; gives the acknowledged segments left over.
+    /// Grows by one segment per acknowledged segment, up to the threshold; returns the acknowledged segments left over.
     #[inline]
     pub fn slow_start(&mut self, acked: u32) -> u32 {
         if !self.in_slow_start() {
@@ -63,7 +63,7 @@ impl Window {
         left
     }
 
-    /// Grows by a segment for each `per` acknowledged ones.
+    /// Grows by one segment for each `per` acknowledged segments.
     #[inline]
     pub fn grow_one_per(&mut self, per: u32, acked: u32) {
         // Credit that was gathered when growth cost more is good for one segment, not for several at once.
@@ -85,7 +85,8 @@ impl Window {
         self.set(self.cwnd.saturating_add(1));
     }
 
-    /// The threshold that remembers the window in use before it shrinks for lack of use (Linux `tcp_current_ssthresh`).
+    /// Returns the threshold that records the window in use before it shrinks for lack of use (Linux
+    /// `tcp_current_ssthresh`).
     pub fn remembered_ssthresh(&self) -> u32 {
         self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2))
     }
@@ -96,22 +97,22 @@ impl Window {
     }
 }
 
-/// How a window grows and how far it is reduced: what tells one loss-based controller from another.
+/// Growth and reduction of a window: the part in which loss-based controllers differ.
 ///
-/// Of each acknowledgement a growth sees `on_ack` first, always, then `grow`, only if the acknowledgement advanced, the
-/// window limited sending and no reduction is in progress.
+/// For each acknowledgement, `on_ack` is called first, then `grow` only if SND.UNA advanced, the window limited sending
+/// and no reduction is in progress.
 pub trait Growth {
-    /// The controller's name, as scenarios and `sysctl` write it.
+    /// The controller's name, as in scenarios and `sysctl`.
     const NAME: &'static str;
 
-    /// The slow-start threshold for a reduction that `sign` asks for, at least 2; called once for each reduction.
+    /// Returns the slow-start threshold for a reduction due to `sign`, at least 2; called once for each reduction.
     fn reduce(&mut self, window: &Window, sign: Sign, cx: &mut Ctx) -> u32;
 
-    /// Congestion avoidance: `acked` segments were delivered at or above the threshold.
+    /// Grows in congestion avoidance: `acked` segments were delivered at or above the threshold.
     fn avoid(&mut self, window: &mut Window, acked: u32, ack: &AckSample, cx: &mut Ctx);
 
-    /// Growth by `acked` delivered segments: slow start and, with what it leaves, [`avoid`](Growth::avoid). Overridden
-    /// where slow start is the controller's own.
+    /// Grows by `acked` delivered segments: slow start and, with the remainder, [`avoid`](Growth::avoid). Overridden by
+    /// controllers with their own slow start.
     #[inline]
     fn grow(&mut self, window: &mut Window, acked: u32, ack: &AckSample, cx: &mut Ctx) {
         let left = window.slow_start(acked);
@@ -120,36 +121,36 @@ pub trait Growth {
         }
     }
 
-    /// An acknowledgement came, in whatever phase: round-trip samples, rate estimates, exits from slow start.
+    /// Called for every acknowledgement in any phase: round-trip samples, rate estimates, exits from slow start.
     #[inline]
     fn on_ack(&mut self, window: &mut Window, ack: &AckSample, cx: &mut Ctx) {
         let _ = (window, ack, cx);
     }
 
-    /// Loss recovery moved to `phase`; again for each time-out. `next` is SND.NXT.
+    /// Called when loss recovery changes to `phase`; also for each timeout. `next` is SND.NXT.
     fn on_phase(&mut self, phase: Phase, next: u64, cx: &mut Ctx) {
         let _ = (phase, next, cx);
     }
 
-    /// A reduction that was not undone is complete and the window is at the threshold.
+    /// Called when a reduction that was not undone is complete and the window is at the threshold.
     fn on_recovered(&mut self, window: &mut Window, cx: &mut Ctx) {
         let _ = (window, cx);
     }
 
-    /// Data was sent into an empty pipe, `idle` after the last.
+    /// Called when data is sent with nothing in flight, `idle` after the last segment.
     fn on_restart(&mut self, idle: Span, cx: &mut Ctx) {
         let _ = (idle, cx);
     }
 }
 
-/// A window and threshold to go back to.
+/// A window and threshold to restore.
 #[derive(Clone, Copy, Debug)]
 struct Prior {
     cwnd: u32,
     ssthresh: u32,
 }
 
-/// A loss-based controller: the shared window machine around a [`Growth`].
+/// A loss-based controller: the common window logic around a [`Growth`].
 #[derive(Clone, Debug)]
 pub struct LossBased<G> {
     window: Window,
@@ -157,19 +158,19 @@ pub struct LossBased<G> {
     phase: Phase,
     initial_window: u32,
     prr: Prr,
-    /// What an undo restores; `None` if the last reaction cannot be undone or already was.
+    /// The values that an undo restores; `None` if the last reduction cannot be undone or already was.
     prior: Option<Prior>,
-    /// The reduction in progress was undone: its end must not lower the window to the threshold.
+    /// Whether the current reduction was undone: its end must not lower the window to the threshold.
     undone: bool,
-    /// SND.NXT when the last reaction came: it is over once this is acknowledged.
+    /// SND.NXT at the last reduction, which is over once this is acknowledged.
     high: u64,
-    /// The most segments in flight since `used_since`, while the window did not limit sending.
+    /// Maximum number of segments in flight since `used_since`, while the window did not limit sending.
     used: u32,
     used_since: Time,
 }
 
 impl<G: Growth> LossBased<G> {
-    /// A controller that starts with `initial_window` segments.
+    /// Creates a controller with an initial window of `initial_window` segments.
     pub fn with_growth(growth: G, initial_window: u32) -> LossBased<G> {
         let window = Window::new(initial_window);
         LossBased {
@@ -186,32 +187,32 @@ impl<G: Growth> LossBased<G> {
         }
     }
 
-    /// The growth policy, to look at.
+    /// Returns the growth policy.
     pub fn growth(&self) -> &G {
         &self.growth
     }
 
-    /// The window, to look at.
+    /// Returns the window.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// The growth policy, to change.
+    /// Returns the growth policy for modification.
     pub(crate) fn growth_mut(&mut self) -> &mut G {
         &mut self.growth
     }
 
-    /// Lowers the window to `cwnd`, 2 at least, if it is larger. It grows on from there as it would have.
+    /// Lowers the window to `cwnd`, at least 2, if it is larger. Growth then continues from there.
     pub(crate) fn lower_to(&mut self, cwnd: u32) {
         self.window.cwnd = self.window.cwnd.min(cwnd.max(2));
     }
 
-    /// Whether a reduction is in progress.
+    /// Returns whether a reduction is in progress.
     pub(crate) fn reducing(&self) -> bool {
         matches!(self.phase, Phase::Cwr | Phase::Recovery)
     }
 
-    /// Whether a reaction that is not over, and was not undone, covers what is lost or marked up to `una` and after.
+    /// Returns whether a reduction that is neither over nor undone covers a loss or mark at `una`.
     fn reacting(&self, una: u64) -> bool {
         !matches!(self.phase, Phase::Open | Phase::Disorder) && !self.undone && una < self.high
     }
@@ -220,19 +221,19 @@ impl<G: Growth> LossBased<G> {
         if phase != self.phase {
             self.phase = phase;
             let state = self.state();
-            cx.tell(|| Event::State(state));
+            cx.emit(|| Event::State(state));
         }
         self.growth.on_phase(phase, next, cx);
     }
 
-    /// Lowers the threshold; the window follows by PRR or, at a time-out, at once.
+    /// Lowers the threshold; the window follows by PRR or, at a timeout, at once.
     fn reduce(&mut self, sign: Sign, cx: &mut Ctx) {
         let before = self.window;
         self.window.ssthresh = self.growth.reduce(&before, sign, cx).max(2);
         self.window.credit = 0;
         self.undone = false;
         if before.in_slow_start() {
-            cx.tell(|| Event::SlowStartExit { cause: ExitCause::Congestion, cwnd: before.cwnd });
+            cx.emit(|| Event::SlowStartExit { cause: ExitCause::Congestion, cwnd: before.cwnd });
         }
     }
 
@@ -243,8 +244,8 @@ impl<G: Growth> LossBased<G> {
         }
     }
 
-    /// The pipe is empty, and the last segment was sent `idle` ago. A pause of the application makes the window stale
-    /// (RFC 2861 section 3.1, RFC 5681 section 4.1); a wait for the retransmission timer does not.
+    /// Restarts after nothing was in flight and the last segment was sent `idle` ago. A pause of the application makes
+    /// the window stale (RFC 2861 section 3.1, RFC 5681 section 4.1); waiting for the retransmission timer does not.
     #[cold]
     fn restart(&mut self, idle: Span, retransmission: bool, cx: &mut Ctx) {
         self.growth.on_restart(idle, cx);
@@ -260,8 +261,8 @@ impl<G: Growth> LossBased<G> {
         }
     }
 
-    /// For an RTO the sender has not used its window: it has not shown that it may (RFC 2861 section 3.2). A sender whose
-    /// application always has more to send keeps its window, whatever else limits it (Linux looks at `SOCK_NOSPACE`).
+    /// Shrinks a window that was not used for an RTO and so was not validated (RFC 2861 section 3.2). A sender whose
+    /// application always has data keeps its window, whatever else limits it (Linux checks `SOCK_NOSPACE`).
     #[cold]
     fn validate(&mut self, blocked: bool, now: Time) {
         if self.phase == Phase::Open && !blocked {
@@ -275,7 +276,7 @@ impl<G: Growth> LossBased<G> {
         self.used_since = now;
     }
 
-    /// Whether `in_flight` segments fill the window (Linux `tcp_is_cwnd_limited`: half of it in slow start).
+    /// Returns whether `in_flight` segments fill the window (Linux `tcp_is_cwnd_limited`: half of it in slow start).
     fn fills_window(&self, in_flight: u32) -> bool {
         in_flight >= self.window.cwnd || (self.window.in_slow_start() && self.window.cwnd < in_flight.saturating_mul(2))
     }
@@ -331,7 +332,7 @@ impl<G: Growth> Controller for LossBased<G> {
         match congestion.sign {
             Sign::Loss | Sign::Ecn => {
                 let ecn = congestion.sign == Sign::Ecn;
-                // A loss within a CWR phase goes on with its reduction, and a mark within any reaction adds nothing.
+                // A loss in a CWR phase continues its reduction, and a mark during any reduction has no effect.
                 if reacting {
                     self.prior = None;
                     if !ecn {
@@ -342,7 +343,7 @@ impl<G: Growth> Controller for LossBased<G> {
                 if self.reducing() {
                     self.end_reduction(cx);
                 }
-                // The kernel does not take back what a mark asked for.
+                // The kernel does not undo a reduction caused by a mark.
                 let prior = Prior { cwnd: self.window.cwnd, ssthresh: self.window.remembered_ssthresh() };
                 self.prior = if ecn { None } else { Some(prior) };
                 self.prr = Prr::begin(self.window.cwnd);
@@ -351,7 +352,7 @@ impl<G: Growth> Controller for LossBased<G> {
                 self.enter(if ecn { Phase::Cwr } else { Phase::Recovery }, congestion.next, cx);
             }
             Sign::Timeout { again } => {
-                // Progress since the last time-out makes it another one.
+                // Progress since the last timeout makes this a separate one.
                 if !reacting || (self.phase == Phase::Loss && !again) {
                     let ssthresh = self.window.remembered_ssthresh();
                     self.prior = Some(Prior { cwnd: self.window.cwnd, ssthresh });
@@ -393,7 +394,7 @@ impl<G: Growth> Controller for LossBased<G> {
     }
 }
 
-/// Round-trip time in whole microseconds, as the kernel's controllers take it.
+/// Returns whole microseconds, as used by the kernel's controllers.
 pub(crate) fn micros(span: Span) -> u32 {
     u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
 }

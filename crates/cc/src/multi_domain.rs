@@ -1,32 +1,33 @@
-//! Multi-domain congestion control: two windows, one for the wired domain and one for the whole path, of which the
-//! smaller counts.
+//! Multi-domain congestion control: two windows, one for the wired domain and one for the whole path; the smaller one
+//! applies.
 //!
 //! Source: Z. Krämer, S. Molnár, A. Mihály, S. Nádas, "Towards Multi-Domain Congestion Control in Next-Generation
 //! Networks" (WCNC 2019), sections III and IV-B, and "On the Benefits of Multi-Domain Congestion Control in LTE Networks"
-//! (2019), section III. A lightweight PEP where the domains meet reports what has passed it
-//! ([`Signal::Passage`](crate::Signal::Passage)).
+//! (2019), section III. A lightweight PEP at the boundary of the domains reports which segments have passed it
+//! ([`on_passage`](Controller::on_passage)).
 //!
-//! - `cwnd_pep` is CUBIC, clocked by the PEP's reports and reduced when they name something missing;
-//! - `cwnd_e2e` is Scalable TCP, clocked by the receiver's acknowledgements and reduced by losses that no report announced
-//!   (loss filter);
+//! - `cwnd_pep` is CUBIC, driven by the PEP's reports and reduced when they name missing segments;
+//! - `cwnd_e2e` is Scalable TCP, driven by the receiver's acknowledgements and reduced by losses that no report
+//!   announced (loss filter);
 //! - the larger is at most twice the smaller (multi-domain window validation). `cwnd_e2e` starts at ten times `cwnd_pep`
 //!   and is exempt until `cwnd_pep` has caught up.
 //!
-//! What the papers leave open, and what this file does:
-//! 1. Without a PEP, or when it has been silent while two round trips' worth of data was acknowledged, it is plain CUBIC on
-//!    the receiver's acknowledgements; with the next report it joins in again. Both changes wait for the end of a
-//!    recovery.
-//! 2. A retransmission time-out makes it plain CUBIC too: nothing is known of either domain then.
+//! The papers leave the following open; this file decides:
+//! 1. Without a PEP, or if it has been silent while two round trips' worth of data was acknowledged, the controller is
+//!    plain CUBIC driven by the receiver's acknowledgements; the next report resumes cooperation. Both changes wait for
+//!    the end of a recovery.
+//! 2. A retransmission timeout also returns to plain CUBIC: nothing is then known about either domain.
 //! 3. An ECN mark may come from either domain and reduces both windows.
-//! 4. A spurious reaction is taken back in the window that it was taken in.
-//! 5. A reduction of `cwnd_pep` takes a round trip of the whole path, as one of CUBIC's does: what it reduces is what is in
-//!    flight between sender and receiver, so it follows their acknowledgements, and what a report names as missing before
-//!    all that was in flight is acknowledged belongs to it. If such a loss is found to be of what was sent later, the
-//!    next reduction begins when this one is over.
-//! 6. A window that does not count, because the other is smaller, has not been tried: a loss in its domain reduces it from
-//!    the one that counts, or else it would have to be reduced several times before that had an effect. Only the head
-//!    start of `cwnd_e2e` is spared.
-//! 7. What limits the smaller window counts as limiting the larger, so that it may grow up to the validation's bound.
+//! 4. A spurious reduction is undone in the window that was reduced.
+//! 5. A reduction of `cwnd_pep` takes a round trip of the whole path, like one of CUBIC's: it reduces the data in
+//!    flight between sender and receiver, so it follows their acknowledgements, and segments that a report names as
+//!    missing before everything then in flight is acknowledged belong to it. If such a loss turns out to concern
+//!    segments sent later, the next reduction begins when this one is over.
+//! 6. A window that does not apply, because the other is smaller, has not been tested: a loss in its domain reduces it
+//!    from the value of the window that applies; otherwise several reductions would be needed before they had an
+//!    effect. Only the initial head start of `cwnd_e2e` is exempt.
+//! 7. If sending is limited by the smaller window, the larger one counts as limiting, so that it may grow up to the
+//!    bound.
 
 use crate::cubic::{Cubic, CubicConfig};
 use crate::scalable::{Scalable, ScalableConfig};
@@ -39,24 +40,24 @@ pub const CWND_PEP: &str = "cwnd_pep";
 /// The gauge of the whole path's window, in segments; only while a PEP is heard.
 pub const CWND_E2E: &str = "cwnd_e2e";
 
-/// Round trips' worth of acknowledged data without a report after which the PEP counts as gone.
+/// Round trips' worth of acknowledged data without a report after which the PEP counts as lost.
 const PATIENCE: u8 = 2;
 
 /// The parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiDomainConfig {
-    /// Of `cwnd_e2e`. The papers' steps: 0.02, which Table I of the first fits, and 0.1, which the second states; both for an
-    /// acknowledgement, as in their kernel (4.7).
+    /// Parameters of `cwnd_e2e`. The papers' steps are 0.02, which fits Table I of the first, and 0.1, which the second
+    /// states; both per acknowledgement, as in their kernel (4.7).
     pub scalable: ScalableConfig,
-    /// Of `cwnd_pep`.
+    /// Parameters of `cwnd_pep`.
     pub cubic: CubicConfig,
-    /// `cwnd_e2e` starts at so many times the initial window.
+    /// Initial `cwnd_e2e`, as a multiple of the initial window.
     pub initial_ratio: u32,
-    /// The larger window is at most so many times the smaller.
+    /// Upper bound on the ratio of the larger to the smaller window.
     pub validation_ratio: u32,
-    /// A loss that was announced does not reduce `cwnd_e2e`.
+    /// Whether announced losses leave `cwnd_e2e` unchanged.
     pub loss_filter: bool,
-    /// What a report names as missing is retransmitted at once.
+    /// Whether segments that a report names as missing are retransmitted at once.
     pub early_retransmission: bool,
 }
 
@@ -79,17 +80,17 @@ pub struct MultiDomain {
     config: MultiDomainConfig,
     pep: Cubic,
     e2e: Scalable,
-    /// A PEP is heard: both windows count, and CUBIC is clocked by it. Otherwise CUBIC alone counts and is clocked by
-    /// the receiver.
+    /// Whether a PEP sends reports: then both windows apply, and CUBIC is driven by the reports. Otherwise only CUBIC
+    /// applies, driven by the receiver's acknowledgements.
     joined: bool,
-    /// Once this is acknowledged, a round trip without a report has passed; how many did.
+    /// Once this is acknowledged, a round trip without a report has passed; and the number of such round trips.
     silence_end: u64,
     silent_rounds: u8,
-    /// Loss recovery as the endpoint sees it.
+    /// The state of loss recovery at the endpoint.
     phase: Phase,
-    /// The recovery in progress is about announced losses only: `cwnd_e2e` does not know of it.
+    /// Whether the current recovery concerns only announced losses, which `cwnd_e2e` ignores.
     filtered: bool,
-    /// The reduction of `cwnd_pep` in progress ends when the receiver has acknowledged everything below.
+    /// The current reduction of `cwnd_pep` ends when the receiver has acknowledged everything below this.
     pep_high: Option<u64>,
     /// `cwnd_pep` has caught up with the head start of `cwnd_e2e`.
     caught_up: bool,
@@ -142,15 +143,15 @@ impl MultiDomain {
 
     fn join(&mut self, passage: &Passage, cx: &mut Ctx) {
         self.joined = true;
-        self.pep.growth_mut().forget_delay(passage.next, cx.now);
-        cx.tell(|| Event::State("pep-heard"));
+        self.pep.growth_mut().reset_delay(passage.next, cx.now);
+        cx.emit(|| Event::State("pep-heard"));
     }
 
     fn part(&mut self, next: u64, cx: &mut Ctx) {
         self.joined = false;
         self.pep_high = None;
-        self.pep.growth_mut().forget_delay(next, cx.now);
-        cx.tell(|| Event::State("pep-silent"));
+        self.pep.growth_mut().reset_delay(next, cx.now);
+        cx.emit(|| Event::State("pep-silent"));
     }
 
     /// Counts round trips without a report.
@@ -234,7 +235,7 @@ impl Controller for MultiDomain {
         let reducing = self.pep.reducing();
         let sample = AckSample {
             acked: passage.passed,
-            // What passes while the window is reduced changes nothing: the reduction follows acknowledgements.
+            // Segments that pass during a reduction change nothing: the reduction follows acknowledgements.
             delivered: if reducing { 0 } else { passage.passed },
             delivered_ce: 0,
             lost: passage.missing,
@@ -256,8 +257,8 @@ impl Controller for MultiDomain {
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
         let announced = self.joined && self.config.loss_filter && congestion.announced;
         if congestion.sign == Sign::Loss && announced {
-            // The reduction is that of `cwnd_pep`. What was announced during the one before, and sent after that had begun,
-            // begins another.
+            // The reduction is that of `cwnd_pep`. A loss announced during the previous reduction, of a segment sent
+            // after its beginning, begins another.
             if self.pep_high.is_none_or(|high| congestion.una >= high) {
                 self.reduce_pep(congestion, cx);
             }

@@ -1,9 +1,9 @@
-//! `NewReno`: one segment more each round trip, half of the window at a loss.
+//! `NewReno`: grows by one segment per round trip and halves the window after a loss.
 //!
-//! Source: RFC 5681 section 3.1, as Linux 6.1 `tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_reno_ssthresh`) counts it in
-//! segments. Which segments are retransmitted (RFC 6582) is the endpoint's.
+//! Source: RFC 5681 section 3.1, in segments as in Linux 6.1 `tcp_cong.c` (`tcp_reno_cong_avoid`, `tcp_reno_ssthresh`).
+//! The endpoint decides which segments are retransmitted (RFC 6582).
 //!
-//! No deviation from Linux. From RFC 5681: the threshold is half of the window, not of the flight.
+//! No deviation from Linux. Deviation from RFC 5681: the threshold is half of the window, not of the data in flight.
 
 use crate::loss_based::{Growth, LossBased, Window};
 use crate::{AckSample, Ctx, Sign};
@@ -16,13 +16,13 @@ pub struct Reno;
 pub type NewReno = LossBased<Reno>;
 
 impl NewReno {
-    /// `NewReno` with an initial window of so many segments.
+    /// Creates `NewReno` with an initial window in segments.
     pub fn new(initial_window: u32) -> NewReno {
         LossBased::with_growth(Reno, initial_window)
     }
 }
 
-/// Half of the window, at least 2 (RFC 5681 equation 4).
+/// Returns half of the window, at least 2 (RFC 5681 equation 4).
 pub(crate) fn half(window: &Window) -> u32 {
     (window.cwnd >> 1).max(2)
 }

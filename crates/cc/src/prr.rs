@@ -1,18 +1,18 @@
-//! Proportional rate reduction: how many segments each acknowledgement releases while the window shrinks.
+//! Proportional rate reduction: the number of segments that each acknowledgement releases during a reduction.
 //!
 //! Source: RFC 6937, in the form of Linux 6.1 `tcp_cwnd_reduction`, which counts segments.
 //!
-//! Where Linux, and so this file, leaves the RFC:
-//! 1. Below the threshold the bound follows what happened: an acknowledgement that advances SND.UNA and marks nothing lost
+//! Deviations of Linux, and so of this file, from the RFC:
+//! 1. Below the threshold, the bound depends on the acknowledgement: one that advances SND.UNA and marks nothing lost
 //!    gets the slow-start bound (one segment more than it delivered), any other the conservative bound
 //!    `max(prr_delivered - prr_out, DeliveredData)`.
-//! 2. As long as nothing was sent in this recovery, at least one segment may leave: the fast retransmission.
+//! 2. As long as nothing was sent in this recovery, at least one segment may be sent: the fast retransmission.
 //! 3. `RecoverFS` is the window at the start, not the flight.
 
-/// One reduction in progress.
+/// The state of a reduction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
-    /// The window when the reduction began, in segments; 0 if none ever did.
+    /// The window when the reduction began, in segments; 0 before the first reduction.
     prior_cwnd: u32,
     /// Segments delivered since.
     delivered: u32,
@@ -20,7 +20,7 @@ pub struct Prr {
     out: u32,
 }
 
-/// What an acknowledgement in a reduction tells [`Prr`], in segments.
+/// The effect of an acknowledgement during a reduction, in segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Delivery {
     /// Newly delivered.
@@ -34,19 +34,19 @@ pub struct Delivery {
 }
 
 impl Prr {
-    /// A reduction that begins at a window of `cwnd` segments.
+    /// Begins a reduction at a window of `cwnd` segments.
     pub fn begin(cwnd: u32) -> Prr {
         Prr { prior_cwnd: cwnd, delivered: 0, out: 0 }
     }
 
-    /// A segment left.
+    /// Called when a segment was sent.
     #[inline]
     pub fn on_sent(&mut self) {
         self.out = self.out.saturating_add(1);
     }
 
-    /// The segments that may leave now (RFC 6937 section 3, `sndcnt`); `None` if the acknowledgement delivered nothing
-    /// and so changes nothing.
+    /// Returns the number of segments that may be sent now (RFC 6937 section 3, `sndcnt`); `None` if the
+    /// acknowledgement delivered nothing and so changes nothing.
     pub fn on_ack(&mut self, ack: Delivery, ssthresh: u32) -> Option<u32> {
         if ack.delivered == 0 || self.prior_cwnd == 0 {
             return None;

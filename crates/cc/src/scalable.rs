@@ -1,10 +1,10 @@
-//! Scalable TCP: a fixed step for each acknowledged segment, so that recovery takes the same time at any rate.
+//! Scalable TCP: grows by a fixed step per acknowledged segment, so that recovery takes the same time at any rate.
 //!
 //! Source: T. Kelly, "Scalable TCP: improving performance in highspeed wide area networks" (2003); Linux 6.1
-//! `tcp_scalable.c`. The step of 0.01 and the decrease of 1/8 are the paper's and Linux's. Linux before 4.8 counts
-//! acknowledgements, however many segments each covers, and so does the paper; later ones count segments.
+//! `tcp_scalable.c`. The step of 0.01 and the decrease of 1/8 are those of the paper and Linux. The paper and Linux
+//! before 4.8 count acknowledgements, however many segments each covers; later versions count segments.
 //!
-//! Deviation from Linux: step and decrease are parameters, because publications disagree about them (a step of 0.02 in
+//! Deviation from Linux: step and decrease are parameters, because publications use different values (a step of 0.02 in
 //! ns-3, 0.1 elsewhere).
 
 use crate::loss_based::{Growth, LossBased, Window};
@@ -13,11 +13,11 @@ use crate::{AckSample, Ctx, Sign};
 /// Scalable's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalableConfig {
-    /// Acknowledged segments for a segment of growth: the inverse of the step. Below this window growth is `NewReno`'s.
+    /// Acknowledged segments per segment of growth: the inverse of the step. Below this window, growth is `NewReno`'s.
     pub acks_per_segment: u32,
-    /// What a loss takes from the window, in 1024ths.
+    /// Reduction of the window by a loss, in 1024ths.
     pub decrease_1024ths: u32,
-    /// Count acknowledgements, and not the segments that they cover.
+    /// Count acknowledgements instead of the segments they cover.
     pub per_acknowledgement: bool,
 }
 
@@ -34,8 +34,8 @@ pub struct ScalableGrowth {
 }
 
 impl ScalableGrowth {
-    /// The growth with its parameters, kept within what makes sense: at least one acknowledgement for a segment, at most
-    /// the whole window lost.
+    /// Creates the growth with its parameters, clamped to valid values: at least one acknowledgement per segment, and
+    /// at most the whole window lost.
     pub fn new(config: ScalableConfig) -> ScalableGrowth {
         let acks_per_segment = config.acks_per_segment.max(1);
         let decrease_1024ths = config.decrease_1024ths.min(1024);
@@ -47,7 +47,7 @@ impl ScalableGrowth {
 pub type Scalable = LossBased<ScalableGrowth>;
 
 impl Scalable {
-    /// Scalable TCP with an initial window of so many segments.
+    /// Creates Scalable TCP with an initial window in segments.
     pub fn new(config: ScalableConfig, initial_window: u32) -> Scalable {
         LossBased::with_growth(ScalableGrowth::new(config), initial_window)
     }

@@ -1,27 +1,27 @@
-//! Vegas: keeps two to four segments in the bottleneck's queue, by delay.
+//! Vegas: keeps two to four segments in the bottleneck's queue, based on delay.
 //!
-//! Source: L. Brakmo and L. Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995); Linux 6.1
-//! `tcp_vegas.c`, which grows in every round trip of slow start, takes the least RTT of a round, and is Reno in recovery and
-//! until the round after it.
+//! Source: L. Brakmo and L. Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet" (1995); Linux
+//! 6.1 `tcp_vegas.c`, which grows in every round trip of slow start, uses the minimum RTT of a round, and behaves as
+//! Reno in recovery and until the following round.
 //!
-//! Where this file leaves Linux: a round in which the window did not limit sending changes nothing; Linux grows there too.
+//! Deviation from Linux: a round in which the window did not limit sending changes nothing; Linux grows there too.
 
 use crate::loss_based::{Growth, LossBased, Window, micros};
 use crate::new_reno::half;
 use crate::{AckSample, Ctx, Event, ExitCause, Phase, Sign};
 use units::Span;
 
-/// With no more samples in a round than this, each may be of a delayed acknowledgement.
+/// With at most this many samples in a round, all may stem from delayed acknowledgements.
 const FEW_SAMPLES: u32 = 2;
 
-/// Vegas's parameters, in segments that the connection holds in the queue.
+/// Vegas's parameters, in segments of the connection in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VegasConfig {
-    /// Fewer than this, and the window grows.
+    /// Below this, the window grows.
     pub alpha: u32,
-    /// More than this, and the window shrinks.
+    /// Above this, the window shrinks.
     pub beta: u32,
-    /// More than this ends slow start.
+    /// Above this, slow start ends.
     pub gamma: u32,
 }
 
@@ -31,12 +31,12 @@ impl Default for VegasConfig {
     }
 }
 
-/// The RTT samples of a round trip, and the least of the connection.
+/// The RTT samples of a round trip, and the minimum of the connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Rounds {
-    /// The least RTT since the start or the last restart, in us plus one, so never zero.
+    /// Minimum RTT since the start or the last restart, in us plus one, so never zero.
     pub(crate) base: u32,
-    /// The least RTT of this round, likewise.
+    /// Minimum RTT of this round, in the same unit.
     pub(crate) min: u32,
     samples: u32,
     /// SND.NXT at the round's start: the round ends when more than this is acknowledged.
@@ -59,12 +59,12 @@ impl Rounds {
         ack.una > self.end
     }
 
-    /// Whether one sample at least is surely not of a delayed acknowledgement.
+    /// Returns whether at least one sample surely does not stem from a delayed acknowledgement.
     pub(crate) fn sure(&self) -> bool {
         self.samples > FEW_SAMPLES
     }
 
-    /// What was learnt of the path is stale. The round's end stays: everything sent before it is acknowledged.
+    /// Discards the estimates as stale. The round still ends when everything sent before it is acknowledged.
     pub(crate) fn forget(&mut self) {
         *self = Rounds { end: self.end, ..Rounds::new() };
     }
@@ -81,7 +81,7 @@ impl Rounds {
 pub struct VegasGrowth {
     config: VegasConfig,
     rounds: Rounds,
-    /// Whether delay decides; otherwise the growth is Reno's.
+    /// Whether delay determines growth; otherwise growth is Reno's.
     by_delay: bool,
 }
 
@@ -89,30 +89,30 @@ pub struct VegasGrowth {
 pub type Vegas = LossBased<VegasGrowth>;
 
 impl Vegas {
-    /// Vegas with an initial window of so many segments.
+    /// Creates Vegas with an initial window in segments.
     pub fn new(config: VegasConfig, initial_window: u32) -> Vegas {
         LossBased::with_growth(VegasGrowth::new(config), initial_window)
     }
 }
 
 impl VegasGrowth {
-    /// The growth with its parameters.
+    /// Creates the growth with its parameters.
     pub fn new(config: VegasConfig) -> VegasGrowth {
         VegasGrowth { config, rounds: Rounds::new(), by_delay: true }
     }
 
-    /// The decision of a round whose least RTT is known.
+    /// Adjusts the window at the end of a round with a valid minimum RTT.
     fn decide(&self, window: &mut Window, acked: u32, cx: &mut Ctx) {
         let (cwnd, base, rtt) = (u64::from(window.cwnd), u64::from(self.rounds.base), u64::from(self.rounds.min));
         let queued = cwnd * (rtt - base) / base;
         if window.in_slow_start() {
             if queued > u64::from(self.config.gamma) {
-                // The window that the actual rate fills, and one for the division's rest.
+                // The window filled by the actual rate, and one segment for rounding.
                 let target = (cwnd * base / rtt) as u32 + 1;
                 window.cwnd = window.cwnd.min(target);
                 window.ssthresh = window.ssthresh.min(window.cwnd);
                 let cwnd = window.cwnd;
-                cx.tell(|| Event::SlowStartExit { cause: ExitCause::Delay, cwnd });
+                cx.emit(|| Event::SlowStartExit { cause: ExitCause::Delay, cwnd });
             } else {
                 window.slow_start(acked);
             }

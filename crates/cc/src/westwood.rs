@@ -1,37 +1,38 @@
-//! Westwood+: Reno whose window after a loss is what the path was seen to carry, not half of what it was.
+//! Westwood+: Reno that sets the window after a loss to the measured bandwidth-delay product instead of half of the
+//! window.
 //!
 //! Source: L. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP congestion
-//! control" (2004); Linux 6.1 `tcp_westwood.c`: bytes acknowledged in each max(RTT, 50 ms), smoothed by two 7/8 filters in
-//! a row; at the end of a reduction and at a time-out the threshold is bandwidth times minimum RTT.
+//! control" (2004); Linux 6.1 `tcp_westwood.c`: bytes acknowledged in each max(RTT, 50 ms), smoothed by two consecutive
+//! 7/8 filters; at the end of a reduction and at a timeout, the threshold is bandwidth times minimum RTT.
 //!
-//! Where this file leaves Linux:
+//! Deviations from Linux:
 //! 1. Rates are bytes per second over exact times, not bytes per tick of 1..4 ms.
-//! 2. An undone reduction is not followed by the estimate's window.
+//! 2. After an undone reduction, the window is not set from the estimate.
 
 use crate::loss_based::{Growth, LossBased, Window};
 use crate::new_reno::half;
 use crate::{AckSample, Ctx, Sign};
 use units::{Span, Time};
 
-/// Bandwidth is sampled over this at least.
+/// Minimum interval of a bandwidth sample.
 const MIN_INTERVAL: Span = Span::from_millis(50);
-/// The RTT before there is a sample: so long that no bandwidth sample is taken.
+/// The RTT before the first sample: long enough that no bandwidth sample is taken.
 const INITIAL_RTT: Span = Span::from_secs(20);
 
 /// Westwood+'s growth: Reno's, with a bandwidth estimate.
 #[derive(Clone, Debug)]
 pub struct WestwoodGrowth {
     estimate: Bandwidth,
-    /// Bytes acknowledged in this interval, and when it began.
+    /// Bytes acknowledged in this interval, and its start.
     bytes: u64,
     interval_start: Option<Time>,
-    /// SND.UNA at the acknowledgement before.
+    /// SND.UNA at the previous acknowledgement.
     una: u64,
-    /// Bytes counted for duplicates, that the next cumulative acknowledgement must not count again.
+    /// Bytes counted for duplicates, which the next cumulative acknowledgement must not count again.
     accounted: u64,
     rtt: Span,
     rtt_min: Span,
-    /// The next acknowledgement starts the minimum afresh.
+    /// Whether the next acknowledgement resets the minimum.
     reset_rtt_min: bool,
 }
 
@@ -39,7 +40,7 @@ pub struct WestwoodGrowth {
 pub type Westwood = LossBased<WestwoodGrowth>;
 
 impl Westwood {
-    /// Westwood+ with an initial window of so many segments.
+    /// Creates Westwood+ with an initial window in segments.
     pub fn new(initial_window: u32) -> Westwood {
         LossBased::with_growth(WestwoodGrowth::default(), initial_window)
     }
@@ -61,13 +62,13 @@ impl Default for WestwoodGrowth {
 }
 
 impl WestwoodGrowth {
-    /// Bandwidth times minimum RTT, in segments, at least 2.
+    /// Returns bandwidth times minimum RTT, in segments, at least 2.
     fn pipe(&self, mss: u32) -> u32 {
         let bytes = u128::from(self.estimate.smooth) * u128::from(self.rtt_min.as_nanos()) / 1_000_000_000;
         u32::try_from(bytes / u128::from(mss.max(1))).unwrap_or(u32::MAX).clamp(2, crate::loss_based::MAX_CWND)
     }
 
-    /// The bytes that an acknowledgement stands for, when each duplicate stands for a segment.
+    /// Returns the bytes represented by an acknowledgement, with one segment for each duplicate.
     fn count(&mut self, una: u64, mss: u64) -> u64 {
         let advance = una.saturating_sub(self.una);
         self.una = una;
@@ -105,7 +106,7 @@ impl Growth for WestwoodGrowth {
 
     fn on_ack(&mut self, _window: &mut Window, ack: &AckSample, cx: &mut Ctx) {
         let start = *self.interval_start.get_or_insert_with(|| {
-            // What the first acknowledgement covers was sent before the interval.
+            // The segments covered by the first acknowledgement were sent before the interval.
             self.una = ack.una;
             cx.now
         });
@@ -118,7 +119,7 @@ impl Growth for WestwoodGrowth {
         if ack.advanced || ack.delivered > 0 {
             self.bytes += self.count(ack.una, u64::from(cx.path.mss));
         }
-        // The minimum takes the RTT that the acknowledgement before brought: Linux counts before it samples.
+        // The minimum includes the RTT of the previous acknowledgement: Linux updates it before sampling.
         self.rtt_min = if self.reset_rtt_min { self.rtt } else { self.rtt_min.min(self.rtt) };
         self.reset_rtt_min = false;
         if let Some(rtt) = ack.rtt {
@@ -132,7 +133,7 @@ impl Growth for WestwoodGrowth {
     }
 }
 
-/// Two low-pass filters in a row, in bytes per second.
+/// Two consecutive low-pass filters, in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bandwidth {
     rough: u64,

@@ -1,27 +1,27 @@
-//! `YeAH`: Scalable while the queue is short, Reno with a decongestion each round trip while it is long.
+//! `YeAH`: Scalable TCP while the queue is short, Reno with a decongestion each round trip while it is long.
 //!
 //! Source: A. Baiocchi, A. Castellani, F. Vacirca, "YeAH-TCP: yet another highspeed TCP" (2007); Linux 6.1 `tcp_yeah.c`.
 //!
-//! Where this file leaves Linux: a round in which the window did not limit sending changes nothing.
+//! Deviation from Linux: a round in which the window did not limit sending changes nothing.
 
 use crate::loss_based::{Growth, LossBased, Window};
 use crate::vegas::Rounds;
 use crate::{AckSample, Ctx, Event, ExitCause, Phase, Sign};
 use units::Span;
 
-/// More segments than this in the queue are drained away.
+/// Queued segments above which decongestion starts.
 const ALPHA: u32 = 80;
-/// The share of the queue, as a divisor, that one decongestion removes.
+/// Divisor of the queue that gives the amount removed by one decongestion.
 const GAMMA: u32 = 1;
-/// The least part of the window that a loss takes: 2^-3.
+/// Minimum reduction by a loss, as a fraction of the window: 2^-3.
 const DELTA: u32 = 3;
-/// The largest part of the window that a decongestion takes: 2^-1.
+/// Maximum reduction by a decongestion, as a fraction of the window: 2^-1.
 const EPSILON: u32 = 1;
-/// The least RTT of a round above the base by more than a PHY-th of it means congestion.
+/// Congestion is indicated if the minimum RTT of a round exceeds the base by more than a PHY-th of it.
 const PHY: u32 = 8;
-/// Rounds in slow mode after which a loss is taken for a competitor's doing.
+/// Rounds in slow mode after which a loss is attributed to a competing flow.
 const RHO: u32 = 16;
-/// Rounds in fast mode after which the estimate of what Reno would have is forgotten.
+/// Rounds in fast mode after which the estimate of Reno's window is discarded.
 const ZETA: u32 = 50;
 /// Scalable's step in fast mode: acknowledged segments for a segment of growth.
 const FAST_ACKS_PER_SEGMENT: u32 = 100;
@@ -32,11 +32,11 @@ pub struct YeahGrowth {
     rounds: Rounds,
     /// The queue at the end of the last round, in segments.
     last_queue: u32,
-    /// Rounds in slow mode without a break; 0 in fast mode.
+    /// Consecutive rounds in slow mode; 0 in fast mode.
     slow_rounds: u32,
-    /// The window that a competing Reno would have, at least 2.
+    /// The window of a competing Reno flow, at least 2.
     reno_count: u32,
-    /// Rounds in fast mode since it was forgotten.
+    /// Rounds in fast mode since it was discarded.
     fast_rounds: u32,
 }
 
@@ -44,7 +44,7 @@ pub struct YeahGrowth {
 pub type Yeah = LossBased<YeahGrowth>;
 
 impl Yeah {
-    /// `YeAH` with an initial window of so many segments.
+    /// Creates `YeAH` with an initial window in segments.
     pub fn new(initial_window: u32) -> Yeah {
         LossBased::with_growth(YeahGrowth::default(), initial_window)
     }
@@ -57,7 +57,7 @@ impl Default for YeahGrowth {
 }
 
 impl YeahGrowth {
-    /// The decision of a round whose least RTT is known.
+    /// Adjusts the window at the end of a round with a valid minimum RTT.
     fn decide(&mut self, window: &mut Window, cx: &mut Ctx) {
         let (base, rtt) = (self.rounds.base, self.rounds.min);
         let queue = (u64::from(window.cwnd) * u64::from(rtt - base) / u64::from(rtt)) as u32;
@@ -85,7 +85,7 @@ impl YeahGrowth {
         window.ssthresh = window.cwnd;
         if slow_start {
             let cwnd = window.cwnd;
-            cx.tell(|| Event::SlowStartExit { cause: ExitCause::Delay, cwnd });
+            cx.emit(|| Event::SlowStartExit { cause: ExitCause::Delay, cwnd });
         }
     }
 }

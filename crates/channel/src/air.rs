@@ -1,16 +1,16 @@
-//! One UE's radio: everything between it and all cells.
+//! One UE's radio channels to all cells.
 //!
-//! The SINR of a resource block is the received power of a resource element over noise and the received powers of the
-//! other cells on the same carrier, each times its load. Power is even over a carrier.
+//! The SINR of a resource block is the received power of a resource element over noise plus the received powers of the
+//! other cells on the same carrier, each times its load. Power is uniform over a carrier.
 //!
 //! Deviations:
-//! 1. Fast fading is on the serving cell's link alone: interference and RSRP have their means over it. The layer 3
-//!    filter of a UE leaves little of it in an RSRP.
-//! 2. Uplink and downlink fade independently, as on two carriers, and shadow alike.
+//! 1. Fast fading applies only to the serving cell's link: interference and RSRP are means over fading. The layer-3
+//!    filter of a UE removes most of it from an RSRP.
+//! 2. Uplink and downlink fade independently, as on two carriers, with the same shadowing.
 //! 3. Uplink interference is a constant noise rise, in the cell's noise figure. Reference signals of an idle cell do not
 //!    interfere with data.
-//! 4. A recorded SINR or CQI, and one that is set ([`Air::set_sinr`]), also stands for the received power that it would
-//!    need without interference, from which the uplink follows as from a path loss.
+//! 4. A recorded SINR or CQI, or one that is set ([`Air::set_sinr`]), is converted to the received power that it would
+//!    need without interference; the uplink is derived from that as from a path loss.
 
 use std::sync::Arc;
 
@@ -27,17 +27,17 @@ use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIER_HZ, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
-/// How much more SINR a recorded CQI stands for than the least that gives it, in dB, so that it gives it.
+/// Margin in dB added to the minimum SINR of a recorded CQI, so that it results in the same CQI.
 const CQI_MARGIN_DB: f64 = 0.05;
 
 /// A pair of carriers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Carrier {
-    /// Centre of the downlink in Hz.
+    /// Centre frequency of the downlink in Hz.
     pub downlink_hz: f64,
-    /// Centre of the uplink in Hz.
+    /// Centre frequency of the uplink in Hz.
     pub uplink_hz: f64,
-    /// Width of each.
+    /// Bandwidth of each.
     pub bandwidth: Bandwidth,
 }
 
@@ -48,16 +48,16 @@ impl Default for Carrier {
     }
 }
 
-/// A cell as the radio sees it. Sectors of one mast are cells at one position.
+/// The radio parameters of a cell. Sectors of one mast are cells at the same position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Site {
-    /// Where its antenna is.
+    /// Position of its antenna.
     pub position: Position,
     /// Its antenna.
     pub antenna: Antenna,
-    /// Power in dBm over the whole carrier.
+    /// Transmit power in dBm over the whole carrier.
     pub power_dbm: f64,
-    /// Noise figure of its receiver in dB. The noise rise that UEs of other cells cause may be added to it.
+    /// Noise figure of its receiver in dB. The noise rise caused by UEs of other cells may be added to it.
     pub noise_figure_db: f64,
     /// Its carriers.
     pub carrier: Carrier,
@@ -76,28 +76,28 @@ impl Default for Site {
     }
 }
 
-/// What lies between the UE and the cells on the large scale.
+/// The large-scale channel between the UE and the cells.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Channel {
     /// A model.
     Modelled {
-        /// The mean loss.
+        /// The mean path loss.
         path_loss: PathLoss,
-        /// What buildings add to or take from it.
+        /// Shadowing by buildings and terrain.
         shadowing: Option<Shadowing>,
     },
-    /// A record for each cell, in the order of the cells; a cell without one is not heard.
+    /// A recording for each cell, in the order of the cells; a cell without one is not received.
     Recorded(Vec<Option<Arc<Recorded>>>),
 }
 
 /// Open-loop power control of the uplink, 36.213 5.1.1.1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UplinkPower {
-    /// The most power in dBm (`P_CMAX`).
+    /// Maximum power in dBm (`P_CMAX`).
     pub max_dbm: f64,
-    /// The power that a resource block should arrive with, in dBm (`P_0`).
+    /// The target received power of a resource block in dBm (`P_0`).
     pub p0_dbm: f64,
-    /// The share of the path loss that is made up for, 0 to 1.
+    /// The fraction of the path loss that is compensated, 0 to 1.
     pub alpha: f64,
 }
 
@@ -108,12 +108,12 @@ impl Default for UplinkPower {
     }
 }
 
-/// One UE's radio.
+/// The configuration of one UE's radio.
 #[derive(Clone, Debug)]
 pub struct AirConfig {
-    /// Where the UE is.
+    /// Position and movement of the UE.
     pub mobility: Mobility,
-    /// What lies between it and the cells.
+    /// The large-scale channel between the UE and the cells.
     pub channel: Channel,
     /// Fast fading, on the serving cell's link.
     pub fading: Option<fading::Config>,
@@ -121,7 +121,7 @@ pub struct AirConfig {
     pub gain_db: f64,
     /// Noise figure of the UE's receiver in dB.
     pub noise_figure_db: f64,
-    /// Power of the UE.
+    /// Uplink power control.
     pub power: UplinkPower,
 }
 
@@ -139,101 +139,101 @@ impl Default for AirConfig {
     }
 }
 
-/// One UE's radio: everything between it and all cells. Cells have the indices of their sites.
+/// One UE's radio channels to all cells. Cells have the indices of their sites.
 ///
-/// What a call gives depends on its moment alone and not on the calls before, as long as time does not go back further than
-/// it takes the UE to go a shadow's correlation distance. The UE's place is
-/// looked at often enough for it to have moved a decimetre at most; in between, and on a channel without fading, a call
-/// costs a comparison.
+/// Results depend only on the time of a call and not on earlier calls, as long as time does not go back further than
+/// the UE needs to move one correlation distance of the shadowing. The UE's position is updated often enough that it
+/// moves at most a decimetre in between; until the next update, and on a channel without fading, a call costs one
+/// comparison.
 #[derive(Clone, Debug)]
 pub struct Air {
     mobility: Mobility,
     channel: Channel,
     fading: Option<fading::Config>,
-    /// Turns of the fading in a subframe, if they do not come from the UE's way.
+    /// Turns of the fading in a subframe, if they do not depend on the UE's movement.
     turns: Option<Turns>,
     gain_db: f64,
-    /// Noise in a resource element of the UE's receiver, in dBm,
+    /// Noise in a resource element of the UE's receiver, in dBm.
     noise_dbm: f64,
-    /// and in mW.
+    /// The same in mW.
     noise_mw: f64,
     power: UplinkPower,
-    /// The most power of the UE in mW.
+    /// Maximum power of the UE in mW.
     max_mw: f64,
     cells: Box<[Cell]>,
     masts: Box<[Mast]>,
-    /// Nanoseconds between two looks at the UE's place; none if it stands.
+    /// Nanoseconds between updates of the UE's position; `None` if it is stationary.
     period: Option<u64>,
-    /// From when to when the large-scale terms hold.
+    /// The interval in which the large-scale values are valid.
     valid_from: Time,
     valid_until: Time,
-    /// The UE's place,
+    /// The UE's position.
     place: Position,
-    /// the SINR in dB that was set,
+    /// The SINR in dB set by [`Air::set_sinr`].
     set_db: Option<f64>,
-    /// the cell whose flat downlink SINR there is `downlink`; none if it is to be computed again,
+    /// The cell whose flat downlink SINR is in `downlink`; `None` if it has to be recomputed.
     downlink_of: Option<usize>,
     downlink: f32,
-    /// and the same for the uplink.
+    /// The same for the uplink.
     uplink_of: Option<usize>,
     uplink: Uplink,
 }
 
-/// The flat uplink to a cell.
+/// The flat uplink channel to a cell.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uplink {
-    /// The power in mW that a resource block should be sent with.
+    /// Target transmit power of a resource block in mW.
     target_mw: f64,
-    /// The SINR that 1 mW in a resource block gives.
+    /// The SINR for a transmit power of 1 mW per resource block.
     sinr_per_mw: f64,
 }
 
-/// A cell, and what the UE has of it now.
+/// A cell, and the UE's current channel to it.
 #[derive(Clone, Debug)]
 struct Cell {
     position: Position,
     antenna: Antenna,
     carrier: Carrier,
     mast: usize,
-    /// Power in dBm of a resource element,
+    /// Transmit power of a resource element in dBm.
     element_dbm: f64,
     /// Noise in dBm in a resource block of the cell's receiver.
     noise_dbm: f64,
-    /// The share of resource blocks in use.
+    /// Fraction of resource blocks in use.
     load: f64,
-    /// Received power of a resource element in dBm,
+    /// Received power of a resource element in dBm.
     rsrp_dbm: f64,
-    /// and in mW.
+    /// The same in mW.
     rsrp_mw: f64,
-    /// Gains of both antennas less the shadow, in dB.
+    /// Gains of both antennas minus shadowing, in dB.
     gain_db: f64,
-    /// Whether the UE sees it.
+    /// Whether there is line of sight.
     sees: bool,
-    /// Whether a recorded SINR has its interference in it already.
+    /// Whether a recorded SINR already includes interference.
     complete: bool,
-    /// Seed of the fading, which is made when the cell first serves.
+    /// Seed of the fading, which is created when the cell first serves the UE.
     seed: u64,
     fading: Option<Box<[Fading; 2]>>,
 }
 
-/// What the cells at one place have in common.
+/// The state shared by cells at the same position.
 #[derive(Clone, Debug)]
 struct Mast {
     position: Position,
-    /// Decides whether the UE sees it.
+    /// Determines line of sight.
     sight: Process,
-    /// The shadow with and without a sight, if there is shadowing.
+    /// Shadowing with and without line of sight, if configured.
     shadows: Option<[Process; 2]>,
 }
 
-/// How far a UE moves, in metres, before its large-scale terms are computed again.
+/// Distance in metres that a UE moves before its large-scale values are recomputed.
 const MOVED_M: f64 = 0.1;
 
-/// Share of a cell's resource elements in a symbol with reference signals that are in use without any data.
+/// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
 const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 impl Air {
-    /// The radio of a UE among `sites`.
+    /// Creates the radio of a UE among `sites`.
     pub fn new(config: &AirConfig, sites: &[Site], mut random: Random) -> Air {
         let (shadowing, sight_m) = match config.channel {
             Channel::Modelled { shadowing, path_loss } => (shadowing, path_loss.sight_correlation_m()),
@@ -300,18 +300,20 @@ impl Air {
         }
     }
 
-    /// Whether time alone may change what the UE hears. If not, only [`Air::set_load`] and [`Air::set_sinr`] do.
+    /// Returns whether the received signal may change with time alone. If not, only [`Air::set_load`] and
+    /// [`Air::set_sinr`] change it.
     pub fn varies(&self) -> bool {
         let fades = self.turns.is_some() || self.period.is_some();
         self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
     }
 
-    /// The number of cells.
+    /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.cells.len()
     }
 
-    /// The share of its resource blocks, 0 to 1, that `cell` sends on: interference for the others. Zero at first.
+    /// Sets the fraction of resource blocks, 0 to 1, on which `cell` transmits and interferes with others. Initially
+    /// zero.
     #[inline]
     pub fn set_load(&mut self, cell: usize, load: f32) {
         let load = f64::from(load);
@@ -321,27 +323,27 @@ impl Air {
         }
     }
 
-    /// From now on the UE hears whichever cell serves it with this mean SINR in dB, whatever others send, and the uplink is
-    /// what the path loss behind it would make of it. Fading goes on around it. `None` goes back to the channel.
+    /// Sets the mean SINR in dB with which the UE receives its serving cell, regardless of interference; the uplink
+    /// follows from the path loss that it implies. Fading applies on top. `None` restores the channel.
     ///
-    /// Received powers ([`Air::rsrp`], [`Air::rsrq`]) stay those of the channel.
+    /// Received powers ([`Air::rsrp`], [`Air::rsrq`]) remain those of the channel.
     pub fn set_sinr(&mut self, sinr_db: Option<f64>) {
         self.set_db = sinr_db;
         (self.downlink_of, self.uplink_of) = (None, None);
     }
 
-    /// Received power of a cell's reference signals per resource element, in dBm, without fast fading (36.214 5.1.1);
-    /// negative infinity if the cell is not heard.
+    /// Returns the received power of a cell's reference signals per resource element, in dBm, without fast fading
+    /// (36.214 5.1.1); negative infinity if the cell is not received.
     #[inline]
     pub fn rsrp(&mut self, cell: usize, now: Time) -> f64 {
-        self.look(now);
+        self.update(now);
         self.cells[cell].rsrp_dbm
     }
 
-    /// Quality of a cell's reference signals, in dB (36.214 5.1.3): their power over that of all cells and noise in the
-    /// symbols that carry reference signals of one antenna port.
+    /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
+    /// cells and noise in symbols with reference signals of one antenna port.
     pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
-        self.look(now);
+        self.update(now);
         let carrier = self.cells[cell].carrier;
         let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == carrier.downlink_hz);
         let received: f64 =
@@ -349,10 +351,10 @@ impl Air {
         decibels(self.cells[cell].rsrp_mw / (f64::from(SUBCARRIERS) * (received + self.noise_mw)))
     }
 
-    /// The SINR of `serving`'s resource blocks at the UE.
+    /// Computes the SINR of `serving`'s resource blocks at the UE.
     #[inline]
     pub fn downlink(&mut self, serving: usize, now: Time, sinr: &mut Sinr) {
-        self.look(now);
+        self.update(now);
         if self.downlink_of != Some(serving) {
             self.downlink = self.flat_downlink(serving);
             self.downlink_of = Some(serving);
@@ -360,49 +362,51 @@ impl Air {
         self.fill(Direction::Downlink, serving, self.downlink, now, sinr);
     }
 
-    /// The SINR of the UE's resource blocks at `serving` when it spreads its power over `prbs_in_use` of them (at least
-    /// one).
+    /// Computes the SINR of the UE's resource blocks at `serving` if it spreads its power over `prbs_in_use` of them
+    /// (at least one).
     #[inline]
     pub fn uplink(&mut self, serving: usize, now: Time, prbs_in_use: u16, sinr: &mut Sinr) {
         let flat = self.block_mw(serving, now, prbs_in_use) * self.uplink.sinr_per_mw;
         self.fill(Direction::Uplink, serving, flat as f32, now, sinr);
     }
 
-    /// The power in dBm that the UE sends `prbs` resource blocks (at least one) to `serving` with. 36.213 5.1.1.1.
+    /// Returns the power in dBm with which the UE sends `prbs` resource blocks (at least one) to `serving`. 36.213
+    /// 5.1.1.1.
     pub fn uplink_power_dbm(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         decibels(self.block_mw(serving, now, prbs) * f64::from(prbs))
     }
 
-    /// How many dB more power in all the UE could send `prbs` resource blocks (at least one) to `serving` with than power
-    /// control asks for; below zero if it cannot send them with as much (36.213 5.1.1.2).
+    /// Returns the power headroom in dB for sending `prbs` resource blocks (at least one) to `serving`; negative if the
+    /// UE cannot send them with the power requested by power control (36.213 5.1.1.2).
     #[inline]
     pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.block_mw(serving, now, 1);
         decibels(self.max_mw / (self.uplink.target_mw * f64::from(prbs)))
     }
 
-    /// The loss in dB from `serving` to the UE, as the UE knows it from the reference signals' power: without fast fading.
+    /// Returns the path loss in dB from `serving` as the UE measures it from the reference signals: without fast
+    /// fading.
     #[inline]
     pub fn path_loss_db(&mut self, serving: usize, now: Time) -> f64 {
-        self.look(now);
+        self.update(now);
         let cell = &self.cells[serving];
         cell.element_dbm - self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm)
     }
 
-    /// Where the UE is at `now`.
+    /// Returns the UE's position at `now`.
     pub fn position(&self, now: Time) -> Position {
         self.mobility.position(now)
     }
 
-    /// How fast it is at `now`, in metres per second.
+    /// Returns the UE's speed at `now`, in metres per second.
     pub fn speed(&self, now: Time) -> f64 {
         self.mobility.speed(now)
     }
 
-    /// The power in mW of each of `prbs` resource blocks to `serving`.
+    /// Returns the power in mW of each of `prbs` resource blocks to `serving`.
     #[inline]
     fn block_mw(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
-        self.look(now);
+        self.update(now);
         if self.uplink_of != Some(serving) {
             self.uplink = self.flat_uplink(serving);
             self.uplink_of = Some(serving);
@@ -410,9 +414,9 @@ impl Air {
         (self.max_mw / f64::from(prbs)).min(self.uplink.target_mw)
     }
 
-    /// Brings the large-scale terms up to `now`.
+    /// Updates the large-scale values to `now`.
     #[inline]
-    fn look(&mut self, now: Time) {
+    fn update(&mut self, now: Time) {
         if now >= self.valid_until || now < self.valid_from {
             self.refresh(now);
         }
@@ -423,7 +427,7 @@ impl Air {
         (self.downlink_of, self.uplink_of) = (None, None);
         match &self.channel {
             Channel::Modelled { path_loss, shadowing } => {
-                // Places are those at the multiples of the period, whenever the calls come.
+                // Positions are evaluated at multiples of the period, independent of the times of calls.
                 let (start, end) = match self.period {
                     Some(period) => {
                         let start = now.as_nanos() / period * period;
@@ -466,7 +470,7 @@ impl Air {
         }
     }
 
-    /// The downlink's SINR without fading.
+    /// Returns the downlink's SINR without fading.
     fn flat_downlink(&self, serving: usize) -> f32 {
         if let Some(sinr_db) = self.set_db {
             return linear(sinr_db) as f32;
@@ -479,7 +483,7 @@ impl Air {
         (cell.rsrp_mw / (self.noise_mw + interference)) as f32
     }
 
-    /// The uplink's power and SINR without fading.
+    /// Returns the uplink's power and SINR without fading.
     fn flat_uplink(&self, serving: usize) -> Uplink {
         let cell = &self.cells[serving];
         let rsrp_dbm = self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm);
@@ -491,13 +495,13 @@ impl Air {
             Channel::Modelled { .. } | Channel::Recorded(_) => downlink_db,
         };
         Uplink {
-            // The UE knows the downlink's loss and takes it for the uplink's.
+            // The UE assumes that the uplink's path loss equals the downlink's.
             target_mw: linear(self.power.p0_dbm + self.power.alpha * downlink_db),
             sinr_per_mw: linear(-uplink_db - cell.noise_dbm),
         }
     }
 
-    /// Fills `sinr` with the SINR `flat` as the fading of one direction shapes it.
+    /// Fills `sinr` with the SINR `flat`, shaped by the fading of one direction.
     #[inline]
     fn fill(&mut self, direction: Direction, serving: usize, flat: f32, now: Time, sinr: &mut Sinr) {
         match self.fading {
@@ -546,7 +550,7 @@ impl Air {
 }
 
 impl Cell {
-    /// The UE receives a resource element with so many dBm.
+    /// Sets the received power of a resource element in dBm.
     fn receive(&mut self, rsrp_dbm: f64) {
         self.rsrp_dbm = rsrp_dbm;
         self.rsrp_mw = linear(rsrp_dbm);

@@ -5,15 +5,16 @@
 //! N. C. Beaulieu, "Limitations of Sum-of-Sinusoids Fading Channel Simulators" (IEEE Trans. Commun. 49(4), 2001): waves
 //! with random phases, so that the process is stationary.
 //!
-//! Each tap is a sum of [`WAVES`] waves from directions evenly around the UE, all turned by a random angle, each with a
-//! random phase. A wave's phase is the way that the UE has gone, in wavelengths, times the cosine of its direction: the
-//! fading is a function of the way (of time, for a given Doppler frequency), has no state, and does not repeat, since
-//! the cosines have no common measure. Averaged over the random angles the autocorrelation is J0 exactly; that of one
-//! channel follows it until `2 pi f t` comes near the number of waves, and stays about 1 / sqrt(WAVES) afterwards.
+//! Each tap is a sum of [`WAVES`] waves from directions evenly spaced around the UE, all rotated by a random angle,
+//! each with a random phase. A wave's phase is the distance travelled by the UE, in wavelengths, times the cosine of
+//! its direction: the fading is a function of that distance (or of time, for a given Doppler frequency), has no state,
+//! and does not repeat, because the cosines are incommensurable. Averaged over the random angles, the autocorrelation
+//! is exactly J0; that of one channel follows it until `2 pi f t` approaches the number of waves, and stays near 1 /
+//! sqrt(WAVES) afterwards.
 //!
 //! Deviations:
 //! 1. Power is constant over the 180 kHz of a resource block and the millisecond of a subframe.
-//! 2. Phases are taken from 1024 of a turn, which adds noise 55 dB below a tap.
+//! 2. Phases are quantised to 1024 steps per turn, which adds noise 55 dB below a tap.
 //! 3. There is one antenna at each end.
 
 use rand_core::Rng;
@@ -32,37 +33,37 @@ pub enum Profile {
     Etu,
 }
 
-/// How fast the channel changes.
+/// The rate of change of the channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doppler {
-    /// A maximum Doppler frequency in Hz, whatever the UE's speed.
+    /// A maximum Doppler frequency in Hz, independent of the UE's speed.
     Hz(f64),
-    /// That of the UE's speed at the carrier's frequency; a UE that stands has a constant channel.
+    /// The Doppler frequency of the UE's speed at the carrier's frequency; a stationary UE has a constant channel.
     Speed,
 }
 
-/// A fading channel.
+/// The parameters of a fading channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
-    /// Its echoes.
+    /// The power delay profile.
     pub profile: Profile,
-    /// How fast it changes.
+    /// The rate of change.
     pub doppler: Doppler,
 }
 
-/// Most taps of a profile.
+/// Maximum number of taps of a profile.
 const TAPS: usize = 9;
 
-/// Waves of a tap.
+/// Number of waves of a tap.
 pub const WAVES: usize = 16;
 
-/// Hz from a resource block to the next.
+/// Spacing of resource blocks in Hz.
 const BLOCK_HZ: f64 = 180e3;
 
-/// Resource blocks that are computed together.
+/// Number of resource blocks computed together.
 const LANES: usize = 8;
 
-/// Resource blocks of the widest carrier, in whole lanes.
+/// Resource blocks of the widest carrier, rounded up to whole lanes.
 const BLOCKS: usize = 104;
 
 /// Delay in nanoseconds and relative power in dB. TS 36.104 Tables B.2-2 to B.2-4.
@@ -102,34 +103,34 @@ impl Profile {
     }
 }
 
-/// A way in wavelengths, or a time in periods of the maximum Doppler frequency, in units of 2^-32.
+/// A distance in wavelengths, or a time in periods of the maximum Doppler frequency, in units of 2^-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turns(u64);
 
 impl Turns {
-    /// So many wavelengths, from zero on.
+    /// Creates a distance in wavelengths from zero.
     #[inline]
     pub fn new(wavelengths: f64) -> Turns {
         Turns((wavelengths * (1u64 << 32) as f64) as u64)
     }
 
-    /// `times` times as many.
+    /// Returns a multiple of it.
     #[inline]
     pub(crate) fn times(self, times: u64) -> Turns {
         Turns(self.0.wrapping_mul(times))
     }
 }
 
-/// One fading link.
+/// The fading of one link.
 #[derive(Clone, Debug)]
 pub struct Fading {
     profile: Profile,
     blocks: usize,
-    /// Waves of all taps, one tap after the other.
+    /// The waves of all taps, tap by tap.
     waves: [[Wave; WAVES]; TAPS],
     /// Amplitude of each wave of a tap.
     amplitudes: [f32; TAPS],
-    /// Where `gains` was computed.
+    /// The distance for which `gains` was computed.
     at: Option<Turns>,
     gains: [f32; BLOCKS],
 }
@@ -138,12 +139,12 @@ pub struct Fading {
 struct Wave {
     /// Cosine of the direction, in units of 2^-31.
     cosine: i64,
-    /// Phase at the beginning, in units of 2^-63 of a turn.
+    /// Initial phase, in units of 2^-63 of a turn.
     phase: u64,
 }
 
 impl Fading {
-    /// A link of `blocks` resource blocks, at most 100.
+    /// Creates a link of `blocks` resource blocks, at most 100.
     pub fn new(profile: Profile, blocks: u8, random: &mut Random) -> Fading {
         let taps = profile.taps();
         let total: f64 = taps.iter().map(|&(_, db)| crate::linear(db)).sum();
@@ -161,7 +162,7 @@ impl Fading {
         Fading { profile, blocks: usize::from(blocks), waves, amplitudes, at: None, gains: [0.0; BLOCKS] }
     }
 
-    /// The power gain of each resource block after a way, with a mean of 1.
+    /// Returns the power gain of each resource block after a distance, with a mean of 1.
     #[inline]
     pub fn gains(&mut self, way: Turns) -> &[f32] {
         if self.at != Some(way) {
@@ -193,12 +194,12 @@ impl Fading {
         }
     }
 
-    /// The complex gain of a tap after a way.
+    /// Returns the complex gain of a tap after a distance.
     #[inline]
     fn tap(&self, tap: usize, Turns(way): Turns) -> [f32; 2] {
         let (mut re, mut im) = (0.0, 0.0);
         for wave in &self.waves[tap] {
-            // 2^-32 times 2^-31 turns: what overflows is whole turns.
+            // 2^-32 times 2^-31 turns: overflow drops whole turns.
             let phase = way.wrapping_mul(wave.cosine as u64).wrapping_add(wave.phase);
             let [cos, sin] = TURN[(phase >> (63 - STEPS.ilog2())) as usize % STEPS];
             re += cos;
@@ -208,7 +209,7 @@ impl Fading {
     }
 }
 
-/// Steps of [`TURN`].
+/// Number of steps of [`TURN`].
 const STEPS: usize = 1024;
 
 /// Cosine and sine of each step of a turn.
@@ -223,14 +224,15 @@ static TURN: [[f32; 2]; STEPS] = {
     table
 };
 
-/// How a tap turns over the resource blocks of a lane.
+/// The phase rotation of a tap over the resource blocks of a lane.
 #[derive(Clone, Copy)]
 struct Response {
     cos: [f32; LANES],
     sin: [f32; LANES],
 }
 
-/// By profile, lane and tap. Frequencies count from the first resource block, as each tap's phase is random anyway.
+/// By profile, lane and tap. Frequencies are relative to the first resource block, as each tap's phase is random
+/// anyway.
 static RESPONSES: [[[Response; TAPS]; BLOCKS / LANES]; 3] = [responses(&EPA), responses(&EVA), responses(&ETU)];
 
 const fn responses(taps: &[(f64, f64)]) -> [[Response; TAPS]; BLOCKS / LANES] {
@@ -250,7 +252,7 @@ const fn responses(taps: &[(f64, f64)]) -> [[Response; TAPS]; BLOCKS / LANES] {
     table
 }
 
-/// Cosine and sine of so many turns, by their series: the standard library's are not `const`.
+/// Returns cosine and sine of a number of turns, by their series: the standard library's are not `const`.
 const fn unit(turns: f64) -> (f64, f64) {
     let turns = turns - turns as i64 as f64;
     let x = (turns - if turns > 0.5 { 1.0 } else { 0.0 }) * core::f64::consts::TAU;

@@ -1,13 +1,13 @@
 //! The LTE radio: from positions and powers to SINR, from SINR to CQI, MCS and block errors, and the 3GPP tables.
 //!
-//! [`Air`] is everything between one UE and all cells: path loss, shadowing, fast fading, interference and power
-//! control, or a recorded channel in their place. It answers what the SINR is at a moment; [`phy`] says what that SINR
-//! is worth. Time and randomness are arguments, and every answer depends on the moment asked for and not on what was
-//! asked before, so that looking at a channel does not change it.
+//! [`Air`] models everything between one UE and all cells: path loss, shadowing, fast fading, interference and power
+//! control, or a recorded channel instead. It returns the SINR at a given time; [`phy`] derives CQI, MCS and block
+//! errors from an SINR. Time and random numbers are arguments, and every result depends only on the requested time and
+//! not on earlier requests, so that observing a channel does not change it.
 //!
 //! A channel is constant for a millisecond, the length of a subframe.
 
-#![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names and not code")]
+#![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
 mod air;
 pub mod fading;
@@ -29,30 +29,30 @@ pub use tables::{Direction, Modulation};
 
 use rand_core::Rng;
 
-/// The random stream that a UE's radio draws from. It is named by the driver, so that runs repeat.
+/// The random stream of a UE's radio. The driver names it, so that runs can be repeated.
 pub type Random = rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Nanoseconds for which a channel is constant: a subframe.
+/// Nanoseconds for which a channel is constant: one subframe.
 pub(crate) const SUBFRAME_NANOS: u64 = 1_000_000;
 
-/// A number in [0, 1), uniform.
+/// Draws a uniform number in [0, 1).
 pub(crate) fn uniform(random: &mut Random) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A normal number of mean 0 and standard deviation 1 (Box and Muller, 1958).
+/// Draws a normal number with mean 0 and standard deviation 1 (Box and Muller, 1958).
 pub(crate) fn normal(random: &mut Random) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log(1.0 - uniform(random)));
     radius * libm::cos(core::f64::consts::TAU * uniform(random))
 }
 
-/// Ten to the power of a tenth of `db`.
+/// Returns ten to the power of a tenth of `db`.
 #[inline]
 pub fn linear(db: f64) -> f64 {
     libm::exp(db * (core::f64::consts::LN_10 / 10.0))
 }
 
-/// Ten times the decimal logarithm of `ratio`.
+/// Returns ten times the decimal logarithm of `ratio`.
 pub(crate) fn decibels(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio)
 }

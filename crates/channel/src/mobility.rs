@@ -1,33 +1,33 @@
-//! Where a UE is, and how it moves.
+//! Position and movement of a UE.
 
 use core::fmt;
 
 use units::{Span, Time};
 
-/// A point in metres; `z` is the height above the ground.
+/// A point in metres; `z` is the height above ground.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Position {
-    /// Metres to the east.
+    /// Metres east.
     pub x: f64,
-    /// Metres to the north.
+    /// Metres north.
     pub y: f64,
-    /// Metres above the ground.
+    /// Metres above ground.
     pub z: f64,
 }
 
 impl Position {
-    /// The point (`x`, `y`, `z`) in metres.
+    /// Creates the point (`x`, `y`, `z`) in metres.
     pub const fn new(x: f64, y: f64, z: f64) -> Position {
         Position { x, y, z }
     }
 
-    /// The distance in metres along the ground.
+    /// Returns the ground distance in metres.
     pub fn ground_distance(self, other: Position) -> f64 {
         let (x, y) = (other.x - self.x, other.y - self.y);
         libm::sqrt(x * x + y * y)
     }
 
-    /// The distance in metres in space.
+    /// Returns the distance in space in metres.
     pub fn distance(self, other: Position) -> f64 {
         let (x, y, z) = (other.x - self.x, other.y - self.y, other.z - self.z);
         libm::sqrt(x * x + y * y + z * z)
@@ -38,7 +38,7 @@ impl Position {
     }
 }
 
-/// A movement: straight legs, each at a constant speed. The last one goes on for ever.
+/// A movement along straight legs, each at a constant speed. The last leg has no end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mobility {
     /// In order of their starts, the first at time zero; never empty.
@@ -57,20 +57,20 @@ struct Leg {
     travelled: f64,
 }
 
-/// Why a list of points is no movement.
+/// The error for an invalid list of points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MobilityError {
-    /// There is no point.
+    /// The list is empty.
     Empty,
-    /// A number of the point with this index is not finite.
+    /// A coordinate of the point with this index is not finite.
     NotFinite(usize),
-    /// The point with this index is not later than the one before.
+    /// The point with this index is not later than the previous one.
     NotLater(usize),
-    /// There must be one speed for each leg: this many.
+    /// The number of speeds must be the number of legs, which is this.
     Speeds(usize),
     /// The speed with this index is not a positive number.
     NotPositive(usize),
-    /// The leg with this index takes too long for a clock.
+    /// The leg with this index takes longer than the range of time.
     TooLong(usize),
 }
 
@@ -78,9 +78,11 @@ impl fmt::Display for MobilityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             MobilityError::Empty => write!(f, "a movement needs at least one point"),
-            MobilityError::NotFinite(point) => write!(f, "point {point}: a coordinate is not a finite number"),
-            MobilityError::NotLater(point) => write!(f, "point {point}: its time must be after that of the one before"),
-            MobilityError::Speeds(legs) => write!(f, "{legs} speeds are needed, one for each leg of the route"),
+            MobilityError::NotFinite(point) => write!(f, "point {point}: coordinates must be finite numbers"),
+            MobilityError::NotLater(point) => {
+                write!(f, "point {point}: the time must be later than that of the previous point")
+            }
+            MobilityError::Speeds(legs) => write!(f, "{legs} speeds are required, one for each leg of the route"),
             MobilityError::NotPositive(leg) => write!(f, "speed {leg}: must be above 0 m/s and finite"),
             MobilityError::TooLong(leg) => write!(f, "leg {leg}: takes longer than 580 years"),
         }
@@ -90,20 +92,20 @@ impl fmt::Display for MobilityError {
 impl std::error::Error for MobilityError {}
 
 impl Mobility {
-    /// Stays at a point.
+    /// Creates a stationary position.
     pub fn fixed(at: Position) -> Mobility {
         Mobility::line(at, [0.0; 3])
     }
 
-    /// A straight line from a point with a velocity in metres per second along each axis, for ever.
+    /// Creates a straight line from a point with a velocity in metres per second along each axis, without end.
     pub fn line(from: Position, velocity: [f64; 3]) -> Mobility {
         Mobility {
             legs: Box::new([Leg { start: Time::ZERO, from, velocity, speed: length(velocity), travelled: 0.0 }]),
         }
     }
 
-    /// Is at each point at its time, moves straight and evenly in between, waits at the first one until its time and
-    /// stays at the last one.
+    /// Creates a movement that is at each point at its time, moves at constant speed in between, waits at the first
+    /// point until its time and stays at the last one.
     pub fn waypoints(points: &[(Time, Position)]) -> Result<Mobility, MobilityError> {
         let (first_time, first) = *points.first().ok_or(MobilityError::Empty)?;
         if let Some(index) = points.iter().position(|(_, point)| !point.is_finite()) {
@@ -129,8 +131,8 @@ impl Mobility {
         Ok(Mobility { legs: legs.into() })
     }
 
-    /// Sets out from the first point at time zero, goes to each of the others with the speed of that leg in metres per
-    /// second, and stays at the last one.
+    /// Creates a movement that leaves the first point at time zero, moves to each of the others at the speed of that
+    /// leg in metres per second, and stays at the last one.
     pub fn route(points: &[Position], speeds: &[f64]) -> Result<Mobility, MobilityError> {
         let legs = points.len().checked_sub(1).ok_or(MobilityError::Empty)?;
         if speeds.len() != legs {
@@ -149,7 +151,7 @@ impl Mobility {
             let span = Span::from_secs_f64(pair[0].distance(pair[1]) / speed);
             let end = time.as_nanos().checked_add(span.as_nanos()).ok_or(MobilityError::TooLong(index))?;
             time = Time::from_nanos(end);
-            // A leg of no length takes no time and is left out.
+            // A leg of zero length takes no time and is omitted.
             if span > Span::ZERO {
                 timed.push((time, pair[1]));
             }
@@ -157,7 +159,7 @@ impl Mobility {
         Mobility::waypoints(&timed)
     }
 
-    /// Where it is at `now`.
+    /// Returns the position at `now`.
     pub fn position(&self, now: Time) -> Position {
         let leg = self.leg(now);
         let seconds = (now - leg.start).as_secs_f64();
@@ -165,24 +167,24 @@ impl Mobility {
         Position { x: leg.from.x + vx * seconds, y: leg.from.y + vy * seconds, z: leg.from.z + vz * seconds }
     }
 
-    /// Its speed at `now`, in metres per second.
+    /// Returns the speed at `now`, in metres per second.
     pub fn speed(&self, now: Time) -> f64 {
         self.leg(now).speed
     }
 
-    /// Metres that it has travelled until `now`.
+    /// Returns the metres travelled until `now`.
     pub fn travelled(&self, now: Time) -> f64 {
         let leg = self.leg(now);
         leg.travelled + leg.speed * (now - leg.start).as_secs_f64()
     }
 
-    /// The speed of its fastest leg, in metres per second.
+    /// Returns the speed of its fastest leg, in metres per second.
     pub fn max_speed(&self) -> f64 {
         self.legs.iter().fold(0.0, |fastest, leg| leg.speed.max(fastest))
     }
 
     fn leg(&self, now: Time) -> &Leg {
-        // The first leg starts at time zero, so that at least one has started.
+        // The first leg starts at time zero, so at least one has started.
         &self.legs[self.legs.partition_point(|leg| leg.start <= now) - 1]
     }
 }

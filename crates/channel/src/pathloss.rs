@@ -5,12 +5,12 @@
 //! systems", final report, 4.4.1 (Hata's model from 1.5 to 2 GHz); 3GPP TR 36.942 4.2.1 (the sector's antenna).
 //!
 //! Deviations:
-//! 1. Friis and log-distance hold from 1 m on, and TR 38.901 from its 10 m on: closer than that, the loss is the one
-//!    there. Beyond its 5 km (RMa in sight: 10 km), TR 38.901 goes on with the same formula. COST 231 goes on with its
-//!    formula on both sides of its 1 to 20 km, but is never less than free space.
-//! 2. A UE indoors or in a car loses nothing more (no O2I).
+//! 1. Friis and log-distance are valid from 1 m, and TR 38.901 from 10 m; at shorter distances, the loss at that
+//!    distance is used. Beyond its 5 km (RMa with line of sight: 10 km), TR 38.901 is extrapolated. COST 231 is
+//!    extrapolated on both sides of its 1 to 20 km, but is never less than free space.
+//! 2. There is no additional loss for UEs indoors or in a car (no O2I).
 //! 3. A sector's antenna has its horizontal pattern only, without downtilt.
-//! 4. UMa's environment is 1 m high, as it is for UEs below 13 m; for higher ones TR 38.901 draws it.
+//! 4. UMa's environment height is 1 m, as for UEs below 13 m; for higher ones TR 38.901 draws it.
 
 use crate::mobility::Position;
 
@@ -20,34 +20,35 @@ pub const LIGHT: f64 = 299_792_458.0;
 /// Thermal noise in dBm per Hz at 290 K.
 pub const THERMAL_DBM_HZ: f64 = -174.0;
 
-/// The height in metres of the street's traffic, which the effective antenna heights leave out. TR 38.901 Table 7.4.1-1.
+/// The height in metres of street traffic, which is subtracted from the effective antenna heights. TR 38.901 Table
+/// 7.4.1-1.
 const EFFECTIVE_M: f64 = 1.0;
 
-/// The least distance in metres along the ground for which TR 38.901 holds.
+/// The minimum ground distance in metres for which TR 38.901 is valid.
 const LEAST_M: f64 = 10.0;
 
-/// How the mean loss grows with distance.
+/// The mean path loss as a function of distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum PathLoss {
     /// Free space.
     #[default]
     Friis,
-    /// `reference_db` at `reference_m` metres, and ten times `exponent` dB more for each decade of distance.
+    /// `reference_db` at `reference_m` metres, plus ten times `exponent` dB for each decade of distance.
     LogDistance {
-        /// Decay with distance; 2 in free space.
+        /// The path loss exponent; 2 in free space.
         exponent: f64,
-        /// The distance in metres at which the loss is known.
+        /// The reference distance in metres.
         reference_m: f64,
-        /// The loss there, in dB.
+        /// The loss at the reference distance, in dB.
         reference_db: f64,
     },
     /// TR 38.901 UMi street canyon.
     UmiStreetCanyon(Sight),
     /// TR 38.901 UMa: antennas above the roofs of a city.
     UrbanMacro(Sight),
-    /// TR 38.901 RMa: open country and small towns.
+    /// TR 38.901 RMa: open countryside and small towns.
     RuralMacro {
-        /// Whether the UE sees the cell.
+        /// Line of sight to the cell.
         sight: Sight,
         /// Mean height of buildings in metres, 5 to 50.
         building_m: f64,
@@ -56,28 +57,28 @@ pub enum PathLoss {
     },
     /// COST 231's extension of Hata's model, for masts above the roofs.
     Cost231Hata {
-        /// The centre of a metropolis: 3 dB more than in medium cities and suburbs.
+        /// Whether the area is a metropolitan centre: 3 dB more than in medium cities and suburbs.
         metropolitan: bool,
     },
-    /// A given loss in dB everywhere.
+    /// A constant loss in dB.
     Fixed(f64),
 }
 
-/// Whether the UE sees the cell's antenna.
+/// Line of sight between the UE and the cell's antenna.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sight {
-    /// It does (LOS).
+    /// Line of sight (LOS).
     Los,
-    /// It does not (NLOS).
+    /// No line of sight (NLOS).
     Nlos,
-    /// It does with the probability of TR 38.901, correlated over 50 m of its way.
+    /// Random with the probability of TR 38.901, correlated over 50 m of movement.
     #[default]
     Random,
 }
 
 impl PathLoss {
-    /// The loss in dB from `site` to `ue` at a carrier of `hz`. `sees` says whether the UE sees the cell, where that
-    /// matters.
+    /// Returns the loss in dB from `site` to `ue` at a carrier of `hz`. `sees` is whether there is line of sight, where
+    /// that matters.
     pub fn loss_db(&self, site: Position, ue: Position, hz: f64, sees: bool) -> f64 {
         match *self {
             PathLoss::Friis => friis_db(site.distance(ue), hz),
@@ -100,7 +101,7 @@ impl PathLoss {
         }
     }
 
-    /// Whether the UE sees the cell. Models that know no sight take it for given.
+    /// Returns the line-of-sight setting. Models without this distinction assume line of sight.
     pub fn sight(&self) -> Sight {
         match *self {
             PathLoss::UmiStreetCanyon(sight) | PathLoss::UrbanMacro(sight) | PathLoss::RuralMacro { sight, .. } => {
@@ -110,7 +111,7 @@ impl PathLoss {
         }
     }
 
-    /// The probability that a UE `ground` metres away along the ground sees the cell. TR 38.901 Table 7.4.2-1.
+    /// Returns the probability of line of sight at a ground distance of `ground` metres. TR 38.901 Table 7.4.2-1.
     pub fn sight_probability(&self, ground: f64) -> f64 {
         match self {
             PathLoss::UmiStreetCanyon(_) => Urban::MICRO.sight_probability(ground),
@@ -120,47 +121,47 @@ impl PathLoss {
         }
     }
 
-    /// Distance in metres over which the sight of a cell is correlated. TR 38.901 Table 7.6.3.1-2.
+    /// Returns the correlation distance of line of sight in metres. TR 38.901 Table 7.6.3.1-2.
     pub(crate) fn sight_correlation_m(&self) -> f64 {
         if matches!(self, PathLoss::RuralMacro { .. }) { 60.0 } else { 50.0 }
     }
 
-    /// Whether `ue` is so far from `site` that a sight of it is worth less, where shadowing depends on it.
+    /// Returns whether `ue` is beyond the break point of `site`, where shadowing depends on it.
     pub(crate) fn is_beyond_break(&self, site: Position, ue: Position, hz: f64) -> bool {
         matches!(self, PathLoss::RuralMacro { .. }) && site.ground_distance(ue) > rma_break_m(site.z, ue.z, hz)
     }
 }
 
-/// Free-space loss in dB over `metres` at `hz`.
+/// Returns the free-space loss in dB over `metres` at `hz`.
 pub fn friis_db(metres: f64, hz: f64) -> f64 {
     20.0 * libm::log10(4.0 * core::f64::consts::PI * metres.max(1.0) * hz / LIGHT)
 }
 
-/// The distance in space from that along the ground and from the difference in height, all in metres.
+/// Returns the distance in space from ground distance and height difference, all in metres.
 fn space(ground: f64, height: f64) -> f64 {
     libm::sqrt(ground * ground + height * height)
 }
 
 /// The coefficients of TR 38.901 for cells in a city: UMi and UMa have the same formulas (Tables 7.4.1-1 and 7.4.2-1).
 ///
-/// Heights and distances along the ground are in metres.
+/// Heights and ground distances are in metres.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Urban {
-    /// Loss in dB in sight, at 1 m and 1 GHz.
+    /// Loss in dB with line of sight, at 1 m and 1 GHz.
     los_base: f64,
-    /// Its growth in dB for each decade of distance up to the break point.
+    /// Its increase in dB per decade of distance up to the break point.
     los_slope: f64,
-    /// The decrease in dB of the loss beyond the break point for each decade of that point's distance, squared.
+    /// The decrease in dB of the loss beyond the break point, per decade of the break point's distance squared.
     break_slope: f64,
-    /// Loss in dB out of sight, at 1 m and 1 GHz.
+    /// Loss in dB without line of sight, at 1 m and 1 GHz.
     nlos_base: f64,
-    /// Its growth in dB for each decade of distance.
+    /// Its increase in dB per decade of distance.
     nlos_slope: f64,
-    /// Its growth in dB for each decade of frequency.
+    /// Its increase in dB per decade of frequency.
     nlos_frequency: f64,
-    /// Its decrease in dB for each metre of the UE's height above 1.5 m.
+    /// Its decrease in dB per metre of the UE's height above 1.5 m.
     nlos_height: f64,
-    /// Distance in metres over which the probability of a sight falls.
+    /// Decay distance of the line-of-sight probability in metres.
     sight_m: f64,
 }
 
@@ -188,18 +189,19 @@ impl Urban {
         sight_m: 63.0,
     };
 
-    /// The distance along the ground at which the ground's echo begins to take away from a sight. Table 7.4.1-1, note 1.
+    /// Returns the ground distance of the break point, from which the ground reflection increases the loss. Table
+    /// 7.4.1-1, note 1.
     pub fn break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
         4.0 * (site_height - EFFECTIVE_M) * (ue_height - EFFECTIVE_M) * hz / LIGHT
     }
 
-    /// The loss in dB of a UE that `sees` the cell or not.
+    /// Returns the loss in dB, with line of sight if `sees`.
     fn loss_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64, sees: bool) -> f64 {
         let loss_db = if sees { Urban::los_db } else { Urban::nlos_db };
         loss_db(self, ground, site_height, ue_height, hz)
     }
 
-    /// The loss in dB of a UE that sees the cell.
+    /// Returns the loss in dB with line of sight.
     pub fn los_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
         let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
         let space = space(ground, height);
@@ -212,7 +214,7 @@ impl Urban {
         }
     }
 
-    /// The loss in dB of a UE that does not see the cell.
+    /// Returns the loss in dB without line of sight.
     pub fn nlos_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
         let space = space(ground.max(LEAST_M), site_height - ue_height);
         let hidden =
@@ -221,7 +223,7 @@ impl Urban {
         hidden.max(self.los_db(ground, site_height, ue_height, hz))
     }
 
-    /// The probability that a UE below 13 m sees the cell. Table 7.4.2-1.
+    /// Returns the probability of line of sight for a UE below 13 m. Table 7.4.2-1.
     pub fn sight_probability(&self, ground: f64) -> f64 {
         if ground <= 18.0 {
             return 1.0;
@@ -231,14 +233,14 @@ impl Urban {
     }
 }
 
-/// The distance in metres along the ground from which on RMa's loss grows with its fourth power. TR 38.901 Table
-/// 7.4.1-1, note 5.
+/// Returns the ground distance in metres from which RMa's loss grows with the fourth power. TR 38.901 Table 7.4.1-1,
+/// note 5.
 pub fn rma_break_m(site_height: f64, ue_height: f64, hz: f64) -> f64 {
     2.0 * core::f64::consts::PI * site_height * ue_height * hz / LIGHT
 }
 
-/// RMa loss in dB of a UE that sees the cell, `ground` metres away along the ground, among buildings `building` metres
-/// high.
+/// Returns the RMa loss in dB with line of sight, at a ground distance of `ground` metres, among buildings `building`
+/// metres high.
 pub fn rma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, building: f64) -> f64 {
     let near = |metres: f64| {
         let clutter = libm::pow(building, 1.72);
@@ -253,8 +255,8 @@ pub fn rma_los_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, buildi
     if ground <= edge { near(space) } else { near(edge) + 40.0 * libm::log10(space / edge) }
 }
 
-/// RMa loss in dB of a UE that does not see the cell, `ground` metres away along the ground, among buildings `building`
-/// metres high and streets `street` metres wide.
+/// Returns the RMa loss in dB without line of sight, at a ground distance of `ground` metres, among buildings
+/// `building` metres high and streets `street` metres wide.
 pub fn rma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, building: f64, street: f64) -> f64 {
     let space = space(ground.max(LEAST_M), site_height - ue_height);
     let over = building / site_height;
@@ -267,7 +269,7 @@ pub fn rma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, build
     hidden.max(rma_los_db(ground, site_height, ue_height, hz, building))
 }
 
-/// COST 231-Hata loss in dB, `ground` metres away along the ground.
+/// Returns the COST 231-Hata loss in dB at a ground distance of `ground` metres.
 pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, metropolitan: bool) -> f64 {
     let (mhz, km) = (libm::log10(hz / 1e6), libm::log10(ground.max(LEAST_M) / 1e3));
     let mast = libm::log10(site_height);
@@ -276,7 +278,7 @@ pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, m
     46.3 + 33.9 * mhz - 13.82 * mast - ue + (44.9 - 6.55 * mast) * km + city
 }
 
-/// The probability that a UE `ground` metres away sees an RMa cell. TR 38.901 Table 7.4.2-1.
+/// Returns the probability of line of sight to an RMa cell at a distance of `ground` metres. TR 38.901 Table 7.4.2-1.
 pub fn rma_sight_probability(ground: f64) -> f64 {
     libm::exp(-(ground - 10.0).max(0.0) / 1000.0)
 }
@@ -291,13 +293,13 @@ pub enum Antenna {
     },
     /// A sector with a parabolic pattern.
     Sector {
-        /// In dBi, straight ahead.
+        /// In dBi, at boresight.
         gain_db: f64,
-        /// Straight ahead, in degrees counter-clockwise from east.
+        /// Boresight direction, in degrees counter-clockwise from east.
         azimuth_deg: f64,
-        /// The angle in degrees between the two directions in which 3 dB are lost.
+        /// The 3 dB beamwidth in degrees.
         beamwidth_deg: f64,
-        /// The most that is lost behind, in dB.
+        /// Maximum attenuation in dB.
         front_to_back_db: f64,
     },
 }
@@ -309,12 +311,12 @@ impl Default for Antenna {
 }
 
 impl Antenna {
-    /// A sector of a site of three: 65 degrees, 20 dB, 15 dBi. TR 36.942 4.2.1.
+    /// Returns a sector of a three-sector site: 65 degrees, 20 dB, 15 dBi. TR 36.942 4.2.1.
     pub const fn sector(azimuth_deg: f64) -> Antenna {
         Antenna::Sector { gain_db: 15.0, azimuth_deg, beamwidth_deg: 65.0, front_to_back_db: 20.0 }
     }
 
-    /// The gain in dBi from the antenna at `site` towards `ue`.
+    /// Returns the gain in dBi of the antenna at `site` towards `ue`.
     pub fn gain_db(&self, site: Position, ue: Position) -> f64 {
         match *self {
             Antenna::Isotropic { gain_db } => gain_db,
@@ -327,7 +329,7 @@ impl Antenna {
     }
 }
 
-/// Noise in dBm over `hz` in a receiver with a noise figure in dB.
+/// Returns the noise in dBm over `hz` in a receiver with a noise figure in dB.
 pub fn noise_dbm(hz: f64, noise_figure_db: f64) -> f64 {
     THERMAL_DBM_HZ + crate::decibels(hz) + noise_figure_db
 }

@@ -1,28 +1,29 @@
 //! From SINR to CQI, MCS and block errors.
 //!
-//! Each resource block's SINR gives a mutual information per coded bit, and what a receiver knows of a transport block
-//! is the mean over all coded bits that were sent for it, in all of its transmissions (mutual information effective
-//! SINR mapping with incremental redundancy: Wan, Tsai, Almgren, "A Fading-Insensitive
-//! Performance Metric for a Unified Link Quality Model", WCNC 2006). A code block of K bits at rate R is decoded with the probability of a normal distribution at that
-//! information, whose mean is a gap above R and whose width falls with the square root of K (finite block length:
-//! Polyanskiy, Poor, Verdu, IEEE Trans. Inf. Theory 56(5), 2010). A transport block needs all its code blocks.
+//! Each resource block's SINR gives a mutual information per coded bit, and a receiver's information about a transport
+//! block is the mean over all coded bits sent for it in all transmissions (mutual information effective SINR mapping
+//! with incremental redundancy: Wan, Tsai, Almgren, "A Fading-Insensitive Performance Metric for a Unified Link Quality
+//! Model", WCNC 2006). The decoding probability of a code block of K bits at rate R is a normal distribution function
+//! of that information, whose mean exceeds R by a gap and whose width decreases with the square root of K (finite block
+//! length: Polyanskiy, Poor, Verdu, IEEE Trans. Inf. Theory 56(5), 2010). A transport block is decoded if all its code
+//! blocks are.
 //!
-//! The information is computed and not fitted. The gap and the width are round numbers that meet the SNRs published
-//! for a block error of 10 % at each CQI within half a decibel; with information in place of SNR, one curve serves all
+//! The information is computed, not fitted. Gap and width are round numbers that match the published SNRs for a block
+//! error rate of 10 % at each CQI within half a decibel; with information instead of SNR, one curve serves all
 //! modulations.
 //!
-//! The gap depends on the mean code rate. A transmission that brings coded bits without information, as in a deep fade,
-//! would lower that rate and raise the gap, so that the block needed more information than without it. A receiver gives such
-//! bits no weight: [`Soft::receive`] leaves them out.
+//! The gap depends on the mean code rate. A transmission whose coded bits carry no information, as in a deep fade,
+//! would lower that rate and increase the gap, so that the block needed more information than without it. A receiver
+//! gives such bits no weight: [`Soft::receive`] omits them.
 //!
 //! Assumptions:
-//! 1. A resource block pair has 138 resource elements for the downlink's data: two control symbols and the reference
-//!    signals of one antenna port are taken off 168. The CQI's definition has three control symbols (36.213 7.2.3), but
-//!    then MCS 28 would have more bits than coded bits. For the uplink's data it has 144: twelve of fourteen symbols.
-//!    Synchronisation, broadcast, sounding and random access take nothing.
+//! 1. A resource block pair has 138 resource elements for downlink data: 168 minus two control symbols and the
+//!    reference signals of one antenna port. The CQI's definition has three control symbols (36.213 7.2.3), but then
+//!    MCS 28 would have more bits than coded bits. For uplink data it has 144: twelve of fourteen symbols.
+//!    Synchronisation, broadcast, sounding and random access take no resources.
 //! 2. Control channels and HARQ feedback are free of errors.
 //! 3. A receiver's soft buffer has room for all coded bits.
-//! 4. Rank 2 is two blocks of their own, and the caller says what SINR each layer has.
+//! 4. With rank 2, each of the two blocks is evaluated separately, with the SINR of its layer given by the caller.
 
 use core::ops::Range;
 
@@ -38,32 +39,32 @@ pub const UPLINK_ELEMENTS: u32 = 144;
 /// Bits of the CRC of a transport block, and of each code block if there are several. 36.212 5.1.
 const CRC: u32 = 24;
 
-/// How much more information than the code rate a decoder needs for every second block, by code rate, at
-/// [`GAP_BLOCK`] bits; straight in between.
+/// The information needed in excess of the code rate for a block error rate of one half, by code rate, at [`GAP_BLOCK`]
+/// bits; linear in between.
 const GAP: [(f32, f32); 7] =
     [(0.0, 0.0), (0.08, 0.048), (0.2, 0.077), (0.6, 0.080), (0.75, 0.060), (0.93, 0.030), (1.0, 0.012)];
 
-/// The code block, in bits, for which [`GAP`] holds.
+/// The code block size in bits for which [`GAP`] is valid.
 const GAP_BLOCK: f32 = 2560.0;
 
-/// How the gap grows for shorter blocks: this much times the width's factor over K.
+/// The increase of the gap for shorter blocks: this times the width's factor over K.
 const SHORT_BLOCK: f32 = 12.0;
 
-/// The width of the step from no block to all blocks: this over the square root of K, by code rate.
+/// The width of the error curve: this over the square root of K, by code rate.
 const WIDTH: [(f32, f32); 7] = [(0.0, 0.0), (0.08, 0.2), (0.2, 0.4), (0.45, 0.6), (0.7, 0.6), (0.93, 0.4), (1.0, 0.35)];
 
-/// Standard deviations beyond which a block is certain.
+/// Number of standard deviations beyond which the outcome is certain.
 const CERTAIN: f64 = 7.0;
 
-/// The block error that a CQI and an MCS are chosen for.
+/// The target block error rate of CQI and MCS.
 pub const TARGET: f64 = 0.1;
 
-/// Linear SINR over a carrier's resource blocks. It is reused from call to call.
+/// Linear SINR over a carrier's resource blocks. The memory is reused between calls.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sinr {
-    /// The same on all of them.
+    /// The same on all resource blocks.
     Flat(f32),
-    /// One for each.
+    /// One value per resource block.
     PerRb(Box<[f32]>),
 }
 
@@ -74,7 +75,7 @@ impl Default for Sinr {
 }
 
 impl Sinr {
-    /// The SINR of resource block `prb`.
+    /// Returns the SINR of resource block `prb`.
     #[inline]
     pub fn at(&self, prb: u16) -> f32 {
         match self {
@@ -83,7 +84,7 @@ impl Sinr {
         }
     }
 
-    /// The mean over all resource blocks, linear.
+    /// Returns the linear mean over all resource blocks.
     pub fn mean(&self) -> f32 {
         match self {
             Sinr::Flat(sinr) => *sinr,
@@ -91,7 +92,7 @@ impl Sinr {
         }
     }
 
-    /// The mean mutual information per coded bit, 0 to 1, of a block that is sent on `prbs`.
+    /// Returns the mean mutual information per coded bit, 0 to 1, of a block sent on `prbs`.
     #[inline]
     pub fn information(&self, modulation: Modulation, prbs: impl IntoIterator<Item = u16>) -> f32 {
         match self {
@@ -108,7 +109,7 @@ impl Sinr {
     }
 }
 
-/// What a receiver holds of a transport block: the sum of all transmissions of it so far.
+/// A receiver's soft information about a transport block: the sum over all its transmissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Soft {
     /// Bits of mutual information.
@@ -118,15 +119,15 @@ pub struct Soft {
 }
 
 impl Soft {
-    /// One more transmission of `coded_bits` with a mean of `information` (0 to 1) per coded bit.
+    /// Adds a transmission of `coded_bits` with a mean of `information` (0 to 1) per coded bit.
     #[inline]
     pub fn add(&mut self, information: f32, coded_bits: u32) {
         self.information += information * coded_bits as f32;
         self.coded_bits += coded_bits;
     }
 
-    /// One more transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it is
-    /// still not decoded. Drops what was received before if the block is decoded better without it.
+    /// Adds a transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it still
+    /// cannot be decoded. Discards earlier transmissions if decoding is more likely without them.
     pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
         let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
         alone.add(information, coded_bits);
@@ -143,7 +144,7 @@ impl Soft {
     }
 }
 
-/// Coded bits of an allocation of `prbs` resource blocks in a subframe.
+/// Returns the coded bits of an allocation of `prbs` resource blocks in a subframe.
 #[inline]
 pub const fn coded_bits(direction: Direction, modulation: Modulation, prbs: u16) -> u32 {
     let elements = match direction {
@@ -153,14 +154,14 @@ pub const fn coded_bits(direction: Direction, modulation: Modulation, prbs: u16)
     elements * modulation.bits() * prbs as u32
 }
 
-/// Mutual information per coded bit, 0 to 1, at a linear SINR.
+/// Returns the mutual information per coded bit, 0 to 1, at a linear SINR.
 #[inline]
 pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
-    /// Bits of a mantissa below those that number the entries.
+    /// Mantissa bits below those that index the table.
     const REST: u32 = 23 - STEPS.ilog2();
     const FIRST: i32 = (127 + FIRST_OCTAVE) * STEPS as i32;
     let table = &INFORMATION[modulation as usize];
-    // A float's exponent and first mantissa bits number the entries, and the rest is the way to the next one.
+    // A float's exponent and leading mantissa bits are the table index, the rest the position between entries.
     let bits = sinr.to_bits();
     let entry = (bits as i32 >> REST) - FIRST;
     if entry < 0 {
@@ -175,22 +176,22 @@ pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
     table[entry] + way * (table[entry + 1] - table[entry])
 }
 
-/// The code blocks of a transport block. 36.212 5.1.2.
+/// The segmentation of a transport block into code blocks. 36.212 5.1.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeBlocks {
-    /// How many have the larger size.
+    /// Number of code blocks of the larger size.
     pub count: u32,
-    /// The larger size K+ in bits, CRC included.
+    /// The larger size K+ in bits, including CRC.
     pub size: u32,
-    /// How many have the smaller size.
+    /// Number of code blocks of the smaller size.
     pub smaller_count: u32,
-    /// The smaller size K- in bits, CRC included.
+    /// The smaller size K- in bits, including CRC.
     pub smaller_size: u32,
-    /// Bits of the transport block with all CRCs.
+    /// Bits of the transport block including all CRCs.
     pub bits: u32,
 }
 
-/// The code blocks of a transport block of `tb_bits`, its own CRC not included.
+/// Returns the code blocks of a transport block of `tb_bits`, excluding its own CRC.
 #[inline]
 pub fn code_blocks(tb_bits: u32) -> CodeBlocks {
     let bits = tb_bits + CRC;
@@ -205,7 +206,7 @@ pub fn code_blocks(tb_bits: u32) -> CodeBlocks {
     CodeBlocks { count: count - smaller_count, size, smaller_count, smaller_size, bits }
 }
 
-/// The probability, 0 to 1, that a transport block of `tb_bits` is not decoded.
+/// Returns the probability, 0 to 1, that a transport block of `tb_bits` is not decoded.
 pub fn block_error(tb_bits: u32, soft: &Soft) -> f64 {
     let blocks = code_blocks(tb_bits);
     if blocks.bits > soft.coded_bits {
@@ -221,8 +222,8 @@ pub fn block_error(tb_bits: u32, soft: &Soft) -> f64 {
     1.0 - decoded
 }
 
-/// The largest CQI, 1 to 15, at which a block on all resource blocks has an error of at most 10 %; 0 if there is none.
-/// 36.213 7.2.3.
+/// Returns the largest CQI, 1 to 15, at which a block on all resource blocks has an error rate of at most 10 %; 0 if
+/// there is none. 36.213 7.2.3.
 pub fn wideband_cqi(sinr: &Sinr) -> u8 {
     let all = match sinr {
         Sinr::Flat(_) => 1,
@@ -231,7 +232,7 @@ pub fn wideband_cqi(sinr: &Sinr) -> u8 {
     subband_cqi(sinr, 0..all)
 }
 
-/// [`wideband_cqi`] for a block on the resource blocks `prbs` only.
+/// Returns [`wideband_cqi`] for a block on the resource blocks `prbs` only.
 pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
     for modulation in Modulation::ALL.into_iter().rev() {
         let information = sinr.information(modulation, prbs.clone());
@@ -243,21 +244,21 @@ pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
     0
 }
 
-/// The largest MCS whose error is at most 10 % at the least SINR that `cqi` stands for, moved by `olla_offset_db` (the
-/// outer loop's); MCS 0 if there is none.
+/// Returns the largest MCS with an error rate of at most 10 % at the minimum SINR of `cqi`, shifted by `olla_offset_db`
+/// (the outer loop's); MCS 0 if there is none.
 #[inline]
 pub fn mcs_for(cqi: u8, direction: Direction, olla_offset_db: f32) -> u8 {
     mcs_at(cqi_sinr_db(cqi) + olla_offset_db, direction)
 }
 
-/// The largest MCS whose error is at most 10 % at an SINR in dB; MCS 0 if there is none.
+/// Returns the largest MCS with an error rate of at most 10 % at an SINR in dB; MCS 0 if there is none.
 #[inline]
 pub fn mcs_at(sinr_db: f32, direction: Direction) -> u8 {
     MCS_SINR_DB[direction as usize].iter().rposition(|&least| least <= sinr_db).unwrap_or(0) as u8
 }
 
-/// As [`mcs_at`] for the uplink of a UE without 64QAM: from MCS 21 on it sends the same bits with 16QAM (36.213 8.6.1), of
-/// which MCS 24 and more would be above a code rate of 0.93.
+/// Like [`mcs_at`], for the uplink of a UE without 64QAM: from MCS 21 on it sends the same bits with 16QAM (36.213
+/// 8.6.1), where MCS 24 and above would exceed a code rate of 0.93.
 #[inline]
 pub fn mcs_at_16qam(sinr_db: f32) -> u8 {
     match UPLINK_16QAM_SINR_DB.iter().rposition(|&least| least <= sinr_db) {
@@ -272,13 +273,14 @@ const FIRST_UPLINK_64QAM: u8 = 21;
 /// [`MCS_SINR_DB`] of MCS 21 to 23 of the uplink, sent with 16QAM.
 pub const UPLINK_16QAM_SINR_DB: [f32; 3] = [10.525, 11.336, 13.087];
 
-/// The least SINR in dB, on a flat channel, that gives a CQI, 0 to 15. CQI 0 stands for 1 dB less than CQI 1 needs.
+/// Returns the minimum SINR in dB, on a flat channel, that gives a CQI, 0 to 15. CQI 0 stands for 1 dB less than CQI 1
+/// requires.
 #[inline]
 pub fn cqi_sinr_db(cqi: u8) -> f32 {
     usize::from(cqi).checked_sub(1).map_or(CQI_SINR_DB[0] - 1.0, |i| CQI_SINR_DB[i])
 }
 
-/// The SINR in dB from which on MCS 0 to 28 of the downlink and of the uplink have an error of at most 10 % on 50 resource
+/// The minimum SINR in dB at which MCS 0 to 28 of downlink and uplink have an error rate of at most 10 % on 50 resource
 /// blocks of a flat channel.
 pub const MCS_SINR_DB: [[f32; 29]; 2] = [
     [
@@ -291,24 +293,25 @@ pub const MCS_SINR_DB: [[f32; 29]; 2] = [
     ],
 ];
 
-/// The same for CQI 1 to 15, with blocks as large as the CQI's efficiency says on 50 resource blocks of 120 elements.
+/// The same for CQI 1 to 15, with block sizes according to the CQI's efficiency on 50 resource blocks of 120 elements.
 pub const CQI_SINR_DB: [f32; 15] =
     [-6.868, -5.289, -3.292, -1.355, 0.557, 2.597, 4.662, 6.442, 8.477, 10.431, 12.430, 14.190, 16.081, 18.052, 20.190];
 
-/// The mutual information that these SINRs give.
+/// The mutual information at these SINRs.
 const CQI_INFORMATION: [f32; 15] = [
     0.134_811, 0.186_577, 0.275_576, 0.390_107, 0.528_206, 0.689_348, 0.462_449, 0.571_937, 0.699_153, 0.549_868,
     0.651_807, 0.740_169, 0.830_386, 0.911_870, 0.970_612,
 ];
 
-/// The curve of block errors at a code rate.
+/// The block error curve at a code rate.
 struct Curve {
     gap: f32,
     width: f32,
 }
 
 impl Curve {
-    /// The error of a code block of `size` bits with so much information per coded bit above its code rate.
+    /// Returns the error rate of a code block of `size` bits with this much information per coded bit above its code
+    /// rate.
     #[inline]
     fn error(&self, above: f32, size: u32) -> f64 {
         let size = size as f32;
@@ -324,7 +327,8 @@ impl Curve {
     }
 }
 
-/// The value at `x` of the straight lines through `points`, whose first has x = 0 and whose last is beyond any `x`.
+/// Returns the piecewise linear function through `points` at `x`; the first point has x = 0 and the last is above any
+/// `x`.
 #[inline]
 fn line(points: &[(f32, f32); 7], x: f32) -> f32 {
     let mut piece = 1;
@@ -335,7 +339,7 @@ fn line(points: &[(f32, f32); 7], x: f32) -> f32 {
     y0 + (x - x0) * (y1 - y0) / (x1 - x0)
 }
 
-/// `base` to the power of a small `exponent`.
+/// Returns `base` to the power of a small `exponent`.
 #[inline]
 fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)

@@ -1,18 +1,19 @@
-//! Recorded channels: a table of times and of what was measured then.
+//! Recorded channels: tables of times and measurements.
 //!
-//! A text of comma-separated values. The first line names the two columns: `time_s` or `time_ms`, and `sinr_db`, `cqi`
-//! or `rsrp_dbm`. Each other line is a time, later than that of the line before, and a value, which holds until the
-//! next line's time; the first one holds before it, too, and the last one for ever. Spaces around a number, empty lines
-//! at the end and CR LF are let pass.
+//! The format is comma-separated values. The first line names the two columns: `time_s` or `time_ms`, and `sinr_db`,
+//! `cqi` or `rsrp_dbm`. Each further line is a time, later than the previous line's, and a value, which applies until
+//! the next line's time; the first value also applies before it, and the last one without end. Spaces around numbers,
+//! empty lines at the end and CR LF are accepted.
 //!
-//! What was measured becomes an SINR and a received power (see [`Channel::Recorded`](crate::Channel)). An SINR and a CQI
-//! contain the interference of other cells, a received power does not. A CQI is taken for the least SINR that gives it.
+//! Measurements are converted to an SINR and a received power (see [`Channel::Recorded`](crate::Channel)). SINR and CQI
+//! include the interference of other cells, a received power does not. A CQI is interpreted as the minimum SINR that
+//! gives it.
 
 use core::fmt;
 
 use units::{Span, Time};
 
-/// What was measured.
+/// The measured quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// SINR in dB, -100 to 100.
@@ -31,27 +32,27 @@ pub struct Recorded {
     samples: Box<[(Time, f32)]>,
 }
 
-/// What is wrong with a text, and where.
+/// The error for an invalid recording, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordedError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub what: RecordedFault,
 }
 
-/// What may be wrong with a line.
+/// The possible faults of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedFault {
-    /// The first line does not name two columns that are known.
+    /// The first line does not name two known columns.
     Header,
-    /// There is no line after the first.
+    /// There are no lines after the header.
     Empty,
-    /// The line has not two fields.
+    /// The line does not have two fields.
     Fields,
     /// The time is not a number from 0 to a billion seconds.
     BadTime,
-    /// The time is not later than that of the line before.
+    /// The time is not later than the previous line's.
     NotLater,
     /// The value is not a number in the quantity's range.
     BadValue(Quantity),
@@ -61,15 +62,15 @@ impl fmt::Display for RecordedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
             RecordedFault::Header => {
-                "must name the columns: `time_s` or `time_ms`, a comma, and `sinr_db`, `cqi` or `rsrp_dbm`"
+                "the header must be `time_s` or `time_ms`, a comma, and `sinr_db`, `cqi` or `rsrp_dbm`"
             }
-            RecordedFault::Empty => "the record has no line after the one that names the columns",
-            RecordedFault::Fields => "must be a time, a comma and a value",
-            RecordedFault::BadTime => "the time is not a number from 0 to 1000000000 s",
-            RecordedFault::NotLater => "the time must be later than that of the line before",
-            RecordedFault::BadValue(Quantity::Sinr) => "the SINR is not a number from -100 to 100 dB",
-            RecordedFault::BadValue(Quantity::Cqi) => "the CQI is not a whole number from 0 to 15",
-            RecordedFault::BadValue(Quantity::Rsrp) => "the RSRP is not a number from -200 to 50 dBm",
+            RecordedFault::Empty => "the recording has no lines after the header",
+            RecordedFault::Fields => "expected a time, a comma and a value",
+            RecordedFault::BadTime => "the time must be a number from 0 to 1000000000 s",
+            RecordedFault::NotLater => "the time must be later than that of the previous line",
+            RecordedFault::BadValue(Quantity::Sinr) => "the SINR must be a number from -100 to 100 dB",
+            RecordedFault::BadValue(Quantity::Cqi) => "the CQI must be a whole number from 0 to 15",
+            RecordedFault::BadValue(Quantity::Rsrp) => "the RSRP must be a number from -200 to 50 dBm",
         };
         write!(f, "line {}: {what}", self.line)
     }
@@ -77,11 +78,11 @@ impl fmt::Display for RecordedError {
 
 impl std::error::Error for RecordedError {}
 
-/// The longest time in seconds.
+/// The maximum time in seconds.
 const MAX_SECONDS: f64 = 1e9;
 
 impl Recorded {
-    /// Reads a record from the text of its file.
+    /// Parses a recording from the text of its file.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Recorded, RecordedError> {
         let mut lines = text.as_ref().trim_ascii_end().split(|&byte| byte == b'\n').enumerate();
         let (seconds, quantity) = lines
@@ -114,34 +115,34 @@ impl Recorded {
         Ok(Recorded { quantity, samples: samples.into() })
     }
 
-    /// What was measured.
+    /// Returns the measured quantity.
     pub fn quantity(&self) -> Quantity {
         self.quantity
     }
 
-    /// The value at `now`, in the quantity's unit, between the time when it begins and that when the next one does:
-    /// [`Time::ZERO`] for the first one, and [`Time::MAX`] if there is no next.
+    /// Returns the value at `now`, in the quantity's unit, between the time from which it applies and that of the next
+    /// value: [`Time::ZERO`] for the first one, and [`Time::MAX`] if there is no next.
     pub fn at(&self, now: Time) -> (Time, f32, Time) {
         let next = self.samples.partition_point(|&(time, _)| time <= now);
-        // Before the first sample, it is the first that holds, and the second that comes next.
+        // Before the first sample, the first value applies, and the second is next.
         let next = next.max(1);
         let (begins, value) = self.samples[next - 1];
         let begins = if next == 1 { Time::ZERO } else { begins };
         (begins, value, self.samples.get(next).map_or(Time::MAX, |&(time, _)| time))
     }
 
-    /// The number of samples, at least one.
+    /// Returns the number of samples, at least one.
     pub fn samples(&self) -> usize {
         self.samples.len()
     }
 
-    /// When the last value begins.
+    /// Returns the time of the last value.
     pub fn end(&self) -> Time {
         self.samples[self.samples.len() - 1].0
     }
 }
 
-/// The seconds of the first column's unit, and the second column.
+/// Returns the unit of the first column in seconds, and the second column's quantity.
 fn header(line: &[u8]) -> Option<(f64, Quantity)> {
     let [time, quantity] = fields(line)?;
     let seconds = match time {

@@ -1,40 +1,39 @@
-//! Shadowing: what buildings and terrain add to the mean path loss, or take from it.
+//! Shadowing: variations of the path loss caused by buildings and terrain.
 //!
 //! Source: M. Gudmundson, "Correlation Model for Shadow Fading in Mobile Radio Systems" (Electronics Letters 27(23),
 //! 1991), used by 3GPP TR 38.901 7.4.4: normal in dB, with a correlation of `exp(-d / correlation distance)`. Standard
 //! deviations and distances of UMi, UMa and RMa: TR 38.901 Tables 7.4.1-1 and 7.5-6.
 //!
 //! Deviations:
-//! 1. `d` is the way that the UE has gone and not the distance between two places: a UE that comes back to a place finds
-//!    another shadow, and two UEs at one place have shadows of their own.
+//! 1. `d` is the distance travelled by the UE, not the distance between two positions: a UE that returns to a position
+//!    finds a different shadow, and two UEs at one position have their own shadows.
 //! 2. Masts are independent. Sectors of one mast share a shadow.
-//! 3. Between points that lie a sixteenth of the correlation distance apart, the shadow is interpolated.
+//! 3. Between points spaced by a sixteenth of the correlation distance, the shadow is interpolated.
 
 use rand_xoshiro::rand_core::SeedableRng;
 
 use crate::{Random, normal};
 
-/// Points of the process in a correlation distance.
+/// Number of points per correlation distance.
 const POINTS: f64 = 16.0;
 
-/// Log-normal shadowing of a UE that sees the cell, and of one that does not. Models of path loss that know no
-/// sight use the former.
+/// Log-normal shadowing with and without line of sight. Path loss models without this distinction use the former.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shadowing {
-    /// With a sight of the cell.
+    /// With line of sight.
     pub los: Spread,
-    /// Without.
+    /// Without line of sight.
     pub nlos: Spread,
-    /// Standard deviation in dB with a sight of the cell from beyond the break point of the path loss.
+    /// Standard deviation in dB with line of sight beyond the break point of the path loss.
     pub far_los_sigma_db: f64,
 }
 
-/// A normal distribution along a way.
+/// A normal process over distance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Standard deviation in dB.
     pub sigma_db: f64,
-    /// The way in metres over which the correlation falls to 1/e; above zero.
+    /// The distance in metres over which the correlation falls to 1/e; greater than zero.
     pub correlation_m: f64,
 }
 
@@ -60,29 +59,29 @@ impl Shadowing {
         far_los_sigma_db: 6.0,
     };
 
-    /// The same with a sight and without.
+    /// Creates shadowing that is the same with and without line of sight.
     pub const fn uniform(sigma_db: f64, correlation_m: f64) -> Shadowing {
         let spread = Spread { sigma_db, correlation_m };
         Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db }
     }
 }
 
-/// A normal process of mean 0 and standard deviation 1 along a way. It is remembered for the last [`REMEMBERED`] points.
+/// A normal process with mean 0 and standard deviation 1 over distance. The last [`REMEMBERED`] points are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
-    /// Metres from one point to the next.
+    /// Spacing of points in metres.
     step: f64,
-    /// The points are numbered from the beginning of the way. Point n has the place n modulo the array's length.
+    /// Points are numbered from the start. Point n is stored at index n modulo the array's length.
     points: [f64; REMEMBERED],
     /// The newest point.
     newest: u64,
     random: Random,
 }
 
-/// Points that are kept: about a correlation distance.
+/// Number of points stored: about a correlation distance.
 const REMEMBERED: usize = 16;
 
-/// The correlation of neighbouring points: `exp(-1 / POINTS)`.
+/// The correlation of adjacent points: `exp(-1 / POINTS)`.
 const NEIGHBOURS: f64 = 0.939_413_062_813_475_8;
 
 impl Process {
@@ -94,7 +93,7 @@ impl Process {
         Process { step: correlation_m / POINTS, points, newest: 1, random }
     }
 
-    /// The value `travelled` metres along the way; before what is remembered, the first value that is.
+    /// Returns the value `travelled` metres from the start; before the stored points, the first stored value.
     pub(crate) fn at(&mut self, travelled: f64) -> f64 {
         let place = travelled / self.step;
         let left = place as u64;
@@ -107,7 +106,7 @@ impl Process {
         let (left, b) = if left < oldest { (oldest, 0.0) } else { (left, place - left as f64) };
         let a = 1.0 - b;
         let [left, right] = [left, left + 1].map(|point| self.points[point as usize % REMEMBERED]);
-        // Divided by its own standard deviation, which is below 1 between two points.
+        // Normalised by its own standard deviation, which is below 1 between two points.
         (a * left + b * right) / libm::sqrt(a * a + b * b + 2.0 * a * b * NEIGHBOURS)
     }
 }

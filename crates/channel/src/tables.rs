@@ -1,13 +1,13 @@
-//! The tables of the standards, as constants, a module for each radio access technology.
+//! The tables of the standards as constants, in a module for each radio access technology.
 //!
-//! The same numbers lie as CSV in this crate's `data` folder, and a test compares every entry.
+//! The same numbers are in CSV files in this crate's `data` folder, and a test compares every entry.
 
 mod information;
 pub mod lte;
 
 pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
 
-/// Which way data goes.
+/// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// From the cell to the UE.
@@ -19,19 +19,19 @@ pub enum Direction {
 /// A modulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Modulation {
-    /// 2 bits a symbol.
+    /// 2 bits per symbol.
     Qpsk,
-    /// 4 bits a symbol.
+    /// 4 bits per symbol.
     Qam16,
-    /// 6 bits a symbol.
+    /// 6 bits per symbol.
     Qam64,
 }
 
 impl Modulation {
-    /// All of them, from the most robust.
+    /// All modulations, most robust first.
     pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
 
-    /// Coded bits of a symbol.
+    /// Returns the coded bits per symbol.
     #[inline]
     pub const fn bits(self) -> u32 {
         2 + 2 * self as u32

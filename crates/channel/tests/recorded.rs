@@ -61,7 +61,7 @@ fn a_fault_names_its_line() {
         assert_eq!(Recorded::parse(text), Err(RecordedError { line, what }), "{text_shown:?}");
     }
     let error = Recorded::parse("time_s,cqi\n0,16\n").unwrap_err();
-    assert_eq!(error.to_string(), "line 2: the CQI is not a whole number from 0 to 15");
+    assert_eq!(error.to_string(), "line 2: the CQI must be a whole number from 0 to 15");
 }
 
 #[test]

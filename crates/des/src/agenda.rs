@@ -1,20 +1,20 @@
-//! The agenda: a heap keyed (time, sequence) with at most one live entry a part.
+//! The event queue: a heap keyed by (time, sequence), with at most one live entry per part.
 //!
-//! A part's deadline mostly moves later (a retransmission timer is pushed back by every acknowledgement), and then
+//! A part's deadline usually moves later (every acknowledgement pushes back the retransmission timer). In that case
 //! nothing needs to be done: the part is called at the earlier time, finds nothing due, and is entered again with its
-//! true deadline. Only a deadline that moves earlier costs a second entry; the first is recognised as stale by its
-//! sequence number and skipped. Entries for equal times come out in the order in which they were made.
+//! current deadline. Only a deadline that moves earlier costs a second entry; the first one is recognised as stale by
+//! its sequence number and skipped. Entries with equal times are returned in the order in which they were made.
 
 use units::Time;
 
-/// A part's number, from [`Agenda::add_part`].
+/// The number of a part, from [`Agenda::add_part`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Part(pub u32);
 
-/// The bits of a ticket that hold the part's number; the sequence number above them orders tickets.
+/// Number of bits of a ticket that hold the part's number; the sequence number in the bits above orders tickets.
 const PART_BITS: u32 = 24;
 
-/// When a part is called, and which of the entries for that time comes first.
+/// The time at which a part is called, and the order among entries for that time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Entry {
     at: Time,
@@ -35,31 +35,32 @@ impl Entry {
     }
 }
 
-/// No entry counts for the part.
+/// The entry of a part without a deadline.
 const IDLE: Entry = Entry { at: Time::MAX, ticket: u64::MAX };
 
-/// What happens when. Time never goes back.
+/// The event queue. Time never goes back.
 #[derive(Default)]
 pub struct Agenda {
     now: Time,
     sequence: u64,
-    /// A binary heap: no entry is before the one above it.
+    /// A binary heap: no entry is earlier than its parent.
     heap: Vec<Entry>,
-    /// Whether the first entry was called. Mostly its part makes the next entry, which then takes its place.
+    /// Whether the first entry's part has been called. That part usually makes the next entry, which then replaces the
+    /// first.
     called: bool,
-    /// By part: the entry that counts.
+    /// For each part, its live entry.
     armed: Vec<Entry>,
     free: Vec<u32>,
     handled: u64,
 }
 
 impl Agenda {
-    /// An empty agenda at time zero.
+    /// Creates an empty agenda at time zero.
     pub fn new() -> Agenda {
         Agenda::default()
     }
 
-    /// A number for a new part. Numbers of removed parts are used again.
+    /// Returns the number of a new part. Numbers of removed parts are reused.
     pub fn add_part(&mut self) -> Part {
         Part(self.free.pop().unwrap_or_else(|| {
             self.armed.push(IDLE);
@@ -68,13 +69,13 @@ impl Agenda {
         }))
     }
 
-    /// Forgets `part`: it is not called any more.
+    /// Removes `part`: it is not called again.
     pub fn remove_part(&mut self, part: Part) {
         self.armed[part.0 as usize] = IDLE;
         self.free.push(part.0);
     }
 
-    /// Makes sure that `part` is called no later than `at`; a moment that has passed means now, `None` nothing.
+    /// Ensures that `part` is called no later than `at`; a time in the past means now, and `None` has no effect.
     #[inline]
     pub fn wake(&mut self, part: Part, at: Option<Time>) {
         let Some(at) = at else { return };
@@ -96,7 +97,7 @@ impl Agenda {
         }
     }
 
-    /// The next part to call, or `None` when nothing is due up to and including `until`. Sets [`Agenda::now`].
+    /// Returns the next part to call, or `None` if nothing is due up to and including `until`. Sets [`Agenda::now`].
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Part> {
         loop {
@@ -122,7 +123,7 @@ impl Agenda {
         }
     }
 
-    /// Puts `entry` in the place of the first one, and down to where it belongs.
+    /// Replaces the first entry by `entry`, and sifts it down.
     #[inline]
     fn sink(&mut self, entry: Entry) {
         let heap = &mut self.heap[..];
@@ -141,7 +142,7 @@ impl Agenda {
         heap[place] = entry;
     }
 
-    /// Adds `entry` at the end, and moves it up to where it belongs.
+    /// Appends `entry` and sifts it up.
     fn rise(&mut self, entry: Entry) {
         let mut place = self.heap.len();
         self.heap.push(entry);
@@ -156,24 +157,24 @@ impl Agenda {
         self.heap[place] = entry;
     }
 
-    /// Time comes to `now`, until which nothing is due any more ([`Agenda::next`] has given nothing).
+    /// Advances the time to `now`; nothing may be due until then ([`Agenda::next`] has returned `None`).
     pub fn pass(&mut self, now: Time) {
         debug_assert!(self.heap.first().is_none_or(|entry| entry.at > now), "something is due");
         self.now = self.now.max(now);
     }
 
-    /// A moment before which nothing is due; `None` if nothing is noted.
+    /// Returns a time before which nothing is due; `None` if there are no entries.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.heap.first().map(|entry| entry.at)
     }
 
-    /// The present.
+    /// Returns the current time.
     #[inline]
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// How many calls [`Agenda::next`] has given out.
+    /// Returns how many calls [`Agenda::next`] has returned.
     pub fn handled(&self) -> u64 {
         self.handled
     }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_come_in_the_order_of_entry() {
+    fn entries_with_equal_times_are_called_in_the_order_of_entry() {
         let mut agenda = Agenda::new();
         let parts: Vec<Part> = (0..4).map(|_| agenda.add_part()).collect();
         for &i in &[2, 0, 3, 1] {
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_after_time_has_passed_is_due_no_earlier() {
+    fn an_entry_in_the_past_is_due_now() {
         let mut agenda = Agenda::new();
         let (a, b) = (agenda.add_part(), agenda.add_part());
         agenda.wake(a, at(3));
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_called_at_the_earliest_of_its_deadlines_and_once() {
+    fn a_part_is_called_once_at_its_earliest_deadline() {
         let mut agenda = Agenda::new();
         let (a, b) = (agenda.add_part(), agenda.add_part());
         agenda.wake(a, at(9));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn many_deadlines_come_in_order_while_parts_set_new_ones() {
+    fn deadlines_are_called_in_order_while_parts_set_new_ones() {
         let mut agenda = Agenda::new();
         let parts: Vec<Part> = (0..200).map(|_| agenda.add_part()).collect();
         let spread = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 52;
@@ -238,7 +239,7 @@ mod tests {
             let now = agenda.now().as_nanos();
             assert_eq!(deadlines.iter().flatten().min(), Some(&now));
             assert_eq!(deadlines[part.0 as usize].take(), Some(now));
-            // None, one or two new deadlines, so that the first place is filled in every way.
+            // None, one or two new deadlines, to cover all ways of refilling the first place.
             for i in 0..n % 3 {
                 let other = (u64::from(part.0) + i * spread(n)) % 200;
                 let later = now + spread(n + i);
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_part_is_not_called_and_its_number_starts_afresh() {
+    fn a_removed_part_is_not_called_and_its_number_is_reused() {
         let mut agenda = Agenda::new();
         let a = agenda.add_part();
         agenda.wake(a, at(3));
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_that_has_passed_means_now_and_the_limit_is_inclusive() {
+    fn a_past_deadline_means_now_and_the_limit_is_inclusive() {
         let mut agenda = Agenda::new();
         let a = agenda.add_part();
         agenda.wake(a, at(10));

@@ -1,8 +1,8 @@
-//! Discrete events: the agenda of what happens when, and named random streams.
+//! Discrete-event simulation: the event queue, and named random streams.
 //!
-//! A simulation is a set of parts. Each part answers when it next wants to be called; the [`Agenda`] knows the earliest.
-//! The driver's loop is: [`Agenda::next`] gives a part and sets the time; the driver lets the part do what is due, hands
-//! what came out of it to other parts, and calls [`Agenda::wake`] for each part that it touched with that part's deadline.
+//! A simulation is a set of parts. Each part states when it next needs to be called; the [`Agenda`] knows the earliest.
+//! The driver loops: [`Agenda::next`] returns a part and sets the time; the driver lets the part handle what is due,
+//! passes its outputs to other parts, and calls [`Agenda::wake`] with the new deadline of each part involved.
 
 mod agenda;
 mod streams;

@@ -1,33 +1,33 @@
-//! Named random streams from one seed.
+//! Named random streams derived from one seed.
 //!
-//! Each consumer of randomness has a stream of its own, found by name, so that adding a component does not shift
+//! Each consumer of random numbers has its own stream, found by name, so that adding a component does not change
 //! another's numbers, and the same name and seed give the same numbers on every machine.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-/// The streams of one run.
+/// The random streams of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Streams {
     seed: u64,
 }
 
 impl Streams {
-    /// The streams of run `run` under `seed`.
+    /// Creates the streams of run `run` under `seed`.
     pub fn new(seed: u64, run: u64) -> Streams {
         Streams { seed: mix(mix(seed) ^ run) }
     }
 
-    /// The stream called `name`.
+    /// Returns the stream called `name`.
     pub fn named(&self, name: &str) -> Xoshiro256PlusPlus {
-        // FNV-1a: stable by its definition, unlike the standard library's hasher.
+        // FNV-1a: stable by definition, unlike the standard library's hasher.
         let hash =
             name.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
         Xoshiro256PlusPlus::seed_from_u64(mix(self.seed ^ hash))
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): spreads neighbouring seeds apart.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): decorrelates consecutive seeds.
 fn mix(n: u64) -> u64 {
     let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,4 +1,4 @@
-//! A directory that is held open, and what can be done in it.
+//! An open directory and operations on its entries.
 
 use crate::error::Error;
 use crate::trust;
@@ -13,38 +13,39 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Deepest tree that [`Dir::remove_tree`] removes: each level holds a descriptor.
+/// Maximum depth of a tree that [`Dir::remove_tree`] removes: each level holds a file descriptor.
 const DEEPEST: u32 = 64;
 
-/// A directory that is held open.
+/// A directory held open by a file descriptor.
 #[derive(Debug)]
 pub struct Dir {
     pub(crate) fd: OwnedFd,
     pub(crate) path: PathBuf,
 }
 
-/// What tells a directory from any other that may get its name.
+/// Device and inode: identify a directory even if its name is reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     device: u64,
     inode: u64,
 }
 
-/// A name in a directory: one component, neither `.` nor `..`.
+/// Checks that a name is a single component, neither `.` nor `..`.
 pub(crate) fn plain(name: &OsStr) -> io::Result<&OsStr> {
     let bytes = name.as_bytes();
-    let wrong = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') || bytes.contains(&0);
-    if wrong { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(name) }
+    let invalid = bytes.is_empty() || bytes == b"." || bytes == b".." || bytes.contains(&b'/') || bytes.contains(&0);
+    if invalid { Err(io::ErrorKind::InvalidInput.into()) } else { Ok(name) }
 }
 
 impl Dir {
-    /// Where the directory was found, without symbolic links. For messages: it may have been moved since.
+    /// Returns the path at which the directory was opened, without symbolic links. For messages only: it may have been
+    /// moved since.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// A path to `name` that goes through this directory's descriptor, for calls that take a path alone. It is valid in
-    /// this process as long as the directory is held.
+    /// Returns a path to `name` through this directory's file descriptor, for system calls that accept only a path. It
+    /// is valid in this process while the directory is open.
     pub fn at(&self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.fd.as_raw_fd()))
     }
@@ -53,7 +54,7 @@ impl Dir {
         move |source| Error::Io { doing, path: self.path.join(name), source }
     }
 
-    /// Opens the directory `name`, which is no symbolic link. It is not tested for who may write to it.
+    /// Opens the subdirectory `name`, which must not be a symbolic link. Does not check who may write to it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -67,7 +68,7 @@ impl Dir {
         Ok(Dir { fd, path: self.path.join(name) })
     }
 
-    /// Makes the file `name`, which must not exist, and opens it for writing.
+    /// Creates the file `name`, which must not exist, and opens it for writing.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -80,7 +81,7 @@ impl Dir {
         open().map(File::from).map_err(self.fail("write", name))
     }
 
-    /// Opens the regular file `name` for reading; a symbolic link is refused.
+    /// Opens the regular file `name` for reading; rejects a symbolic link.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -91,13 +92,13 @@ impl Dir {
             let fd = fs::openat(&self.fd, plain(name)?, flags, Mode::empty())?;
             match FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) {
                 FileType::RegularFile => Ok(fd),
-                _ => Err(io::Error::other("it is not a regular file")),
+                _ => Err(io::Error::other("not a regular file")),
             }
         };
         open().map(File::from).map_err(self.fail("read", name))
     }
 
-    /// Writes the file `name` whole or not at all; what has that name is replaced, a symbolic link too.
+    /// Writes the file `name` atomically, replacing an existing file or symbolic link.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -117,7 +118,7 @@ impl Dir {
         written.map_err(self.fail("write", name))
     }
 
-    /// The names in the directory, sorted.
+    /// Returns the names in the directory, sorted.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -136,7 +137,7 @@ impl Dir {
         list().map_err(Error::io("read", &self.path))
     }
 
-    /// What has the name `name`, if anything: its kind and its identity. Links are not followed.
+    /// Returns the type and identity of the entry `name`, if it exists. Does not follow links.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -149,7 +150,7 @@ impl Dir {
         }
     }
 
-    /// What tells this directory from others.
+    /// Returns the directory's identity.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -157,7 +158,7 @@ impl Dir {
         fs::fstat(&self.fd).map(|stat| Identity::of(&stat)).map_err(|e| Error::io("read", &self.path)(e.into()))
     }
 
-    /// Opens a directory that was made `private` to those whom the user's mask allows.
+    /// Opens a directory created as `private` to the users allowed by the caller's umask.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -166,8 +167,8 @@ impl Dir {
         fs::fchmod(&self.fd, mode).map_err(|errno| Error::io("open to readers", &self.path)(errno.into()))
     }
 
-    /// Takes the lock on this directory, which it has until the last copy of the descriptor is closed; `false` if somebody
-    /// else has it. Where the file system has no locks, it is given to everybody.
+    /// Locks this directory until the last copy of the file descriptor is closed; returns `false` if another process
+    /// holds the lock. On file systems without locks, always succeeds.
     pub fn lock(&self) -> bool {
         fs::flock(&self.fd, fs::FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)
     }
@@ -189,7 +190,7 @@ impl Dir {
         rename().map_err(self.fail("rename", to))
     }
 
-    /// Exchanges two entries in one step; `false` if the system or the file system has no such step.
+    /// Exchanges two entries atomically; returns `false` if the system or the file system cannot.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -202,7 +203,7 @@ impl Dir {
         }
     }
 
-    /// Exchanges two entries in one step: this system has no such step.
+    /// Exchanges two entries atomically: not supported on this system.
     ///
     /// # Errors
     /// None.
@@ -211,7 +212,7 @@ impl Dir {
         Ok(false)
     }
 
-    /// Removes the file or link `name`; it is all right if there is none.
+    /// Removes the file or link `name`, if it exists.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -232,8 +233,8 @@ impl Dir {
         fs::unlinkat(&self.fd, name, AtFlags::REMOVEDIR).map_err(|errno| self.fail("remove", name)(errno.into()))
     }
 
-    /// Removes `name` and all that is in it. Links are removed, not followed, and nothing on another file system is
-    /// touched. It is all right if there is none.
+    /// Removes `name` and everything in it, if it exists. Links are removed, not followed, and other file systems are
+    /// not touched.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -247,13 +248,13 @@ impl Dir {
             None => return Ok(()),
             Some((FileType::Directory, identity)) if identity.device == device && deeper > 0 => {}
             Some((FileType::Directory, _)) => {
-                return Err(self.fail("remove", name)(io::Error::other("it is a mount point, or too deep")));
+                return Err(self.fail("remove", name)(io::Error::other("a mount point, or nested too deep")));
             }
             Some(_) => return self.remove_file(name),
         }
         let dir = match self.sub(name) {
             Ok(dir) => dir,
-            // It has become a link meanwhile, or has gone.
+            // It has been replaced by a link or removed in the meantime.
             Err(_) => return self.remove_file(name),
         };
         for name in dir.names()? {
@@ -262,7 +263,7 @@ impl Dir {
         self.remove_dir(name)
     }
 
-    /// Another handle of the same directory.
+    /// Returns another handle of the same directory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -280,22 +281,22 @@ impl AsFd for Dir {
 
 impl Identity {
     fn of(stat: &fs::Stat) -> Identity {
-        // Their types differ between systems.
+        // The field types differ between systems.
         #[allow(clippy::unnecessary_cast)]
         Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
     }
 }
 
-/// What a file system has room for.
+/// The capacity of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes that can still be written without privileges.
+    /// Bytes that can be written without privileges.
     pub free: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total: u64,
 }
 
-/// What the file system of an open file or directory has room for. `None` if it does not tell.
+/// Returns the capacity of the file system of an open file or directory; `None` if it is unknown.
 pub fn space(of: impl AsFd) -> Option<Space> {
     let about = fs::fstatvfs(of).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);

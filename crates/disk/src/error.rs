@@ -1,30 +1,30 @@
-//! What can go wrong with a directory.
+//! Errors of directory operations.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a directory could not be used. Its text names the path and what to do about it.
+/// The reason why a directory cannot be used. The message names the path and, where possible, a remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operating system refused.
+    /// The operating system reported an error.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was being done, as in "cannot write ...".
+        /// The operation, as in "cannot write ...".
         doing: &'static str,
-        /// To which path.
+        /// The path.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
-    /// Root would write where somebody else can exchange files.
+    /// Root would write where another user can exchange files.
     #[error(
-        "root does not write below {}: {why}, who could exchange files while they are written; choose a directory that \
+        "root does not write below {}: {why}, so others could exchange files while they are written; choose a directory that \
          belongs to you or to root, or run it with sudo as the directory's owner", .path.display()
     )]
     Untrusted {
         /// The directory or link that others can change.
         path: PathBuf,
-        /// Who can.
+        /// Who can change it, and why.
         why: String,
     },
 }

@@ -1,20 +1,22 @@
-//! Directories that are held open while something is written to them, for every part of Ranway that writes files.
+//! Directories held open while files are written to them, for all parts of Ranway that write files.
 //!
-//! Root may write anywhere, so a path that somebody else can change between two system calls lets them choose which file
-//! root overwrites. Therefore a [`Dir`] is opened once, from the root of the file system down, and afterwards everything
-//! happens relative to its descriptor: files are made anew (`O_EXCL`, `O_NOFOLLOW`), replaced by a rename, and removed
-//! without following links. A path is used for messages only.
+//! Root may write anywhere, so if another user can change a path between two system calls, they choose which file root
+//! overwrites. Therefore a [`Dir`] is opened once, component by component from the root of the file system, and all
+//! operations are relative to its file descriptor: files are created (`O_EXCL`, `O_NOFOLLOW`), replaced by renaming,
+//! and removed without following links. Paths are used only in messages.
 //!
-//! While the process is root, a directory is refused ([`Error::Untrusted`]) if somebody other than root and the caller
-//! could exchange an entry on the way to it or in it:
+//! While the process is root, a directory is rejected ([`Error::Untrusted`]) if anyone other than root and the calling
+//! user could exchange an entry in it or on the path to it:
 //!
-//! - it belongs to neither root nor the caller, the user who ran `sudo` or `pkexec` (`SUDO_UID`, `PKEXEC_UID`);
-//! - its group or everybody may write to it, and it is not sticky. The groups of root and of the caller alone (a group
-//!   with the number of the caller's user, as most distributions have it) are no others;
-//! - a symbolic link on the way belongs to somebody else.
+//! - it belongs to neither root nor the caller, which is the user who ran `sudo` or `pkexec` (`SUDO_UID`,
+//!   `PKEXEC_UID`);
+//! - its group or others may write to it, and it is not sticky. The private groups of root and of the caller (a group
+//!   with the caller's user ID, as in most distributions) are trusted;
+//! - a symbolic link on the path belongs to another user.
 //!
-//! In a sticky directory as `/tmp` entries belong to their owners, so it is all right on the way; what is opened below it
-//! has to pass the same test. Without privileges there is nothing to be gained, and nothing is refused.
+//! In a sticky directory such as `/tmp`, entries belong to their owners, so it is accepted on the path; a directory
+//! opened below it has to pass the same check. A process without privileges gives an attacker nothing to gain, so
+//! nothing is rejected.
 
 #![allow(clippy::disallowed_methods)] // This crate is where the others meet the disk.
 

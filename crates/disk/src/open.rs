@@ -1,4 +1,4 @@
-//! Opens and makes directories, and refuses those that others could exchange.
+//! Opens and creates directories, and rejects those that others could exchange.
 
 use crate::dir::{Dir, plain};
 use crate::error::Error;
@@ -15,24 +15,24 @@ impl Dir {
     /// Opens the directory at `path`.
     ///
     /// # Errors
-    /// [`Error::Untrusted`] if others than root and the caller could exchange it and this process is root; [`Error::Io`]
-    /// if there is none, or the system refuses.
+    /// [`Error::Untrusted`] if this process is root and anyone other than root and the caller could exchange it;
+    /// [`Error::Io`] if it does not exist, or for errors of the system.
     pub fn open(path: &Path) -> Result<Dir, Error> {
         Ok(walk::walk(path, false)?.0)
     }
 
-    /// Opens the directory at `path`, and makes it and its parents where they are missing.
+    /// Opens the directory at `path`, creating it and its parents if missing.
     ///
     /// # Errors
-    /// As [`Dir::open`]. What was made until then is removed again.
+    /// The same as [`Dir::open`]. Directories already created are removed again.
     pub fn open_or_make(path: &Path) -> Result<(Dir, Made), Error> {
         walk::walk(path, true)
     }
 
-    /// Opens the parent of `path` and makes what is missing on the way to it: the parent, and the name in it.
+    /// Opens the parent of `path`, creating missing directories; returns the parent, and the name in it.
     ///
     /// # Errors
-    /// As [`Dir::open_or_make`]; [`Error::Io`] also for a path that does not end in a name.
+    /// The same as [`Dir::open_or_make`]; [`Error::Io`] also for a path that does not end in a name.
     pub fn parent_of(path: &Path) -> Result<(Dir, OsString, Made), Error> {
         let name = path.file_name().ok_or_else(|| Error::io("use", path)(io::ErrorKind::InvalidInput.into()))?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -40,7 +40,7 @@ impl Dir {
         Ok((dir, name.to_owned(), made))
     }
 
-    /// Makes the directory `name`, which must not exist, for its owner alone if `private`, and opens it.
+    /// Creates the directory `name`, which must not exist, accessible only to its owner if `private`, and opens it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -51,16 +51,16 @@ impl Dir {
         let mode = if private { Mode::RWXU } else { trust::mode_of_new(0o777) };
         fs::mkdirat(&self.fd, name, mode).map_err(|errno| fail(errno.into()))?;
         let dir = self.sub(name)?;
-        // In the meantime somebody may have put another directory in its place.
+        // Another directory may have been put in its place in the meantime.
         trust::made_by_us(dir.fd.as_fd(), &dir.path)?;
         Ok(dir)
     }
 
-    /// Opens the directory `name`, as [`Dir::sub`], and refuses it if others could exchange what is in it, as
-    /// [`Dir::open`] does.
+    /// Opens the directory `name` like [`Dir::sub`], and rejects it like [`Dir::open`] if others could exchange its
+    /// entries.
     ///
     /// # Errors
-    /// As [`Dir::open`].
+    /// The same as [`Dir::open`].
     pub fn trusted_sub(&self, name: impl AsRef<OsStr>) -> Result<Dir, Error> {
         let dir = self.sub(name)?;
         trust::check(dir.fd.as_fd(), &dir.path)?;
@@ -68,10 +68,10 @@ impl Dir {
     }
 }
 
-/// Writes the file at `path` whole or not at all, and makes the directories on the way to it.
+/// Writes the file at `path` atomically, creating missing directories on the path.
 ///
 /// # Errors
-/// As [`Dir::open_or_make`] and [`Dir::replace`].
+/// The same as [`Dir::open_or_make`] and [`Dir::replace`].
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let (dir, name, made) = Dir::parent_of(path)?;
     dir.replace(&name, bytes)?;

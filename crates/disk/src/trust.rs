@@ -1,4 +1,4 @@
-//! Whom root trusts with a directory that it writes to.
+//! Decides which directories root may write to.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -8,24 +8,24 @@ use rustix::process::{geteuid, getuid};
 
 use crate::error::Error;
 
-/// Whether this process can write what its caller cannot.
+/// Returns whether this process has privileges that its caller lacks.
 pub(crate) fn is_privileged() -> bool {
     geteuid().is_root()
 }
 
-/// The user on whose behalf root acts.
+/// Returns the user on whose behalf root acts.
 fn caller() -> u32 {
-    // Whoever can set these for a root process is root.
+    // Only root can set these variables for a process of root.
     let named = ["SUDO_UID", "PKEXEC_UID"].into_iter().find_map(|name| std::env::var(name).ok()?.parse().ok());
     named.unwrap_or_else(|| getuid().as_raw())
 }
 
-/// The mode of something new. What root makes is not for others to write to, whatever the mask says.
+/// Returns the mode of a new entry. Entries created by root are never writable for others, whatever the umask.
 pub(crate) fn mode_of_new(mode: u32) -> Mode {
     Mode::from_raw_mode((if is_privileged() { mode & 0o755 } else { mode }) as _)
 }
 
-/// Refuses a directory in which others could exchange entries that are not theirs.
+/// Rejects a directory in which others could exchange entries that are not theirs.
 pub(crate) fn check(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     if !is_privileged() {
         return Ok(());
@@ -34,15 +34,15 @@ pub(crate) fn check(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     judge(&stat, has_acl(dir), caller()).map_or(Ok(()), |why| Err(Error::Untrusted { path: path.to_owned(), why }))
 }
 
-/// Whether a directory has an access list beyond its mode.
+/// Returns whether a directory has an access control list.
 fn has_acl(dir: BorrowedFd<'_>) -> bool {
-    // One that is open to be passed only has no attributes.
+    // A descriptor opened with `O_PATH` has no attributes.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let Ok(open) = fs::openat(dir, c".", flags, Mode::empty()) else { return false };
     fs::fgetxattr(open, c"system.posix_acl_access", &mut [0_u8; 0][..]).is_ok_and(|len| len > 0)
 }
 
-/// Why others could exchange entries of a directory, if they can.
+/// Returns the reason why others could exchange entries of a directory, if they can.
 fn judge(stat: &Stat, has_acl: bool, caller: u32) -> Option<String> {
     if let Some(why) = owner(stat, caller) {
         return Some(why);
@@ -51,12 +51,12 @@ fn judge(stat: &Stat, has_acl: bool, caller: u32) -> Option<String> {
     if mode.contains(Mode::SVTX) {
         return None;
     }
-    // A group of the same number as its user is that user's own.
+    // A group with the same ID as its user is that user's private group.
     let own_group = stat.st_gid == 0 || (stat.st_gid == caller && stat.st_uid == caller);
     if mode.contains(Mode::WOTH) {
-        Some("everybody may write to it".to_owned())
+        Some("any user may write to it".to_owned())
     } else if mode.contains(Mode::WGRP) && (has_acl || !own_group) {
-        Some(format!("the group {} and whoever its access list names may write to it", stat.st_gid))
+        Some(format!("the group {} and the users in its access control list may write to it", stat.st_gid))
     } else {
         None
     }
@@ -67,19 +67,22 @@ fn owner(stat: &Stat, caller: u32) -> Option<String> {
     (!trusted).then(|| format!("it belongs to user {}", stat.st_uid))
 }
 
-/// Refuses a symbolic link that somebody else has made.
+/// Rejects a symbolic link created by another user.
 pub(crate) fn check_link(stat: &Stat, path: &Path) -> Result<(), Error> {
     let why = if is_privileged() { owner(stat, caller()) } else { None };
     why.map_or(Ok(()), |why| Err(Error::Untrusted { path: path.to_owned(), why }))
 }
 
-/// Refuses a directory that is not the one which was just made: somebody has put another one in its place.
+/// Rejects a directory that is not the one just created, because another one has been put in its place.
 pub(crate) fn made_by_us(dir: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let stat = fs::fstat(dir).map_err(|errno| Error::io("read", path)(errno.into()))?;
     if !is_privileged() || stat.st_uid == geteuid().as_raw() {
         return Ok(());
     }
-    Err(Error::Untrusted { path: path.to_owned(), why: format!("it was exchanged by user {}", stat.st_uid) })
+    Err(Error::Untrusted {
+        path: path.to_owned(),
+        why: format!("user {} put another directory in its place", stat.st_uid),
+    })
 }
 
 #[cfg(test)]
@@ -106,12 +109,12 @@ mod tests {
             (0, 50, 0o775),
             (0, 0, 0o757),
             (1000, 50, 0o770),
-            // Sticky, and its owner may do as they like in it.
+            // Sticky, but its owner may still change any entry.
             (65_534, 0, 0o1777),
         ] {
             assert!(refused(uid, gid, mode, false).is_some(), "{uid} {gid} {mode:o}");
         }
-        // The group's bits are those that an access list gives to anybody at most.
+        // With an access control list, the group bits are the maximum rights of anyone in the list.
         assert!(refused(0, 0, 0o775, true).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! The way from the root of the file system to a directory, one component after the other.
+//! Resolves a path from the root of the file system, component by component.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -13,21 +13,21 @@ use crate::dir::Dir;
 use crate::error::Error;
 use crate::trust;
 
-/// Most symbolic links on the way, as the kernel has it.
+/// Maximum number of symbolic links on a path, as in the kernel.
 const LINKS: u32 = 40;
 
-/// Passing through a directory needs no right to list it.
+/// Traversing a directory does not require the right to list it.
 #[cfg(target_os = "linux")]
 const PASS: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
 const PASS: OFlags = OFlags::RDONLY;
 
-/// Directories that were made on the way to another. Dropped, it removes those that are empty, unless [`Made::keep`].
+/// Directories created on a path. When dropped, removes those that are empty, unless [`Made::keep`] was called.
 #[derive(Debug, Default)]
 pub struct Made(Vec<(Dir, OsString)>);
 
 impl Made {
-    /// Leaves them where they are.
+    /// Keeps the directories.
     pub fn keep(mut self) {
         self.0.clear();
     }
@@ -36,13 +36,13 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         for (parent, name) in self.0.iter().rev() {
-            // What somebody else has put something into stays.
+            // Directories into which others have put entries stay.
             let _ = parent.remove_dir(name);
         }
     }
 }
 
-/// What is still to be gone, the next one last.
+/// The remaining components, the next one last.
 struct Rest(Vec<OsString>);
 
 impl Rest {
@@ -56,7 +56,7 @@ impl Rest {
     }
 }
 
-/// Opens `path`, and makes what is missing of it if `make`.
+/// Opens `path`, creating missing directories if `make` is set.
 pub(crate) fn walk(path: &Path, make: bool) -> Result<(Dir, Made), Error> {
     let wrong = |source| Error::io("use", path)(source);
     let absolute = std::path::absolute(path).map_err(&wrong)?;
@@ -109,7 +109,7 @@ fn root() -> io::Result<Dir> {
     Ok(Dir { fd, path: "/".into() })
 }
 
-/// The same directory, open to be listed and locked.
+/// Reopens the directory for listing and locking.
 fn reopened(dir: &Dir) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let fd: OwnedFd = fs::openat(&dir.fd, OsStr::from_bytes(b"."), flags, Mode::empty())?;

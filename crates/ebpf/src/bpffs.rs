@@ -1,4 +1,4 @@
-//! Where loaded programs are kept beyond the command that loaded them: `/sys/fs/bpf/ranway`.
+//! The directory in which loaded programs outlive the command that loaded them: `/sys/fs/bpf/ranway`.
 
 use crate::Error;
 use nix::mount::MsFlags;
@@ -7,26 +7,26 @@ use std::{fs, io};
 
 const ROOT: &str = "/sys/fs/bpf";
 const OURS: &str = "/sys/fs/bpf/ranway";
-/// What is to be undone: that file system did not exist before. It exists while something is loaded.
+/// Records that the file system was mounted by us and has to be unmounted. Exists while something is loaded.
 const RECORD: &str = "/run/ranway-bpf";
 const BPF_FS_MAGIC: i64 = 0xcafe_4a11;
 
-/// Whether the file system is there.
+/// Returns whether the file system is mounted.
 fn is_mounted() -> bool {
     nix::sys::statfs::statfs(ROOT).is_ok_and(|at| at.filesystem_type().0 == BPF_FS_MAGIC)
 }
 
-/// The directory of what is loaded under this name; whether it is there or not.
+/// Returns the directory for this name, which may not exist.
 pub(crate) fn directory(name: &str) -> PathBuf {
     Path::new(OURS).join(name)
 }
 
-/// Whether something is loaded under this name.
+/// Returns whether something is loaded under this name.
 pub(crate) fn exists(name: &str) -> bool {
     is_mounted() && directory(name).exists()
 }
 
-/// Makes the directory for what is loaded under this name.
+/// Creates the directory for this name.
 pub(crate) fn create(name: &str) -> Result<PathBuf, Error> {
     if !is_mounted() {
         fs::write(RECORD, "").map_err(Error::system(format!("write {RECORD}")))?;
@@ -41,7 +41,7 @@ pub(crate) fn create(name: &str) -> Result<PathBuf, Error> {
     Ok(directory)
 }
 
-/// Removes what is kept under this name, and what is empty then.
+/// Removes the directory for this name, and its parents if they are empty then.
 pub(crate) fn remove(name: &str) -> Result<(), Error> {
     let directory = directory(name);
     let removed = || -> io::Result<()> {
@@ -51,7 +51,7 @@ pub(crate) fn remove(name: &str) -> Result<(), Error> {
         fs::remove_dir(&directory)
     };
     removed().map_err(Error::system(format!("remove {}", directory.display())))?;
-    // Others may be loaded, and other programs may keep theirs in that file system.
+    // Others may be loaded, and other programs may use that file system.
     let _ = fs::remove_dir(OURS);
     // The kernel's own are there from the start.
     let kernels = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().ends_with(".debug");

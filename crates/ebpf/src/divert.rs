@@ -1,9 +1,9 @@
-//! Packets that leave by an interface go through another one, for as long as its owner looks after them.
+//! Diverts packets that leave through an interface to another interface, as long as a process handles them.
 //!
-//! It works below routing, filters and address translation, whose rules stay as they are: what would leave the machine comes
-//! to the owner instead, as it would have left. Nothing of it outlives the [`Diversion`]: if the process dies, in whatever
-//! way, the kernel detaches the program; if it stands still, the program lets packets pass after the time of the last
-//! [`Diversion::renew`].
+//! It works after routing, filtering and address translation, whose rules stay unchanged: packets that would leave the
+//! machine go to the process instead, in their final form. Nothing outlives the [`Diversion`]: if the process dies for
+//! any reason, the kernel detaches the program; if the process hangs, the program lets packets pass once the time of
+//! the last [`Diversion::renew`] has expired.
 
 use crate::Error;
 use crate::loading::{self, attach_tcx, attempt};
@@ -16,10 +16,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// Packets with this mark (`SO_MARK`) leave the interface: "RWBL".
+/// Packets with this mark (`SO_MARK`) are not diverted: "RWBL".
 pub const MARK: u32 = 0x5257_424c;
 
-/// See the module.
+/// See the module's documentation.
 #[derive(Debug)]
 pub struct Diversion {
     until: MapHandle,
@@ -27,14 +27,14 @@ pub struct Diversion {
     _link: OwnedFd,
 }
 
-/// Whether this machine and user can have one. `what` needs it.
+/// Checks that this machine and user can divert packets, for the purpose `what`.
 pub fn check(what: &str) -> Result<(), Error> {
     loading::check(what)
 }
 
 impl Diversion {
-    /// What leaves by the interface `from` goes through `through` (indices in the network namespace of this thread), once
-    /// [`Diversion::renew`] has been called.
+    /// Diverts packets that leave through the interface `from` to `through` (indices in the network namespace of this
+    /// thread), once [`Diversion::renew`] has been called.
     pub fn start(from: u32, through: u32) -> Result<Diversion, Error> {
         let mut object = MaybeUninit::uninit();
         let mut open = attempt("load the diversion", || DivertSkelBuilder::default().open(&mut object))?;
@@ -47,7 +47,7 @@ impl Diversion {
         Ok(Diversion { until, _link: link })
     }
 
-    /// The owner looks after packets for so much longer; not at all from now on if that is zero.
+    /// Extends the diversion by this time; zero ends it.
     pub fn renew(&self, time: Duration) -> Result<(), Error> {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(Error::system("read the clock"))?;
         let end = if time.is_zero() { Duration::ZERO } else { Duration::from(now) + time };

@@ -1,43 +1,43 @@
-//! What can go wrong, for the caller to tell.
+//! Errors of loading and controlling programs.
 
 use std::fmt::Display;
 use std::io;
 
-/// Why something could not be done.
+/// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This kernel, or this user, cannot.
+    /// The kernel or the user lacks a requirement.
     #[error("{0}")]
     Missing(String),
-    /// What was asked for makes no sense as things are.
+    /// The request is invalid in the current state.
     #[error("{0}")]
     Wrong(String),
-    /// The kernel refused.
+    /// The kernel rejected the operation.
     #[error("cannot {what}: {why}")]
     Refused {
-        /// What it was to do.
+        /// The operation.
         what: String,
-        /// Its answer, with what its verifier said last.
+        /// The kernel's error, with the last message of its verifier.
         why: String,
     },
     /// A system call failed.
     #[error("cannot {what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err`: what the kernel was to do.
+    /// For `map_err`, with the operation of the kernel.
     pub(crate) fn refused<E: Display>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |why| Error::Refused { what, why: why.to_string() }
     }
 
-    /// For `map_err`: what was tried.
+    /// For `map_err`, with the operation.
     pub(crate) fn system<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> Error {
         let what = what.into();
         move |source| Error::System { what, source: source.into() }

@@ -1,4 +1,4 @@
-//! The key that an operator's PEPs and senders share, in a file that nobody else can read.
+//! The key shared by an operator's PEPs and senders, in a file readable only by its owner.
 
 use crate::Error;
 use std::fmt;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Hexadecimal digits of a key.
 const DIGITS: usize = 32;
 
-/// A key of 128 bits. See `docs/src/pep-messages.md` for what it is used for.
+/// A key of 128 bits. `docs/src/pep-messages.md` describes its use.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Key([u8; 16]);
 
@@ -21,7 +21,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The key with these bytes.
+    /// Creates a key from its bytes.
     pub const fn new(bytes: [u8; 16]) -> Key {
         Key(bytes)
     }
@@ -34,21 +34,21 @@ impl Key {
     pub fn read(path: &Path) -> Result<Key, Error> {
         let wrong = |why: String| Error::Wrong(format!("the key file {}: {why}", path.display()));
         let what = || format!("read the key file {}", path.display());
-        // Not to wait for the other end of a pipe.
+        // Opening a pipe must not wait for its other end.
         let mut options = OpenOptions::new();
         options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC);
         let file = options.open(path).map_err(Error::system(what()))?;
         let metadata = file.metadata().map_err(Error::system(what()))?;
         if !metadata.is_file() {
-            return Err(wrong("it is not a regular file".into()));
+            return Err(wrong("not a regular file".into()));
         }
         let (owner, user) = (metadata.uid(), nix::unistd::geteuid().as_raw());
         if owner != user && owner != 0 {
-            return Err(wrong(format!("it belongs to user {owner}, who could exchange it; chown it to user {user}")));
+            return Err(wrong(format!("it belongs to user {owner}, who could replace it; chown it to user {user}")));
         }
         if metadata.mode() & 0o077 != 0 {
             let mode = metadata.mode() & 0o777;
-            return Err(wrong(format!("others than its owner can use it (mode {mode:04o}); use chmod 600")));
+            return Err(wrong(format!("accessible to others than its owner (mode {mode:04o}); use chmod 600")));
         }
         let mut text = String::new();
         let read = file.take(DIGITS as u64 + 3).read_to_string(&mut text);
@@ -56,12 +56,12 @@ impl Key {
         let example = "it holds 32 hexadecimal digits, as written by: openssl rand -hex 16";
         let key = key.ok_or_else(|| wrong(format!("invalid key; {example}")))?;
         if key == Key::default() {
-            return Err(wrong(format!("a key of zeros is no secret; {example}")));
+            return Err(wrong(format!("a key of zeros is not secret; {example}")));
         }
         Ok(key)
     }
 
-    /// As SipHash takes it.
+    /// Returns the key as the two words used by SipHash.
     pub(crate) fn words(self) -> [u64; 2] {
         let number = u128::from_le_bytes(self.0);
         [number as u64, (number >> 64) as u64]
@@ -99,7 +99,7 @@ mod tests {
             let said = read(digits, mode).unwrap_err();
             assert_eq!(
                 said,
-                format!("the key file K: others than its owner can use it (mode {mode:04o}); use chmod 600")
+                format!("the key file K: accessible to others than its owner (mode {mode:04o}); use chmod 600")
             );
         }
         for bad in ["", "0001", &format!("{digits}00"), &digits.replace('a', "g"), "+00102030405060708090a0b0c0d0e0f"] {

@@ -1,4 +1,4 @@
-//! What all loaders share: whether this machine can, and what the kernel says if it refuses.
+//! Functions shared by all loaders: requirements of the machine, and error messages of the kernel.
 
 use crate::Error;
 use crate::sys::{self, Tcx};
@@ -8,7 +8,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-/// The kernel's types.
+/// The kernel's type information.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// `CAP_NET_ADMIN`, `CAP_SYS_ADMIN`, `CAP_PERFMON` and `CAP_BPF`, by capability(7).
@@ -16,16 +16,16 @@ const NET_ADMIN: u64 = 1 << 12;
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON_AND_BPF: u64 = 1 << 38 | 1 << 39;
 
-/// What libbpf has said since somebody began to listen.
+/// libbpf's messages since the current operation began.
 static SAID: Mutex<String> = Mutex::new(String::new());
-/// Who listens.
+/// Held by the operation whose messages are collected.
 static LISTENING: Mutex<()> = Mutex::new(());
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Whether this user may load programs, and the kernel describes its types. `what` is for.
+/// Checks that this user may load programs, and that the kernel has type information, for the purpose `what`.
 pub(crate) fn check(what: &str) -> Result<(), Error> {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
@@ -42,7 +42,8 @@ pub(crate) fn check(what: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the kernel lets a program be a TCP congestion control, and asks it what these programs answer.
+/// Checks that the kernel supports TCP congestion controls as programs, with the operations that these programs
+/// implement.
 pub(crate) fn check_struct_ops() -> Result<(), Error> {
     let refused = |why: &str| Error::Missing(format!("this kernel takes no congestion control from outside: {why}"));
     let btf = Btf::from_vmlinux().map_err(|e| refused(&format!("its types cannot be read: {e}")))?;
@@ -53,13 +54,13 @@ pub(crate) fn check_struct_ops() -> Result<(), Error> {
     let asks = ops.is_some_and(|ops| ops.iter().any(|member| member.name.is_some_and(|n| n == "min_tso_segs")));
     if !asks {
         return Err(refused(
-            "its congestion controls have no `min_tso_segs`, by which mdcc opens the window at a report",
+            "its congestion controls have no `min_tso_segs`, which mdcc needs to open the window at a report",
         ));
     }
     Ok(())
 }
 
-/// Does something with libbpf; what the kernel's answer was if it fails.
+/// Performs an operation of libbpf; includes the kernel's messages if it fails.
 pub(crate) fn attempt<T>(what: &str, act: impl FnOnce() -> libbpf_rs::Result<T>) -> Result<T, Error> {
     let _listening = lock(&LISTENING);
     lock(&SAID).clear();
@@ -69,7 +70,7 @@ pub(crate) fn attempt<T>(what: &str, act: impl FnOnce() -> libbpf_rs::Result<T>)
     result.map_err(|e| Error::Refused { what: what.to_owned(), why: explain(&e.to_string(), &lock(&SAID)) })
 }
 
-/// Attaches a program, which is `what`, as [`sys::attach_tcx`] does.
+/// Attaches a program, described by `what`, with [`sys::attach_tcx`].
 pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx, what: &str) -> Result<OwnedFd, Error> {
     sys::attach_tcx(program, interface, place).map_err(|e| match e.raw_os_error() {
         Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
@@ -77,11 +78,11 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx, wh
     })
 }
 
-/// One line of what the kernel's verifier has said, if it was that which refused.
+/// Extracts one line from the messages of the kernel's verifier, if it rejected the program.
 fn explain(error: &str, said: &str) -> String {
     let program = said.lines().find_map(|line| line.strip_prefix("libbpf: prog '")?.split('\'').next());
     let log = said.split_once("BEGIN PROG LOAD LOG --").and_then(|(_, log)| log.split("processed ").next());
-    // The last that is neither an instruction, nor a source line, nor what follows.
+    // The last line that is neither an instruction, nor a source line, nor a summary.
     let reason = log.and_then(|log| {
         let is_reason = |line: &&str| {
             let instruction = line.split_once(':').is_some_and(|(n, _)| n.parse::<u32>().is_ok());
@@ -99,7 +100,7 @@ fn explain(error: &str, said: &str) -> String {
     }
 }
 
-/// Where cgroups (v2) are mounted.
+/// Returns the mount point of cgroups (v2).
 pub(crate) fn cgroup_root() -> Result<PathBuf, Error> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let root = mounts.lines().find_map(|line| {

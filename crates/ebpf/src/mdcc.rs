@@ -1,8 +1,8 @@
-//! The multi-domain congestion control in the kernel, under the name `mdcc`.
+//! Multi-domain congestion control in the kernel, under the name `mdcc`.
 //!
-//! [`load`] gives it to the kernel, where it stays when this process ends; [`unload`] takes it away again. [`Held::load`]
-//! gives it for as long as this process wants it. Sockets choose it like any other: by `TCP_CONGESTION`, by
-//! `ip route … congctl mdcc`, or as the default of a network namespace.
+//! [`load`] loads it into the kernel, where it stays when this process ends; [`unload`] removes it. [`Held::load`]
+//! loads it for the lifetime of this process. Sockets select it like any other congestion control: with
+//! `TCP_CONGESTION`, with `ip route … congctl mdcc`, or as the default of a network namespace.
 
 mod default;
 
@@ -21,26 +21,26 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What is kept under `bpffs::directory(NAME)`.
+/// The entries in `bpffs::directory(NAME)`.
 const OPS: &str = "congestion_control";
 const OPTIONS: &str = "options";
 const SOCKETS: &str = "sockets";
-/// All that there are in this kernel.
+/// The congestion controls available in this kernel.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Parameters, which are fixed while it is loaded.
+/// The parameters, which are fixed while it is loaded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// How much each acknowledged segment adds to the window of the whole path, in segments: 0.02 (the first paper's
-    /// results) or 0.1 (the second's text).
+    /// Increase of the end-to-end window for each acknowledged segment, in segments: 0.02 (the first paper's results)
+    /// or 0.1 (the second's text).
     pub step: f64,
-    /// What a loss takes from that window.
+    /// Fraction by which a loss reduces that window.
     pub decrease: f64,
-    /// It starts at so many times the initial window.
+    /// Initial end-to-end window, as a multiple of the initial window.
     pub initial_ratio: u32,
-    /// The larger window is at most so many times the smaller.
+    /// Upper bound on the ratio of the larger to the smaller window.
     pub validation_ratio: u32,
-    /// A loss that the PEP announced does not reduce the window of the whole path.
+    /// Whether losses announced by the PEP leave the end-to-end window unchanged.
     pub loss_filter: bool,
 }
 
@@ -54,32 +54,32 @@ impl Parameters {
     fn check(&self) -> Result<(), Error> {
         let wrong = |what: String| Err(Error::Wrong(what));
         if !(0.0001..=1.0).contains(&self.step) {
-            return wrong(format!("a step of {}: it is between 0.0001 and 1", self.step));
+            return wrong(format!("invalid step {}: must be between 0.0001 and 1", self.step));
         }
         if !(0.0..=1.0).contains(&self.decrease) {
-            return wrong(format!("a decrease of {}: it is between 0 and 1", self.decrease));
+            return wrong(format!("invalid decrease {}: must be between 0 and 1", self.decrease));
         }
         for (name, ratio) in [("initial", self.initial_ratio), ("validation", self.validation_ratio)] {
             if !(1..=1000).contains(&ratio) {
-                return wrong(format!("an {name} ratio of {ratio}: it is between 1 and 1000"));
+                return wrong(format!("invalid {name} ratio {ratio}: must be between 1 and 1000"));
             }
         }
         Ok(())
     }
 }
 
-/// What to load, and where.
+/// The options of loading.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// See there.
+    /// The parameters of the algorithm.
     pub parameters: Parameters,
-    /// The cgroup (v2) whose sockets hear PEPs, with all below it; the root unless given.
+    /// The cgroup (v2) whose sockets receive PEP reports, including all cgroups below it. Default: the root.
     pub cgroup: Option<PathBuf>,
     /// Make it the default of this network namespace.
     pub default: bool,
-    /// Let every connection announce that it understands reports, for those that choose mdcc when they are established.
+    /// Announce on every connection that reports are understood, for sockets that select mdcc only after connecting.
     pub announce_all: bool,
-    /// The key of the PEPs whose reports are taken. Without one, reports without a tag are, whoever made them.
+    /// The key of the PEPs whose reports are accepted. Without a key, reports without a tag are accepted from anyone.
     pub key: Option<Key>,
 }
 
@@ -88,46 +88,47 @@ pub struct Options {
 pub struct Socket {
     /// Its network namespace, by inode number.
     pub netns: u32,
-    /// Its own address, and its peer's.
+    /// Its local address and its peer's.
     pub local: SocketAddr,
     /// See `local`.
     pub remote: SocketAddr,
-    /// A PEP is heard: the smaller of both windows counts. If not, `cwnd_pep` alone does, as CUBIC.
+    /// Whether a PEP sends reports: then the smaller of both windows applies. If not, only `cwnd_pep` applies, as in
+    /// CUBIC.
     pub joined: bool,
-    /// The window of the wired domain and that of the whole path, in segments.
+    /// The windows of the wired domain and of the whole path, in segments.
     pub cwnd_pep: u32,
     /// See `cwnd_pep`.
     pub cwnd_e2e: u32,
-    /// Their slow-start thresholds; none before the first reduction.
+    /// Their slow-start thresholds; `None` before the first reduction.
     pub ssthresh_pep: Option<u32>,
     /// See `ssthresh_pep`.
     pub ssthresh_e2e: Option<u32>,
-    /// The smoothed round-trip time to the PEP in ms, as fine as timestamps are.
+    /// The smoothed round-trip time to the PEP in ms, with the resolution of timestamps.
     pub pep_rtt_ms: Option<f64>,
-    /// Reports that were taken, and those of them that named something missing.
+    /// Reports accepted, and those of them that named missing data.
     pub reports: u64,
     /// See `reports`.
     pub nacks: u64,
-    /// Segments with our option that were no acceptable reports.
+    /// Segments with our option that were not valid reports.
     pub ignored: u64,
-    /// How often the PEP fell silent, or a time-out came.
+    /// Number of times that the PEP fell silent, or a timeout occurred.
     pub fallbacks: u64,
-    /// Losses that did not reduce `cwnd_e2e`, because the PEP had announced them.
+    /// Losses that did not reduce `cwnd_e2e` because the PEP had announced them.
     pub filtered: u64,
 }
 
-/// Whether this machine and user can load it.
+/// Checks that this machine and user can load it.
 pub fn check() -> Result<(), Error> {
     loading::check("mdcc")?;
     loading::check_struct_ops()
 }
 
-/// Whether it is loaded, as this mount namespace shows.
+/// Returns whether it is loaded, as seen from this mount namespace.
 pub fn is_loaded() -> bool {
     bpffs::exists(NAME)
 }
 
-/// Loads it; nothing is left of a failure.
+/// Loads it; leaves nothing behind on failure.
 pub fn load(options: &Options) -> Result<(), Error> {
     loading::check("mdcc")?;
     let _turn = Turn::take()?;
@@ -141,19 +142,19 @@ pub fn load(options: &Options) -> Result<(), Error> {
     loaded
 }
 
-/// It is loaded while this lives. The kernel takes it away when the process ends, however it does; there is no file that
-/// would keep it, so [`status`] and [`unload`] do not know of it.
+/// Loads it for the lifetime of this value. The kernel removes it when the process ends for any reason; no file keeps
+/// it, so [`status`] and [`unload`] do not find it.
 #[derive(Debug)]
 pub struct Held {
-    /// The congestion control, which goes first, and what hears reports.
+    /// The congestion control, which is detached first, and the program that receives reports.
     _links: [Link; 2],
 }
 
 impl Held {
-    /// Loads it with these parameters, for sockets that choose it before they connect or listen.
+    /// Loads it with these parameters, for sockets that select it before they connect or listen.
     ///
     /// # Errors
-    /// As [`load`]; nothing is left.
+    /// The same as [`load`]; leaves nothing behind.
     pub fn load(parameters: Parameters) -> Result<Held, Error> {
         let options = Options { parameters, ..Options::default() };
         loading::check("mdcc")?;
@@ -163,22 +164,22 @@ impl Held {
     }
 }
 
-/// Whether it may be loaded with these options; the cgroup.
+/// Checks that it may be loaded with these options; returns the cgroup.
 fn prepare(options: &Options) -> Result<File, Error> {
     options.parameters.check()?;
     check()?;
     if is_loaded() {
-        return Err(Error::Wrong("mdcc is loaded already; `ranway mdcc unload` first".into()));
+        return Err(Error::Wrong("mdcc is already loaded; run `ranway mdcc unload` first".into()));
     }
     if std::fs::read_to_string(AVAILABLE).is_ok_and(|names| names.split_whitespace().any(|name| name == NAME)) {
         let who = "another program has loaded mdcc, or `ranway mdcc load` in another mount namespace";
-        return Err(Error::Wrong(format!("{who}: only one can be in the kernel")));
+        return Err(Error::Wrong(format!("{who}: only one can be loaded at a time")));
     }
     let cgroup = options.cgroup.clone().map_or_else(loading::cgroup_root, Ok)?;
     File::open(&cgroup).map_err(Error::system(format!("open the cgroup {}", cgroup.display())))
 }
 
-/// Loads it. With `keep`, what is loaded gets names there, by which it stays when the links are dropped.
+/// Loads it. With `keep`, pins the links in that directory, so that it stays loaded when they are dropped.
 fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link; 2], Error> {
     let parameters = &options.parameters;
     let mut object = MaybeUninit::uninit();
@@ -199,7 +200,7 @@ fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link
     })
     .and_then(|open| attempt("load mdcc", || open.load()))?;
     attempt("attach mdcc", || {
-        // First who hears, then who needs it.
+        // The receiver of reports first, then the congestion control that needs it.
         let mut hearing = skeleton.progs.mdcc_options.attach_cgroup(cgroup.as_raw_fd())?;
         let mut ops = skeleton.maps.mdcc.attach_struct_ops()?;
         if let Some(directory) = keep {
@@ -211,9 +212,11 @@ fn attach(cgroup: &File, options: &Options, keep: Option<&Path>) -> Result<[Link
     })
 }
 
-/// Removes it. Sockets that use it go on without a PEP, as CUBIC, until they are closed; the answer is how many.
+/// Removes it. Returns the number of sockets that use it, which continue without a PEP, as CUBIC, until they are
+/// closed.
 ///
-/// A network namespace whose default it was gets back what was its default before, whichever namespace this is called in.
+/// Restores the previous default of the network namespace in which it was made the default, from whichever namespace
+/// this is called.
 pub fn unload() -> Result<usize, Error> {
     loading::check("mdcc")?;
     let _turn = Turn::take()?;
@@ -224,7 +227,7 @@ pub fn unload() -> Result<usize, Error> {
     default::restore()?;
     let directory = bpffs::directory(NAME);
     for name in [OPS, OPTIONS] {
-        // A link ends with its last name and descriptor, but another process may hold one.
+        // A link ends with its last name and descriptor, but another process may hold a descriptor.
         if let Ok(link) = Link::open(directory.join(name)) {
             let _ = link.detach();
         }
@@ -233,11 +236,11 @@ pub fn unload() -> Result<usize, Error> {
     Ok(users)
 }
 
-/// The sockets that use it, in all network namespaces, in the order of their addresses.
+/// Returns the sockets that use it, in all network namespaces, ordered by address.
 pub fn status() -> Result<Vec<Socket>, Error> {
     loading::check("mdcc")?;
     if !is_loaded() {
-        return Err(Error::Wrong("mdcc is not loaded: `ranway mdcc load`".into()));
+        return Err(Error::Wrong("mdcc is not loaded; run `ranway mdcc load`".into()));
     }
     let mut object = MaybeUninit::uninit();
     let skeleton = attempt("ask the kernel about sockets", || {
@@ -251,9 +254,8 @@ pub fn status() -> Result<Vec<Socket>, Error> {
     })?;
     let mut bytes = Vec::new();
     let map = skeleton.maps.sockets.as_fd();
-    let mut lines =
-        attempt("ask the kernel about sockets", || Iter::new(&skeleton.progs.mdcc_status.attach_iter(map)?))?;
-    lines.read_to_end(&mut bytes).map_err(Error::system("read about sockets"))?;
+    let mut lines = attempt("list sockets", || Iter::new(&skeleton.progs.mdcc_status.attach_iter(map)?))?;
+    lines.read_to_end(&mut bytes).map_err(Error::system("read the list of sockets"))?;
     let mut sockets: Vec<Socket> = bytes.chunks_exact(LINE).filter_map(|line| parse(line.try_into().ok()?)).collect();
     sockets.sort_by_key(|socket| (socket.netns, socket.local, socket.remote));
     Ok(sockets)
@@ -277,7 +279,7 @@ fn parse(line: &[u8; LINE]) -> Option<Socket> {
     };
     let threshold = |at: usize| Some(u32_at(at)).filter(|&threshold| threshold < i32::MAX as u32);
     let rtt = Duration::from_micros(u32_at(60).into());
-    // CLOSE and TIME-WAIT (include/net/tcp_states.h): its end is being cleaned up.
+    // CLOSE and TIME-WAIT (include/net/tcp_states.h): the socket is being cleaned up.
     if matches!(line[38], 0 | 6 | 7) {
         return None;
     }

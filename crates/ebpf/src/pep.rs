@@ -1,8 +1,8 @@
-//! The lightweight PEP between two interfaces of this host, which forwards between them.
+//! The lightweight PEP between two interfaces of a host that forwards between them.
 //!
-//! It works for as long as the [`Pep`] lives, and takes no part in forwarding: if this process dies, in whatever way, the
-//! kernel detaches the programs and packets go on as before. Another process may take over: then that one's programs are in
-//! the same places, with the same maps, and the links are kept by both.
+//! It runs for the lifetime of the [`Pep`], and takes no part in forwarding: if this process dies for any reason, the
+//! kernel detaches the programs and packets are forwarded as before. Another process may take over: its programs then
+//! replace these, with the same maps, and both processes hold the links.
 
 mod options;
 mod running;
@@ -22,57 +22,57 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-/// Kinds of interfaces (`if_arp.h`): with Ethernet's header before packets, and with none.
+/// Types of interfaces (`if_arp.h`), with an Ethernet header or without a header in front of packets.
 const ARPHRD_ETHER: u32 = 1;
 const ARPHRD_PPP: u32 = 512;
 const ARPHRD_RAWIP: u32 = 519;
 const ARPHRD_NONE: u32 = 0xfffe;
 const ETHERNET_HEADER: u32 = 14;
-/// What reports are like, as in `bpf/pep_flow.h`.
+/// Flags of reports, as in `bpf/pep_flow.h`.
 const TO_ALL: u32 = 1;
 const TAGGED: u32 = 2;
 
-/// What a PEP has done.
+/// Statistics of a PEP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
-    /// Segments with data from the senders' side, and their bytes on the IP layer.
+    /// Data segments from the senders' side, and their bytes on the IP layer.
     pub data: u64,
     /// See `data`.
     pub data_bytes: u64,
-    /// Reports, those of them that named something missing, and their bytes.
+    /// Reports, those of them that named missing data, and their bytes.
     pub reports: u64,
     /// See `reports`.
     pub nacks: u64,
     /// See `reports`.
     pub report_bytes: u64,
-    /// Reports that were not sent because they would have been more than what came.
+    /// Reports not sent because they would have exceeded the traffic received.
     pub withheld: u64,
-    /// Flows that it began to remember.
+    /// Flows tracked since the start.
     pub flows: u64,
-    /// Segments that were not looked at because the flow was being looked at elsewhere.
+    /// Segments not processed because another CPU was processing the flow.
     pub missed: u64,
-    /// Reports that could not be made or sent.
+    /// Reports that could not be built or sent.
     pub failed: u64,
 }
 
-/// A PEP at work.
+/// A running PEP.
 #[derive(Debug)]
 pub struct Pep {
     counters: MapHandle,
-    /// What looks at data, as the kernel numbers programs.
+    /// The kernel's ID of the program that processes data.
     program: u32,
-    /// What comes in goes first, and what the copies meet last.
+    /// The links, in order of detachment: input first, the program for copies last.
     links: [OwnedFd; 3],
     /// The interfaces of these links.
     interfaces: [String; 3],
     took_over: bool,
 }
 
-/// The index of an interface, and the bytes before an IP packet there.
+/// Returns the index of an interface, and the length of its link-layer header.
 fn interface(name: &str) -> Result<(u32, u32), Error> {
     let at = Path::new("/sys/class/net").join(name);
     let number = |file: &str| fs::read_to_string(at.join(file)).ok()?.trim().parse::<u32>().ok();
-    // /sys shows the namespace in which it was mounted; the kernel is asked for that of this thread.
+    // /sys shows the namespace in which it was mounted; this asks for that of this thread.
     let index =
         nix::net::if_::if_nametoindex(name).map_err(|_| Error::Wrong(format!("there is no interface `{name}`")))?;
     let kind = if number("ifindex") == Some(index) { number("type") } else { None };
@@ -83,12 +83,12 @@ fn interface(name: &str) -> Result<(u32, u32), Error> {
     }
 }
 
-/// Whether this machine and user can have one.
+/// Checks that this machine and user can run a PEP.
 pub fn check() -> Result<(), Error> {
     loading::check("a PEP")
 }
 
-/// Attaches the programs for data, replies and reports, the first to look last.
+/// Attaches the programs for data, replies and reports, the one for data last.
 fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32) -> Result<[OwnedFd; 3], Error> {
     let attach = |program: &ProgramMut<'_>, index, place, name: &str| {
         attach_tcx(program.as_fd(), index, place, &format!("the PEP to `{name}`"))
@@ -101,7 +101,7 @@ fn attach(options: &Options, programs: [&ProgramMut<'_>; 3], wan: u32, ran: u32)
 }
 
 impl Pep {
-    /// Starts one, in the network namespace of this thread.
+    /// Starts a PEP in the network namespace of this thread.
     pub fn start(options: &Options) -> Result<Pep, Error> {
         options.check()?;
         check()?;
@@ -109,7 +109,7 @@ impl Pep {
         let (ran, ran_l2) = interface(&options.ran)?;
         let running = Running::find(options, wan, ran)?;
         if running.is_some() && !options.take_over {
-            let why = "a PEP is at work at `{}` already; --take-over puts this one in its place";
+            let why = "a PEP is already running at `{}`; use --take-over to replace it";
             return Err(Error::Wrong(why.replace("{}", &options.wan)));
         }
         let mut object = MaybeUninit::uninit();
@@ -144,22 +144,22 @@ impl Pep {
         Ok(Pep { counters, program, links, interfaces, took_over })
     }
 
-    /// Whether it has taken the place of another.
+    /// Returns whether it has taken over from another PEP.
     pub fn took_over(&self) -> bool {
         self.took_over
     }
 
-    /// Whether another has taken the place of this one, which has nothing to do any more.
+    /// Returns whether another PEP has taken over from this one, which then has nothing left to do.
     pub fn is_replaced(&self) -> bool {
         LinkInfo::from_fd(self.links[0].as_fd()).is_ok_and(|link| link.prog_id != self.program)
     }
 
-    /// The interface that was removed or moved to another network namespace than this thread's, if one was.
+    /// Returns the interface that was removed or moved to a network namespace other than this thread's, if any.
     pub fn lost_interface(&self) -> Option<&str> {
         let is_lost = |link: &OwnedFd| {
             let Ok(LinkTypeInfo::Tcx(at)) = LinkInfo::from_fd(link.as_fd()).map(|link| link.info) else { return false };
-            // The kernel detaches programs from what is removed, and leaves them at what is moved. nix 0.31 gives an empty name
-            // for an interface that is not there.
+            // The kernel detaches programs from a removed interface, but not from one that was moved. nix 0.31 returns
+            // an empty name for a missing interface.
             let is_here = nix::net::if_::if_indextoname(at.ifindex).is_ok_and(|name| !name.is_empty());
             at.ifindex == 0 || !is_here
         };
@@ -167,7 +167,7 @@ impl Pep {
         Some(&self.interfaces[lost])
     }
 
-    /// What it has done so far.
+    /// Returns the statistics.
     pub fn counters(&self) -> Counters {
         let mut sum = [0_u64; 9];
         let values = self.counters.lookup_percpu(&0_u32.to_ne_bytes(), MapFlags::ANY);

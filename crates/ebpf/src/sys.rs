@@ -1,4 +1,4 @@
-//! The calls to the kernel that libbpf-rs does not wrap.
+//! System calls that libbpf-rs does not wrap.
 #![allow(unsafe_code)]
 
 use libbpf_rs::btf::Btf;
@@ -7,14 +7,14 @@ use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Where in an interface's way a program stands (`enum bpf_attach_type`).
+/// The attachment point of a program at an interface (`enum bpf_attach_type`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tcx {
     Ingress = 46,
     Egress = 47,
 }
 
-/// Attaches a program to an interface, after those that are there, for as long as the descriptor is open.
+/// Attaches a program to an interface, after existing ones, for as long as the descriptor is open.
 pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx) -> io::Result<OwnedFd> {
     let interface = c_int::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: the options may be null; the other arguments are numbers.
@@ -29,18 +29,18 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx) ->
     checked(link).map(own)
 }
 
-/// What is attached at an interface of this thread's network namespace.
+/// A program attached at an interface of this thread's network namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attached {
-    /// The program's number.
+    /// The program's ID.
     pub(crate) program: u32,
-    /// The link's; 0 if it is attached without one.
+    /// The link's ID; 0 if it is attached without one.
     pub(crate) link: u32,
 }
 
-/// What is attached there, in the order in which it runs.
+/// Returns the programs attached there, in order of execution.
 pub(crate) fn attached(interface: u32, place: Tcx) -> io::Result<Vec<Attached>> {
-    // As many as the kernel allows.
+    // The maximum number that the kernel allows.
     let (mut programs, mut links) = ([0_u32; 64], [0_u32; 64]);
     let interface = c_int::try_from(interface).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut query = libbpf_sys::bpf_prog_query_opts {
@@ -59,13 +59,13 @@ pub(crate) fn attached(interface: u32, place: Tcx) -> io::Result<Vec<Attached>> 
     Ok(programs.into_iter().zip(links).take(count).map(|(program, link)| Attached { program, link }).collect())
 }
 
-/// A link, which lives for as long as the descriptor is open, whoever made it.
+/// Opens a link, which exists for as long as the descriptor is open, whoever created it.
 pub(crate) fn link_by_id(id: u32) -> io::Result<OwnedFd> {
     // SAFETY: the argument is a number.
     checked(unsafe { libbpf_sys::bpf_link_get_fd_by_id(id) }).map(own)
 }
 
-/// Puts a program in the place of another at once: no packet sees both or neither. Refused if that is not there any more.
+/// Replaces a program atomically: no packet passes both or neither. Fails if the old program is not attached any more.
 pub(crate) fn replace(link: BorrowedFd<'_>, old: BorrowedFd<'_>, new: BorrowedFd<'_>) -> io::Result<()> {
     let options = libbpf_sys::bpf_link_update_opts {
         sz: size_of::<libbpf_sys::bpf_link_update_opts>() as libbpf_sys::size_t,
@@ -77,18 +77,18 @@ pub(crate) fn replace(link: BorrowedFd<'_>, old: BorrowedFd<'_>, new: BorrowedFd
     checked(unsafe { libbpf_sys::bpf_link_update(link.as_raw_fd(), new.as_raw_fd(), &raw const options) }).map(drop)
 }
 
-/// The types of an object that is not loaded yet.
+/// Returns the types of an object that is not loaded yet.
 pub(crate) fn types_of(object: &OpenObject) -> libbpf_rs::Result<Option<Btf<'_>>> {
     // SAFETY: the object lives for as long as it is borrowed.
     Btf::from_bpf_object(unsafe { object.as_libbpf_object().as_ref() })
 }
 
-/// What a call of libbpf has returned.
+/// Converts the return value of a libbpf call.
 fn checked(returned: c_int) -> io::Result<c_int> {
     if returned < 0 { Err(io::Error::from_raw_os_error(-returned)) } else { Ok(returned) }
 }
 
 fn own(descriptor: c_int) -> OwnedFd {
-    // SAFETY: the kernel has just given us this descriptor, and nobody else has it.
+    // SAFETY: the kernel has just returned this descriptor, and nobody else has it.
     unsafe { OwnedFd::from_raw_fd(descriptor) }
 }

@@ -1,4 +1,4 @@
-//! One process at a time changes what is loaded for the whole machine.
+//! Serialises changes of the programs loaded for the whole machine.
 
 use crate::Error;
 use nix::errno::Errno;
@@ -6,10 +6,10 @@ use nix::fcntl::{Flock, FlockArg};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 
-/// Root alone can open it; it is there while a change is being made.
+/// The lock file, accessible only to root; exists while a change is being made.
 const FILE: &str = "/run/ranway-mdcc.lock";
 
-/// The right to load and unload, until it is dropped. The kernel takes it back when the process ends.
+/// The lock for loading and unloading, until dropped. The kernel releases it when the process ends.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _file: Flock<File>,
@@ -31,7 +31,7 @@ impl Turn {
                     Err((_, error)) => return Err(Error::system(what())(error)),
                 }
             };
-            // Whoever had it before has removed the file: another one may be there by now.
+            // The previous holder has removed the file: another one may exist by now.
             let number = |metadata: std::io::Result<fs::Metadata>| metadata.ok().map(|m| (m.dev(), m.ino()));
             let locked = number(file.metadata());
             if locked.is_some() && locked == number(fs::symlink_metadata(FILE)) {

@@ -70,7 +70,7 @@ fn root_unloading_mdcc_leaves_nothing() {
         assert!(mdcc::is_loaded() && traces().len() > 5, "{:?}", traces());
         assert_eq!(mdcc::status().expect("it answers"), []);
         let again = mdcc::load(&mdcc::Options::default());
-        assert!(matches!(&again, Err(Error::Wrong(why)) if why.starts_with("mdcc is loaded already")), "{again:?}");
+        assert!(matches!(&again, Err(Error::Wrong(why)) if why.starts_with("mdcc is already loaded")), "{again:?}");
         assert_eq!(mdcc::unload().expect("it unloads"), 0);
     });
     thread.join().expect("it does not panic");
@@ -135,7 +135,7 @@ fn root_a_pep_that_ends_leaves_nothing() {
         assert_eq!(pep.counters(), pep::Counters::default());
         let second = pep::Pep::start(&options);
         assert!(
-            matches!(&second, Err(Error::Wrong(why)) if why.starts_with("a PEP is at work at `wan` already; --take-over")),
+            matches!(&second, Err(Error::Wrong(why)) if why.starts_with("a PEP is already running at `wan`; use --take-over")),
             "{second:?}"
         );
 
@@ -146,7 +146,7 @@ fn root_a_pep_that_ends_leaves_nothing() {
         assert!(traces().len() >= 6, "{:?}", traces());
         // Its other side has to be the same.
         let elsewhere = pep::Pep::start(&pep::Options { ran: "other".into(), ..options.clone() });
-        let why = "a PEP is at work at `wan` already, and `other` is not its other side";
+        let why = "a PEP is already running at `wan`, and `other` is not its other interface";
         assert!(matches!(&elsewhere, Err(Error::Wrong(said)) if said == why), "{elsewhere:?}");
         assert!(!heir.is_replaced());
         drop(heir);

@@ -1,10 +1,10 @@
-//! Captures of packets (pcap, pcapng): what passed of each flow, and when.
+//! Packet captures (pcap, pcapng): the packets of each flow and their times.
 //!
-//! Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link types of tcpdump.org. Bytes are those of the IP packets,
-//! as their headers say, however much of them was captured.
+//! Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link types of tcpdump.org. Sizes are those of the IP
+//! packets according to their headers, even if a packet was captured only in part.
 //!
-//! What a capture shows is what was *delivered*: it is what the link could carry only while its queue was never empty. A
-//! capture at the receiver of a saturating flow, as of a bulk download, is what one wants here.
+//! A capture shows what was *delivered*, which equals the link's capacity only while its queue was never empty. The
+//! best input is therefore a capture at the receiver of a saturating flow, such as a bulk download.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,24 +21,24 @@ use pcap_file::pcapng::{Block, PcapNgReader};
 
 use crate::{Error, Opportunities, choose};
 
-/// Most flows that are told apart; packets of others are left out.
+/// Maximum number of flows; packets of further flows are left out.
 pub const MAX_FLOWS: usize = 10_000;
-/// Most packets.
+/// Maximum number of packets.
 const MAX_PACKETS: usize = 50_000_000;
-/// How a pcapng file begins.
+/// The first bytes of a pcapng file.
 const SECTION: [u8; 4] = 0x0a0d_0d0au32.to_be_bytes();
-/// Bytes in front of the EtherType, of the link types whose headers we take off ourselves.
+/// Bytes in front of the EtherType, for the link types whose headers are parsed here.
 const SLL: usize = 16;
 const SLL2: usize = 20;
 
-/// Packets of one protocol from one address and port to another: one direction of a connection.
+/// One direction of a connection: the packets of one protocol from one address and port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flow {
     /// The IP protocol number.
     pub protocol: u8,
-    /// Where its packets come from; without ports, 0.
+    /// Source address; the port is 0 for protocols without ports.
     pub from: SocketAddr,
-    /// Where they go.
+    /// Destination address.
     pub to: SocketAddr,
 }
 
@@ -53,33 +53,33 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What was captured.
+/// The packets of a capture, by flow.
 #[derive(Debug, Default)]
 pub struct Capture {
-    /// Each flow's packets: nanoseconds since the first packet of the file, and the IP packet's bytes.
+    /// For each flow: nanoseconds since the first packet of the file, and the size of the IP packet in bytes.
     flows: BTreeMap<Flow, Vec<(u64, u32)>>,
-    /// Packets that were no IP packets, could not be read, or were of too many flows.
+    /// Packets that were not IP, were unreadable, or belonged to flows beyond the limit.
     pub left_out: u64,
 }
 
-/// Which packets to take.
+/// Selects packets of a capture.
 #[derive(Clone, Debug, Default)]
 pub struct Which {
-    /// The flow as [`Flow`] is written; otherwise all that the addresses let pass.
+    /// The flow, as formatted by [`Flow`]; otherwise all packets with matching addresses.
     pub flow: Option<String>,
-    /// Only packets from here.
+    /// Only packets from this address.
     pub from: Option<IpAddr>,
-    /// Only packets to here.
+    /// Only packets to this address.
     pub to: Option<IpAddr>,
 }
 
 /// Reads a capture.
 ///
 /// # Errors
-/// [`Error::File`] if it is no capture, is damaged, or has no IP packet; [`Error::Io`].
+/// [`Error::File`] if it is not a capture, is damaged, or has no IP packet; [`Error::Io`].
 pub fn read(mut from: impl Read) -> Result<Capture, Error> {
     let mut magic = [0; 4];
-    from.read_exact(&mut magic).map_err(|_| Error::File("not a capture: it is too short".to_owned()))?;
+    from.read_exact(&mut magic).map_err(|_| Error::File("not a capture: too short".to_owned()))?;
     let whole = io::Cursor::new(magic).chain(from);
     let mut capture = Capture::default();
     let mut first = None;
@@ -87,10 +87,10 @@ pub fn read(mut from: impl Read) -> Result<Capture, Error> {
     let mut note = |link: DataLink, at: Duration, data: &[u8], len: u32| -> Result<(), Error> {
         packets += 1;
         if packets > MAX_PACKETS {
-            return Err(Error::File("more than 50 million packets: cut it into parts (editcap -c)".to_owned()));
+            return Err(Error::File("more than 50 million packets: split it (editcap -c)".to_owned()));
         }
         let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
-        // Captures of several processors are not quite in order.
+        // Captures made on several processors are not strictly in order.
         capture.note(link, at.saturating_sub(*first.get_or_insert(at)), data, len);
         Ok(())
     };
@@ -104,7 +104,8 @@ pub fn read(mut from: impl Read) -> Result<Capture, Error> {
                 _ => continue,
             };
             let interface = reader.interfaces().get(interface as usize);
-            let link = interface.ok_or_else(|| Error::File("damaged: a packet of no interface".to_owned()))?.linktype;
+            let link =
+                interface.ok_or_else(|| Error::File("damaged: a packet without an interface".to_owned()))?.linktype;
             note(link, at, &data, len)?;
         }
     } else {
@@ -116,7 +117,7 @@ pub fn read(mut from: impl Read) -> Result<Capture, Error> {
         }
     }
     if capture.flows.is_empty() {
-        return Err(Error::File("there is no IP packet in it".to_owned()));
+        return Err(Error::File("contains no IP packet".to_owned()));
     }
     Ok(capture)
 }
@@ -124,7 +125,7 @@ pub fn read(mut from: impl Read) -> Result<Capture, Error> {
 fn damaged(error: PcapError) -> Error {
     match error {
         PcapError::IoError(error) => Error::Io(error),
-        PcapError::IncompleteBuffer => Error::File("damaged: it ends within a packet".to_owned()),
+        PcapError::IncompleteBuffer => Error::File("damaged: truncated within a packet".to_owned()),
         error => Error::File(format!("not a capture, or damaged: {error}")),
     }
 }
@@ -142,7 +143,7 @@ impl Capture {
         self.flows.entry(flow).or_default().push((at, len));
     }
 
-    /// The flows with their packets and bytes, those with the most bytes first.
+    /// Returns the flows with their packets and bytes, largest first.
     pub fn flows(&self) -> Vec<(Flow, u64, u64)> {
         let sum = |packets: &[(u64, u32)]| packets.iter().map(|&(_, len)| u64::from(len)).sum();
         let mut all: Vec<(Flow, u64, u64)> =
@@ -151,19 +152,19 @@ impl Capture {
         all
     }
 
-    /// The opportunities at which the chosen packets were delivered: from `begin` seconds on after the first of them, for
+    /// Returns the delivery opportunities of the selected packets, from `begin` seconds after the first of them, for
     /// `length` seconds.
     ///
     /// # Errors
-    /// [`Error::Choose`] if nothing was chosen and there are several flows; [`Error::File`] if no such packet is there.
+    /// [`Error::Choose`] if nothing was selected and there are several flows; [`Error::File`] if no packet matches.
     pub fn trace(&self, which: &Which, begin: f64, length: Option<f64>) -> Result<Trace, Error> {
         let chosen: Vec<&Flow> = self.flows.keys().filter(|flow| which.takes(flow)).collect();
         let names = || self.flows().iter().map(|(flow, ..)| format!("`{flow}`")).collect();
         if chosen.is_empty() {
-            return Err(choose("no packet is of what was asked for (--flow, --from, --to)", names()));
+            return Err(choose("no packet matches --flow, --from and --to", names()));
         }
         if which.is_open() && chosen.len() > 1 {
-            return Err(choose("there are several flows (--flow, or --from and --to)", names()));
+            return Err(choose("several flows in the capture: select one with --flow, or --from and --to", names()));
         }
         let mut packets: Vec<(u64, u32)> = chosen.iter().flat_map(|flow| &self.flows[flow]).copied().collect();
         packets.sort_by_key(|&(at, _)| at);
@@ -188,14 +189,14 @@ impl Which {
     }
 }
 
-/// The flow that a captured packet is of, and the bytes of its IP packet.
+/// Returns the flow of a captured packet, and the size of its IP packet in bytes.
 fn flow(link: DataLink, data: &[u8], captured_of: u32) -> Option<(Flow, u32)> {
     let headers = match link {
         DataLink::ETHERNET => LaxPacketHeaders::from_ethernet(data).ok()?,
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => LaxPacketHeaders::from_ip(data).ok()?,
-        DataLink::LINUX_SLL => behind(data, SLL, SLL - 2)?,
-        DataLink::LINUX_SLL2 => behind(data, SLL2, 0)?,
-        // Four bytes in the byte order of whoever captured: only IP is of interest behind them.
+        DataLink::LINUX_SLL => payload_after(data, SLL, SLL - 2)?,
+        DataLink::LINUX_SLL2 => payload_after(data, SLL2, 0)?,
+        // Four bytes in the capturing host's byte order; only IP matters after them.
         DataLink::NULL | DataLink::LOOP => LaxPacketHeaders::from_ip(data.get(4..)?).ok()?,
         _ => return None,
     };
@@ -216,15 +217,15 @@ fn flow(link: DataLink, data: &[u8], captured_of: u32) -> Option<(Flow, u32)> {
         Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port),
         _ => (0, 0),
     };
-    // A packet that a card is to segment, or that it put together, may say nothing or too little about its length.
+    // With segmentation or receive offload, the length field may be zero or too small.
     let len = if said == 0 { captured_of } else { said };
     let flow =
         Flow { protocol: protocol.0, from: SocketAddr::new(source, sport), to: SocketAddr::new(destination, dport) };
     Some((flow, len))
 }
 
-/// What is behind a header of `size` bytes with an EtherType at `at`.
-fn behind(data: &[u8], size: usize, at: usize) -> Option<LaxPacketHeaders<'_>> {
+/// Parses the packet after a header of `size` bytes whose EtherType is at `at`.
+fn payload_after(data: &[u8], size: usize, at: usize) -> Option<LaxPacketHeaders<'_>> {
     let kind = u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?);
     Some(LaxPacketHeaders::from_ether_type(EtherType(kind), data.get(size..)?))
 }

@@ -1,4 +1,4 @@
-//! Channel logs of other simulators, as recorded channels.
+//! Channel logs of other simulators, imported as recorded channels.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,22 +10,23 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 
 use crate::{Error, MAX_SECONDS, choose, shown, text};
 
-/// Most samples of a channel.
+/// Maximum number of samples of a channel.
 pub const MAX_SAMPLES: usize = 5_000_000;
-/// Longest times and lists are rounded to: below a subframe nothing changes.
+/// Resolution of times in seconds: nothing changes within a subframe.
 const GRAIN: f64 = 1e-3;
 
-/// What one UE measured of one cell over time.
+/// One UE's measurements of one cell over time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
-    /// What was measured.
+    /// The measured quantity.
     pub quantity: Quantity,
-    /// Seconds, in whole milliseconds that rise, and values in the quantity's unit.
+    /// Times in seconds, increasing and in whole milliseconds, and values in the quantity's unit.
     pub samples: Vec<(f64, f64)>,
 }
 
 impl Channel {
-    /// A channel of samples in the order of time, each in whole milliseconds; those of the same millisecond are averaged.
+    /// Creates a channel from samples in the order of time, in whole milliseconds; samples of the same millisecond are
+    /// averaged.
     fn of(quantity: Quantity, samples: Vec<(f64, f64)>) -> Result<Channel, Error> {
         let mut merged: Vec<(f64, f64)> = Vec::new();
         let mut same = 0.0;
@@ -45,13 +46,13 @@ impl Channel {
         let round = |value: f64| if quantity == Quantity::Cqi { libm::round(value) } else { value };
         let samples = merged.into_iter().map(|(at, value)| (at * GRAIN, round(value))).collect();
         let channel = Channel { quantity, samples };
-        // What we write must be what the scenario can read.
+        // The output must be readable as part of a scenario.
         Recorded::parse(channel.to_csv())
-            .map_err(|error| Error::File(format!("no channel can be made of it: {error}")))?;
+            .map_err(|error| Error::File(format!("cannot be converted to a channel: {error}")))?;
         Ok(channel)
     }
 
-    /// The text of a recorded channel's file.
+    /// Returns the channel as the text of a recorded channel's file.
     pub fn to_csv(&self) -> String {
         let name = match self.quantity {
             Quantity::Sinr => "sinr_db",
@@ -67,24 +68,25 @@ impl Channel {
     }
 }
 
-/// Which of the rows of an ns-3 log to take.
+/// Selects rows of an ns-3 log.
 #[derive(Clone, Debug, Default)]
 pub struct Ns3 {
     /// The UE's IMSI.
     pub imsi: Option<u64>,
     /// The cell's number.
     pub cell: Option<u64>,
-    /// Received power, not SINR.
+    /// Whether to import received power (RSRP) instead of SINR.
     pub rsrp: bool,
 }
 
-/// Reads `DlRsrpSinrStats.txt` or `UlSinrStats.txt`, which ns-3's LTE module (`PhyStatsCalculator`) and 5G-LENA write:
-/// columns `time`, `cellId`, `IMSI` and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios, separated by tabs.
+/// Reads `DlRsrpSinrStats.txt` or `UlSinrStats.txt`, written by ns-3's LTE module (`PhyStatsCalculator`) and 5G-LENA:
+/// tab-separated columns `time`, `cellId`, `IMSI`, and `rsrp` in W and `sinr`, or `sinrLinear`, both as ratios.
 ///
-/// ns-3 logs the serving cell alone; several component carriers are averaged.
+/// ns-3 logs only the serving cell; several component carriers are averaged.
 ///
 /// # Errors
-/// [`Error::Choose`] if there are several UEs or cells and none was chosen; [`Error::Line`], [`Error::File`], [`Error::Io`].
+/// [`Error::Choose`] if there are several UEs or cells and none was selected; [`Error::Line`], [`Error::File`],
+/// [`Error::Io`].
 pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     let text = text(from)?;
     let mut reader = ReaderBuilder::new().delimiter(b'\t').trim(Trim::All).flexible(true).from_reader(&text[..]);
@@ -101,7 +103,7 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     };
     let place = |names: &[&str]| {
         column(names).ok_or_else(|| {
-            let what = format!("the first line names no column `{}`: not a log of ns-3's PhyStatsCalculator", names[0]);
+            let what = format!("the first line has no column `{}`: not a log of ns-3's PhyStatsCalculator", names[0]);
             Error::line(1, what)
         })
     };
@@ -114,7 +116,7 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
         let number = |column: usize, what: &str| {
             let digits = record.get(column).and_then(|digits| str::from_utf8(digits).ok());
             let number = digits.and_then(|digits| digits.parse::<f64>().ok()).filter(|number| number.is_finite());
-            number.ok_or_else(|| Error::line(line, format!("the {what} is no number")))
+            number.ok_or_else(|| Error::line(line, format!("the {what} is not a number")))
         };
         let who = (number(imsi, "IMSI")? as u64, number(cell, "cell")? as u64);
         let (at, linear) = (number(time, "time")?, number(value, "value")?);
@@ -122,17 +124,17 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
             continue;
         }
         if !(0.0..=MAX_SECONDS).contains(&at) {
-            return Err(Error::line(line, "the time is not from 0 to 49 days"));
+            return Err(Error::line(line, "the time must be from 0 to 49 days"));
         }
         rows += 1;
         if rows > MAX_SAMPLES {
-            return Err(Error::File(format!("more than {MAX_SAMPLES} lines of it: choose a UE, or cut it")));
+            return Err(Error::File(format!("more than {MAX_SAMPLES} matching lines: select a UE, or split the file")));
         }
         let samples = found.entry(who).or_default();
         if samples.last().is_some_and(|&(before, _)| at < before) {
-            return Err(Error::line(line, "is earlier than the line before of the same UE and cell"));
+            return Err(Error::line(line, "is earlier than the previous line of the same UE and cell"));
         }
-        // Before it is scheduled a UE has none.
+        // A UE has no SINR before it is scheduled.
         if linear > 0.0 {
             let db = 10.0 * libm::log10(linear);
             samples.push((at, if which.rsrp { db + 30.0 } else { db }));
@@ -141,38 +143,38 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|(_, samples)| std::cmp::Reverse(samples.len()));
     match &found[..] {
-        [] => Err(Error::File("there is no line of that UE and cell".to_owned())),
+        [] => Err(Error::File("no line matches the UE and cell".to_owned())),
         [_] => Channel::of(quantity, found.remove(0).1),
         several => {
             let of = several.iter().map(|((imsi, cell), _)| format!("--imsi {imsi} --cell {cell}")).collect();
-            Err(choose("there are several UEs or cells", of))
+            Err(choose("several UEs or cells in the log", of))
         }
     }
 }
 
-/// Which vector of OMNeT++ to take.
+/// Selects a vector of an OMNeT++ export.
 #[derive(Clone, Debug, Default)]
 pub struct Omnet {
-    /// Text that the module's path contains.
+    /// Text contained in the module's path.
     pub module: Option<String>,
-    /// The vector's name, with or without `:vector`; found by what it says of itself unless given.
+    /// The vector's name, with or without `:vector`. Default: a vector whose name indicates SINR, CQI or RSRP.
     pub vector: Option<String>,
-    /// Text that the run's name contains.
+    /// Text contained in the run's name.
     pub run: Option<String>,
 }
 
-/// Reads vectors that `opp_scavetool export -F CSV-R` wrote, as of Simu5G's `measuredSinrDl:vector` (dB) or
+/// Reads vectors exported by `opp_scavetool export -F CSV-R`, such as Simu5G's `measuredSinrDl:vector` (dB) or
 /// `averageCqiDl:vector`.
 ///
 /// # Errors
-/// [`Error::Choose`] if several vectors would do; [`Error::Line`], [`Error::File`], [`Error::Io`].
+/// [`Error::Choose`] if several vectors match; [`Error::Line`], [`Error::File`], [`Error::Io`].
 pub fn omnet(from: impl Read, which: &Omnet) -> Result<Channel, Error> {
     let text = text(from)?;
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(&text[..]);
     let head = reader.byte_headers().map_err(|error| Error::File(error.to_string()))?.clone();
     let place = |name: &str| {
         head.iter().position(|one| one == name.as_bytes()).ok_or_else(|| {
-            Error::line(1, format!("names no column `{name}`: export vectors with `opp_scavetool export -F CSV-R`"))
+            Error::line(1, format!("has no column `{name}`: export vectors with `opp_scavetool export -F CSV-R`"))
         })
     };
     let [run, kind, module, name] = [place("run")?, place("type")?, place("module")?, place("name")?];
@@ -195,7 +197,7 @@ pub fn omnet(from: impl Read, which: &Omnet) -> Result<Channel, Error> {
         }
     }
     match &found[..] {
-        [] => Err(Error::File("there is no such vector of SINR, CQI or RSRP in it".to_owned())),
+        [] => Err(Error::File("contains no matching vector of SINR, CQI or RSRP".to_owned())),
         [(_, quantity, record)] => {
             let line = record.position().map_or(0, csv::Position::line);
             let list = |column: usize| numbers(record.get(column).unwrap_or_default(), line);
@@ -205,21 +207,21 @@ pub fn omnet(from: impl Read, which: &Omnet) -> Result<Channel, Error> {
                 return Err(Error::line(line, what));
             }
             if let Some(at) = times.iter().find(|at| !(0.0..=MAX_SECONDS).contains(*at)) {
-                return Err(Error::line(line, format!("the time {at} is not from 0 to 49 days")));
+                return Err(Error::line(line, format!("the time {at} must be from 0 to 49 days")));
             }
             if times.windows(2).any(|pair| pair[1] < pair[0]) {
-                return Err(Error::line(line, "its times decrease"));
+                return Err(Error::line(line, "times decrease"));
             }
             Channel::of(*quantity, times.into_iter().zip(values).collect())
         }
         several => {
             let of = several.iter().map(|(who, ..)| who.clone()).collect();
-            Err(choose("there are several vectors", of))
+            Err(choose("several vectors match", of))
         }
     }
 }
 
-/// What a vector of that name holds. One that was asked for and says nothing of itself is taken for an SINR.
+/// Returns the quantity of a vector with this name. A vector selected by name with no indication is assumed to be SINR.
 fn quantity_of(name: &str, asked: bool) -> Option<Quantity> {
     let name = name.to_lowercase();
     match () {
@@ -238,7 +240,7 @@ fn numbers(list: &[u8], line: u64) -> Result<Vec<f64>, Error> {
         }
         let number = str::from_utf8(digits).ok().and_then(|digits| digits.parse::<f64>().ok());
         let number = number.filter(|number| number.is_finite());
-        all.push(number.ok_or_else(|| Error::line(line, format!("`{}` is no number", shown(digits))))?);
+        all.push(number.ok_or_else(|| Error::line(line, format!("`{}` is not a number", shown(digits))))?);
     }
     Ok(all)
 }

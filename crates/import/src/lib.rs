@@ -1,16 +1,17 @@
-//! Traces and recorded channels out of files that other tools wrote: tables of rates, packet captures, mahimahi's traces,
-//! and the channel logs of ns-3 and of OMNeT++ (Simu5G).
+//! Converts files of other tools into traces and recorded channels: tables of rates, packet captures, mahimahi's
+//! traces, and channel logs of ns-3 and OMNeT++ (Simu5G).
 //!
 //! | input | function | output |
 //! | --- | --- | --- |
 //! | a table of times and rates | [`rates`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
-//! | a trace of mahimahi's | [`mahimahi`] | [`Trace`] |
+//! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
-//! | vectors that `opp_scavetool` exported as CSV-R | [`channel::omnet`] | [`channel::Channel`] |
+//! | vectors exported by `opp_scavetool` as CSV-R | [`channel::omnet`] | [`channel::Channel`] |
 //!
-//! Files come from anywhere, so whatever they hold, reading ends, takes a bounded amount of memory ([`MAX_TEXT`],
-//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`]) and either gives a result or an [`Error`] that says where the fault is.
+//! Input files are untrusted: for any content, reading terminates, uses a bounded amount of memory ([`MAX_TEXT`],
+//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`]), and returns a result or an [`Error`] with the position of the
+//! fault.
 
 pub mod capture;
 pub mod channel;
@@ -21,36 +22,36 @@ use std::io::{self, Read};
 pub use link::trace::Trace;
 pub use rates::{Columns, Unit, rates};
 
-/// Most bytes of a text that is read whole.
+/// Maximum size in bytes of a text that is read as a whole.
 pub const MAX_TEXT: u64 = 256 << 20;
-/// Most delivery opportunities of a trace: 1500 bytes each, 30 GB in all.
+/// Maximum number of delivery opportunities in a trace: 1500 bytes each, 30 GB in all.
 pub const MAX_OPPORTUNITIES: usize = 20_000_000;
-/// The longest recording, in seconds: times of a trace are milliseconds below 2^32.
+/// Maximum length of a recording in seconds: times in a trace are milliseconds below 2^32.
 const MAX_SECONDS: f64 = 4_294_967.0;
 
-/// Why a file could not be imported.
+/// The reasons why a file cannot be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("line {line}: {what}")]
     Line {
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it, and what would be valid.
+        /// The problem, and what would be valid.
         what: String,
     },
-    /// The file as a whole is not what it should be.
+    /// The file as a whole is invalid.
     #[error("{0}")]
     File(String),
-    /// There are several that could be meant; which ones.
+    /// Several candidates match.
     #[error("{what}; choose one of {}", .of.join(", "))]
     Choose {
-        /// What has to be chosen.
+        /// What has to be selected.
         what: String,
-        /// The candidates, the one with the most data first.
+        /// The candidates, largest first.
         of: Vec<String>,
     },
 }
@@ -61,10 +62,10 @@ impl Error {
     }
 }
 
-/// Most characters of a file's own words in an error.
+/// Maximum number of characters quoted from the file in an error.
 const MOST_SHOWN: usize = 120;
 
-/// A file's own words for an error: not too long, and nothing in them that a terminal would obey.
+/// Quotes the file's content in an error: truncated, and without control sequences.
 fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MOST_SHOWN)]);
     let mut shown: String = text.trim_start_matches('\u{feff}').chars().take(MOST_SHOWN).collect();
@@ -74,10 +75,10 @@ fn shown(bytes: &[u8]) -> String {
     shown.escape_debug().to_string()
 }
 
-/// Most candidates that an error names.
+/// Maximum number of candidates named in an error.
 const MOST_NAMED: usize = 12;
 
-/// An error that lists candidates, the first ones if there are many.
+/// Returns an error that lists the candidates, or the first ones if there are many.
 fn choose(what: &str, mut of: Vec<String>) -> Error {
     let more = of.len().saturating_sub(MOST_NAMED);
     of.truncate(MOST_NAMED);
@@ -87,11 +88,11 @@ fn choose(what: &str, mut of: Vec<String>) -> Error {
     Error::Choose { what: what.to_owned(), of }
 }
 
-/// Reads a trace of mahimahi's, which is Ranway's format too, of which only the part from `begin` seconds on for `length`
-/// seconds is kept; times begin again at zero.
+/// Reads a mahimahi trace, which is also Ranway's format, and keeps only `length` seconds from `begin` on; times
+/// restart at zero.
 ///
 /// # Errors
-/// [`Error::File`] if it is no trace, or nothing of it is in that part, [`Error::Io`].
+/// [`Error::File`] if it is not a trace, or nothing is left in that part; [`Error::Io`].
 pub fn mahimahi(from: impl Read, begin: f64, length: Option<f64>) -> Result<Trace, Error> {
     let text = text(from)?;
     let trace = Trace::parse(&text).map_err(|error| Error::File(error.to_string()))?;
@@ -103,21 +104,22 @@ pub fn mahimahi(from: impl Read, begin: f64, length: Option<f64>) -> Result<Trac
     sum.finish()
 }
 
-/// All of a text, which must not be too large.
+/// Reads a whole text of limited size.
 fn text(from: impl Read) -> Result<Vec<u8>, Error> {
     let mut text = Vec::new();
     if from.take(MAX_TEXT + 1).read_to_end(&mut text)? as u64 > MAX_TEXT {
-        return Err(Error::File(format!("more than {} MiB: cut it into parts", MAX_TEXT >> 20)));
+        return Err(Error::File(format!("more than {} MiB: split the file", MAX_TEXT >> 20)));
     }
     Ok(text)
 }
 
-/// Bytes at moments, as opportunities of 1500 bytes each: one at the millisecond at which the sum reaches it.
+/// Converts bytes over time to opportunities of 1500 bytes each, in the millisecond in which the sum reaches the next
+/// multiple.
 struct Opportunities {
     begin: f64,
     end: f64,
     times: Vec<u32>,
-    /// Bytes that make no whole opportunity yet.
+    /// Bytes that do not yet fill an opportunity.
     left: f64,
 }
 
@@ -127,7 +129,7 @@ impl Opportunities {
         Opportunities { begin, end, times: Vec::new(), left: 0.0 }
     }
 
-    /// `bytes` pass at `at` seconds since the recording's start; times never decrease.
+    /// Adds `bytes` at `at` seconds since the recording's start; times never decrease.
     fn add(&mut self, at: f64, bytes: f64) -> Result<(), Error> {
         if at < self.begin || at > self.end {
             return Ok(());
@@ -141,14 +143,14 @@ impl Opportunities {
         Ok(())
     }
 
-    /// Bytes pass at `rate` bytes a second from `from` to `to` seconds since the recording's start.
+    /// Adds bytes at `rate` bytes per second from `from` to `to` seconds since the recording's start.
     fn flow(&mut self, rate: f64, from: f64, to: f64) -> Result<(), Error> {
         let (from, to) = (from.max(self.begin), to.min(self.end));
         if rate <= 0.0 || from >= to {
             return Ok(());
         }
         let bytes = self.left + (to - from) * rate;
-        // What rounding keeps a hair below a whole opportunity is one.
+        // Tolerates rounding just below a whole opportunity.
         let whole = libm::floor(bytes / SIZE + 1e-6);
         if whole > MAX_OPPORTUNITIES as f64 {
             return Err(Error::File(TOO_MUCH.to_owned()));
@@ -172,19 +174,19 @@ impl Opportunities {
 
     fn finish(mut self) -> Result<Trace, Error> {
         let Some(last) = self.times.last_mut() else {
-            return Err(Error::File("no 1500 bytes pass in that time: there is nothing to make a trace of".to_owned()));
+            return Err(Error::File("fewer than 1500 bytes pass in that time: the trace would be empty".to_owned()));
         };
-        // A trace takes some time.
+        // A trace must not have zero duration.
         *last = (*last).max(1);
         Trace::from_times(self.times).map_err(|error| Error::File(error.to_string()))
     }
 }
 
-const TOO_MUCH: &str = "more than 30 GB pass in it: import a shorter part, with --begin and --length";
+const TOO_MUCH: &str = "more than 30 GB of data: import a shorter part with --begin and --length";
 const SIZE: f64 = link::trace::OPPORTUNITY as f64;
 
-/// The millisecond at the end of which `seconds` have passed: capacity is never earlier than it was. A moment that only
-/// rounding put past a millisecond is that one.
+/// Rounds up to the millisecond at whose end `seconds` have passed, so that capacity is never early. A time beyond a
+/// millisecond only by rounding error counts as that millisecond.
 fn milliseconds(seconds: f64) -> u32 {
     libm::ceil(seconds * 1e3 - 1e-6).clamp(0.0, f64::from(u32::MAX)) as u32
 }

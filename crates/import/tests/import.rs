@@ -55,20 +55,23 @@ fn a_part_of_a_recording_begins_at_zero() {
 #[test]
 fn each_fault_of_a_table_says_where_it_is_and_what_would_be_valid() {
     for (text, wanted) in [
-        ("a,b\n1,2\n", "no column is named as a time; there are `a`, `b`: say which with --time"),
-        ("time,b\n1,2\n", "no column is named as a rate; there are `time`, `b`: say which with --rate"),
-        ("time,dl_mbps,ul_mbps\n", "several columns may be the rate (--rate); choose one of dl_mbps, ul_mbps"),
-        ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is no number"),
+        ("a,b\n1,2\n", "no column has a name for a time; select one of `a`, `b` with --time"),
+        ("time,b\n1,2\n", "no column has a name for a rate; select one of `time`, `b` with --rate"),
+        (
+            "time,dl_mbps,ul_mbps\n",
+            "several columns may be the rate: select one with --rate; choose one of dl_mbps, ul_mbps",
+        ),
+        ("time,mbps\n0,1\n1,fast\n", "line 3: the rate `fast` is not a number"),
         ("time,mbps\n0,1\n1\n", "line 3: has no column 2"),
-        ("time,mbps\n0,nan\n", "line 2: the rate `nan` is no number"),
-        ("time,mbps\n0,-1\n", "line 2: the rate -1 is not from 0 to 10 Tbit/s"),
-        ("time,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the line before: times must not decrease"),
+        ("time,mbps\n0,nan\n", "line 2: the rate `nan` is not a number"),
+        ("time,mbps\n0,-1\n", "line 2: the rate -1 must be from 0 to 10 Tbit/s"),
+        ("time,mbps\n0,1\n5,1\n4,1\n", "line 4: is earlier than the previous line: times must not decrease"),
         ("time,mbps\n0,1\n-5,1\n", "line 3: is earlier than the first line"),
         ("time,mbps\n0,1\n5e6,1\n", "line 3: is more than 49 days after the first line"),
-        ("time,mbps\n", "there is no line after the names"),
-        ("time,mbps\n0,0\n9,0\n", "no 1500 bytes pass in that time: there is nothing to make a trace of"),
-        ("time,mbps\n0,1e7\n99,1\n", "more than 30 GB pass in it: import a shorter part, with --begin and --length"),
-        ("time,bytes\n0,1e300\n0,1\n", "more than 30 GB pass in it: import a shorter part, with --begin and --length"),
+        ("time,mbps\n", "no lines after the header"),
+        ("time,mbps\n0,0\n9,0\n", "fewer than 1500 bytes pass in that time: the trace would be empty"),
+        ("time,mbps\n0,1e7\n99,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
+        ("time,bytes\n0,1e300\n0,1\n", "more than 30 GB of data: import a shorter part with --begin and --length"),
     ] {
         assert_eq!(fault(rate(text)), wanted, "{text:?}");
     }
@@ -127,16 +130,16 @@ fn a_captures_flow_becomes_the_opportunities_at_which_it_was_delivered() {
         let all = capture::Which { to: Some([10, 0, 0, 2].into()), ..Default::default() };
         assert_eq!(of(&all).unwrap().opportunities(), 110, "and a third of the smaller ones");
         assert!(fault(of(&capture::Which::default())).starts_with(
-            "there are several flows (--flow, or --from and --to); choose one of `udp 10.0.0.1:80 > 10.0.0.2:5000`"
+            "several flows in the capture: select one with --flow, or --from and --to; choose one of `udp 10.0.0.1:80 > 10.0.0.2:5000`"
         ));
         let none = capture::Which { from: Some([9, 9, 9, 9].into()), ..Default::default() };
-        assert!(fault(of(&none)).starts_with("no packet is of what was asked for"));
+        assert!(fault(of(&none)).starts_with("no packet matches"));
     }
     let left_out =
         capture::read(&captured(DataLink::RAW, &[(0, vec![0xff; 40]), (1, udp((1, 1), (2, 2), 100))])[..]).unwrap();
     assert_eq!(left_out.left_out, 1);
-    assert_eq!(fault(capture::read(&captured(DataLink::RAW, &[])[..])), "there is no IP packet in it");
-    assert_eq!(fault(capture::read(&b"\xd4"[..])), "not a capture: it is too short");
+    assert_eq!(fault(capture::read(&captured(DataLink::RAW, &[])[..])), "contains no IP packet");
+    assert_eq!(fault(capture::read(&b"\xd4"[..])), "not a capture: too short");
 }
 
 const NS3: &str = "% time\tcellId\tIMSI\tRNTI\trsrp\tsinr\tComponentCarrierId
@@ -160,16 +163,13 @@ fn an_ns_3_log_becomes_the_channel_of_one_ue() {
     assert_eq!(ns3(uplink.as_bytes(), &Ns3::default()).unwrap().samples, [(0.5, 30.0)]);
     assert_eq!(
         fault(ns3(NS3.as_bytes(), &Ns3::default())),
-        "there are several UEs or cells; choose one of --imsi 1 --cell 1, --imsi 2 --cell 1"
+        "several UEs or cells in the log; choose one of --imsi 1 --cell 1, --imsi 2 --cell 1"
     );
-    assert_eq!(
-        fault(ns3(NS3.as_bytes(), &Ns3 { cell: Some(9), ..Ns3::default() })),
-        "there is no line of that UE and cell"
-    );
-    assert!(fault(ns3(&b"a\tb\n"[..], &Ns3::default())).starts_with("line 1: the first line names no column `time`"));
+    assert_eq!(fault(ns3(NS3.as_bytes(), &Ns3 { cell: Some(9), ..Ns3::default() })), "no line matches the UE and cell");
+    assert!(fault(ns3(&b"a\tb\n"[..], &Ns3::default())).starts_with("line 1: the first line has no column `time`"));
     assert!(
         fault(ns3(uplink.replace("1000", "x").as_bytes(), &Ns3::default()))
-            .starts_with("line 2: the value is no number")
+            .starts_with("line 2: the value is not a number")
     );
 }
 
@@ -190,9 +190,9 @@ fn an_omnet_vector_becomes_a_channel() {
     assert_eq!(sinr.to_csv(), "time_s,sinr_db\n0.010,10.500\n0.020,11.000\n0.030,-2.000\n");
     assert_eq!(of("ue[0]", "averageCqiDl:vector").unwrap().to_csv(), "time_s,cqi\n0.010,7\n0.020,9\n");
     let all = fault(omnet(OMNET.as_bytes(), &Omnet::default()));
-    assert!(all.starts_with("there are several vectors; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
+    assert!(all.starts_with("several vectors match; choose one of --run General-0 --module Cells.ue[0].cellularNic.channelModel --vector measuredSinrDl,"), "{all}");
     assert!(!all.contains("throughput"), "{all}");
-    assert_eq!(fault(of("ue[7]", "measuredSinrDl")), "there is no such vector of SINR, CQI or RSRP in it");
+    assert_eq!(fault(of("ue[7]", "measuredSinrDl")), "contains no matching vector of SINR, CQI or RSRP");
     let short = OMNET.replace("10.5 11 -2", "10.5 11");
     let which = Omnet { module: Some("ue[0]".into()), vector: Some("measuredSinrDl".into()), run: None };
     assert_eq!(fault(omnet(short.as_bytes(), &which)), "line 3: has 3 times and 2 values");

@@ -1,10 +1,9 @@
-//! Links on which a packet's whole passage is known when it arrives.
+//! Links on which a packet's delivery time is known on arrival.
 //!
-//! Behind a drop-tail queue nobody overtakes and nobody is dropped later, and the server knows its rates for all time: a
-//! packet's service begins when it arrives or when the one before has been served, whichever is later (Lindley 1952).
-//! So nothing has to be kept waiting, and a driver can send a packet through several such links in a row at once, as
-//! long as each gets its packets from the one before alone. [`crate::Link`] does the same with real queues, packet by
-//! packet.
+//! Behind a drop-tail queue, packets are neither reordered nor dropped later, and the server knows its future rates: a
+//! packet's service begins when it arrives or when the previous packet has been served, whichever is later (Lindley
+//! 1952). So no packet has to be stored, and a driver can send a packet through several such links in a row at once, if
+//! each gets its packets only from the previous one. [`crate::Link`] does the same with real queues, packet by packet.
 
 use std::collections::VecDeque;
 
@@ -19,29 +18,29 @@ use crate::{Config, Jitter, Random, Service, Stats};
 /// One direction of a link with a drop-tail queue, a known rate, and no jitter.
 ///
 /// Order of calls: [`Foreseen::pass`] for each packet, with arrival times that never go back and may lie ahead of the
-/// driver's present, and [`Foreseen::settle`] with that present. Counters are asked for at the present.
+/// driver's current time, and [`Foreseen::settle`] with the current time. Counters refer to the current time.
 #[derive(Clone, Debug)]
 pub struct Foreseen {
-    /// `None`: nothing ever waits.
+    /// `None` if the rate is unlimited.
     server: Option<RateServer>,
     overhead: u64,
     queue: drop_tail::Config,
     loss: LossProcess,
     delay: Span,
-    /// The packets that found room and were not settled yet, and the one before them.
+    /// Accepted packets not yet settled, and the last settled one before them.
     passages: VecDeque<Passage>,
     settled: Passage,
-    /// The sums up to the last of them.
+    /// Sums up to the last of them.
     total: Sums,
-    /// How many of them, from the front on, are known to have begun their service.
+    /// How many of them, from the front, are known to have begun service.
     begun: usize,
-    /// The packets that were lost and not settled yet, and the sums over those before.
+    /// Lost packets not yet settled, and sums over the earlier ones.
     lost: VecDeque<Lost>,
     overflowed: Backlog,
     wire_lost: Backlog,
 }
 
-/// The way through the link of a packet that found room.
+/// The passage of an accepted packet through the link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passage {
     arrived: Time,
@@ -49,11 +48,11 @@ struct Passage {
     start: Time,
     /// When it is delivered, if the wire does not lose it.
     end: Time,
-    /// Everything that found room up to and with it.
+    /// Sums over all accepted packets up to and including this one.
     sums: Sums,
 }
 
-/// How much found room, and how long it waited for the server.
+/// Totals of accepted packets and of their waiting time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     packets: u64,
@@ -72,7 +71,7 @@ struct Lost {
 }
 
 impl Foreseen {
-    /// An idle link, if the passages of one of this kind are known in advance.
+    /// Creates an idle link, if delivery times on a link of this kind are known in advance.
     pub fn new(config: &Config, random: Random) -> Option<Foreseen> {
         let aqm::Config::DropTail(queue) = config.queue else { return None };
         let server = match &config.service {
@@ -99,9 +98,10 @@ impl Foreseen {
         })
     }
 
-    /// A packet of `len` bytes arrives at `at`: when it is delivered and how long it waits for the server, or when and why
-    /// it is lost. On a link that never comes back it stays in service, to be delivered at [`Time::MAX`].
-    // In line, for it is the larger part of a hop, and called from one place.
+    /// Sends a packet of `len` bytes that arrives at `at`. Returns when it is delivered and how long it waits for
+    /// service, or when and why it is lost. If the rate never recovers from zero, the packet stays in service, to be
+    /// delivered at [`Time::MAX`].
+    // Inlined, because it is the main cost of a hop and has a single caller.
     #[inline(always)]
     pub fn pass(&mut self, len: u32, at: Time) -> Result<(Time, Span), (Time, DropReason)> {
         let (mut start, mut served) = (at, at);
@@ -134,10 +134,10 @@ impl Foreseen {
         (lost.at, lost.reason)
     }
 
-    /// Whether a packet of `len` bytes that has to wait may do so at `at`.
+    /// Returns whether a packet of `len` bytes that has to wait fits into the queue at `at`.
     #[inline(always)]
     fn finds_room(&mut self, len: u32, at: Time) -> bool {
-        // Whoever has begun since the last arrival only makes more room.
+        // Packets that have begun service since the last arrival only free more room.
         self.has_room(len) || {
             while self.passages.get(self.begun).is_some_and(|next| next.start <= at) {
                 self.begun += 1;
@@ -151,19 +151,19 @@ impl Foreseen {
         self.queue.has_room(self.total.since(&self.nth(self.begun).sums), u64::from(len))
     }
 
-    /// The last of the first `count` passages that are not settled, or else the last that is.
+    /// Returns the last of the first `count` unsettled passages, or else the last settled one.
     #[inline]
     fn nth(&self, count: usize) -> &Passage {
         count.checked_sub(1).and_then(|last| self.passages.get(last)).unwrap_or(&self.settled)
     }
 
-    /// Whether there is no room to note more without [`Foreseen::settle`], which is worth calling now and then.
+    /// Returns whether no more passages can be recorded without [`Foreseen::settle`], which should then be called.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.passages.len() == self.passages.capacity()
     }
 
-    /// Forgets, but for their sums, the packets that were delivered or lost by `now`.
+    /// Removes the packets delivered or lost by `now`, keeping only their sums.
     pub fn settle(&mut self, now: Time) {
         let done = self.passages.partition_point(|passage| passage.end <= now);
         self.settled = *self.nth(done);
@@ -178,7 +178,7 @@ impl Foreseen {
         }
     }
 
-    /// What was done until `now`, which must not lie before a moment that was settled.
+    /// Returns the statistics up to `now`, which must not be earlier than a settled time.
     pub fn stats(&self, now: Time) -> Stats {
         let (arrived, begun, ended) = self.at(now);
         let (mut overflowed, mut lost, mut ended_lost) = (self.overflowed, self.wire_lost, self.wire_lost);
@@ -214,13 +214,13 @@ impl Foreseen {
         }
     }
 
-    /// What waits for the server at `now`.
+    /// Returns the backlog at `now`.
     pub fn backlog(&self, now: Time) -> Backlog {
         let (arrived, begun, _) = self.at(now);
         arrived.sums.since(&begun.sums)
     }
 
-    /// The last that has arrived by `now`, that has begun its service, and that has left the wire.
+    /// Returns the last passages by `now` that have arrived, begun service, and left the wire.
     fn at(&self, now: Time) -> (&Passage, &Passage, &Passage) {
         let last = |by: fn(&Passage) -> Time| self.nth(self.passages.partition_point(|passage| by(passage) <= now));
         (last(|p| p.arrived), last(|p| p.start), last(|p| p.end))

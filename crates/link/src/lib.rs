@@ -1,15 +1,15 @@
 //! Links: service by rate or by trace, loss, jitter, and delay.
 //!
 //! A [`Link`] is one direction: a queue discipline, a server that takes packets from it, and a wire that loses and
-//! delays them. The server knows its whole future (a [`Schedule`] of rates or a [`Trace`]), so a packet's departure is
-//! computed when its service begins and needs no event of its own: an idle link costs one wake-up a packet, the
+//! delays them. The server knows its future (a [`Schedule`] of rates or a [`Trace`]), so a packet's departure is
+//! computed when its service begins and needs no event of its own: on an idle link, a packet costs one wake-up, its
 //! delivery.
 //!
 //! A packet in service is not in the queue and does not count against its limit, as in a network device that holds one
-//! packet. A packet that finds the server idle is served at once without passing through the queue, as Linux does with
-//! every discipline here (`TCQ_F_CAN_BYPASS`).
+//! packet. A packet that finds the server idle is served at once, bypassing the queue, as in Linux for every discipline
+//! here (`TCQ_F_CAN_BYPASS`).
 
-#![allow(clippy::doc_markdown, reason = "CoDel is a name and not code")]
+#![allow(clippy::doc_markdown, reason = "CoDel is a name, not code")]
 
 mod foreseen;
 mod rate;
@@ -31,52 +31,53 @@ use rate::RateServer;
 use trace::TraceServer;
 use wire::{JitterSource, LossProcess, after};
 
-/// One direction of a link. The default delivers everything at once.
+/// The configuration of one direction of a link. The default delivers everything at once.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// What waits for the server, and how.
+    /// The queue discipline.
     pub queue: aqm::Config,
-    /// How fast packets leave.
+    /// The service rate.
     pub service: Service,
-    /// Bytes of framing that each packet costs the server on top of its length. The queue does not count them.
+    /// Bytes of framing added to each packet's length during service. The queue does not count them.
     pub overhead: u32,
-    /// What the wire loses.
+    /// Losses on the wire.
     pub loss: Loss,
-    /// How long the wire takes.
+    /// Delay of the wire.
     pub delay: Span,
-    /// What it takes longer at random.
+    /// Random additional delay.
     pub jitter: Jitter,
 }
 
-/// How fast packets leave a link's queue.
+/// The service of a link.
 #[derive(Clone, Debug, Default)]
 pub enum Service {
-    /// At once: nothing ever waits, and the queue discipline has no say.
+    /// Unlimited rate: packets never wait, and the queue discipline has no effect.
     #[default]
     Infinite,
-    /// At a rate that changes at given moments.
+    /// A rate that changes at given times.
     Rate(Schedule),
-    /// At the delivery opportunities of a trace, over again at its end.
+    /// The delivery opportunities of a trace, repeated when it ends.
     Trace {
         /// The opportunities; many links may share one.
         trace: Arc<Trace>,
         /// How packets use them.
         sharing: Sharing,
-        /// The moment of the trace at which the link's time begins; past its end, the trace has begun again.
+        /// Time in the trace at which the link's time zero lies; beyond its end, the trace has repeated.
         offset: Span,
     },
 }
 
-/// What a link has done so far.
+/// Statistics of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// What was handed to the link.
+    /// Packets handed to the link.
     pub arrived: Backlog,
-    /// What came out at the far end.
+    /// Packets delivered at the far end.
     pub delivered: Backlog,
-    /// What began its service. The wire lost `losses` of them, has [`Link::in_flight`], and delivered the rest.
+    /// Packets that began service. Of these, the wire lost `losses`, [`Link::in_flight`] are under way, and the rest
+    /// were delivered.
     pub served: Backlog,
-    /// When the service of the last of these ends: until then a part of it is yet to be served.
+    /// When the service of the last of these ends; until then, part of it is still to be served.
     pub service_ends: Time,
     /// Packets lost to a limit of the queue.
     pub overflows: u64,
@@ -84,47 +85,47 @@ pub struct Stats {
     pub control_drops: u64,
     /// Packets that the wire lost.
     pub losses: u64,
-    /// How long the packet served last had waited.
+    /// Waiting time of the last packet served.
     pub last_sojourn: Span,
-    /// The sum of the waits of all packets served.
+    /// Sum of the waiting times of all packets served.
     pub total_sojourn: Span,
-    /// Bytes of a trace's opportunities that passed unused.
+    /// Bytes of a trace's delivery opportunities that were not used.
     pub wasted: u64,
 }
 
 /// One direction of a link.
 ///
-/// Order of calls: [`Link::handle_packet`] when a packet arrives, [`Link::handle_timeout`] at the time that
-/// [`Link::poll_timeout`] gave, [`Link::set_rate`] if ever; after any of them, [`Link::poll_delivery`] until it gives nothing, then
-/// [`Link::poll_timeout`] again. Time never goes back. Calls that come late serve at the times at which service was
-/// due, so that only deliveries are late by it.
+/// Order of calls: [`Link::handle_packet`] when a packet arrives, [`Link::handle_timeout`] at the time returned by
+/// [`Link::poll_timeout`], [`Link::set_rate`] at any time; after any of them, [`Link::poll_delivery`] until it returns
+/// `None`, then [`Link::poll_timeout`] again. Time never goes back. Late calls serve packets at the times at which
+/// service was due, so that only deliveries are late.
 ///
-/// What is served in between needs no wake-up unless it may lose packets: the backlog and the statistics are brought up
-/// to the time at which they are asked for.
+/// Services in between need no wake-up unless they may lose packets: backlog and statistics are updated to the current
+/// time when they are read.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     queue: AnyQueue<P>,
-    /// Whether the queue holds anything.
+    /// Whether the queue is non-empty.
     waiting: bool,
-    /// When the server takes its head, or never.
+    /// When the server takes the packet at the head, or never.
     next_service: Time,
-    /// Whether it was used since the server last found it empty.
+    /// Whether the queue was used since the server last found it empty.
     used: bool,
     server: Server,
     overhead: u64,
     loss: LossProcess,
     jitter: JitterSource,
     delay: Span,
-    /// Packets on the wire with the time at which their delay ends. Nothing overtakes the front: a packet behind it that
-    /// would be earlier is delivered with it.
+    /// Packets on the wire with the time at which their delay ends. Order is kept: a packet that would overtake the
+    /// front is delivered together with it.
     wire: VecDeque<(Time, P)>,
-    /// Whether service can lose packets, so that it has to happen on time.
+    /// Whether service can drop packets, so that it has to happen on time.
     prompt: bool,
-    /// `arrived` and `delivered` are the sums of others, and filled in when they are asked for.
+    /// `arrived` and `delivered` are derived from other counters when the statistics are read.
     stats: Stats,
-    /// Bytes that the queue dropped,
+    /// Bytes dropped by the queue.
     dropped_bytes: u64,
-    /// and that the wire lost.
+    /// Bytes lost on the wire.
     lost_bytes: u64,
 }
 
@@ -136,11 +137,11 @@ enum Server {
 }
 
 impl<P: Packet> Link<P> {
-    /// An idle link. `random` is drawn from only if loss or jitter is configured.
+    /// Creates an idle link. `random` is used only if loss or jitter is configured.
     pub fn new(config: Config, mut random: Random) -> Self {
         let queue = AnyQueue::new(&config.queue);
         let loss = LossProcess::new(config.loss, random.clone());
-        // Loss and jitter have independent streams, so that switching one on does not shift the other.
+        // Loss and jitter use independent streams, so that enabling one does not change the other.
         random.jump();
         Link {
             prompt: queue.drops_when_served() || config.loss != Loss::None,
@@ -164,10 +165,10 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// `packet` arrives at the link's tail.
+    /// Accepts `packet` at the link's input.
     #[inline]
     pub fn handle_packet(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
-        // The way of most packets through most links, which is to stay short.
+        // The path of most packets through most links, to be kept short.
         if !self.waiting && !self.used && self.server.is_free(now) {
             self.pass(packet, now, drops);
         } else {
@@ -191,10 +192,10 @@ impl<P: Packet> Link<P> {
         self.used = true;
         let counted = &mut Counted { drops, stats: &mut self.stats, bytes: &mut self.dropped_bytes };
         self.queue.enqueue(packet, now, counted);
-        self.look();
+        self.refresh();
     }
 
-    /// `packet` is served at once by a server that is free.
+    /// Serves `packet` at once; the server must be free.
     #[inline(always)]
     fn pass(&mut self, mut packet: P, now: Time, drops: &mut impl Drops<P>) {
         packet.set_enqueued(now);
@@ -202,7 +203,7 @@ impl<P: Packet> Link<P> {
         self.depart(packet, Span::ZERO, end, drops);
     }
 
-    /// Serves everything that is due.
+    /// Serves all packets that are due.
     #[inline]
     pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>) {
         if self.next_service <= now {
@@ -210,16 +211,16 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// The next packet whose delay has passed, in order.
+    /// Returns the next packet whose delay has passed, in order.
     #[inline]
     pub fn poll_delivery(&mut self, now: Time) -> Option<P> {
         self.wire.pop_front_if(|(due, _)| *due <= now).map(|(_, packet)| packet)
     }
 
-    /// When to call again: the next delivery, or the next service if that comes first and cannot wait.
+    /// Returns the time of the next call: the next delivery, or the next service if that is earlier and cannot wait.
     ///
-    /// A service that loses nothing can wait for the delivery at the head of the wire: what it puts there is delivered
-    /// no earlier.
+    /// A service that cannot drop packets can wait for the delivery at the head of the wire: its packet is delivered no
+    /// earlier.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let delivery = self.wire.front().map_or(Time::MAX, |&(due, _)| due);
@@ -231,11 +232,12 @@ impl<P: Packet> Link<P> {
         (next != Time::MAX).then_some(next)
     }
 
-    /// The rate is `rate` from `now` on, whatever its schedule said for later, and a packet in service finishes its
-    /// remaining bits at it: deliveries are those of a link whose schedule had said so from the start. An infinitely fast
-    /// link has a rate then, and a queue. A trace stays what it is: returns whether the rate was set.
+    /// Sets the rate from `now` on, replacing the schedule. A packet in service finishes its remaining bits at the new
+    /// rate, so deliveries are those of a link whose schedule had contained the change from the start. A link with
+    /// unlimited rate then has a rate and a queue. The rate of a trace cannot be set: returns whether it was set.
     ///
-    /// [`Link::poll_timeout`] is asked again after it. [`Foreseen`] links cannot do this: they have told what they will do.
+    /// Call [`Link::poll_timeout`] again afterwards. [`Foreseen`] links do not support this: they have already
+    /// announced deliveries.
     pub fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         self.catch_up(now);
         match &mut self.server {
@@ -244,7 +246,7 @@ impl<P: Packet> Link<P> {
                 let due = |end| self.jitter.delay_again(after(end, self.delay));
                 let before = due(server.next_start());
                 server.set_rate(rate, now);
-                // Whatever is in service is the last on the wire, unless it is to be lost there.
+                // A packet in service is the last on the wire, unless it is to be lost there.
                 if let Some((last, _)) = self.wire.back_mut()
                     && *last == before
                 {
@@ -256,17 +258,17 @@ impl<P: Packet> Link<P> {
             }
             Server::Trace(_) => return false,
         }
-        self.look();
+        self.refresh();
         true
     }
 
-    /// What waits for the server at `now`.
+    /// Returns the backlog of the queue at `now`.
     pub fn backlog(&mut self, now: Time) -> Backlog {
         self.catch_up(now);
         self.queue.backlog()
     }
 
-    /// What was done until `now`.
+    /// Returns the statistics up to `now`.
     pub fn stats(&mut self, now: Time) -> Stats {
         self.catch_up(now);
         let stats = &mut self.stats;
@@ -282,17 +284,17 @@ impl<P: Packet> Link<P> {
         self.stats
     }
 
-    /// Packets that the queue marked CE so far.
+    /// Returns the number of packets CE-marked by the queue so far.
     pub fn marks(&self) -> u64 {
         self.queue.marks()
     }
 
-    /// Packets in service or on the wire.
+    /// Returns the number of packets in service or on the wire.
     pub fn in_flight(&self) -> u64 {
         self.wire.len() as u64
     }
 
-    /// Serves what is due where nothing can be lost by it; elsewhere the driver has done so.
+    /// Serves due packets if that cannot drop any; otherwise the driver has already done so.
     fn catch_up(&mut self, now: Time) {
         if !self.prompt {
             self.serve_due(now, &mut |_: P, _: DropReason| unreachable!("this service loses no packet"));
@@ -310,27 +312,28 @@ impl<P: Packet> Link<P> {
                 let wait = sojourn(&packet, start);
                 self.depart(packet, wait, end, drops);
             }
-            self.look();
+            self.refresh();
         }
     }
 
-    /// Something came into the queue or left it.
+    /// Updates the cached state after the queue has changed.
     #[inline]
-    fn look(&mut self) {
+    fn refresh(&mut self) {
         self.waiting = self.queue.backlog().packets > 0;
         self.next_service = if self.waiting { self.server.next_start() } else { Time::MAX };
     }
 
-    /// The server found the queue empty before now, from which disciplines learn that flows went idle.
+    /// Calls the discipline after the server found the queue empty before `now`, so that it learns that flows went
+    /// idle.
     #[cold]
     fn found_empty(&mut self, now: Time, drops: &mut impl Drops<P>) {
         self.used = false;
         let counted = &mut Counted { drops, stats: &mut self.stats, bytes: &mut self.dropped_bytes };
         let empty = self.queue.dequeue(now, counted);
-        debug_assert!(empty.is_none(), "a queue that holds nothing gave a packet");
+        debug_assert!(empty.is_none(), "an empty queue returned a packet");
     }
 
-    /// `packet`, in service until `end` after a wait, goes onto the wire.
+    /// Puts `packet` onto the wire; it is in service until `end` after waiting for `wait`.
     #[inline(always)]
     fn depart(&mut self, mut packet: P, wait: Span, end: Time, drops: &mut impl Drops<P>) {
         self.stats.served.packets += 1;
@@ -350,7 +353,7 @@ impl<P: Packet> Link<P> {
 }
 
 impl Server {
-    /// When the server is free for the packet at the head.
+    /// Returns when the server is free for the packet at the head.
     #[inline]
     fn next_start(&self) -> Time {
         match self {
@@ -360,7 +363,7 @@ impl Server {
         }
     }
 
-    /// Nothing waited until `now`. Whether the server looked for a packet and found none meanwhile.
+    /// Advances an idle server to `now`. Returns whether it looked for a packet in the meantime and found none.
     #[inline]
     fn idle_until(&mut self, now: Time) -> bool {
         match self {
@@ -370,8 +373,8 @@ impl Server {
         }
     }
 
-    /// Whether a packet that arrives when nothing waits is served at once. A trace's opportunities are only ever used by
-    /// what waits.
+    /// Returns whether a packet arriving at an empty queue is served at once. A trace's opportunities are used only by
+    /// packets already waiting.
     #[inline]
     fn is_free(&self, now: Time) -> bool {
         match self {
@@ -381,7 +384,7 @@ impl Server {
         }
     }
 
-    /// The server is free. Serves `bytes` from `now` on, and gives the time at which the last of them has left.
+    /// Serves `bytes` from `now` on, on a free server, and returns when the last of them has left.
     #[inline]
     fn serve_at_once(&mut self, bytes: u64, now: Time) -> Time {
         match self {
@@ -393,7 +396,7 @@ impl Server {
         }
     }
 
-    /// Serves `bytes` from `next_start` on, and gives the time at which the last of them has left.
+    /// Serves `bytes` from `next_start` on, and returns when the last of them has left.
     #[inline]
     fn serve(&mut self, bytes: u64) -> Time {
         match self {
@@ -404,7 +407,7 @@ impl Server {
     }
 }
 
-/// Counts what a queue drops on its way to the driver.
+/// Counts packets dropped by a queue before passing them to the driver.
 struct Counted<'a, D> {
     drops: &'a mut D,
     stats: &'a mut Stats,

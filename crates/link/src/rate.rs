@@ -1,25 +1,25 @@
-//! A server with a rate that changes at given moments.
+//! A server with a rate that changes at given times.
 //!
-//! A packet that is in service when the rate changes finishes its remaining bits at the new rate; rate zero is an
-//! outage. Each packet ends on the first nanosecond at which its last bit has left; the part of a nanosecond that this
-//! rounding gives away is kept and spent on the next packet, so that a busy server never drifts.
+//! A packet in service when the rate changes finishes its remaining bits at the new rate; rate zero is an outage. Each
+//! packet ends at the first nanosecond by which its last bit has left; the fraction of a nanosecond lost by rounding is
+//! credited to the next packet, so that a busy server never drifts.
 
 use core::fmt;
 
 use units::{Rate, Span, Time};
 
-/// The unit of work here is a bit at 1 bit/s for a nanosecond; a byte is so many.
+/// Work is measured in bits at 1 bit/s during one nanosecond; a byte is this many units.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
-/// A rate over time. The default is an outage without end.
+/// A rate over time. The default is a permanent outage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     initial: Rate,
-    /// Strictly increasing times.
+    /// Changes, with strictly increasing times.
     changes: Vec<(Time, Rate)>,
 }
 
-/// A schedule's changes are not in order: the change of this index is not later than the one before it.
+/// The error for a schedule out of order: the change at this index is not later than the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleError {
     /// Index of the offending change.
@@ -35,12 +35,12 @@ impl fmt::Display for ScheduleError {
 impl std::error::Error for ScheduleError {}
 
 impl Schedule {
-    /// One rate for ever.
+    /// Creates a schedule with a constant rate.
     pub fn constant(rate: Rate) -> Self {
         Schedule { initial: rate, changes: Vec::new() }
     }
 
-    /// `initial` from the start, then each rate from its time on. Times must increase.
+    /// Creates a schedule with `initial` from the start, then each rate from its time on. Times must increase.
     pub fn new(initial: Rate, changes: Vec<(Time, Rate)>) -> Result<Self, ScheduleError> {
         match changes.windows(2).position(|pair| pair[1].0 <= pair[0].0) {
             Some(before) => Err(ScheduleError { index: before + 1 }),
@@ -51,26 +51,26 @@ impl Schedule {
 
 #[derive(Clone, Debug)]
 pub(crate) struct RateServer {
-    /// Bits per second before the first of `changes`, if that may be asked for.
+    /// Rate in bit/s before the first of `changes`, if it may still be needed.
     initial: u64,
     changes: Vec<(Time, Rate)>,
     /// Index of the next change.
     next: usize,
-    /// Its time, or never.
+    /// Time of the next change, or never.
     change: Time,
-    /// Bits per second until `change`.
+    /// Rate in bit/s until `change`.
     rate: u64,
-    /// The end of the service of everything so far.
+    /// When the service of everything accepted so far ends.
     busy_until: Time,
     /// Work that the server could have done between the exact end and `busy_until`, the next full nanosecond.
     credit: u64,
-    /// Work that is left for ever of a packet in service that never ends.
+    /// Remaining work of a packet in service whose service never ends.
     stuck: u64,
-    /// The packet length that `nanos` and `rest` are for, at `rate`.
+    /// The packet length to which `nanos` and `rest` apply, at `rate`.
     len: u64,
-    /// Its work divided by the rate: the quotient,
+    /// Quotient of its work divided by the rate.
     nanos: u64,
-    /// and the remainder.
+    /// Remainder of that division.
     rest: u64,
 }
 
@@ -109,7 +109,7 @@ impl RateServer {
     #[inline]
     pub(crate) fn serve(&mut self, len: u64) -> Time {
         if len != self.len {
-            self.measure(len);
+            self.cache_division(len);
         }
         let (nanos, credit) = if self.rest > self.credit {
             (self.nanos.saturating_add(1), self.rate - (self.rest - self.credit))
@@ -126,12 +126,12 @@ impl RateServer {
         self.busy_until
     }
 
-    /// The division that packets of one length share.
+    /// Computes the division shared by packets of one length.
     #[cold]
-    fn measure(&mut self, len: u64) {
+    fn cache_division(&mut self, len: u64) {
         let work = len.saturating_mul(WORK_PER_BYTE);
         self.len = len;
-        // At rate zero the end lies past any change, and is looked for across them.
+        // At rate zero, the end lies after a later change, and is searched across changes.
         self.nanos = work.checked_div(self.rate).unwrap_or(u64::MAX);
         self.rest = work.checked_rem(self.rate).unwrap_or(0);
     }
@@ -150,7 +150,7 @@ impl RateServer {
                 self.rate = self.changes[self.next].1.bits_per_sec();
                 self.next += 1;
                 self.change = self.changes.get(self.next).map_or(Time::MAX, |c| c.0);
-                // Whatever was measured was measured at the old rate.
+                // The cached division applies to the old rate.
                 self.len = 0;
                 self.nanos = 0;
                 self.rest = 0;
@@ -159,7 +159,7 @@ impl RateServer {
                 let nanos = work.div_ceil(self.rate);
                 let end = at.as_nanos().saturating_add(nanos);
                 if end <= self.change.as_nanos() {
-                    // Past the end of time nothing is exact any more.
+                    // At the maximum of time, exactness does not matter.
                     self.credit =
                         if end == u64::MAX { 0 } else { nanos.saturating_mul(self.rate).saturating_sub(work) };
                     self.busy_until = Time::from_nanos(end);
@@ -171,20 +171,20 @@ impl RateServer {
                 self.stuck = work;
                 return;
             }
-            // Less than `work`, which would have ended by the change otherwise.
+            // Less than `work`, which otherwise would have ended before the change.
             work -= self.rate * (self.change - at).as_nanos();
             at = self.change;
         }
     }
 
-    /// The rate is `rate` from `now` on, as if the schedule had ended with that: a packet in service finishes its remaining
-    /// bits at it. What begins its service before `now` and was not served yet still finds the rates until then.
+    /// Sets the rate from `now` on, as if the schedule ended with it: a packet in service finishes its remaining bits
+    /// at it. Packets whose service begins before `now`, but was not computed yet, still use the old rates until then.
     pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) {
         let in_service = (self.busy_until > now).then(|| self.left(now));
         let before = self.changes.partition_point(|change| change.0 < now);
         self.changes.truncate(before);
         self.changes.push((now, rate));
-        // What has happened is not asked for again.
+        // Past changes are not needed again.
         self.changes.drain(..self.next.min(before));
         self.next = 0;
         self.change = self.changes[0].0;
@@ -194,7 +194,7 @@ impl RateServer {
         }
     }
 
-    /// What is left to do at `now` for the packet in service.
+    /// Returns the remaining work at `now` of the packet in service.
     fn left(&self, now: Time) -> u64 {
         let (mut at, mut rate) = (now, self.initial);
         let mut work = u128::from(self.stuck);

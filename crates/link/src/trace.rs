@@ -1,18 +1,18 @@
-//! Recorded capacity: traces in mahimahi's format, and service by them.
+//! Recorded capacity: traces in mahimahi's format, and service according to them.
 //!
 //! Source: K. Winstein, A. Sivaraman, H. Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
 //! Cellular Networks" (NSDI 2013), and mahimahi's `mm-link` (`link_queue.cc`). Each line is a whole number of
-//! milliseconds since the start, never less than the line before: the moment of one opportunity to deliver 1500 bytes.
-//! A repeated number is several opportunities in one millisecond. At the end the trace begins again, the last line's
-//! number being the period.
+//! milliseconds since the start, not less than the previous line: the time of one opportunity to deliver 1500 bytes. A
+//! repeated number is several opportunities in one millisecond. At its end the trace repeats, with the last line's
+//! number as the period.
 //!
-//! Opportunities at or before a packet's arrival are gone when it arrives, as in `mm-link`, and so are those that find
-//! nothing waiting.
+//! Opportunities at or before a packet's arrival are lost to it, as in `mm-link`, and so are those at which no packet
+//! waits.
 //!
 //! Deviations from `mm-link`:
-//! 1. Only the opportunities lie on whole milliseconds; arrivals and deliveries do not.
-//! 2. [`Sharing::Bytes`] is what `mm-link` does. Its opportunity has 1504 bytes, because it counts the 4 bytes that a
-//!    TUN device puts before each packet; here it has the format's 1500 and packets have their own length.
+//! 1. Only opportunities are on whole milliseconds; arrivals and deliveries are not.
+//! 2. [`Sharing::Bytes`] corresponds to `mm-link`. Its opportunity has 1504 bytes, because it counts the 4 bytes that a
+//!    TUN device prepends to each packet; here it has the format's 1500 bytes, and packets have their own length.
 //! 3. Lines may end in CR LF.
 
 mod synthetic;
@@ -32,54 +32,54 @@ const NANOS_PER_MS: u64 = 1_000_000;
 /// How packets use opportunities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sharing {
-    /// The bytes of an opportunity go to packets one after the other; a packet that needs more than is left goes on at
-    /// the next opportunity and leaves there. This is how `mm-link` serves.
+    /// The bytes of an opportunity are used by consecutive packets; a packet that needs more than is left continues at
+    /// the next opportunity and leaves there, as in `mm-link`.
     #[default]
     Bytes,
-    /// One packet an opportunity, however small; a larger one takes as many as it needs and leaves at the last. This is
-    /// how the format is described: one packet crosses the link at each line.
+    /// One packet per opportunity, however small; a larger one takes as many as it needs and leaves at the last. This
+    /// follows the description of the format: one packet crosses the link at each line.
     Whole,
 }
 
-/// Delivery opportunities over time, over again at the end.
+/// Delivery opportunities over time, repeated at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// Milliseconds of each opportunity: never decreasing, the last one (the period) above zero.
+    /// Milliseconds of each opportunity: non-decreasing; the last one (the period) is greater than zero.
     times: Box<[u32]>,
 }
 
-/// What is wrong with a trace, and where.
+/// The error for an invalid trace, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The fault of the line.
     pub what: TraceFault,
 }
 
-/// What may be wrong with a line of a trace.
+/// The possible faults of a line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceFault {
-    /// There is no line at all.
+    /// The trace has no lines.
     Empty,
     /// The line is not a whole number in decimal digits.
     NotANumber,
     /// The number is above 4294967295 ms (49 days).
     TooLarge,
-    /// The number is less than the one of the line before.
+    /// The number is less than the previous line's.
     Decreasing,
-    /// The last line is zero: the trace takes no time.
+    /// The last line is zero: the trace has no duration.
     ZeroPeriod,
 }
 
 impl fmt::Display for TraceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.what {
-            TraceFault::Empty => "the trace has no line; each must be a number of milliseconds",
+            TraceFault::Empty => "the trace is empty; each line must be a number of milliseconds",
             TraceFault::NotANumber => "not a whole number of milliseconds",
             TraceFault::TooLarge => "more than 4294967295 milliseconds",
-            TraceFault::Decreasing => "earlier than the line before; times must not decrease",
-            TraceFault::ZeroPeriod => "the last time is 0; a trace must last for some time",
+            TraceFault::Decreasing => "earlier than the previous line; times must not decrease",
+            TraceFault::ZeroPeriod => "the last time is 0; the duration of a trace must be greater than 0",
         };
         write!(f, "line {}: {what}", self.line)
     }
@@ -88,7 +88,7 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a trace from the text of its file.
+    /// Parses a trace from the text of its file.
     pub fn parse(text: impl AsRef<[u8]>) -> Result<Trace, TraceError> {
         let text = text.as_ref();
         let text = text.strip_suffix(b"\n").unwrap_or(text);
@@ -112,10 +112,10 @@ impl Trace {
         Ok(Trace { times: times.into() })
     }
 
-    /// A trace of opportunities at these milliseconds.
+    /// Creates a trace from the milliseconds of its opportunities.
     ///
     /// # Errors
-    /// What would be wrong with the text of such a file: there is none, they decrease, the last one is zero.
+    /// The same as for the text of a file: no opportunities, decreasing times, or a last time of zero.
     pub fn from_times(times: Vec<u32>) -> Result<Trace, TraceError> {
         let error = |line: usize, what| Err(TraceError { line, what });
         if let Some(line) = times.windows(2).position(|pair| pair[1] < pair[0]) {
@@ -128,28 +128,28 @@ impl Trace {
         }
     }
 
-    /// The milliseconds of the opportunities in a period.
+    /// Returns the milliseconds of the opportunities in a period.
     pub fn times(&self) -> &[u32] {
         &self.times
     }
 
-    /// The number of opportunities in a period, at least one.
+    /// Returns the number of opportunities in a period, at least one.
     pub fn opportunities(&self) -> usize {
         self.times.len()
     }
 
-    /// The time after which the trace begins again.
+    /// Returns the time after which the trace repeats.
     pub fn period(&self) -> Span {
         Span::from_millis(u64::from(self.times[self.times.len() - 1]))
     }
 
-    /// The mean rate of a period.
+    /// Returns the mean rate of a period.
     pub fn mean_rate(&self) -> Rate {
         Rate::over(Bytes::new(self.times.len() as u64 * u64::from(OPPORTUNITY)), self.period())
     }
 }
 
-/// The text of the trace's file.
+/// Formats the text of the trace's file.
 impl fmt::Display for Trace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.times.iter().try_for_each(|time| writeln!(f, "{time}"))
@@ -170,24 +170,24 @@ fn milliseconds(digits: &[u8]) -> Result<u32, TraceFault> {
 pub(crate) struct TraceServer {
     trace: Arc<Trace>,
     sharing: Sharing,
-    /// The moment of the trace at which the link's time begins, in nanoseconds.
+    /// Time in the trace at which the link's time zero lies, in nanoseconds.
     offset: u64,
-    /// When the present round of the trace began, in nanoseconds of the trace's time, which is `offset` ahead of the link's.
+    /// Start of the current repetition, in nanoseconds of the trace's time, which is `offset` ahead of the link's.
     base: u64,
-    /// The next opportunity with bytes left,
+    /// Index of the next opportunity with unused bytes.
     index: usize,
-    /// its time,
+    /// Time of that opportunity.
     at: Time,
-    /// and its bytes that are left, at least one.
+    /// Unused bytes of that opportunity, at least one.
     left: u64,
-    /// Bytes that passed unused.
+    /// Bytes that were not used.
     wasted: u64,
 }
 
 impl TraceServer {
     pub(crate) fn new(trace: Arc<Trace>, sharing: Sharing, offset: Span) -> Self {
         let offset = offset.as_nanos() % trace.period().as_nanos();
-        // The last opportunity is at the period's end, so there is one.
+        // The last opportunity is at the end of the period, so one is always found.
         let first = trace.times.partition_point(|&time| u64::from(time) * NANOS_PER_MS < offset);
         let mut server = TraceServer { trace, sharing, offset, base: 0, index: 0, at: Time::ZERO, left: 0, wasted: 0 };
         server.go_to(first);
@@ -203,7 +203,7 @@ impl TraceServer {
         self.wasted
     }
 
-    /// Passes over the opportunities up to `now`, at a cost that does not grow with their number.
+    /// Skips the opportunities up to `now`, at a cost independent of their number.
     pub(crate) fn idle_until(&mut self, now: Time) -> bool {
         if self.at > now {
             return false;
@@ -214,7 +214,7 @@ impl TraceServer {
         let now = now.as_nanos() + self.offset;
         let rounds = (now - self.base) / period;
         self.base += rounds * period;
-        // All of the rounds end by now, and the last time of the present one does not.
+        // Each complete repetition ends by `now`; the current one does not.
         let passed = (now - self.base) / NANOS_PER_MS;
         let from = if rounds > 0 { 0 } else { self.index };
         let next = from + times[from..].partition_point(|&time| u64::from(time) <= passed);
@@ -224,7 +224,7 @@ impl TraceServer {
         true
     }
 
-    /// The bytes of the opportunities up to `now` that nothing has waited for.
+    /// Returns the bytes of the opportunities up to `now` at which nothing waited.
     pub(crate) fn passing(&self, now: Time) -> u64 {
         let mut server = self.clone();
         server.idle_until(now);

@@ -1,44 +1,44 @@
-//! What happens to a packet after its service: loss and jitter.
+//! The wire behind the server: loss and jitter.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 use units::{Span, Time};
 
-/// The random stream that loss and jitter draw from. It is named by the driver, so that runs repeat.
+/// The random stream used for loss and jitter. The driver names it, so that runs can be repeated.
 pub type Random = Xoshiro256PlusPlus;
 
-/// What the wire loses. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
+/// Losses on the wire. Probabilities below 0 (and NaN) count as 0, above 1 as 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Loss {
-    /// Nothing.
+    /// No loss.
     #[default]
     None,
-    /// Each packet with the same probability.
+    /// Each packet is lost with the same probability.
     Independent {
         /// The probability.
         probability: f64,
     },
-    /// Gilbert-Elliott (Elliott 1963; `tc netem loss gemodel p r 1-h 1-k`): a chain of two states with one step a
-    /// packet. A packet is lost with the probability of the state that it finds, then the state may change. The mean
-    /// stay in the bad state is `1/to_good` packets, and the bad state's share of packets is
-    /// `to_bad / (to_bad + to_good)`. The chain begins in the good state.
+    /// Gilbert-Elliott (Elliott 1963; `tc netem loss gemodel p r 1-h 1-k`): a Markov chain with two states and one step
+    /// per packet. A packet is lost with the probability of the current state, then the state may change. The mean
+    /// duration of the bad state is `1/to_good` packets, and the fraction of packets in the bad state is `to_bad /
+    /// (to_bad + to_good)`. The chain begins in the good state.
     GilbertElliott {
         /// p: from good to bad.
         to_bad: f64,
         /// r: from bad to good.
         to_good: f64,
-        /// 1-k: the loss in the good state.
+        /// 1-k: the loss probability in the good state.
         loss_good: f64,
-        /// 1-h: the loss in the bad state.
+        /// 1-h: the loss probability in the bad state.
         loss_bad: f64,
     },
 }
 
-/// What the wire's delay is longer by. Packets keep their order: one that would overtake arrives with the one before
-/// it, so the delay's distribution is that of the draw only while packets are further apart than it is wide.
+/// Random additional delay. Packets keep their order: one that would overtake arrives together with the previous one,
+/// so delays follow the given distribution only if the spacing of packets exceeds its width.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Jitter {
-    /// Nothing.
+    /// None.
     #[default]
     None,
     /// Uniform over [0, `max`).
@@ -65,7 +65,7 @@ impl LossProcess {
         LossProcess { model, bad: false, random }
     }
 
-    /// Whether the next packet is lost.
+    /// Returns whether the next packet is lost.
     #[inline]
     pub(crate) fn loses(&mut self) -> bool {
         !matches!(self.model, Loss::None) && self.draw()
@@ -89,7 +89,7 @@ impl LossProcess {
 pub(crate) struct JitterSource {
     model: Jitter,
     random: Random,
-    /// What was drawn last.
+    /// The last value drawn.
     last: Span,
 }
 
@@ -98,7 +98,7 @@ impl JitterSource {
         JitterSource { model, random, last: Span::ZERO }
     }
 
-    /// `due`, the end of the next packet's delay, with its jitter.
+    /// Adds jitter to `due`, the end of the next packet's delay.
     #[inline]
     pub(crate) fn delay(&mut self, due: Time) -> Time {
         if matches!(self.model, Jitter::None) {
@@ -108,7 +108,7 @@ impl JitterSource {
         self.delay_again(due)
     }
 
-    /// The same for another end of the packet that was asked for last.
+    /// Adds the same jitter as for the last packet to another end of its delay.
     pub(crate) fn delay_again(&self, due: Time) -> Time {
         after(due, self.last)
     }

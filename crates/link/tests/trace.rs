@@ -41,7 +41,7 @@ fn each_fault_is_named_with_its_line() {
     }
     assert_eq!(
         Trace::parse("5\n7\n6\n").unwrap_err().to_string(),
-        "line 3: earlier than the line before; times must not decrease"
+        "line 3: earlier than the previous line; times must not decrease"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The scenarios that are compared, which are part of the program.
+//! The scenarios that are compared; they are embedded in the program.
 
 use include_dir::{Dir, include_dir};
 use scenario::{Loaded, Scenario};
@@ -6,19 +6,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 static CASES: Dir = include_dir!("$CARGO_MANIFEST_DIR/cases");
-/// The recordings that cases name, and that are not ours to ship.
+/// Recordings that cases use and that are not distributed with Ranway.
 const RECORDINGS: [(&str, &str); 1] = [("trace", "TMobile-LTE-short.down")];
-/// The case that is quick enough for every change.
+/// The case that is short enough to run for every change.
 const SHORT: &str = "short";
 
 /// A scenario of `cases/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Its file's name without the ending.
+    /// The file name without its extension.
     pub name: String,
 }
 
-/// All cases, in the order of their names.
+/// Returns all cases, ordered by name.
 pub fn cases() -> Vec<Case> {
     let toml = CASES.files().filter(|file| file.path().extension().is_some_and(|ending| ending == "toml"));
     let mut names: Vec<String> =
@@ -28,21 +28,21 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// Whether it is the one for CI: less than a minute.
+    /// Returns whether it is the case for CI, which takes less than a minute.
     pub fn is_short(&self) -> bool {
         self.name == SHORT
     }
 
-    /// The recording that it needs and that is not in `recordings`: without it, it cannot be loaded.
+    /// Returns the recording that the case needs, if it is not in `recordings`; without it, the case cannot be loaded.
     pub fn missing(&self, recordings: &Path) -> Option<PathBuf> {
         let (_, file) = RECORDINGS.iter().find(|(case, _)| *case == self.name)?;
         Some(recordings.join(file)).filter(|path| !path.exists())
     }
 
-    /// Its scenario with `overrides` laid on it; recordings are read from the directory `recordings`.
+    /// Loads the scenario with `overrides`; recordings are read from the directory `recordings`.
     ///
     /// # Errors
-    /// A recording cannot be read, or an override is wrong.
+    /// A recording cannot be read, or an override is invalid.
     pub fn load(&self, recordings: &Path, overrides: &[String]) -> Result<Loaded, scenario::Error> {
         let read = |path: &str| {
             if RECORDINGS.iter().any(|(_, file)| *file == path) {
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_not_there_is_named() {
+    fn a_missing_recording_is_named() {
         let trace = Case { name: "trace".to_owned() };
         assert_eq!(trace.missing(Path::new("/nowhere")), Some("/nowhere/TMobile-LTE-short.down".into()));
     }

@@ -1,4 +1,4 @@
-//! What is read from the tables of one flow in one run, in the same way for both worlds.
+//! Values computed from the tables of one flow in one run, in the same way for the simulator and the kernel.
 
 use crate::curve::{Curve, reduces};
 use record::Results;
@@ -6,7 +6,7 @@ use record::tables::{FlowRow, SampleRow};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A flow's copy at a point of the sweep.
+/// One copy of a flow at a point of the sweep.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Flow {
     pub(crate) point: u32,
@@ -23,7 +23,7 @@ impl fmt::Display for Flow {
     }
 }
 
-/// What a flow did in a run.
+/// The values of a flow in one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Figures {
     pub(crate) goodput_mbps: f64,
@@ -31,36 +31,36 @@ pub(crate) struct Figures {
     pub(crate) rtt_p95_ms: Option<f64>,
     pub(crate) srtt_p50_ms: Option<f64>,
     pub(crate) srtt_p95_ms: Option<f64>,
-    /// Of the data segments sent.
+    /// Retransmitted share of the data segments sent.
     pub(crate) retransmitted_percent: Option<f64>,
-    /// Of the samples after the warm-up, while there was a connection.
+    /// Share of the samples after the warm-up, while connected.
     pub(crate) recovery_percent: Option<f64>,
     pub(crate) exit: Option<Exit>,
-    /// Of CUBIC alone.
+    /// For CUBIC only.
     pub(crate) curve: Option<Curve>,
-    /// Of `mdcc` alone, whose window is the smaller of two and follows no single curve: after the warm-up.
+    /// For `mdcc` only, after the warm-up: its window is the smaller of two and does not follow a single curve.
     pub(crate) window_p50_kb: Option<f64>,
     /// See `window_p50_kb`.
     pub(crate) window_p95_kb: Option<f64>,
-    /// Between samples.
+    /// Interval between samples.
     pub(crate) interval_s: Option<f64>,
 }
 
-/// Where slow start ended.
+/// The end of slow start.
 ///
-/// Both worlds begin with an infinite threshold, so it ended when there is a finite one, whether for delay or for loss. The
-/// threshold tells the window exactly, whenever it is sampled: that of a delay's exit is the window, that of a loss the
-/// same share of it in both worlds.
+/// The threshold is infinite at first, so slow start ends when it becomes finite, whether due to delay or to loss. The
+/// threshold gives the window exactly, independently of the sampling times: after an exit for delay it equals the
+/// window, after a loss it is the same fraction of the window in the simulator and the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exit {
-    /// Since the flow's start.
+    /// Time since the flow's start.
     pub(crate) after_s: f64,
-    /// The threshold that is left.
+    /// The resulting threshold.
     pub(crate) window_kb: f64,
     pub(crate) rtt_s: Option<f64>,
 }
 
-/// The figures of all TCP flows, of each in every run, in the order of the flows.
+/// Returns the values of all TCP flows, each with one entry per run, in the order of the flows.
 pub(crate) fn collect<'a>(results: impl IntoIterator<Item = &'a Results>) -> Vec<(Flow, Vec<Figures>)> {
     let mut flows: BTreeMap<Flow, Vec<Figures>> = BTreeMap::new();
     for results in results {
@@ -116,7 +116,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The smallest value that the share `q` does not exceed; `values` in rising order.
+/// Returns the smallest value that is at least the `q` quantile; `values` are in ascending order.
 fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
     values.get(rank - 1).copied()

@@ -1,18 +1,19 @@
-//! The simulator's TCP beside the kernel's: the same scenario, once simulated, and once or more with flows that the kernel
-//! carries over the emulated network.
+//! Compares the simulator's TCP with the kernel's: the same scenario is simulated, and run one or more times over the
+//! emulated network with flows carried by the kernel.
 //!
-//! [`cases`] are the scenarios. [`compare`] takes the results of both worlds, which have the same tables, and says of each
-//! flow by how much its figures differ, by how much the kernel differs from itself, and whether that is within bounds.
+//! [`cases`] lists the scenarios. [`compare`] takes the results of both, which have the same tables, and reports for
+//! each flow how much its values differ, how much the kernel's own runs differ, and whether the difference is within
+//! bounds.
 //!
 //! | file | what |
 //! | --- | --- |
 //! | `cases` | the scenarios |
-//! | `run` | a scenario in both worlds |
-//! | `figures` | what is read from the tables of one flow in one run |
-//! | `curve` | how CUBIC's window grows after a loss |
-//! | `row` | a comparison's rows: what differs by how much, and what that means |
+//! | `run` | runs a scenario both simulated and with the kernel |
+//! | `figures` | values computed from the tables of one flow in one run |
+//! | `curve` | growth of CUBIC's window after a loss |
+//! | `row` | the rows of a comparison: differences and verdicts |
 
-// What drives both worlds waits for the second.
+// The code that drives both waits in real time for the kernel's run.
 #![allow(clippy::disallowed_methods)]
 
 mod cases;
@@ -29,24 +30,25 @@ use curve::Curve;
 use figures::{Figures, Flow, collect};
 use record::Results;
 
-/// Goodput may differ by this share; under random loss, by the second, because two runs do not lose the same packets.
+/// Bound on the relative difference of goodput; the second value applies under random loss, where two runs lose
+/// different packets.
 const GOODPUT: [f64; 2] = [0.05, 0.10];
-/// Likewise the median of the round-trip time.
+/// The same for the median of the round-trip time.
 const RTT_MEDIAN: f64 = 0.10;
-/// Likewise its 95th percentile.
+/// The same for its 95th percentile.
 const RTT_P95: f64 = 0.15;
-/// Slow start may end this many round trips earlier or later.
+/// Bound on the difference of the end of slow start, in round trips.
 const EXIT_ROUNDS: f64 = 1.0;
-/// The window at which it ends may differ by this share.
+/// Bound on the relative difference of the window at the end of slow start.
 const EXIT_WINDOW: f64 = 0.15;
-/// The window of `mdcc` may be off by this share, as the round-trip time that it makes may: the median.
+/// Bound on the relative difference of the window of `mdcc`, equal to that of the RTT which it causes: median.
 const WINDOW_MEDIAN: f64 = RTT_MEDIAN;
-/// Likewise its 95th percentile.
+/// The same for its 95th percentile.
 const WINDOW_P95: f64 = RTT_P95;
-/// CUBIC's curve may be off by this share of the window, on average.
+/// Bound on the mean relative difference of CUBIC's curve.
 const CURVE: f64 = 0.05;
 
-/// A figure that each world has a mean of.
+/// A value with a mean for the simulator and one for the kernel.
 struct Figure {
     metric: &'static str,
     unit: &'static str,
@@ -65,7 +67,7 @@ const fn figure(
     Figure { metric, unit, scale, bound, of }
 }
 
-/// The figures but goodput, whose bound depends on the case.
+/// All values except goodput, whose bound depends on the case.
 const FIGURES: [Figure; 10] = [
     figure("RTT, median", "ms", Scale::Share, Some(RTT_MEDIAN), |f| f.rtt_p50_ms),
     figure("RTT, p95", "ms", Scale::Share, Some(RTT_P95), |f| f.rtt_p95_ms),
@@ -79,8 +81,8 @@ const FIGURES: [Figure; 10] = [
     figure("window, p95", "kB", Scale::Share, Some(WINDOW_P95), |f| f.window_p95_kb),
 ];
 
-/// Compares the TCP flows of a case, each by itself. The means are over all runs of a world. `emulated` has at least one;
-/// from the second on, what the kernel does differently from itself counts as noise.
+/// Compares each TCP flow of a case. Means are over all runs. `emulated` has at least one element; with two or more,
+/// the variation between the kernel's own runs counts as noise.
 pub fn compare(case: &str, simulated: &Results, emulated: &[Results]) -> Vec<Row> {
     let (ours, theirs) = (collect([simulated]), collect(emulated));
     let goodput = GOODPUT[usize::from(loses_at_random(simulated))];
@@ -96,12 +98,12 @@ pub fn compare(case: &str, simulated: &Results, emulated: &[Results]) -> Vec<Row
     rows
 }
 
-/// A figure's row, unless neither world has it.
+/// Returns the row of a value, unless both sides lack it.
 fn compare_figure(figure: &Figure, ours: &[Figures], theirs: &[Figures]) -> Option<Row> {
     let (simulated, _) = spread(ours.iter().filter_map(figure.of));
     let (emulated, half_range) = spread(theirs.iter().filter_map(figure.of));
     let shift = simulated.zip(emulated).map(|(ours, theirs)| (ours - theirs).abs());
-    // What a difference of 1 in the figure's unit is on the scale.
+    // A difference of 1 in the value's unit, converted to the scale.
     let per_unit = match figure.scale {
         Scale::Share => emulated.map(|value| 1.0 / value.abs()),
         Scale::Points => Some(1.0),
@@ -111,7 +113,7 @@ fn compare_figure(figure: &Figure, ours: &[Figures], theirs: &[Figures]) -> Opti
         |difference: f64| if difference == 0.0 { Some(0.0) } else { per_unit.map(|scale| difference * scale) };
     let mut noise = half_range.and_then(on_scale);
     if figure.scale == Scale::Rounds {
-        // What is read from samples is known to an interval.
+        // Values read from samples are accurate to one sampling interval.
         let interval = ours.first().and_then(|figures| figures.interval_s).and_then(on_scale);
         noise = noise.into_iter().chain(interval).reduce(f64::max);
     }
@@ -126,7 +128,7 @@ fn compare_figure(figure: &Figure, ours: &[Figures], theirs: &[Figures]) -> Opti
     )
 }
 
-/// The row of CUBIC's curve: the mean of the deviations of each curve of one world from each of the other.
+/// Returns the row of CUBIC's curve: the mean deviation of each curve of the simulator from each of the kernel.
 fn compare_curve(ours: &[Figures], theirs: &[Figures]) -> Option<Row> {
     fn curves(figures: &[Figures]) -> Vec<&Curve> {
         figures.iter().filter_map(|figures| figures.curve.as_ref()).collect()
@@ -141,14 +143,14 @@ fn compare_curve(ours: &[Figures], theirs: &[Figures]) -> Option<Row> {
     Row::new("CUBIC's curve", "kB", Scale::Share, [mean(&ours), mean(&theirs)], deviation, noise, Some(CURVE))
 }
 
-/// Mean, and from two values on half of the range.
+/// Returns the mean and, given two or more values, half of their range.
 fn spread(values: impl Iterator<Item = f64>) -> (Option<f64>, Option<f64>) {
     let values: Vec<f64> = values.collect();
     let Some(stat) = record::Stat::of(values) else { return (None, None) };
     (Some(stat.mean), (stat.n > 1).then_some((stat.max - stat.min) / 2.0))
 }
 
-/// The round-trip time when slow start ended, in seconds.
+/// Returns the round-trip time at the end of slow start, in seconds.
 fn round_trip(runs: &[Figures]) -> Option<f64> {
     spread(runs.iter().filter_map(|figures| figures.exit?.rtt_s)).0
 }

@@ -1,41 +1,41 @@
-//! A comparison's rows.
+//! The rows of a comparison.
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// A figure of a flow in both worlds. The fields are the keys of its JSON.
+/// A value of a flow in the simulator and the kernel. The fields are the keys of its JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The case, and the point of its sweep.
     pub case: String,
     /// The flow.
     pub flow: String,
-    /// What is compared.
+    /// The value compared.
     pub metric: &'static str,
     /// The unit of the two values.
     pub unit: &'static str,
     /// The simulator's mean; missing if it has none.
     pub simulated: Option<f64>,
-    /// The kernel's.
+    /// The kernel's mean; missing if it has none.
     pub emulated: Option<f64>,
-    /// What `deviation`, `noise` and `bound` are measured in.
+    /// The unit of `deviation`, `noise` and `bound`.
     pub scale: Scale,
-    /// How far apart they are; missing if one is missing.
+    /// The difference; missing if either mean is missing.
     pub deviation: Option<f64>,
-    /// How far the kernel is from itself: half of the range over its runs, of which there must be two.
+    /// The variation between the kernel's own runs: half of their range; needs at least two runs.
     pub noise: Option<f64>,
-    /// How far apart they may be; missing if it is only told.
+    /// The bound on the difference; missing if the value is only reported.
     pub bound: Option<f64>,
-    /// What that means; missing without a bound.
+    /// The result; missing without a bound.
     pub verdict: Option<Verdict>,
 }
 
-/// What differences are measured in.
+/// The unit of differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// A share of the kernel's value.
+    /// A fraction of the kernel's value.
     Share,
     /// Percentage points.
     Points,
@@ -43,20 +43,20 @@ pub enum Scale {
     Rounds,
 }
 
-/// What a deviation means.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// It is within the bound.
+    /// The difference is within the bound.
     Within,
-    /// It is beyond the bound, by no more than the kernel differs from itself.
+    /// The difference exceeds the bound, but not the variation between the kernel's own runs.
     Noise,
-    /// It is beyond, or one world has the figure and the other has not.
+    /// The difference exceeds both, or only one side has the value.
     Beyond,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Returns the word for it.
     pub fn word(self) -> &'static str {
         match self {
             Verdict::Within => "within",
@@ -75,7 +75,7 @@ impl Verdict {
 }
 
 impl Row {
-    /// A row without the names of case and flow, unless neither world has a value.
+    /// Creates a row without the names of case and flow, unless neither side has a value.
     pub(crate) fn new(
         metric: &'static str,
         unit: &'static str,
@@ -100,7 +100,7 @@ impl Row {
         }
     }
 
-    /// In one cell: the deviation, in bold if it is beyond the bound; the kernel's value; its noise.
+    /// Formats one cell: the deviation, in bold if it exceeds the bound; the kernel's value; its noise.
     fn cell(&self) -> String {
         let value = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| format!("{value:.3}"));
         let deviation = match (self.deviation, self.verdict) {
@@ -132,20 +132,20 @@ impl Row {
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct Comparison {
-    /// In the order of the cases.
+    /// Ordered by case.
     pub rows: Vec<Row>,
 }
 
-/// The columns behind the case.
+/// The columns after the case.
 const HEAD: [&str; 8] = ["flow", "figure", "simulated", "kernel", "deviation", "noise", "bound", ""];
 
 impl Comparison {
-    /// How many rows have a verdict.
+    /// Returns how many rows have a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.rows.iter().filter(|row| row.verdict == Some(verdict)).count()
     }
 
-    /// A table for a terminal.
+    /// Formats a table for a terminal.
     pub fn text(&self) -> String {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -162,8 +162,8 @@ impl Comparison {
         format!("{table}\n{}\n", self.counts())
     }
 
-    /// A table for documents: a row for each flow, a column for each figure that has a bound. A cell says how far the
-    /// simulator is from the kernel, what the kernel's value is, and how far the kernel is from itself.
+    /// Formats a table for documents: a row for each flow, and a column for each value that has a bound. A cell shows
+    /// the simulator's deviation from the kernel, the kernel's value, and the variation between the kernel's own runs.
     pub fn markdown(&self) -> String {
         let mut figures: Vec<(&str, String)> = Vec::new();
         let mut flows: Vec<(&str, &str)> = Vec::new();

@@ -1,4 +1,4 @@
-//! A case in both worlds.
+//! Runs a case both simulated and with the kernel.
 
 use emulate::{Emulation, Finished, Options};
 use record::{Lateness, Results};
@@ -8,36 +8,36 @@ use std::thread;
 use std::time::Duration;
 use units::Span;
 
-/// By how much 1 % of the packets of a run may be late. The shortest round trip of the cases is 10 ms.
+/// Bound on the lateness of 99 % of a run's packets. The shortest round trip of the cases is 10 ms.
 const BOUND: Span = Span::from_micros(500);
-/// How often it is looked whether a run is over.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval between checks whether a run is over.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What came of a case.
+/// The results of a case.
 pub struct Both {
     /// All points, simulated.
     pub simulated: Results,
-    /// All points, over the emulated network and with the kernel's TCP, once a run.
+    /// All points, run over the emulated network with the kernel's TCP, with one element per run.
     pub emulated: Vec<Results>,
-    /// Runs of a point in which this machine was too late, with what was measured instead: the first that was on time
-    /// after it, if one of three was.
+    /// Runs of a point in which packets were late. A run is attempted up to three times, and `emulated` has the first
+    /// valid attempt, or else the last.
     pub late: Vec<Lateness>,
-    /// Those of `late` that stayed: what `emulated` has of a run of a point although it was too late.
+    /// The lateness of runs of which all attempts were late: `emulated` has an invalid one for them.
     pub invalid: Vec<Lateness>,
 }
 
-/// Whether the kernel needs `mdcc` for it, which is not a part of it.
+/// Returns whether the case needs `mdcc`, which is not part of the kernel.
 pub fn needs_mdcc(loaded: &Loaded) -> bool {
     let mut flows = loaded.points().iter().flat_map(|point| &point.scenario.flows);
     flows.any(|flow| matches!(flow.cc, Cc::Mdcc { .. }))
 }
 
-/// Runs each point of `loaded` in both worlds, `runs` times in each. `None` if `stop` was set meanwhile. `tell` hears of
-/// each emulated run of a point that is over.
+/// Runs each point of `loaded` both simulated and with the kernel, `runs` times each. Returns `None` if `stop` was set
+/// in the meantime. `on_run` is called after each emulated run of a point.
 ///
 /// # Errors
 /// The machine cannot emulate, or the scenario cannot be run.
-pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Result<Option<Both>, emulate::Error> {
+pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, on_run: &dyn Fn()) -> Result<Option<Both>, emulate::Error> {
     let simulated = simulate(loaded, stop)?;
     let (mut emulated, mut late, mut invalid) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..runs {
@@ -55,7 +55,7 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Re
                 return Ok(None);
             }
             invalid.extend(one.timing.lateness.filter(|lateness| !lateness.valid));
-            tell();
+            on_run();
             match &mut all {
                 Some(all) => all.tables.append(&one.tables),
                 None => all = Some(one),
@@ -69,18 +69,18 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, tell: &dyn Fn()) -> Re
 /// Simulates each point of `loaded`.
 ///
 /// # Errors
-/// The scenario cannot be run.
+/// The scenario is invalid.
 pub fn simulate(loaded: &Loaded, stop: &AtomicBool) -> Result<Results, sim::Error> {
     Ok(sim::run(loaded, &sim::Options { jobs: 0, stop, progress: &|_| {}, output: None })?.results)
 }
 
-/// One run of one point, with the kernel's TCP.
+/// Runs one point once with the kernel's TCP.
 fn emulate(loaded: &Loaded, which: (u32, u32), stop: &AtomicBool) -> Result<Results, emulate::Error> {
     let options = Options { which: Some(which), kernel: true, bound: BOUND, ..Options::default() };
     let duration = loaded.points()[which.0 as usize].scenario.duration;
     let emulation = Emulation::start(loaded.clone(), options)?;
     while emulation.elapsed() < duration && !emulation.is_over() && !stop.load(Ordering::Relaxed) {
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
     let Finished { results, failures, .. } = emulation.finish()?;
     match failures.first() {

@@ -1,19 +1,19 @@
-//! The comparison on made-up tables, and of the simulator with itself.
+//! Tests of the comparison with artificial tables, and of the simulator against itself.
 
 use super::*;
 use record::tables::{FlowRow, SampleRow};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// What a made-up world does.
+/// The behaviour of an artificial sender.
 #[derive(Clone, Copy)]
 struct World {
     cc: &'static str,
     goodput: f64,
     rtt: f64,
-    /// When slow start ends for delay, and at which window.
+    /// Time and window at which slow start ends for delay.
     exit: (f64, u64),
-    /// Segments a second by which the window grows after the loss at 2 s, from 100 on.
+    /// Growth of the window after the loss at 2 s, in segments per second, starting from 100.
     growth: f64,
     loss: bool,
 }
@@ -135,7 +135,7 @@ fn verdict(rows: &[Row], metric: &str) -> Verdict {
 }
 
 #[test]
-fn a_world_is_within_all_bounds_of_itself() {
+fn identical_results_are_within_all_bounds() {
     let rows = compare("made up", &world(WORLD), &[world(WORLD)]);
     assert_eq!(rows.len(), 10);
     assert!(rows.iter().all(|row| row.deviation == Some(0.0)), "{rows:?}");
@@ -171,7 +171,7 @@ fn random_loss_doubles_the_bound_of_goodput() {
 }
 
 #[test]
-fn a_link_that_could_lose_and_never_does_is_no_random_loss() {
+fn a_loss_probability_of_zero_does_not_count_as_random_loss() {
     let with = |goodput| {
         let mut results = world(World { goodput, ..WORLD });
         results.meta.scenario = serde_json::json!({ "links": [{ "loss": { "kind": "random", "probability": 0.0 } }] });
@@ -181,7 +181,7 @@ fn a_link_that_could_lose_and_never_does_is_no_random_loss() {
 }
 
 #[test]
-fn of_mdcc_the_window_is_compared_and_not_a_curve() {
+fn for_mdcc_the_window_is_compared_instead_of_a_curve() {
     let mdcc = World { cc: "mdcc", ..WORLD };
     let of = |ours: World| compare("made up", &world(ours), &[world(mdcc)]);
     let rows = of(mdcc);
@@ -194,7 +194,7 @@ fn of_mdcc_the_window_is_compared_and_not_a_curve() {
 }
 
 #[test]
-fn what_is_beyond_the_bound_by_no_more_than_the_kernels_own_range_is_noise() {
+fn a_difference_within_the_kernels_own_range_is_noise() {
     let kernel = |goodput| world(World { goodput, ..WORLD });
     let of = |ours| {
         let rows = compare("made up", &kernel(ours), &[kernel(9.5), kernel(10.5)]);
@@ -206,7 +206,7 @@ fn what_is_beyond_the_bound_by_no_more_than_the_kernels_own_range_is_noise() {
 }
 
 #[test]
-fn a_figure_that_only_one_world_has_is_beyond() {
+fn a_value_that_only_one_side_has_exceeds_the_bound() {
     let never = world(World { exit: (9.0, 0), ..WORLD });
     let rows = compare("made up", &world(WORLD), std::slice::from_ref(&never));
     assert_eq!(verdict(&rows, "slow start's end, time"), Verdict::Beyond);
@@ -217,7 +217,7 @@ fn a_figure_that_only_one_world_has_is_beyond() {
 }
 
 #[test]
-fn tables_say_how_many_rows_are_beyond() {
+fn tables_count_the_rows_beyond_the_bound() {
     let rows = compare("made up", &world(World { goodput: 11.0, ..WORLD }), &[world(WORLD)]);
     let comparison = Comparison { rows };
     assert_eq!(comparison.count(Verdict::Beyond), 1);
@@ -238,7 +238,7 @@ fn simulate(case: &str, overrides: &[&str]) -> Results {
 }
 
 #[test]
-fn the_simulator_is_within_all_bounds_of_itself_with_another_seed_and_not_over_another_link() {
+fn another_seed_is_within_all_bounds_and_another_link_is_not() {
     let with = |more| simulate("short", &["cc=\"cubic\"", more]);
     let (one, other) = (with("seed=1"), with("seed=2"));
     let comparison = Comparison { rows: compare("short", &one, &[other]) };
@@ -250,7 +250,7 @@ fn the_simulator_is_within_all_bounds_of_itself_with_another_seed_and_not_over_a
 }
 
 #[test]
-fn in_the_cases_of_mdcc_the_pep_is_heard() {
+fn in_the_mdcc_cases_the_sender_receives_pep_reports() {
     for case in cases().iter().filter(|case| case.name.starts_with("mdcc")) {
         let results = simulate(&case.name, &["duration=\"4 s\""]);
         let measured = || results.tables.samples.iter().filter(|row| row.t_s > 3.0);

@@ -1,24 +1,24 @@
-//! What happens in which transmission time interval.
+//! The calendar: entries by transmission time interval.
 //!
-//! Nearly everything that a MAC has to remember is due within a few dozen TTIs (a HARQ round trip is 8), so entries lie in
-//! a ring of lists, one a TTI, with a bitmap of those that hold anything; the few that are further off wait in a heap.
-//! Entries of one TTI come out in the order in which they were put in. A UE that changes its cell does not look for its
-//! entries: they carry its epoch, and those of an older one are stale.
+//! Nearly everything that MAC has to remember is due within a few dozen TTIs (a HARQ round trip is 8), so entries are
+//! stored in a ring of lists, one per TTI, with a bitmap of non-empty lists; the few entries further ahead wait in a
+//! heap. Entries of one TTI are returned in the order of insertion. When a UE changes its cell, its entries are not
+//! searched: they carry the UE's epoch, and entries of an older epoch are stale.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// TTIs that the ring spans.
+/// Number of TTIs in the ring.
 const RING: u64 = 64;
 
-/// What is due.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// The UE has decoded the downlink transport block of a HARQ process.
     DownlinkDecoded,
-    /// The eNodeB has the ACK or NACK of a downlink HARQ process.
+    /// The eNodeB receives the ACK or NACK of a downlink HARQ process.
     DownlinkFeedback,
-    /// The UE transmits what it was granted for this TTI, or retransmits.
+    /// The UE transmits, or retransmits, with its grant for this TTI.
     UplinkTransmit,
     /// The eNodeB has decoded the uplink transport block of a HARQ process.
     UplinkDecoded,
@@ -26,42 +26,42 @@ pub(crate) enum Kind {
     UplinkNack,
     /// The UE may send a scheduling request.
     SchedulingRequest,
-    /// The eNodeB may answer a scheduling request.
-    SchedulingRequestHeard,
-    /// The random access procedure has led to a grant.
+    /// The eNodeB may respond to a scheduling request.
+    SchedulingRequestReceived,
+    /// The random access procedure has resulted in a grant.
     RandomAccessDone,
-    /// Nothing was granted for too long (retxBSR-Timer).
+    /// No grant was received for too long (retxBSR-Timer).
     RetxBsr,
     /// A timer of the UE's RLC or PDCP entities.
     Rlc,
     /// Signal strengths are measured for mobility.
     Measure,
-    /// The next step of a change of the cell.
+    /// The next step of a handover or cell search.
     Mobility,
 }
 
-/// One thing that is due.
+/// An entry of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Entry {
     /// The UE.
     pub(crate) ue: u32,
     /// The UE's epoch when the entry was made.
     pub(crate) epoch: u16,
-    /// What.
+    /// The kind.
     pub(crate) kind: Kind,
-    /// The HARQ process, where there is one.
+    /// The HARQ process, if the kind has one.
     pub(crate) process: u8,
 }
 
 /// See the module.
 pub(crate) struct Calendar {
-    /// The first TTI whose entries were not taken yet.
+    /// The first TTI whose entries have not been taken yet.
     next: u64,
     ring: Vec<Vec<Entry>>,
     /// Bit `tti % RING`: the list of that TTI is not empty.
     occupied: u64,
     far: BinaryHeap<Reverse<(u64, u64, Entry)>>,
-    /// How many entries went to `far` so far: equal TTIs keep their order.
+    /// Number of entries added to `far` so far, to keep the order within a TTI.
     sequence: u64,
 }
 
@@ -76,7 +76,7 @@ impl Calendar {
         }
     }
 
-    /// Notes that `entry` is due in `tti`, which was not taken yet.
+    /// Adds `entry` for `tti`, whose entries must not have been taken yet.
     #[inline]
     pub(crate) fn at(&mut self, tti: u64, entry: Entry) {
         debug_assert!(tti >= self.next, "an entry in the past");
@@ -90,7 +90,7 @@ impl Calendar {
         }
     }
 
-    /// The first TTI in which something is due.
+    /// Returns the first TTI with entries.
     #[inline]
     pub(crate) fn first(&self) -> Option<u64> {
         let far = self.far.peek().map(|Reverse((tti, ..))| *tti);
@@ -102,8 +102,8 @@ impl Calendar {
         Some(far.map_or(near, |far| far.min(near)))
     }
 
-    /// The entries of `tti`, in their order, in exchange for an empty list whose memory is used again. All earlier ones
-    /// must have been taken. Entries that waited in the heap come last.
+    /// Takes the entries of `tti` in order, in exchange for an empty list whose memory is reused. All earlier TTIs must
+    /// have been taken. Entries from the heap come last.
     #[inline]
     pub(crate) fn take(&mut self, tti: u64, list: &mut Vec<Entry>) {
         debug_assert!(list.is_empty());

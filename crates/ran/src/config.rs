@@ -1,4 +1,4 @@
-//! What a network is made of.
+//! The configuration of a network.
 
 use aqm::Packet;
 use channel::{AirConfig, Site, tables::lte as tables};
@@ -12,66 +12,66 @@ use crate::mac::sched::Discipline;
 use crate::rat::Rat;
 use crate::rlc;
 
-/// A network: its cells, its UEs, and how these change cells.
+/// A network: its cells, its UEs, and the handover parameters.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
-    /// The cells. There is at least one.
+    /// The cells, at least one.
     pub cells: Vec<CellConfig>,
     /// The UEs.
     pub ues: Vec<UeConfig>,
-    /// How UEs change cells.
+    /// The handover parameters.
     pub handover: Handover,
 }
 
 /// One cell.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CellConfig {
-    /// Where it is, and its carriers.
+    /// Its position and carriers.
     pub site: Site,
-    /// What its MAC does.
+    /// The MAC parameters.
     pub mac: MacConfig,
-    /// Who is served first in the downlink.
+    /// The scheduler of the downlink.
     pub downlink: Discipline,
-    /// Who is served first in the uplink.
+    /// The scheduler of the uplink.
     pub uplink: Discipline,
-    /// The share of its resource blocks that UEs of other cells see as interference, 0 to 1.
+    /// Fraction of the resource blocks that interferes with UEs of other cells, 0 to 1.
     pub load: f32,
 }
 
 /// One UE.
 #[derive(Clone, Debug)]
 pub struct UeConfig {
-    /// Its radio.
+    /// The radio channel.
     pub air: AirConfig,
-    /// The cell that it starts in; `None` is the one that it hears best.
+    /// The initial cell; `None` is the cell received best.
     pub cell: Option<usize>,
-    /// Layers that it is configured for, 1 or 2 (downlink; the uplink has one).
+    /// Number of configured layers, 1 or 2 (downlink; the uplink has one).
     pub layers: u8,
-    /// What it can receive and send.
+    /// The UE category.
     pub category: tables::Category,
-    /// Its bearers: the default bearer first, then the dedicated ones, at most 8 together.
+    /// The bearers: the default bearer first, then the dedicated ones, at most 8 in total.
     pub bearers: Vec<BearerConfig>,
-    /// The host above its modem, whose buffer is all bearers' uplink queues together.
+    /// The host above the modem, whose buffer is the sum of all bearers' uplink queues.
     pub host: Above,
-    /// Buffer status reports count what waits in the host too, as they count what waits in PDCP (36.323, 4.5), with the
-    /// default bearer. If not, a quota that is small for a round of report and grant keeps grants small, and is never
-    /// found to be small: the modem does not run empty.
+    /// Whether buffer status reports include the host's queue, in the same way as PDCP's (36.323, 4.5), on the default
+    /// bearer. If not, a quota that is small for a round of report and grant keeps grants small, and is never
+    /// recognised as too small, because the modem does not run empty.
     pub reports_host: bool,
 }
 
-/// A queue above a buffer of RLC's. Packets are handed down while the buffer has room and the quota is not used up; the
-/// last one may exceed either. The queues that the buffer is made of should be FIFOs without a lower limit.
+/// A queue above a buffer of RLC. Packets are passed down while the buffer has room and the quota is not used up; the
+/// last one may exceed either. The queues that form the buffer should be FIFOs without a lower limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Above {
-    /// How packets wait, and the quota.
+    /// The queue discipline and the quota.
     pub gate: aqm::gate::Config,
-    /// How much the buffer holds of what was not begun to be sent.
+    /// Size of the buffer, for data not yet sent in part.
     pub room: Room,
-    /// When something has left the buffer, to the quota.
+    /// When data counts as having left the buffer, for the quota.
     pub completion: rlc::Completion,
 }
 
-/// A limit of packets and of bytes; the first that is reached counts.
+/// A limit on packets and bytes; whichever is reached first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Packets; `None` is no limit.
@@ -81,7 +81,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Whether one more packet may come to what is held.
+    /// Returns whether one more packet fits in addition to `held`.
     #[inline]
     pub(crate) fn is_left(&self, held: aqm::Backlog) -> bool {
         self.packets.is_none_or(|most| held.packets < most) && self.bytes.is_none_or(|most| held.bytes < most)
@@ -91,20 +91,20 @@ impl Room {
 /// One bearer.
 #[derive(Clone, Debug)]
 pub struct BearerConfig {
-    /// QoS class (23.203 table 6.1.7): decides which of a UE's bearers goes first.
+    /// QoS class (23.203 table 6.1.7): determines the priority among a UE's bearers.
     pub qci: u8,
-    /// Which packets it carries. The default bearer carries what no other does, whatever this says.
+    /// The packets that it carries. The default bearer carries all remaining packets, regardless of this.
     pub filter: Filter,
-    /// The logical channel group that its data is reported in, 0 to 3.
+    /// The logical channel group in which its data is reported, 0 to 3.
     pub group: u8,
     /// Its RLC and PDCP.
     pub rlc: rlc::Config,
-    /// What is above RLC's buffer in the eNodeB; nothing unless given.
+    /// The queue above RLC's buffer in the eNodeB, if any.
     pub above: Option<Above>,
 }
 
 impl BearerConfig {
-    /// Priority of a class without a row in the table: after all others.
+    /// Priority of a class that is not in the table: after all others.
     const LAST: u8 = u8::MAX;
 
     pub(crate) fn priority(&self) -> u8 {
@@ -112,20 +112,20 @@ impl BearerConfig {
     }
 }
 
-/// Which packets a dedicated bearer carries: its traffic flow template.
+/// The packets carried by a dedicated bearer: its traffic flow template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
-    /// All that no earlier bearer carries.
+    /// All packets that no earlier bearer carries.
     #[default]
     All,
-    /// Those of flows that are in the list, by [`Packet::flow`].
+    /// Packets of the listed flows, by [`Packet::flow`].
     Flows(Vec<u64>),
-    /// Those with a priority whose bit is set, by [`Packet::priority`].
+    /// Packets with a priority whose bit is set, by [`Packet::priority`].
     Priorities(u16),
 }
 
 impl Filter {
-    /// Whether `packet` belongs to the bearer.
+    /// Returns whether `packet` belongs to the bearer.
     #[inline]
     pub fn admits<P: Packet>(&self, packet: &P) -> bool {
         match self {
@@ -136,21 +136,21 @@ impl Filter {
     }
 }
 
-/// What MAC does.
+/// The parameters of MAC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MacConfig {
     /// The radio access technology.
     pub rat: Rat,
-    /// How often a transport block is sent before it is given up, at least 1.
+    /// Maximum number of transmissions of a transport block, at least 1.
     pub transmissions: u8,
-    /// From the end of a transmission until RLC has what it carried. Rounded up to whole slots, in LTE at most 3: the
-    /// receiver must have decoded it to acknowledge it.
+    /// Delay from the end of a transmission until RLC has its contents. Rounded up to whole slots, in LTE at most 3:
+    /// the receiver must have decoded the block to acknowledge it.
     pub decoding: Span,
-    /// How channels are learned and what is made of them.
+    /// Link adaptation.
     pub link: LinkAdaptation,
-    /// How UEs ask for uplink resources.
+    /// Scheduling requests and buffer status reports.
     pub requests: Requests,
-    /// When UEs report how much power they have left.
+    /// Power headroom reports.
     pub power_reports: PowerReports,
 }
 
@@ -168,8 +168,8 @@ impl Default for MacConfig {
 }
 
 impl MacConfig {
-    /// [`Rat::LteIdeal`] as ns-3's LTE module has it: what was sent reaches RLC at the end of its TTI, the channel is
-    /// reported in each TTI, and there is no outer loop.
+    /// Returns [`Rat::LteIdeal`] as in ns-3's LTE module: a transmission reaches RLC at the end of its TTI, the channel
+    /// is reported in each TTI, and there is no outer loop.
     pub fn ideal() -> MacConfig {
         MacConfig {
             rat: Rat::LteIdeal,

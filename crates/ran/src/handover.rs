@@ -1,45 +1,46 @@
-//! When a UE changes its cell, and when it has lost it.
+//! The rules of handover and radio link failure.
 //!
-//! Event A3 of 36.331 5.5.4.1 and 5.5.4.4, on measurements that went through the layer-3 filter of 5.5.3.2. A neighbour
-//! for which the entering condition (A3-1: better than the serving cell by the offset and the hysteresis) has held in all
-//! measurements of the time to trigger joins the list of triggered cells, and the UE reports. It leaves the list once the
-//! leaving condition (A3-2) has held for as long. As long as the list is not empty, the UE reports again each reporting
-//! interval. Radio link failure of 5.3.11: N310 out-of-sync indications in a row start T310, N311 in-sync ones stop it,
-//! its end or RLC's last retransmission is a failure.
+//! Event A3 of 36.331 5.5.4.1 and 5.5.4.4, on measurements filtered by the layer-3 filter of 5.5.3.2. A neighbour for
+//! which the entering condition (A3-1: better than the serving cell by offset and hysteresis) has held in all
+//! measurements for the time to trigger joins the list of triggered cells, and the UE reports. It leaves the list once
+//! the leaving condition (A3-2) has held for the same time. While the list is not empty, the UE repeats the report
+//! every reporting interval. Radio link failure follows 5.3.11: N310 consecutive out-of-sync indications start T310,
+//! N311 consecutive in-sync indications stop it, and its expiry or RLC's last retransmission is a failure.
 //!
-//! Deviations: the neighbour's and the serving cell's individual offsets are one number, [`A3::offset_db`]; the number of
-//! reports is not limited (`reportAmount` infinity), and a cell that leaves the list is not reported (`reportOnLeave`
-//! false); timers that end between two measurements are acted upon at the next one; a UE's measurements are
-//! free of error and need no gaps; sync is judged once per measurement from the mean SINR, not from a hypothetical PDCCH
-//! error rate over 200 and 100 ms.
+//! Deviations: the individual offsets of the neighbour and the serving cell are combined in [`A3::offset_db`]; the
+//! number of reports is not limited (`reportAmount` infinity), and a cell that leaves the list is not reported
+//! (`reportOnLeave` false); timers that expire between two measurements take effect at the next one; measurements are
+//! free of errors and need no gaps; synchronization is evaluated once per measurement from the mean SINR, not from a
+//! hypothetical PDCCH error rate over 200 and 100 ms.
 
 use units::{Span, Time};
 
-/// What decides on handovers, and what they cost.
+/// The parameters of handovers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Handover {
-    /// The measurement that leads to one; `None` leaves each UE with its cell.
+    /// The event that triggers a handover; `None` disables handovers.
     pub a3: Option<A3>,
-    /// How often UEs measure signal strengths and judge their radio link. A UE whose channel cannot change pauses while its
-    /// link is in sync and no event can trigger.
+    /// Interval at which UEs measure signal strengths and evaluate their radio link. A UE whose channel cannot change
+    /// pauses while its link is in sync and no event can trigger.
     pub period: Span,
-    /// The layer-3 filter's coefficient k: a new measurement at the standard's 200 ms has the share 2^(-k/4).
+    /// The layer-3 filter's coefficient k: a new measurement at the standard's 200 ms has the weight 2^(-k/4).
     pub filter: u8,
-    /// From the arrival of the measurement report until the serving cell sends the command: decision, and preparation of
-    /// the target over X2.
+    /// Time from the arrival of the measurement report until the serving cell sends the command: decision, and
+    /// preparation of the target over X2.
     pub preparation: Span,
-    /// Bytes of the command, an RRCConnectionReconfiguration with mobilityControlInfo.
+    /// Size of the command in bytes, an RRCConnectionReconfiguration with mobilityControlInfo.
     pub command_bytes: u32,
-    /// From the command's arrival, when the source cell stops, to the first TTI in which the target may serve the UE.
+    /// Time from the command's arrival, when the source cell stops, to the first TTI in which the target may serve the
+    /// UE.
     pub interruption: Span,
-    /// Whether the source hands to the target what the UE has not got yet. Otherwise it is lost.
+    /// Whether the source forwards data not yet received by the UE to the target. Otherwise it is lost.
     pub forwarding: bool,
-    /// How long the UE tries to reach the target (36.331: 50 to 10000 ms). At its end it re-establishes with the cell
-    /// that it hears best.
+    /// How long the UE tries to reach the target (36.331: 50 to 10000 ms). When it expires, the UE re-establishes with
+    /// the cell received best.
     pub t304: Span,
-    /// How long a re-establishment takes: cell search, random access, and its messages.
+    /// Duration of a re-establishment: cell search, random access, and its messages.
     pub reestablishment: Span,
-    /// How a lost radio link is recognised.
+    /// Detection of radio link failure.
     pub link: RadioLink,
 }
 
@@ -63,13 +64,13 @@ impl Default for Handover {
 /// Event A3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct A3 {
-    /// By how much a neighbour has to be better in dB,
+    /// Offset in dB by which a neighbour must be better.
     pub offset_db: f64,
-    /// and by how much more to enter, less to leave.
+    /// Hysteresis in dB, added to enter and subtracted to leave.
     pub hysteresis_db: f64,
-    /// For how long.
+    /// How long the condition must hold.
     pub time_to_trigger: Span,
-    /// `reportInterval`: after this the UE reports again while a cell is in the list of triggered ones.
+    /// `reportInterval`: the UE repeats its report after this time while a cell is in the list of triggered cells.
     pub report_interval: Span,
 }
 
@@ -84,18 +85,18 @@ impl Default for A3 {
     }
 }
 
-/// When a radio link is lost (36.331 5.3.11, 36.133 7.6).
+/// Radio link failure (36.331 5.3.11, 36.133 7.6).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RadioLink {
-    /// Below this SINR in dB the link is out of sync, and a cell cannot be reached.
+    /// Below this SINR in dB the link is out of sync, and a cell cannot be accessed.
     pub q_out_db: f64,
-    /// Above this SINR in dB it is in sync.
+    /// Above this SINR in dB the link is in sync.
     pub q_in_db: f64,
-    /// Out-of-sync indications in a row that start T310.
+    /// Consecutive out-of-sync indications that start T310.
     pub n310: u8,
-    /// In-sync indications in a row that stop it.
+    /// Consecutive in-sync indications that stop T310.
     pub n311: u8,
-    /// How long after that the link is lost.
+    /// T310: time until the link has failed.
     pub t310: Span,
 }
 
@@ -105,34 +106,34 @@ impl Default for RadioLink {
     }
 }
 
-/// What a UE knows of its cells: filtered signal strengths, and where event A3 stands for each neighbour
-/// (`VarMeasReportList` of 36.331 5.5.4.1).
+/// A UE's measurements: filtered signal strengths, and the state of event A3 for each neighbour (`VarMeasReportList` of
+/// 36.331 5.5.4.1).
 #[derive(Clone, Debug)]
 pub(crate) struct Measurements {
-    /// In dBm; nothing measured yet is NaN.
+    /// In dBm; NaN before the first measurement.
     filtered: Box<[f64]>,
-    /// Since when the condition that would change `triggered` has held in all measurements.
+    /// Since when the condition that changes `triggered` has held in all measurements.
     holds_since: Box<[Option<Time>]>,
     /// cellsTriggeredList.
     triggered: Box<[bool]>,
-    /// When the periodical reporting timer ends, if it runs.
+    /// When the periodical reporting timer expires, if it runs.
     next_report: Option<Time>,
-    /// The share that a new measurement has.
+    /// The weight of a new measurement.
     weight: f64,
 }
 
 /// A measurement report of event A3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// The neighbour that is received best.
+    /// The neighbour received best.
     pub(crate) best: usize,
-    /// How many neighbours it lists.
+    /// Number of neighbours listed.
     pub(crate) cells: usize,
 }
 
 impl Measurements {
     pub(crate) fn new(cells: usize, config: &Handover) -> Measurements {
-        // The standard's filter assumes a measurement each 200 ms; another period keeps its time constant.
+        // The standard's filter assumes a measurement every 200 ms; other periods keep its time constant.
         let old = 1.0 - libm::exp2(-f64::from(config.filter) / 4.0);
         let periods = config.period.as_secs_f64() / 0.2;
         Measurements {
@@ -144,14 +145,14 @@ impl Measurements {
         }
     }
 
-    /// Takes in a measurement of `cell`.
+    /// Adds a measurement of `cell`.
     #[inline]
     pub(crate) fn measured(&mut self, cell: usize, dbm: f64) {
         let filtered = &mut self.filtered[cell];
         *filtered = if filtered.is_nan() { dbm } else { *filtered + self.weight * (dbm - *filtered) };
     }
 
-    /// The report that the measurements taken at `now` lead to, if any (36.331 5.5.4.1, 5.5.4.4, 5.5.5).
+    /// Returns the report triggered by the measurements at `now`, if any (36.331 5.5.4.1, 5.5.4.4, 5.5.5).
     pub(crate) fn a3(&mut self, a3: &A3, serving: usize, now: Time) -> Option<Report> {
         let level = self.filtered[serving] + a3.offset_db;
         let mut report = self.next_report.is_some_and(|due| now >= due);
@@ -160,7 +161,7 @@ impl Measurements {
                 continue;
             }
             let (neighbour, triggered) = (self.filtered[cell], self.triggered[cell]);
-            // A3-1 for a cell to join the list, A3-2 for it to leave: either has to hold throughout the time to trigger.
+            // A3-1 for a cell to join the list, A3-2 to leave it: either has to hold throughout the time to trigger.
             let holds =
                 if triggered { neighbour + a3.hysteresis_db < level } else { neighbour - a3.hysteresis_db > level };
             if !holds {
@@ -183,8 +184,8 @@ impl Measurements {
         report.then(|| Report { best, cells: listed().count() })
     }
 
-    /// Whether no report can come as long as the cells are received with the powers that `dbm` returns: the filtered
-    /// levels approach them from one side, so that a condition that holds at neither end does not hold in between.
+    /// Returns whether no report can be triggered while the cells are received with the powers returned by `dbm`: the
+    /// filtered levels approach these monotonically, so a condition that holds at neither end does not hold in between.
     pub(crate) fn are_settled(&self, a3: Option<&A3>, serving: usize, mut dbm: impl FnMut(usize) -> f64) -> bool {
         let Some(a3) = a3 else { return true };
         let margin = a3.offset_db + a3.hysteresis_db;
@@ -195,7 +196,7 @@ impl Measurements {
         !self.triggered.contains(&true) && !others.into_iter().any(|cell| enters(cell, dbm(cell)))
     }
 
-    /// The serving cell has changed (36.331 5.5.6.1): no neighbour has been compared with it yet.
+    /// Resets the comparison after a change of the serving cell (36.331 5.5.6.1).
     pub(crate) fn forget(&mut self) {
         self.holds_since.fill(None);
         self.triggered.fill(false);
@@ -203,25 +204,25 @@ impl Measurements {
     }
 }
 
-/// Whether one UE still hears its cell.
+/// The synchronization of one UE with its cell.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sync {
     out: u8,
     inside: u8,
-    /// When T310 ends.
+    /// When T310 expires.
     t310: Option<Time>,
 }
 
 impl Sync {
-    /// Whether T310 runs.
-    pub(crate) fn is_in_doubt(&self) -> bool {
+    /// Returns whether T310 is running.
+    pub(crate) fn is_t310_running(&self) -> bool {
         self.t310.is_some()
     }
 
-    /// One indication; whether the link is lost now.
+    /// Processes an indication; returns whether the link has failed.
     pub(crate) fn indicate(&mut self, link: &RadioLink, sinr_db: f64, now: Time) -> bool {
         if self.t310.is_some_and(|end| now >= end) {
-            // It has ended before this indication could stop it.
+            // T310 expired before this indication could stop it.
             return true;
         }
         if sinr_db < link.q_out_db {
@@ -267,8 +268,8 @@ mod tests {
         assert_eq!(triggered, Some((report, 680)), "entered at 400, 256 ms later the next measurement is at 680");
     }
 
-    /// When there are reports, in ms, if the neighbour of a serving cell at -90 dBm is received with `dbm` at each
-    /// measurement.
+    /// Returns when reports are triggered, in ms, if the neighbour of a serving cell at -90 dBm is received with `dbm`
+    /// at each measurement.
     fn reports(dbm: impl Fn(u64) -> f64) -> Vec<u64> {
         let a3 = A3::default();
         let mut measurements = Measurements::new(2, &Handover { filter: 0, ..Handover::default() });
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn the_entering_condition_has_to_hold_throughout_the_time_to_trigger() {
         let first = |dip: f64| reports(|ms| if ms == 120 { dip } else { -86.0 })[0];
-        // Within the hysteresis, neither better nor worse: the standard counts from the next measurement on.
+        // Within the hysteresis, neither condition holds: the time restarts at the next measurement.
         assert_eq!(first(-89.0), 160 + 280);
         assert_eq!(first(-93.5), 160 + 280);
         assert_eq!(first(-86.9), 280, "above the hysteresis");
@@ -296,7 +297,7 @@ mod tests {
         let all = reports(levels);
         assert_eq!(all[..4], [280, 520, 760, 1000], "240 ms apart");
         assert_eq!(*all.last().unwrap(), 2200, "at 2280 it has left");
-        // A dip out of the hysteresis that is shorter than the time to trigger does not end it.
+        // A dip shorter than the time to trigger does not end it.
         let dips = reports(|ms| if (1000..1200).contains(&ms) { -94.0 } else { levels(ms.min(1999)) });
         assert!(dips.windows(2).all(|pair| pair[1] - pair[0] == 240), "{dips:?}");
     }

@@ -4,33 +4,34 @@
 //!
 //! # Order of calls
 //! A [`Ran`] is made of a [`Config`]. Then, in any order and with time that never goes back:
-//! - [`Ran::handle_downlink`] when a packet for a UE has come from the core, and [`Ran::handle_uplink`] when a UE's host
+//! - [`Ran::handle_downlink`] when a packet for a UE arrives from the core, and [`Ran::handle_uplink`] when a UE's host
 //!   sends one;
-//! - [`Ran::handle_timeout`] at the time that [`Ran::poll_timeout`] gave, before anything else is handed in at that time
-//!   or later;
-//! - after it, [`Ran::poll_delivery`] until it gives nothing: what has come through is delivered at that time;
-//! - [`Ran::set_load`], [`Ran::set_sinr`] and [`Ran::hand_over`] for what is to be other than configured from then on.
+//! - [`Ran::handle_timeout`] at the time returned by [`Ran::poll_timeout`], before any other input at that time or
+//!   later;
+//! - after it, [`Ran::poll_delivery`] until it returns `None`: these packets are delivered at that time;
+//! - [`Ran::set_load`], [`Ran::set_sinr`] and [`Ran::hand_over`] to change the configuration from then on.
 //!
-//! After any of them, [`Ran::poll_timeout`] is asked again. Every packet that goes in comes out of `poll_delivery`, lands
-//! in the [`aqm::Drops`] of the call that lost it, or is counted by [`Ran::held`].
+//! After any of them, call [`Ran::poll_timeout`] again. Every packet handed in is returned by `poll_delivery`, goes to
+//! the [`aqm::Drops`] of the call that dropped it, or is counted by [`Ran::held`].
 //!
 //! # Time
-//! Time goes in slots, whose length is the technology's ([`Rat`]): an LTE cell's are its TTIs of a millisecond. The calendar
-//! ticks at the shortest slot of all cells. Slots run only while a UE has something to send or something is on its way:
-//! with everybody idle and standing still, `poll_timeout` gives `None`. A slot looks at the UEs that are active in it and
-//! at no other.
+//! Time is divided into slots, whose length depends on the technology ([`Rat`]): in LTE, TTIs of a millisecond. The
+//! calendar ticks at the shortest slot of all cells. Slots run only while a UE has data to send or data is in flight:
+//! if all UEs are idle and stationary, `poll_timeout` returns `None`. A slot processes only the UEs that are active in
+//! it.
 //!
-//! # A packet's way
-//! Downlink: queue of PDCP ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE, out.
-//! A bearer may have a queue above PDCP's, which then is the buffer that it fills ([`Above`]).
-//! Uplink: the host's queue, the modem's as soon as there is room, a scheduling request and a buffer status report, grant,
-//! transport block, HARQ, RLC at the eNodeB, out.
+//! # The path of a packet
+//! Downlink: PDCP queue ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE,
+//! delivery.
+//! A bearer may have a queue above PDCP's, which then serves as the buffer below it ([`Above`]).
+//! Uplink: the host's queue, the modem's queue when there is room, scheduling request and buffer status report, grant,
+//! transport block, HARQ, RLC at the eNodeB, delivery.
 //!
-//! # What is left out
-//! Measurement gaps, DRX, carrier aggregation, guaranteed bit rates, subband CQI, a control channel that errs or fills
-//! up. Each file lists where it deviates from its source.
+//! # What is not modelled
+//! Measurement gaps, DRX, carrier aggregation, guaranteed bit rates, subband CQI, control channels with errors or
+//! limited capacity. Each file lists where it deviates from its source.
 
-#![allow(clippy::doc_markdown, reason = "eNodeB is a name and not code")]
+#![allow(clippy::doc_markdown, reason = "eNodeB is a name, not code")]
 
 mod calendar;
 mod config;

@@ -1,7 +1,8 @@
-//! MAC: who is served in a slot, with what, and what becomes of it (36.321).
+//! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
-//! [`downlink`] and [`uplink`] are a slot's steps, [`sched`] divides a [`cell`]'s carrier, [`adaptation`] and [`power`] say
-//! what blocks carry, [`requests`] how UEs come to send, and [`harq`] keeps blocks until they are decoded.
+//! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier, [`adaptation`] and
+//! [`power`] determine the size of blocks, [`requests`] handles uplink requests, and [`harq`] stores blocks until they
+//! are decoded.
 
 pub(crate) mod adaptation;
 pub(crate) mod blocks;

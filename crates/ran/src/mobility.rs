@@ -1,19 +1,19 @@
-//! How a UE changes its cell, step by step.
+//! The steps of a handover and of a re-establishment.
 //!
-//! Event A3 triggers, and the UE sends a measurement report on SRB1 ([`crate::signalling`]). The cell that receives it
-//! prepares the handover and sends the command the same way. Once the UE has it, its old cell stops, and RLC is
-//! re-established at both ends (36.331 5.3.5.4, 36.323 5.2.2): with forwarding everything that the UE has not got is sent
-//! again in the target. After the interruption the target may serve it, and the UE confirms the change. If the target
-//! cannot be reached until T304 ends, or the radio link is lost, the UE looks for the cell that it hears best and
-//! re-establishes its connection there (36.331 5.3.7).
+//! When event A3 triggers, the UE sends a measurement report on SRB1 ([`crate::signalling`]). The cell that receives it
+//! prepares the handover and sends the command on SRB1 as well. When the UE has received it, its old cell stops, and
+//! RLC is re-established at both ends (36.331 5.3.5.4, 36.323 5.2.2): with forwarding, all data not received by the UE
+//! is sent again in the target. After the interruption the target may serve the UE, which confirms the change. If the
+//! target cannot be reached before T304 expires, or the radio link fails, the UE searches for the cell received best
+//! and re-establishes its connection there (36.331 5.3.7).
 //!
-//! A command that RLC gives up after its last retransmission ends the handover. The UE knows nothing of it: its next
+//! A command that RLC abandons after its last retransmission ends the handover. The UE is unaware of it: its next
 //! report starts another one, or its radio link fails.
 //!
-//! Deviations: the old cell serves the UE until the UE has the command; after a command that was given up, SRB1 begins
-//! anew at both ends, although nothing tells the UE so; every cell has the UE's context, so a re-establishment never ends
-//! in idle mode; the packets that are
-//! forwarded reach the target within the interruption; a cell that is out of sync is tried again every ten milliseconds.
+//! Deviations: the old cell serves the UE until the UE has the command; after an abandoned command, SRB1 is reset at
+//! both ends, although nothing informs the UE; every cell has the UE's context, so a re-establishment never ends in
+//! idle mode; forwarded packets reach the target within the interruption; access to a cell that is out of sync is
+//! retried every ten milliseconds.
 
 use core::fmt;
 
@@ -29,32 +29,32 @@ use crate::signalling::{self, Message, Signal};
 use crate::stats::{Event, Sink, Step};
 use crate::ue::{Link, Ue};
 
-/// Between attempts to reach a cell.
+/// Interval between attempts to reach a cell.
 const RETRY: Span = Span::from_millis(10);
 
-/// Why [`Ran::hand_over`] does not.
+/// The reason why [`Ran::hand_over`] rejects a handover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no such cell.
+    /// The cell does not exist.
     NoSuchCell,
-    /// The cell serves the UE already.
+    /// The cell already serves the UE.
     OwnCell,
-    /// The UE is being handed over to this cell.
+    /// A handover of the UE is already in progress.
     UnderWay {
-        /// Which cell that is.
+        /// Its target cell.
         target: u32,
     },
-    /// No cell serves the UE: it has lost its radio link and looks for one.
+    /// No cell serves the UE: its radio link has failed and it searches for a cell.
     NotServed,
 }
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Refused::NoSuchCell => "there is no such cell",
-            Refused::OwnCell => "this cell serves the UE already",
-            Refused::UnderWay { .. } => "the UE is being handed over already",
-            Refused::NotServed => "no cell serves the UE: it has lost its radio link",
+            Refused::NoSuchCell => "no such cell",
+            Refused::OwnCell => "the cell already serves the UE",
+            Refused::UnderWay { .. } => "a handover of the UE is already in progress",
+            Refused::NotServed => "no cell serves the UE: its radio link has failed",
         })
     }
 }
@@ -62,11 +62,11 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 impl<P: Packet> Ran<P> {
-    /// Hands `ue` over to `cell` as if a measurement report had arrived at `now`: the command is sent after the preparation,
-    /// and may be lost; the target may be out of reach.
+    /// Hands `ue` over to `cell` as if a measurement report had arrived at `now`: the command is sent after the
+    /// preparation, and may be lost; the target may be out of reach.
     ///
-    /// The rules go on as before. A UE that hears another cell better than its new one is handed over again by A3, which
-    /// is to be off for it to stay.
+    /// The handover rules remain in force. A UE that receives another cell better than its new one is handed over again
+    /// by A3, which must be disabled for it to stay.
     pub fn hand_over(&mut self, ue: u32, cell: u32, now: Time, sink: &mut impl Sink) -> Result<(), Refused> {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
@@ -83,14 +83,14 @@ impl<P: Packet> Ran<P> {
         Ok(())
     }
 
-    /// The old cell prepares the change to `target`.
+    /// Prepares the handover to `target` in the old cell.
     fn prepare<S: Sink>(&mut self, ue: u32, target: usize, now: Time, sink: &mut S) {
         self.ues[ue as usize].link = Link::Preparing { target };
-        tell(sink, now, ue, Step::Preparing { target: target as u32 });
+        emit(sink, now, ue, Step::Preparing { target: target as u32 });
         self.note_after(self.handover.preparation, now, ue, Kind::Mobility);
     }
 
-    /// The channel of `ue` or its cell is not what it was: it measures from `now` on, or looks for a cell again.
+    /// Resumes measurements, or the search for a cell, at `now` after a change of the channel of `ue` or its cell.
     pub(crate) fn wake(&mut self, ue: u32, now: Time) {
         let state = &mut self.ues[ue as usize];
         let slot = state.slots.next_after(now);
@@ -101,13 +101,13 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Notes that something is due for `ue` after `pause`, rounded up to slots of its cell.
+    /// Adds a calendar entry for `ue` after `pause`, rounded up to slots of its cell.
     fn note_after(&mut self, pause: Span, now: Time, ue: u32, kind: Kind) {
         let slots = self.ues[ue as usize].slots;
         self.note(slots.next_after(now) + slots.spanning(pause), ue, kind, 0);
     }
 
-    /// Notes that `ue` measures in `slot`, if nothing is noted yet and it can make a difference.
+    /// Adds a calendar entry for a measurement of `ue` in `slot`, unless there is one or measuring has no effect.
     pub(crate) fn note_measurement(&mut self, ue: u32, slot: u64) {
         let state = &mut self.ues[ue as usize];
         let now = state.slots.start(slot);
@@ -117,7 +117,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Whether the link of `ue` or its cell may become another one by what it measures from `now` on.
+    /// Returns whether measurements from `now` on may change the link of `ue` or its cell.
     fn measuring_matters(&mut self, ue: u32, now: Time) -> bool {
         let state = &mut self.ues[ue as usize];
         if state.air.varies() {
@@ -128,7 +128,7 @@ impl<P: Packet> Ran<P> {
         }
         let Ue { air, measurements, serving, .. } = state;
         let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
-        !settled || state.sync.is_in_doubt() || self.sinr_db(ue, now) < self.handover.link.q_out_db
+        !settled || state.sync.is_t310_running() || self.sinr_db(ue, now) < self.handover.link.q_out_db
     }
 
     pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
@@ -148,7 +148,7 @@ impl<P: Packet> Ran<P> {
         let sinr_db = self.sinr_db(index, now);
         let ue = &mut self.ues[index as usize];
         if ue.is_served() && ue.sync.indicate(&self.handover.link, sinr_db, now) {
-            self.lose_link(index, now, io);
+            self.handle_link_failure(index, now, io);
         } else if ue.is_served() {
             self.evaluate_a3(index, now, io);
         }
@@ -160,7 +160,7 @@ impl<P: Packet> Ran<P> {
         if let Some(a3) = &self.handover.a3
             && let Some(report) = ue.measurements.a3(a3, ue.serving, now)
         {
-            tell(io.sink, now, index, Step::Triggered { target: report.best as u32 });
+            emit(io.sink, now, index, Step::Triggered { target: report.best as u32 });
             self.signal(index, Direction::Uplink, Message::Report(report), now, io);
         }
     }
@@ -184,7 +184,7 @@ impl<P: Packet> Ran<P> {
                     let ue = &mut self.ues[index as usize];
                     ue.stats.handover_failures += 1;
                     ue.link = Link::Searching { since };
-                    tell(io.sink, now, index, Step::Failed);
+                    emit(io.sink, now, index, Step::Failed);
                     let found = deadline.saturating_since(now) + self.handover.reestablishment;
                     self.note_after(found, now, index, Kind::Mobility);
                 }
@@ -203,7 +203,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// `message` goes `way` on SRB1.
+    /// Sends `message` on SRB1 in direction `way`.
     fn signal<D: Drops<P>, S: Sink>(
         &mut self,
         index: u32,
@@ -214,43 +214,49 @@ impl<P: Packet> Ran<P> {
     ) {
         let ue = &mut self.ues[index as usize];
         if !self.cells[ue.serving].mac.rat.carries_signalling() {
-            return self.heed(index, message, now, io);
+            return self.handle_message(index, message, now, io);
         }
         let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer()));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
             Direction::Downlink => self.cells[ue.serving].downlink.activate(index),
-            Direction::Uplink => self.look_at_uplink(index, now),
+            Direction::Uplink => self.check_uplink_buffers(index, now),
         }
         self.note_rlc(index);
     }
 
-    /// Acts on the messages that have arrived.
-    pub(crate) fn heed_messages<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+    /// Handles the messages that have arrived.
+    pub(crate) fn handle_messages<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let mut messages = core::mem::take(&mut self.messages);
         for message in messages.drain(..) {
-            self.heed(index, message, now, io);
+            self.handle_message(index, message, now, io);
         }
         self.messages = messages;
     }
 
-    fn heed<D: Drops<P>, S: Sink>(&mut self, index: u32, message: Message, now: Time, io: &mut Io<'_, D, S>) {
+    fn handle_message<D: Drops<P>, S: Sink>(&mut self, index: u32, message: Message, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &self.ues[index as usize];
         match (message, ue.link) {
             (Message::Report(report), Link::Connected) => self.prepare(index, report.best, now, io.sink),
             (Message::Command { target, .. }, Link::Commanded { .. }) => {
                 let source = ue.serving as u32;
-                tell(io.sink, now, index, Step::Left { source, target: target as u32 });
+                emit(io.sink, now, index, Step::Left { source, target: target as u32 });
                 let link = Link::Moving { target, since: now, deadline: now + self.handover.t304 };
                 self.leave(index, link, self.handover.interruption, now, io);
             }
-            // A report while a handover is prepared changes nothing; the target has heard the UE before it confirms.
+            // A report during the preparation of a handover has no effect; the target has heard the UE before it
+            // confirms.
             _ => {}
         }
     }
 
-    /// RLC has given up the command to `index`.
-    pub(crate) fn lose_command<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+    /// Handles RLC's failure to deliver the command to `index`.
+    pub(crate) fn handle_command_failure<D: Drops<P>, S: Sink>(
+        &mut self,
+        index: u32,
+        now: Time,
+        io: &mut Io<'_, D, S>,
+    ) {
         let Ran { ues, messages, .. } = self;
         let ue = &mut ues[index as usize];
         if let Some(srb) = &mut ue.srb {
@@ -259,23 +265,23 @@ impl<P: Packet> Ran<P> {
         }
         if matches!(ue.link, Link::Commanded { .. }) {
             ue.link = Link::Connected;
-            tell(io.sink, now, index, Step::CommandLost);
+            emit(io.sink, now, index, Step::CommandLost);
         }
-        self.heed_messages(index, now, io);
+        self.handle_messages(index, now, io);
     }
 
-    /// The radio link of `index` is lost.
-    pub(crate) fn lose_link<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+    /// Handles a radio link failure of `index`.
+    pub(crate) fn handle_link_failure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         if !ue.is_served() {
             return;
         }
         ue.stats.link_failures += 1;
-        tell(io.sink, now, index, Step::LinkLost { source: ue.serving as u32 });
+        emit(io.sink, now, index, Step::LinkLost { source: ue.serving as u32 });
         self.leave(index, Link::Searching { since: now }, self.handover.reestablishment, now, io);
     }
 
-    /// No cell serves `index` any more; the next step of `link` is due after `pause`.
+    /// Disconnects `index` from its cell; the next step of `link` is due after `pause`.
     fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
@@ -283,7 +289,7 @@ impl<P: Packet> Ran<P> {
         cells[ue.serving].uplink.remove(index);
         ue.leave();
         ue.link = link;
-        // What the UE has not sent successfully is its own to send again; the network's has to be forwarded.
+        // Data that the UE has not sent successfully stays with the UE; the network's data has to be forwarded.
         let downlink = if handover.forwarding { Keep::All } else { Keep::Nothing };
         for bearer in &mut ue.bearers {
             bearer.rlc.reestablish(
@@ -304,37 +310,37 @@ impl<P: Packet> Ran<P> {
         self.note_after(pause, now, index, Kind::Mobility);
     }
 
-    /// The serving cell serves `index` from now on.
+    /// Connects `index` to the serving cell.
     fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         ue.link = Link::Connected;
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
-        tell(io.sink, now, index, step);
+        emit(io.sink, now, index, step);
         self.touched(index, now, io);
         self.wake(index, now);
         let ue = &mut self.ues[index as usize];
         let mac = &self.cells[ue.serving].mac;
         if ue.is_served() && ue.had_data != 0 && mac.rat.reports_buffers() {
-            // The message that completes the change of the cell carries a report.
-            ue.believed.asked = mac.requests.first_grant;
-            self.look_at_belief(index);
+            // The message that completes the handover carries a report.
+            ue.estimate.asked = mac.requests.first_grant;
+            self.update_uplink_activity(index);
         }
     }
 
-    /// Whether `index` can be served by `target`; it is the serving cell then.
+    /// Returns whether `index` can be served by `target`, which becomes the serving cell.
     fn reaches(&mut self, index: u32, target: usize, now: Time) -> bool {
         self.ues[index as usize].tune(target, &self.cells[target]);
         self.sinr_db(index, now) >= self.handover.link.q_out_db
     }
 
-    /// The serving cell's mean SINR at a UE in dB.
+    /// Returns the serving cell's mean SINR at a UE in dB.
     fn sinr_db(&mut self, index: u32, now: Time) -> f64 {
         let ue = &mut self.ues[index as usize];
-        ue.hear(now);
+        ue.measure_downlink(now);
         decibels(f64::from(ue.sinr.mean()))
     }
 }
 
-fn tell<S: Sink>(sink: &mut S, now: Time, ue: u32, step: Step) {
-    network::tell(sink, now, || Event::Mobility { ue, step });
+fn emit<S: Sink>(sink: &mut S, now: Time, ue: u32, step: Step) {
+    network::emit(sink, now, || Event::Mobility { ue, step });
 }

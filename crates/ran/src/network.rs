@@ -1,4 +1,4 @@
-//! The network as its owner sees it, and what happens in one tick of its calendar.
+//! The network's interface, and the processing of one tick of its calendar.
 
 use std::collections::VecDeque;
 
@@ -18,21 +18,21 @@ use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
 use crate::ue::Ue;
 
-/// What a random stream is for. Each UE has its own, so that adding one does not shift another's numbers.
+/// The purpose of a random stream. Each UE has its own, so that adding a UE does not change another's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// The channel of a UE.
     Air(u32),
-    /// Whether a UE's transport blocks are decoded.
+    /// The decoding of a UE's transport blocks.
     Decoding(u32),
 }
 
-/// A packet that has come through.
+/// A packet that was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
-    /// The UE that it was for or from.
+    /// The UE that it was sent to or by.
     pub ue: u32,
-    /// Which of the two.
+    /// The direction.
     pub direction: Direction,
     /// The packet.
     pub packet: P,
@@ -40,20 +40,20 @@ pub struct Delivery<P> {
     pub times: Times,
 }
 
-/// What a UE hears of the cell that serves it, or served it last.
+/// A UE's reception of the cell that serves it, or served it last.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Heard {
-    /// Power of its reference signals in dBm.
+    /// RSRP in dBm.
     pub rsrp_dbm: f64,
-    /// Their quality in dB.
+    /// RSRQ in dB.
     pub rsrq_db: f64,
     /// Linear mean of the downlink's SINR over the carrier, in dB; `None` while no cell serves the UE.
     pub sinr_db: Option<f64>,
-    /// The quality that it reported last, or would report.
+    /// The CQI that it reported last, or would report.
     pub cqi: u8,
 }
 
-/// Where packets and events of one call go.
+/// The receivers of packets and events of one call.
 pub(crate) struct Io<'a, D, S> {
     pub(crate) drops: &'a mut D,
     pub(crate) sink: &'a mut S,
@@ -67,22 +67,23 @@ pub struct Ran<P> {
     pub(crate) calendar: Calendar,
     /// The calendar's unit: the shortest slot of all cells.
     tick: Span,
-    /// The first tick that was not run yet.
+    /// The first tick not yet processed.
     pub(crate) next_tick: u64,
     pub(crate) outbox: VecDeque<Delivery<P>>,
     pub(crate) work: u64,
-    /// Reused lists.
+    /// Reused buffers.
     due: Vec<Entry>,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) messages: Vec<Message>,
 }
 
 impl<P: Packet> Ran<P> {
-    /// The network of `config` at time zero, with everybody connected and idle. `random` gives each stream once.
+    /// Creates the network of `config` at time zero, with all UEs connected and idle. `random` returns each stream
+    /// once.
     ///
     /// # Panics
-    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than the
-    /// technology allows (3 ms in LTE): the configuration's reader checks that.
+    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than
+    /// the technology allows (3 ms in LTE): the code that reads the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
@@ -117,14 +118,14 @@ impl<P: Packet> Ran<P> {
             messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
-            // Spread over the period, so that not all of them measure in the same slot.
+            // Spread over the period, so that UEs do not all measure in the same slot.
             let period = ran.ues[ue as usize].slots.spanning(ran.handover.period).max(1);
             ran.note_measurement(ue, u64::from(ue) % period);
         }
         ran
     }
 
-    /// A packet for `ue` comes to the cell that serves it, or served it last.
+    /// Accepts a packet for `ue` at the cell that serves it, or served it last.
     pub fn handle_downlink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
@@ -140,18 +141,18 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
-    /// The host at `ue` sends a packet.
+    /// Accepts a packet sent by the host at `ue`.
     pub fn handle_uplink(&mut self, ue: u32, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
         state.host.gate.enqueue(packet, now, drops);
         state.hand_down(Direction::Uplink, now, drops);
-        self.look_at_uplink(ue, now);
+        self.check_uplink_buffers(ue, now);
         self.note_rlc(ue);
     }
 
-    /// UEs of other cells hear `cell` on this share of its resource blocks, 0 to 1, from `now` on. Radio links may be lost by
-    /// it.
+    /// Sets the fraction of `cell`'s resource blocks, 0 to 1, that interferes with UEs of other cells from `now` on.
+    /// May cause radio link failures.
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
         self.reach(now);
         for ue in 0..self.ues.len() as u32 {
@@ -161,10 +162,10 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// From `now` on `ue` hears the cell that serves it with this mean SINR in dB, whatever others send and wherever it is;
-    /// `None` goes back to the channel of the configuration. What it does to the uplink and to fading, and that handovers
-    /// still go by the channel's received powers, is [`Air::set_sinr`]'s. Cells learn of it by the next reports, and a
-    /// radio link may be lost by it.
+    /// Sets the mean SINR in dB with which `ue` receives its serving cell from `now` on, regardless of interference and
+    /// position; `None` restores the configured channel. [`Air::set_sinr`] describes the effect on the uplink and on
+    /// fading; handovers still use the channel's received powers. Cells learn of it by the next reports, and the radio
+    /// link may fail.
     pub fn set_sinr(&mut self, ue: u32, sinr_db: Option<f64>, now: Time) {
         self.reach(now);
         self.report_until_now(ue);
@@ -172,7 +173,7 @@ impl<P: Packet> Ran<P> {
         self.wake(ue, now);
     }
 
-    /// Makes the measurements of before a change, which does not change them.
+    /// Makes the measurements due before a change, which does not affect them.
     fn report_until_now(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
         if state.is_served() {
@@ -181,16 +182,16 @@ impl<P: Packet> Ran<P> {
             state.report_channel(&mac.link, grid.group, next);
             state.sound(&mac.link, mac.rat, next);
         }
-        state.forget_sinr();
+        state.invalidate_sinr();
     }
 
-    /// When [`Ran::handle_timeout`] is next due; `None` while there is nothing to be done.
+    /// Returns when [`Ran::handle_timeout`] is next due; `None` if nothing is pending.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.next_due().map(|tick| self.start_of(tick))
     }
 
-    /// Runs all slots that begin until `now`.
+    /// Runs all slots that begin by `now`.
     pub fn handle_timeout(&mut self, now: Time, drops: &mut impl Drops<P>, sink: &mut impl Sink) {
         let mut io = Io { drops, sink };
         while let Some(tick) = self.next_due()
@@ -200,13 +201,14 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// The next packet that has come through.
+    /// Returns the next delivered packet.
     #[inline]
     pub fn poll_delivery(&mut self) -> Option<Delivery<P>> {
         self.outbox.pop_front()
     }
 
-    /// Packets that were handed in and neither delivered nor dropped yet, those in [`Ran::poll_delivery`] included.
+    /// Returns the number of packets accepted and neither delivered nor dropped yet, including those in
+    /// [`Ran::poll_delivery`].
     pub fn held(&self) -> u64 {
         let inside = |ue: &Ue<P>| {
             let bearers = ue.bearers.iter().flat_map(|b| {
@@ -219,38 +221,38 @@ impl<P: Packet> Ran<P> {
         self.outbox.len() as u64 + self.ues.iter().map(inside).sum::<u64>()
     }
 
-    /// What waits above RLC: at a UE in its host's queue, in the eNodeB in those above its bearers' buffers.
+    /// Returns the backlog above RLC: a UE's host queue, or in the eNodeB the queues above its bearers' buffers.
     pub fn above_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
         self.ues[ue as usize].above(direction)
     }
 
-    /// How many bytes byte queue limits let into RLC; `None` where nothing has such a limit.
+    /// Returns how many bytes the byte queue limits allow in RLC; `None` without such limits.
     pub fn quota(&self, ue: u32, direction: Direction) -> Option<u64> {
         self.ues[ue as usize].quota(direction)
     }
 
-    /// What waits in RLC and PDCP for a UE in one direction and was not begun to be sent.
+    /// Returns the backlog of a UE in RLC and PDCP in one direction that has not been sent in part.
     pub fn rlc_backlog(&self, ue: u32, direction: Direction) -> aqm::Backlog {
         self.ues[ue as usize].queued(direction)
     }
 
-    /// What was counted for a UE so far.
+    /// Returns a UE's counters.
     pub fn stats(&self, ue: u32) -> UeStats {
         self.ues[ue as usize].stats
     }
 
-    /// The RLC counts of a UE, over all its bearers.
+    /// Returns the RLC counters of a UE, over all its bearers.
     pub fn rlc_stats(&self, ue: u32, direction: Direction) -> crate::rlc::Stats {
         self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.stats(direction)).sum()
     }
 
-    /// The cell that serves a UE, if one does.
+    /// Returns the cell that serves a UE, if any.
     pub fn serving(&self, ue: u32) -> Option<u32> {
         let state = &self.ues[ue as usize];
         state.is_served().then_some(state.serving as u32)
     }
 
-    /// What `ue` hears at `now`.
+    /// Returns what `ue` receives at `now`.
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();
         let state = &mut self.ues[ue as usize];
@@ -267,29 +269,29 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Slots of `cell` that have begun by `now`, up to which everything was run.
+    /// Returns the number of slots of `cell` that have begun by `now`, up to which everything was run.
     pub fn begun(&self, cell: u32, now: Time) -> u64 {
         let slots = self.cells[cell as usize].slots;
         slots.next_at(self.next_tick).max(slots.next_after(now))
     }
 
-    /// UEs.
+    /// Returns the number of UEs.
     pub fn ues(&self) -> u32 {
         self.ues.len() as u32
     }
 
-    /// How often a UE was looked at or something was done for one: what running costs, independent of the machine.
+    /// Returns the number of operations on UEs so far: a machine-independent measure of the computational cost.
     pub fn work(&self) -> u64 {
         self.work
     }
 
-    /// When `tick` begins.
+    /// Returns when `tick` begins.
     #[inline]
     fn start_of(&self, tick: u64) -> Time {
         Time::ZERO + self.tick * tick
     }
 
-    /// The next tick in which something is to be done.
+    /// Returns the next tick with pending work.
     #[inline]
     fn next_due(&self) -> Option<u64> {
         let busy = self.cells.iter().filter(|cell| cell.is_busy());
@@ -300,7 +302,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Time has come to `now`: an idle network has let the ticks before it pass.
+    /// Advances the time to `now`: an idle network skips ticks.
     #[inline]
     pub(crate) fn reach(&mut self, now: Time) {
         let tick = now.as_nanos().div_ceil(self.tick.as_nanos());
@@ -329,7 +331,7 @@ impl<P: Packet> Ran<P> {
                 Kind::UplinkDecoded => self.uplink_decoded(ue, entry.process, now, io),
                 Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
                 Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
-                Kind::SchedulingRequestHeard => self.request_heard(ue, slot),
+                Kind::SchedulingRequestReceived => self.request_received(ue, slot),
                 Kind::RandomAccessDone => self.random_access_done(ue),
                 Kind::RetxBsr => self.retx_bsr(ue, slot),
                 Kind::Rlc => self.rlc_timeout(ue, now, io),
@@ -355,7 +357,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Notes that something is due for `ue` in `slot` of its cell, or in the next one if that has been.
+    /// Adds a calendar entry for `ue` in `slot` of its cell, or in the next slot if that has passed.
     #[inline]
     pub(crate) fn note(&mut self, slot: u64, ue: u32, kind: Kind, process: u8) {
         let Ue { epoch, slots, .. } = self.ues[ue as usize];
@@ -363,32 +365,32 @@ impl<P: Packet> Ran<P> {
         self.calendar.at(slots.tick(slot), Entry { ue, epoch, kind, process });
     }
 
-    /// RLC's or PDCP's entities at either end may have something new to send or to wait for.
+    /// Updates the UE's state after its RLC or PDCP entities may have new data or timers.
     #[inline]
     pub(crate) fn touched<D: Drops<P>, S: Sink>(&mut self, ue: u32, now: Time, io: &mut Io<'_, D, S>) {
         let state = &mut self.ues[ue as usize];
         if state.bearers.iter().any(|b| b.rlc.failed().is_some()) {
-            self.lose_link(ue, now, io);
+            self.handle_link_failure(ue, now, io);
             return;
         }
         match state.srb.as_ref().and_then(|srb| srb.failed()) {
-            Some(Direction::Uplink) => return self.lose_link(ue, now, io),
-            Some(Direction::Downlink) => self.lose_command(ue, now, io),
+            Some(Direction::Uplink) => return self.handle_link_failure(ue, now, io),
+            Some(Direction::Downlink) => self.handle_command_failure(ue, now, io),
             None => {}
         }
         let state = &mut self.ues[ue as usize];
-        if state.heeds_status {
+        if state.uses_status {
             state.hand_down(Direction::Downlink, now, io.drops);
             state.hand_down(Direction::Uplink, now, io.drops);
         }
         if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
             self.cells[state.serving].downlink.activate(ue);
         }
-        self.look_at_uplink(ue, now);
+        self.check_uplink_buffers(ue, now);
         self.note_rlc(ue);
     }
 
-    /// Notes the next timer of RLC and PDCP.
+    /// Adds a calendar entry for the next timer of RLC and PDCP.
     #[inline]
     pub(crate) fn note_rlc(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
@@ -408,7 +410,7 @@ impl<P: Packet> Ran<P> {
         let Ran { ues, outbox, messages, .. } = self;
         let state = &mut ues[ue as usize];
         if state.rlc_noted != now {
-            // An earlier one took its place.
+            // It was replaced by an earlier one.
             return;
         }
         state.rlc_noted = Time::MAX;
@@ -422,16 +424,16 @@ impl<P: Packet> Ran<P> {
             }
         }
         if let Some(srb) = &mut state.srb {
-            // AM delivers nothing when a timer ends.
+            // AM delivers nothing when a timer expires.
             srb.handle_timeout(now, &mut |_, signal: Signal, _| messages.push(signal.message), &mut |_, _| {});
         }
-        // What PDCP discarded has made room.
+        // PDCP's discards have made room.
         state.hand_down(Direction::Downlink, now, io.drops);
         state.hand_down(Direction::Uplink, now, io.drops);
         self.touched(ue, now, io);
     }
 
-    /// Hands what a decoded block carries to RLC.
+    /// Passes the contents of a decoded block to RLC.
     pub(crate) fn receive<D: Drops<P>, S: Sink>(
         &mut self,
         ue: u32,
@@ -459,10 +461,10 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
-        self.heed_messages(ue, now, io);
+        self.handle_messages(ue, now, io);
     }
 
-    /// Tells RLC that HARQ has given up a block.
+    /// Informs RLC that HARQ has abandoned a block.
     pub(crate) fn give_up<D: Drops<P>>(&mut self, ue: u32, way: Direction, process: u8, drops: &mut D) {
         let Ue { bearers, down, up, stats, .. } = &mut self.ues[ue as usize];
         let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
@@ -474,15 +476,15 @@ impl<P: Packet> Ran<P> {
     }
 }
 
-/// Tells whoever listens.
+/// Emits an event if the sink listens.
 #[inline]
-pub(crate) fn tell<S: Sink>(sink: &mut S, now: Time, event: impl FnOnce() -> Event) {
+pub(crate) fn emit<S: Sink>(sink: &mut S, now: Time, event: impl FnOnce() -> Event) {
     if S::LISTENS {
         sink.event(now, &event());
     }
 }
 
-/// The cell that is received with the most power.
+/// Returns the cell received with the most power.
 pub(crate) fn strongest(air: &mut Air, cells: usize, now: Time) -> usize {
     let mut best = (0, f64::NEG_INFINITY);
     for cell in 0..cells {

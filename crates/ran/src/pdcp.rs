@@ -1,20 +1,20 @@
 //! PDCP: the SDUs of one direction of a bearer, from the queue in front of RLC to their delivery (36.323).
 //!
-//! An SDU is never copied or cut. It waits in a queue discipline; when RLC begins to send it, it joins the SDUs in
-//! transit, whose PDCP PDUs (a header of [`HEADER`] bytes each) form one stream of bytes. RLC's PDUs are ranges of that
-//! stream. When the receiver has an SDU's range, the SDU leaves.
+//! SDUs are never copied or split. An SDU waits in a queue discipline; when RLC begins to send it, it joins the SDUs in
+//! transit, whose PDCP PDUs (with a header of [`HEADER`] bytes each) form one byte stream. RLC's PDUs are ranges of
+//! that stream. When the receiver has an SDU's range, the SDU is delivered.
 //!
 //! Deviations:
-//! 1. A COUNT (36.323, 7.1) is given when RLC takes an SDU and not when it arrives, so that what a queue discipline
-//!    reorders or drops leaves no gap, and it is a whole number of 64 bits: the SN of 12 bits is never ambiguous, and no
-//!    more than 2048 SDUs in transit are not a limit.
-//! 2. The discard timer (5.4) acts on SDUs of which nothing has been sent, which are those that RLC may discard (36.322,
-//!    5.3). It acts on time in a FIFO; under other disciplines an SDU that is too old is discarded when it would be sent.
-//!    An SDU that a lossless handover sends again is not discarded any more.
+//! 1. A COUNT (36.323, 7.1) is assigned when RLC takes an SDU instead of at its arrival, so that reordering or drops by
+//!    a queue discipline leave no gap, and it has 64 bits: the 12-bit SN is never ambiguous, and the number of SDUs in
+//!    transit is not limited to 2048.
+//! 2. The discard timer (5.4) applies to SDUs of which nothing has been sent, which are those that RLC may discard
+//!    (36.322, 5.3). It acts on time in a FIFO; with other disciplines an expired SDU is discarded when it would be
+//!    sent. An SDU that a lossless handover sends again is not discarded.
 //! 3. At a lossless re-establishment (5.2) the sender knows what the receiver has, as after a PDCP status report (5.3)
-//!    that is never lost and takes no bytes. An SDU that had arrived out of order is held and delivered in order, and
-//!    nothing is sent twice, so that duplicate removal (5.1.2.1.2) has nothing to do.
-//! 4. The SN has 12 bits in every mode; no ciphering (which changes no length) and no header compression.
+//!    that is never lost and has no size. An SDU that had arrived out of order is held and delivered in order, and
+//!    nothing is sent twice, so duplicate removal (5.1.2.1.2) is not needed.
+//! 4. The SN has 12 bits in every mode; no ciphering (which does not change lengths) and no header compression.
 
 use std::collections::VecDeque;
 
@@ -25,23 +25,23 @@ use units::{Span, Time};
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
 pub const HEADER: u32 = 2;
 
-/// One direction of a bearer above RLC. The default holds everything for ever.
+/// The parameters of one direction of a bearer above RLC. The default has no limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Config {
-    /// How SDUs wait for RLC, and who is lost when there are too many. The limits count SDUs without headers, and only
-    /// those of which nothing has been sent.
+    /// The queue discipline in front of RLC. Its limits count SDUs without headers, and only those of which nothing has
+    /// been sent.
     pub queue: aqm::Config,
     /// How long an SDU may wait before it is discarded, if nothing of it has been sent (`DropReason::Control`); `None`
-    /// is for ever.
+    /// is unlimited.
     pub discard: Option<Span>,
 }
 
-/// What a re-establishment (a handover) keeps of one direction. What it does not keep is lost (`DropReason::Loss`),
-/// except SDUs that the receiver has.
+/// What a re-establishment (a handover) keeps of one direction. The rest is lost (`DropReason::Loss`), except SDUs that
+/// the receiver has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Everything that the receiver does not have: it is sent again, in order. In UM and TM, which cannot, as
-    /// [`Keep::Queue`].
+    /// Everything that the receiver does not have: it is sent again, in order. In UM and TM, which cannot retransmit,
+    /// the same as [`Keep::Queue`].
     All,
     /// SDUs of which nothing has been sent.
     Queue,
@@ -50,27 +50,27 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// For modes that cannot send again.
+    /// Limits it for modes that cannot retransmit.
     pub(crate) fn at_most_queue(self) -> Keep {
         if self == Keep::All { Keep::Queue } else { self }
     }
 }
 
-/// When a delivered SDU was sent, in the cell that it was delivered in.
+/// When a delivered SDU was sent, in the cell in which it was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
-    /// When a block with its first byte was first built: before it the SDU waited in the queue.
+    /// When a block with its first byte was first built: until then the SDU waited in the queue.
     pub first_sent: Time,
-    /// When a block with its last byte was first built: up to here it was being scheduled.
+    /// When a block with its last byte was first built: the end of scheduling.
     pub last_sent: Time,
-    /// When its last byte was decoded, after HARQ and, in AM, RLC's retransmissions, if it then had to wait in RLC for what
-    /// was missing before it.
+    /// When its last byte was decoded, after HARQ and, in AM, RLC retransmissions, if it then had to wait in RLC for
+    /// earlier missing data.
     pub decoded: Option<Time>,
 }
 
-/// Where delivered SDUs go. A closure `FnMut(Direction, P, Times)` is one.
+/// The receiver of delivered SDUs. A closure `FnMut(Direction, P, Times)` implements it.
 pub trait Deliver<P> {
-    /// `packet` has arrived.
+    /// Called when `packet` is delivered.
     fn delivered(&mut self, way: Direction, packet: P, times: Times);
 }
 
@@ -81,11 +81,11 @@ impl<P, F: FnMut(Direction, P, Times)> Deliver<P> for F {
     }
 }
 
-/// How an RLC PDU holds parts of several SDUs, its elements.
+/// How an RLC PDU combines parts of several SDUs, its elements.
 pub(crate) trait Concatenation {
-    /// Bytes that a PDU of so many elements spends on telling where they end.
+    /// Returns the overhead in bytes of a PDU with this many elements, for marking their ends.
     fn overhead(elements: u32) -> u32;
-    /// The longest element that another one may follow.
+    /// The maximum length of an element that another one may follow.
     const LONGEST: u64;
 }
 
@@ -94,7 +94,7 @@ pub(crate) trait Concatenation {
 pub(crate) struct Mapped {
     pub(crate) start: u64,
     pub(crate) len: u32,
-    /// Borders of SDUs inside.
+    /// Number of SDU boundaries inside.
     pub(crate) borders: u32,
 }
 
@@ -105,19 +105,19 @@ pub(crate) struct Sdus<P> {
     queue: AnyQueue<P>,
     discard: Option<Span>,
     header: u32,
-    /// SDUs that left the queue and were neither delivered nor lost, in order; their ranges touch.
+    /// SDUs that left the queue and were neither delivered nor lost, in order; their ranges are contiguous.
     transit: VecDeque<Sdu<P>>,
-    /// How many left `transit`.
+    /// Number of SDUs that have left `transit`.
     gone: u64,
-    /// The number, counted from the first ever, of the SDU that `next` is in.
+    /// The number, counted from the first ever, of the SDU at `next`.
     sending: u64,
-    /// The stream up to here has been sent at least once,
+    /// The stream up to this offset has been sent at least once.
     next: u64,
-    /// and reaches up to here.
+    /// The end of the stream.
     end: u64,
 }
 
-/// An SDU in transit. Its range is empty if the receiver holds it already.
+/// An SDU in transit. Its range is empty if the receiver already holds it.
 #[derive(Clone, Copy, Debug)]
 struct Sdu<P> {
     packet: P,
@@ -146,7 +146,7 @@ impl<P: Packet> Sdus<P> {
         self.queue.enqueue(packet, now, drops);
     }
 
-    /// An SDU comes down from the queue above, where it began to wait. In a FIFO it keeps that time.
+    /// Accepts an SDU from the queue above, where it began to wait. In a FIFO it keeps that time.
     #[inline]
     pub(crate) fn take_over(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         match &mut self.queue {
@@ -155,7 +155,7 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Bytes, without headers, of SDUs whose last byte has not been sent in this stream.
+    /// Returns the bytes, without headers, of SDUs whose last byte has not been sent in this stream.
     #[inline]
     pub(crate) fn not_sent(&self) -> u64 {
         let mut begun = 0;
@@ -166,13 +166,14 @@ impl<P: Packet> Sdus<P> {
         self.queue.backlog().bytes + begun
     }
 
-    /// Bytes, without headers, of the queue and of the last `sdus` SDUs of the stream, which begin at `start`.
+    /// Returns the bytes, without headers, of the queue and of the last `sdus` SDUs of the stream, which begin at
+    /// `start`.
     #[inline]
     pub(crate) fn since(&self, start: u64, sdus: usize) -> u64 {
         self.queue.backlog().bytes + (self.end - start) - u64::from(self.header) * sdus as u64
     }
 
-    /// SDUs of which nothing has been sent and that wait in the discipline.
+    /// Returns the backlog of SDUs in the discipline, of which nothing has been sent.
     #[inline]
     pub(crate) fn queued(&self) -> aqm::Backlog {
         self.queue.backlog()
@@ -182,7 +183,7 @@ impl<P: Packet> Sdus<P> {
         self.transit.len()
     }
 
-    /// Bytes that have never been sent, with PDCP headers, and SDUs that they are of.
+    /// Returns the bytes never sent, with PDCP headers, and the number of SDUs they belong to.
     #[inline]
     pub(crate) fn unsent(&self) -> (u64, u64) {
         let held = self.queue.backlog();
@@ -195,7 +196,7 @@ impl<P: Packet> Sdus<P> {
         self.next < self.end || self.queue.backlog().packets > 0
     }
 
-    /// When the SDU whose bytes are next entered its queue, as far as the discipline lets see.
+    /// Returns when the SDU whose bytes are next entered its queue, as far as the discipline exposes it.
     pub(crate) fn head_since(&self) -> Option<Time> {
         if self.next < self.end {
             let mut unsent = self.transit.iter().skip((self.sending - self.gone) as usize);
@@ -212,7 +213,7 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// When the next SDU is to be discarded.
+    /// Returns when the next SDU is to be discarded.
     #[inline]
     pub(crate) fn next_discard(&self) -> Time {
         let Some(discard) = self.discard else { return Time::MAX };
@@ -220,7 +221,7 @@ impl<P: Packet> Sdus<P> {
             .map_or(Time::MAX, |head| Time::from_nanos(head.enqueued().as_nanos().saturating_add(discard.as_nanos())))
     }
 
-    /// 36.323, 5.4: discards what has waited for too long.
+    /// 36.323, 5.4: discards SDUs whose timer has expired.
     pub(crate) fn discard(&mut self, now: Time, drops: &mut impl Drops<P>) {
         while self.next_discard() <= now {
             let packet = self.queue.dequeue(now, drops).expect("a FIFO with a head serves it");
@@ -228,8 +229,8 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Takes the next bytes of the stream for a PDU that has `room` bytes for data and what `C` needs. `border` learns where
-    /// each SDU that leaves the queue ends.
+    /// Takes the next bytes of the stream for a PDU that has `room` bytes for data and the overhead of `C`. Calls
+    /// `border` with the end of each SDU that leaves the queue.
     #[inline]
     pub(crate) fn map<C: Concatenation>(
         &mut self,
@@ -268,7 +269,7 @@ impl<P: Packet> Sdus<P> {
         Mapped { start, len: (self.next - start) as u32, borders: elements.saturating_sub(1) }
     }
 
-    /// The next SDU leaves the queue for the stream.
+    /// Moves the next SDU from the queue to the stream.
     #[inline]
     fn pull(&mut self, now: Time, drops: &mut impl Drops<P>, border: &mut impl FnMut(u64)) -> bool {
         while let Some(packet) = self.queue.dequeue(now, drops) {
@@ -286,7 +287,7 @@ impl<P: Packet> Sdus<P> {
         false
     }
 
-    /// The length of the SDU that is next, for TM, which does not cut.
+    /// Returns the length of the next SDU, for TM, which does not segment.
     pub(crate) fn next_len(&mut self, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {
         if self.next == self.end && !self.pull(now, drops, &mut |_| {}) {
             return None;
@@ -294,8 +295,8 @@ impl<P: Packet> Sdus<P> {
         self.transit.get((self.sending - self.gone) as usize).map(|sdu| (sdu.end - sdu.start) as u32)
     }
 
-    /// The receiver has every byte before `end` that it will ever have, and those from `start` on without a gap: SDUs
-    /// that lie in between are delivered, the ones before are lost.
+    /// Informs that the receiver will get no further bytes before `end`, and has those from `start` on without a gap:
+    /// SDUs in between are delivered, earlier ones are lost.
     #[inline]
     pub(crate) fn arrived(&mut self, start: u64, end: u64, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
         while self.transit.front().is_some_and(|sdu| sdu.end <= end) {
@@ -310,7 +311,8 @@ impl<P: Packet> Sdus<P> {
         self.sending = self.sending.max(self.gone);
     }
 
-    /// The bytes from `start` to `end` were decoded: SDUs that end there and are still in transit wait for others.
+    /// Records that the bytes from `start` to `end` were decoded: SDUs that end there and are still in transit wait for
+    /// others.
     #[inline]
     pub(crate) fn decoded(&mut self, start: u64, end: u64, now: Time) {
         if self.transit.front().is_none_or(|sdu| sdu.end > end) {
@@ -322,7 +324,7 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Takes the SDU that begins at `start` out, wherever it is (TM).
+    /// Removes and returns the SDU that begins at `start` (TM).
     pub(crate) fn take(&mut self, start: u64) -> Option<(P, Times)> {
         let index = self.transit.binary_search_by_key(&start, |sdu| sdu.start).ok()?;
         let sdu = self.transit.remove(index)?;
@@ -330,7 +332,8 @@ impl<P: Packet> Sdus<P> {
         Some((sdu.packet, sdu.times))
     }
 
-    /// 36.322, 5.4, and 36.323, 5.2: begins a new stream. `has` says whether the receiver has a range of the old one.
+    /// 36.322, 5.4, and 36.323, 5.2: begins a new stream. `has` returns whether the receiver has a range of the old
+    /// one.
     pub(crate) fn reestablish(
         &mut self,
         keep: Keep,
@@ -344,7 +347,7 @@ impl<P: Packet> Sdus<P> {
         for _ in 0..self.transit.len() {
             let Some(mut sdu) = self.transit.pop_front() else { break };
             let held = sdu.is_held() || has(sdu.start, sdu.end);
-            // What is held goes on waiting for what is kept before it.
+            // Held SDUs keep waiting for the earlier ones that are kept.
             let waits = sdu.start >= sent && (!held || self.end > 0);
             let kept = keep == Keep::All || (keep == Keep::Queue && waits);
             if kept {
@@ -362,7 +365,7 @@ impl<P: Packet> Sdus<P> {
             }
         }
         self.sending = self.gone;
-        // What is held at the head waits for nothing.
+        // Held SDUs at the head have nothing to wait for.
         self.arrived(0, 0, deliver, drops);
         if keep == Keep::Nothing {
             while let Some(packet) = self.queue.dequeue(now, drops) {
@@ -371,7 +374,7 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Where the SDUs in transit end, for a sender that starts again.
+    /// Returns where the SDUs in transit end, for a sender that starts again.
     pub(crate) fn borders(&self) -> impl Iterator<Item = u64> {
         self.transit.iter().filter(|sdu| !sdu.is_held()).map(|sdu| sdu.end)
     }

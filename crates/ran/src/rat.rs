@@ -1,12 +1,12 @@
-//! Radio access technologies: what a cell's slots, grants, blocks and acknowledgements are.
+//! Radio access technologies: slots, grants, blocks and acknowledgements of a cell.
 //!
-//! [`Rat`] is what schedulers, the calendar, bearers, mobility and statistics ask instead of knowing a technology: how
-//! long a slot is, when a grant, its data and its feedback occur, how the carrier is divided, what a transport block
-//! carries, how many HARQ processes there are, and what MAC knows of a UE's buffers. Each question is a method here, and
-//! its answers are in a file for each technology.
+//! Schedulers, the calendar, bearers, mobility and statistics use [`Rat`] instead of knowing a technology: the length
+//! of a slot, the timing of grants, data and feedback, the division of the carrier, the size of a transport block, the
+//! number of HARQ processes, and what MAC knows of a UE's buffers. Each property is a method here, and its values are
+//! in a file for each technology.
 //!
-//! To add one, add a variant, a file that answers the same questions, and its tables in `channel`; the compiler lists what
-//! is missing.
+//! To add a technology, add a variant, a file with the same functions, and its tables in `channel`; the compiler lists
+//! what is missing.
 
 mod ideal;
 mod kind;
@@ -25,7 +25,7 @@ use crate::stats::Sink;
 use crate::ue::Ue;
 
 impl Sizes {
-    /// The largest size of at most `prbs` resource blocks.
+    /// Returns the largest size of at most `prbs` resource blocks.
     #[inline]
     pub(crate) fn up_to(self, prbs: u16) -> u16 {
         match self {
@@ -34,7 +34,7 @@ impl Sizes {
         }
     }
 
-    /// The smallest size of at least `prbs` resource blocks.
+    /// Returns the smallest size of at least `prbs` resource blocks.
     #[inline]
     pub(crate) fn from(self, prbs: u16) -> u16 {
         match self {
@@ -45,7 +45,7 @@ impl Sizes {
 }
 
 impl Rat {
-    /// The length of a slot.
+    /// Returns the length of a slot.
     #[inline]
     pub fn slot(self) -> Span {
         match self {
@@ -60,7 +60,7 @@ impl Rat {
         }
     }
 
-    /// HARQ processes of a direction, at most 16.
+    /// Returns the number of HARQ processes of a direction, at most 16.
     #[inline]
     pub(crate) fn processes(self) -> u8 {
         match self {
@@ -68,7 +68,7 @@ impl Rat {
         }
     }
 
-    /// The HARQ process of a new transmission in the uplink in `slot`.
+    /// Returns the HARQ process of a new uplink transmission in `slot`.
     #[inline]
     pub(crate) fn uplink_process(self, slot: u64) -> u8 {
         match self {
@@ -83,7 +83,7 @@ impl Rat {
         }
     }
 
-    /// The schedulers of the downlink and of the uplink.
+    /// Returns the schedulers of downlink and uplink.
     pub(crate) fn schedulers(self, downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
         match self {
             Rat::Lte => (Scheduler::new(downlink), Scheduler::new(uplink)),
@@ -91,7 +91,7 @@ impl Rat {
         }
     }
 
-    /// Resource blocks of its widest carrier.
+    /// Returns the number of resource blocks of its widest carrier.
     #[inline]
     pub(crate) fn widest(self) -> u16 {
         match self {
@@ -99,7 +99,7 @@ impl Rat {
         }
     }
 
-    /// Bits of a downlink code word with `mcs` on `prbs` resource blocks.
+    /// Returns the bits of a downlink code word with `mcs` on `prbs` resource blocks.
     #[inline]
     pub(crate) fn downlink_bits(self, mcs: u8, prbs: u16) -> u32 {
         match self {
@@ -107,7 +107,7 @@ impl Rat {
         }
     }
 
-    /// Bits of an uplink block with `mcs` on `prbs` resource blocks.
+    /// Returns the bits of an uplink block with `mcs` on `prbs` resource blocks.
     #[inline]
     pub(crate) fn uplink_bits(self, mcs: u8, prbs: u16) -> u32 {
         match self {
@@ -115,7 +115,7 @@ impl Rat {
         }
     }
 
-    /// `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
+    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
     #[inline]
     pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
         match self {
@@ -123,7 +123,7 @@ impl Rat {
         }
     }
 
-    /// Whether transport blocks have MAC headers.
+    /// Returns whether transport blocks have MAC headers.
     #[inline]
     pub(crate) fn has_headers(self) -> bool {
         match self {
@@ -132,8 +132,8 @@ impl Rat {
         }
     }
 
-    /// Whether the cell learns of a UE's uplink data from scheduling requests and buffer status reports. If not, it knows
-    /// of them.
+    /// Returns whether the cell learns of uplink data by scheduling requests and buffer status reports. If not, it
+    /// knows the buffers.
     #[inline]
     pub(crate) fn reports_buffers(self) -> bool {
         match self {

@@ -1,22 +1,22 @@
 //! RLC: the transparent, unacknowledged and acknowledged modes (36.322).
 //!
-//! A [`Bearer`] holds both ends of both directions. In each direction a transmitting entity cuts the stream of the SDUs
-//! ([`crate::pdcp`]) into PDUs to the grants that it is given, and a receiving entity works on what arrives. The two
-//! ends know nothing of each other but through PDUs, which a [`Block`] carries and HARQ may lose or reorder; only the
-//! bytes in between are not copied.
+//! A [`Bearer`] holds both ends of both directions. In each direction a transmitting entity segments the stream of SDUs
+//! ([`crate::pdcp`]) into PDUs according to its grants, and a receiving entity processes what arrives. The two ends
+//! communicate only through PDUs, which a [`Block`] carries and HARQ may lose or reorder; only the bytes are not
+//! copied.
 //!
-//! Order of calls: [`Bearer::handle_timeout`] at the time that [`Bearer::poll_timeout`] gave, before the other calls of
+//! Order of calls: [`Bearer::handle_timeout`] at the time returned by [`Bearer::poll_timeout`], before other calls at
 //! that time; [`Bearer::enqueue`], [`Bearer::build`] and [`Bearer::receive`] in any order. After each, the backlog and
-//! the next time-out may be others. Time never goes back. A time-out that is handled late acts late.
+//! the next timeout may have changed. Time never goes back. A timeout that is handled late takes effect late.
 //!
-//! Deviations, beside those of `am_transmit`, `am_receive`, `um` and [`crate::pdcp`]:
-//! 1. A block carries at most eight data PDUs of a bearer (one that is new, and retransmissions).
+//! Deviations, in addition to those of `am_transmit`, `am_receive`, `um` and [`crate::pdcp`]:
+//! 1. A block carries at most eight data PDUs of a bearer (one new, and retransmissions).
 //! 2. No LI of 15 bits (36.322, release 11) and no SN of 16 bits (release 13): an element longer than 2047 bytes is the
 //!    last of its PDU, as in 6.2.2.5.
-//! 3. The same parameters hold in both directions of a bearer.
-//! 4. A full window's SDUs are not data available for transmission (4.5 makes no exception of them): a grant for them
-//!    would be padding. They are again as soon as the window moves.
-//! 5. The sender does not tell upper layers of each SDU that is acknowledged (5.1.3.1.1): PDCP here knows what arrived.
+//! 3. Both directions of a bearer have the same parameters.
+//! 4. With a full window, SDUs do not count as data available for transmission (4.5 makes no such exception): a grant
+//!    for them would be padding. They count again as soon as the window advances.
+//! 5. The sender does not inform upper layers of each acknowledged SDU (5.1.3.1.1): PDCP here knows what has arrived.
 
 pub(crate) mod lte;
 mod mode;
@@ -46,28 +46,28 @@ pub struct Config {
     pub uplink: pdcp::Config,
 }
 
-/// When an SDU has left RLC.
+/// When an SDU counts as having left RLC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Completion {
-    /// Its last byte was sent, for the first time.
+    /// When its last byte was sent for the first time.
     #[default]
     Sent,
-    /// In AM, all of it was acknowledged. UM and TM, which are told nothing, take it as [`Completion::Sent`].
+    /// In AM, when all of it was acknowledged. UM and TM have no acknowledgements and use [`Completion::Sent`].
     Acknowledged,
 }
 
-/// What one direction has to send, in bytes.
+/// The backlog of one direction, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// Never sent, with PDCP headers, without RLC headers.
+    /// Never sent; with PDCP headers, without RLC headers.
     pub new: u64,
-    /// The same, but AM's window is full: it cannot be sent before a STATUS PDU has come.
+    /// Likewise, but AM's window is full: it cannot be sent before a STATUS PDU arrives.
     pub held_back: u64,
-    /// To be retransmitted, without RLC headers.
+    /// To be retransmitted; without RLC headers.
     pub retx: u64,
-    /// The STATUS PDU that may be sent now, about the other direction.
+    /// The STATUS PDU about the other direction that may be sent now.
     pub status: u32,
-    /// What the RLC headers and the MAC subheaders between PDUs will take, about.
+    /// Approximate size of RLC headers and of MAC subheaders between PDUs.
     pub headers: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Backlog {
 pub struct Bearer<P> {
     mode: Mode,
     pipes: [Pipe<P>; 2],
-    /// Re-establishments so far.
+    /// Number of re-establishments so far.
     epoch: u32,
 }
 
@@ -89,7 +89,7 @@ struct Pipe<P> {
 }
 
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly all bearers are AM, and what is behind a pointer is further away")]
+#[allow(clippy::large_enum_variant, reason = "nearly all bearers are AM, and a pointer would cost a memory access")]
 enum Entity {
     Tm,
     Um(um::Entity),
@@ -97,20 +97,20 @@ enum Entity {
 }
 
 impl Backlog {
-    /// What could be sent now: what a buffer status report counts (36.322, 4.5; 36.321, 6.1.3.1), without headers and
-    /// without what a full window holds back.
+    /// Returns the bytes that could be sent now, as counted by a buffer status report (36.322, 4.5; 36.321, 6.1.3.1),
+    /// without headers and without data held back by a full window.
     #[inline]
     pub fn data(&self) -> u64 {
         self.new + self.retx + u64::from(self.status)
     }
 
-    /// What a grant for all of it has to carry, about.
+    /// Returns the approximate size of a grant for all of it.
     #[inline]
     pub fn with_headers(&self) -> u64 {
         self.data() + self.headers
     }
 
-    /// Whether there is nothing that could be sent.
+    /// Returns whether there is nothing that could be sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.data() == 0
@@ -118,12 +118,12 @@ impl Backlog {
 }
 
 impl<P: Packet> Bearer<P> {
-    /// A bearer with nothing to send.
+    /// Creates a bearer with nothing to send.
     pub fn new(config: &Config) -> Self {
         Bearer::with_header(config, if config.mode == Mode::Tm { 0 } else { pdcp::HEADER })
     }
 
-    /// A bearer whose PDCP adds `header` bytes to each SDU.
+    /// Creates a bearer whose PDCP adds `header` bytes to each SDU.
     pub(crate) fn with_header(config: &Config, header: u32) -> Self {
         let pipe = |way, pdcp| {
             let sdus = Sdus::new(way, pdcp, header);
@@ -136,7 +136,7 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// What `way` has to send at `now`.
+    /// Returns the backlog of direction `way` at `now`.
     #[inline]
     pub fn backlog(&self, way: Direction, now: Time) -> Backlog {
         let (this, other) = (&self.pipes[way as usize], &self.pipes[1 - way as usize]);
@@ -161,8 +161,8 @@ impl<P: Packet> Bearer<P> {
         backlog
     }
 
-    /// The length of what TM can only send whole, the next SDU of `way`, which leaves the queue for it; `None` in other
-    /// modes and if there is none.
+    /// Returns the length of the next SDU of `way` in TM, which can only send it whole; the SDU leaves the queue.
+    /// Returns `None` in other modes and if there is none.
     pub(crate) fn next_whole(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {
         match self.mode {
             Mode::Tm => self.pipes[way as usize].sdus.next_len(now, drops),
@@ -170,48 +170,48 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// When the SDU that is next to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.
+    /// Returns when the next SDU to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.
     pub fn head_since(&self, way: Direction) -> Option<Time> {
         self.pipe(way).sdus.head_since()
     }
 
-    /// SDUs that wait in the queue discipline of `way`.
+    /// Returns the backlog in the queue discipline of `way`.
     #[inline]
     pub fn queue(&self, way: Direction) -> aqm::Backlog {
         self.pipe(way).sdus.queued()
     }
 
-    /// SDUs of `way` that left the queue and were neither delivered nor lost.
+    /// Returns the number of SDUs of `way` that left the queue and were neither delivered nor lost.
     pub fn in_transit(&self, way: Direction) -> usize {
         self.pipe(way).sdus.in_transit()
     }
 
-    /// What `way` has done so far.
+    /// Returns the counters of `way`.
     pub fn stats(&self, way: Direction) -> Stats {
         self.pipe(way).stats
     }
 
-    /// The direction in which a PDU reached maxRetxThreshold, if one has since the last re-establishment: the radio link
-    /// of its sender has failed.
+    /// Returns the direction in which a PDU has reached maxRetxThreshold since the last re-establishment, if any: the
+    /// radio link of its sender has failed.
     #[inline]
     pub fn failed(&self) -> Option<Direction> {
         let failed = |way: &Direction| matches!(&self.pipe(*way).entity, Entity::Am(sender, _) if sender.failed);
         [Direction::Downlink, Direction::Uplink].into_iter().find(failed)
     }
 
-    /// `packet` comes down to the PDCP entity that sends `way`.
+    /// Passes `packet` to the PDCP entity that sends in direction `way`.
     #[inline]
     pub fn enqueue(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.pipes[way as usize].sdus.enqueue(packet, now, drops);
     }
 
-    /// `packet`, which waited in a queue above, comes down to the PDCP entity that sends `way`.
+    /// Passes `packet`, which waited in a queue above, to the PDCP entity that sends in direction `way`.
     #[inline]
     pub fn take_over(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.pipes[way as usize].sdus.take_over(packet, now, drops);
     }
 
-    /// Bytes of SDUs of `way` that have not left RLC yet.
+    /// Returns the bytes of SDUs of `way` that have not left RLC yet.
     #[inline]
     pub fn held(&self, way: Direction, completion: Completion) -> u64 {
         let pipe = self.pipe(way);
@@ -221,8 +221,8 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// Fills `block`, whatever was in it, with what `way` sends in `grant` bytes: a STATUS PDU, then retransmissions, then
-    /// what is new. Gives its bytes: never more than `grant`, and 0 if nothing is to be sent or fits.
+    /// Replaces the contents of `block` by what `way` sends in `grant` bytes: a STATUS PDU, then retransmissions, then
+    /// new data. Returns its bytes: at most `grant`, and 0 if there is nothing to send or nothing fits.
     #[inline]
     pub fn build(
         &mut self,
@@ -255,7 +255,8 @@ impl<P: Packet> Bearer<P> {
         block.bytes()
     }
 
-    /// HARQ has decoded `block`, which went `way`. A STATUS PDU in it tells the sender of the other direction.
+    /// Receives `block`, decoded by HARQ, from direction `way`. A STATUS PDU in it goes to the sender of the other
+    /// direction.
     #[inline]
     pub fn receive(
         &mut self,
@@ -297,8 +298,8 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// HARQ has given `block` up. UM and AM find out for themselves; TM, which does not number, is told by this where its
-    /// SDUs have gone.
+    /// Informs that HARQ has abandoned `block`. UM and AM detect this themselves; TM, which does not number its SDUs,
+    /// has to be informed that they are lost.
     #[inline]
     pub fn lost(&mut self, way: Direction, block: &Block, drops: &mut impl Drops<P>) {
         let pipe = &mut self.pipes[way as usize];
@@ -309,8 +310,8 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// When [`Bearer::handle_timeout`] is due. The end of t-StatusProhibit is among it if a STATUS PDU waits: the backlog
-    /// changes then.
+    /// Returns when [`Bearer::handle_timeout`] is due. This includes the expiry of t-StatusProhibit if a STATUS PDU
+    /// waits, because the backlog changes then.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due = |pipe: &Pipe<P>| {
@@ -327,7 +328,7 @@ impl<P: Packet> Bearer<P> {
         (due != Time::MAX).then_some(due)
     }
 
-    /// Acts on the timers that have ended.
+    /// Handles expired timers.
     pub fn handle_timeout(&mut self, now: Time, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
         for pipe in &mut self.pipes {
             pipe.sdus.discard(now, drops);
@@ -342,8 +343,8 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
-    /// 36.322, 5.4: begins anew, as at a handover or after a radio link failure. SDUs that are whole at the receiver are
-    /// not lost. Blocks built before are void: [`Bearer::receive`] and [`Bearer::lost`] ignore them.
+    /// 36.322, 5.4: re-establishes the bearer, at a handover or after a radio link failure. SDUs that are complete at
+    /// the receiver are not lost. Blocks built before are void: [`Bearer::receive`] and [`Bearer::lost`] ignore them.
     pub fn reestablish(
         &mut self,
         downlink: Keep,
@@ -380,7 +381,7 @@ impl<P: Packet> Bearer<P> {
 }
 
 impl<P: Packet> Pipe<P> {
-    /// 5.1.1.1: SDUs as they are.
+    /// 5.1.1.1: SDUs without headers or segmentation.
     fn build_transparent(&mut self, grant: u32, now: Time, block: &mut Block, drops: &mut impl Drops<P>) {
         while let Some(len) = self.sdus.next_len(now, drops) {
             if len > block.room(grant).min(u32::from(SO_END)) {
@@ -403,7 +404,7 @@ impl Entity {
     }
 }
 
-/// Ascending ranges with those that touch made one.
+/// Merges adjacent ranges of an ascending list.
 fn merged(ranges: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     let mut merged: Vec<(u64, u64)> = Vec::new();
     for (start, end) in ranges {

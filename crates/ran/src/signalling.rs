@@ -1,15 +1,15 @@
 //! The RRC messages of a handover, and the bearer that carries them.
 //!
-//! SRB1 is a bearer like any other, through MAC, HARQ and RLC: it is acknowledged, goes before all others, and its uplink
-//! is reported in group 0. Its parameters are the defaults of 36.331 9.2.1.1. It comes into being with a UE's first
-//! message, so that UEs that are never handed over do not pay for it.
+//! SRB1 uses MAC, HARQ and RLC like any other bearer: it is acknowledged, has priority over all others, and its uplink
+//! is reported in group 0. Its parameters are the defaults of 36.331 9.2.1.1. It is created with a UE's first message,
+//! so that it costs nothing for UEs without handovers.
 //!
 //! Sizes are those of the PER encoding of 36.331 6.2.2, with one byte of PDCP header and four of MAC-I (36.323 6.2.2).
-//! That of the command depends on the operator's configuration: [`crate::Handover::command_bytes`].
+//! The command's size depends on the operator's configuration: [`crate::Handover::command_bytes`].
 //!
-//! Deviations: no other RRC messages are sent (a re-establishment's are part of its duration); what the messages need to
-//! be processed at either end is part of [`crate::Handover::preparation`] and [`crate::Handover::interruption`]; with
-//! [`crate::MacConfig::ideal`] messages arrive at once and cost nothing, as ns-3's idealised RRC protocol has it.
+//! Deviations: no other RRC messages are sent (those of a re-establishment are part of its duration); the processing
+//! time of messages at either end is part of [`crate::Handover::preparation`] and [`crate::Handover::interruption`];
+//! with [`crate::MacConfig::ideal`] messages arrive at once without any cost, as in ns-3's idealised RRC protocol.
 
 use aqm::{Ecn, Packet};
 use units::{Span, Time};
@@ -18,17 +18,17 @@ use crate::handover::Report;
 use crate::pdcp;
 use crate::rlc::{self, Am, Bearer, Mode};
 
-/// Stands for SRB1 where data bearers are numbered.
+/// The number of SRB1, where data bearers are numbered.
 pub(crate) const SRB: u8 = 8;
-/// Its bit among those of bearers with uplink data.
+/// The bit of SRB1 in the set of bearers with uplink data.
 pub(crate) const SRB_BIT: u16 = 1 << SRB;
-/// Its logical channel group.
+/// The logical channel group of SRB1.
 pub(crate) const SRB_GROUP: usize = 0;
-/// Before all data bearers, whose priorities begin at 1.
+/// Priority of SRB1: before all data bearers, whose priorities begin at 1.
 pub(crate) const SRB_PRIORITY: u8 = 0;
 /// 36.323 6.2.2: the sequence number of a control plane PDU, and its MAC-I.
 const PDCP_OVERHEAD: u32 = 1 + 4;
-/// Neighbours that a report may list (`maxCellReport`).
+/// Maximum number of neighbours in a report (`maxCellReport`).
 const MOST_REPORTED: usize = 8;
 
 /// An RRC message.
@@ -38,7 +38,7 @@ pub(crate) enum Message {
     Report(Report),
     /// RRCConnectionReconfiguration with mobilityControlInfo, to the UE from its cell.
     Command {
-        /// The cell that it is to change to.
+        /// The target cell.
         target: usize,
         /// Bytes of the message.
         bytes: u32,
@@ -48,11 +48,11 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// Bytes of its encoding.
+    /// Returns the size of its encoding in bytes.
     fn bytes(&self) -> u32 {
         match self {
-            // The message's choices and options 10 bits, measId 7, the serving cell's RSRP and RSRQ 13, the list's choice
-            // and length 6; for each neighbour 13 of options and identity and 13 of results.
+            // 10 bits of choices and options, 7 of measId, 13 of the serving cell's RSRP and RSRQ, 6 of the list's
+            // choice and length; for each neighbour 13 of options and identity and 13 of results.
             Message::Report(report) => (36 + 26 * report.cells.min(MOST_REPORTED) as u32).div_ceil(8),
             Message::Command { bytes, .. } => *bytes,
             // Choices, transaction identifier and options: 9 bits.
@@ -61,7 +61,7 @@ impl Message {
     }
 }
 
-/// A message on its way.
+/// A message under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signal {
     pub(crate) message: Message,

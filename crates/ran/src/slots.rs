@@ -6,16 +6,16 @@ use units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {
     length: Span,
-    /// How many ticks of the calendar a slot takes: the calendar counts in the shortest slots of all cells.
+    /// Number of calendar ticks per slot: the calendar counts in the shortest slots of all cells.
     ticks: u64,
 }
 
 impl Slots {
-    /// LTE's slots, in a network of LTE alone.
+    /// LTE's slots, in a network of LTE only.
     #[cfg(test)]
     pub(crate) const LTE: Slots = Slots { length: Span::from_millis(1), ticks: 1 };
 
-    /// Slots of `length`, in a calendar whose ticks take `tick`.
+    /// Creates slots of `length`, in a calendar with ticks of `tick`.
     ///
     /// # Panics
     /// If a slot is not a whole number of ticks.
@@ -24,43 +24,43 @@ impl Slots {
         Slots { length, ticks: length.as_nanos() / tick.as_nanos() }
     }
 
-    /// When `slot` begins.
+    /// Returns when `slot` begins.
     #[inline]
     pub(crate) fn start(self, slot: u64) -> Time {
         Time::ZERO + self.length * slot
     }
 
-    /// The first slot that begins at `now` or later.
+    /// Returns the first slot that begins at `now` or later.
     #[inline]
     pub(crate) fn next_after(self, now: Time) -> u64 {
         now.as_nanos().div_ceil(self.length.as_nanos())
     }
 
-    /// The slot that `now` lies in.
+    /// Returns the slot that contains `now`.
     #[inline]
     pub(crate) fn at(self, now: Time) -> u64 {
         now.as_nanos() / self.length.as_nanos()
     }
 
-    /// How many slots `span` takes, rounded up.
+    /// Returns the number of slots in `span`, rounded up.
     #[inline]
     pub(crate) fn spanning(self, span: Span) -> u64 {
         span.as_nanos().div_ceil(self.length.as_nanos())
     }
 
-    /// The tick at which `slot` begins.
+    /// Returns the tick at which `slot` begins.
     #[inline]
     pub(crate) fn tick(self, slot: u64) -> u64 {
         slot * self.ticks
     }
 
-    /// The first slot that begins at `tick` or later.
+    /// Returns the first slot that begins at `tick` or later.
     #[inline]
     pub(crate) fn next_at(self, tick: u64) -> u64 {
         if self.ticks == 1 { tick } else { tick.div_ceil(self.ticks) }
     }
 
-    /// Whether a slot begins at `tick`.
+    /// Returns whether a slot begins at `tick`.
     #[inline]
     pub(crate) fn begins_at(self, tick: u64) -> bool {
         self.ticks == 1 || tick.is_multiple_of(self.ticks)

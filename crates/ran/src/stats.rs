@@ -1,30 +1,30 @@
-//! What happens in a network, as typed events for whoever listens, and the counts that are always kept.
+//! Typed events of a network for observers, and counters.
 
 use channel::Direction;
 use units::{Span, Time};
 
-/// Receives events. Nothing is computed for a sink that does not listen.
+/// Receives events. Events are not computed for a sink that does not listen.
 pub trait Sink {
-    /// Whether anybody listens.
+    /// Whether the sink receives events.
     const LISTENS: bool = true;
-    /// `event` happens at `now`.
+    /// Called for `event` at `now`.
     fn event(&mut self, now: Time, event: &Event);
 }
 
-/// Nobody listens.
+/// No observer.
 impl Sink for () {
     const LISTENS: bool = false;
     fn event(&mut self, _: Time, _: &Event) {}
 }
 
-/// A closure listens.
+/// A closure as observer.
 impl<F: FnMut(Time, &Event)> Sink for F {
     fn event(&mut self, now: Time, event: &Event) {
         self(now, event);
     }
 }
 
-/// Both listen, one after the other.
+/// Two observers, called one after the other.
 impl<A: Sink, B: Sink> Sink for (A, B) {
     const LISTENS: bool = A::LISTENS || B::LISTENS;
     fn event(&mut self, now: Time, event: &Event) {
@@ -33,23 +33,23 @@ impl<A: Sink, B: Sink> Sink for (A, B) {
     }
 }
 
-/// Something that a radio information service would want to know.
+/// An event of interest to a radio information service.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A transport block is sent, for the first time or again.
+    /// A transport block is transmitted or retransmitted.
     Transmission(Transmission),
-    /// A buffer status report is read by a cell.
+    /// A cell receives a buffer status report.
     BufferStatus {
         /// The UE.
         ue: u32,
         /// The level of each logical channel group (36.321 table 6.1.3.1-1).
         levels: [u8; 4],
     },
-    /// A power headroom report is read by a cell.
+    /// A cell receives a power headroom report.
     PowerHeadroom {
         /// The UE.
         ue: u32,
-        /// Its level, 0 to 63 (36.133 9.1.8.4): so many dB above -23 dB.
+        /// Its level, 0 to 63 (36.133 9.1.8.4), in dB above -23 dB.
         level: u8,
     },
     /// A UE sends a scheduling request.
@@ -63,9 +63,9 @@ pub enum Event {
         ue: u32,
         /// The cell.
         cell: u32,
-        /// Its reference signals' power in dBm.
+        /// RSRP in dBm.
         rsrp_dbm: f64,
-        /// Their quality in dB.
+        /// RSRQ in dB.
         rsrq_db: f64,
         /// Whether it serves the UE.
         serving: bool,
@@ -74,7 +74,7 @@ pub enum Event {
     Mobility {
         /// The UE.
         ue: u32,
-        /// How.
+        /// The step.
         step: Step,
     },
 }
@@ -86,11 +86,11 @@ pub struct Transmission {
     pub cell: u32,
     /// The UE.
     pub ue: u32,
-    /// From whom to whom.
+    /// The direction.
     pub direction: Direction,
     /// The HARQ process.
     pub process: u8,
-    /// Which transmission of the block it is, from 1.
+    /// The number of this transmission of the block, from 1.
     pub attempt: u8,
     /// Whether it is decoded.
     pub decoded: bool,
@@ -102,43 +102,43 @@ pub struct Transmission {
     pub cqi: u8,
     /// The linear mean SINR of the carrier in hundredths of a dB.
     pub sinr_cdb: i32,
-    /// The first of its resource blocks,
+    /// The first resource block.
     pub first_prb: u16,
-    /// and how many they are.
+    /// The number of resource blocks.
     pub prbs: u16,
     /// Size of the block in bits.
     pub bits: u32,
-    /// Bytes of it that carry nothing.
+    /// Unused bytes.
     pub padding: u32,
-    /// Bytes that wait in RLC and above it at the sender, after the block was filled.
+    /// Bytes waiting at the sender in RLC and above it after the block was filled.
     pub queued: u64,
 }
 
-/// How a UE's connection changes.
+/// A step of a UE's mobility procedures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Event A3 has triggered, for the first time or again: the UE sends a measurement report.
     Triggered {
-        /// The neighbour that it receives best.
+        /// The neighbour received best.
         target: u32,
     },
-    /// The cell that serves the UE prepares a handover: it has a report, or was told to.
+    /// The serving cell prepares a handover, because of a report or a request.
     Preparing {
-        /// To this cell.
+        /// The target cell.
         target: u32,
     },
-    /// RLC has given up the command: the handover is off.
+    /// RLC has abandoned the command: the handover is cancelled.
     CommandLost,
-    /// The UE has the command and has left its cell for another.
+    /// The UE has received the command and has left its cell.
     Left {
         /// The cell that served it.
         source: u32,
-        /// The cell to come.
+        /// The target cell.
         target: u32,
     },
-    /// T304 ended before the target was reached.
+    /// T304 expired before the target was reached.
     Failed,
-    /// The radio link is lost.
+    /// The radio link has failed.
     LinkLost {
         /// The cell that served it.
         source: u32,
@@ -147,12 +147,12 @@ pub enum Step {
     Connected {
         /// The cell.
         cell: u32,
-        /// For how long none did.
+        /// How long no cell served the UE.
         interruption: Span,
     },
 }
 
-/// Counts of one direction of one UE.
+/// Counters of one direction of one UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectionStats {
     /// Transport blocks.
@@ -163,17 +163,17 @@ pub struct DirectionStats {
     pub retransmissions: u64,
     /// First transmissions that were not decoded.
     pub first_failures: u64,
-    /// Blocks that were given up.
+    /// Blocks that HARQ abandoned.
     pub residual_errors: u64,
-    /// Resource blocks, of all transmissions.
+    /// Resource blocks in all transmissions.
     pub prbs: u64,
-    /// Bytes that carried nothing: padding of grants.
+    /// Unused bytes: padding of grants.
     pub padding: u64,
-    /// Blocks with room left while packets waited above RLC.
+    /// Blocks with unused room while packets waited above RLC.
     pub starved: u64,
 }
 
-/// Counts of one UE.
+/// Counters of one UE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UeStats {
     /// To the UE.
@@ -182,13 +182,13 @@ pub struct UeStats {
     pub uplink: DirectionStats,
     /// Scheduling requests.
     pub scheduling_requests: u64,
-    /// Random accesses because too many scheduling requests went unanswered.
+    /// Random accesses after too many unanswered scheduling requests.
     pub random_accesses: u64,
-    /// Handovers that reached their target.
+    /// Successful handovers.
     pub handovers: u64,
-    /// Handovers that did not.
+    /// Failed handovers.
     pub handover_failures: u64,
-    /// Radio links lost.
+    /// Radio link failures.
     pub link_failures: u64,
 }
 
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recorder_and_a_second_listener_hear_the_same() {
+    fn both_sinks_of_a_pair_receive_the_same_events() {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         let event = Event::SchedulingRequest { ue: 3 };
         let mut both = (

@@ -1,4 +1,4 @@
-//! One UE: its radio, its bearers, and both ends' knowledge of its transmissions.
+//! The state of one UE: its radio, its bearers, and both ends of its transmissions.
 
 use aqm::{Drops, Gate, Packet};
 use channel::tables::lte::Category;
@@ -11,7 +11,7 @@ use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::cell::Cell;
 use crate::mac::harq::Harq;
 use crate::mac::power::Reporting;
-use crate::mac::requests::{Asking, Believed, GROUPS};
+use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
 use crate::rat::Rat;
 use crate::rlc::{self, Bearer, Completion};
@@ -21,10 +21,10 @@ use crate::stats::UeStats;
 
 /// A MAC subheader without a length, as the last one of a block has.
 const LAST_SUBHEADER: u32 = 1;
-/// The most that another SDU adds: it gives the one before it a length of up to two bytes.
+/// Maximum overhead of another SDU: the subheader of the previous one gets a length of up to two bytes.
 const FURTHER_SUBHEADER: u32 = 3;
 
-/// What one direction of a UE remembers.
+/// The state of one direction of a UE.
 pub(crate) struct Way {
     pub(crate) harq: Harq,
     pub(crate) past: Past,
@@ -37,7 +37,7 @@ impl Way {
     }
 }
 
-/// A queue above a buffer of RLC's.
+/// A queue above a buffer of RLC.
 pub(crate) struct Above<P> {
     pub(crate) gate: Gate<P>,
     room: Room,
@@ -50,55 +50,55 @@ impl<P: Packet> Above<P> {
     }
 }
 
-/// One bearer and where it stands among the others.
+/// A bearer and its priority.
 pub(crate) struct Slot<P> {
     pub(crate) rlc: Bearer<P>,
-    /// What is above its downlink.
+    /// The queue above its downlink.
     pub(crate) above: Option<Above<P>>,
     filter: Filter,
     group: u8,
     priority: u8,
 }
 
-/// Whether a cell serves the UE.
+/// The state of a UE's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
-    /// The serving cell does.
+    /// The serving cell serves it.
     Connected,
-    /// It does, and prepares a change to `target`.
+    /// It is served, and a handover to `target` is being prepared.
     Preparing { target: usize },
-    /// It does, and the command to change to `target` is on its way.
+    /// It is served, and the command to change to `target` has been sent.
     Commanded { target: usize },
-    /// None does since `since`: the UE is on its way to `target`, and gives up at `deadline`.
+    /// Not served since `since`: the UE is accessing `target`, and gives up at `deadline`.
     Moving { target: usize, since: Time, deadline: Time },
-    /// None does since `since`: the UE looks for a cell.
+    /// Not served since `since`: the UE searches for a cell.
     Searching { since: Time },
 }
 
 /// See the module.
 pub(crate) struct Ue<P> {
-    /// Its number, by which its reports are spread over their period.
+    /// Its number, which spreads its reports over their period.
     index: u32,
     pub(crate) air: Air,
-    /// Whether transport blocks are decoded.
+    /// Random stream for decoding.
     pub(crate) random: Random,
     pub(crate) bearers: Vec<Slot<P>>,
-    /// SRB1, once there was a message for it in this cell.
+    /// SRB1, once it had a message in this cell.
     pub(crate) srb: Option<Box<Bearer<Signal>>>,
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
     pub(crate) host: Above<P>,
-    /// Buffer status reports count what waits there.
+    /// Whether buffer status reports include the host's queue.
     reports_host: bool,
-    /// One of its bearers is in TM, which needs room for a whole packet.
+    /// Whether one of its bearers is in TM, which needs room for a whole packet.
     pub(crate) has_transparent: bool,
-    /// A STATUS PDU may complete something for a queue above RLC.
-    pub(crate) heeds_status: bool,
-    /// The cell that serves it, or did last, and that cell's slots, which its MAC counts time in.
+    /// Whether a STATUS PDU may complete data for a queue above RLC.
+    pub(crate) uses_status: bool,
+    /// The cell that serves it, or served it last, and that cell's slots, which its MAC uses.
     pub(crate) serving: usize,
     pub(crate) slots: Slots,
     pub(crate) link: Link,
-    /// Entries of the calendar from before the last change of the cell have another one.
+    /// Calendar entries from before the last change of the cell have a different epoch.
     pub(crate) epoch: u16,
     pub(crate) down: Way,
     pub(crate) up: Way,
@@ -108,29 +108,29 @@ pub(crate) struct Ue<P> {
     pub(crate) two_layers: bool,
     pub(crate) category: Category,
     pub(crate) sinr: Sinr,
-    /// Half of it, where two layers share the power.
+    /// Half of it, for two layers that share the power.
     pub(crate) half: Sinr,
-    /// When `sinr` was the downlink's.
+    /// The time for which `sinr` is the downlink's.
     sinr_at: Option<Time>,
     pub(crate) up_sinr: Sinr,
-    pub(crate) asking: Asking,
+    pub(crate) request_state: RequestState,
     pub(crate) reporting: Reporting,
-    pub(crate) believed: Believed,
-    /// Bit b: bearer b had uplink data when it was last looked at; `SRB_BIT`: SRB1 had.
+    pub(crate) estimate: BufferEstimate,
+    /// Bit b: bearer b had uplink data at the last check; `SRB_BIT`: SRB1 had.
     pub(crate) had_data: u16,
-    /// When the only entry for RLC's timers in the calendar that counts is due.
+    /// The time of the only valid calendar entry for RLC's timers.
     pub(crate) rlc_noted: Time,
     pub(crate) measurements: Measurements,
     pub(crate) sync: Sync,
-    /// Whether the calendar holds its next measurement.
+    /// Whether the calendar has an entry for its next measurement.
     pub(crate) measures: bool,
-    /// It has found no cell, and looks again when its channel is changed.
+    /// It has found no cell, and searches again when its channel changes.
     pub(crate) dormant: bool,
     pub(crate) stats: UeStats,
 }
 
 impl<P: Packet> Ue<P> {
-    /// The UE with the number `index`, idle and connected to `serving`, which has `cell`.
+    /// Creates the UE number `index`, idle and connected to `serving`, which is `cell`.
     pub(crate) fn new(
         index: u32,
         config: &UeConfig,
@@ -158,7 +158,7 @@ impl<P: Packet> Ue<P> {
             host: Above::new(&config.host),
             reports_host: config.reports_host,
             has_transparent: config.bearers.iter().any(|bearer| bearer.rlc.mode == rlc::Mode::Tm),
-            heeds_status: config
+            uses_status: config
                 .bearers
                 .iter()
                 .filter_map(|bearer| bearer.above)
@@ -179,9 +179,9 @@ impl<P: Packet> Ue<P> {
             half: Sinr::default(),
             sinr_at: None,
             up_sinr: Sinr::default(),
-            asking: Asking::new(),
+            request_state: RequestState::new(),
             reporting: Reporting::new(),
-            believed: Believed::default(),
+            estimate: BufferEstimate::default(),
             had_data: 0,
             rlc_noted: Time::MAX,
             measurements,
@@ -192,19 +192,19 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// The bearer that `packet` belongs to: the first dedicated one that admits it, or the default one.
+    /// Returns the bearer of `packet`: the first dedicated one that admits it, or the default one.
     #[inline]
     pub(crate) fn bearer_of(&self, packet: &P) -> usize {
         (1..self.bearers.len()).find(|b| self.bearers[*b].filter.admits(packet)).unwrap_or(0)
     }
 
-    /// Whether a cell serves it.
+    /// Returns whether a cell serves it.
     #[inline]
     pub(crate) fn is_served(&self) -> bool {
         matches!(self.link, Link::Connected | Link::Preparing { .. } | Link::Commanded { .. })
     }
 
-    /// Bytes that a grant would have to carry for all that could be sent.
+    /// Returns the bytes of a grant for everything that could be sent.
     #[inline]
     pub(crate) fn backlog(&self, way: Direction, now: Time) -> u32 {
         let bytes: u64 = self.bearers.iter().map(|b| waiting(&b.rlc, way, now)).sum();
@@ -212,15 +212,15 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The same of RRC messages alone.
+    /// Returns the same for RRC messages only.
     #[inline]
     pub(crate) fn signalling_backlog(&self, way: Direction, now: Time) -> u32 {
         let bytes = self.srb.as_ref().map_or(0, |srb| waiting(srb, way, now));
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// [`Ue::backlog`] of what a block of `most` bytes could carry anything of, and the least bytes of a block that carries
-    /// something: TM sends whole packets alone.
+    /// Returns the part of [`Ue::backlog`] of which a block of `most` bytes could carry anything, and the minimum size
+    /// of a block that carries something: TM sends only whole packets.
     pub(crate) fn fitting_backlog(
         &mut self,
         way: Direction,
@@ -241,13 +241,13 @@ impl<P: Packet> Ue<P> {
         (u32::try_from(bytes).unwrap_or(u32::MAX), least)
     }
 
-    /// Bytes that wait in its bearers and above them, whether they could be sent or not.
+    /// Returns the bytes waiting in its bearers and above them, whether they could be sent or not.
     pub(crate) fn waits(&self, way: Direction, now: Time) -> u64 {
         let held_back: u64 = self.bearers.iter().map(|b| b.rlc.backlog(way, now).held_back).sum();
         u64::from(self.backlog(way, now)) + held_back + self.above(way).bytes
     }
 
-    /// What [`Ue::backlog`] is for the uplink by logical channel group, and a bit for each bearer that has any, as in
+    /// Returns [`Ue::backlog`] of the uplink by logical channel group, and a bit for each bearer with data, as in
     /// `had_data`.
     #[inline]
     pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u16) {
@@ -272,7 +272,7 @@ impl<P: Packet> Ue<P> {
         (groups, with_data)
     }
 
-    /// Whether one of the bearers in `new` goes before all of those in `old`.
+    /// Returns whether one of the bearers in `new` has priority over all those in `old`.
     #[inline]
     pub(crate) fn is_urgent(&self, new: u16, old: u16) -> bool {
         let first = |set: u16| {
@@ -286,7 +286,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// A packet comes from the core.
+    /// Accepts a packet from the core.
     #[inline]
     pub(crate) fn enqueue_downlink(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
         let bearer = self.bearer_of(&packet);
@@ -300,7 +300,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// The queues above RLC learn what has left it, and hand packets down while they may.
+    /// Updates the quotas of the queues above RLC, and passes packets down as far as allowed.
     #[inline]
     pub(crate) fn hand_down(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) {
         if way == Direction::Uplink {
@@ -333,7 +333,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// What waits above RLC.
+    /// Returns the backlog above RLC.
     #[inline]
     pub(crate) fn above(&self, way: Direction) -> aqm::Backlog {
         let mut sum = aqm::Backlog::default();
@@ -346,7 +346,7 @@ impl<P: Packet> Ue<P> {
         sum
     }
 
-    /// What may be in RLC by byte queue limits, in bytes; `None` if none of its queues has one.
+    /// Returns the bytes allowed in RLC by byte queue limits; `None` if none of its queues has one.
     pub(crate) fn quota(&self, way: Direction) -> Option<u64> {
         match way {
             Direction::Uplink => self.host.gate.limit(),
@@ -356,7 +356,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// What waits in its bearers in one direction and was not begun to be sent.
+    /// Returns the backlog in its bearers in one direction that has not been sent in part.
     #[inline]
     pub(crate) fn queued(&self, way: Direction) -> aqm::Backlog {
         let mut sum = aqm::Backlog::default();
@@ -364,8 +364,8 @@ impl<P: Packet> Ue<P> {
         sum
     }
 
-    /// Fills the block of `process` with up to `bytes`, bearer after bearer; gives the bytes that are left. If RLC has nothing
-    /// more and the block has room, those above are told and may hand down more.
+    /// Fills the block of `process` with up to `bytes`, in order of bearers; returns the bytes left. If RLC runs empty
+    /// and the block has room, the queues above are updated and may pass more down.
     #[inline]
     pub(crate) fn fill(
         &mut self,
@@ -382,7 +382,7 @@ impl<P: Packet> Ue<P> {
             let before = left;
             left = self.fill_once(way, process, left, headers, now, drops);
             if left == before {
-                // A quota that waits for acknowledgements, unless it is RLC that waits for them.
+                // Unless RLC itself waits for acknowledgements, it is the quota that waits for them.
                 let above = self.above(way).bytes;
                 self.stats.of(way).starved += u64::from(self.waits(way, now) == above);
                 break;
@@ -433,9 +433,9 @@ impl<P: Packet> Ue<P> {
         left
     }
 
-    /// The downlink's SINR at `now`, the beginning of a slot, into `self.sinr` and `self.half`.
+    /// Computes the downlink's SINR at `now`, the beginning of a slot, into `self.sinr` and `self.half`.
     #[inline]
-    pub(crate) fn hear(&mut self, now: Time) {
+    pub(crate) fn measure_downlink(&mut self, now: Time) {
         if self.sinr_at != Some(now) {
             self.air.downlink(self.serving, now, &mut self.sinr);
             self.sinr_at = Some(now);
@@ -445,23 +445,23 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// The channel is not what it was: what was heard in this slot does not hold.
-    pub(crate) fn forget_sinr(&mut self) {
+    /// Invalidates the SINR of this slot after a change of the channel.
+    pub(crate) fn invalidate_sinr(&mut self) {
         self.sinr_at = None;
     }
 
-    /// Makes the reports of the channel that the eNodeB, whose resource block groups have `group` blocks, has in `slot`.
+    /// Makes the channel reports that the eNodeB, with resource block groups of `group` blocks, has in `slot`.
     #[inline]
     pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u16, slot: u64) {
         let slots = self.slots;
         while let Some(at) = self.downlink.reports.due(link, slots, slot) {
-            self.hear(slots.start(at));
+            self.measure_downlink(slots.start(at));
             let half = self.two_layers.then_some(&self.half);
             self.downlink.measure(link, &self.sinr, half, link.worst_group.then_some(group), slots, at);
         }
     }
 
-    /// Makes the measurements of the uplink that the eNodeB has in `slot`, with the UE's power if that is not reported.
+    /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
     #[inline]
     pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, slot: u64) {
         let slots = self.slots;
@@ -473,7 +473,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// `serving`, which has `cell`, is the one to be heard from now on. The UE has left the one before.
+    /// Changes the serving cell to `serving`, which is `cell`. The UE has left the previous one.
     pub(crate) fn tune(&mut self, serving: usize, cell: &Cell) {
         self.serving = serving;
         self.slots = cell.slots;
@@ -485,7 +485,7 @@ impl<P: Packet> Ue<P> {
         }
     }
 
-    /// Forgets everything about the cell that served it, except what RLC and PDCP hold.
+    /// Resets everything about the previous serving cell, except the contents of RLC and PDCP.
     pub(crate) fn leave(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.down.harq.flush();
@@ -495,22 +495,22 @@ impl<P: Packet> Ue<P> {
         self.downlink = adaptation::Downlink::new(self.index);
         self.uplink = adaptation::Uplink::new(self.category, self.index);
         self.sinr_at = None;
-        self.asking = Asking::new();
-        // A handover command and a re-establishment configure the reports anew.
+        self.request_state = RequestState::new();
+        // A handover command and a re-establishment reconfigure the reports.
         self.reporting = Reporting::new();
-        self.believed = Believed::default();
+        self.estimate = BufferEstimate::default();
         self.had_data = 0;
         self.srb = None;
         self.rlc_noted = Time::MAX;
         self.sync = Sync::default();
         self.measurements.forget();
-        // The entry of the calendar is stale.
+        // The calendar entry is stale.
         self.measures = false;
         self.dormant = false;
     }
 }
 
-/// Bytes that a grant would have to carry of one bearer; 0 if there is nothing to send.
+/// Returns the bytes of a grant for one bearer; 0 if there is nothing to send.
 #[inline]
 fn waiting<P: Packet>(rlc: &Bearer<P>, way: Direction, now: Time) -> u64 {
     let backlog = rlc.backlog(way, now);

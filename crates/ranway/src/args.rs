@@ -12,16 +12,16 @@ use std::path::PathBuf;
 #[derive(Parser)]
 #[command(version, propagate_version = true, max_term_width = 100, arg_required_else_help = true)]
 #[command(
-    after_help = "Exit codes: 0 success; 1 a failure outside, such as a full disk; 2 wrong input, nothing was written; \
-130 interrupted, the results of the runs that had finished were written and marked as partial. `ranway emulate` has more."
+    after_help = "Exit codes: 0 success; 1 a failure of the environment, such as a full disk; 2 invalid input, nothing was written; \
+130 interrupted, the results of completed runs were written and marked as partial. `ranway emulate` has further codes."
 )]
 pub(crate) struct Args {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Simulate a scenario and write its results and report
@@ -30,33 +30,33 @@ pub(crate) enum Command {
     Check(ScenarioArgs),
     /// List the built-in scenarios, presets and papers
     List,
-    /// Print a built-in scenario or preset, with its comments
+    /// Print a built-in scenario or preset, including its comments
     Show(ShowArgs),
     /// Write a commented scenario file to start from
     Init(InitArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,
-    /// Write the report of existing results again
+    /// Regenerate the report of existing results
     Report(ReportArgs),
-    /// Connect real programs through a scenario's network, in real time (needs root)
+    /// Connect real programs through a scenario's network in real time (needs root)
     Emulate(EmulateArgs),
-    /// Change or query a running emulation
+    /// Query or change a running emulation
     Control(ControlArgs),
-    /// Manage multi-domain congestion control in this machine's kernel (needs root)
+    /// Manage multi-domain congestion control in the kernel (needs root)
     #[command(subcommand)]
     Mdcc(MdccCommand),
     /// Run the lightweight PEP between two interfaces of this router (needs root)
     Pep(PepArgs),
     /// Shape traffic ahead of a bufferbloated modem (needs root)
     Backlog(BacklogArgs),
-    /// Compare the simulator's TCP with this machine's kernel over the same networks (needs root)
+    /// Compare the simulator's TCP with the kernel's over the same networks (needs root)
     Oracle(OracleArgs),
-    /// Make a trace or a recorded channel of other tools' files: rates, captures, ns-3, OMNeT++
+    /// Convert rate tables, packet captures and logs of ns-3 and OMNeT++ into traces and recorded channels
     #[command(subcommand)]
     Import(ImportCommand),
     /// Compare several results in one report
     Compare(CompareArgs),
-    /// Run papers' experiments and print published and measured numbers side by side
+    /// Run experiments of papers and print published and measured numbers side by side
     Reproduce(ReproduceArgs),
     /// Compare congestion controls over a cellular trace and reproduce a paper's table
     Demo(DemoArgs),
@@ -67,29 +67,29 @@ pub(crate) enum Command {
     Reference(ReferenceArgs),
 }
 
-/// Which scenario, and what to change in it.
+/// The scenario to load, and the changes to make to it.
 #[derive(ClapArgs)]
 pub(crate) struct SourceArgs {
     /// A scenario file, or the name of a built-in one (`ranway list`)
     #[arg(value_name = "FILE")]
     pub(crate) file: String,
-    /// Set a parameter or any key, as loss=1e-3, links.radio.delay="20 ms" or flows.*.cc=bbr
+    /// Set a parameter or any key, such as loss=1e-3, links.radio.delay="20 ms" or flows.*.cc=bbr
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Seed of all randomness, instead of the scenario's
+    /// Seed of the random number generators, instead of the scenario's
     #[arg(long)]
     pub(crate) seed: Option<u64>,
 }
 
 impl SourceArgs {
-    /// What is to be changed in the scenario, as `KEY=VALUE`.
+    /// Returns the scenario's overrides, as `KEY=VALUE`.
     pub(crate) fn overrides(&self) -> Vec<String> {
         let seed = self.seed.map(|seed| format!("seed={seed}"));
         self.set.iter().cloned().chain(seed).collect()
     }
 }
 
-/// Which scenario, and how often.
+/// The scenario and the number of repetitions.
 #[derive(ClapArgs)]
 pub(crate) struct ScenarioArgs {
     #[command(flatten)]
@@ -99,10 +99,10 @@ pub(crate) struct ScenarioArgs {
     pub(crate) runs: Option<u32>,
 }
 
-/// How to run.
+/// How runs are executed and printed.
 #[derive(ClapArgs)]
 pub(crate) struct JobArgs {
-    /// Threads; a run uses one, runs go side by side [default: all cores]
+    /// Number of threads; a run uses one, and several runs execute in parallel [default: all cores]
     #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) jobs: usize,
     /// Print nothing but errors
@@ -111,7 +111,7 @@ pub(crate) struct JobArgs {
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print tables as wide as they are, even if the terminal is narrower
+    /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     pub(crate) wide: bool,
 }
@@ -123,24 +123,24 @@ pub(crate) struct JobArgs {
   ranway run loss-sweep --set loss=1e-3 --runs 20
   ranway run my.toml --set dumbbell.rate='10 Mbit/s' --out results/slow --json
 
-After Ctrl-C the results of the runs that had finished are written and marked as partial. They never replace complete \
-results: those stay, and the partial ones go to NAME-interrupted beside them.")]
+After Ctrl-C, the results of completed runs are written and marked as partial. They never replace complete \
+results: partial results then go to NAME-interrupted, beside the complete ones.")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) scenario: ScenarioArgs,
     #[command(flatten)]
     pub(crate) job: JobArgs,
-    /// Where to write results; earlier results there are replaced [default: ranway-out/NAME]
+    /// Output directory; replaces earlier results there [default: ranway-out/NAME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "The hosts are network namespaces: a server, and one for each UE. The command runs in the first UE's. It \
-finds the server under the name `server`, with a web server on port 80, and iperf3 on its own port if it is installed. The \
-scenario's own flows are simulated beside the real packets, in the same queues and cells. On a \
-terminal a line tells each second what goes on; while a command runs it has the last row to itself.
+    after_help = "The hosts are network namespaces: a server, and one for each UE. The command runs in the namespace of the first UE. It \
+reaches the server under the name `server`: a web server on port 80 and, if installed, iperf3 on its usual port. The \
+scenario's own flows are simulated alongside the real packets, in the same queues and cells. On a terminal, a status line \
+is updated every second; while a command runs, it occupies the last row.
 
 Examples:
   ranway emulate lte-20mhz-vehicular -- curl -o /dev/null http://server/100MB
@@ -149,65 +149,66 @@ Examples:
   ranway emulate lte-cell --nat -- curl https://example.org/   the Internet behind the cell
   ranway emulate lte-cell --ue 2 --shell                  a shell at the second UE
   ranway emulate dumbbell --kernel                        the scenario's flows, sent by the kernel
-  ranway emulate lte-cell --attach eth1 eth2              a network between two cables
+    ranway emulate lte-cell --attach eth1 eth2            the network between two cables
 
-With --attach, the hosts are whoever is behind two Ethernet interfaces, with whatever addresses, as if a cable joined them \
-that takes IP packets through the network: from the first interface as the server's, from the second as the UE's. ARP, \
-neighbour discovery, multicast and what is not IP pass at once. It runs until Ctrl-C or `ranway control stop`, and writes \
-its results then. The interfaces should have no addresses; while it runs they merge no frames (GRO, LRO).
+With --attach, the hosts are the devices connected to two Ethernet interfaces, whatever their addresses, as if a cable \
+joined them that carries IP packets through the network: from the server's side on the first interface to the UE's side on \
+the second. ARP, neighbour discovery, multicast and non-IP frames pass without delay. The emulation runs until Ctrl-C or \
+`ranway control stop`, and then writes its results. The interfaces should have no addresses; receive offloads that merge \
+frames (GRO, LRO) are off while it runs.
 
-Exit codes: the command's own; without a command, or after one that succeeded, 3 if packets were given to the hosts too \
-late for the results to be valid, and otherwise as for `ranway` in general."
+Exit codes: the command's own; without a command, or after one that succeeded, 3 if packets were delivered too late \
+for the results to be valid; otherwise as for `ranway` in general."
 )]
 pub(crate) struct EmulateArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// The UE in whose namespace the command runs, or that stands for `RAN_IF`, counted from 1
+    /// The UE in whose namespace the command runs, or that `RAN_IF` represents, counted from 1
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) ue: usize,
-    /// A command for the server's namespace, started before the other and ended after it; a shell reads it
+    /// A shell command to run in the server's namespace; it is started before the UE's command and ended after it
     #[arg(long, value_name = "COMMAND")]
     pub(crate) server: Option<String>,
     /// Run an interactive shell at the UE
     #[arg(long, conflicts_with = "command")]
     pub(crate) shell: bool,
-    /// The user, by name or number, who runs the command or the shell at the UE, instead of root
+    /// The user, by name or number, that runs the command or the shell at the UE, instead of root
     #[arg(long, value_name = "USER", conflicts_with = "attach")]
     pub(crate) user: Option<String>,
-    /// Let the kernel's TCP send the scenario's flows, instead of simulating them
+    /// Send the scenario's flows with the kernel's TCP instead of simulating them
     #[arg(long)]
     pub(crate) kernel: bool,
-    /// Put the network between two Ethernet interfaces, the server's and the UE's, until Ctrl-C
+    /// Place the network between two Ethernet interfaces, the server's and the UE's, until Ctrl-C
     #[arg(long, num_args = 2, value_names = ["WAN_IF", "RAN_IF"], conflicts_with_all = ["server", "shell", "kernel", "command"])]
     pub(crate) attach: Option<Vec<String>>,
-    /// Let the hosts reach the networks of this machine over IPv4, behind the server and address translation
+    /// Give the hosts IPv4 access to this machine's networks, through the server and address translation
     #[arg(long, conflicts_with = "attach")]
     pub(crate) nat: bool,
-    /// A name server for the hosts behind --nat, instead of this machine's own; up to three times
+    /// A name server for the hosts behind --nat, instead of this machine's; up to three times
     #[arg(long, value_name = "ADDRESS", requires = "nat")]
     pub(crate) dns: Vec<std::net::Ipv4Addr>,
-    /// Capture all packets of the hosts into captures/hosts.pcapng
+    /// Capture all packets of the hosts to captures/hosts.pcapng
     #[arg(long)]
     pub(crate) pcap: bool,
-    /// The longest IP packet of the hosts' interfaces in bytes; behind --attach, senders of longer ones are told
+    /// MTU of the hosts' interfaces in bytes; with --attach, senders of longer packets are sent an ICMP error
     #[arg(long, value_name = "BYTES", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(1280..=9000))]
     pub(crate) mtu: u32,
-    /// By how much 1 % of the packets may be late in a valid run; none may be later than 40 times that
+    /// Bound on the lateness of 99 % of the packets in a valid run; no packet may be later than 40 times this
     #[arg(long, value_name = "TIME", default_value = "0.5 ms", value_parser = |text: &str| text.parse::<units::Span>())]
     pub(crate) max_lateness: units::Span,
-    /// Where to write results; earlier results there are replaced [default: ranway-out/NAME-emulated]
+    /// Output directory; replaces earlier results there [default: ranway-out/NAME-emulated]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Print nothing but errors, and what the command prints
+    /// Print nothing but errors and the command's own output
     #[arg(long, short)]
     pub(crate) quiet: bool,
     /// Print the summary as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print tables as wide as they are, even if the terminal is narrower
+    /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     pub(crate) wide: bool,
-    /// What to run at the UE; without it, the scenario's flows run for the scenario's duration
+    /// The command to run at the UE; without one, the scenario's flows run for the scenario's duration
     #[arg(value_name = "COMMAND", last = true)]
     pub(crate) command: Vec<std::ffi::OsString>,
 }
@@ -221,65 +222,65 @@ pub(crate) struct EmulateArgs {
   ranway control rate bottleneck 5 Mbit/s
   ranway control stop")]
 pub(crate) struct ControlArgs {
-    /// Which emulation, if several are running
+    /// The ID of the emulation, if several are running
     #[arg(long, value_name = "ID")]
     pub(crate) id: Option<String>,
-    /// What to do; `help` lists what there is
+    /// The request; `help` lists all requests
     #[arg(value_name = "WORD", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) words: Vec<String>,
 }
 
-/// The multi-domain congestion control in the kernel.
+/// Multi-domain congestion control in the kernel.
 #[derive(Subcommand)]
-#[command(after_help = "Once loaded, sockets choose it like any other congestion control:
+#[command(after_help = "Once loaded, sockets select it like any other congestion control:
 
   as the default      ranway mdcc load --default        for new sockets of this network namespace
   for a route         ip route change default via 192.0.2.1 congctl mdcc
   for a socket        setsockopt(TCP_CONGESTION, \"mdcc\"), as iperf3 -C mdcc does
 
-Without a PEP on the way (`ranway pep`), a socket that uses it behaves as CUBIC. It stays loaded when the command ends.
+Without a PEP on the path (`ranway pep`), such a socket behaves as with CUBIC. It stays loaded when the command ends.
 
 Examples:
   ranway mdcc load --default
   ranway mdcc status
   ranway mdcc unload")]
 pub(crate) enum MdccCommand {
-    /// Give it to the kernel
+    /// Load it into the kernel
     Load(MdccLoadArgs),
-    /// Show the sockets that use it: both windows, the way to the PEP, its reports
+    /// Show the sockets that use it: both windows, the round-trip time to the PEP, and the reports received
     Status(MdccStatusArgs),
-    /// Remove it; sockets that use it go on as CUBIC until they are closed
+    /// Unload it; sockets that use it continue with CUBIC until they are closed
     Unload,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct MdccLoadArgs {
-    /// What each acknowledged segment adds to the window of the whole path, in segments
+    /// Increase of the end-to-end window for each acknowledged segment, in segments
     #[arg(long, default_value_t = 0.02)]
     pub(crate) step: f64,
-    /// What a loss takes from that window
+    /// Fraction by which a loss reduces the end-to-end window
     #[arg(long, default_value_t = 0.125)]
     pub(crate) decrease: f64,
-    /// That window starts at so many times the initial window
+    /// Initial end-to-end window, as a multiple of the initial window
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) initial_ratio: u32,
-    /// The larger of both windows is at most so many times the smaller
+    /// Upper bound on the ratio of the larger to the smaller window
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) validation_ratio: u32,
-    /// Let losses that the PEP has announced reduce that window too
+    /// Reduce the end-to-end window for losses announced by the PEP, too
     #[arg(long)]
     pub(crate) no_loss_filter: bool,
-    /// The cgroup (v2) whose sockets hear PEPs, with all cgroups below it [default: the root, for all sockets]
+    /// The cgroup (v2) whose sockets receive PEP reports, including all cgroups below it [default: the root, for all sockets]
     #[arg(long, value_name = "DIR")]
     pub(crate) cgroup: Option<PathBuf>,
-    /// Make it the default of this network namespace; `unload` restores what was
+    /// Make it the default of this network namespace; `unload` restores the previous default
     #[arg(long)]
     pub(crate) default: bool,
-    /// Let every connection announce that it understands reports, for programs that choose mdcc only after connecting
+    /// Announce on every connection that reports are understood, for programs that select mdcc only after connecting
     #[arg(long)]
     pub(crate) announce_all: bool,
-    /// Take only reports with a tag of the key in this file (32 hexadecimal digits, readable by its owner alone); without a
-    /// key, reports without a tag are taken, whoever made them
+    /// Accept only reports authenticated with the key in this file (32 hexadecimal digits, readable by its owner alone);
+    /// without a key, unauthenticated reports are accepted from any sender
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
 }
@@ -293,44 +294,44 @@ pub(crate) struct MdccStatusArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "The kernel forwards between both interfaces, as a router or a bridge; the PEP only looks, and tells senders \
-behind the first what of their data has passed. It works until Ctrl-C or SIGTERM. If it dies in any other way, packets are \
-forwarded as before, too. Its reports are in docs/src/pep-messages.md; senders with `ranway mdcc` understand them, others \
-get none unless --all is given, and ignore them.
+    after_help = "The kernel forwards between the two interfaces, as a router or a bridge; the PEP only observes, and reports to \
+the senders behind the first interface which of their data has passed. It runs until Ctrl-C or SIGTERM. If it ends in any \
+other way, packets are forwarded as without it. docs/src/pep-messages.md describes its reports. Senders with `ranway mdcc` \
+understand them; other senders receive none unless --all is given, and ignore them.
 
 Examples:
   ranway pep --wan eth0 --ran eth1
-  ranway pep --wan eth0 --ran eth1 --take-over   in place of the one that is at work, after an upgrade
-  ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON each second"
+    ranway pep --wan eth0 --ran eth1 --take-over   replace the running PEP, after an upgrade
+    ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON every second"
 )]
 pub(crate) struct PepArgs {
-    /// The interface to the senders
+    /// The interface towards the senders
     #[arg(long, value_name = "IF")]
     pub(crate) wan: String,
-    /// The interface to the receivers
+    /// The interface towards the receivers
     #[arg(long, value_name = "IF")]
     pub(crate) ran: String,
-    /// Report to senders that have not announced that they understand it, too
+    /// Report to senders that have not announced support for reports, too
     #[arg(long)]
     pub(crate) all: bool,
-    /// A report for so many segments, unless something is missing or a burst ends
+    /// Segments per report; a gap in the data or the end of a burst causes a report earlier
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) every: u32,
-    /// Flows that are remembered at most
+    /// Maximum number of flows tracked
     #[arg(long, value_name = "N", default_value_t = 65_536)]
     pub(crate) flows: u32,
-    /// Tag reports with the key in this file (32 hexadecimal digits, readable by its owner alone), for senders with the same
-    /// key; others do not take them
+    /// Authenticate reports with the key in this file (32 hexadecimal digits, readable by its owner alone); only senders with
+    /// the same key accept them
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
-    /// Take the place of the PEP that is at work between these interfaces, which ends: flows and counters go on, and no segment
-    /// goes unseen. --flows stays what it was. Without one there, it simply starts
+    /// Take over from the PEP that runs between these interfaces, which then ends: flows and counters continue, and no
+    /// segment is missed. --flows keeps the old PEP's value. Without a running PEP, simply start
     #[arg(long)]
     pub(crate) take_over: bool,
-    /// Attach, and look at nothing: for measuring what looking costs
+    /// Attach without processing packets, to measure the cost of processing
     #[arg(long, hide = true)]
     pub(crate) blind: bool,
-    /// Print counters as a line of JSON each second
+    /// Print counters as a line of JSON every second
     #[arg(long)]
     pub(crate) json: bool,
     /// Print nothing but errors
@@ -340,23 +341,23 @@ pub(crate) struct PepArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "A modem takes what its host sends faster than the radio does, and all waits in it behind the largest upload. \
-This keeps what waits in FQ-CoDel above the modem, and hands down only what the modem needs to stay busy for --target. How fast it \
-drains is learnt from the acknowledgements that come back (TCP, ping); with --rate it is told instead. Without either, as \
-under QUIC alone, everything passes at once.
+    after_help = "A modem accepts packets from its host faster than the radio sends them, so all traffic queues in the modem behind the largest upload. \
+This command moves that queue to FQ-CoDel on the host, and passes to the modem only what it needs to stay busy for --target. \
+The modem's drain rate is estimated from returning acknowledgements (TCP, ping), or set by --rate. Without either, as with QUIC \
+alone, packets pass without delay.
 
-With --reflector the rate is searched by delay and load, as cake-autorate does, and needs no acknowledgements: hosts are \
-pinged, 20 times a second in turns. While the traffic needs the rate and pings are short, it grows towards --max-rate; \
-while they take longer than usual it falls towards --min-rate; with little traffic it returns to --rate.
+With --reflector, the rate is searched by delay and load, as in cake-autorate, without acknowledgements: the reflectors are \
+pinged in turn, 20 pings per second in all. While the traffic needs the rate and delays are low, the rate grows towards --max-rate; \
+while delays are above normal, it falls towards --min-rate; with little traffic it returns to --rate.
 
-It takes packets as they leave by the interface, behind routes, filters and address translation, which stay as they are. If \
-it ends, is killed or hangs, packets leave as without it, and nothing of it stays.
+Packets are intercepted as they leave through the interface, after routing, filtering and address translation, which stay unchanged. If \
+the command ends, is killed or hangs, packets leave as without it, and it leaves nothing behind.
 
 Examples:
   ranway backlog --modem wwan0
-  ranway backlog --modem wwan0 --target 40ms     more in the modem: a little faster, a little later
-  ranway backlog --modem wwan0 --rate '8 Mbit/s' never more than that
-  ranway backlog --modem wwan0 --json            figures as a line of JSON each second
+    ranway backlog --modem wwan0 --target 40ms     longer queue in the modem: slightly more throughput and delay
+    ranway backlog --modem wwan0 --rate '8 Mbit/s' at a fixed rate
+    ranway backlog --modem wwan0 --json            statistics as a line of JSON every second
   ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \\
       --reflector 1.1.1.1 --reflector 9.9.9.9"
 )]
@@ -364,28 +365,28 @@ pub(crate) struct BacklogArgs {
     /// The modem's interface
     #[arg(long, value_name = "IF")]
     pub(crate) modem: String,
-    /// Hand down at this rate, and learn nothing; in a search, the rate to begin with and to return to
+    /// Drain rate to use instead of an estimate; in a search, the initial rate, and the rate with little traffic
     #[arg(long)]
     pub(crate) rate: Option<units::Rate>,
-    /// Take new rates from standard input while it runs, one a line
+    /// Read new rates from standard input while running, one per line
     #[arg(long, requires = "rate")]
     pub(crate) follow: bool,
-    /// Search the rate by pinging this host, an IP address; give several
+    /// Search for the rate by pinging this host, an IP address; give several
     #[arg(long, value_name = "ADDRESS", requires_all = ["rate", "min_rate", "max_rate"], conflicts_with = "follow")]
     pub(crate) reflector: Vec<std::net::IpAddr>,
-    /// Lowest rate of a search, low enough for the worst of times
+    /// Lower bound of the search; choose one that holds even in the worst conditions
     #[arg(long, value_name = "RATE", requires = "reflector")]
     pub(crate) min_rate: Option<units::Rate>,
-    /// Highest rate of a search
+    /// Upper bound of the search
     #[arg(long, value_name = "RATE", requires = "reflector")]
     pub(crate) max_rate: Option<units::Rate>,
-    /// By how much a one-way delay has to exceed the shortest to count as delayed in a search
+    /// Increase of the one-way delay over its minimum that counts as delayed in a search
     #[arg(long, value_name = "TIME", default_value = "30 ms", requires = "reflector")]
     pub(crate) delay_threshold: units::Span,
-    /// What the modem is to hold, in time
+    /// Target delay of the modem's queue
     #[arg(long, value_name = "TIME", default_value = "20 ms", conflicts_with = "reflector")]
     pub(crate) target: units::Span,
-    /// Print figures as a line of JSON each second
+    /// Print statistics as a line of JSON every second
     #[arg(long)]
     pub(crate) json: bool,
     /// Print nothing but errors
@@ -395,32 +396,33 @@ pub(crate) struct BacklogArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Each case is a scenario that is simulated, and run over the emulated network with the kernel's CUBIC, \
-Reno and BBR. Goodput, round-trip times, the end of slow start and the growth after a loss are put side by side, with the \
-bound for each, and with what the kernel does differently from itself.
+    after_help = "Each case is a scenario. It is simulated, and run over the emulated network with the kernel's CUBIC, \
+Reno and BBR. The table shows goodput, round-trip times, the end of slow start and window growth after a loss side by side, \
+with the bound for each, and the variation between the kernel's own runs.
 
 Examples:
-  ranway oracle                        every case; more than an hour
-  ranway oracle short                  the quick one
+    ranway oracle                        all cases; takes more than an hour
+    ranway oracle short                  the shortest case
   ranway oracle loss codel --runs 5
   ranway oracle --reuse ranway-out/oracle --out again
-                                       after a change to the simulator: the kernel's results as they
-                                       were measured, the simulator's anew, in a minute"
+                                                                              after a change to the simulator: reuse the measured
+                                                                              kernel results and simulate again, in a minute"
 )]
 pub(crate) struct OracleArgs {
-    /// Which cases; all unless given
+    /// The cases to run [default: all]
     #[arg(value_name = "CASE")]
     pub(crate) cases: Vec<String>,
-    /// Runs of each point, in each world
+    /// Runs of each point, both simulated and with the kernel
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) runs: u32,
-    /// Where recorded traces are; cases that need one that is not there are skipped
+    /// Directory of recorded traces; cases whose trace is missing are skipped
     #[arg(long, value_name = "DIR", default_value = "../shared/data/traces")]
     pub(crate) recordings: PathBuf,
-    /// Compare with the kernel's results in the `--out` of an earlier `ranway oracle`, and simulate only (needs no root)
+    /// Compare with the kernel results in the `--out` directory of an earlier `ranway oracle`, and only simulate (needs no
+    /// root)
     #[arg(long, value_name = "DIR")]
     pub(crate) reuse: Option<PathBuf>,
-    /// Where to write the table and the results of both worlds
+    /// Output directory for the table and both sets of results
     #[arg(long, short, value_name = "DIR", default_value = "ranway-out/oracle")]
     pub(crate) out: PathBuf,
     /// Print nothing but errors
@@ -431,7 +433,7 @@ pub(crate) struct OracleArgs {
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   ranway show dumbbell
-  ranway show lte-cell > my.toml          a copy to change
+    ranway show lte-cell > my.toml          a copy to edit
   ranway show preset:lte-drive            what `include = [\"preset:lte-drive\"]` stands for")]
 pub(crate) struct ShowArgs {
     /// The name of a built-in scenario, or of a preset (`ranway list`)
@@ -445,7 +447,7 @@ pub(crate) struct ShowArgs {
   ranway init lte my-cell.toml            an LTE cell with two phones
   ranway run scenario.toml")]
 pub(crate) struct InitArgs {
-    /// What the scenario starts from
+    /// The template to start from
     #[arg(default_value = "bottleneck")]
     pub(crate) kind: Starter,
     /// The file to write; an existing one is never overwritten
@@ -453,7 +455,7 @@ pub(crate) struct InitArgs {
     pub(crate) file: PathBuf,
 }
 
-/// What a starter scenario is about.
+/// Templates of scenario files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Starter {
     /// Two flows that share a bottleneck
@@ -462,7 +464,7 @@ pub(crate) enum Starter {
     Trace,
     /// An LTE cell with two phones
     Lte,
-    /// Congestion controls and losses in every combination, with repetitions
+    /// A sweep over congestion controls and loss rates, with repetitions
     Sweep,
     /// A network for real hosts (`ranway emulate`)
     Emulate,
@@ -470,23 +472,23 @@ pub(crate) enum Starter {
 
 #[derive(ClapArgs)]
 pub(crate) struct ReportArgs {
-    /// Results, as `ranway run` wrote them
+    /// A results directory written by `ranway run`
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
-    /// Where to write the report [default: report.html in DIR]
+    /// The report file to write [default: report.html in DIR]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct CompareArgs {
-    /// Results, as `ranway run` wrote them
+    /// Results directories written by `ranway run`
     #[arg(value_name = "DIR", required = true, num_args = 2..)]
     pub(crate) dirs: Vec<PathBuf>,
-    /// Where to write the report
+    /// The report file to write
     #[arg(long, short, value_name = "FILE", default_value = "ranway-out/compare.html")]
     pub(crate) out: PathBuf,
-    /// Print tables as wide as they are, even if the terminal is narrower
+    /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     pub(crate) wide: bool,
 }
@@ -496,36 +498,37 @@ pub(crate) struct CompareArgs {
   ranway reproduce                               every experiment of every paper
   ranway reproduce mdcc-towards                  every experiment of one paper
   ranway reproduce mdcc-towards/wireless-loss    one experiment
-  ranway reproduce mdcc-lte@as-run --grid        a variant in every setting of what the paper does not state
-  ranway reproduce ./my-paper                    every experiment of your own folder
-  ranway reproduce ./my-paper/my-experiment      one of them")]
+    ranway reproduce mdcc-lte@as-run --grid        a variant, in every setting of the parameters that its paper leaves open
+    ranway reproduce ./my-paper                    every experiment in a folder of your own
+    ranway reproduce ./my-paper/my-experiment      one experiment from it")]
 pub(crate) struct ReproduceArgs {
-    /// What to reproduce: built-in papers (`ranway list`), folders with a `paper.toml`, or experiments of either; every
-    /// built-in paper unless given
+    /// The experiments to reproduce: built-in papers (`ranway list`), folders with a `paper.toml`, or experiments of either
+    /// [default: all built-in papers]
     #[arg(value_name = "PAPER|DIR[@VARIANT][/EXPERIMENT]")]
     pub(crate) which: Vec<String>,
     /// Repetitions of each point, instead of the experiment's
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
-    /// Run a variant in every setting of what its paper does not state, and count the published rows that each reproduces
+    /// Run a variant in every setting of the parameters that its paper leaves open, and count the published rows that each
+    /// reproduces
     #[arg(long)]
     pub(crate) grid: bool,
     #[command(flatten)]
     pub(crate) job: JobArgs,
-    /// Where to write results and the page that compares them
+    /// Output directory for results and the comparison page
     #[arg(long, short, value_name = "DIR", default_value = "ranway-out/reproduce")]
     pub(crate) out: PathBuf,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct DemoArgs {
-    /// A recorded trace in mahimahi's format, or a folder of them; unless given, the link is synthetic
+    /// A recorded trace in mahimahi's format, or a folder of them; without one, the link is synthetic
     #[arg(long, value_name = "PATH")]
     pub(crate) traces: Option<PathBuf>,
-    /// Print tables as wide as they are, even if the terminal is narrower
+    /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Where to write the report
+    /// Output directory for the report
     #[arg(long, short, value_name = "DIR", default_value = "ranway-out/demo")]
     pub(crate) out: PathBuf,
 }
@@ -538,11 +541,11 @@ pub(crate) struct CompletionArgs {
 
 #[derive(ClapArgs)]
 pub(crate) struct ReferenceArgs {
-    /// Which page
+    /// The page
     pub(crate) page: Page,
 }
 
-/// A generated page of the reference.
+/// The generated pages of the reference.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Page {
     /// The keys of scenario files

@@ -1,8 +1,8 @@
 //! `ranway backlog`.
 
 use crate::args::BacklogArgs;
-use crate::line::Line;
-use crate::{failure::Failure, say};
+use crate::status_line::StatusLine;
+use crate::{failure::Failure, terminal};
 use ::backlog::{Answers, Autorate, Bounds, DrainModel, Estimate, Fixed};
 use ebpf::divert::{self, Diversion, MARK};
 use netio::process::{Happened, Signals};
@@ -12,23 +12,23 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
 
-/// How often it is said what goes on.
+/// Interval between status lines.
 const TICK: Duration = Duration::from_secs(1);
-/// How often it is looked for signals.
+/// Interval between checks for signals.
 const TURN: Duration = Duration::from_millis(100);
-/// Packets are diverted for so long beyond that: who stands still for longer is passed by.
+/// Packets are diverted for this much longer than a turn: if the program stalls for longer, packets bypass it.
 const GRACE: Duration = Duration::from_millis(400);
 
-/// How often it is looked for new rates on standard input.
+/// Interval between checks for new rates on standard input.
 const FOLLOW_TURN: Duration = Duration::from_millis(5);
-/// From one ping of a reflector to the next one of the next: that of cake-autorate, six that are pinged every 300 ms.
+/// Interval between pings, to one reflector after the other: cake-autorate's, which pings six reflectors every 300 ms.
 const PING_INTERVAL: Span = Span::from_millis(50);
 
 pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let BacklogArgs { modem, reflector, follow, quiet, json, .. } = args;
     let drain = drain(args)?;
     let signals = Signals::take()?;
-    divert::check("keeping a backlog")?;
+    divert::check("ranway backlog")?;
     let mut backlog = Backlog::open(modem, drain, MARK)?;
     if !reflector.is_empty() {
         backlog.ping(reflector, PING_INTERVAL)?;
@@ -38,59 +38,60 @@ pub(crate) fn run(args: &BacklogArgs) -> Result<(), Failure> {
     let diversion = Diversion::start(backlog.interface(), backlog.beside())?;
     diversion.renew(TURN + GRACE)?;
     if !quiet {
-        say::say!("the backlog of {modem} is kept above it; Ctrl-C ends it");
+        terminal::message!("shaping the traffic of {modem}; press Ctrl-C to stop");
     }
-    // From here on it only moves packets that others have written.
+    // From here on the process only forwards packets that others have written.
     rights::confine(rights::BPF)?;
-    let mut line = (!quiet && !json).then(|| Line::new(false)).flatten();
-    let (mut before, mut said) = (Counters::default(), Instant::now());
+    let mut line = (!quiet && !json).then(|| StatusLine::new(false)).flatten();
+    let (mut before, mut last_status) = (Counters::default(), Instant::now());
     loop {
         backlog.serve(turn)?;
         if let Some(rates) = &mut rates {
             while let Some(line) = rates.next_line() {
-                match told(&line) {
+                match parse_rate(&line) {
                     Ok(rate) => backlog.set_rate(rate),
-                    Err(why) => say::say!("{why}; the rate stays as it is"),
+                    Err(why) => terminal::message!("{why}; the rate is unchanged"),
                 }
             }
         }
         diversion.renew(TURN + GRACE)?;
-        if matches!(signals.wait(Duration::ZERO), Happened::Asked { .. }) || say::is_lost() {
+        if matches!(signals.wait(Duration::ZERO), Happened::Asked { .. }) || terminal::is_closed() {
             break;
         }
-        if said.elapsed() < TICK {
+        if last_status.elapsed() < TICK {
             continue;
         }
-        let seconds = said.elapsed().as_secs_f64();
-        said = Instant::now();
-        let now = Now { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
+        let seconds = last_status.elapsed().as_secs_f64();
+        last_status = Instant::now();
+        let interval =
+            Interval { since: between(&before, &backlog.counters()), seconds, waiting: backlog.waiting().bytes };
         before = backlog.counters();
         if *json {
-            let mut stdout = say::stdout();
-            let line = now.json(&backlog.estimate(), &before);
-            // Whoever read it has left: the packets that wait are still handed down.
+            let mut stdout = terminal::stdout();
+            let line = interval.json(&backlog.estimate(), &before);
+            // The reader has gone: packets in the queue are still passed to the modem below.
             if writeln!(stdout, "{line}").and_then(|()| stdout.flush()).is_err() {
                 break;
             }
         } else if let Some(line) = &mut line {
-            line.show(&now.say(&backlog.estimate()));
+            line.show(&interval.text(&backlog.estimate()));
         }
     }
     drop(diversion);
     let counters = backlog.finish();
     drop(line);
     if !quiet && !json {
-        say::say!("{}", end(&counters));
+        terminal::message!("{}", totals(&counters));
     }
     Ok(())
 }
 
-/// The model of how the modem drains.
+/// Creates the model of the modem's queue and drain rate.
 fn drain(args: &BacklogArgs) -> Result<Box<dyn DrainModel>, Failure> {
     let &BacklogArgs { rate, min_rate, max_rate, delay_threshold: threshold, target, .. } = args;
     let zero = |rate: Option<Rate>| rate.is_some_and(|rate| rate.bits_per_sec() == 0);
     if target == Span::ZERO || zero(rate) {
-        return Err(Failure::Wrong("--target and --rate are more than 0".into()));
+        return Err(Failure::Invalid("--target and --rate must be greater than 0".into()));
     }
     let (Some(base), Some(min), Some(max)) = (rate, min_rate, max_rate) else {
         return Ok(match rate {
@@ -99,41 +100,41 @@ fn drain(args: &BacklogArgs) -> Result<Box<dyn DrainModel>, Failure> {
         });
     };
     if zero(min_rate) || threshold == Span::ZERO {
-        return Err(Failure::Wrong("--min-rate and --delay-threshold are more than 0".into()));
+        return Err(Failure::Invalid("--min-rate and --delay-threshold must be greater than 0".into()));
     }
     if min > base || base > max {
-        let why = format!("--min-rate ({min}) <= --rate ({base}) <= --max-rate ({max}) does not hold");
-        return Err(Failure::Wrong(why));
+        let why = format!("--min-rate ({min}) <= --rate ({base}) <= --max-rate ({max}) must hold");
+        return Err(Failure::Invalid(why));
     }
     Ok(Box::new(Autorate::new(Bounds { min, base, max, threshold })))
 }
 
-/// A rate on a line of standard input.
-fn told(line: &str) -> Result<Rate, String> {
+/// Parses a rate from a line of standard input.
+fn parse_rate(line: &str) -> Result<Rate, String> {
     let rate: Rate = line.trim().parse().map_err(|why| format!("standard input: {why}"))?;
     if rate.bits_per_sec() == 0 {
-        return Err("standard input: a rate is more than 0".into());
+        return Err("standard input: the rate must be greater than 0".into());
     }
     Ok(rate)
 }
 
-/// The last second.
-struct Now {
+/// The statistics since the last status line.
+struct Interval {
     since: Counters,
     seconds: f64,
     waiting: u64,
 }
 
-impl Now {
+impl Interval {
     fn mbps(&self) -> f64 {
         self.since.bytes as f64 * 8e-6 / self.seconds
     }
 
-    fn say(&self, estimate: &Estimate) -> String {
+    fn text(&self, estimate: &Estimate) -> String {
         let known = estimate.rate.map_or_else(|| "unknown".into(), |rate| format!("{:.2} Mbit/s", rate.as_mbps()));
         let ms = |span: Option<Span>| span.map_or_else(|| "-".into(), |span| format!("{:.0}", record::ms(span)));
         format!(
-            "up {:6.2} Mbit/s  above {:5} kB, {:4.0} ms  in the modem {:5} kB, {:>4} ms  it drains {known}",
+            "up {:6.2} Mbit/s  host queue {:5} kB, {:4.0} ms  modem queue {:5} kB, {:>4} ms  drain rate {known}",
             self.mbps(),
             self.waiting / 1000,
             waited_ms(&self.since),
@@ -155,7 +156,7 @@ impl Now {
     }
 }
 
-/// How long packets waited above, in the mean.
+/// The mean time that packets waited in the host's queue.
 fn waited_ms(counters: &Counters) -> f64 {
     counters.waited_ns as f64 / 1e6 / counters.packets.max(1) as f64
 }
@@ -169,16 +170,18 @@ fn between(before: &Counters, now: &Counters) -> Counters {
     }
 }
 
-fn end(counters: &Counters) -> String {
+fn totals(counters: &Counters) -> String {
     let Counters { packets, bytes, dropped, marked, overflowed, refused, missed, .. } = counters;
     let mut line = format!(
-        "{packets} packets of {:.1} MB, which waited {:.1} ms in the mean; {dropped} dropped, {marked} marked to slow senders down",
+        "{packets} packets, {:.1} MB, mean wait {:.1} ms; {dropped} dropped, {marked} marked (ECN)",
         *bytes as f64 / 1e6,
         waited_ms(counters),
     );
-    for (count, what) in
-        [(overflowed, "without room"), (refused, "not taken by the interface"), (missed, "lost before they were read")]
-    {
+    for (count, what) in [
+        (overflowed, "dropped because the queue was full"),
+        (refused, "rejected by the interface"),
+        (missed, "lost before they were read"),
+    ] {
         if *count > 0 {
             line += &format!(", {count} {what}");
         }

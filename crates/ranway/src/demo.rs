@@ -1,7 +1,7 @@
-//! `ranway demo`: congestion controls over a cellular trace, beside a paper's table, in one report.
+//! `ranway demo`: congestion controls over a cellular trace, and a paper's table, in one report.
 
 use crate::args::DemoArgs;
-use crate::reproduce::{choose, one, papers, print};
+use crate::reproduce::{choose, papers, print, run_one};
 use crate::run::{interrupted, simulate};
 use crate::{failure::Failure, show, table};
 use console::Term;
@@ -10,9 +10,9 @@ use scenario::Scenario;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The built-in scenario that is run over the trace.
+/// The built-in scenario run over the trace.
 const SCENARIO: &str = "trace";
-/// The recorded trace to take where a folder has several: an LTE downlink in a moving car.
+/// The trace preferred in a folder with several: an LTE downlink in a moving car.
 const FAVOURITE: &str = "ATT-LTE-driving-2016.down";
 const TABLE: &str = "mdcc-towards/wireless-loss";
 
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         Some(path) => Some(recorded(path)?),
         None => None,
     };
-    let mut out = crate::say::stdout();
+    let mut out = crate::terminal::stdout();
     let mut set = vec!["sweep.cc=[\"cubic\", \"bbr\", \"new-reno\", \"vegas\"]".to_owned()];
     match &trace {
         Some(path) => {
@@ -31,11 +31,11 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         None => {
             writeln!(
                 out,
-                "1. Four congestion controls over a synthetic cellular link (--traces takes a recorded one)"
+                "1. Four congestion controls over a synthetic cellular link (use a recorded one with --traces)"
             )?;
         }
     }
-    let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Wrong(e.to_string()))?;
+    let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Invalid(e.to_string()))?;
     let (controls, _) = simulate(&loaded, "congestion controls", 0, false, &args.out.join("congestion-controls"))?;
     let width = table::width(&Term::stdout(), args.wide);
     writeln!(out, "{}", table::summary(&controls.results, width))?;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let papers = papers(&[])?;
     let which = choose(&papers, &[TABLE.to_owned()])?;
     let (paper, experiment) = which[0];
-    let (rows, table) = one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
+    let (rows, table) = run_one(paper, experiment, &[], 0, false, &args.out.join("loss-table"))?;
     drop(out);
     print(paper, experiment, &rows, width)?;
     let figures: Vec<_> = table.iter().flat_map(|table| reproduce::draw(paper, experiment, table)).collect();
@@ -53,14 +53,14 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     show::write(&args.out.join("report.html"), &report::reproduction(&rows, &figures, &results))
 }
 
-/// The trace at `path`, or the favourite of the folder there, or its first.
+/// Returns the trace at `path`; in a folder, the preferred trace or the first one.
 fn recorded(path: &Path) -> Result<PathBuf, Failure> {
     if path.is_file() {
         return Ok(path.to_owned());
     }
-    let wrong = |what: &str| Failure::Wrong(format!("--traces {}: {what}", path.display()));
+    let invalid = |what: &str| Failure::Invalid(format!("--traces {}: {what}", path.display()));
     if !path.is_dir() {
-        return Err(wrong("there is no such file or folder; without --traces, a synthetic link is used"));
+        return Err(invalid("no such file or folder; without --traces, a synthetic link is used"));
     }
     if path.join(FAVOURITE).is_file() {
         return Ok(path.join(FAVOURITE));
@@ -72,5 +72,5 @@ fn recorded(path: &Path) -> Result<PathBuf, Failure> {
             traces.push(file);
         }
     }
-    traces.into_iter().min().ok_or_else(|| wrong("no file in this folder is called `*.down`; name a trace itself"))
+    traces.into_iter().min().ok_or_else(|| invalid("the folder has no file `*.down`; give the path of a trace file"))
 }

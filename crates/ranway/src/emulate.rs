@@ -1,9 +1,9 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::args::{ControlArgs, EmulateArgs};
-use crate::line::Line;
 use crate::run::{commit, default_out, stem, warned};
-use crate::{failure::Failure, say, table};
+use crate::status_line::StatusLine;
+use crate::{failure::Failure, table, terminal};
 use anyhow::anyhow;
 use console::Term;
 use emulate::account::Account;
@@ -19,34 +19,34 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{Bytes, Rate, Span};
 
-/// The exit code of what something outside has ended.
+/// Exit code for a failure of the environment.
 const FAILED: u8 = 1;
-/// The exit code of an emulation whose results are not valid because it was late.
+/// Exit code of an emulation whose results are invalid because packets were late.
 const INVALID: u8 = 3;
-/// The exit code of a run whose terminal was closed: that of shells for SIGHUP.
+/// Exit code after the terminal was closed, the same as a shell's for SIGHUP.
 const HUNG_UP: u8 = 128 + 1;
-/// How long a command has to end after its terminal is gone.
+/// How long a command may take to end after its terminal was closed.
 const GRACE: Duration = Duration::from_secs(2);
-/// The exit code of shells for a program that there is none of.
+/// Exit code for a program that does not exist, the same as a shell's.
 const NOT_FOUND: u8 = 127;
-/// How often the line about what goes on is renewed.
+/// Interval between updates of the status line.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let loaded = load(args)?;
-    // What is refused is refused before anything is written.
+    // All checks of the input come before anything is written.
     let scenario = emulate::single(&loaded)?;
     let (duration, hosts) = (scenario.duration, emulate::hosts(scenario));
     let ue = which_ue(args.ue, &hosts)?;
     let command = command(args)?;
     let account = args.user.as_deref().map(Account::named).transpose()?;
     if account.is_some() && command.is_none() {
-        return Err(Failure::Wrong("--user chooses who runs a command: give one after `--`, or --shell".into()));
+        return Err(Failure::Invalid("--user needs a command: give one after `--`, or use --shell".into()));
     }
     if command.is_none() && args.server.is_none() && args.attach.is_none() && scenario.flows.is_empty() {
-        return Err(Failure::Wrong(format!(
-            "{}: nothing would be sent: the scenario has no [[flows]], and there is no command. Put one after `--`, as in \
-             `ranway emulate {} -- ping -c 10 server`, or take --shell",
+        return Err(Failure::Invalid(format!(
+            "{}: nothing to run: the scenario has no [[flows]], and no command was given. Give one after `--`, as in \
+             `ranway emulate {} -- ping -c 10 server`, or use --shell",
             args.source.file, args.source.file
         )));
     }
@@ -74,21 +74,27 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
             let emulation = Emulation::attach(loaded, options, [wan, ran], ue)?;
             if !args.quiet {
                 let (server, ue, id) = (&hosts[0], &hosts[ue], emulation.id());
-                say::say!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; Ctrl-C ends it");
+                terminal::message!("attached {wan} ({server}) and {ran} ({ue}); ID {id}; press Ctrl-C to stop");
             }
-            let code = stand_by(&emulation, (1, &hosts[ue]), &mut line(args), &signals);
+            let code = wait_for_stop(&emulation, (1, &hosts[ue]), &mut status_line(args), &signals);
             (emulation, code)
         }
         None => {
             let emulation = Emulation::start(loaded, options)?;
             if emulation.lab().and_then(Lab::resolves) == Some(false) {
-                say::say!(
-                    "warning: the hosts cannot resolve names outside: /etc/resolv.conf names no server that they can reach. Name \
+                terminal::message!(
+                    "warning: the hosts cannot resolve external names: /etc/resolv.conf has no server that they can reach. Set \
                      one with --dns ADDRESS"
                 );
             }
-            let code =
-                attend(args, &emulation, (ue, &hosts[ue]), (command.as_ref(), account.as_ref()), duration, &signals)?;
+            let code = run_command(
+                args,
+                &emulation,
+                (ue, &hosts[ue]),
+                (command.as_ref(), account.as_ref()),
+                duration,
+                &signals,
+            )?;
             (emulation, code)
         }
     };
@@ -99,82 +105,82 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
     let partial = stopped_early || gone.is_some();
     results.meta.partial = partial.then_some(Partial { of: 1, ..Partial::default() });
     let code = if gone.is_some() || incomplete.is_some() { FAILED } else { code };
-    let out = keep(&results, output.expect("it was given one"), partial, &out)?;
+    let out = save_results(&results, output.expect("it was given one"), partial, &out)?;
     let lateness = results.timing.lateness.unwrap_or_default();
     if args.json {
         let answer = serde_json::json!({ "out": out, "exit_code": code, "summary": results.summary(), "timing": results.timing });
-        writeln!(say::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
+        writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
         let summary = table::summary(&results, table::width(&Term::stderr(), args.wide));
-        say::say!("{}", summary.trim_end_matches('\n'));
-        say::say!("{}", on_time(&lateness));
+        terminal::message!("{}", summary.trim_end_matches('\n'));
+        terminal::message!("{}", lateness_text(&lateness));
         for note in notes {
-            say::say!("{note}");
+            terminal::message!("{note}");
         }
-        say::say!("report: {}", out.join("report.html").display());
+        terminal::message!("report: {}", out.join("report.html").display());
     }
     if !lateness.valid {
-        say::say!("invalid: {}", why_invalid(&lateness));
+        terminal::message!("invalid: {}", why_invalid(&lateness));
     }
-    if let Some(what) = gone {
-        return Err(anyhow!("{what}; what was measured until then is in {}", out.display()).into());
+    if let Some(why) = gone {
+        return Err(anyhow!("{why}; the measurements until then are in {}", out.display()).into());
     }
     match code {
-        0 if !lateness.valid => Err(Failure::Ended(INVALID)),
+        0 if !lateness.valid => Err(Failure::Exit(INVALID)),
         0 => Ok(()),
-        code => Err(Failure::Ended(code)),
+        code => Err(Failure::Exit(code)),
     }
 }
 
-/// Writes the results and returns where they are. If the disk is full, captures are left out; if that is not enough, the
-/// summary is printed, so that not all is lost.
-fn keep(results: &Results, output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
+/// Writes the results and returns their path. If the disk is full, the captures are deleted first; if that does not free
+/// enough, the summary is printed, so that it is not lost.
+fn save_results(results: &Results, output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
     let mut written = results.write_to(&output);
     if written.as_ref().is_err_and(record::Error::is_full) {
-        say::say!("the disk is full: captures are removed to keep the results");
+        terminal::message!("the disk is full: deleting captures to save the results");
         output.clear()?;
         written = results.write_to(&output);
     }
-    let kept = written.map_err(Failure::from).and_then(|()| commit(output, partial, out));
-    if kept.is_err() {
+    let saved = written.map_err(Failure::from).and_then(|()| commit(output, partial, out));
+    if saved.is_err() {
         let summary = table::summary(results, table::width(&Term::stderr(), false));
-        say::say!("{}", summary.trim_end_matches('\n'));
+        terminal::message!("{}", summary.trim_end_matches('\n'));
     }
-    kept
+    saved
 }
 
-/// Says once what has gone wrong without ending the run.
+/// Prints a non-fatal problem of the run, once.
 fn warn(glance: &Glance, warned: &mut bool) {
     if let Some(trouble) = glance.trouble.as_ref().filter(|_| !*warned) {
         *warned = true;
-        say::say!("warning: {trouble}");
+        terminal::message!("warning: {trouble}");
     }
 }
 
-/// The line about what goes on, unless nobody is to see it: a shell has the whole terminal.
-fn line(args: &EmulateArgs) -> Option<Line> {
+/// Creates the status line, except in quiet mode and for a shell, which has the whole terminal.
+fn status_line(args: &EmulateArgs) -> Option<StatusLine> {
     let shared = !args.command.is_empty() || args.server.is_some();
-    (!args.quiet && !args.shell).then(|| Line::new(shared)).flatten()
+    (!args.quiet && !args.shell).then(|| StatusLine::new(shared)).flatten()
 }
 
-/// Reads the scenario; an emulation is one run of it.
+/// Reads the scenario, with one run: an emulation is one run.
 fn load(args: &EmulateArgs) -> Result<Loaded, Failure> {
     let mut set = args.source.overrides();
     set.push("runs=1".into());
     warned(Scenario::load_for_emulation(&args.source.file, &set, &scenario::read_file))
 }
 
-/// The index of the UE, counted from 1, among the hosts, of which the first is the server.
+/// Checks a UE's number, counted from 1. The first host is the server, so the number is the UE's index among the hosts.
 fn which_ue(ue: usize, hosts: &[String]) -> Result<usize, Failure> {
     if ue == 0 || ue >= hosts.len() {
         let ues = hosts.iter().skip(1).enumerate().map(|(i, name)| format!("{} ({name})", i + 1));
         let ues: Vec<String> = ues.collect();
-        return Err(Failure::Wrong(format!("--ue {ue}: there is no such UE; there are {}", ues.join(", "))));
+        return Err(Failure::Invalid(format!("--ue {ue}: no such UE; the UEs are {}", ues.join(", "))));
     }
     Ok(ue)
 }
 
-/// What to run at the UE, if anything.
+/// Returns the command to run at the UE, if any.
 fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Failure> {
     if args.shell {
         let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
@@ -182,20 +188,20 @@ fn command(args: &EmulateArgs) -> Result<Option<(OsString, Vec<OsString>)>, Fail
     }
     let Some((program, rest)) = args.command.split_first() else { return Ok(None) };
     if netio::program::find_program(program).is_none() {
-        say::say!("error: {}: there is no such program", program.display());
-        return Err(Failure::Ended(NOT_FOUND));
+        terminal::message!("error: {}: program not found", program.display());
+        return Err(Failure::Exit(NOT_FOUND));
     }
     Ok(Some((program.clone(), rest.to_vec())))
 }
 
-/// Lets time pass until somebody asks for the end, and gives the exit code.
-fn stand_by(emulation: &Emulation, ue: (usize, &str), line: &mut Option<Line>, signals: &Signals) -> u8 {
+/// Waits until the emulation is stopped, and returns the exit code.
+fn wait_for_stop(emulation: &Emulation, ue: (usize, &str), line: &mut Option<StatusLine>, signals: &Signals) -> u8 {
     let mut warned = false;
     while !emulation.is_over() {
         let happened = signals.wait(TICK);
         warn(&emulation.glance(), &mut warned);
         match (happened, &mut *line) {
-            (happened, _) if happened.is_hang_up() || say::is_lost() => return HUNG_UP,
+            (happened, _) if happened.is_hang_up() || terminal::is_closed() => return HUNG_UP,
             (Happened::Asked { .. }, _) => break,
             (Happened::Nothing, Some(line)) => line.show(&status(&emulation.glance(), ue)),
             _ => {}
@@ -204,8 +210,8 @@ fn stand_by(emulation: &Emulation, ue: (usize, &str), line: &mut Option<Line>, s
     0
 }
 
-/// Runs the command at a UE, or lets time pass without one, and gives the exit code.
-fn attend(
+/// Runs the command at a UE, or the scenario's flows without a command, and returns the exit code.
+fn run_command(
     args: &EmulateArgs,
     emulation: &Emulation,
     ue: (usize, &str),
@@ -231,7 +237,7 @@ fn attend(
             Some(Attended::start(command, &program.to_string_lossy())?)
         }
     };
-    let mut line = line(args);
+    let mut line = status_line(args);
     let mut warned = false;
     loop {
         let happened = signals.wait(TICK);
@@ -244,14 +250,14 @@ fn attend(
         if emulation.is_over() || (attended.is_none() && emulation.elapsed() >= duration) {
             break Ok(0);
         }
-        if happened.is_hang_up() || say::is_lost() {
+        if happened.is_hang_up() || terminal::is_closed() {
             if let Some(attended) = &mut attended {
                 attended.hang_up(GRACE);
             }
             break Ok(HUNG_UP);
         }
         match (happened, &attended) {
-            // The terminal has told the command too.
+            // The command has received the terminal's signal as well.
             (Happened::Asked { terminal: true, .. }, Some(_)) => {}
             (Happened::Asked { signal, terminal: false }, Some(attended)) => attended.signal(signal),
             (Happened::Asked { signal, .. }, None) => break Ok(128 + signal as u8),
@@ -261,7 +267,7 @@ fn attend(
     }
 }
 
-/// What goes on; `host` is the number of the host whose packets are counted, `ue` its name.
+/// The text of the status line; `host` is the index of the host whose packets are counted, `ue` the UE's name.
 fn status(glance: &Glance, (host, ue): (usize, &str)) -> String {
     let mbps = |bytes: Option<&u64>| Rate::over(Bytes::new(bytes.copied().unwrap_or(0)), Span::from_secs(1)).as_mbps();
     let delay =
@@ -283,9 +289,9 @@ fn status(glance: &Glance, (host, ue): (usize, &str)) -> String {
     )
 }
 
-fn on_time(late: &Lateness) -> String {
+fn lateness_text(late: &Lateness) -> String {
     format!(
-        "packets were late by {:.3} ms (median), {:.3} ms (99 %), {:.3} ms at most; one core was busy for {:.0} %",
+        "packet lateness: {:.3} ms (median), {:.3} ms (99th percentile), {:.3} ms (maximum); CPU load {:.0} % of one core",
         late.p50_ms,
         late.p99_ms,
         late.max_ms,
@@ -295,23 +301,20 @@ fn on_time(late: &Lateness) -> String {
 
 fn why_invalid(late: &Lateness) -> String {
     if late.missed > 0 {
-        return format!("{} packets were lost before they came to the network: too many for this machine", late.missed);
+        return format!(
+            "{} packets were lost before they reached the network: the packet rate is too high for this machine",
+            late.missed
+        );
     }
-    let hint = if late.realtime { "" } else { "; without a real-time priority that is to be expected" };
+    let hint = if late.realtime { "" } else { ", which is to be expected without real-time priority" };
     let why = if late.p99_ms > late.bound_ms {
-        format!(
-            "1 % of the packets were late by more than {:.3} ms, and {:.3} ms is the bound",
-            late.p99_ms, late.bound_ms
-        )
+        format!("1 % of the packets were more than {:.3} ms late; the bound is {:.3} ms", late.p99_ms, late.bound_ms)
     } else if late.max_ms > late.worst_bound_ms {
-        format!("a packet was late by {:.3} ms, and {:.3} ms is the bound for any", late.max_ms, late.worst_bound_ms)
+        format!("a packet was {:.3} ms late; the bound for any packet is {:.3} ms", late.max_ms, late.worst_bound_ms)
     } else if late.longest_stall_ms > late.worst_bound_ms {
-        format!(
-            "the network stood still for {:.3} ms, and {:.3} ms is the bound",
-            late.longest_stall_ms, late.worst_bound_ms
-        )
+        format!("the network stalled for {:.3} ms; the bound is {:.3} ms", late.longest_stall_ms, late.worst_bound_ms)
     } else {
-        format!("the network stood still for {:.2} % of the time, and 1 % is the bound", late.stalled_share * 100.0)
+        format!("the network was stalled for {:.2} % of the time; the bound is 1 %", late.stalled_share * 100.0)
     };
     why + hint
 }
@@ -320,20 +323,20 @@ pub(crate) fn control(args: &ControlArgs) -> Result<(), Failure> {
     let running = control::running();
     let names = || running.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>().join(", ");
     let (_, path) = match (&args.id, &running[..]) {
-        (_, []) => return Err(anyhow!("no emulation is running here, or it is somebody else's").into()),
+        (_, []) => return Err(anyhow!("no emulation of this user is running on this machine").into()),
         (Some(id), _) => running
             .iter()
             .find(|(running, _)| running == id)
-            .ok_or_else(|| Failure::Wrong(format!("no emulation has the ID {id}; there are {}", names())))?,
+            .ok_or_else(|| Failure::Invalid(format!("no emulation has the ID {id}; running: {}", names())))?,
         (None, [only]) => only,
         (None, _) => {
-            return Err(Failure::Wrong(format!("several emulations are running: choose with --id {}", names())));
+            return Err(Failure::Invalid(format!("several emulations are running; choose one with --id: {}", names())));
         }
     };
     let line = control::line(args.words.iter().map(String::as_str));
     let answer = control::ask(path, &line, Duration::from_secs(2))?;
     if !answer.is_empty() {
-        writeln!(say::stdout(), "{answer}")?;
+        writeln!(terminal::stdout(), "{answer}")?;
     }
     Ok(())
 }

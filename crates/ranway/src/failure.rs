@@ -1,14 +1,14 @@
-//! Why a command fails, and its exit code.
+//! The reasons for which a command fails, and their exit codes.
 
-/// What went wrong, by the exit code that it gives.
+/// The reason why a command failed.
 pub(crate) enum Failure {
-    /// Something outside: a disk, a missing file. Exit code 1.
+    /// A failure of the environment, such as a full disk or a missing file. Exit code 1.
     Failed(anyhow::Error),
-    /// The input is wrong. Exit code 2; nothing was written.
-    Wrong(String),
-    /// Whatever ended has this exit code, and has said why.
-    Ended(u8),
-    /// Stopped by Ctrl-C after writing what had finished. Exit code 130.
+    /// The input is invalid. Exit code 2; nothing was written.
+    Invalid(String),
+    /// A program ended with this exit code and has printed its own message.
+    Exit(u8),
+    /// Interrupted by Ctrl-C, after the completed runs were written. Exit code 130.
     Interrupted,
 }
 
@@ -19,7 +19,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
             || matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
             || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
         if untrusted {
-            return Failure::Wrong(error.to_string());
+            return Failure::Invalid(error.to_string());
         }
         let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {
             (Some(emulate::Error::Wrong(what)), _, _)
@@ -27,6 +27,6 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
             | (_, _, Some(ebpf::Error::Wrong(what))) => Some(what.clone()),
             _ => None,
         };
-        wrong.map_or(Failure::Failed(error), Failure::Wrong)
+        wrong.map_or(Failure::Failed(error), Failure::Invalid)
     }
 }

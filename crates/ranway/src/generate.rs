@@ -1,4 +1,4 @@
-//! What is generated from the code: the schema, completion scripts, pages of the reference.
+//! Files generated from the code: the schema, completion scripts, pages of the reference.
 
 use crate::args::{Args, CompletionArgs, Page, ReferenceArgs};
 use crate::failure::Failure;

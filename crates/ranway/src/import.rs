@@ -1,6 +1,6 @@
 //! `ranway import`: traces and recorded channels from other tools' files.
 
-use crate::{failure::Failure, say};
+use crate::{failure::Failure, terminal};
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::channel::{Channel, Ns3, Omnet};
@@ -10,48 +10,48 @@ use std::io::{BufReader, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// What to import.
+/// The kinds of files to import.
 #[derive(Subcommand)]
 pub(crate) enum ImportCommand {
     /// A table of times and rates (CSV), as a trace of delivery opportunities
     Rates(RatesArgs),
     /// A capture (pcap, pcapng) of one flow, as a trace of delivery opportunities
     Capture(CaptureArgs),
-    /// A trace of mahimahi's: check it, and cut it to a part
+    /// A trace in mahimahi's format: check it, and optionally extract a part
     Mahimahi(MahimahiArgs),
     /// A log of ns-3's LTE module or 5G-LENA, as a recorded channel
     Ns3(Ns3Args),
-    /// A vector of OMNeT++ (Simu5G, INET), as a recorded channel
+    /// A vector from OMNeT++ (Simu5G, INET), as a recorded channel
     Omnet(OmnetArgs),
 }
 
-/// From where to where.
+/// The input and output files.
 #[derive(ClapArgs)]
 pub(crate) struct FileArgs {
     /// The file to import
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to write; must not exist yet
+    /// The file to write; must not exist yet
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
 }
 
-/// Which part of a recording.
+/// The part of a recording to import.
 #[derive(ClapArgs)]
 pub(crate) struct PartArgs {
-    /// Leave out so many seconds at the beginning
+    /// Skip this many seconds at the beginning
     #[arg(long, value_name = "SECONDS", default_value_t = 0.0, value_parser = seconds)]
     begin: f64,
-    /// Take only so many seconds
+    /// Maximum length in seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     length: Option<f64>,
 }
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "The first line names the columns. A column is found by its name: `time_s`, `t_ms`, `timestamp`; and \
-`mbps`, `dl_kbps`, `throughput_bps`, `bytes`. A rate holds until the next line's time; bytes are those from a line to the \
-next. Separators may be commas, semicolons or tabs.
+    after_help = "The first line names the columns. Columns are recognized by names such as `time_s`, `t_ms`, `timestamp`; and \
+`mbps`, `dl_kbps`, `throughput_bps`, `bytes`. A rate holds until the time of the next line; a number of bytes covers the same \
+interval. Separators may be commas, semicolons or tabs.
 
 Examples:
   ranway import rates drive.csv --out drive.trace
@@ -69,17 +69,17 @@ pub(crate) struct RatesArgs {
     /// The column of rates, by name or number from 1
     #[arg(long, value_name = "COLUMN")]
     rate: Option<String>,
-    /// The unit of the rates, if the column's name does not say it
+    /// The unit of the rates, if the column's name does not include it
     #[arg(long)]
     unit: Option<RateUnit>,
-    /// The unit of the times, if the column's name does not say it
+    /// The unit of the times, if the column's name does not include it
     #[arg(long, value_name = "UNIT")]
     time_unit: Option<TimeUnit>,
     #[command(flatten)]
     part: PartArgs,
 }
 
-/// What a rate is in.
+/// The unit of a rate.
 #[derive(Clone, Copy, ValueEnum)]
 enum RateUnit {
     /// bit/s
@@ -88,11 +88,11 @@ enum RateUnit {
     Kbps,
     /// 1000000 bit/s
     Mbps,
-    /// bytes from a line to the next
+    /// bytes until the next line
     Bytes,
 }
 
-/// What a time is in.
+/// The unit of a time.
 #[derive(Clone, Copy, ValueEnum)]
 enum TimeUnit {
     /// seconds
@@ -107,8 +107,8 @@ enum TimeUnit {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "The trace has an opportunity wherever another 1500 bytes of the flow had passed. That is what the \
-link could carry only while its queue was never empty: capture at the receiver of a flow that saturates it, as of a long \
+    after_help = "The trace has a delivery opportunity for every 1500 bytes of the flow. That equals the capacity of the \
+link only while its queue is never empty: capture at the receiver of a flow that saturates the link, such as a long \
 download.
 
 Examples:
@@ -123,13 +123,13 @@ pub(crate) struct CaptureArgs {
     /// The capture
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Where to write; must not exist yet
+    /// The file to write; must not exist yet
     #[arg(long, short, value_name = "FILE", required_unless_present = "list")]
     out: Option<PathBuf>,
-    /// List the flows, those with the most bytes first, and write nothing
+    /// List the flows, largest first, and write nothing
     #[arg(long, conflicts_with_all = ["out", "flow", "from", "to"])]
     list: bool,
-    /// The flow, as --list writes it
+    /// The flow, as printed by --list
     #[arg(long, value_name = "FLOW")]
     flow: Option<String>,
     /// Only packets from this address
@@ -144,8 +144,8 @@ pub(crate) struct CaptureArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Ranway's traces have mahimahi's format: such a file can be used as it is. Import it to learn its \
-rate, or to take a part of it.
+    after_help = "Ranway's traces have mahimahi's format: such a file can be used unchanged. Import it to print its mean \
+rate, or to extract a part of it.
 
 Examples:
   ranway import mahimahi Verizon-LTE-short.down --begin 30 --length 60 --out verizon.trace"
@@ -160,7 +160,7 @@ pub(crate) struct MahimahiArgs {
 #[derive(ClapArgs)]
 #[command(
     after_help = "Reads DlRsrpSinrStats.txt and UlSinrStats.txt (PhyStatsCalculator, LteHelper::EnablePhyTraces). \
-They have a UE's values of its serving cell.
+These files contain each UE's values for its serving cell.
 
 Examples:
   ranway import ns3 DlRsrpSinrStats.txt --imsi 1 --cell 2 --out cell-2.csv
@@ -178,13 +178,13 @@ pub(crate) struct Ns3Args {
     /// The cell, if there are several
     #[arg(long)]
     cell: Option<u64>,
-    /// Take the received power, not the SINR
+    /// Import the received power (RSRP) instead of the SINR
     #[arg(long)]
     rsrp: bool,
 }
 
 #[derive(ClapArgs)]
-#[command(after_help = "Reads what `opp_scavetool export -F CSV-R -o out.csv results/*.vec` wrote.
+#[command(after_help = "Reads the output of `opp_scavetool export -F CSV-R -o out.csv results/*.vec`.
 
 Examples:
   ranway import omnet out.csv --module 'ue[0]' --vector measuredSinrDl --out cell.csv
@@ -194,20 +194,20 @@ A scenario uses it as the channel of a UE, a file for each cell:
 pub(crate) struct OmnetArgs {
     #[command(flatten)]
     file: FileArgs,
-    /// Text that the module's path contains, if there are several
+    /// Text contained in the module's path, if there are several modules
     #[arg(long, value_name = "TEXT")]
     module: Option<String>,
-    /// The vector's name, if there are several
+    /// The vector's name, if there are several vectors
     #[arg(long, value_name = "NAME")]
     vector: Option<String>,
-    /// Text that the run's name contains, if there are several
+    /// Text contained in the run's name, if there are several runs
     #[arg(long, value_name = "TEXT")]
     run: Option<String>,
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=4_294_967.0).contains(number));
-    number.ok_or_else(|| "should be a number of seconds, as 30 or 0.5".to_owned())
+    number.ok_or_else(|| "expected a number of seconds, such as 30 or 0.5".to_owned())
 }
 
 pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
@@ -261,21 +261,25 @@ fn open(path: &Path) -> Result<BufReader<File>, Failure> {
     Ok(BufReader::new(File::open(path).with_context(|| path.display().to_string())?))
 }
 
-/// What the system refused is a failure, anything else is wrong input.
+/// Returns a function that classifies errors: I/O errors are failures of the environment, all others are invalid input.
 fn at(path: &Path) -> impl Fn(import::Error) -> Failure + '_ {
     move |error| match error {
         import::Error::Io(error) => Failure::Failed(anyhow::Error::new(error).context(path.display().to_string())),
-        error => Failure::Wrong(format!("{}: {error}", path.display())),
+        error => Failure::Invalid(format!("{}: {error}", path.display())),
     }
 }
 
 fn list(capture: &capture::Capture) -> Result<(), Failure> {
-    let mut out = say::stdout();
+    let mut out = terminal::stdout();
     for (flow, packets, bytes) in capture.flows() {
         writeln!(out, "{flow}   {packets} packets, {:.3} MB", bytes as f64 / 1e6)?;
     }
     if capture.left_out > 0 {
-        writeln!(out, "{} other packets could not be read, are no IP, or are of further flows", capture.left_out)?;
+        writeln!(
+            out,
+            "{} other packets are unreadable, not IP, or belong to flows beyond the limit",
+            capture.left_out
+        )?;
     }
     Ok(())
 }
@@ -283,7 +287,7 @@ fn list(capture: &capture::Capture) -> Result<(), Failure> {
 fn write_trace(path: &Path, trace: &import::Trace) -> Result<(), Failure> {
     write(path, &trace.to_string())?;
     let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
-    let mut out = say::stdout();
+    let mut out = terminal::stdout();
     writeln!(
         out,
         "{}: {seconds:.3} s, mean {mbps:.3} Mbit/s, {} opportunities",
@@ -299,7 +303,7 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
     let values = || channel.samples.iter().map(|&(_, value)| value);
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let (from, to) = (channel.samples[0].0, channel.samples[channel.samples.len() - 1].0);
-    let mut out = say::stdout();
+    let mut out = terminal::stdout();
     writeln!(
         out,
         "{}: {} samples from {from:.3} s to {to:.3} s, {low:.1} to {high:.1}",
@@ -310,14 +314,14 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a new file, whole or not at all.
+/// Writes a new file atomically.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let (Some(name), parent) = (path.file_name(), path.parent()) else {
-        return Err(Failure::Wrong(format!("{}: should be the name of a file", path.display())));
+        return Err(Failure::Invalid(format!("{}: expected a file name", path.display())));
     };
     let dir = disk::Dir::open(parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
     if path.symlink_metadata().is_ok() {
-        return Err(Failure::Wrong(format!("{} exists already", path.display())));
+        return Err(Failure::Invalid(format!("{} exists already", path.display())));
     }
     Ok(dir.replace(name, text.as_bytes())?)
 }

@@ -1,4 +1,4 @@
-//! `ranway init`: scenario files to start from.
+//! `ranway init`: template scenario files.
 
 use crate::args::{InitArgs, Starter};
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 
 impl Starter {
-    /// The file, with its comments.
+    /// Returns the file's text, with its comments.
     fn text(self) -> &'static str {
         match self {
             Starter::Bottleneck => include_str!("../starters/bottleneck.toml"),
@@ -22,12 +22,12 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Failure> {
     let shown = args.file.display();
     let mut file = OpenOptions::new().write(true).create_new(true).open(&args.file).map_err(|error| {
         if error.kind() == io::ErrorKind::AlreadyExists {
-            return Failure::Wrong(format!("{shown} exists and is left as it is: name another file"));
+            return Failure::Invalid(format!("{shown} already exists and was not changed; choose another name"));
         }
         anyhow::Error::new(error).context(format!("cannot write {shown}")).into()
     })?;
     if let Err(error) = file.write_all(args.kind.text().as_bytes()) {
-        // It was created a moment ago, for this.
+        // This call has just created the file.
         let _ = std::fs::remove_file(&args.file);
         return Err(anyhow::Error::new(error).context(format!("cannot write {shown}")).into());
     }
@@ -35,6 +35,6 @@ pub(crate) fn init(args: &InitArgs) -> Result<(), Failure> {
         Starter::Emulate => format!("sudo ranway emulate {shown} -- ping -c 10 server"),
         _ => format!("ranway run {shown}"),
     };
-    writeln!(crate::say::stdout(), "wrote {shown}; next: {next}")?;
+    writeln!(crate::terminal::stdout(), "wrote {shown}; next: {next}")?;
     Ok(())
 }

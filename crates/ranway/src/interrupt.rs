@@ -1,12 +1,12 @@
-//! Ctrl-C: the first ends the runs and keeps what has finished, the second ends the program.
+//! Handling of Ctrl-C: the first one stops the runs and keeps completed ones, the second exits at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// The flag that is set by Ctrl-C (and by a polite kill).
+/// Returns the flag that Ctrl-C (or SIGTERM) sets.
 pub(crate) fn flag() -> &'static AtomicBool {
-    // A second handler is refused and not needed; without any, Ctrl-C ends the program and leaves no half results.
+    // Setting a second handler fails, and is not needed. Without a handler, Ctrl-C exits and leaves no partial results.
     let _ = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(130);

@@ -1,7 +1,7 @@
 //! The `ranway` command: arguments and wiring only.
-// A command reads files and writes to the terminal by its nature.
+// A command-line program has to read files and write to the terminal.
 #![allow(clippy::disallowed_methods)]
-// Everything is printed by `say`, which does not panic when the terminal is gone.
+// All output goes through `terminal`, which does not panic when the terminal has been closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
@@ -13,33 +13,33 @@ mod generate;
 mod import;
 mod init;
 mod interrupt;
-mod line;
 mod mdcc;
 mod oracle;
 mod pep;
 mod progress;
 mod reproduce;
 mod run;
-mod say;
 mod show;
+mod status_line;
 mod table;
+mod terminal;
 mod typo;
 
-use crate::say::say;
+use crate::terminal::message;
 use args::Command;
 use failure::Failure;
 use std::process::ExitCode;
 
-/// An error and its causes, each cause only if what was said before does not hold it already.
-fn told_once(error: &anyhow::Error) -> String {
-    let mut told = error.to_string();
+/// Formats an error and its causes, leaving out causes whose text the message already contains.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
-        if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
         }
     }
-    told
+    text
 }
 
 fn main() -> ExitCode {
@@ -67,18 +67,18 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) => {
-            // A reader that has seen enough (`ranway list | head`) is no failure.
+            // A reader that stops early (`ranway list | head`) is not an error.
             if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
                 return ExitCode::SUCCESS;
             }
-            say!("error: {}", told_once(&error));
+            message!("error: {}", with_causes(&error));
             ExitCode::from(1)
         }
-        Err(Failure::Wrong(what)) => {
-            say!("error: {what}");
+        Err(Failure::Invalid(what)) => {
+            message!("error: {what}");
             ExitCode::from(2)
         }
-        Err(Failure::Ended(code)) => ExitCode::from(code),
+        Err(Failure::Exit(code)) => ExitCode::from(code),
         Err(Failure::Interrupted) => ExitCode::from(130),
     }
 }

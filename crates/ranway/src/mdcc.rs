@@ -2,7 +2,7 @@
 
 use crate::args::{MdccCommand, MdccLoadArgs, MdccStatusArgs};
 use crate::failure::Failure;
-use crate::say::say;
+use crate::terminal::message;
 use comfy_table::{CellAlignment, Table, presets};
 use ebpf::Key;
 use ebpf::mdcc::{self, Options, Parameters, Socket};
@@ -32,15 +32,15 @@ fn load(args: &MdccLoadArgs) -> Result<(), Failure> {
 fn unload() -> Result<(), Failure> {
     match mdcc::unload()? {
         0 => {}
-        1 => say!("a connection still uses mdcc; it goes on as CUBIC until it is closed"),
-        n => say!("{n} connections still use mdcc; they go on as CUBIC until they are closed"),
+        1 => message!("a connection still uses mdcc; it continues with CUBIC until it is closed"),
+        n => message!("{n} connections still use mdcc; they continue with CUBIC until they are closed"),
     }
     Ok(())
 }
 
 fn status(args: &MdccStatusArgs) -> Result<(), Failure> {
     let sockets = mdcc::status()?;
-    let mut stdout = crate::say::stdout();
+    let mut stdout = crate::terminal::stdout();
     if args.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&sockets)?)?;
     } else if sockets.is_empty() {

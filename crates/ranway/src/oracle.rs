@@ -1,7 +1,7 @@
 //! `ranway oracle`.
 
 use crate::args::OracleArgs;
-use crate::say::say;
+use crate::terminal::message;
 use crate::{failure::Failure, interrupt};
 use ebpf::mdcc::{self, Held, Parameters};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// The folders of the two worlds' results.
+/// The directories of the two sets of results.
 const SIMULATED: &str = "simulated";
 const KERNEL: &str = "kernel";
 
@@ -25,16 +25,16 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     let mut to_run = Vec::new();
     for case in chosen {
         if let Some(path) = case.missing(&args.recordings) {
-            say!("SKIPPED: the case {} needs {}", case.name, path.display());
+            message!("SKIPPED: the case {} needs {}", case.name, path.display());
             continue;
         }
         let loaded = case.load(&args.recordings, &[format!("runs={}", args.runs)]);
-        let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
+        let loaded = loaded.map_err(|e| Failure::Invalid(e.to_string()))?;
         if args.reuse.is_none()
             && oracle::needs_mdcc(&loaded)
             && let Err(why) = mdcc::check()
         {
-            say!("SKIPPED: the case {}: {why}", case.name);
+            message!("SKIPPED: the case {}: {why}", case.name);
             continue;
         }
         to_run.push((case, loaded));
@@ -75,21 +75,21 @@ pub(crate) fn run(args: &OracleArgs) -> Result<(), Failure> {
     disk::write(&args.out.join("oracle.md"), document.as_bytes())?;
     disk::write(&args.out.join("oracle.json"), &serde_json::to_vec_pretty(&all)?)?;
     if !args.quiet {
-        let mut stdout = crate::say::stdout();
+        let mut stdout = crate::terminal::stdout();
         write!(stdout, "{}{}", all.text(), lateness(&late))?;
         writeln!(stdout, "table: {}", args.out.join("oracle.md").display())?;
     }
     Ok(())
 }
 
-/// The cases of these names, or all of them.
+/// Returns the cases of these names, or all of them.
 fn choose(names: &[String]) -> Result<Vec<Case>, Failure> {
     let all = cases();
     let known = || all.iter().map(|case| case.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some(unknown) = names.iter().find(|name| all.iter().all(|case| case.name != **name)) {
-        let meant = scenario::nearest(unknown, all.iter().map(|case| case.name.as_str()));
-        let meant = meant.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
-        return Err(Failure::Wrong(format!("there is no case `{unknown}`; there are {}{meant}", known())));
+        let near = scenario::nearest(unknown, all.iter().map(|case| case.name.as_str()));
+        let hint = near.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+        return Err(Failure::Invalid(format!("unknown case `{unknown}`{hint}; the cases are {}", known())));
     }
     Ok(all.iter().filter(|case| names.is_empty() || names.contains(&case.name)).cloned().collect())
 }
@@ -106,20 +106,20 @@ fn bar(to_run: &[(Case, Loaded)], args: &OracleArgs) -> ProgressBar {
     bar
 }
 
-/// The kernel's results of an earlier comparison of the same scenario, all runs together.
+/// Reads the kernel's results of an earlier comparison of the same scenario, with all runs merged.
 fn read_kernel(dir: &Path, simulated: &Results) -> Result<Results, Failure> {
-    let wrong = |what: &str| Failure::Wrong(format!("{}: {what}", dir.display()));
+    let invalid = |what: &str| Failure::Invalid(format!("{}: {what}", dir.display()));
     if !dir.is_dir() {
-        return Err(wrong("no such directory; `--reuse` takes the `--out` of an earlier `ranway oracle`"));
+        return Err(invalid("no such directory; `--reuse` takes the `--out` of an earlier `ranway oracle`"));
     }
     let results = Results::read(dir)?;
     match results.timing.lateness {
-        None => return Err(wrong("these results are simulated, not the kernel's")),
-        Some(lateness) if !lateness.valid => say!("note: {}: its packets were late", dir.display()),
+        None => return Err(invalid("these results are simulated, not the kernel's")),
+        Some(lateness) if !lateness.valid => message!("note: {}: packets were late", dir.display()),
         Some(_) => {}
     }
     if results.meta.partial.is_some() {
-        return Err(wrong("these results are partial; run the case anew, without `--reuse`"));
+        return Err(invalid("these results are partial; run the case again without `--reuse`"));
     }
     let but_runs = |results: &Results| {
         let mut scenario = results.meta.scenario.clone();
@@ -127,12 +127,12 @@ fn read_kernel(dir: &Path, simulated: &Results) -> Result<Results, Failure> {
         scenario
     };
     if but_runs(&results) != but_runs(simulated) {
-        return Err(wrong("was measured with another scenario than this program has; run it anew, without `--reuse`"));
+        return Err(invalid("measured with a different version of the scenario; run the case again without `--reuse`"));
     }
     Ok(results)
 }
 
-/// The results of all runs in one.
+/// Merges the results of all runs.
 fn joined(runs: &[Results]) -> Option<Results> {
     let (first, others) = runs.split_first()?;
     let mut all = first.clone();
@@ -142,7 +142,7 @@ fn joined(runs: &[Results]) -> Option<Results> {
     Some(all)
 }
 
-/// Writes the results of one of the worlds, for `ranway compare` and `--reuse`.
+/// Writes the simulator's or the kernel's results, for `ranway compare` and `--reuse`.
 fn write(dir: &Path, world: &str, results: &Results) -> Result<(), Failure> {
     let output = Output::create(&dir.join(world))?;
     results.write_to(&output)?;
@@ -150,14 +150,14 @@ fn write(dir: &Path, world: &str, results: &Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What was to be run again.
+/// Describes the runs that had to be repeated because packets were late.
 fn lateness(late: &[Lateness]) -> String {
     let mut text = String::new();
     if !late.is_empty() {
         let worst = late.iter().map(|l| l.p99_ms).fold(0.0, f64::max);
         let _ = writeln!(
             text,
-            "\n{} runs were too late (99 % within {worst:.3} ms in the worst, or packets missed) and were run again.",
+            "\n{} runs were repeated because packets were late (99 % within {worst:.3} ms in the worst run) or lost.",
             late.len()
         );
     }

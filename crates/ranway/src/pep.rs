@@ -1,8 +1,8 @@
 //! `ranway pep`.
 
 use crate::args::PepArgs;
-use crate::line::Line;
-use crate::{failure::Failure, say};
+use crate::status_line::StatusLine;
+use crate::{failure::Failure, terminal};
 use ebpf::Key;
 use ebpf::pep::{Counters, Options, Pep};
 use netio::process::{Happened, Signals};
@@ -10,7 +10,7 @@ use netio::reservation::{Reservation, Role};
 use std::io::Write;
 use std::time::Duration;
 
-/// Interval between status lines, and between looks at the interfaces.
+/// Interval between status lines, and between checks of the interfaces.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
@@ -27,18 +27,18 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     ebpf::pep::check()?;
     let signals = Signals::take()?;
     let mut reserved = match reserve(args) {
-        // The one whose place it takes has them until it ends.
+        // The PEP that this one replaces holds the reservations until it ends.
         Err(_) if args.take_over => None,
         reserved => Some(reserved?),
     };
     let pep = Pep::start(&options)?;
-    // Reading counters and detaching take open descriptors alone.
+    // Reading counters and detaching need only open file descriptors.
     netio::rights::give_up()?;
     if !args.quiet {
-        let before = if pep.took_over() { " in place of the one before" } else { "" };
-        say::say!("a PEP is at work between {} and {}{before}; Ctrl-C ends it", args.wan, args.ran);
+        let before = if pep.took_over() { ", taken over from the previous one" } else { "" };
+        terminal::message!("PEP running between {} and {}{before}; press Ctrl-C to stop", args.wan, args.ran);
     }
-    let mut line = (!args.quiet && !args.json).then(|| Line::new(false)).flatten();
+    let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
     loop {
         let happened = signals.wait(TICK);
         if reserved.is_none() {
@@ -52,16 +52,16 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
                 let what = format!("the interface `{interface}` was removed, or moved to another network namespace");
                 return Err(anyhow::anyhow!(what).into());
             }
-            _ if say::is_lost() => break,
+            _ if terminal::is_closed() => break,
             _ if pep.is_replaced() => {
                 drop(line);
                 if !args.quiet {
-                    say::say!("another PEP has taken over; this one ends");
+                    terminal::message!("another PEP has taken over; exiting");
                 }
                 return Ok(());
             }
             _ if args.json => {
-                let mut stdout = say::stdout();
+                let mut stdout = terminal::stdout();
                 writeln!(stdout, "{}", serde_json::to_string(&pep.counters())?)?;
                 stdout.flush()?;
             }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &PepArgs) -> Result<(), Failure> {
     }
     drop(line);
     if !args.quiet && !args.json {
-        say::say!("{}", text(&pep.counters()));
+        terminal::message!("{}", text(&pep.counters()));
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ fn reserve(args: &PepArgs) -> Result<[Reservation; 2], netio::Error> {
 fn text(counters: &Counters) -> String {
     let Counters { data, data_bytes, reports, nacks, withheld, flows, failed, .. } = counters;
     let mut text = format!(
-        "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of something missing",
+        "{flows} flows  {data} segments of {:.1} MB  {reports} reports, {nacks} of them NACKs",
         *data_bytes as f64 / 1e6
     );
     for (count, what) in [(withheld, "withheld"), (failed, "failed")] {

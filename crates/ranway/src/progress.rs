@@ -1,4 +1,4 @@
-//! A progress bar with an estimate, where somebody looks.
+//! A progress bar with a time estimate.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use sim::Progress;
@@ -6,7 +6,7 @@ use sim::Progress;
 /// The bar's resolution.
 const STEPS: u64 = 10_000;
 
-/// A bar on standard error; invisible when that is no terminal, or on request.
+/// A progress bar on standard error; hidden if that is not a terminal, or on request.
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {

@@ -1,10 +1,10 @@
-//! `ranway reproduce`: papers' experiments, published and measured side by side.
+//! `ranway reproduce`: papers' experiments, with published and measured numbers side by side.
 
 mod grid;
 
 use crate::args::ReproduceArgs;
 use crate::run::{counted, simulate};
-use crate::say::say;
+use crate::terminal::message;
 use crate::{failure::Failure, show, table};
 use console::Term;
 use record::Results;
@@ -13,10 +13,10 @@ use reproduce::{Experiment, Paper, Published, Row, Verdict};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The page that compares, and its tables in Markdown.
+/// The comparison page, and its tables in Markdown.
 const REPORT: &str = "report.html";
 const TABLES: &str = "tables.md";
-/// The head of the column of what is physically possible.
+/// The head of the column with physical bounds.
 const FLOOR: &str = "floor";
 
 pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     let mut figures = Vec::new();
     let mut results = Vec::new();
     let mut tables = String::new();
-    // Pages of an earlier call would describe other results if this one is interrupted.
+    // If this run is interrupted, pages of an earlier run would describe other results.
     let pages = [REPORT, TABLES].map(|name| args.out.join(name));
     for page in &pages {
         remove(page)?;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     for (paper, experiment) in chosen {
         let out = args.out.join(&paper.name).join(experiment.id());
         let quiet = args.job.quiet || args.job.json;
-        let (these, result) = one(paper, experiment, &set, args.job.jobs, quiet, &out)?;
+        let (these, result) = run_one(paper, experiment, &set, args.job.jobs, quiet, &out)?;
         if !quiet {
             print(paper, experiment, &these, table::width(&Term::stdout(), args.job.wide))?;
         }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     }
     show::save(&page, &report::reproduction(&rows, &figures, &results))?;
     show::save(&tables_page, &tables)?;
-    let mut stdout = crate::say::stdout();
+    let mut stdout = crate::terminal::stdout();
     if args.job.json {
         writeln!(stdout, "{}", serde_json::to_string_pretty(&rows)?)?;
     } else if !args.job.quiet {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &ReproduceArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes a file, if it is there.
+/// Removes a file if it exists.
 fn remove(path: &Path) -> Result<(), Failure> {
     if !path.exists() {
         return Ok(());
@@ -71,8 +71,9 @@ fn remove(path: &Path) -> Result<(), Failure> {
     Ok(parent.remove_file(name)?)
 }
 
-/// Runs an experiment into `out` and compares; one that cannot be run yet gives its published rows only.
-pub(crate) fn one(
+/// Runs an experiment into `out` and compares it with the published rows. An experiment that cannot be run yet yields only
+/// its published rows.
+pub(crate) fn run_one(
     paper: &Paper,
     experiment: &Experiment,
     set: &[String],
@@ -80,31 +81,31 @@ pub(crate) fn one(
     quiet: bool,
     out: &Path,
 ) -> Result<(Vec<Row>, Option<Results>), Failure> {
-    let loaded = experiment.load(set).map_err(|e| Failure::Wrong(e.to_string()))?;
+    let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
     let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
     let name = format!("{}/{}", paper.name, experiment.id());
     let (outcome, _) = simulate(&loaded, &name, jobs, quiet, out)?;
     if outcome.finished < outcome.runs {
-        // Half of the runs would give other numbers under the same name.
-        say!("interrupted: {} of {} has the results of {}", name, counted(outcome.runs, "run"), outcome.finished);
+        // With fewer runs, different numbers would carry the same name.
+        message!("interrupted: {}: {} of {} completed", name, outcome.finished, counted(outcome.runs, "run"));
         return Err(Failure::Interrupted);
     }
     let rows = reproduce::compare(paper, experiment, Some(&outcome.results));
     Ok((rows, Some(outcome.results)))
 }
 
-/// Prints an experiment's rows.
+/// Prints the rows of an experiment.
 pub(crate) fn print(paper: &Paper, experiment: &Experiment, rows: &[Row], width: Option<usize>) -> Result<(), Failure> {
     let [heads, cells @ ..] = &cells(rows)[..] else { return Ok(()) };
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let mut table = table::table(&heads, width);
     table.add_rows(cells);
-    let mut out = crate::say::stdout();
+    let mut out = crate::terminal::stdout();
     writeln!(out, "{}/{}: {}\n{table}\n", paper.name, experiment.id(), experiment.about)?;
     Ok(())
 }
 
-/// An experiment's rows as a section of `tables.md`.
+/// Formats the rows of an experiment as a section of `tables.md`.
 fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
     let cells = cells(rows);
     let line = |cells: &[String]| {
@@ -121,14 +122,15 @@ fn markdown(paper: &Paper, experiment: &Experiment, rows: &[Row]) -> String {
     text
 }
 
-/// A text of a paper's folder inside a line of Markdown: neither lines, columns nor HTML of its own, and no control characters.
+/// Escapes text from a paper's folder for use inside a line of Markdown: no line breaks, column separators, HTML or control
+/// characters.
 fn inline(text: &str) -> String {
     let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let escaped = one_line.replace('&', "&amp;").replace('<', "&lt;").replace('|', "\\|");
-    crate::say::clean(&escaped).into_owned()
+    crate::terminal::sanitize(&escaped).into_owned()
 }
 
-/// The cells of a table of rows, its head first. The column of floors is there if a row has one.
+/// Formats rows as the cells of a table, its head first. The column of floors is present if a row has one.
 fn cells(rows: &[Row]) -> Vec<Vec<String>> {
     let figure = |value: &Option<Published>, ci| match value {
         Some(Published::Number(value)) => with_ci(*value, ci),
@@ -165,13 +167,13 @@ fn with_ci(value: f64, ci: Option<f64>) -> String {
     ci.map_or_else(|| format!("{value:.2}"), |ci| format!("{value:.2} ± {ci:.2}"))
 }
 
-/// A paper, and the folder that it was read from if it is not built in.
+/// A paper, and the folder it was read from unless it is built in.
 pub(crate) struct Source {
     pub(crate) paper: Paper,
     folder: Option<PathBuf>,
 }
 
-/// The built-in papers and the folders that `which` names.
+/// Returns the built-in papers and the folders named in `which`.
 pub(crate) fn papers(which: &[String]) -> Result<Vec<Source>, Failure> {
     let mut papers: Vec<Source> = reproduce::papers().into_iter().map(|paper| Source { paper, folder: None }).collect();
     let built_in = papers.len();
@@ -183,10 +185,10 @@ pub(crate) fn papers(which: &[String]) -> Result<Vec<Source>, Failure> {
         if papers.iter().any(|source| source.folder.as_deref() == Some(folder)) {
             continue;
         }
-        for paper in Paper::open(folder).map_err(|e| Failure::Wrong(e.to_string()))? {
+        for paper in Paper::open(folder).map_err(|e| Failure::Invalid(e.to_string()))? {
             if papers.iter().any(|source| source.paper.name == paper.name) {
-                return Err(Failure::Wrong(format!(
-                    "`{name}`: there is another paper `{}`, and the results of both would be written to the same \
+                return Err(Failure::Invalid(format!(
+                    "`{name}`: another paper is also called `{}`, and the results of both would be written to the same \
                      directory; rename the folder",
                     paper.name
                 )));
@@ -197,7 +199,7 @@ pub(crate) fn papers(which: &[String]) -> Result<Vec<Source>, Failure> {
     Ok(papers)
 }
 
-/// The folder that `DIR`, `DIR@VARIANT` or either with `/EXPERIMENT` names.
+/// Returns the folder named by `DIR`, `DIR@VARIANT` or either with `/EXPERIMENT`.
 fn folder(name: &str) -> Option<&Path> {
     let variant = name.rsplit_once('@').map(|(folder, _)| Path::new(folder));
     if let Some(folder) = variant.filter(|folder| reproduce::is_folder(folder)) {
@@ -211,14 +213,14 @@ fn folder(name: &str) -> Option<&Path> {
 }
 
 impl Source {
-    /// How the command line names it.
+    /// Returns its name on the command line.
     fn at(&self) -> PathBuf {
         let Some(folder) = &self.folder else { return PathBuf::from(&self.paper.name) };
         let variant = self.paper.name.rsplit_once('@').filter(|_| !self.paper.settings.is_empty());
         variant.map_or_else(|| folder.clone(), |(_, variant)| format!("{}@{variant}", folder.display()).into())
     }
 
-    /// Its experiments that `name` names: all of them, or one. `NAME/` and `./NAME` are folders, never built-in papers.
+    /// Returns the experiments that `name` selects: all, or one. `NAME/` and `./NAME` are folders, never built-in papers.
     fn matching(&self, name: &str) -> Vec<&Experiment> {
         if self.folder.is_none() && name.ends_with('/') {
             return Vec::new();
@@ -228,14 +230,14 @@ impl Source {
         all.filter(|e| rest.as_os_str().is_empty() || rest == Path::new(&e.id())).collect()
     }
 
-    /// What may name it or an experiment of it.
+    /// Returns all names that select it or one of its experiments.
     fn names(&self) -> Vec<String> {
         let experiments = self.paper.experiments.iter().map(|e| self.at().join(e.id()));
         [self.at()].into_iter().chain(experiments).map(|path| path.display().to_string()).collect()
     }
 }
 
-/// Returns the experiments that `which` names: all of a paper, or one; every built-in one if it names nothing.
+/// Returns the experiments selected by `which`: all of a paper, or one; without names, all built-in ones.
 pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(&'a Paper, &'a Experiment)>, Failure> {
     if which.is_empty() {
         let all = |source: &'a Source| source.paper.experiments.iter().map(move |e| (&source.paper, e));
@@ -250,20 +252,20 @@ pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(
         if chosen.len() > before {
             continue;
         }
-        // Of a folder that is there, its own experiments are what could have been meant.
+        // Inside an existing folder, suggest only its own experiments.
         let here = folder(name);
         let own = |source: &&Source| here.is_none_or(|here| source.folder.as_deref() == Some(here));
         let names: Vec<String> = papers.iter().filter(own).flat_map(Source::names).collect();
-        let what = match here {
-            Some(_) => "no experiment of this name",
+        let why = match here {
+            Some(_) => "no such experiment",
             None if Path::new(name).is_dir() => {
-                "no built-in paper or experiment of this name, and the folder of this name has no `paper.toml`"
+                "no such built-in paper or experiment, and the folder of this name has no `paper.toml`"
             }
-            None => "no built-in paper or experiment of this name, and no folder has this name",
+            None => "no such built-in paper, experiment or folder",
         };
-        let meant = scenario::nearest(name, names.iter().map(String::as_str));
-        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean `{meant}`?"));
-        return Err(Failure::Wrong(format!("`{name}`: {what}; there are {}{meant}", names.join(", "))));
+        let near = scenario::nearest(name, names.iter().map(String::as_str));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        return Err(Failure::Invalid(format!("`{name}`: {why}{hint}; available: {}", names.join(", "))));
     }
     Ok(chosen)
 }

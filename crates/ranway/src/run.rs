@@ -2,7 +2,7 @@
 
 use crate::args::{RunArgs, ScenarioArgs};
 use crate::progress::Bar;
-use crate::say::say;
+use crate::terminal::message;
 use crate::{failure::Failure, interrupt, table};
 use console::Term;
 use record::Output;
@@ -16,7 +16,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let name = stem(&args.scenario.source.file);
     let (results, out) = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
     let width = table::width(&Term::stdout(), args.job.wide);
-    let mut stdout = crate::say::stdout();
+    let mut stdout = crate::terminal::stdout();
     if args.job.json {
         let timing = results.results.timing;
         let answer = serde_json::json!({ "out": out, "summary": results.results.summary(), "timing": timing });
@@ -36,12 +36,16 @@ pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
     let flows: u32 = first.flows.iter().map(|f| f.count).sum();
     if flows == 0 {
         let links = first.links.len();
-        writeln!(crate::say::stdout(), "{}: right for `ranway emulate`: {links} links, no flows", args.source.file)?;
+        writeln!(
+            crate::terminal::stdout(),
+            "{}: valid for `ranway emulate`: {links} links, no flows",
+            args.source.file
+        )?;
         return Ok(());
     }
     writeln!(
-        crate::say::stdout(),
-        "{}: right. {} for {} of {} flows over {} links, {} of each",
+        crate::terminal::stdout(),
+        "{}: valid. {} for {} of {} flows over {} links, {} of each",
         args.source.file,
         counted(loaded.points().len() as u64, "point"),
         first.duration,
@@ -52,29 +56,29 @@ pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a scenario with what the command line says of it; its warnings go to standard error.
+/// Reads a scenario with the overrides of the command line; prints its warnings to standard error.
 pub(crate) fn load(args: &ScenarioArgs) -> Result<Loaded, Failure> {
     warned(Scenario::load(&args.source.file, &overrides(args), &scenario::read_file))
 }
 
-/// What the command line says of a scenario.
+/// Returns the overrides of the command line.
 fn overrides(args: &ScenarioArgs) -> Vec<String> {
     let mut set = args.source.overrides();
     set.extend(args.runs.map(|runs| format!("runs={runs}")));
     set
 }
 
-/// A scenario that was read; its warnings go to standard error.
+/// Unwraps a loaded scenario; prints its warnings to standard error.
 pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, Failure> {
-    let loaded = loaded.map_err(|e| Failure::Wrong(e.to_string()))?;
+    let loaded = loaded.map_err(|e| Failure::Invalid(e.to_string()))?;
     for warning in loaded.warnings() {
-        say!("warning: {warning}");
+        message!("warning: {warning}");
     }
     Ok(loaded)
 }
 
-/// Runs a scenario and writes its results to `out`. After Ctrl-C these are the results of the runs that had finished, and
-/// not in place of complete ones. Gives where they are, too.
+/// Runs a scenario and writes its results to `out`. After Ctrl-C, the results of completed runs are written, without
+/// replacing complete results. Returns the outcome and the directory written to.
 pub(crate) fn simulate(
     loaded: &Loaded,
     name: &str,
@@ -89,7 +93,7 @@ pub(crate) fn simulate(
     let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {
-        say!("interrupted before any run of {name} had finished; nothing of it was written");
+        message!("interrupted before any run of {name} had completed; no results were written");
         return Err(Failure::Interrupted);
     }
     let partial = outcome.finished < outcome.runs;
@@ -97,7 +101,7 @@ pub(crate) fn simulate(
     Ok((outcome, commit(output, partial, out)?))
 }
 
-/// Puts results in place at `out`, or partial ones beside complete ones there. Gives where they are.
+/// Commits results to `out`, or partial results beside complete ones there. Returns the directory written to.
 pub(crate) fn commit(output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
     if !partial {
         output.commit()?;
@@ -107,22 +111,22 @@ pub(crate) fn commit(output: Output, partial: bool, out: &Path) -> Result<PathBu
     Ok(place.file_name().map_or_else(|| out.to_owned(), |name| out.with_file_name(name)))
 }
 
-/// What the simulator refuses is a mistake in the scenario or in a file that it names, unless the system failed.
+/// Classifies what the simulator rejects: an error in the scenario or in a file that it names, unless the system failed.
 fn wrong(error: sim::Error) -> Failure {
     match error {
         sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
-            Failure::Wrong(error.to_string())
+            Failure::Invalid(error.to_string())
         }
         _ => error.into(),
     }
 }
 
-/// Says what an interrupted batch left.
+/// Prints how many runs had completed before the interruption.
 pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
     if outcome.finished == outcome.runs {
         return Ok(());
     }
-    say!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
+    message!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
     Err(Failure::Interrupted)
 }
 

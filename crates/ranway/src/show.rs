@@ -1,18 +1,18 @@
-//! Lists, built-in files, and reports of results that exist.
+//! Lists, built-in files, and reports of existing results.
 
 use crate::args::{CompareArgs, ReportArgs, ShowArgs};
 use crate::table::{self, summary};
-use crate::{failure::Failure, say};
+use crate::{failure::Failure, terminal};
 use console::Term;
 use record::{Results, report};
 use std::io::Write as _;
 use std::path::Path;
 
-/// Of a table with more rows, only some are read for a report, which shows fewer points still.
+/// Larger tables are sampled when a report is generated; a report shows fewer points still.
 const MOST_ROWS: usize = 1_000_000;
 
 pub(crate) fn list() -> Result<(), Failure> {
-    let mut out = say::stdout();
+    let mut out = terminal::stdout();
     let width = 20;
     writeln!(out, "Scenarios (ranway run NAME):")?;
     for s in scenario::builtin::list() {
@@ -25,7 +25,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     writeln!(out, "\nPapers (ranway reproduce PAPER[/EXPERIMENT]):")?;
     for paper in reproduce::papers() {
         writeln!(out, "  {:width$} {}", paper.name, paper.title)?;
-        // A variant has the experiments of its paper, which comes before it.
+        // A variant has the same experiments as its paper, which is listed before it.
         for experiment in paper.experiments.iter().filter(|_| paper.settings.is_empty()) {
             writeln!(out, "    {:width$} {}", experiment.id(), experiment.about)?;
         }
@@ -33,7 +33,7 @@ pub(crate) fn list() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a built-in file as it is, comments and all.
+/// Prints a built-in file unchanged, including its comments.
 pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     // A scenario and a preset may have the same name.
     let preset = args.name.strip_prefix("preset:");
@@ -43,10 +43,10 @@ pub(crate) fn show(args: &ShowArgs) -> Result<(), Failure> {
     let Some(file) = files().find(|file| file.name == name) else {
         let near = scenario::nearest(name, files().map(|file| file.name));
         let hint = near
-            .map_or_else(|| "; `ranway list` shows the names".to_owned(), |near| format!("; did you mean `{near}`?"));
-        return Err(Failure::Wrong(format!("there is no built-in scenario or preset `{name}`{hint}")));
+            .map_or_else(|| "; `ranway list` shows all names".to_owned(), |near| format!("; did you mean `{near}`?"));
+        return Err(Failure::Invalid(format!("unknown built-in scenario or preset `{name}`{hint}")));
     };
-    write!(say::stdout(), "{}", file.text)?;
+    write!(terminal::stdout(), "{}", file.text)?;
     Ok(())
 }
 
@@ -59,28 +59,28 @@ pub(crate) fn report(args: &ReportArgs) -> Result<(), Failure> {
 pub(crate) fn compare(args: &CompareArgs) -> Result<(), Failure> {
     let results = args.dirs.iter().map(|dir| read(dir)).collect::<Result<Vec<_>, _>>()?;
     let width = table::width(&Term::stdout(), args.wide);
-    let mut out = say::stdout();
+    let mut out = terminal::stdout();
     for one in &results {
         write!(out, "{}", summary(one, width))?;
     }
     write(&args.out, &report::compare(&results))
 }
 
-/// Reads results; a directory that holds none is the caller's mistake.
+/// Reads results; a directory without results is invalid input.
 fn read(dir: &Path) -> Result<Results, Failure> {
-    let (results, notes) = Results::read_within(dir, MOST_ROWS).map_err(|e| Failure::Wrong(e.to_string()))?;
-    notes.iter().for_each(|note| say::say!("note: {note}"));
+    let (results, notes) = Results::read_within(dir, MOST_ROWS).map_err(|e| Failure::Invalid(e.to_string()))?;
+    notes.iter().for_each(|note| terminal::message!("note: {note}"));
     Ok(results)
 }
 
-/// Writes a page and says where.
+/// Writes a page and prints its path.
 pub(crate) fn write(path: &Path, page: &str) -> Result<(), Failure> {
     save(path, page)?;
-    writeln!(say::stdout(), "report: {}", path.display())?;
+    writeln!(terminal::stdout(), "report: {}", path.display())?;
     Ok(())
 }
 
-/// Writes a page whole or not at all.
+/// Writes a page atomically.
 pub(crate) fn save(path: &Path, page: &str) -> Result<(), Failure> {
     Ok(disk::write(path, page.as_bytes())?)
 }

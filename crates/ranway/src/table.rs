@@ -1,21 +1,21 @@
-//! The table of flows that a terminal shows, as wide as the terminal.
+//! The table of flows, sized to the terminal.
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use console::{Term, measure_text_width};
 use record::{FlowSummary, Limited, Results, Stat};
 use std::fmt::Write as _;
 
-/// At most so many rows of flows are printed; the report has them all.
+/// Maximum number of rows printed; the report has all rows.
 const MAX_ROWS: usize = 40;
-/// Terminals that claim to be narrower are taken to be so wide.
+/// Narrower terminals are treated as this wide.
 const NARROWEST: usize = 40;
-/// What a column takes beside its text.
+/// Padding of a column.
 const PADDING: usize = 2;
 
 /// A column of the table of flows.
 struct Column {
     head: &'static str,
-    /// What it is called where its head needs its neighbour's.
+    /// The name where the head alone would be ambiguous without its neighbour's.
     name: &'static str,
     cell: fn(&FlowSummary) -> Option<String>,
     right: bool,
@@ -40,19 +40,21 @@ const COLUMNS: [Column; 11] = [
 ];
 const ONE_WAY: [usize; 2] = [5, 6];
 
-/// The columns that a narrow terminal goes without, the first to go first.
+/// The columns that are omitted on a narrow terminal, in this order.
 const DISPENSABLE: [usize; 8] = [10, 9, 1, 8, 4, 6, 7, 3];
 
-/// How wide a table may be: as wide as the terminal, or as wide as it is where nobody looks or `wide` is asked for.
+/// Returns the width limit of tables: the terminal's width; none if the output is not a terminal or `wide` is set.
 pub(crate) fn width(term: &Term, wide: bool) -> Option<usize> {
     if wide {
         return None;
     }
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    told.or_else(|| term.size_checked().map(|(_, columns)| columns.into())).map(|columns: usize| columns.max(NARROWEST))
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns
+        .or_else(|| term.size_checked().map(|(_, columns)| columns.into()))
+        .map(|columns: usize| columns.max(NARROWEST))
 }
 
-/// The summary of a run as text: a row for each flow at each point, in lines of at most `width` characters.
+/// Formats the summary of a run: one row for each flow at each point, in lines of at most `width` characters.
 pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     let summary = results.summary();
     let mut text = String::new();
@@ -68,11 +70,11 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
         let cells = COLUMNS.iter().map(|column| (column.cell)(flow)).collect();
         (results.meta.points[point.point as usize].label(), cells)
     });
-    // Round-trip times tell more of TCP than one-way delays do.
+    // For TCP, round-trip times are more informative than one-way delays.
     let one_way = all().any(|(_, flow)| flow.transport != "tcp" && flow.owd_p50_ms.is_some());
     Flows::new(rows.collect(), one_way).write(&mut text, width);
     if all().count() > MAX_ROWS {
-        let _ = writeln!(text, "and {} more rows: see the report", all().count() - MAX_ROWS);
+        let _ = writeln!(text, "{} more rows are in the report", all().count() - MAX_ROWS);
     }
     if let Some(note) = identical(&summary) {
         wrap(&note, width.unwrap_or(usize::MAX)).iter().for_each(|part| _ = writeln!(text, "{part}"));
@@ -85,23 +87,23 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
     text
 }
 
-/// What is to be said if runs were no repetitions.
+/// Returns a warning if repetitions gave identical results.
 fn identical(summary: &record::Summary) -> Option<String> {
     let points = summary.points.iter().filter(|point| point.identical_runs).count();
     let runs = summary.runs;
     let which = if points == summary.points.len() { String::new() } else { format!(" of {points} points") };
     (points > 0).then(|| {
         format!(
-            "warning: all {runs} runs{which} are identical, and count as one: nothing in the scenario is random. Vary \
-             them with start_jitter in [[flows]], with loss or jitter on a link, or leave out `runs`"
+            "warning: all {runs} runs{which} are identical and count as one, because nothing in the scenario is random. Vary \
+             them with `start_jitter` in [[flows]] or with loss or jitter on a link, or leave out `runs`"
         )
     })
 }
 
-/// The rows of flows, each with the label of its point and its cells by column.
+/// The rows of flows, each with its point's label and its cells by column.
 struct Flows {
     rows: Vec<(String, Vec<Option<String>>)>,
-    /// The columns in which anything is to be shown.
+    /// The columns that have at least one value.
     shown: Vec<usize>,
 }
 
@@ -117,7 +119,7 @@ impl Flows {
         self.rows[row].1[column].as_deref().unwrap_or("-")
     }
 
-    /// How wide the columns are together.
+    /// Returns the total width of the columns.
     fn columns_width(&self) -> usize {
         let width = |&column: &usize| {
             let cells = (0..self.rows.len()).map(|row| measure_text_width(self.cell(row, column)));
@@ -130,8 +132,8 @@ impl Flows {
         self.rows.iter().map(|(label, _)| measure_text_width(label)).max().unwrap_or(0) + PADDING
     }
 
-    /// Writes the table: with the points' labels in the first column if that fits, else above their rows; and without the
-    /// columns that do not fit.
+    /// Writes the table. If they fit, the points' labels form the first column; otherwise they stand above their rows.
+    /// Columns that do not fit are omitted.
     fn write(mut self, text: &mut String, width: Option<usize>) {
         let room = width.unwrap_or(usize::MAX);
         if self.labels_width() + self.columns_width() <= room {
@@ -148,7 +150,7 @@ impl Flows {
                 left_out.push(column);
             }
         }
-        // One table, cut where labels stand, so that all points have the same columns.
+        // Lays out one table and splits it at the labels, so that all points have the same columns.
         let table = self.table(false, width).to_string();
         if table.lines().count() == self.rows.len() + 1 {
             let mut lines = table.lines();
@@ -162,13 +164,13 @@ impl Flows {
                 let _ = writeln!(text, "{line}");
             }
         } else {
-            // Even so, cells had to be broken: a row is several lines.
+            // Cells were wrapped even so: a row takes several lines.
             let _ = writeln!(text, "{}", self.table(true, width));
         }
         if !left_out.is_empty() {
             left_out.sort_unstable();
             let names: Vec<&str> = left_out.iter().map(|&column| COLUMNS[column].name).collect();
-            let note = format!("left out for want of room: {} (--wide shows all)", names.join(", "));
+            let note = format!("omitted for lack of space: {} (--wide shows all)", names.join(", "));
             wrap(&note, room).iter().for_each(|part| _ = writeln!(text, "{part}"));
         }
     }
@@ -192,7 +194,7 @@ impl Flows {
     }
 }
 
-/// A text in lines of at most `width` characters, broken at spaces where it has any.
+/// Breaks text into lines of at most `width` characters, at spaces if possible.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -209,7 +211,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// An empty table in the style of all of ours. Its cells are wrapped if it would be wider than `width`.
+/// Creates an empty table in the style of all our tables. Cells are wrapped if it would be wider than `width`.
 pub(crate) fn table(head: &[&str], width: Option<usize>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -221,7 +223,7 @@ pub(crate) fn table(head: &[&str], width: Option<usize>) -> Table {
     table
 }
 
-/// A figure with its confidence interval, if it has one.
+/// Formats a value with its confidence interval, if it has one.
 fn stat(stat: Option<&Stat>, digits: usize) -> Option<String> {
     let stat = stat?;
     Some(match stat.ci95 {
@@ -240,7 +242,7 @@ fn percent(stat: Stat) -> Stat {
     }
 }
 
-/// What held a flow back most of its time, as `cwnd 93 %`.
+/// Lists what limited a flow for most of its time, such as `cwnd 93 %`.
 fn limits(flow: &FlowSummary) -> Option<String> {
     let Limited { app, cwnd, rwnd, pacing, other: _ } = flow.limited.as_ref()?;
     let mut shares = [("app", app.mean), ("cwnd", cwnd.mean), ("rwnd", rwnd.mean), ("pacing", pacing.mean)];
@@ -283,17 +285,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named_and_wide_leaves_nothing_out() {
+    fn omitted_columns_are_named_and_wide_output_omits_none() {
         let narrow = written(Some(80));
-        assert!(narrow.contains("left out for want of room: ") && narrow.contains("limited by"), "{narrow}");
+        assert!(narrow.contains("omitted for lack of space: ") && narrow.contains("limited by"), "{narrow}");
         assert!(narrow.contains("--wide") && narrow.contains("point 2"), "{narrow}");
         let wide = written(None);
-        assert!(!wide.contains("left out") && wide.contains("pacing 50 %, cwnd 50 %"), "{wide}");
+        assert!(!wide.contains("omitted") && wide.contains("pacing 50 %, cwnd 50 %"), "{wide}");
         assert!(wide.lines().all(|line| measure_text_width(line) > 200), "{wide}");
     }
 
     #[test]
-    fn columns_without_a_value_are_not_shown() {
+    fn columns_without_a_value_are_hidden() {
         let mut rows = rows(1);
         rows[0].1[8] = None;
         let flows = Flows::new(rows, false);

@@ -1,11 +1,11 @@
-//! What a mistyped command was meant to be.
+//! Suggestions for mistyped commands.
 
 use crate::args::Args;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::path::Path;
 
-/// The command line. One that is wrong ends the program, with a suggestion where there is one.
+/// Parses the command line. If it is invalid, exits with a message, and a suggestion if one is close enough.
 pub(crate) fn parse() -> Args {
     Args::try_parse().unwrap_or_else(|mut error| {
         suggest(&mut error);
@@ -13,8 +13,8 @@ pub(crate) fn parse() -> Args {
     })
 }
 
-/// Suggests commands of which letters are missing, wrong or swapped, which clap does not find in short names; and `run`
-/// where the command is missing before a scenario.
+/// Suggests commands with missing, wrong or swapped letters, which clap misses in short names; and `run` if the first
+/// argument is a scenario instead of a command.
 fn suggest(error: &mut clap::Error) {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return;

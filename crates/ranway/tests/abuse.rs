@@ -1,7 +1,7 @@
-//! Whatever hosts send, outsiders say, and whoever dies: an emulation ends, tells what was wrong, and leaves the machine
-//! as it was.
+//! Robustness of emulations: malformed packets, invalid control input and killed processes. In every case the emulation
+//! ends, reports what was wrong, and leaves the machine unchanged.
 //!
-//! What happens inside a host is done by this test binary, too: the functions whose names begin with `root_inside`.
+//! Code inside a host is run by this test binary, too: the functions whose names begin with `root_inside`.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -21,7 +21,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Fast and with room for everything: nothing is lost.
+/// A fast network with large queues: no packet is lost.
 const ROOMY: &str = r#"
 duration = "2 s"
 [[links]]
@@ -36,17 +36,17 @@ queue = { kind = "drop-tail", packets = 100000 }
 
 const CELL: &str = "include = [\"preset:lte-20mhz\"]\nduration = \"2 s\"\n";
 
-/// Everything is on its way for longer than a test lasts.
+/// A delay longer than any test, so that all packets stay in flight.
 const FAR: &str = "duration = \"2 s\"\n[[links]]\nname = \"wire\"\nfrom = \"a\"\nto = \"b\"\ndelay = \"60 s\"\n";
 
-/// The server, by its first address.
+/// The server's first address.
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-/// How long a flood lasts.
+/// Duration of a flood.
 const FLOOD: Duration = Duration::from_secs(3);
-/// The most memory that an emulation may take, in kB.
+/// Maximum memory of an emulation, in kB.
 const MOST_MEMORY: u64 = 1_200_000;
 
-/// A shell's line that runs one of the functions of this file, which is to be inside a host.
+/// Returns a shell command that runs one of the functions of this file inside a host.
 fn inside(name: &str) -> String {
     let exe = std::env::current_exe().expect("it runs");
     format!("RANWAY_INSIDE=1 {} root_inside_{name} --exact --ignored --nocapture", exe.display())
@@ -60,7 +60,7 @@ fn shell(dir: &Path, options: &[&str], line: &str) -> Running {
     Running::start(dir, &[options, &["--", "sh", "-c", line]].concat())
 }
 
-/// The interface's counters in a host: packets to it, packets from it.
+/// Returns the interface's counters in a host: packets to it, packets from it.
 fn counters(netns: &str) -> (u64, u64) {
     let output = Command::new("ip").args(["netns", "exec", netns, "cat", "/proc/net/dev"]).output().expect("ip runs");
     let all = text(&output.stdout);
@@ -71,7 +71,7 @@ fn counters(netns: &str) -> (u64, u64) {
     (received, sent)
 }
 
-/// The number before `what` in a text.
+/// Returns the number in front of `what` in a text.
 fn number(text: &str, what: &str) -> u64 {
     let before = text.lines().find_map(|line| line.strip_suffix(what));
     before.and_then(|line| line.trim().rsplit(' ').next()?.parse().ok()).unwrap_or(0)
@@ -128,7 +128,7 @@ fn root_a_flood_takes_bounded_memory_and_the_control_socket_answers_in_it() {
         let mut running = shell(dir.path(), &[], &format!("echo ready; {}", inside("a_flood_is_sent")));
         running.ready();
         let (start, mut peak, mut asked) = (Instant::now(), 0, 0);
-        // Not to its very end, when the command and with it the emulation end.
+        // Ends before the command, with which the emulation ends.
         while start.elapsed() < FLOOD * 2 / 3 {
             let (code, said) = running.control("status");
             assert_eq!(code, Some(0), "{said}");
@@ -138,7 +138,7 @@ fn root_a_flood_takes_bounded_memory_and_the_control_socket_answers_in_it() {
         }
         let output = running.end();
         let missed = says_if_it_is_valid(dir.path(), &output);
-        // What is refused never came to the network, either.
+        // Rejected packets never entered the network, either.
         let refused = number(&text(&output.stderr), " packets were refused: too many were on their way");
         assert!(missed >= refused && (refused > 0) == (scenario == FAR), "{}", text(&output.stderr));
         assert!(asked >= 3, "{asked} questions were answered");
@@ -148,14 +148,14 @@ fn root_a_flood_takes_bounded_memory_and_the_control_socket_answers_in_it() {
 }
 
 #[test]
-fn root_packets_that_nobody_could_take_in_time_make_a_run_invalid() {
+fn root_packets_missed_by_a_stalled_emulation_make_a_run_invalid() {
     if !may() {
         return;
     }
     let dir = scratch(LINK);
     let mut running = shell(dir.path(), &[], &format!("echo ready; {}", inside("a_flood_is_sent")));
     running.ready();
-    // A machine that has no time for it.
+    // Simulates a machine without CPU time.
     running.signal("-STOP");
     std::thread::sleep(FLOOD / 2);
     running.signal("-CONT");
@@ -163,7 +163,7 @@ fn root_packets_that_nobody_could_take_in_time_make_a_run_invalid() {
     assert!(says_if_it_is_valid(dir.path(), &output) > 0, "{}", text(&output.stderr));
 }
 
-/// Checks that the exit code, the results and what is printed agree on it. Gives the packets that were missed.
+/// Checks that exit code, results and output agree on validity. Returns the number of missed packets.
 fn says_if_it_is_valid(dir: &Path, output: &Output) -> u64 {
     let lateness = &json(dir, "timing.json")["lateness"];
     let said = text(&output.stderr);
@@ -175,7 +175,7 @@ fn says_if_it_is_valid(dir: &Path, output: &Output) -> u64 {
     missed
 }
 
-/// The resident memory of a process in kB.
+/// Returns the resident memory of a process in kB.
 fn memory(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -205,7 +205,7 @@ fn root_inside_a_flood_is_sent() {
 }
 
 #[test]
-fn root_ten_thousand_flows_give_a_report_of_a_bearable_size() {
+fn root_ten_thousand_flows_give_a_report_of_limited_size() {
     if !may() {
         return;
     }
@@ -217,7 +217,7 @@ fn root_ten_thousand_flows_give_a_report_of_a_bearable_size() {
     let flows = flows(dir.path());
     let named = |flow: &serde_json::Value, begin: &str| flow["flow"].as_str().is_some_and(|n| n.starts_with(begin));
     let count = |begin: &str| flows.iter().filter(|flow| named(flow, begin)).count();
-    // What is followed singly has an end; the rest is counted together.
+    // The number of flows tracked individually is limited; the rest is counted together.
     assert!((3_500..=4_096).contains(&count("udp b:")), "{} rows of UDP", count("udp b:"));
     assert!(count("tcp a:80 > b:") >= 450, "{} rows of TCP", count("tcp a:80 > b:"));
     assert_eq!(count("udp others > a"), 1);
@@ -249,7 +249,7 @@ fn root_inside_many_flows_are_sent() {
     let sockets: Vec<UdpSocket> = (0..100).map(|_| UdpSocket::bind("0.0.0.0:0").expect("a socket")).collect();
     for port in 20_000..20_100 {
         for socket in &sockets {
-            // The server says that nobody listens, which is an error of one of the next.
+            // The server reports a closed port, which causes an error at a later call.
             let _ = (0..3).map(|_| socket.send_to(&[7; 300], (SERVER, port))).filter(Result::is_ok).count();
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -257,7 +257,7 @@ fn root_inside_many_flows_are_sent() {
 }
 
 #[test]
-fn root_whatever_is_said_to_the_control_socket_the_emulation_goes_on() {
+fn root_invalid_control_input_does_not_stop_an_emulation() {
     if !may() {
         return;
     }
@@ -267,7 +267,7 @@ fn root_whatever_is_said_to_the_control_socket_the_emulation_goes_on() {
     let path = format!("/run/ranway/{}/control", running.id());
     let mut crowd = Vec::new();
     for n in 0..100 {
-        // It hangs up on those who are too many.
+        // It closes connections beyond its limit.
         let Ok(mut stream) = UnixStream::connect(&path) else { continue };
         let garbage: [&[u8]; 4] =
             [b"\0\xff\xfe\n\n\n", b"status status\r\n", &[b'x'; 10_000], b"rate wire -1 Mbit/s\nst"];
@@ -284,7 +284,7 @@ fn root_whatever_is_said_to_the_control_socket_the_emulation_goes_on() {
     assert!(text(&output.stdout).contains(" 0% packet loss"), "{}", text(&output.stdout));
 }
 
-/// An emulation whose processes can be told from all others.
+/// An emulation whose processes can be distinguished from all others.
 struct Marked {
     running: Running,
     mark: String,
@@ -301,7 +301,7 @@ impl Marked {
         Marked { running, mark }
     }
 
-    /// Its process whose command line begins with these words, or has this one behind a script.
+    /// Returns its process whose command line begins with these words, or contains this one after a script.
     fn find(&self, what: &str) -> Option<u32> {
         let is = |line: &str| {
             let name = line.rsplit_once('/').filter(|(path, _)| !path.contains(' ')).map_or(line, |(_, name)| name);
@@ -318,19 +318,19 @@ impl Marked {
 }
 
 #[test]
-fn root_whoever_is_killed_the_machine_is_left_as_it_was() {
+fn root_killing_any_process_leaves_the_machine_unchanged() {
     if !may() {
         return;
     }
     let dir = scratch(LINK);
-    // Which makes what stays: directories, and the mount below which namespaces are.
+    // Creates what stays permanently: directories, and the mount that contains namespaces.
     Marked::start(dir.path(), "echo ready").running.end();
     let before = Machine::now();
     let iperf3 = netio::program::find_program("iperf3".as_ref()).is_some();
-    // Beside the command, something that goes on by itself.
+    // A background process in addition to the command.
     let line = "setsid sleep 1001 & echo ready; sleep 1002; true";
     for (who, code) in [
-        // The command goes on, and is told to end.
+        // The command continues until it receives a signal.
         (&["ranway-tidy"][..], Some(128 + 15)),
         (&["iperf3 -s"], Some(128 + 15)),
         (&["iperf3 -s", "ranway-tidy"], Some(128 + 15)),
@@ -348,7 +348,7 @@ fn root_whoever_is_killed_the_machine_is_left_as_it_was() {
         }
         let mut marked = Marked::start(dir.path(), line);
         eventually("the first is there", || marked.find(who[0]).is_some());
-        // The others may be dead already, of his death.
+        // The others may already have died with the first.
         who.iter().for_each(|what| marked.kill(what));
         if code == Some(128 + 15) {
             marked.running.signal("-TERM");
@@ -356,7 +356,7 @@ fn root_whoever_is_killed_the_machine_is_left_as_it_was() {
         if code.is_none() {
             marked.running.reap();
             if who.contains(&"ranway-tidy") {
-                // Nobody may be left to clean up; the next one does it.
+                // No process may be left to clean up; the next emulation does it.
                 Marked::start(dir.path(), "echo ready").running.end();
             }
         }
@@ -368,7 +368,7 @@ fn root_whoever_is_killed_the_machine_is_left_as_it_was() {
 }
 
 #[test]
-fn root_a_host_that_is_taken_away_ends_the_emulation() {
+fn root_removing_a_host_ends_the_emulation() {
     if !may() {
         return;
     }
@@ -377,9 +377,9 @@ fn root_a_host_that_is_taken_away_ends_the_emulation() {
     let before = Machine::now();
     for (how, code, hint) in [
         ("ip link delete cell0; sleep 1003", 1, "cell0 of b is gone"),
-        // Only its name is gone.
+        // Only its name is removed.
         ("read _; ping -c 1 server >&2", 0, "1 received"),
-        // What a host does to its own interface is its business.
+        // A host may change its own interface.
         (
             "ip link set cell0 down; ip address flush cell0; sleep 0.2; ip link set cell0 mtu 100 up; exit 4",
             4,

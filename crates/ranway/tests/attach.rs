@@ -1,5 +1,5 @@
-//! A simulated network between two interfaces, as a user meets it: `a0 - ma` and `mb - b0`, with the command in the middle.
-//! Each test that needs root says loudly if it is skipped.
+//! End-to-end tests of a simulated network between two interfaces: `a0 - ma` and `mb - b0`, with the command in the
+//! middle. Tests that need root report when they are skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -20,7 +20,7 @@ use testkit::realtime::{Watch, conclusive};
 
 const ATTACH: [&str; 3] = ["--attach", "ma", "mb"];
 
-/// The namespaces. Who is in the first or the last stands for the scenario's host of the same name.
+/// The namespaces. The first and the last represent the scenario's hosts of the same name.
 const A: &str = "a";
 const MIDDLE: &str = "m";
 const B: &str = "b";
@@ -29,7 +29,7 @@ const A6: &str = "fd09::1";
 const B4: &str = "10.9.0.2";
 const B6: &str = "fd09::2";
 
-/// The network, and the scenario in its directory.
+/// The namespaces, and the scenario in their directory.
 struct Net(Spaces);
 
 impl Deref for Net {
@@ -40,7 +40,7 @@ impl Deref for Net {
 }
 
 impl Net {
-    /// `None`, and says so, where that cannot be.
+    /// Returns `None`, with a message, where namespaces are not available.
     fn new() -> Option<Net> {
         if !may() {
             return None;
@@ -56,12 +56,12 @@ impl Net {
         self.command(host, program).args(args.split(' ')).output().expect("the command starts")
     }
 
-    /// What would be switched on again at the middle's interfaces: what is on now.
+    /// Returns the commands that would restore the offloads currently enabled at the middle's interfaces.
     fn offloads(&self) -> [String; 2] {
         self.inside(MIDDLE, || netio::attach::open(["ma", "mb"])).expect("they can be had").each_ref().map(restore)
     }
 
-    /// Starts the network and waits until it is there.
+    /// Starts the network and waits until it is ready.
     fn attach(&self, args: &[&str]) -> Attached {
         self.attach_by(self.command(MIDDLE, env!("CARGO_BIN_EXE_ranway")), args)
     }
@@ -74,12 +74,13 @@ impl Net {
         let mut line = String::new();
         stderr.read_line(&mut line).expect("a line");
         let id = line.strip_prefix("attached ma (a) and mb (b); ID ");
-        let id = id.and_then(|rest| rest.strip_suffix("; Ctrl-C ends it\n"));
+        let id = id.and_then(|rest| rest.strip_suffix("; press Ctrl-C to stop\n"));
         let id = id.unwrap_or_else(|| panic!("{line}")).to_owned();
         Attached { child, stderr, id }
     }
 
-    /// A counter of a host's kernel: in a file of `/proc/net`, in two lines that begin with a group, or in one with its name.
+    /// Returns a counter of a host's kernel: from a file in `/proc/net`, in two lines with a group name, or in one with
+    /// the counter's name.
     fn count(&self, host: &str, file: &str, group: &str, name: &str) -> f64 {
         let all = text(&self.run(host, "cat", &format!("/proc/net/{file}")).stdout);
         let lines: Vec<Vec<&str>> = all.lines().map(|line| line.split_ascii_whitespace().collect()).collect();
@@ -95,7 +96,7 @@ impl Net {
     }
 }
 
-/// A network that runs.
+/// A running network.
 struct Attached {
     child: Child,
     stderr: BufReader<ChildStderr>,
@@ -114,7 +115,7 @@ impl Attached {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
     }
 
-    /// Its exit code and what it said.
+    /// Waits for its end, and returns its exit code and messages.
     fn end(mut self) -> (Option<i32>, String) {
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).expect("text");
@@ -135,7 +136,7 @@ fn restore(wire: &netio::attach::Wire) -> String {
     wire.restore_lines()
 }
 
-/// Sends `data` by TCP from one host to another, compares what comes, and says how long it took.
+/// Sends `data` over TCP from one host to another, compares what arrives, and returns the duration.
 fn transfer(net: &Net, from: &str, to: &str, address: &str, data: &[u8]) -> Duration {
     let listener = net.inside(to, || TcpListener::bind((address, 5000))).expect("the port is free");
     let began = Instant::now();
@@ -172,10 +173,10 @@ fn hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_links_say
         let times = ping_times(&said);
         assert_eq!(times.len(), 10, "{said}");
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
-        // What it takes the hosts comes on top, and on a busy machine much of it.
+        // Processing in the hosts adds to it, considerably on a busy machine.
         assert!((least..least + 5.0).contains(&fastest), "{to}: {fastest} ms, of which {least} are the network's");
     }
-    // 691 segments of 1500 bytes at 8 Mbit/s, and the handshake: longer than the scenario lasts, which ends nothing.
+    // 691 segments of 1500 bytes at 8 Mbit/s plus the handshake: longer than the scenario, which does not end the run.
     for (from, to, address) in [(A, B, B4), (B, A, A6)] {
         let took = transfer(&net, from, to, address, &noise(1_000_000)).as_secs_f64();
         assert!((1.03..1.6).contains(&took), "to {address}: {took} s");
@@ -200,12 +201,12 @@ fn hosts_behind_two_interfaces_find_each_other_and_take_as_long_as_the_links_say
         eprintln!("SKIPPED: tshark is missing");
         return;
     };
-    // Requests and replies; the neighbours' questions are not among them.
+    // Requests and replies; neighbour discovery is not captured.
     assert_eq!(text(&tshark.stdout).lines().count(), 20, "{}", text(&tshark.stdout));
 }
 
 #[test]
-fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
+fn root_senders_learn_the_mtu_at_a_limited_rate() {
     let Some(net) = Net::new() else { return };
     let attached = net.attach(&["--mtu", "1300"]);
     for (from, to, address) in [(A, B, B4), (B, A, A6)] {
@@ -213,7 +214,7 @@ fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
         let route = text(&net.run(from, "ip", &format!("route get {address}")).stdout);
         assert!(route.contains("mtu 1300"), "{route}");
     }
-    // One that does not listen: 1,000 packets at once, each of which would be answered.
+    // A sender that ignores it: 1,000 packets at once, each of which would be answered.
     ip(&format!("-n {} link add idle type veth peer name other", net.space(B)));
     ip(&format!("-n {} link set dev idle up", net.space(B)));
     let [wire, _] = net.inside(B, || netio::attach::open(["b0", "idle"])).expect("they can be had");
@@ -234,7 +235,7 @@ fn root_senders_learn_the_mtu_and_are_not_told_without_end() {
         // "Fragmentation needed" to the address that the frames came from.
         answers += usize::from(frame.bytes.starts_with(&[2, 0, 0, 0, 0, 8]) && frame.bytes[34..36] == [3, 4]);
     }
-    // Some of the first second's went to the transfers.
+    // Some of the first second's answers went to the transfers.
     assert!((50..=windows * 100).contains(&answers), "{answers} answers");
     attached.interrupt();
 }
@@ -256,7 +257,7 @@ fn root_congestion_is_marked_in_packets_within_frames() {
 }
 
 #[test]
-fn root_it_is_controlled_and_ended_like_any_other_and_leaves_the_interfaces_as_they_were() {
+fn root_control_and_stop_work_and_restore_the_interfaces() {
     let Some(net) = Net::new() else { return };
     let before = net.offloads();
     assert!(before[0].starts_with("ethtool -K 'ma' rx on"), "{before:?}");
@@ -286,10 +287,10 @@ fn root_it_is_controlled_and_ended_like_any_other_and_leaves_the_interfaces_as_t
 }
 
 #[test]
-fn root_after_a_kill_the_keeper_sets_the_interfaces_right() {
+fn root_after_a_kill_the_keeper_restores_the_interfaces() {
     let Some(net) = Net::new() else { return };
     let before = net.offloads();
-    // In place of the command that may not be installed, what writes down how it was called.
+    // A stub in place of the command, which may not be installed; it records its arguments.
     let called = net.dir.path().join("called");
     let stub = net.dir.path().join("ethtool");
     fs::write(&stub, format!("#!/bin/sh\necho \"$@\" >> {}\n", called.display())).expect("it is written");
@@ -310,7 +311,7 @@ fn root_after_a_kill_the_keeper_sets_the_interfaces_right() {
 }
 
 #[test]
-fn root_it_ends_with_an_error_and_with_results_when_an_interface_goes_away() {
+fn root_removing_an_interface_ends_it_with_an_error_and_results() {
     let Some(net) = Net::new() else { return };
     let attached = net.attach(&[]);
     assert!(net.run(B, "ping", &format!("-c 1 -W 5 {A4}")).status.success());
@@ -324,7 +325,7 @@ fn root_it_ends_with_an_error_and_with_results_when_an_interface_goes_away() {
 }
 
 #[test]
-fn root_it_goes_on_when_an_interface_was_down_for_a_while() {
+fn root_it_continues_after_an_interface_was_down() {
     let Some(net) = Net::new() else { return };
     let attached = net.attach(&[]);
     let reaches = || net.run(B, "ping", &format!("-c 1 -W 3 {A4}")).status.success();
@@ -338,7 +339,7 @@ fn root_it_goes_on_when_an_interface_was_down_for_a_while() {
 }
 
 #[test]
-fn root_interfaces_that_cannot_be_had_are_refused_in_a_line_and_nothing_is_changed() {
+fn root_unusable_interfaces_are_rejected_in_one_line_without_changes() {
     let Some(net) = Net::new() else { return };
     let (middle, before) = (net.space(MIDDLE), net.offloads());
     ip(&format!("-n {middle} link add idle type veth peer name other"));
@@ -363,7 +364,7 @@ fn root_interfaces_that_cannot_be_had_are_refused_in_a_line_and_nothing_is_chang
 }
 
 #[test]
-fn what_only_namespaces_have_is_refused_with_interfaces() {
+fn options_that_need_namespaces_are_rejected_with_interfaces() {
     let dir = scratch(LINK);
     for args in [&["--shell"][..], &["--kernel"], &["--server", "true"], &["--", "true"]] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));

@@ -1,5 +1,5 @@
-//! `ranway backlog`, as a user meets it: a host uploads through a router whose modem holds much, an emulated cell, a server.
-//! Each test that needs root says loudly if it is skipped.
+//! End-to-end tests of `ranway backlog`: a host uploads through a router with a deep modem buffer, an emulated cell,
+//! and a server. Tests that need root report when they are skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -24,7 +24,7 @@ use testkit::root::granted;
 const SERVER: &str = "10.9.3.2";
 const PORT: u16 = 5202;
 
-/// A cell by which some 20 Mbit/s go up, and a server 15 ms behind it. The modem holds 500 kB, which take 200 ms.
+/// A cell with about 20 Mbit/s uplink, and a server 15 ms behind it. The modem's buffer of 500 kB takes 200 ms.
 const CELL: &str = "duration = \"600 s\"\n[lte]\nbandwidth = \"10 MHz\"\nserver_delay = \"15 ms\"\n\
     cells = [{ position = [0, 0, 10] }]\n[[lte.ues]]\nname = \"phone\"\nmobility = [120, 0, 1.5]\nchannel = \"umi\"\n\
     modem = \"500 kB\"\nhost_queue = { kind = \"drop-tail\", packets = 10 }\n";
@@ -45,7 +45,7 @@ impl Deref for Net {
 }
 
 impl Net {
-    /// `None`, and says so, where that cannot be.
+    /// Returns `None`, with a message, where namespaces or eBPF are not available.
     fn new() -> Option<Net> {
         granted(emulate::lab::check())?;
         granted(ebpf::divert::check("this test"))?;
@@ -61,7 +61,7 @@ impl Net {
         fs::write(net.dir.path().join("cell.toml"), CELL).expect("it is written");
         let emulate = ["emulate", "cell.toml", "--attach", "left", "right", "--max-lateness", "1 s"];
         net.running.push(net.start(RADIO, &emulate));
-        // Neighbours get to know each other.
+        // Lets neighbours resolve each other's addresses.
         net.command(HOST, "ping").args(["-c", "2", "-W", "2", SERVER]).output().expect("ping");
         Some(Net(net))
     }
@@ -70,8 +70,8 @@ impl Net {
         self.start(ROUTER, &["backlog", "--modem", "modem"])
     }
 
-    /// The host uploads to the server with this congestion control while something else happens, which is told the number
-    /// of bytes that have arrived.
+    /// Uploads from the host to the server with this congestion control while running `during`, which receives the
+    /// number of bytes that have arrived.
     fn upload<T: Send>(&self, control: &str, during: impl FnOnce(&AtomicU64) -> T + Send) -> T {
         let listener = self.inside(FAR, || TcpListener::bind((SERVER, PORT)).expect("the port is free"));
         let stream = self.inside(HOST, || TcpStream::connect((SERVER, PORT)).expect("the server is there"));
@@ -98,7 +98,7 @@ impl Net {
         })
     }
 
-    /// The median of a number of pings from the host to the server, in ms.
+    /// Returns the median of several pings from the host to the server, in ms.
     fn ping(&self, count: u32) -> f64 {
         let count = count.to_string();
         let said = self.command(HOST, "ping").args(["-c", &count, "-i", "0.1", SERVER]).output().expect("ping");
@@ -108,7 +108,7 @@ impl Net {
         *times.get(times.len() / 2).unwrap_or_else(|| panic!("nobody answers: {said}"))
     }
 
-    /// What of ours is at the router: interfaces, and rules of routing.
+    /// Returns our traces at the router: interfaces and routing rules.
     fn traces(&self) -> String {
         let links = self.command(ROUTER, "ip").args(["-o", "link"]).output().expect("ip");
         let links = text(&links.stdout);
@@ -122,7 +122,7 @@ fn end(mut child: Child, signal: Signal) {
     child.wait().expect("it ends");
 }
 
-/// How much arrives in so many seconds, in Mbit/s.
+/// Returns how much arrives in a number of seconds, in Mbit/s.
 fn rate(arrived: &AtomicU64, seconds: u64) -> f64 {
     let (before, start) = (arrived.load(Ordering::Relaxed), Instant::now());
     thread::sleep(Duration::from_secs(seconds));
@@ -334,7 +334,7 @@ fn root_new_rates_are_taken_from_standard_input() {
     let said = text(&output.stderr);
     let complaints = said.lines().filter(|line| line.starts_with("standard input: ")).count();
     assert_eq!(complaints, 2, "{said}");
-    assert!(said.contains("standard input: a rate is more than 0; the rate stays as it is"), "{said}");
+    assert!(said.contains("standard input: the rate must be greater than 0; the rate is unchanged"), "{said}");
 }
 
 #[test]
@@ -364,15 +364,15 @@ fn wrong_arguments_are_one_line_each() {
             &["backlog", "--modem", "nothing-there"][..],
             "cannot keep the backlog of `nothing-there`: there is no such interface",
         ),
-        (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate are more than 0"),
-        (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold are more than 0"),
+        (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate must be greater than 0"),
+        (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold must be greater than 0"),
         (
             &search("9 Mbit/s", "30 Mbit/s", "::1"),
-            "--min-rate (9 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (30 Mbit/s) does not hold",
+            "--min-rate (9 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (30 Mbit/s) must hold",
         ),
         (
             &search("1 Mbit/s", "7 Mbit/s", "::1"),
-            "--min-rate (1 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (7 Mbit/s) does not hold",
+            "--min-rate (1 Mbit/s) <= --rate (8 Mbit/s) <= --max-rate (7 Mbit/s) must hold",
         ),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs");

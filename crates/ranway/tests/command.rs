@@ -59,7 +59,7 @@ fn an_imported_trace_is_what_a_scenario_runs_on() {
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), "error: drive.trace exists already\n"));
     fs::write(dir.path().join("drive.csv"), "time_s,dl_mbps\n0,fast\n").unwrap();
     let output = import("other.trace");
-    let said = "error: drive.csv: line 2: the rate `fast` is no number\n";
+    let said = "error: drive.csv: line 2: the rate `fast` is not a number\n";
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), said));
     assert!(!dir.path().join("other.trace").exists());
     assert_eq!(ranway(dir.path(), &["import", "rates", "none.csv", "--out", "o"]).status.code(), Some(1));
@@ -329,7 +329,7 @@ fn tables_fit_the_terminal_unless_they_are_to_be_wide() {
     for columns in [60, 80, 120] {
         let text = compare(&columns.to_string(), &[]);
         assert!(widest(&text) <= columns, "{columns}:\n{text}");
-        assert!(text.contains("left out for want of room"), "{text}");
+        assert!(text.contains("omitted for lack of space"), "{text}");
     }
     assert!(widest(&compare("80", &["--wide"])) > 120);
 }
@@ -405,7 +405,7 @@ fn init_writes_scenarios_that_are_right_and_overwrites_nothing() {
     fs::write(dir.path().join("scenario.toml"), "mine").unwrap();
     let output = ranway(dir.path(), &["init"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("scenario.toml exists"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("scenario.toml already exists"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(dir.path().join("scenario.toml")).unwrap(), "mine");
     // A link is not followed.
     std::os::unix::fs::symlink("victim", dir.path().join("link.toml")).unwrap();

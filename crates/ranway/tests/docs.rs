@@ -1,4 +1,4 @@
-//! The documentation against the code: its scenarios load, its links lead somewhere, its tables are those that are written.
+//! Checks the documentation against the code: scenarios load, links resolve, and tables match the schema.
 
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Files below `folder` (relative to the repository) whose names end so, in order.
+/// Returns the files below `folder` (relative to the repository) whose names end in `ending`, in order.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -45,7 +45,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// What stands between `open` and `close`, each time.
+/// Returns all substrings between `open` and `close`.
 fn between<'a>(text: &'a str, open: &str, close: char) -> Vec<&'a str> {
     text.split(open).skip(1).filter_map(|rest| rest.split_once(close)).map(|(inner, _)| inner).collect()
 }
@@ -54,12 +54,12 @@ fn between<'a>(text: &'a str, open: &str, close: char) -> Vec<&'a str> {
 fn every_scenario_of_the_repository_loads_without_a_warning() {
     let mut scenarios = files("docs/samples", ".toml");
     assert!(scenarios.len() >= 9, "the samples of the book");
-    // What others are laid on is no scenario by itself; they load it.
+    // Included files are not scenarios by themselves; others load them.
     let is_scenario = |path: &PathBuf| !path.ends_with("paper.toml") && !path.ends_with("cell.toml");
     scenarios.extend(files("papers", ".toml").into_iter().filter(is_scenario));
     scenarios.extend(files("peers/scenarios", ".toml"));
     for path in scenarios {
-        let name = path.to_str().expect("the repository's names are text");
+        let name = path.to_str().expect("the repository's file names are UTF-8");
         // Networks for real hosts have no flows.
         let for_hosts = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("emulate-"));
         let load = if for_hosts { Scenario::load_for_emulation } else { Scenario::load };
@@ -77,7 +77,7 @@ fn every_sample_is_shown_in_the_book() {
     }
 }
 
-/// Whether a block is of a paper.toml, which is no scenario.
+/// Returns whether a block is part of a paper.toml, which is not a scenario.
 fn is_of_a_paper(block: &str) -> bool {
     ["[[experiments]]", "[[variants]]"].iter().any(|table| block.contains(table))
 }
@@ -125,7 +125,7 @@ fn every_page_is_in_the_summary() {
     }
 }
 
-/// A table's section of the page of results, written from its schema.
+/// Returns a table's section of the page of results, generated from its schema.
 fn rows<T: Table>() -> (&'static str, Vec<String>) {
     let schema = T::schema();
     let fields = schema.fields().iter();
@@ -139,7 +139,7 @@ fn rows<T: Table>() -> (&'static str, Vec<String>) {
 }
 
 #[test]
-fn the_page_of_results_has_every_column_and_its_meaning() {
+fn the_page_of_results_describes_every_column() {
     let page = read(&root().join("docs/src/results.md"));
     let tables = [
         rows::<Flows>(),

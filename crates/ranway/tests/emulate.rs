@@ -1,4 +1,4 @@
-//! Real hosts behind a simulated network, as a user meets them. Each test that needs root and TUN says loudly if it is
+//! End-to-end tests of real hosts behind a simulated network. Tests that need root and TUN report when they are
 //! skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
@@ -64,7 +64,7 @@ fn root_ctrl_c_ends_the_command_and_the_results_are_written() {
 }
 
 #[test]
-fn root_a_line_says_what_goes_on_and_has_the_last_row_beside_a_command() {
+fn root_the_status_line_occupies_the_last_row_below_a_command() {
     if !may() {
         return;
     }
@@ -84,7 +84,7 @@ fn root_a_line_says_what_goes_on_and_has_the_last_row_beside_a_command() {
     assert!(line.starts_with("\r\x1b[?7l") && line.ends_with("\x1b[K\x1b[?7h"), "{line}");
     assert!(line.contains(" s  down ") && !line.contains('\n'), "{line}");
     assert!(rest.contains(" s emulated, ") && !rest.contains('\x1b'), "{rest}");
-    // Its row is set apart before the command's first output, and given back after its last.
+    // Its row is reserved before the command's first output, and released after its last.
     let said = shown("-- sh -c 'echo first; sleep 2.2; echo last'");
     let part = |text: &str| said.find(text).unwrap_or_else(|| panic!("no {text:?} in {said:?}"));
     let places = [
@@ -124,7 +124,7 @@ fn packets_take_as_long_as_the_links_say_over_ipv4_and_ipv6(watch: &mut Watch) {
         let times = ping_times(&said);
         assert_eq!(times.len(), 10, "{said}");
         let fastest = times.iter().copied().fold(f64::INFINITY, f64::min);
-        // What it takes the hosts comes on top, and on a busy machine much of it.
+        // Processing in the hosts adds to it, considerably on a busy machine.
         assert!((least..least + 5.0).contains(&fastest), "{version}: {fastest} ms, of which {least} are the network's");
     }
 }
@@ -196,7 +196,7 @@ fn root_nothing_is_left_after_the_end_or_a_kill() {
         return;
     }
     let dir = scratch(LINK);
-    // A process that nobody else has.
+    // A process with a unique argument.
     let nap = format!("sleep 77{}", std::process::id());
     for kill in [None, Some("-TERM"), Some("-KILL")] {
         let mut running =
@@ -329,7 +329,7 @@ fn root_a_flow_that_the_kernel_cannot_send_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn root_a_run_that_is_late_is_invalid_and_says_so() {
+fn root_a_late_run_is_reported_as_invalid() {
     if !may() {
         return;
     }
@@ -361,12 +361,12 @@ fn root_captures_hold_the_real_packets() {
 }
 
 #[test]
-fn what_cannot_be_emulated_is_refused_in_one_line() {
+fn invalid_requests_are_rejected_in_one_line() {
     let dir = scratch(&(LINK.to_owned() + "[sweep]\n\"links.wire.delay\" = [\"1 ms\", \"2 ms\"]\n"));
     for (args, hint) in [
         (&["emulate", "net.toml"][..], "--set links.wire.delay="),
         (&["emulate", "net.tom"], "net.tom"),
-        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms"], "nothing would be sent"),
+        (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms"], "nothing to run"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--ue", "2"], "--ue 2"),
         (&["emulate", "net.toml", "--set", "links.wire.delay=1 ms", "--max-lateness", "soon"], "soon"),
     ] {
@@ -381,7 +381,7 @@ fn what_cannot_be_emulated_is_refused_in_one_line() {
 }
 
 #[test]
-fn root_without_root_one_line_says_what_is_missing() {
+fn root_without_privileges_one_line_names_what_is_missing() {
     if !may() {
         return;
     }

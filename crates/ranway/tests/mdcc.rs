@@ -1,5 +1,5 @@
-//! The multi-domain congestion control in the kernel and a live PEP, as a user meets them: a server, an emulated wire, a
-//! router with a PEP, an emulated lossy radio, a phone. Each test that needs root says loudly if it is skipped.
+//! End-to-end tests of multi-domain congestion control in the kernel with a live PEP: a server, an emulated wire, a
+//! router with a PEP, an emulated lossy radio link, a phone. Tests that need root report when they are skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -25,7 +25,7 @@ use testkit::root::granted;
 const PORT: u16 = 5201;
 const SERVER: [&str; 2] = ["10.8.1.1", "fd08:1::1"];
 
-/// A way from `server` to `phone` and back, with its loss to be set.
+/// Returns the scenario of a path from `server` to `phone` and back, with the given loss.
 fn way(rate: &str, delay: &str, loss: f64, packets: u32) -> String {
     format!(
         "duration = \"600 s\"\n[[links]]\nname = \"way\"\nfrom = \"server\"\nto = \"phone\"\nduplex = true\n\
@@ -56,12 +56,13 @@ impl DerefMut for Net {
 }
 
 impl Net {
-    /// `None`, and says so, where that cannot be. The radio loses this share of the packets to the phone.
+    /// Returns `None`, with a message, where it is not available. The radio link loses this fraction of packets to the
+    /// phone.
     fn new(loss: f64) -> Option<Net> {
         Net::with_queue(loss, 200)
     }
 
-    /// The same, with so many packets in the queues.
+    /// The same, with queues of this many packets.
     fn with_queue(loss: f64, packets: u32) -> Option<Net> {
         granted(emulate::lab::check())?;
         if !can_load() {
@@ -93,25 +94,25 @@ impl Net {
             let patient = ["--max-lateness", "1 s", "--out", host];
             net.keep(host, &[&["emulate", &file, "--attach", "left", "right"], &patient[..]].concat());
         }
-        // Neighbours get to know each other.
+        // Lets neighbours resolve each other's addresses.
         net.command(PHONE_HOST, "ping").args(["-c", "1", "-W", "2", SERVER[0]]).output().expect("ping");
         net.command(PHONE_HOST, "ping").args(["-c", "1", "-W", "2", SERVER[1]]).output().expect("ping");
         Some(net)
     }
 
-    /// Starts `ranway` in a namespace, where it stays until the end.
+    /// Starts `ranway` in a namespace, where it runs until the end of the test.
     fn keep(&mut self, host: &str, args: &[&str]) {
         let child = self.start(host, args);
         self.running.push(child);
     }
 
-    /// Starts a PEP at the router; which of the running it is.
+    /// Starts a PEP at the router; returns its index among the running processes.
     fn start_pep(&mut self, options: &[&str]) -> usize {
         self.keep(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat());
         self.running.len() - 1
     }
 
-    /// The phone downloads from the server for so long; bytes in each second. `during`: what happens meanwhile.
+    /// Downloads from the server to the phone while running `during`; returns the bytes in each second.
     fn download(&self, control: &str, server: &str, seconds: usize, during: impl FnOnce() + Send) -> Vec<u64> {
         let listener = self.inside(SERVER_HOST, || listener(control));
         let address = SocketAddr::new(server.parse::<IpAddr>().expect("an address"), PORT);
@@ -135,7 +136,7 @@ impl Net {
         })
     }
 
-    /// A counter of the kernel's TCP in a namespace.
+    /// Returns a counter of the kernel's TCP in a namespace.
     fn counter(&self, host: &str, name: &str) -> u64 {
         let cat = self.command(host, "cat").args(["/proc/net/netstat", "/proc/net/snmp"]).output().expect("cat");
         let all = text(&cat.stdout);
@@ -148,7 +149,7 @@ impl Net {
     }
 }
 
-/// A listener for both families whose connections use this congestion control.
+/// Creates a listener for both address families whose connections use this congestion control.
 fn listener(control: &str) -> TcpListener {
     let fd = socket(AddressFamily::Inet6, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
     setsockopt(&fd, sockopt::ReuseAddr, &true).expect("an option");
@@ -164,14 +165,14 @@ fn ranway(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ranway")).args(args).output().expect("it runs")
 }
 
-/// Whether `mdcc` can be loaded, which is said if not. What keeps it, and namespaces, is for this test alone from here on:
-/// the kernel lets go of all of it when the test's processes end, however they do.
+/// Returns whether `mdcc` can be loaded, with a message if not. From then on, its state and namespaces belong to this
+/// test alone: the kernel releases everything when the test's processes end for any reason.
 fn can_load() -> bool {
     if granted(ebpf::mdcc::check()).is_none() {
         return false;
     }
     own_mounts(&[("/sys/fs/bpf", "bpf")]);
-    // A test before this one may have ended a moment ago.
+    // The previous test may have ended a moment ago.
     let is_there = || {
         fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").is_ok_and(|all| all.contains("mdcc"))
     };
@@ -187,7 +188,7 @@ fn can_load() -> bool {
     free
 }
 
-/// `mdcc` is loaded while this lives.
+/// Keeps `mdcc` loaded for its lifetime.
 struct Loaded;
 
 impl Loaded {
@@ -207,7 +208,7 @@ impl Drop for Loaded {
     }
 }
 
-/// What `status` says of the connection from the server.
+/// Returns the `status` of the connection from the server.
 fn status() -> serde_json::Value {
     let output = ranway(&["mdcc", "status", "--json"]);
     let sockets: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -248,11 +249,11 @@ fn mdcc_with_a_pep_is_faster_than_cubic_over_a_lossy_radio(_: &mut Watch) {
 }
 
 #[test]
-fn root_a_pep_that_dies_is_missed_and_nothing_stalls() {
-    conclusive(a_pep_that_dies_is_missed_and_nothing_stalls);
+fn root_the_death_of_a_pep_is_detected_and_nothing_stalls() {
+    conclusive(the_death_of_a_pep_is_detected_and_nothing_stalls);
 }
 
-fn a_pep_that_dies_is_missed_and_nothing_stalls(_: &mut Watch) {
+fn the_death_of_a_pep_is_detected_and_nothing_stalls(_: &mut Watch) {
     let Some(mut net) = Net::new(0.0) else { return };
     let _loaded = Loaded::new(&[]);
     let pep = net.start_pep(&[]);
@@ -273,7 +274,7 @@ fn a_pep_that_dies_is_missed_and_nothing_stalls(_: &mut Watch) {
 }
 
 #[test]
-fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
+fn root_a_pep_that_takes_over_keeps_all_flows_and_the_old_one_ends() {
     let Some(net) = Net::new(0.0) else { return };
     let _loaded = Loaded::new(&[]);
     let pep = |limit: &str, options: &[&str]| {
@@ -303,7 +304,7 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
     net.download("mdcc", SERVER[0], 14, || {
         thread::sleep(Duration::from_secs(3));
         seen.push(status());
-        // Without descriptors its programs cannot be loaded.
+        // Without file descriptors, its programs cannot be loaded.
         let poor = pep("ulimit -n 16;", &["--ran", "ran", "--take-over"]).output().expect("it runs");
         let said = text(&poor.stderr);
         assert!(!poor.status.success() && said.starts_with("error: ") && said.lines().count() == 1, "{said}");
@@ -314,11 +315,11 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
         seen.push(status());
     });
     let (mut new, _said, line) = new.expect("it was started");
-    assert_eq!(line, "a PEP is at work between wan and ran in place of the one before; Ctrl-C ends it\n");
+    assert_eq!(line, "PEP running between wan and ran, taken over from the previous one; press Ctrl-C to stop\n");
     assert!(old.wait().expect("it ends").success());
     let mut said = String::new();
     old_said.read_to_string(&mut said).expect("it has spoken");
-    assert_eq!(said, "another PEP has taken over; this one ends\n");
+    assert_eq!(said, "another PEP has taken over; exiting\n");
     for seen in &seen {
         let (fallbacks, ignored) = (&seen["fallbacks"], &seen["ignored"]);
         assert_eq!((&seen["joined"], fallbacks, ignored), (&true.into(), &0.into(), &0.into()), "{seen}");
@@ -330,16 +331,16 @@ fn root_a_pep_that_takes_over_forgets_no_flow_and_the_other_ends() {
 }
 
 #[test]
-fn root_a_sender_that_knows_no_pep_takes_no_harm() {
+fn root_a_sender_without_mdcc_is_not_affected_by_a_pep() {
     let Some(mut net) = Net::with_queue(0.0, 5000) else { return };
     net.start_pep(&["--all"]);
     let names =
         ["TCPChallengeACK", "TCPSackRecovery", "TCPRenoRecovery", "TCPLossProbes", "RetransSegs", "TCPDSACKRecv"];
-    // What a sender loses by itself would hide what a PEP does: BBR's start is twice what the path holds.
+    // The sender's own losses would hide the PEP's effect: BBR's startup doubles the path's capacity.
     let before: Vec<u64> = names.iter().map(|name| net.counter(SERVER_HOST, name)).collect();
     let pure = |net: &Net| {
         let counter = |name| net.counter(SERVER_HOST, name);
-        // Whoever closes in the middle of a download gets resets for what is still on its way.
+        // Closing during a download causes resets for segments still in flight.
         counter("OutSegs") - counter("TCPOrigDataSent") - counter("RetransSegs") - counter("OutRsts")
     };
     let (pure_before, mut counts) = (pure(&net), Vec::new());
@@ -352,21 +353,21 @@ fn root_a_sender_that_knows_no_pep_takes_no_harm() {
         // The download ends in the middle.
         assert!(more <= 2, "{name}: {more} more");
     }
-    // SYN-ACKs and what the end takes.
+    // SYN-ACKs and the end of the connection.
     assert!(pure(&net) - pure_before <= 6, "{} segments without data", pure(&net) - pure_before);
 }
 
 #[test]
-fn root_what_cannot_be_is_refused_in_a_line() {
+fn root_invalid_requests_are_rejected_in_one_line() {
     if !can_load() {
         return;
     }
     for (args, code, line) in [
-        (&["mdcc", "load", "--step", "3"][..], 2, "error: a step of 3: it is between 0.0001 and 1\n"),
+        (&["mdcc", "load", "--step", "3"][..], 2, "error: invalid step 3: must be between 0.0001 and 1\n"),
         (&["mdcc", "unload"], 2, "error: mdcc is not loaded\n"),
-        (&["mdcc", "status"], 2, "error: mdcc is not loaded: `ranway mdcc load`\n"),
+        (&["mdcc", "status"], 2, "error: mdcc is not loaded; run `ranway mdcc load`\n"),
         (&["pep", "--wan", "none0", "--ran", "lo"], 2, "error: there is no interface `none0`\n"),
-        (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: `lo` is on one side only: --wan and --ran differ\n"),
+        (&["pep", "--wan", "lo", "--ran", "lo"], 2, "error: --wan and --ran must differ, but both are `lo`\n"),
     ] {
         let output = ranway(args);
         let said = text(&output.stderr);
@@ -374,7 +375,7 @@ fn root_what_cannot_be_is_refused_in_a_line() {
     }
     let _loaded = Loaded::new(&[]);
     let again = ranway(&["mdcc", "load"]);
-    assert_eq!(text(&again.stderr), "error: mdcc is loaded already; `ranway mdcc unload` first\n");
+    assert_eq!(text(&again.stderr), "error: mdcc is already loaded; run `ranway mdcc unload` first\n");
     let mut nobody = Command::new("setpriv");
     nobody.args(["--bounding-set=-all", "--reuid=65534", "--clear-groups"]);
     let nobody = nobody.args([env!("CARGO_BIN_EXE_ranway"), "mdcc", "status"]).output();
@@ -387,7 +388,7 @@ fn root_what_cannot_be_is_refused_in_a_line() {
 }
 
 #[test]
-fn root_of_many_loads_at_once_one_loads_and_the_others_say_why_not() {
+fn root_of_concurrent_loads_one_succeeds_and_the_others_report_why_not() {
     if !can_load() {
         return;
     }
@@ -401,7 +402,7 @@ fn root_of_many_loads_at_once_one_loads_and_the_others_say_why_not() {
     assert_eq!(loaded.len(), 1, "{outputs:?}");
     for output in refused {
         let said = text(&output.stderr);
-        let why = "error: mdcc is loaded already; `ranway mdcc unload` first\n";
+        let why = "error: mdcc is already loaded; run `ranway mdcc unload` first\n";
         assert_eq!((output.status.code(), said.as_str()), (Some(2), why));
     }
     let status = ranway(&["mdcc", "status"]);
@@ -422,7 +423,7 @@ fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
         let cat = spaces.command(host, "cat").arg("/proc/sys/net/ipv4/tcp_congestion_control").output();
         text(&cat.expect("cat").stdout).trim().to_owned()
     };
-    // Unlike `ip netns exec`, with the same mounts.
+    // Unlike `ip netns exec`, keeps the mounts.
     let mdcc = |host, args: &[&str]| {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/run/netns/{}", spaces.space(host))).args([env!("CARGO_BIN_EXE_ranway"), "mdcc"]);
@@ -434,7 +435,7 @@ fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
     assert_eq!(default("one"), "mdcc");
     mdcc("two", &["unload"]);
     assert_eq!(default("one"), before);
-    // A namespace that is gone is nobody's any more.
+    // A removed namespace is ignored.
     mdcc("two", &["load", "--default"]);
     ip(&format!("netns delete {}", spaces.space("two")));
     mdcc("one", &["unload"]);
@@ -442,7 +443,7 @@ fn root_unloading_in_another_namespace_restores_the_default_where_it_was_set() {
 }
 
 #[test]
-fn root_a_pep_that_is_started_anew_is_heard_again_and_one_without_the_key_is_not() {
+fn root_reports_of_a_restarted_pep_are_accepted_and_those_without_the_key_are_not() {
     let Some(net) = Net::new(0.0) else { return };
     let key = net.dir.path().join("key");
     fs::write(&key, "0123456789abcdef".repeat(2)).expect("it is written");
@@ -459,7 +460,7 @@ fn root_a_pep_that_is_started_anew_is_heard_again_and_one_without_the_key_is_not
         thread::sleep(Duration::from_secs(2));
         seen.push(status());
         end(pep);
-        // Without a pause: nothing but the missing reports tells.
+        // Without a pause, only the missing reports indicate it.
         let pep = begin(&key);
         thread::sleep(Duration::from_secs(5));
         seen.push(status());

@@ -1,5 +1,5 @@
-//! Emulated hosts that reach the networks of their machine. The machine is a namespace of the test's own, and so is what it
-//! reaches. Each test that needs root and TUN says loudly if it is skipped.
+//! Tests of emulated hosts that reach the machine's networks. The machine and the hosts it reaches are namespaces of
+//! the test. Tests that need root and TUN report when they are skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -14,11 +14,11 @@ use std::process::Command;
 use std::thread;
 use testkit::root::granted;
 
-/// A web server and a name server of the Internet.
+/// A web server and a name server on the Internet.
 const OUTSIDE: &str = "198.51.100.1";
-/// What the Internet knows of the machine.
+/// The machine's address on the Internet.
 const MACHINE: &str = "192.0.2.2";
-/// A network of the machine's own, with a host.
+/// A network of the machine, with a host.
 const OFFICE: &str = "10.99.0.2";
 /// Bytes of the header of a DNS message (RFC 1035, section 4.1.1).
 const DNS_HEADER: usize = 12;
@@ -27,8 +27,8 @@ fn may() -> bool {
     common::may() && granted(emulate::uplink::check()).is_some()
 }
 
-/// A machine that forwards nothing, between the Internet and an office, whose addresses the Internet reaches through it as
-/// soon as it forwards anything.
+/// Creates a machine that does not forward, between the Internet and an office, whose addresses the Internet can reach
+/// through the machine as soon as it forwards.
 fn world() -> Spaces {
     let spaces = Spaces::new(&["machine", "internet", "office"]);
     spaces.join(("machine", "eth0", &["192.0.2.2/24"]), ("internet", "eth0", &["192.0.2.1/24"]));
@@ -39,15 +39,15 @@ fn world() -> Spaces {
     ip(&format!("-n {internet} route add 10.99.0.0/24 via {MACHINE}"));
     ip(&format!("-n {office} route add default via 10.99.0.1"));
     ip(&format!("-n {machine} route add default via 192.0.2.1"));
-    // A new namespace may begin with its parent's settings.
+    // A new namespace may inherit its parent's settings.
     let off = "echo 0 >/proc/sys/net/ipv4/ip_forward";
     assert!(spaces.command("machine", "sh").args(["-c", off]).status().expect("it runs").success());
     serve(&spaces);
     spaces
 }
 
-/// Answers each connection to port 8080 with the address that it comes from, and any question for a name with [`OUTSIDE`].
-/// The threads end with the test's process.
+/// Answers each connection to port 8080 with its source address, and any DNS query with [`OUTSIDE`]. The threads end
+/// with the test's process.
 fn serve(spaces: &Spaces) {
     let (web, dns) = spaces.inside("internet", || {
         let address = |port| SocketAddr::from((OUTSIDE.parse::<Ipv4Addr>().expect("an address"), port));
@@ -68,24 +68,25 @@ fn serve(spaces: &Spaces) {
     });
 }
 
-/// The answer to a question for an address; for one of IPv6, that there is none.
+/// Returns the answer to an address query; for IPv6, that there is none.
 fn dns_answer(question: &[u8]) -> Vec<u8> {
     let name = question[DNS_HEADER..].iter().position(|&byte| byte == 0).expect("a name");
-    // Behind the name are its type and class.
+    // The name is followed by type and class.
     let end = DNS_HEADER + name + 5;
     let is_v4 = question[end - 4..end - 2] == [0, 1];
     let mut answer = question[..2].to_vec();
     answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
     answer.extend(&question[DNS_HEADER..end]);
     if is_v4 {
-        // The name is that of the question; type A, class IN, for 60 s, 4 bytes.
+        // The name refers to the query; type A, class IN, for 60 s, 4 bytes.
         answer.extend([0xc0, DNS_HEADER as u8, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
         answer.extend(OUTSIDE.parse::<Ipv4Addr>().expect("an address").octets());
     }
     answer
 }
 
-/// Starts `ranway emulate --nat` on the machine. Not by `ip netns exec`, in whose mounts new namespaces would have no names.
+/// Starts `ranway emulate --nat` on the machine, but not with `ip netns exec`, in whose mounts new namespaces would
+/// have no names.
 fn start(spaces: &Spaces, dir: &Path, args: &[&str]) -> Running {
     let mut machine = Command::new("nsenter");
     machine.arg(format!("--net=/run/netns/{}", spaces.space("machine"))).arg(env!("CARGO_BIN_EXE_ranway"));
@@ -93,7 +94,7 @@ fn start(spaces: &Spaces, dir: &Path, args: &[&str]) -> Running {
     Running::of(machine)
 }
 
-/// All of the machine that an emulation could leave changed. Link-local addresses of IPv6 come and go by themselves.
+/// Returns everything on the machine that an emulation might change. IPv6 link-local addresses change on their own.
 fn state(spaces: &Spaces) -> String {
     let all = "ip -o link; ip -4 route show table all; ip -6 route show table all | grep -v -e fe80: -e ff00:; nft list ruleset; \
                grep -H . /proc/sys/net/ipv4/ip_forward /proc/sys/net/ipv[46]/conf/*/forwarding";
@@ -144,7 +145,7 @@ fn root_hosts_resolve_names_outside_and_reach_the_server_as_before() {
 }
 
 #[test]
-fn root_nobody_outside_reaches_hosts_or_gets_through_the_machine() {
+fn root_outside_hosts_cannot_reach_emulated_hosts_or_pass_the_machine() {
     if !may() {
         return;
     }
@@ -185,7 +186,7 @@ fn root_nothing_is_left_on_the_machine_after_the_end_or_a_kill() {
         eventually("the machine is as it was", || state(&spaces) == before && namespaces(&id).is_empty());
         assert!(!Path::new("/etc/netns").join(format!("ranway-{id}-server")).exists());
     }
-    // What died with its keeper is removed by the next one.
+    // What the killed keeper left is removed by the next emulation.
     let mut running = start(&spaces, dir.path(), &["--", "sh", "-c", "echo ready; exec sleep 30"]);
     running.ready();
     let id = running.id();
@@ -235,7 +236,7 @@ fn root_the_last_of_two_emulations_restores_the_machine() {
 }
 
 #[test]
-fn nat_is_refused_where_it_means_nothing() {
+fn nat_is_rejected_where_it_does_not_apply() {
     let dir = scratch(LINK);
     for (args, hint) in [
         (&["emulate", "net.toml", "--nat", "--attach", "eth1", "eth2"][..], "--attach"),

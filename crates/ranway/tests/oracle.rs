@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::AtomicBool;
 
-/// Writes simulated results of the case `short` where `ranway oracle --out dir` writes the kernel's.
+/// Writes simulated results of the case `short` in place of the kernel's results of `ranway oracle --out dir`.
 fn pretend_measured(dir: &Path, overrides: &[&str]) {
     let short = cases().into_iter().find(oracle::Case::is_short).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|&o| o.to_owned()).collect();
@@ -33,13 +33,13 @@ fn results_of_an_earlier_run_are_compared_again() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let table = fs::read_to_string(out.join("oracle.md")).unwrap();
     assert!(table.contains("short: ") && !table.contains("**"), "{table}");
-    // What it wrote can be used in the same way.
+    // Its output can be reused in the same way.
     let output = again(&out, &dir.path().join("third"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]
-fn simulated_or_partial_results_are_not_taken_for_the_kernels() {
+fn simulated_or_partial_results_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (earlier, out) = (dir.path().join("earlier"), dir.path().join("out"));
     for (spoil, expected) in [
@@ -64,7 +64,7 @@ fn results_of_another_scenario_are_refused() {
     pretend_measured(&earlier, &["duration=9 s"]);
     let output = again(&earlier, &out);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && error.contains("short/kernel: was measured with another"), "{error}");
+    assert!(output.status.code() == Some(2) && error.contains("short/kernel: measured with a different"), "{error}");
     assert!(!out.join("oracle.md").exists());
 }
 

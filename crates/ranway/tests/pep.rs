@@ -1,5 +1,5 @@
-//! A live PEP, shown frames one by one: what it looks at, whom it answers, and how it ends. Each test that needs root says
-//! loudly if it is skipped.
+//! Tests of a live PEP with individual frames: which segments it processes, which it answers, and how it ends. Tests
+//! that need root report when they are skipped.
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
@@ -32,7 +32,7 @@ impl Deref for Net {
 }
 
 impl Net {
-    /// `None`, and says so, where that cannot be.
+    /// Returns `None`, with a message, where it is not available.
     fn new() -> Option<Net> {
         granted(emulate::lab::check())?;
         granted(ebpf::pep::check())?;
@@ -49,13 +49,13 @@ impl Net {
         command
     }
 
-    /// A PEP between both interfaces.
+    /// Starts a PEP between both interfaces.
     fn start_pep(&self, options: &[&str]) -> Child {
         self.start(ROUTER, &[&["pep", "--wan", "wan", "--ran", "ran"], options].concat())
     }
 }
 
-/// Waits for a process to end, which takes a few seconds at most; whether it did, and with which code.
+/// Waits a few seconds for a process to end; returns its exit code if it did.
 fn ended(child: &mut Child) -> Option<i32> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(10) {
@@ -68,7 +68,7 @@ fn ended(child: &mut Child) -> Option<i32> {
 }
 
 #[test]
-fn root_an_interface_has_one_pep_and_one_program_that_takes_its_packets() {
+fn root_an_interface_has_at_most_one_pep_and_one_program_that_takes_packets() {
     let Some(net) = Net::new() else { return };
     let mut pep = net.start_pep(&[]);
     // `ip netns exec` becomes the command.
@@ -82,7 +82,7 @@ fn root_an_interface_has_one_pep_and_one_program_that_takes_its_packets() {
         let second = net.ranway(&["pep", "--wan", wan, "--ran", ran]).output().expect("it runs");
         refused(second, &taken(first, pep.id(), runs));
     }
-    // Another role is no conflict: a PEP looks only.
+    // A different role does not conflict: a PEP only observes.
     let mut backlog = net.start(ROUTER, &["backlog", "--modem", "wan"]);
     let handles = "handles its packets already";
     let second = net.ranway(&["backlog", "--modem", "wan"]).output().expect("it runs");
@@ -90,7 +90,7 @@ fn root_an_interface_has_one_pep_and_one_program_that_takes_its_packets() {
     fs::write(net.dir.path().join("way.toml"), WAY).expect("it is written");
     let attach = ["emulate", "way.toml", "--attach", "wan", "ran"];
     refused(net.ranway(&attach).output().expect("it runs"), &taken("wan", backlog.id(), handles));
-    // What is killed holds nothing any more.
+    // A killed process holds no reservation.
     for child in [&mut pep, &mut backlog] {
         child.kill().expect("it is ours");
         child.wait().expect("it ends");
@@ -104,7 +104,7 @@ const WAY: &str = "duration = \"600 s\"\n[[links]]\nname = \"way\"\nfrom = \"ser
                    rate = \"10 Mbit/s\"\ndelay = \"5 ms\"\n";
 
 #[test]
-fn root_a_pep_whose_interface_goes_away_says_so_and_ends() {
+fn root_removing_an_interface_ends_the_pep_with_a_message() {
     let Some(net) = Net::new() else { return };
     for removal in ["-n {} link delete ran", "-n {} link set dev wan netns {}-away"] {
         let mut pep = net.ranway(&["pep", "--wan", "wan", "--ran", "ran"]);
@@ -272,7 +272,7 @@ fn root_forged_packets_make_a_live_pep_tell_nothing_and_stop_nothing() {
     let key = key.to_str().expect("UTF-8");
     let refused = net.ranway(&["pep", "--wan", "wan", "--ran", "ran", "--key", key]).output().expect("it runs");
     let said = text(&refused.stderr);
-    assert!(refused.status.code() == Some(2) && said.contains("others than its owner can use it"), "{said}");
+    assert!(refused.status.code() == Some(2) && said.contains("accessible to others than its owner"), "{said}");
     fs::set_permissions(key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("it is ours");
     let mut pep = net.start_pep(&["--key", key]);
     let ends = Ends::new(&net);

@@ -114,7 +114,7 @@ fn root_a_reader_that_leaves_ends_an_attached_emulation_in_order() {
     let terminal = in_terminal(&mut ranway);
     let child = ranway.spawn().expect("it starts");
     drop(ranway);
-    read_until(&terminal, "Ctrl-C ends it");
+    read_until(&terminal, "press Ctrl-C to stop");
     drop(terminal);
     assert_eq!(reap(child).code(), Some(128 + 1));
     assert!(spaces.dir.path().join("ranway-out/net-emulated/meta.json").exists());
@@ -135,7 +135,7 @@ fn root_a_terminal_that_is_closed_ends_a_backlog_and_a_pep_in_order() {
         let terminal = in_terminal(&mut ranway);
         let child = ranway.spawn().expect("it starts");
         drop(ranway);
-        read_until(&terminal, "Ctrl-C ends it");
+        read_until(&terminal, "press Ctrl-C to stop");
         std::thread::sleep(Duration::from_millis(300));
         drop(terminal);
         assert_eq!(reap(child).code(), Some(0), "{args:?}");

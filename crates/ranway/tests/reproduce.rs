@@ -136,7 +136,7 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
     let toml = |what, with| ("paper.toml", replaced(PAPER, what, with));
     let link = |what, with| ("link.toml", replaced(LINK, what, with));
     for ((file, contents), hints) in [
-        (("paper.toml", None), &["mine/paper.toml: there is no such file"][..]),
+        (("paper.toml", None), &["mine/paper.toml: no such file"][..]),
         (("paper.toml", Some("title = \"a\"\nauthors = \"b\"\nexperiments = []\n".into())), &["no `[[experiments]]`"]),
         (toml("authors", "author"), &["mine/paper.toml:3: unknown field `author`"]),
         (toml("kind = \"throughput\"", "kind = \"speed\""), &["paper.toml:", "unknown variant `speed`", "`goodput`"]),
@@ -148,7 +148,7 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
         (toml("flow = \"download\"", "flow = \"upload\""), &["no flow `upload`; it has download"]),
         (toml("over = \"rate\"", "over = \"delay\""), &["figure `Figure 1`"]),
         (toml("point = {", "against = { rate = \"9 Mbit/s\" }\npoint = {"), &["`against` leads to no point"]),
-        (("published.csv", None), &["mine/published.csv: there is no such file"]),
+        (("published.csv", None), &["mine/published.csv: no such file"]),
         (published("ci95", "ci"), &["published.csv: the first line must be experiment,variant"]),
         (published(",0.5,Table I", ""), &["published.csv:4: 6 fields instead of 8"]),
         (published("0.5", "half"), &["published.csv:4: ci95: `half` is not a number"]),
@@ -178,10 +178,10 @@ fn what_is_no_paper_at_all_is_answered_with_those_that_there_are() {
     fs::create_dir(dir.path().join("empty")).unwrap();
     paper(dir.path(), "mine");
     for (name, hint) in [
-        ("nowhere/paper", "no folder has this name; there are"),
+        ("nowhere/paper", "no such built-in paper, experiment or folder; available:"),
         ("empty", "has no `paper.toml`"),
-        ("empty/", "empty/paper.toml: there is no such file"),
-        ("mine/two-flows", "no experiment of this name; there are mine, mine/one-flow"),
+        ("empty/", "empty/paper.toml: no such file"),
+        ("mine/two-flows", "no such experiment; available: mine, mine/one-flow"),
     ] {
         let output = reproduce(dir.path(), &[name]);
         assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output.stderr));
@@ -243,7 +243,7 @@ fn a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them() {
 
     let output = reproduce(dir.path(), &["mine", "--grid"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--grid is for variants"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--grid needs a variant"), "{}", text(&output.stderr));
     for (what, with, hint) in [
         ("name = \"slower\"", "name = \"slow er\"", "variant `slow er`: a variant's name"),
         ("one_flow = \"a", "two_flows = \"a", "`why` is about `two_flows`"),

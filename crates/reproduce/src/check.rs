@@ -1,66 +1,66 @@
-//! Published rows, and the checks that answer them.
+//! Published rows, and the checks that compare results with them.
 
 use crate::measure::{Floor, Measure};
 use crate::points::At;
 use record::Point;
 use serde::{Deserialize, Serialize};
 
-/// Which figure of a run answers which published row.
+/// Selects the measurement to compare with a published row.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Check {
     variant: String,
     parameter: String,
     metric: String,
-    /// The points of the scenario's sweep: of several, the mean, unless the row is a claim about each of them.
+    /// The points of the scenario's sweep. Several points are averaged, unless the row is a claim about each of them.
     #[serde(default)]
     point: At,
-    /// What differs at the point that it is compared with.
+    /// The values of swept keys at the point used as the reference.
     pub(crate) against: Option<At>,
-    /// How it is compared.
+    /// The form of the comparison.
     #[serde(default, rename = "as")]
     pub(crate) form: Form,
-    /// The figure.
+    /// The measure.
     pub measure: Measure,
-    /// Share of the published value within which ours counts as the same.
+    /// Relative deviation from the published value within which ours counts as equal.
     pub tolerance: Option<f64>,
-    /// Of a claim: what has to be true, as `>=0.9`.
+    /// For a claim: the condition, such as `>=0.9`.
     expect: Option<String>,
-    /// Of a claim: the swept keys along which the figure rises,
+    /// For a claim: the swept keys along which the value rises,
     #[serde(default)]
     rising: Vec<String>,
-    /// or falls.
+    /// For a claim: the swept keys along which the value falls.
     #[serde(default)]
     falling: Vec<String>,
-    /// The least that is physically possible.
+    /// The physical lower bound.
     pub floor: Option<Floor>,
-    /// If it is missed: why.
+    /// If the row is missed: the known reason.
     pub why: Option<String>,
 }
 
-/// How a figure is compared with that of another point.
+/// The form of a comparison between two points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// The one over the other.
+    /// The ratio of the two values.
     #[default]
     Ratio,
-    /// By how many per cent it is more.
+    /// The increase in per cent.
     Gain,
-    /// By how many per cent it is less.
+    /// The decrease in per cent.
     Reduction,
-    /// What is left of it.
+    /// The difference.
     Difference,
 }
 
-/// A claim about figures.
+/// A claim about measured values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Claim {
-    /// True of each.
+    /// Every value is within a bound.
     Bound(Bound),
-    /// The least and the largest.
+    /// The minimum and the maximum.
     Range(f64, f64),
-    /// How it changes.
+    /// The value is monotonic.
     Trend { along: Vec<String>, rises: bool },
 }
 
@@ -69,12 +69,12 @@ pub(crate) enum Claim {
 pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
-    /// Of the absolute value.
+    /// A bound on the absolute value.
     Within(f64),
 }
 
 impl Claim {
-    /// `>=0.9`, `<=5`, `±0.03`, `22.4..111.18`.
+    /// Parses `>=0.9`, `<=5`, `±0.03` or `22.4..111.18`.
     fn parse(text: &str) -> Option<Claim> {
         if let Some((from, to)) = text.split_once("..") {
             return Some(Claim::Range(from.parse().ok()?, to.parse().ok()?));
@@ -90,19 +90,19 @@ impl Claim {
 pub struct PublishedRow {
     /// The experiment.
     pub experiment: String,
-    /// Which of the compared things.
+    /// The system that was compared.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     pub parameter: String,
-    /// What was measured, or a claim in words.
+    /// The metric, or a claim in words.
     pub metric: String,
     /// The unit.
     pub unit: String,
     /// The value, if it is not a claim in words.
     pub value: Option<Published>,
-    /// Half the width of the interval.
+    /// Half the width of the 95 % confidence interval.
     pub ci95: Option<f64>,
-    /// Where in the paper.
+    /// The place in the paper.
     pub place: String,
     /// Its line in `published.csv`.
     pub(crate) line: u64,
@@ -119,27 +119,27 @@ pub enum Published {
 }
 
 impl Check {
-    /// One that answers no row.
+    /// Creates a check that is not tied to a row.
     pub(crate) fn of(measure: Measure, against: Option<At>, form: Form) -> Check {
         Check { measure, against, form, ..Check::default() }
     }
 
-    /// The row that it names, for people.
+    /// Describes the row it names, for messages.
     pub(crate) fn row(&self) -> String {
         format!("`{}`, `{}`, `{}`", self.variant, self.parameter, self.metric)
     }
 
-    /// Whether it is about this row.
+    /// Returns whether it applies to this row.
     pub fn answers(&self, row: &PublishedRow) -> bool {
         self.variant == row.variant && self.parameter == row.parameter && self.metric == row.metric
     }
 
-    /// Whether it is about this point of the sweep.
+    /// Returns whether it applies to this point of the sweep.
     pub fn is_at(&self, point: &Point) -> bool {
         self.point.is(point)
     }
 
-    /// The claim to be checked, if the row is one.
+    /// Returns the claim to be checked, if the row is one.
     pub(crate) fn claim_of(&self, row: &PublishedRow) -> Option<Claim> {
         match &row.value {
             Some(Published::Number(_)) => None,

@@ -1,62 +1,62 @@
-//! What was measured beside what was published, and the verdict.
+//! Compares measured values with published ones.
 
 use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
 use crate::paper::{Experiment, Paper};
 use record::{Results, Stat};
 use serde::Serialize;
 
-/// Within this share of a published value a measured one counts as the same, unless the check says otherwise.
+/// Relative deviation within which measured and published values count as equal, unless the check sets another.
 const TOLERANCE: f64 = 0.10;
 /// The same for the ratio of two measured values.
 const RATIO_TOLERANCE: f64 = 0.20;
 
-/// What became of a published row.
+/// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Within the larger of the published interval and the tolerance; of a claim, true of what was measured.
+    /// Within the larger of the published interval and the tolerance; for a claim, the measurements satisfy it.
     Held,
-    /// Not so.
+    /// Outside those limits, or the claim is not satisfied.
     Missed,
-    /// Nothing here can measure it yet.
+    /// Ranway cannot measure it yet.
     #[serde(rename = "not possible yet")]
     NotPossible,
 }
 
-/// A published row beside what we measured. The fields are the keys of `ranway reproduce --json`.
+/// A published row and our measurement. The fields are the keys of `ranway reproduce --json`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The paper's folder.
     pub paper: String,
     /// The experiment.
     pub experiment: String,
-    /// Which of the compared things.
+    /// The system that was compared.
     pub variant: String,
-    /// Under which conditions.
+    /// The conditions.
     pub parameter: String,
-    /// What was measured; for a claim in words, the claim.
+    /// The metric; for a claim in words, the claim.
     pub metric: String,
     /// Its unit.
     pub unit: String,
-    /// The published value; a text where the paper gives a range or a bound, null for a claim in words.
+    /// The published value; a string if the paper gives a range or a bound, null for a claim in words.
     pub published: Option<Published>,
     /// Half the width of the published interval.
     pub published_ci: Option<f64>,
-    /// Our mean over the runs; a text where the row is about several points.
+    /// Our mean over the runs; a string if the row covers several points.
     pub measured: Option<Published>,
     /// Half the width of our 95 % confidence interval.
     pub ci: Option<f64>,
-    /// The least that is physically possible.
+    /// The physical lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor: Option<f64>,
-    /// What became of it.
+    /// The outcome.
     pub verdict: Verdict,
-    /// For a missed one: what we know about why.
+    /// For a missed row: what is known about the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 
-/// An experiment's published rows, those that `results` answers with their measured values.
+/// Returns an experiment's published rows, with measured values where `results` has them.
 pub fn compare(paper: &Paper, experiment: &Experiment, results: Option<&Results>) -> Vec<Row> {
     let published = paper.published.iter().filter(|row| row.experiment == experiment.name);
     published.map(|row| beside(paper, experiment, row, results)).collect()
@@ -72,9 +72,9 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, results: O
     let floor = check.and_then(|check| check.floor).map(|floor| floor.seconds());
     let impossible = matches!((&row.value, floor), (Some(Published::Number(value)), Some(floor)) if *value < floor);
     let why = check.filter(|_| verdict == Verdict::Missed).map(|check| {
-        let unknown = if measured.is_none() { "the runs do not have this figure" } else { "not explained yet" };
+        let unknown = if measured.is_none() { "the runs have no such value" } else { "not explained yet" };
         let known = check.why.clone().unwrap_or_else(|| unknown.to_owned());
-        if impossible { format!("the published value is below what is physically possible; {known}") } else { known }
+        if impossible { format!("the published value is below the physical lower bound; {known}") } else { known }
     });
     Row {
         paper: paper.name.clone(),
@@ -104,13 +104,13 @@ fn answer(check: &Check, row: &PublishedRow, results: &Results) -> Answer {
     let points: Vec<u32> =
         (0..).zip(&results.meta.points).filter(|(_, point)| check.is_at(point)).map(|(i, _)| i).collect();
     let stats: Option<Vec<Stat>> = points.iter().map(|&point| check.figure(results, point)).collect();
-    // A run without a value (a link that never filled) must not make the others look better.
+    // A run without a value (such as a link that never filled) must not improve the mean of the others.
     let Some(stats) = stats.filter(|stats| !stats.is_empty()) else {
         return Answer { measured: None, ci: None, held: false };
     };
     let means: Vec<f64> = stats.iter().map(|stat| stat.mean).collect();
     let (least, most) = means.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &x| (a.min(x), b.max(x)));
-    // Without a minus before what rounds to nothing.
+    // Avoids the minus sign of a value that rounds to zero.
     let short = |x: f64| (x * 100.0).round() / 100.0 + 0.0;
     let several = || Published::Text(format!("{:.2}..{:.2}", short(least), short(most)));
     if let Some(claim) = check.claim_of(row) {
@@ -136,12 +136,13 @@ fn answer(check: &Check, row: &PublishedRow, results: &Results) -> Answer {
     Answer { measured: Some(Published::Number(mean)), ci, held }
 }
 
-/// Whether the figure rises (or falls) along each of `along`, from value to value as they were swept, all else equal.
+/// Returns whether the value rises (or falls) along each of `along`, from value to value in the order of the sweep,
+/// with all other keys equal.
 fn follows(results: &Results, points: &[u32], means: &[f64], along: &[String], rises: bool) -> bool {
     let values = |point: u32| &results.meta.points[point as usize].values;
     along.iter().all(|key| {
         (0..points.len()).all(|i| {
-            // The next point that differs in nothing but this key.
+            // The next point that differs only in this key.
             let next = (i + 1..points.len()).find(|&j| {
                 let (a, b) = (values(points[i]), values(points[j]));
                 a.iter().all(|(k, v)| (k == key) != (b.get(k) == Some(v)))
@@ -152,7 +153,7 @@ fn follows(results: &Results, points: &[u32], means: &[f64], along: &[String], r
 }
 
 impl Check {
-    /// The figure at a point, over the runs.
+    /// Returns the value at a point, over the runs.
     pub(crate) fn figure(&self, results: &Results, point: u32) -> Option<Stat> {
         let runs = 0..results.meta.runs;
         let Some(against) = &self.against else {
@@ -165,7 +166,7 @@ impl Check {
         self.form.of(&pairs?)
     }
 
-    /// Whether a measured figure is the published one.
+    /// Returns whether a measured value equals the published one within the tolerance.
     fn is_same(&self, measured: f64, published: f64, ci95: Option<f64>, tolerance: f64) -> bool {
         if self.against.is_some() && self.form.is_ratio() {
             let (ours, theirs) = (self.form.ratio(measured), self.form.ratio(published));
@@ -180,7 +181,7 @@ impl Check {
 }
 
 impl Form {
-    /// The figure of pairs of values, the first of which is compared with the second.
+    /// Compares the first value of each pair with the second.
     pub(crate) fn of(self, pairs: &[(f64, f64)]) -> Option<Stat> {
         if self == Form::Difference {
             return Stat::of(pairs.iter().map(|(a, b)| a - b));
@@ -190,7 +191,8 @@ impl Form {
         if b == 0.0 {
             return None;
         }
-        // The ratio of the means; its interval by linearisation, in which what the runs of a pair have in common cancels.
+        // The ratio of the means; its interval is computed by linearisation, in which the common variation of a pair
+        // cancels.
         let ratio = a / b;
         let linear = Stat::of(pairs.iter().map(|(x, y)| ratio + (x - ratio * y) / b))?;
         let (low, high) = (self.figure(linear.min), self.figure(linear.max));
@@ -207,7 +209,7 @@ impl Form {
         matches!(self, Form::Ratio | Form::Gain | Form::Reduction)
     }
 
-    /// A ratio in this form.
+    /// Converts a ratio to this form.
     fn figure(self, ratio: f64) -> f64 {
         match self {
             Form::Ratio | Form::Difference => ratio,
@@ -216,7 +218,7 @@ impl Form {
         }
     }
 
-    /// What [`Form::figure`] was given.
+    /// Inverts [`Form::figure`].
     fn ratio(self, figure: f64) -> f64 {
         match self {
             Form::Ratio | Form::Difference => figure,
@@ -242,8 +244,8 @@ mod tests {
     use crate::At;
 
     #[test]
-    fn the_ratio_of_two_means_has_an_interval_without_what_both_share() {
-        // Both vary by a factor of two from run to run, and always by the same.
+    fn common_variation_does_not_widen_the_interval_of_a_ratio() {
+        // Both vary by a factor of two from run to run, always by the same factor.
         let stat = Form::Gain.of(&[(15.0, 10.0), (30.0, 20.0), (22.5, 15.0)]).unwrap();
         assert!((stat.mean - 50.0).abs() < 1e-9 && stat.ci95.unwrap() < 1e-9, "{stat:?}");
         // (2 + 4) / (1 + 1) = 3: residuals -1 and +1 over a mean of 1; t(1) = 12.706, over the root of 2.
@@ -262,9 +264,9 @@ mod tests {
         // 76.6 % less is a ratio of 0.234: 80 % (0.2) is, 88 % (0.12) is not.
         assert!(check(Form::Reduction).is_same(80.0, 76.6, None, 0.1));
         assert!(!check(Form::Reduction).is_same(88.0, 76.6, None, 0.1));
-        // A loss is no gain, however small.
+        // A decrease is not a gain, however small.
         assert!(!check(Form::Gain).is_same(-1.0, 1.9, None, 0.1));
-        // What is compared with nothing is no ratio.
+        // Without a reference there is no ratio.
         assert!(!Check::of(crate::Measure::Jain, None, Form::Ratio).is_same(72.0, 64.0, None, 0.1));
     }
 }

@@ -4,7 +4,7 @@ use crate::figure::Drawn;
 use crate::paper::{Experiment, Paper};
 use record::Results;
 
-/// The figures of an experiment.
+/// Returns the figures of an experiment.
 pub fn draw(paper: &Paper, experiment: &Experiment, results: &Results) -> Vec<Drawn> {
     let blank = Drawn {
         paper: paper.name.clone(),

@@ -1,4 +1,4 @@
-//! Figures like the papers': what is drawn of an experiment's results.
+//! Figures like the papers', drawn from an experiment's results.
 
 use crate::check::{Check, Form};
 use crate::measure::{Measure, Percentile};
@@ -12,26 +12,26 @@ use units::Span;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Figure {
-    /// Values over time, of one run.
+    /// A time series of one run.
     Series {
         /// Its title.
         title: String,
-        /// What is drawn.
+        /// The quantity to draw.
         column: Series,
-        /// Of whom.
+        /// The flows and points.
         lines: Vec<Of>,
-        /// Means over so long instead of each sample.
+        /// Interval to average over, instead of individual samples.
         #[serde(default)]
         mean: Span,
-        /// From this moment on
+        /// The first time shown.
         #[serde(default)]
         from: Span,
-        /// to this one; to the end unless given.
+        /// The last time shown. Default: the end.
         to: Option<Span>,
-        /// Time counts from the flow's start.
+        /// Whether time is relative to the flow's start.
         #[serde(default)]
         since_start: bool,
-        /// Levels to compare with.
+        /// Reference levels.
         #[serde(default)]
         levels: Vec<Level>,
     },
@@ -39,20 +39,20 @@ pub enum Figure {
     Completions {
         /// Its title.
         title: String,
-        /// Of whom.
+        /// The flows and points.
         lines: Vec<Of>,
     },
-    /// A figure over a swept key, a line for each of some points.
+    /// A value over a swept key, with a line for each of some points.
     Means {
         /// Its title.
         title: String,
-        /// What is drawn, with its unit.
+        /// The axis title, with its unit.
         y: String,
-        /// The key.
+        /// The swept key.
         over: String,
-        /// Which points.
+        /// The points.
         lines: Vec<Of>,
-        /// The figure.
+        /// The measure.
         measure: Measure,
         /// As in a check.
         against: Option<At>,
@@ -60,32 +60,32 @@ pub enum Figure {
         #[serde(default, rename = "as")]
         form: Form,
     },
-    /// Box plots of flows' one-way delay over a swept key, a box for each of some points: what [`Measure::Delay`] is at the
-    /// five percentiles, as the mean over the runs.
+    /// Box plots of flows' one-way delay over a swept key, a box for each of some points: [`Measure::Delay`] at the
+    /// five percentiles, averaged over the runs.
     Boxes {
         /// Its title.
         title: String,
-        /// The key.
+        /// The swept key.
         over: String,
-        /// Of these flows; `*` stands for any text.
+        /// The flows; `*` matches any text.
         flow: String,
-        /// Which points.
+        /// The points.
         lines: Vec<Of>,
     },
-    /// A figure over two swept keys, as a table whose cells are coloured.
+    /// A value over two swept keys, as a table of coloured cells.
     Map {
         /// Its title.
         title: String,
-        /// What is drawn, with its unit.
+        /// The title, with its unit.
         y: String,
-        /// The key of the columns,
+        /// The swept key of the columns.
         over: String,
-        /// and that of the rows.
+        /// The swept key of the rows.
         down: String,
-        /// Which points.
+        /// The points.
         #[serde(default)]
         point: At,
-        /// The figure.
+        /// The measure.
         measure: Measure,
         /// As in a check.
         against: Option<At>,
@@ -95,15 +95,15 @@ pub enum Figure {
     },
 }
 
-/// What is drawn over time.
+/// A quantity drawn over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Series {
-    /// The congestion window, kB,
+    /// The congestion window, kB.
     Cwnd,
-    /// its part for the wired domain,
+    /// The window of the wired domain, kB.
     CwndPep,
-    /// and that for the whole path.
+    /// The end-to-end window, kB.
     CwndE2e,
     /// Payload, Mbit/s.
     Goodput,
@@ -118,11 +118,11 @@ pub struct Of {
     point: At,
     #[serde(default)]
     flow: String,
-    /// Another column than the figure's.
+    /// A quantity other than the figure's.
     column: Option<Series>,
 }
 
-/// A level.
+/// A reference level.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Level {
@@ -130,7 +130,7 @@ pub struct Level {
     value: f64,
 }
 
-/// A figure with its values.
+/// A figure with its data.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drawn {
     /// The paper's folder.
@@ -141,37 +141,37 @@ pub struct Drawn {
     pub kind: &'static str,
     /// Its title.
     pub title: String,
-    /// What the horizontal axis is.
+    /// Title of the horizontal axis.
     pub x: String,
-    /// What the vertical axis, or a map's cell is.
+    /// Title of the vertical axis, or of a map's cells.
     pub y: String,
-    /// What a map's rows are.
+    /// Title of a map's rows.
     pub down: String,
-    /// Names of places on the horizontal axis, if it has no numbers.
+    /// Labels on the horizontal axis, if it is not numeric.
     pub names: Vec<String>,
-    /// The lines; of a map, the rows from above.
+    /// The lines; for a map, the rows from top to bottom.
     pub lines: Vec<Line>,
 }
 
-/// A line with its values.
+/// A line with its data.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Line {
     /// Its name.
     pub label: String,
-    /// Where.
+    /// The horizontal positions.
     pub x: Vec<f64>,
-    /// How much; null where there is nothing.
+    /// The values; null where there is none.
     pub y: Vec<Option<f64>>,
-    /// Half the widths of 95 % confidence intervals, of means.
+    /// For means: half the widths of 95 % confidence intervals.
     pub ci: Vec<Option<f64>>,
-    /// The 5th, 25th, 75th and 95th percentiles, of boxes, whose medians are `y`.
+    /// For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`.
     pub around: Vec<Option<[f64; 4]>>,
-    /// A published level.
+    /// Whether it is a published level.
     pub published: bool,
 }
 
 impl Figure {
-    /// Whether each of its lines is about a point of the sweep.
+    /// Returns whether each of its lines matches a point of the sweep.
     pub fn fits(&self, points: &[Point]) -> bool {
         let is_there = |at: &At| points.iter().any(|point| at.is(point));
         let swept = |key: &String| points.iter().all(|point| point.values.contains_key(key));
@@ -252,13 +252,13 @@ impl Figure {
     }
 }
 
-/// The value of a swept key at a point, for people.
+/// Formats the value of a swept key at a point.
 fn value_of(point: &Point, key: &str) -> Option<String> {
     let value = point.values.get(key)?;
     Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// All values of a swept key, in the order of the sweep.
+/// Returns all values of a swept key, in the order of the sweep.
 fn values_of(results: &Results, key: &str) -> Vec<String> {
     let mut values = Vec::new();
     for value in results.meta.points.iter().filter_map(|point| value_of(point, key)) {
@@ -273,7 +273,7 @@ fn means(results: &Results, check: &Check, over: &str, names: &[String], at: &At
     cells(results, check, over, names, |point| at.is(point), label)
 }
 
-/// The boxes of the flows' one-way delay at each value of `over`.
+/// Computes the boxes of the flows' one-way delay at each value of `over`.
 fn boxes(results: &Results, flow: &str, over: &str, names: &[String], at: &At, label: &str) -> Line {
     let of = |percentile| {
         let measure = Measure::Delay { flow: flow.to_owned(), at: percentile };
@@ -285,7 +285,7 @@ fn boxes(results: &Results, flow: &str, over: &str, names: &[String], at: &At, l
     Line { around: (0..names.len()).map(box_at).collect(), ..medians }
 }
 
-/// The figure at each value of `over`, at the first point that `here` is true of.
+/// Computes the value at each value of `over`, at the first point for which `here` is true.
 fn cells(
     results: &Results,
     check: &Check,
@@ -329,7 +329,7 @@ impl Of {
         results.meta.points.iter().position(|point| self.point.is(point)).map(|point| point as u32)
     }
 
-    /// The first run's samples.
+    /// Returns the first run's samples.
     fn series(&self, results: &Results, column: Series, mean: f64, (from, to): (f64, f64), since_start: bool) -> Line {
         let mut line = Line { label: self.label.clone(), ..Line::default() };
         let Some(point) = self.point(results) else { return line };
@@ -359,7 +359,7 @@ impl Of {
         line
     }
 
-    /// The shares of all runs' transfers that had finished after a time.
+    /// Computes the share of all runs' transfers completed by each time.
     fn completions(&self, results: &Results) -> Line {
         let mut line = Line { label: self.label.clone(), ..Line::default() };
         let Some(point) = self.point(results) else { return line };
@@ -388,7 +388,7 @@ mod tests {
         results.meta.runs = 2;
         let limit = |value: &str| Point { values: [("limit".to_owned(), value.into())].into() };
         results.meta.points = vec![limit("none"), limit("bql")];
-        // Of the second point, two flows in two runs; of the first, one that nothing arrived of. Others do not count.
+        // The second point has two flows in two runs; the first has a flow without arrivals. Other flows do not count.
         for (run, flow, low) in [(0, "small-a", 0.0), (0, "small-b", 20.0), (1, "small-a", 40.0), (1, "small-b", 60.0)]
         {
             let at = |rise: f64| Some(low + rise);

@@ -1,25 +1,25 @@
-//! Papers' folders: where their files are read from.
+//! The folders from which papers' files are read.
 
 use include_dir::{Dir, include_dir};
 use std::io;
 
-/// The built-in papers, by the names of their folders.
+/// The built-in papers, by folder name.
 pub(crate) static PAPERS: Dir = include_dir!("$CARGO_MANIFEST_DIR/../../papers");
 
-/// An unusable paper's folder: which file of it is wrong, and how, in one line.
+/// The error of an unusable paper's folder: the file and the problem, in one line.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {what}")]
 pub struct Error {
-    /// The file as it was named, with a line if there is one.
+    /// The file as named by the user, with a line number if there is one.
     pub(crate) file: String,
-    /// What is wrong, and what would be right.
+    /// The problem, and what would be valid.
     pub(crate) what: String,
 }
 
-/// Where a paper's files are read from.
+/// The location of a paper's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Folder {
-    /// The folder of this name in `papers/`, as it was when the program was built.
+    /// The folder of this name in `papers/`, embedded when the program was built.
     BuiltIn(String),
     /// A directory.
     Directory(String),
@@ -32,14 +32,14 @@ impl Default for Folder {
 }
 
 impl Folder {
-    /// The path of `file` in it, as [`Folder::read`] takes it.
+    /// Returns the path of `file` in it, for [`Folder::read`].
     pub(crate) fn path(&self, file: &str) -> String {
         match self {
             Folder::BuiltIn(at) | Folder::Directory(at) => format!("{at}/{file}"),
         }
     }
 
-    /// Reads the text at `path`, which begins with the folder's own.
+    /// Reads the text at `path`, which begins with the folder's own path.
     pub(crate) fn read(&self, path: &str) -> io::Result<String> {
         match self {
             Folder::BuiltIn(_) => {
@@ -58,11 +58,9 @@ impl Folder {
     pub(crate) fn file(&self, file: &str) -> Result<String, Error> {
         self.read(&self.path(file)).map_err(|e| {
             let what = match e.kind() {
-                io::ErrorKind::NotFound => {
-                    "there is no such file; a paper's folder has `paper.toml` (its experiments) \
+                io::ErrorKind::NotFound => "no such file; a paper's folder has `paper.toml` (its experiments) \
                                             and `published.csv` (the published rows)"
-                        .to_owned()
-                }
+                    .to_owned(),
                 _ => format!("cannot be read: {e}"),
             };
             self.error(file, None, what)
@@ -70,7 +68,7 @@ impl Folder {
     }
 }
 
-/// `a/../b` is `b`: one paper's scenario may build on another's.
+/// Resolves `a/../b` to `b`: one paper's scenario may include another's.
 fn without_parents(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

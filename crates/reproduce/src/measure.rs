@@ -1,139 +1,139 @@
-//! Figures of a run that answer published ones.
+//! Measures computed from a run, for comparison with published values.
 
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
 use units::{Bytes, Rate, Span};
 
-/// How long the mean of [`Measure::FillTime`] is taken over.
+/// Averaging interval of [`Measure::FillTime`].
 const WINDOW_S: f64 = 1.0;
 
-/// A figure of a run. Where it is of several flows, `*` in the name stands for any text.
+/// A measure of a run. If it covers several flows, `*` in the name matches any text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Measure {
-    /// IP bytes that arrived after the warm-up, Mbit/s; of all copies of the flows together.
+    /// Throughput: IP bytes that arrived after the warm-up, Mbit/s; total of all copies of the flows.
     Throughput {
-        /// Of these flows.
+        /// The flows.
         flow: String,
     },
-    /// Payload that was delivered after the warm-up, Mbit/s; of all copies of the flows together.
+    /// Goodput: payload delivered after the warm-up, Mbit/s; total of all copies of the flows.
     Goodput {
-        /// Of these flows.
+        /// The flows.
         flow: String,
     },
     /// Mean goodput over a part of the run, from the samples, Mbit/s.
     MeanGoodput {
-        /// Of this flow.
+        /// The flow.
         flow: String,
-        /// The part begins here,
+        /// Start of the part.
         from: Span,
-        /// and ends here.
+        /// End of the part.
         to: Span,
     },
-    /// Mean congestion window of a flow over that of another one.
+    /// Ratio of the mean congestion windows of two flows.
     WindowRatio {
-        /// The one.
+        /// The numerator.
         flow: String,
-        /// The other.
+        /// The denominator.
         over: String,
     },
     /// Mean completion time of a flow's transfers, s.
     Completion {
-        /// Of this flow.
+        /// The flow.
         flow: String,
     },
-    /// Jain's index over all flows' goodputs.
+    /// Jain's fairness index over all flows' goodputs.
     #[default]
     Jain,
-    /// From a moment until the mean of a second of what a link carries is a share of a rate, s. The mean slides in steps of
-    /// the sampling interval; the time counts to the beginning of the second unless `to` says otherwise.
+    /// Time until a link's mean rate over one second reaches a fraction of a given rate, s. The averaging window slides
+    /// in steps of the sampling interval; the time ends at the beginning of that second unless `to` is set.
     FillTime {
         /// The link.
         link: String,
-        /// The moment.
+        /// The start of the time.
         after: Span,
         /// The rate.
         rate: Rate,
-        /// The share of it.
+        /// The fraction of it.
         share: f64,
-        /// To which edge of the second.
+        /// The edge of the second at which the time ends.
         #[serde(default)]
         to: Edge,
     },
-    /// Likewise of a flow's goodput, and of what that is at the run's end.
+    /// The same for a flow's goodput, relative to its goodput at the end of the run.
     RiseTime {
         /// The flow.
         flow: String,
-        /// The moment.
+        /// The start of the time.
         after: Span,
-        /// The run's end is so long.
+        /// Length of the interval at the end of the run that gives the final goodput.
         end: Span,
-        /// The share of the goodput there.
+        /// The fraction of that goodput.
         share: f64,
-        /// To which edge of the second.
+        /// The edge of the second at which the time ends.
         #[serde(default)]
         to: Edge,
     },
-    /// What a link carries from a moment on, Mbit/s, on average until a run of the *other* point has filled it in the sense of
-    /// [`Measure::FillTime`]. Only for checks with `against`.
+    /// Mean rate of a link from a given time until a run of the *other* point has filled it, as defined by
+    /// [`Measure::FillTime`], Mbit/s. Only for checks with `against`.
     UntilFilled {
         /// The link.
         link: String,
-        /// The moment.
+        /// The start of the interval.
         after: Span,
-        /// The swept key that has the rate.
+        /// The swept key whose value is the rate.
         rate: String,
-        /// The share of it.
+        /// The fraction of it.
         share: f64,
     },
-    /// Share of the samples in a part of the run in which the window of the whole path is the smaller of the two (0 to 1).
+    /// Fraction of the samples in a part of the run in which the end-to-end window is the smaller of the two (0 to 1).
     WholePathGoverns {
-        /// Of this flow.
+        /// The flow.
         flow: String,
-        /// The part begins here,
+        /// Start of the part.
         from: Span,
-        /// and ends here.
+        /// End of the part.
         to: Span,
     },
-    /// From a flow's start until its slow start has ended, ms.
+    /// Time from a flow's start until the end of slow start, ms.
     SlowStart {
         /// The flow.
         flow: String,
     },
     /// One-way delay of the data packets, ms: the mean of the flows' percentiles.
     Delay {
-        /// Of these flows.
+        /// The flows.
         flow: String,
-        /// Which percentile.
+        /// The percentile.
         #[serde(default)]
         at: Percentile,
     },
-    /// Between the 5th and the 95th percentile of the one-way delay, ms; likewise.
+    /// Difference between the 95th and the 5th percentile of the one-way delay, ms; mean of the flows.
     DelaySpread {
-        /// Of these flows.
+        /// The flows.
         flow: String,
     },
-    /// The median one-way delay of flows over that of others.
+    /// Ratio of the median one-way delays of two sets of flows.
     DelayRatio {
-        /// The ones.
+        /// The numerator.
         flow: String,
-        /// The others.
+        /// The denominator.
         over: String,
     },
-    /// Packets that were lost on the way, of these flows together.
+    /// Number of packets of these flows lost in the network.
     Lost {
-        /// Of these flows.
+        /// The flows.
         flow: String,
     },
-    /// Transport blocks with room left while packets waited above PDCP and RLC, in per cent of all.
+    /// Transport blocks with unused room while packets waited above PDCP and RLC, in per cent of all.
     Starved {
         /// `downlink` or `uplink`.
         direction: String,
     },
 }
 
-/// An edge of the second in which a share of a rate is reached.
+/// An edge of the second in which the fraction of the rate is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Edge {
@@ -161,28 +161,28 @@ pub enum Percentile {
     P95,
 }
 
-/// The least time that something can take.
+/// A lower bound on a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
-    /// So much is carried
+    /// The amount of data carried.
     size: Bytes,
-    /// at no more than this.
+    /// The maximum rate.
     rate: Rate,
 }
 
 impl Floor {
-    /// In seconds.
+    /// Returns the bound in seconds.
     pub fn seconds(&self) -> f64 {
         self.size.get() as f64 * 8.0 / (self.rate.as_mbps() * 1e6)
     }
 }
 
-/// A sample: its moment, and a value about the interval that ends there.
+/// A sample: its time, and a value of the interval ending there.
 type Sample = (f64, f64);
 
 impl Measure {
-    /// The figure of one run, if it has one.
+    /// Returns the value for one run, if it has one.
     pub fn of(&self, results: &Results, point: u32, run: u32) -> Option<f64> {
         let flows = || results.tables.flows.iter().filter(move |row| (row.point, row.run) == (point, run));
         let sum = |flow: &str, value: fn(&FlowRow) -> f64| {
@@ -217,7 +217,7 @@ impl Measure {
                 let steady = mean(&samples, last - end.as_secs_f64(), last)?;
                 fill_time(&samples, after.as_secs_f64(), share * steady).map(|time| time + to.seconds())
             }
-            // Only a pair of points has this.
+            // Defined only for a pair of points.
             Measure::UntilFilled { .. } => None,
             Measure::WholePathGoverns { flow, from, to } => {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
@@ -252,7 +252,7 @@ impl Measure {
         }
     }
 
-    /// Counts fill-up times to `edge`; of other measures, returns the same.
+    /// Sets the edge at which fill-up times end; returns other measures unchanged.
     pub(crate) fn counted_to(&self, edge: Edge) -> Measure {
         let mut counted = self.clone();
         if let Measure::FillTime { to, .. } | Measure::RiseTime { to, .. } = &mut counted {
@@ -261,7 +261,7 @@ impl Measure {
         counted
     }
 
-    /// Returns the names and patterns of the flows that it is about.
+    /// Returns the names and patterns of the flows it covers.
     pub(crate) fn flows(&self) -> Vec<&str> {
         match self {
             Measure::Throughput { flow }
@@ -281,7 +281,7 @@ impl Measure {
         }
     }
 
-    /// The figures of a run of two points, if both have one.
+    /// Returns the values of a run at two points, if both have one.
     pub fn of_both(&self, results: &Results, point: u32, other: u32, run: u32) -> Option<(f64, f64)> {
         let Measure::UntilFilled { link, after, rate, share } = self else {
             return self.of(results, point, run).zip(self.of(results, other, run));
@@ -295,7 +295,7 @@ impl Measure {
 }
 
 impl Edge {
-    /// Seconds from the second's beginning.
+    /// Returns the offset in seconds from the beginning of the second.
     fn seconds(self) -> f64 {
         match self {
             Edge::Beginning => 0.0,
@@ -304,7 +304,7 @@ impl Edge {
     }
 }
 
-/// Whether a flow is meant; `*` stands for any text.
+/// Returns whether a flow matches; `*` matches any text.
 pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == flow,
@@ -314,7 +314,7 @@ pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
     }
 }
 
-/// The mean of flows' percentiles of the one-way delay, ms. A flow of which nothing arrived makes it missing.
+/// The mean of flows' percentiles of the one-way delay, ms. It is missing if any of the flows had no arrivals.
 fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
     let rows = results.tables.flows.iter();
     let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is_flow(flow, row.flow));
@@ -330,14 +330,14 @@ fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) ->
     of.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
 }
 
-/// What a link carried, Mbit/s.
+/// The rate served by a link, Mbit/s.
 fn served(results: &Results, point: u32, run: u32, link: &str) -> Vec<Sample> {
     let rows = results.tables.queues.iter();
     let rows = rows.filter(|row| (row.point, row.run) == (point, run) && row.link == link);
     rows.map(|row| (row.t_s, row.served_mbps)).collect()
 }
 
-/// What a flow delivered, Mbit/s.
+/// The goodput of a flow, Mbit/s.
 fn goodput(results: &Results, point: u32, run: u32, flow: &str) -> Vec<Sample> {
     samples(results, point, run, flow).map(|row| (row.t_s, row.goodput_mbps)).collect()
 }
@@ -353,13 +353,13 @@ fn mean(samples: &[Sample], from: f64, to: f64) -> Option<f64> {
     (!within.is_empty()).then(|| within.iter().sum::<f64>() / within.len() as f64)
 }
 
-/// From `after` to the beginning of the first second whose mean is at least `level`.
+/// The time from `after` to the beginning of the first second whose mean is at least `level`.
 fn fill_time(samples: &[Sample], after: f64, level: f64) -> Option<f64> {
     let samples = &samples[samples.partition_point(|&(t, _)| t <= after)..];
     let interval = samples.get(1)?.0 - samples.first()?.0;
     let window = ((WINDOW_S / interval).round() as usize).max(1);
     let full = |w: &[Sample]| w.iter().map(|s| s.1).sum::<f64>() / w.len() as f64 >= level;
-    // A sample at `t` is about the interval that ends there.
+    // A sample at `t` covers the interval ending there.
     samples.windows(window).find(|w| full(w)).map(|w| w[0].0 - interval - after)
 }
 
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
     use record::tables::QueueRow;
 
-    /// A link that carries 10 Mbit/s until a moment and 100 Mbit/s from then on, sampled each 10 ms for 20 s.
+    /// A link that carries 10 Mbit/s up to a given time and 100 Mbit/s from then on, sampled every 10 ms for 20 s.
     fn steps(results: &mut Results, point: u32, at: f64) {
         for i in 1..=2_000u32 {
             let t_s = f64::from(i) / 100.0;
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_full_from_the_first_second_whose_mean_is_the_share() {
+    fn a_link_is_full_from_the_first_second_whose_mean_reaches_the_fraction() {
         let mut results = Results::default();
         // The second from 11.96 s on is the first with a mean of 95.
         steps(&mut results, 0, 12.0);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gain_is_taken_until_the_other_has_filled_the_link() {
+    fn a_gain_is_measured_until_the_other_run_has_filled_the_link() {
         let mut results = Results::default();
         // Point 0 is full 2 s after the step and point 1 at once: until 1.95 s, 10 against 100 Mbit/s.
         steps(&mut results, 0, 12.0);
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_any_text() {
+    fn a_star_matches_any_text() {
         assert!(is_flow("bulk-down", "bulk-down") && !is_flow("bulk-down", "bulk-down-ue"));
         assert!(
             is_flow("*-down-*", "bulk-down-ue-7")

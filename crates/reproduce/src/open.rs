@@ -1,4 +1,4 @@
-//! Reads papers' folders, and finds what is wrong with one.
+//! Reads papers' folders, and reports what is wrong with one.
 
 use crate::check::{Check, Published, PublishedRow};
 use crate::folder::{Error, Folder, PAPERS};
@@ -9,17 +9,17 @@ use record::Point;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The file that makes a folder a paper's.
+/// The file that makes a folder a paper's folder.
 const PAPER: &str = "paper.toml";
 /// The published numbers.
 const PUBLISHED: &str = "published.csv";
 /// The head of `published.csv`.
 const COLUMNS: [&str; 8] = ["experiment", "variant", "parameter", "metric", "unit", "value", "ci95", "where"];
 
-/// Returns the built-in papers and their variants in the order of their names.
+/// Returns the built-in papers and their variants, ordered by name.
 ///
 /// # Panics
-/// If a file of `papers/` is wrong: they are part of the program, and a test reads them all.
+/// If a file of `papers/` is invalid: they are embedded in the program, and a test reads them all.
 pub fn papers() -> Vec<Paper> {
     let names = PAPERS.dirs().map(|dir| dir.path().to_string_lossy().into_owned());
     let read = |name: String| read(&Folder::BuiltIn(name.clone()), name).unwrap_or_else(|e| panic!("papers/{e}"));
@@ -28,23 +28,23 @@ pub fn papers() -> Vec<Paper> {
     papers
 }
 
-/// Whether `dir` is a directory with a `paper.toml`.
+/// Returns whether `dir` is a directory with a `paper.toml`.
 #[allow(clippy::disallowed_methods, reason = "a user's folder is on the disk")]
 pub fn is_folder(dir: &Path) -> bool {
     dir.join(PAPER).is_file()
 }
 
 impl Paper {
-    /// Reads and checks the paper's folder `dir`, whose format `papers/README.md` explains, and returns the paper and its
-    /// variants. Its name is the directory's.
+    /// Reads and checks the paper's folder `dir`, whose format `papers/README.md` explains, and returns the paper and
+    /// its variants. The paper is named after the directory.
     ///
     /// # Errors
-    /// What is wrong with its files: the first fault, with file and line.
+    /// The first fault in its files, with file and line.
     #[allow(clippy::disallowed_methods, reason = "a user's folder is on the disk")]
     pub fn open(dir: &Path) -> Result<Vec<Paper>, Error> {
         let text = dir.to_str().ok_or_else(|| Error {
             file: dir.to_string_lossy().into_owned(),
-            what: "the name of the folder is not UTF-8 text".into(),
+            what: "the folder's name is not UTF-8 text".into(),
         })?;
         let folder = Folder::Directory(if text == "/" { String::new() } else { text.trim_end_matches('/').into() });
         // `.` and `..` have no name of their own.
@@ -55,12 +55,12 @@ impl Paper {
     }
 
     fn folder(&self) -> &Folder {
-        // `read` refuses a paper without experiments.
+        // `read` rejects a paper without experiments.
         &self.experiments[0].folder
     }
 
-    /// Finds what cannot be answered: rows without an experiment, checks without a row or a point; of a variant, in each of
-    /// its settings.
+    /// Checks that everything can be compared: finds rows without an experiment, and checks without a row or a point;
+    /// for a variant, in each of its settings.
     fn check(&self) -> Result<(), Error> {
         if self.settings.len() > 1 {
             for setting in &self.settings {
@@ -71,18 +71,17 @@ impl Paper {
         let mut names = BTreeSet::new();
         for experiment in &self.experiments {
             if experiment.name.is_empty() || experiment.name.contains(['/', '\0']) || experiment.name.starts_with('.') {
-                let what = "an experiment's name has at least one letter, no `/` and no leading dot";
+                let what = "an experiment's name must have at least one letter, no `/` and no leading dot";
                 return Err(toml(format!("experiment `{}`: {what}", experiment.name)));
             }
             if !names.insert(experiment.id()) {
-                return Err(toml(format!("there are two experiments `{}`", experiment.id())));
+                return Err(toml(format!("duplicate experiment `{}`", experiment.id())));
             }
         }
         for row in &self.published {
             if !self.experiments.iter().any(|e| e.name == row.experiment) {
                 let known: Vec<&str> = self.experiments.iter().map(|e| e.name.as_str()).collect();
-                let what =
-                    format!("`{}` is in no experiment of {PAPER}, which has {}", row.experiment, known.join(", "));
+                let what = format!("unknown experiment `{}`; {PAPER} has {}", row.experiment, known.join(", "));
                 return Err(self.folder().error(PUBLISHED, Some(row.line), what));
             }
         }
@@ -96,7 +95,7 @@ impl Experiment {
     fn check(&self, published: &[PublishedRow]) -> Result<(), String> {
         let rows: Vec<&PublishedRow> = published.iter().filter(|row| row.experiment == self.name).collect();
         if rows.is_empty() {
-            return Err(format!("no row of {PUBLISHED} is about it"));
+            return Err(format!("it has no row in {PUBLISHED}"));
         }
         let loaded = self.load(&[]).map_err(|e| e.to_string())?;
         let Some(loaded) = loaded else {
@@ -111,20 +110,20 @@ impl Experiment {
         }
         let unfit = self.figures.iter().find(|figure| !figure.fits(&points));
         unfit.map_or(Ok(()), |figure| {
-            Err(format!("figure `{}`: a line or a key is about no point of the scenario's sweep", figure.title()))
+            Err(format!("figure `{}`: a line or a key matches no point of the scenario's sweep", figure.title()))
         })
     }
 }
 
 impl Check {
-    /// What is wrong with it: it answers one row of `rows`, at `points` of the sweep, with a figure of `flows`.
+    /// Checks that it compares one row of `rows`, at `points` of the sweep, with a measure of `flows`.
     fn fits(&self, rows: &[&PublishedRow], points: &[Point], flows: &BTreeSet<&str>) -> Result<(), String> {
         let row = match rows.iter().filter(|row| self.answers(row)).collect::<Vec<_>>()[..] {
             [row] => row,
             [] => {
-                return Err(format!("no row of {PUBLISHED} has these; variant, parameter and metric must be the same"));
+                return Err(format!("no such row in {PUBLISHED}; variant, parameter and metric must match"));
             }
-            _ => return Err(format!("several rows of {PUBLISHED} have these")),
+            _ => return Err(format!("several such rows in {PUBLISHED}")),
         };
         if !matches!(row.value, Some(Published::Number(_))) && self.claim_of(row).is_none() {
             return Err(
@@ -140,21 +139,18 @@ impl Check {
         }
         let at: Vec<&Point> = points.iter().filter(|point| self.is_at(point)).collect();
         if at.is_empty() {
-            return Err(format!("`point` is about no point of the scenario's sweep{}", example(points)));
+            return Err(format!("`point` matches no point of the scenario's sweep{}", example(points)));
         }
         let others = |point: &Point, against: &At| points.iter().filter(|other| against.leads(point, other)).count();
         let lonely = at.iter().any(|point| self.against.as_ref().is_some_and(|against| others(point, against) != 1));
         if lonely {
-            return Err(format!(
-                "`against` leads to no point of the scenario's sweep, or to several{}",
-                example(points)
-            ));
+            return Err(format!("`against` matches no point of the scenario's sweep, or several{}", example(points)));
         }
         Ok(())
     }
 }
 
-/// A point of the sweep, as an error shows it.
+/// Describes a point of the sweep in an error.
 fn example(points: &[Point]) -> String {
     match points.first() {
         Some(point) if !point.values.is_empty() => format!("; one of {} is {}", points.len(), point.label()),
@@ -170,7 +166,7 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
         folder.error(PAPER, line, e.message().replace('\n', " "))
     })?;
     if file.experiments.is_empty() {
-        return Err(folder.error(PAPER, None, "there are no `[[experiments]]`"));
+        return Err(folder.error(PAPER, None, "no `[[experiments]]`"));
     }
     let published = published(folder, &folder.file(PUBLISHED)?)?;
     let mut experiments = file.experiments;
@@ -182,13 +178,13 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
         let plain =
             |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
         if !plain(&variant.name) || file.variants[..i].iter().any(|other| other.name == variant.name) {
-            return wrong("a variant's name is of letters, digits, `-` and `_`, and no other has it".into());
+            return wrong("a variant's name must consist of letters, digits, `-` and `_`, and be unique".into());
         }
         if let Some(empty) = variant.unstated.iter().find(|unstated| unstated.choices.is_empty()) {
             return wrong(format!("`{}` has no choices", empty.what));
         }
         if let Some(unknown) = variant.why.keys().find(|name| !experiments.iter().any(|e| e.name == **name)) {
-            return wrong(format!("`why` is about `{unknown}`, which is no experiment"));
+            return wrong(format!("`why` names an unknown experiment `{unknown}`"));
         }
     }
     let (title, authors) = (file.title, file.authors);
@@ -234,7 +230,7 @@ fn published(folder: &Folder, text: &str) -> Result<Vec<PublishedRow>, Error> {
     rows.collect()
 }
 
-/// The line of the record that begins at `position`, which the reader counts from before the comments above it.
+/// Returns the line of the record at `position`, which the reader counts from before the comments above it.
 fn line_of(text: &str, position: &csv::Position) -> u64 {
     let from = text.get(position.byte() as usize..).unwrap_or_default();
     position.line() + from.lines().take_while(|line| line.is_empty() || line.starts_with('#')).count() as u64
@@ -245,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_built_in_papers_are_sound() {
+    fn the_built_in_papers_are_valid() {
         for paper in papers() {
             paper.check().unwrap_or_else(|e| panic!("papers/{e}"));
         }

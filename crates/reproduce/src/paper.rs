@@ -1,4 +1,4 @@
-//! A paper's folder: what `paper.toml` and `published.csv` say.
+//! The data model of a paper's folder: `paper.toml` and `published.csv`.
 
 use crate::check::{Check, PublishedRow};
 use crate::figure::Figure;
@@ -8,10 +8,10 @@ use scenario::{Loaded, Scenario};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A paper: what it published, and what of it can be run.
+/// A paper: its published rows, and the experiments that can be run.
 #[derive(Clone, Debug)]
 pub struct Paper {
-    /// Its folder, by which the command names it.
+    /// Its folder, which is its name on the command line.
     pub name: String,
     /// Its title.
     pub title: String,
@@ -21,30 +21,31 @@ pub struct Paper {
     pub experiments: Vec<Experiment>,
     /// The published rows.
     pub published: Vec<PublishedRow>,
-    /// Of a variant: every combination of what the paper does not state. The first is what the experiments run with.
+    /// For a variant: every combination of the parameters that the paper leaves open. The experiments run with the
+    /// first.
     pub settings: Vec<Setting>,
 }
 
-/// A variant of a paper, as `paper.toml` describes it: the same rows and scenarios with something laid on them.
+/// A variant of a paper, as described in `paper.toml`: the same rows and scenarios with overrides.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Variant {
-    /// Its name; the command writes it `PAPER@NAME`.
+    /// Its name; written `PAPER@NAME` on the command line.
     pub(crate) name: String,
-    /// One line about it.
+    /// A one-line description.
     pub(crate) about: String,
-    /// What is laid on each scenario, as `--set` takes it.
+    /// Overrides of each scenario, as given to `--set`.
     #[serde(default)]
     set: Vec<String>,
-    /// What the paper does not state.
+    /// Parameters that the paper leaves open.
     #[serde(default)]
     pub(crate) unstated: Vec<Unstated>,
-    /// By experiment: what is known of its missed rows, instead of what their checks say.
+    /// For each experiment: what is known about its missed rows, instead of the reasons given in its checks.
     #[serde(default)]
     pub(crate) why: BTreeMap<String, String>,
 }
 
-/// Something that a paper does not state, and what it may be.
+/// A parameter that a paper leaves open, and its possible values.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Unstated {
@@ -52,30 +53,30 @@ pub(crate) struct Unstated {
     pub(crate) choices: Vec<Choice>,
 }
 
-/// One of the things that it may be.
+/// A possible value.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Choice {
     name: String,
-    /// What is laid on each scenario, as `--set` takes it.
+    /// Overrides of each scenario, as given to `--set`.
     #[serde(default)]
     set: Vec<String>,
-    /// The edge of the second to which fill-up times count.
+    /// The edge of the second at which fill-up times end.
     counted: Option<Edge>,
 }
 
-/// A choice for each thing that a paper does not state; it holds for all of its rows.
+/// A choice for each open parameter, used for all rows of the paper.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
-    /// What is not stated, and the choice.
+    /// The open parameters and their values.
     pub choices: Vec<(String, String)>,
-    /// What is laid on each scenario. Settings that share it share their runs too.
+    /// Overrides of each scenario. Settings with equal overrides share their runs.
     pub set: Vec<String>,
     counted: Option<Edge>,
 }
 
 impl Variant {
-    /// Returns all combinations of its choices, the first choices first.
+    /// Returns all combinations of its choices, in order.
     fn settings(&self) -> Vec<Setting> {
         let mut all = vec![Setting { set: self.set.clone(), ..Setting::default() }];
         for unstated in &self.unstated {
@@ -134,36 +135,36 @@ pub(crate) struct PaperFile {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// Its name, as the published rows write it.
+    /// Its name, as in the published rows.
     pub name: String,
-    /// One line about it.
+    /// A one-line description.
     pub about: String,
-    /// Its scenario's file; none if nothing of it can be run yet.
+    /// Its scenario's file; none if it cannot be run yet.
     pub(crate) scenario: Option<String>,
-    /// Which figures of a run answer which rows.
+    /// The checks that compare results with rows.
     #[serde(default)]
     pub checks: Vec<Check>,
-    /// What is drawn of it.
+    /// The figures to draw.
     #[serde(default)]
     pub figures: Vec<Figure>,
     /// The paper's folder.
     #[serde(skip)]
     pub(crate) folder: Folder,
-    /// What a variant lays on its scenario.
+    /// Overrides by the variant.
     #[serde(skip)]
     set: Vec<String>,
 }
 
 impl Experiment {
-    /// Its name, as the command writes it.
+    /// Returns its name on the command line.
     pub fn id(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// Its scenario with `overrides` laid on it; `None` if nothing of it can be run yet.
+    /// Loads its scenario with `overrides`; `None` if it cannot be run yet.
     ///
     /// # Errors
-    /// Those of the scenario. A paper that was opened has loaded it once, so only an override or a changed file causes them.
+    /// Those of the scenario. Opening a paper loads it once, so only an override or a changed file causes them.
     pub fn load(&self, overrides: &[String]) -> Result<Option<Loaded>, scenario::Error> {
         let Some(file) = &self.scenario else { return Ok(None) };
         let overrides = [&self.set[..], overrides].concat();

@@ -1,15 +1,15 @@
-//! Which points of a sweep a check or a line of a figure is about.
+//! Selects the points of a sweep for a check or a line of a figure.
 
 use record::Point;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Points of a sweep, by the values of some of its keys.
+/// Points of a sweep, selected by the values of some of its keys.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
 pub struct At(BTreeMap<String, Key>);
 
-/// A value of a swept parameter, or any of several.
+/// A value of a swept parameter, or several alternatives.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Key {
@@ -31,12 +31,12 @@ impl Key {
 }
 
 impl At {
-    /// Whether `point` is one of them.
+    /// Returns whether `point` is selected.
     pub(crate) fn is(&self, point: &Point) -> bool {
         self.0.iter().all(|(key, wanted)| point.values.get(key).is_some_and(|value| wanted.is(value)))
     }
 
-    /// Whether `other` is what `point` becomes with these values.
+    /// Returns whether `other` is `point` with these values.
     pub(crate) fn leads(&self, point: &Point, other: &Point) -> bool {
         let same = |(key, value): (&String, &serde_json::Value)| {
             self.0.contains_key(key) || other.values.get(key) == Some(value)

@@ -1,13 +1,13 @@
-//! Scenarios and presets that come with the program.
+//! Built-in scenarios and presets.
 
-/// A built-in text.
+/// A built-in file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Builtin {
-    /// Its name, which stands for a file's path; a preset's is written `preset:NAME` in an `include`.
+    /// Its name, used in place of a file's path; a preset is written `preset:NAME` in an `include`.
     pub name: &'static str,
-    /// One line about it: the file's first comment.
+    /// A one-line description: the file's first comment.
     pub about: &'static str,
-    /// The file.
+    /// The file's text.
     pub text: &'static str,
 }
 
@@ -72,7 +72,7 @@ pub fn list() -> &'static [Builtin] {
     SCENARIOS
 }
 
-/// The presets: networks to include.
+/// Returns the presets: networks to include.
 pub fn presets() -> &'static [Builtin] {
     PRESETS
 }

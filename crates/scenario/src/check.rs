@@ -1,4 +1,4 @@
-//! What the types cannot say: ranges, and what one value means for another. All faults are collected.
+//! Checks that types cannot express: ranges, and dependencies between values. Collects all faults.
 
 mod links;
 mod lte;
@@ -9,19 +9,19 @@ use core::ops::RangeInclusive;
 use links::{check_capacity, check_link, check_pep, check_queue, check_reverse, check_shared};
 use units::{Bytes, Span};
 
-/// Most bursts at a time in the mean, so that each can have its timer.
+/// Maximum mean number of concurrent bursts, so that each can have its own timer.
 const MAX_BURSTS: f64 = 100_000.0;
 
-/// Whether a scenario is of any use without flows.
+/// Whether a scenario needs flows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flows {
-    /// It is simulated, and nothing would happen.
+    /// The scenario is simulated, so nothing would happen without flows.
     Needed,
-    /// Real hosts use its network.
+    /// Real hosts use the scenario's network.
     Optional,
 }
 
-/// Everything but the network as a whole, which [`crate::topology`] sees to.
+/// Checks everything but the network as a whole, which [`crate::topology`] checks.
 pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     c.positive_span("duration", s.duration);
     if s.warmup >= s.duration && s.duration > Span::ZERO {
@@ -42,7 +42,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     }
     c.key("tcp", |c| check_tcp(&s.tcp, c));
     if s.flows.is_empty() && needed == Flows::Needed {
-        c.key("flows", |c| c.wrong("there is no flow; add [[flows]]"));
+        c.key("flows", |c| c.wrong("the scenario has no flows; add [[flows]]"));
     }
     let mut flows = 0;
     for (i, flow) in s.flows.iter().enumerate() {
@@ -66,7 +66,7 @@ fn check_dumbbell(d: &Dumbbell, c: &mut Check) {
     for (key, hosts) in [("senders", &d.senders), ("receivers", &d.receivers)] {
         c.key(key, |c| {
             if hosts.is_empty() {
-                c.wrong("there must be at least one");
+                c.wrong("at least one is required");
             }
         });
         for host in hosts {
@@ -116,7 +116,7 @@ fn check_tcp(tcp: &Tcp, c: &mut Check) {
 }
 
 fn check_traffic(traffic: &Traffic, c: &mut Check) {
-    // IP and UDP headers and a byte of payload, to the largest IP packet.
+    // From the IP and UDP headers with one byte of payload to the largest IP packet.
     let packets = Bytes::new(29)..=Bytes::new(65_535);
     match traffic {
         Traffic::Bulk => {}
@@ -150,7 +150,9 @@ fn check_traffic(traffic: &Traffic, c: &mut Check) {
             c.positive_span("mean_burst", *mean_burst);
             c.positive("arrival_rate", *arrival_rate, 0.0, MAX_BURSTS / mean_burst.as_secs_f64().max(0.1));
             if !(*hurst > 0.5 && *hurst < 1.0) {
-                c.key("hurst", |c| c.wrong(format!("{hurst} is out of range: more than 0.5, less than 1")));
+                c.key("hurst", |c| {
+                    c.wrong(format!("{hurst} is out of range: must be greater than 0.5 and less than 1"));
+                });
             }
             c.range("packet", *packet, packets);
         }
@@ -180,6 +182,6 @@ fn check_gap(key: &str, gap: &Gap, least: Span, c: &mut Check) {
 }
 
 fn check_shape(shape: f64, c: &mut Check) {
-    // At a shape of 1 there is no mean any more.
+    // A Pareto distribution with a shape of 1 or less has no mean.
     c.positive("shape", shape, 1.0, 100.0);
 }

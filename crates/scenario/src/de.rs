@@ -1,8 +1,8 @@
-//! From the tree to the structs, by serde, with errors that know where the value was written.
+//! Deserializes the tree into the structs, with serde, keeping the position of each value for errors.
 //!
-//! Each level adds its step to the path of an error on its way out; the innermost origin stays. Enumerations take their
-//! variant from a text, or from the `kind` of a table. A value that is neither (a number, or a text that begins with a
-//! digit and is no variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
+//! On the way out, each level adds its step to an error's path; the innermost position is kept. An enumeration takes
+//! its variant from a string, or from the `kind` of a table. Any other value (a number, or a string that begins with a
+//! digit and is not a variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
 
 use crate::error::{Fault, Origin, did_you_mean};
 use crate::tree::{Node, Step, Table, Value, show};
@@ -14,7 +14,7 @@ use serde::de::{
 };
 use serde::forward_to_deserialize_any;
 
-/// Reads a `T` from the tree.
+/// Deserializes a `T` from the tree.
 pub(crate) fn read<T: de::DeserializeOwned>(node: &Node) -> Result<T, Fault> {
     T::deserialize(De(node)).map_err(|mut e| {
         e.path.reverse();
@@ -65,11 +65,11 @@ impl de::Error for Error {
             Unexpected::Seq => "an array".into(),
             other => other.to_string(),
         };
-        Error::custom(format_args!("should be {expected}, but is {is}"))
+        Error::custom(format_args!("expected {expected}, found {is}"))
     }
 
     fn invalid_length(length: usize, expected: &dyn Expected) -> Error {
-        Error::custom(format_args!("should be {expected}, but has {length}"))
+        Error::custom(format_args!("expected {expected}, found {length}"))
     }
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Error {
@@ -77,11 +77,11 @@ impl de::Error for Error {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Error {
-        Error::custom(format_args!("unknown key{}", suggest(field, "the keys here are", expected)))
+        Error::custom(format_args!("unknown key{}", suggest(field, "valid keys are", expected)))
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Error {
-        Error::custom(format_args!("`{variant}` is not known{}", suggest(variant, "known are", expected)))
+        Error::custom(format_args!("unknown value `{variant}`{}", suggest(variant, "valid values are", expected)))
     }
 
     fn missing_field(field: &'static str) -> Error {
@@ -89,12 +89,12 @@ impl de::Error for Error {
     }
 }
 
-/// The nearest name, or all of them if none is near.
+/// Suggests the nearest name, or lists all of them if none is near.
 fn suggest(wrong: &str, all_are: &str, names: &[&str]) -> String {
     let near = did_you_mean(wrong, names.iter().copied());
     match names {
         _ if !near.is_empty() => near,
-        [] => "; none is expected here".into(),
+        [] => "; this table has no keys".into(),
         _ => format!("; {all_are} {}", names.join(", ")),
     }
 }
@@ -105,7 +105,7 @@ struct De<'de>(&'de Node);
 impl<'de> De<'de> {
     fn mismatch(self, expected: &str) -> Error {
         Error {
-            message: format!("should be {expected}, but is {}", self.0.describe()),
+            message: format!("expected {expected}, found {}", self.0.describe()),
             origin: Some(self.0.origin.clone()),
             path: Vec::new(),
         }
@@ -134,7 +134,7 @@ impl<'de> Deserializer<'de> for De<'de> {
                 let result = visitor.visit_seq(&mut elements);
                 match (result, elements.rest.next()) {
                     (Ok(_), Some((_, extra))) => {
-                        let surplus = format!("should end here, but there is {} more", extra.describe());
+                        let surplus = format!("unexpected additional element: {}", extra.describe());
                         Err(<Error as de::Error>::custom(surplus).at(&extra.origin))
                     }
                     (result, _) => result,
@@ -179,7 +179,7 @@ impl<'de> Deserializer<'de> for De<'de> {
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match &self.0.value {
             Value::Text(text) => visitor.visit_str(text),
-            _ => Err(self.mismatch("a text")),
+            _ => Err(self.mismatch("a string")),
         }
     }
 
@@ -216,7 +216,7 @@ impl<'de> Deserializer<'de> for De<'de> {
             |text: &str| text.trim_start().starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
         let (kind, name) = match &self.0.value {
             Value::Table(table) => match table.get("kind") {
-                Some(kind) => (kind, kind.text().ok_or_else(|| De(kind).mismatch("a text").inside(kind_step()))?),
+                Some(kind) => (kind, kind.text().ok_or_else(|| De(kind).mismatch("a string").inside(kind_step()))?),
                 None => {
                     let missing = format!("missing key `kind`: one of {}", variants.join(", "));
                     return Err(<Error as de::Error>::custom(missing).at(&self.0.origin));
@@ -256,7 +256,7 @@ impl<'de> MapAccess<'de> for Entries<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        let (key, node) = self.value.take().expect("a value is asked for after its key");
+        let (key, node) = self.value.take().expect("serde asks for a value after its key");
         seed.deserialize(De(node)).map_err(|e| e.inside(Step::Key(key.clone())))
     }
 }
@@ -274,19 +274,19 @@ impl<'de> SeqAccess<'de> for &mut Elements<'de> {
     }
 }
 
-/// The variant `name` of the value `of`; `kind` is the node that names it.
+/// The variant `name` of the value `of`; `kind` is the node with the variant's name.
 struct Kind<'de> {
     of: De<'de>,
     kind: &'de Node,
     name: &'de str,
     variants: &'static [&'static str],
-    /// The value itself stands for the only key of the variant.
+    /// Whether the value itself stands for the only key of the variant.
     bare: bool,
 }
 
 impl<'de> Kind<'de> {
     fn mismatch(&self) -> Error {
-        self.of.mismatch(&format!("a text or the `kind` of a table, one of {}", self.variants.join(", ")))
+        self.of.mismatch(&format!("a string or the `kind` of a table, one of {}", self.variants.join(", ")))
     }
 }
 
@@ -317,7 +317,7 @@ impl<'de> VariantAccess<'de> for Kind<'de> {
         }
         match self.of.0.table().and_then(|table| table.iter().find(|(key, _)| *key != "kind")) {
             Some((key, node)) => {
-                let none = format!("unknown key; `{}` has none", self.name);
+                let none = format!("unknown key; `{}` has no keys", self.name);
                 Err(<Error as de::Error>::custom(none).at(&node.key).inside(Step::Key(key.clone())))
             }
             None => Ok(()),
@@ -348,7 +348,7 @@ impl<'de> VariantAccess<'de> for Kind<'de> {
     }
 }
 
-/// A table's entries without `kind`.
+/// The entries of a table except `kind`.
 struct Fields<'de> {
     inner: Entries<'de>,
 }
@@ -369,7 +369,7 @@ impl<'de> MapAccess<'de> for Fields<'de> {
     }
 }
 
-/// A table of one key, or none, made of a value that is no table.
+/// A table of at most one key, made from a value that is not a table.
 struct Bare<'de> {
     key: Option<&'static str>,
     node: &'de Node,
@@ -389,7 +389,7 @@ impl<'de> MapAccess<'de> for Bare<'de> {
     }
 }
 
-/// The keys of the struct `T`.
+/// Returns the keys of the struct `T`.
 pub(crate) fn keys_of<T: de::DeserializeOwned>() -> &'static [&'static str] {
     struct Probe<'a>(&'a mut &'static [&'static str]);
 

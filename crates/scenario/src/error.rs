@@ -19,14 +19,14 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One fault.
+/// A fault of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where it was written, if it was.
+    /// The position of the faulty value, if it was written in a file or an override.
     pub origin: Option<Origin>,
     /// The key, such as `flows[0].cc`; empty for the whole file.
     pub key: String,
-    /// What is wrong and what would be right.
+    /// The problem, and what would be valid.
     pub message: String,
 }
 
@@ -48,14 +48,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a scenario cannot be used. It shows one line for each fault.
+/// The reasons why a scenario cannot be used. Displays one line for each fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     faults: Vec<Fault>,
 }
 
 impl Error {
-    /// The faults, at least one.
+    /// Returns the faults, at least one.
     pub fn faults(&self) -> &[Fault] {
         &self.faults
     }
@@ -83,17 +83,17 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Most names that are compared with a wrong one.
+/// Maximum number of names compared with a misspelled one.
 const MAX_NAMES: usize = 1000;
 
-/// `; did you mean ...?`, or nothing if no name is near.
+/// Returns `; did you mean ...?`, or an empty string if no name is near.
 pub(crate) fn did_you_mean<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
 }
 
-/// The name that `wrong` is most likely a misspelling of, if one is near.
+/// Returns the name of which `wrong` is most likely a misspelling, if one is near.
 pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance costs the product of the lengths: what is longer than any name is no misspelling of one.
+    // The cost is the product of the lengths; a string longer than any name is not a misspelling of one.
     if wrong.len() > 64 {
         return None;
     }

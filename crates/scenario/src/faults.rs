@@ -1,4 +1,4 @@
-//! Faults of a scenario, collected under the path of the value that is wrong, and the limits that many checks share.
+//! Collects a scenario's faults under the paths of the faulty values; holds limits that several checks share.
 
 use crate::error::did_you_mean;
 use crate::tree::Step;
@@ -6,24 +6,24 @@ use core::fmt::Display;
 use core::ops::RangeInclusive;
 use units::{Bytes, Rate, Span};
 
-/// Most flows, counting each flow's `count`.
+/// Maximum number of flows, including each flow's `count`.
 pub(crate) const MAX_FLOWS: u64 = 100_000;
-/// Most UEs, counting each one's `count`.
+/// Maximum number of UEs, including each one's `count`.
 pub(crate) const MAX_UES: u64 = 10_000;
-/// Most one-way links.
+/// Maximum number of one-way links.
 pub(crate) const MAX_LINKS: usize = 10_000;
 
-// Far beyond what anybody studies, and small enough that no sum of them overflows 64 bits.
+// Well above any realistic value, and small enough that no sum of them overflows 64 bits.
 pub(crate) const MAX_SPAN: Span = Span::from_secs(1000 * 3600);
 pub(crate) const MAX_RATE: Rate = Rate::from_mbps(10_000_000);
 pub(crate) const MAX_BYTES: Bytes = Bytes::new(1_000_000_000_000_000);
 /// The largest window that window scaling can announce (RFC 7323, 2.3).
 pub(crate) const MAX_BUFFER: Bytes = Bytes::new(1 << 30);
 
-/// Faults after which the rest is not looked at: of many UEs or flows alike, each may have the same.
+/// Number of faults after which checking stops: many UEs or flows may have the same fault.
 pub(crate) const MAX_FAULTS: usize = 100;
 
-/// Collects faults under the path of what is being looked at.
+/// Collects faults under the path of the value being checked.
 #[derive(Default)]
 pub(crate) struct Check {
     path: Vec<Step>,
@@ -31,24 +31,24 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Looks at what is inside `key`.
-    pub(crate) fn key<R>(&mut self, key: &str, look: impl FnOnce(&mut Check) -> R) -> R {
-        self.step(Step::Key(key.to_owned()), look)
+    /// Checks values inside `key`.
+    pub(crate) fn key<R>(&mut self, key: &str, check: impl FnOnce(&mut Check) -> R) -> R {
+        self.step(Step::Key(key.to_owned()), check)
     }
 
-    /// Looks at the element `index` of the array at hand.
-    pub(crate) fn index<R>(&mut self, index: usize, look: impl FnOnce(&mut Check) -> R) -> R {
-        self.step(Step::Index(index), look)
+    /// Checks the element `index` of the current array.
+    pub(crate) fn index<R>(&mut self, index: usize, check: impl FnOnce(&mut Check) -> R) -> R {
+        self.step(Step::Index(index), check)
     }
 
-    pub(crate) fn step<R>(&mut self, step: Step, look: impl FnOnce(&mut Check) -> R) -> R {
+    pub(crate) fn step<R>(&mut self, step: Step, check: impl FnOnce(&mut Check) -> R) -> R {
         self.path.push(step);
-        let result = look(self);
+        let result = check(self);
         self.path.pop();
         result
     }
 
-    /// The value at hand is wrong.
+    /// Records a fault of the current value.
     pub(crate) fn wrong(&mut self, message: impl Into<String>) {
         self.faults.push((self.path.clone(), message.into()));
     }
@@ -59,18 +59,20 @@ impl Check {
         }
     }
 
-    /// The value at hand is in the range.
+    /// Checks that the current value is in the range.
     pub(crate) fn within<T: PartialOrd + Display + Copy>(&mut self, value: T, range: RangeInclusive<T>) {
         if !range.contains(&value) {
             let (low, high) = range.into_inner();
-            self.wrong(format!("{value} is out of range: from {low} to {high}"));
+            self.wrong(format!("{value} is out of range: must be from {low} to {high}"));
         }
     }
 
-    /// More than the lowest, and at most the highest.
+    /// Checks that a value is greater than `zero` and at most `most`.
     pub(crate) fn positive<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, zero: T, most: T) {
         if !(value > zero && value <= most) {
-            self.key(key, |c| c.wrong(format!("{value} is out of range: more than {zero}, at most {most}")));
+            self.key(key, |c| {
+                c.wrong(format!("{value} is out of range: must be greater than {zero} and at most {most}"));
+            });
         }
     }
 
@@ -98,23 +100,23 @@ impl Check {
         self.key(key, |c| c.is_name(name));
     }
 
-    /// The value at hand is a name.
+    /// Checks that the current value is a valid name.
     pub(crate) fn is_name(&mut self, name: &str) {
         let fit = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | ' ');
         if name.is_empty() || name.len() > 100 || !name.chars().all(fit) {
-            let right = "a name has 1 to 100 letters, digits, spaces, or - _ . :";
-            self.wrong(format!("`{name}` is no name; {right}"));
+            let right = "use 1 to 100 letters, digits, spaces, or - _ . :";
+            self.wrong(format!("invalid name `{name}`; {right}"));
         }
     }
 }
 
-/// There is no such thing; the nearest of `names`, or all of them if none is near and they are few.
+/// The error for an unknown name, with the nearest of `names`, or all of them if none is near and they are few.
 pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let mut hint = did_you_mean(name, names.iter().copied());
     if hint.is_empty() && names.len() <= 12 {
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        hint = format!("; known: {known}");
+        hint = format!("; valid: {known}");
     }
-    format!("there is no {what} `{name}`{hint}")
+    format!("unknown {what} `{name}`{hint}")
 }

@@ -1,62 +1,63 @@
-//! Flows: who sends what to whom, and how.
+//! Flows: their endpoints, traffic and transport.
 
 use crate::kinds::kinds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Rate, Span};
 
-/// A flow, or several alike.
+/// A flow, or several identical ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
-    /// The flow's name in results. Unless given: `flow-1`, `flow-2`, ... by position.
+    /// Name of the flow in results. Default: `flow-1`, `flow-2`, ... by position.
     #[serde(default)]
     pub name: String,
-    /// The node that sends the data. Needed unless there is a dumbbell or an LTE network. In an LTE network `PREFIX*` stands
-    /// for each UE whose name begins so, or each host if no UE's does: each has a flow `NAME-UE`.
+    /// The node that sends the data. Required unless the scenario has a dumbbell or an LTE network. In an LTE network,
+    /// `PREFIX*` expands to every UE whose name has this prefix, or to every such host if no UE matches; each gets a
+    /// flow `NAME-UE`.
     #[serde(default)]
     pub from: String,
-    /// The node that receives the data, as `from`. Only one of the two may have a `*`.
+    /// The node that receives the data; written like `from`. Only one of the two may contain a `*`.
     #[serde(default)]
     pub to: String,
-    /// What the application sends.
+    /// The application's traffic.
     #[serde(default)]
     pub traffic: Traffic,
-    /// Congestion control of the sender.
+    /// Congestion control at the sender.
     #[serde(default)]
     pub cc: Cc,
-    /// Priority of its packets, 0 to 15, as Linux takes it from the TOS byte; 0 is best effort. `pfifo-fast` sorts by it, and
-    /// dedicated bearers choose by it.
+    /// Priority of the packets, 0 to 15, as Linux derives it from the TOS byte; 0 is best effort. It selects the band
+    /// of a `pfifo-fast` queue and the dedicated bearer.
     #[serde(default)]
     pub priority: u8,
-    /// When it starts.
+    /// Start time.
     #[serde(default)]
     pub start: Span,
-    /// When its application stops sending; never unless given.
+    /// Time at which the application stops sending. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Span>,
-    /// How many such flows there are.
+    /// Number of identical flows.
     #[serde(default = "one")]
     pub count: u32,
-    /// How much later each of `count` starts than the one before it.
+    /// Delay between the starts of consecutive flows of `count`.
     #[serde(default)]
     pub stagger: Span,
-    /// Each flow starts at a random moment up to this much later.
+    /// Upper bound of a random delay added to each flow's start.
     #[serde(default)]
     pub start_jitter: Span,
-    /// The links that data takes, in order. Unless given: the fewest links, then the least delay.
+    /// The links that data takes, in order. Default: the route with the fewest links, then with the least delay.
     #[serde(default)]
     pub route: Vec<String>,
-    /// The links that acknowledgements take. Unless given: the route's reverse links if it has them all, otherwise the
-    /// fewest links, then the least delay.
+    /// The links that acknowledgements take. Default: the route's reverse links if all exist, otherwise the route with
+    /// the fewest links, then with the least delay.
     #[serde(default)]
     pub return_route: Vec<String>,
-    /// TCP options of this flow; what is not said is taken from the table `[tcp]`.
+    /// TCP options of this flow; options not set here are taken from the table `[tcp]`.
     #[serde(default)]
     pub tcp: Tcp,
 }
 
-/// What carries a flow.
+/// The transport protocol of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -66,7 +67,7 @@ pub enum Transport {
 }
 
 impl Flow {
-    /// What carries the flow: it follows from the traffic.
+    /// Returns the flow's transport protocol, which follows from the traffic.
     pub fn transport(&self) -> Transport {
         match self.traffic {
             Traffic::Cbr { .. } | Traffic::Ppbp { .. } => Transport::Udp,
@@ -79,26 +80,27 @@ impl Flow {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tcp {
-    /// Payload bytes of a full segment; 1448 is what an MTU of 1500 leaves with time stamps.
+    /// Maximum payload of a segment in bytes; 1448 corresponds to an MTU of 1500 with timestamps.
     pub mss: u32,
     /// Initial congestion window in segments (RFC 6928).
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168).
     pub ecn: bool,
-    /// Pace segments even if the congestion control does not ask for it.
+    /// Pace segments even if the congestion control does not request it.
     pub pacing: bool,
-    /// Keep parts of bursts back until the rest can follow, as Linux does where an interface cuts segments itself (TSO). Then
-    /// a fast sender sends a millisecond's worth at once.
+    /// Delay parts of a burst until a larger burst can be sent, as Linux does with TCP segmentation offload (TSO). A
+    /// fast sender then sends bursts of one millisecond's worth of data.
     pub tso: bool,
-    /// Delay acknowledgements (with Linux's quick-acknowledgement phase); if not, every segment is acknowledged.
+    /// Delay acknowledgements (with Linux's quick-acknowledgement phase); otherwise every segment is acknowledged.
     pub delayed_ack: bool,
-    /// Shrink the congestion window after an idle time (RFC 2861).
+    /// Reduce the congestion window after an idle period (RFC 2861).
     pub slow_start_after_idle: bool,
-    /// The shortest retransmission time-out.
+    /// Minimum retransmission timeout.
     pub min_rto: Span,
-    /// Most bytes that the sender's socket holds, sent or not, until they are acknowledged.
+    /// Maximum number of bytes in the sender's socket buffer, sent or not, until they are acknowledged.
     pub send_buffer: Bytes,
-    /// Most bytes of memory that the receiver's socket may take; half of it is window (Linux `tcp_rmem` grows up to it).
+    /// Maximum memory of the receiver's socket in bytes; half of it is available as window (Linux `tcp_rmem` grows up
+    /// to it).
     pub receive_buffer: Bytes,
     /// Upper bound of the advertised window (Linux `TCP_WINDOW_CLAMP`).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -127,45 +129,47 @@ kinds! { "Cc",
     /// Congestion control.
     #[derive(Default)]
     pub enum Cc {
-        /// CUBIC (RFC 9438) as Linux does it, with its hybrid slow start.
+        /// CUBIC (RFC 9438) as implemented in Linux, with HyStart.
         #[default]
         Cubic,
-        /// `NewReno` (RFC 6582); `reno` is another name for it.
+        /// `NewReno` (RFC 6582); also called `reno`.
         #[serde(alias = "reno")]
         NewReno,
         /// BBR version 1: sends at the measured delivery rate.
         Bbr,
-        /// Vegas: holds two to four packets in the queue.
+        /// Vegas: keeps two to four packets in the queue.
         Vegas,
-        /// Westwood+: falls to the measured bandwidth-delay product at a loss.
+        /// Westwood+: reduces the window to the measured bandwidth-delay product after a loss.
         Westwood,
         /// Yet Another High-speed TCP.
         Yeah,
         /// Scalable TCP: grows in proportion to the window.
         Scalable {
-            /// Segments by which the window grows with each segment acknowledged.
+            /// Growth of the window for each acknowledged segment, in segments.
             #[serde(default = "scalable_step")]
             step: f64,
-            /// Share of the window that is given up at a loss.
+            /// Fraction by which a loss reduces the window.
             #[serde(default = "scalable_decrease")]
             decrease: f64,
         },
-        /// Multi-domain congestion control: CUBIC on the reports of a PEP (`pep = true` on a link, or in `[lte]`), Scalable TCP
-        /// on the receiver's acknowledgements; the smaller window counts. Without a PEP it is CUBIC.
+        /// Multi-domain congestion control: CUBIC driven by the reports of a PEP (`pep = true` on a link, or in
+        /// `[lte]`), and Scalable TCP driven by the receiver's acknowledgements; the smaller window applies. Without a
+        /// PEP it behaves as CUBIC.
         Mdcc {
-            /// Of Scalable: segments by which the window grows with each acknowledgement.
+            /// Scalable TCP: growth of the window for each acknowledgement, in segments.
             #[serde(default = "mdcc_step")]
             step: f64,
-            /// Whether that is for each acknowledgement, as in Linux before 4.8, or for each segment that it covers.
+            /// Whether the window grows with each acknowledgement, as in Linux before 4.8, or with each segment it
+            /// covers.
             #[serde(default = "on")]
             per_acknowledgement: bool,
-            /// Of Scalable: share of the window that is given up at a loss.
+            /// Scalable TCP: fraction by which a loss reduces the window.
             #[serde(default = "scalable_decrease")]
             decrease: f64,
-            /// Whether a loss that the PEP has announced leaves Scalable's window alone.
+            /// Whether losses announced by the PEP leave Scalable TCP's window unchanged.
             #[serde(default = "on")]
             loss_filter: bool,
-            /// Whether what the PEP misses is retransmitted at once.
+            /// Whether segments that the PEP reports missing are retransmitted at once.
             #[serde(default = "on")]
             early_retransmission: bool,
         },
@@ -173,7 +177,7 @@ kinds! { "Cc",
 }
 
 impl Cc {
-    /// The name, as files write it.
+    /// Returns the name as written in files.
     pub fn name(&self) -> &'static str {
         match self {
             Cc::Cubic => "cubic",
@@ -189,10 +193,10 @@ impl Cc {
 }
 
 kinds! { "Traffic",
-    /// What an application sends.
+    /// The traffic of an application.
     #[derive(Default)]
     pub enum Traffic {
-        /// As much as the transport takes, without end.
+        /// As much data as the transport accepts, without end.
         #[default]
         Bulk,
         /// One transfer; the connection then closes.
@@ -200,27 +204,27 @@ kinds! { "Traffic",
             /// Bytes to send.
             size: Bytes,
         },
-        /// One short connection after another, each started without waiting for the last.
+        /// Short connections, each started without waiting for the previous one to end.
         ShortFlows {
-            /// Bytes of each.
+            /// Bytes per connection.
             size: Size,
-            /// From one start to the next.
+            /// Time between consecutive starts.
             interval: Gap,
-            /// How many; without end unless given.
+            /// Number of connections. Default: unlimited.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             count: Option<u32>,
         },
-        /// Sends for a while, then is silent for a while, on one connection.
+        /// Alternates between sending and silence on one connection.
         OnOff {
-            /// How long it sends.
+            /// Duration of a sending period.
             on: Gap,
-            /// How long it is silent.
+            /// Duration of a silent period.
             off: Gap,
-            /// Its rate while it sends; as much as the transport takes unless given.
+            /// Rate while sending. Default: as much as the transport accepts.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             rate: Option<Rate>,
         },
-        /// Loads web pages, one after another: the objects of a page are fetched over parallel connections.
+        /// Loads web pages, one after another; the objects of a page are fetched over parallel connections.
         Pages {
             /// Objects on a page.
             objects: u32,
@@ -232,29 +236,30 @@ kinds! { "Traffic",
             /// Bytes of the request for an object.
             #[serde(default = "request")]
             request: Bytes,
-            /// From the end of one page to the request for the next.
+            /// Time from the end of one page to the request for the next.
             think: Gap,
-            /// How many pages; without end unless given.
+            /// Number of pages. Default: unlimited.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             count: Option<u32>,
         },
-        /// Packets of one size at one rate, over UDP.
+        /// Packets of constant size at a constant rate, over UDP.
         Cbr {
-            /// Rate, counted on IP packets.
+            /// Rate, including IP headers.
             rate: Rate,
             /// Bytes of an IP packet.
             #[serde(default = "mtu")]
             packet: Bytes,
         },
-        /// Poisson Pareto burst process over UDP: bursts start at random, last a Pareto time, and each sends at a constant rate.
+        /// Poisson Pareto burst process over UDP: bursts start at random times, have Pareto distributed lengths, and
+        /// send at a constant rate.
         Ppbp {
-            /// Rate of one burst, counted on IP packets.
+            /// Rate of one burst, including IP headers.
             burst_rate: Rate,
             /// Mean length of a burst.
             mean_burst: Span,
-            /// Bursts that start in a second, on average.
+            /// Mean number of bursts started per second.
             arrival_rate: f64,
-            /// Hurst parameter of the sum: the Pareto shape is 3 - 2 H.
+            /// Hurst parameter of the aggregate: the Pareto shape is 3 - 2 H.
             #[serde(default = "hurst")]
             hurst: f64,
             /// Bytes of an IP packet.
@@ -265,10 +270,10 @@ kinds! { "Traffic",
 }
 
 kinds! { "Size",
-    /// An amount of data, the same each time or random. A bare amount is the same each time.
+    /// An amount of data, constant or random. A bare amount is constant.
     #[derive(Copy)]
     pub enum Size {
-        /// The same each time.
+        /// Constant.
         Constant {
             /// The amount.
             size: Bytes,
@@ -282,7 +287,7 @@ kinds! { "Size",
         Pareto {
             /// Mean.
             mean: Bytes,
-            /// Shape: the smaller, the heavier the tail.
+            /// Shape; smaller values give a heavier tail.
             #[serde(default = "pareto_shape")]
             shape: f64,
         },
@@ -290,12 +295,12 @@ kinds! { "Size",
 }
 
 kinds! { "Gap",
-    /// A length of time, the same each time or random. A bare time is the same each time.
+    /// A duration, constant or random. A bare duration is constant.
     #[derive(Copy)]
     pub enum Gap {
-        /// The same each time.
+        /// Constant.
         Constant {
-            /// The time.
+            /// The duration.
             time: Span,
         },
         /// Exponentially distributed: independent arrivals.
@@ -307,7 +312,7 @@ kinds! { "Gap",
         Pareto {
             /// Mean.
             mean: Span,
-            /// Shape: the smaller, the heavier the tail.
+            /// Shape; smaller values give a heavier tail.
             #[serde(default = "pareto_shape")]
             shape: f64,
         },

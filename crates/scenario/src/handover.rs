@@ -1,50 +1,49 @@
-//! How UEs change cells, and when they have lost one.
+//! Handover between cells, and radio link failure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
 
-/// How UEs change cells: event A3 (36.331 5.5.4.4). And when they have lost theirs (36.331 5.3.11).
+/// Handover between cells by event A3 (36.331 5.5.4.4), and radio link failure (36.331 5.3.11).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Handover {
-    /// Whether they change cells.
+    /// Whether UEs change cells.
     pub enabled: bool,
-    /// By how many dB a neighbour has to be better than the serving cell.
+    /// Offset in dB by which a neighbour must be better than the serving cell.
     pub offset_db: f64,
-    /// By how many dB more than `offset_db` a neighbour has to be better to be reported, and by how many less for its
-    /// reports to end.
+    /// Hysteresis in dB: added to `offset_db` for a neighbour to be reported, and subtracted for its reports to end.
     pub hysteresis_db: f64,
-    /// For how long either has to hold without a break.
+    /// How long either condition must hold continuously.
     pub time_to_trigger: Span,
-    /// From one report to the next while a neighbour is better (`reportInterval`).
+    /// Interval between reports while a neighbour is better (`reportInterval`).
     pub report_interval: Span,
-    /// From one measurement of signal strengths and of the radio link to the next.
+    /// Interval between measurements of signal strength and radio link quality.
     pub measurement_period: Span,
-    /// Coefficient k of the layer-3 filter (36.331 5.5.3.2), 0 to 19: of measurements 200 ms apart a new one has the share
-    /// 2^(-k/4). Its time constant is the same with any `measurement_period`.
+    /// Coefficient k of the layer-3 filter (36.331 5.5.3.2), 0 to 19: for measurements 200 ms apart, a new one has the
+    /// weight 2^(-k/4). The filter's time constant does not depend on `measurement_period`.
     pub filter: u8,
-    /// From the arrival of the UE's report until the cell sends the command to change.
+    /// Time from the arrival of the UE's report until the cell sends the handover command.
     pub preparation: Span,
-    /// Length of that command, an `RRCConnectionReconfiguration`. It depends on the operator's configuration.
+    /// Size of that command, an `RRCConnectionReconfiguration`. It depends on the operator's configuration.
     pub command_size: Bytes,
-    /// From the command's arrival until the target serves the UE: so long no cell does.
+    /// Time from the command's arrival until the target cell serves the UE; in between, no cell does.
     pub interruption: Span,
-    /// Whether the source cell hands to the target what the UE has not got.
+    /// Whether the source cell forwards data that the UE has not received to the target.
     pub forwarding: bool,
-    /// How long the UE tries to reach the target before the handover has failed.
+    /// How long the UE tries to reach the target before the handover fails.
     pub t304: Span,
-    /// How long a re-establishment takes after a lost link or a failed handover.
+    /// Duration of a re-establishment after a radio link failure or a failed handover.
     pub reestablishment: Span,
-    /// Qout: below this SINR in dB the radio link is out of sync, and a cell cannot be reached.
+    /// Qout: below this SINR in dB the radio link is out of sync, and a cell cannot be accessed.
     pub q_out_db: f64,
-    /// Qin: above this SINR in dB it is in sync; at least `q_out_db`.
+    /// Qin: above this SINR in dB the radio link is in sync; at least `q_out_db`.
     pub q_in_db: f64,
-    /// N310: out-of-sync measurements in a row that start T310, 1 to 20.
+    /// N310: consecutive out-of-sync measurements that start T310, 1 to 20.
     pub n310: u8,
-    /// N311: in-sync measurements in a row that stop it, 1 to 10.
+    /// N311: consecutive in-sync measurements that stop T310, 1 to 10.
     pub n311: u8,
-    /// T310: after this the radio link is lost.
+    /// T310: the radio link has failed when this timer expires.
     pub t310: Span,
 }
 

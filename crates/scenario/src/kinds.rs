@@ -1,8 +1,8 @@
-//! Enumerations that a file writes as `"name"` or as `{ kind = "name", ... }`.
+//! Enumerations written in a file as `"name"` or as `{ kind = "name", ... }`.
 //!
-//! Serde's internally tagged form reads such a table, but only after copying it, which loses where each value stood. So
-//! the enumeration is *written* (and described to JSON Schema) with the tag `kind`, and *read* as an externally tagged
-//! one: [`crate::de`] takes the variant from `kind`, or from the text.
+//! Serde's internally tagged form would read such a table, but only after copying it, which loses the position of each
+//! value. So the enumeration is *written* (and described to JSON Schema) with the tag `kind`, and *read* as an
+//! externally tagged one: [`crate::de`] takes the variant from `kind`, or from the string.
 
 /// Declares such an enumeration. The first argument repeats its name for serde's `remote`.
 macro_rules! kinds {

@@ -1,24 +1,24 @@
-//! Scenario files: TOML with units, includes, parameters and errors that point at the line.
+//! Scenario files: TOML with units, includes, parameters, and errors with line numbers.
 //!
-//! A file says what network, which flows, how long and what to record. [`Scenario::load`] reads it in these steps:
+//! A file describes a network, its flows, the duration and what to record. [`Scenario::load`] reads it in these steps:
 //!
-//! 1. `include`: the files (relative to this one), built-in scenarios and presets (`preset:NAME`) that are named there,
-//!    in order, each laid on those before it, this file last. Tables are joined key by key; anything else is replaced,
-//!    and so is a table that says its `kind`.
-//! 2. Overrides (`--set KEY=VALUE`): a parameter, or a dotted path such as `dumbbell.rate` or `flows.a.cc` (an element of an
-//!    array by its name or number, or `*` for all of them). What is set is no longer swept.
-//! 3. `[sweep]`: the product of its arrays gives the points; each key is a parameter or a dotted path.
-//! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer text.
-//! 5. The table `[tcp]` is laid under the table `tcp` of each flow.
-//! 6. The dumbbell, the LTE network and duplex links become one-way links and radio hops, flows get their routes, and
-//!    everything is checked.
+//! 1. `include`: the named files (relative to this one), built-in scenarios and presets (`preset:NAME`) are merged in
+//!    order, this file last. Tables are merged key by key; any other value is replaced, and so is a table with a
+//!    `kind`.
+//! 2. Overrides (`--set KEY=VALUE`): a parameter, or a dotted path such as `dumbbell.rate` or `flows.a.cc` (an element
+//!    of an array by its name or index, or `*` for all). A key that is overridden is no longer swept.
+//! 3. `[sweep]`: the Cartesian product of its arrays gives the points; each key is a parameter or a dotted path.
+//! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer string.
+//! 5. The table `[tcp]` provides the defaults of the table `tcp` of each flow.
+//! 6. The dumbbell, the LTE network and duplex links are expanded to one-way links and radio hops, flows get their
+//!    routes, and everything is checked.
 //!
-//! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Amounts are texts with a unit.
-//! Every error is one line: where, which key, what is wrong, what would be right. Limits, against files that would take
-//! for ever: 1 MiB a file, 256 files, 16 deep; 10,000 points; 10,000 links; 100 cells; 10,000 UEs; 100,000 flows; 64
+//! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Quantities are strings with a
+//! unit. Every error is one line: position, key, problem, valid values. Limits bound the time that a file can take:
+//! 1 MiB per file, 256 files, nested 16 deep; 10,000 points; 10,000 links; 100 cells; 10,000 UEs; 100,000 flows; 64
 //! links on a route.
 //!
-//! The crate reads no files by itself: [`Files`] is an argument, and [`read_file`] is the one for real files.
+//! The crate itself reads no files: [`Files`] is an argument, and [`read_file`] implements it for real files.
 
 pub mod builtin;
 

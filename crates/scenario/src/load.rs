@@ -1,4 +1,4 @@
-//! From files and overrides to the points of a sweep: include, set, sweep, substitute, read, check.
+//! Expands files and overrides to the points of a sweep: include, override, sweep, substitute, deserialize, check.
 
 use crate::check::{self, Flows};
 use crate::error::{Error, Fault, Origin, did_you_mean};
@@ -8,23 +8,23 @@ use crate::{Scenario, builtin, de, replicates, topology};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// Most files that include one another in a chain.
+/// Maximum depth of nested includes.
 const MAX_INCLUDE_DEPTH: usize = 16;
-/// Most files that one scenario reads.
+/// Maximum number of files in a scenario.
 const MAX_FILES: usize = 256;
-/// Largest scenario file in bytes.
+/// Maximum size of a scenario file in bytes.
 const MAX_FILE: usize = 1 << 20;
-/// Most points of a sweep.
+/// Maximum number of points in a sweep.
 const MAX_POINTS: usize = 10_000;
-/// Most values and characters of one point, parameters put in; and of all points together.
+/// Maximum number of values and characters in one point after substitution, and in all points together.
 const MAX_POINT_SIZE: usize = 4 << 20;
 const MAX_SWEEP_SIZE: usize = 64 << 20;
-/// What each UE and flow of an LTE network counts in that: loading may have made it of a `count` or a `*`.
+/// What each UE and flow of an LTE network adds to that count: loading may have created it from a `count` or a `*`.
 const EXPANDED_SIZE: usize = 256;
 
-/// Where scenario files, traces and recorded channels are read from. A closure `Fn(&str) -> io::Result<String>` is one.
+/// Reads scenario files, traces and recorded channels. A closure `Fn(&str) -> io::Result<String>` implements it.
 pub trait Files {
-    /// The text of the file at `path`: the path that was given to [`Scenario::load`], or one relative to it.
+    /// Returns the text of the file at `path`: the path given to [`Scenario::load`], or one relative to it.
     fn read(&self, path: &str) -> io::Result<String>;
 }
 
@@ -34,45 +34,41 @@ impl<F: Fn(&str) -> io::Result<String>> Files for F {
     }
 }
 
-/// The longest file of a scenario, in bytes: a trace of an hour at 100 Mbit/s has 240 MB.
+/// Maximum size of any file of a scenario, in bytes: a trace of an hour at 100 Mbit/s has 240 MB.
 const LONGEST: u64 = 256 << 20;
 
-/// Reads real files, for [`Scenario::load`]: regular ones of up to 256 MB.
+/// Reads real files, for [`Scenario::load`]: regular files of up to 256 MB.
 ///
 /// # Errors
-/// What the system says, and [`io::ErrorKind::InvalidInput`] for anything that is longer or no regular file.
-#[allow(clippy::disallowed_methods, reason = "the one place here that reads files; callers choose it")]
+/// The system's error, and [`io::ErrorKind::InvalidInput`] for anything longer or not a regular file.
+#[allow(clippy::disallowed_methods, reason = "the only function here that reads files; callers opt in")]
 pub fn read_file(path: &str) -> io::Result<String> {
     let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
-    // What is no file is refused before it is opened: a pipe would wait for somebody who writes.
+    // Only regular files are opened: opening a pipe would block until somebody writes to it.
     let refuse = |about: &std::fs::Metadata| {
         if about.is_dir() {
             Err(io::ErrorKind::IsADirectory.into())
         } else if !about.is_file() {
-            Err(wrong("it is not a regular file".to_owned()))
+            Err(wrong("not a regular file".to_owned()))
         } else if about.len() > LONGEST {
-            Err(wrong(format!(
-                "it has {} MB, and a file of a scenario has {} MB at most",
-                about.len() >> 20,
-                LONGEST >> 20
-            )))
+            Err(wrong(format!("too large: {} MB, at most {} MB allowed", about.len() >> 20, LONGEST >> 20)))
         } else {
             Ok(())
         }
     };
     refuse(&std::fs::metadata(path)?)?;
     let file = std::fs::File::open(path)?;
-    // It may be another one by now.
+    // The file may have been replaced since.
     refuse(&file.metadata()?)?;
     let mut text = String::new();
-    // Files of /proc and the like do not tell their length.
+    // Files in /proc and similar file systems do not report their length.
     if io::Read::read_to_string(&mut io::Read::take(file, LONGEST + 1), &mut text)? as u64 > LONGEST {
-        return Err(wrong(format!("it has more than {} MB, the most for a file of a scenario", LONGEST >> 20)));
+        return Err(wrong(format!("too large: at most {} MB allowed", LONGEST >> 20)));
     }
     Ok(text)
 }
 
-/// A scenario that was read: the points of its sweep, or one point if there is no sweep.
+/// A scenario that was read: the points of its sweep, or a single point without a sweep.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     points: Vec<Point>,
@@ -84,7 +80,7 @@ pub struct Loaded {
 /// One point of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// What was swept and the value here, for people; empty without a sweep.
+    /// The swept keys and their values at this point, for display; empty without a sweep.
     pub label: BTreeMap<String, String>,
     /// The resolved, checked scenario.
     pub scenario: Scenario,
@@ -92,55 +88,56 @@ pub struct Point {
 }
 
 impl Point {
-    /// What was swept and the value here, for tables: numbers are numbers, and what is more than one value is its label.
+    /// Returns the swept keys and their values at this point, for tables: numbers stay numbers, and compound values
+    /// become their label.
     pub fn values(&self) -> BTreeMap<String, serde_json::Value> {
         self.values.clone()
     }
 }
 
 impl Loaded {
-    /// The points, at least one; the first key of `[sweep]` changes slowest.
+    /// Returns the points, at least one; the first key of `[sweep]` varies slowest.
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
-    /// The text of a trace file that a link of any point names.
+    /// Returns the text of a trace file that a link of any point names.
     pub fn trace(&self, file: &str) -> Option<&str> {
         self.traces.get(file).map(String::as_str)
     }
 
-    /// The text of a recorded channel's file that a UE of any point names.
+    /// Returns the text of a recorded channel's file that a UE of any point names.
     pub fn channel(&self, file: &str) -> Option<&str> {
         self.channels.get(file).map(String::as_str)
     }
 
-    /// What is suspicious but no error: parameters that nothing uses.
+    /// Returns the warnings, such as unused parameters.
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }
 }
 
 impl Scenario {
-    /// Reads the scenario file at `path`, or the built-in scenario of that name, and lays `overrides` (`KEY=VALUE`, as
-    /// `--set` takes them) on it.
+    /// Reads the scenario file at `path`, or the built-in scenario of that name, and applies `overrides` (`KEY=VALUE`,
+    /// as given to `--set`).
     pub fn load(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
         let root = Gather { files, left: MAX_FILES }.start(path)?;
         expand(root, overrides, files, Flows::Needed)
     }
 
-    /// As [`Scenario::load`], for a network that real hosts use: it may be without flows.
+    /// Like [`Scenario::load`], for a network used by real hosts, which may have no flows.
     pub fn load_for_emulation(path: &str, overrides: &[String], files: &impl Files) -> Result<Loaded, Error> {
         let root = Gather { files, left: MAX_FILES }.start(path)?;
         expand(root, overrides, files, Flows::Optional)
     }
 
-    /// Reads a scenario that is no sweep and needs no other file.
+    /// Reads a scenario without a sweep that needs no other file.
     pub fn parse(text: &str) -> Result<Scenario, Error> {
-        let none = |_: &str| Err(io::Error::other("no files can be read here"));
+        let none = |_: &str| Err(io::Error::other("files are not available here"));
         let root = Gather { files: &none, left: MAX_FILES }.own("scenario", text, &mut Vec::new())?;
         let mut loaded = expand(root, &[], &none, Flows::Needed)?;
         if loaded.points.len() > 1 {
-            return Err(Fault::new(None, "sweep", "this is a sweep and not one scenario").into());
+            return Err(Fault::new(None, "sweep", "a sweep is not allowed here").into());
         }
         Ok(loaded.points.remove(0).scenario)
     }
@@ -163,7 +160,7 @@ impl<F: Files> Gather<'_, F> {
         Ok(self.own(path, &text, &mut vec![path.to_owned()])?)
     }
 
-    /// The tree of one file, laid on those that it includes. `chain` is the files that are being read.
+    /// Returns the tree of one file, merged onto the files it includes. `chain` lists the files being read.
     fn own(&mut self, source: &str, text: &str, chain: &mut Vec<String>) -> Result<Node, Fault> {
         if text.len() > MAX_FILE {
             return Err(Fault::new(None, "", format!("{source}: larger than {MAX_FILE} bytes")));
@@ -198,10 +195,10 @@ impl<F: Files> Gather<'_, F> {
         let path = if built_in.is_some() { name.to_owned() } else { beside(from, name) };
         if let Some(first) = chain.iter().position(|c| *c == path) {
             let circle = chain[first..].iter().map(String::as_str).chain([path.as_str()]).collect::<Vec<_>>();
-            return Err(fault(format!("files include each other in a circle: {}", circle.join(" -> "))));
+            return Err(fault(format!("circular include: {}", circle.join(" -> "))));
         }
         if chain.len() >= MAX_INCLUDE_DEPTH {
-            return Err(fault(format!("more than {MAX_INCLUDE_DEPTH} files include one another")));
+            return Err(fault(format!("includes are nested more than {MAX_INCLUDE_DEPTH} deep")));
         }
         self.left = self.left.checked_sub(1).ok_or_else(|| fault(format!("more than {MAX_FILES} files")))?;
         chain.push(path.clone());
@@ -221,29 +218,29 @@ impl<F: Files> Gather<'_, F> {
     }
 }
 
-/// What the operating system says, without its number.
+/// The operating system's error message, without its number.
 fn reason(e: &io::Error) -> String {
     match e.kind() {
-        io::ErrorKind::NotFound => "there is no such file".into(),
-        io::ErrorKind::PermissionDenied => "it may not be read".into(),
-        io::ErrorKind::IsADirectory => "it is a directory".into(),
-        io::ErrorKind::InvalidData => "it is not UTF-8 text".into(),
+        io::ErrorKind::NotFound => "no such file".into(),
+        io::ErrorKind::PermissionDenied => "permission denied".into(),
+        io::ErrorKind::IsADirectory => "is a directory".into(),
+        io::ErrorKind::InvalidData => "not UTF-8 text".into(),
         _ => e.to_string(),
     }
 }
 
-/// The elements of `include`.
+/// Returns the elements of `include`.
 fn names(include: Option<&Node>) -> Result<Vec<&Node>, Fault> {
     let Some(node) = include else { return Ok(Vec::new()) };
     let wrong = |n: &Node| {
-        let message = format!("should be an array of file names, but has {}", n.describe());
+        let message = format!("expected an array of file names, found {}", n.describe());
         Fault::new(Some(&n.origin), "include", message)
     };
     let Value::Array(items) = &node.value else { return Err(wrong(node)) };
     items.iter().map(|item| item.text().map(|_| item).ok_or_else(|| wrong(item))).collect()
 }
 
-/// `path` as seen from the directory of the file `from`, `.` and `..` resolved so that a circle is seen as one.
+/// Resolves `path` relative to the directory of the file `from`, including `.` and `..`, so that circles are detected.
 fn beside(from: &str, path: &str) -> String {
     let base = match from.rsplit_once('/') {
         Some((directory, _)) if !path.starts_with('/') => format!("{directory}/{path}"),
@@ -262,17 +259,17 @@ fn beside(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Splits `KEY=VALUE`. The value is TOML, or a text if it is not.
+/// Splits `KEY=VALUE`. The value is TOML, or else a string.
 fn override_of(text: &str) -> Result<(String, Node), Fault> {
     let origin = Origin { source: format!("--set {text}").into(), position: None };
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| Fault::new(Some(&origin), "", "write it as KEY=VALUE, such as --set dumbbell.rtt=\"50 ms\""))?;
+        .ok_or_else(|| Fault::new(Some(&origin), "", "expected KEY=VALUE, such as --set dumbbell.rtt=\"50 ms\""))?;
     let value = value.trim();
     let parsed = tree::parse("", &format!("value = {value}")).ok();
     let toml = parsed.and_then(|mut root| {
         let table = root.table_mut()?;
-        // More than one key means that the text has a line end: it is not one value.
+        // Several keys mean that the text contains a line break, and so is not one value.
         if table.len() == 1 { table.remove("value") } else { None }
     });
     let mut node = toml.unwrap_or_else(|| Node::new(&origin, Value::Text(value.to_owned())));
@@ -290,16 +287,16 @@ fn relocate(node: &mut Node, origin: &Origin) {
     }
 }
 
-/// Takes the table `key` out of the root.
+/// Removes the table `key` from the root and returns it.
 fn take_table(root: &mut Node, key: &str) -> Result<Table, Fault> {
     let Some(node) = root.table_mut().and_then(|table| table.remove(key)) else { return Ok(Table::new()) };
     match node.value {
         Value::Table(table) => Ok(table),
-        _ => Err(Fault::new(Some(&node.origin), key, format!("should be a table, but is {}", node.describe()))),
+        _ => Err(Fault::new(Some(&node.origin), key, format!("expected a table, found {}", node.describe()))),
     }
 }
 
-/// The arrays of `[sweep]` by dotted key, in the order of the file.
+/// Returns the arrays of `[sweep]` by dotted key, in the order of the file.
 fn sweep_axes(sweep: Table) -> Result<Vec<(String, Vec<Node>)>, Fault> {
     fn flatten(prefix: &str, table: Table, axes: &mut Vec<(Origin, String, Vec<Node>)>) -> Result<(), Fault> {
         for (key, node) in table {
@@ -309,8 +306,8 @@ fn sweep_axes(sweep: Table) -> Result<Vec<(String, Vec<Node>)>, Fault> {
                 Value::Array(items) if !items.is_empty() => axes.push((node.key, name, items)),
                 ref value => {
                     let empty = matches!(value, Value::Array(_));
-                    let is = if empty { "empty".into() } else { node.describe() };
-                    let message = format!("should be an array of at least one value, but is {is}");
+                    let is = if empty { "an empty array".into() } else { node.describe() };
+                    let message = format!("expected an array of at least one value, found {is}");
                     return Err(Fault::new(Some(&node.origin), format!("sweep.{name}"), message));
                 }
             }
@@ -323,24 +320,24 @@ fn sweep_axes(sweep: Table) -> Result<Vec<(String, Vec<Node>)>, Fault> {
     Ok(axes.into_iter().map(|(_, name, items)| (name, items)).collect())
 }
 
-/// A name is a parameter if it is declared as one; otherwise it is a key of the scenario if it is one, or begins with
-/// one; otherwise it is a parameter that was not declared, and must be used.
+/// A name is a parameter if it is declared as one. Otherwise it is a key of the scenario if it is one or begins with
+/// one. Otherwise it is an undeclared parameter, and must be used.
 fn is_parameter(name: &str, declared: &Table) -> bool {
     let scenario_key = de::keys_of::<Scenario>().contains(&name.split(['.', '[']).next().unwrap_or(""));
     declared.contains_key(name) || !(scenario_key || name.contains(['.', '[']))
 }
 
 fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows) -> Result<Loaded, Error> {
-    // What an override or the sweep gives a value to; it must be used.
+    // Names that an override or the sweep assigns; each must be used.
     let mut given = BTreeMap::<String, Origin>::new();
     let mut parameters = take_table(&mut root, "parameters")?;
     let declared = parameters.clone();
-    // What an override replaces may have used a parameter, which is no mistake in the file.
+    // A parameter used only by overridden values is not a mistake in the file.
     let in_file = mentioned(&root);
     for text in overrides {
         let (key, value) = override_of(text)?;
         let fault = |message| Fault::new(Some(&value.origin), "", message);
-        // An override pins what would be swept.
+        // An override of a swept key replaces its axis.
         if let Some(Value::Table(sweep)) = root.table_mut().and_then(|t| t.get_mut("sweep")).map(|n| &mut n.value) {
             unsweep(sweep, &key);
         }
@@ -396,9 +393,9 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
         substitution.node(&mut document, &mut Vec::new())?;
         size += MAX_POINT_SIZE - substitution.left;
         fits(size)?;
-        lay_tcp(&mut document);
+        apply_tcp_defaults(&mut document);
         recordings.find(&mut document, &mut Vec::new());
-        // The first point's faults are the scenario's own; a later one's come from what the sweep changed.
+        // Faults at the first point are the scenario's own; faults at a later one come from the swept values.
         let scenario = resolve(&document, flows).map_err(|mut faults| {
             if number > 0 {
                 let at = label.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(", ");
@@ -416,7 +413,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     for (name, origin) in given.iter().filter(|(name, _)| unused(name)) {
         let known = used.iter().chain(declared.keys()).filter(|known| *known != name).map(String::as_str);
         let near = did_you_mean(name, known.chain(de::keys_of::<Scenario>().iter().copied()));
-        let message = format!("`{name}` is neither a key of a scenario nor a parameter that this one uses{near}");
+        let message = format!("`{name}` is neither a scenario key nor a parameter used in this scenario{near}");
         faults.push(Fault::new(Some(origin), "", message));
     }
     if !faults.is_empty() {
@@ -433,13 +430,13 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
     let warnings = declared
         .iter()
         .filter(|(name, _)| unused(name) && !in_file.contains(*name))
-        .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "nothing uses this parameter"))
+        .map(|(name, node)| Fault::new(Some(&node.key), format!("parameters.{name}"), "unused parameter"))
         .chain(replicates::warning(&points.iter().map(|point| &point.scenario).collect::<Vec<_>>()))
         .collect();
     Ok(Loaded { points, traces, channels, warnings })
 }
 
-/// The parameters that a tree's texts mention.
+/// Returns the parameters mentioned in a tree's strings.
 fn mentioned(node: &Node) -> BTreeSet<String> {
     let all = |nodes: &mut dyn Iterator<Item = &Node>| nodes.flat_map(mentioned).collect();
     match &node.value {
@@ -453,7 +450,7 @@ fn mentioned(node: &Node) -> BTreeSet<String> {
     }
 }
 
-/// Takes the axis `key` out of the sweep, however its dots were written.
+/// Removes the axis `key` from the sweep, however its dots were written.
 fn unsweep(sweep: &mut Table, key: &str) {
     if sweep.remove(key).is_some() {
         return;
@@ -465,11 +462,11 @@ fn unsweep(sweep: &mut Table, key: &str) {
     }
 }
 
-/// Puts parameters in. What a parameter's value says is not substituted again, so this ends.
+/// Substitutes parameters. Substituted text is not substituted again, so this terminates.
 struct Substitution<'a> {
     values: &'a Table,
     used: &'a mut BTreeSet<String>,
-    /// How much may still be written.
+    /// How many values and characters may still be produced.
     left: usize,
 }
 
@@ -503,14 +500,14 @@ impl Substitution<'_> {
         Ok(())
     }
 
-    /// What the text becomes, if it has a parameter. A text that is nothing but a parameter becomes its value.
+    /// Substitutes the parameters of a string, if it has any. A string that is only a parameter becomes its value.
     fn text(&mut self, text: &str, at: &Node, path: &[Step]) -> Result<Option<Node>, Fault> {
         let mut result = String::new();
         let mut rest = text;
         while let Some(start) = rest.find("${") {
             let fault = |message| Fault::new(Some(&at.origin), tree::show(path), message);
             let end = rest[start..].find('}').map(|i| start + i);
-            let end = end.ok_or_else(|| fault("a `}` is missing after `${`".to_owned()))?;
+            let end = end.ok_or_else(|| fault("missing `}` after `${`".to_owned()))?;
             let name = rest[start + 2..end].trim();
             let Some(value) = self.values.get(name) else {
                 return Err(fault(unknown("parameter", name, self.values.keys().map(String::as_str))));
@@ -524,7 +521,7 @@ impl Substitution<'_> {
             }
             if matches!(value.value, Value::Table(_) | Value::Array(_)) {
                 return Err(fault(format!(
-                    "the parameter `{name}` is {} and cannot be part of a text",
+                    "the parameter `{name}` is {} and cannot be part of a string",
                     value.describe()
                 )));
             }
@@ -543,14 +540,14 @@ impl Substitution<'_> {
 
     fn spend(&mut self, amount: usize, at: &Node, path: &[Step]) -> Result<(), Fault> {
         self.left = self.left.checked_sub(amount).ok_or_else(|| {
-            let message = format!("the scenario grows beyond {MAX_POINT_SIZE} values and characters here");
+            let message = format!("the scenario exceeds {MAX_POINT_SIZE} values and characters here");
             Fault::new(Some(&at.origin), tree::show(path), message)
         })?;
         Ok(())
     }
 }
 
-/// Values and characters in a tree.
+/// Counts the values and characters in a tree.
 fn weight(node: &Node) -> usize {
     1 + match &node.value {
         Value::Table(table) => table.values().map(weight).sum(),
@@ -560,8 +557,8 @@ fn weight(node: &Node) -> usize {
     }
 }
 
-/// Lays the table `tcp` under each flow's own.
-fn lay_tcp(root: &mut Node) {
+/// Uses the table `tcp` as the defaults of each flow's own.
+fn apply_tcp_defaults(root: &mut Node) {
     let Some(table) = root.table_mut() else { return };
     let Some(common) = table.get("tcp").filter(|n| n.table().is_some()).cloned() else { return };
     let Some(Value::Array(flows)) = table.get_mut("flows").map(|n| &mut n.value) else { return };
@@ -574,10 +571,10 @@ fn lay_tcp(root: &mut Node) {
     }
 }
 
-/// Files by path, each with where and by which key it is named.
+/// Files by path, each with the position and key where it is named.
 type Named = BTreeMap<String, (Origin, String)>;
 
-/// The recordings that the points name.
+/// The recordings named by the points.
 #[derive(Default)]
 struct Recordings {
     traces: Named,
@@ -585,7 +582,7 @@ struct Recordings {
 }
 
 impl Recordings {
-    /// Makes the names of recordings relative to where the scenario's path is, and collects them.
+    /// Makes the names of recordings relative to the directory of the scenario, and collects them.
     fn find(&mut self, node: &mut Node, path: &mut Vec<Step>) {
         match &mut node.value {
             Value::Table(table) => {
@@ -626,7 +623,7 @@ fn name_file(node: &mut Node, path: &[Step], found: &mut Named) {
     node.value = Value::Text(file);
 }
 
-/// One point: from its tree to a checked scenario.
+/// Converts one point from its tree to a checked scenario.
 fn resolve(document: &Node, flows: Flows) -> Result<Scenario, Vec<Fault>> {
     let mut scenario: Scenario = de::read(document).map_err(|fault| vec![fault])?;
     let mut check = Check::default();

@@ -1,4 +1,4 @@
-//! An LTE network: cells, UEs, and the way from the hosts beyond the core to them.
+//! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
 use crate::handover::Handover;
 use crate::kinds::kinds;
@@ -9,63 +9,62 @@ use units::{Bytes, Span};
 
 /// An LTE network.
 ///
-/// It stands for the nodes `core` and `ran`, the UEs, and the hosts beyond the core; for duplex links `internet-HOST`
-/// from each of those to `core` and `s1` from `core` to `ran`; and for a radio hop `radio-UE` (with its way back,
-/// `radio-UE-reverse`) from `ran` to each UE, whichever cell serves it. Flows that do not say so start at the first host
-/// and end at the first UE; what UEs send to each other goes through the core. Further `[[links]]` may be attached to the
-/// nodes.
+/// It creates the nodes `core` and `ran`, the UEs, and the hosts behind the core; duplex links `internet-HOST` from
+/// each host to `core`, and `s1` from `core` to `ran`; and a radio hop `radio-UE` (in the other direction
+/// `radio-UE-reverse`) from `ran` to each UE, whichever cell serves it. By default, flows start at the first host and
+/// end at the first UE; traffic between UEs passes through the core. Further `[[links]]` may be attached to the nodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Lte {
-    /// The hosts beyond the core.
+    /// The hosts behind the core.
     #[serde(default = "one_server")]
     pub servers: Vec<String>,
     /// One-way delay between each host and the core.
     #[serde(default)]
     pub server_delay: Span,
-    /// Rate of each host's link; infinite unless given.
+    /// Rate of each host's link. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_rate: Option<Capacity>,
-    /// Whether a lightweight PEP is at the core: it reports to the senders of what goes to the cells, if they understand it
+    /// Whether a lightweight PEP at the core reports on traffic to the cells, to senders that understand its reports
     /// (`cc = "mdcc"`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub pep: bool,
-    /// Probability that a report of this PEP is lost on its way to the sender, beside what the links lose.
+    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
     #[serde(default, skip_serializing_if = "crate::network::is_zero")]
     pub pep_report_loss: f64,
     /// One-way delay between the core and the cells.
     #[serde(default)]
     pub s1_delay: Span,
-    /// Rate between the core and the cells; infinite unless given.
+    /// Rate between the core and the cells. Default: unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s1_rate: Option<Capacity>,
-    /// Centre of the downlink carrier in MHz.
+    /// Centre frequency of the downlink carrier in MHz.
     #[serde(default = "downlink_mhz")]
     pub downlink_mhz: f64,
-    /// Centre of the uplink carrier in MHz.
+    /// Centre frequency of the uplink carrier in MHz.
     #[serde(default = "uplink_mhz")]
     pub uplink_mhz: f64,
-    /// Width of each carrier.
+    /// Bandwidth of each carrier.
     #[serde(default)]
     pub bandwidth: Bandwidth,
-    /// The cells; one at the origin unless given.
+    /// The cells. Default: one at the origin.
     #[serde(default = "one_cell")]
     pub cells: Vec<Cell>,
     /// The UEs.
     pub ues: Vec<Ue>,
-    /// With what power UEs send.
+    /// Uplink power control.
     #[serde(default)]
     pub power_control: PowerControl,
-    /// What the MAC layer does.
+    /// Parameters of the MAC layer.
     #[serde(default)]
     pub mac: Mac,
-    /// How UEs change cells.
+    /// Handover between cells.
     #[serde(default)]
     pub handover: Handover,
 }
 
 impl Lte {
-    /// The cells' names, the default ones too.
+    /// Returns the cells' names, including default ones.
     pub(crate) fn cell_names(&self) -> Vec<String> {
         let name = |(i, cell): (usize, &Cell)| {
             if cell.name.is_empty() { format!("cell-{}", i + 1) } else { cell.name.clone() }
@@ -74,7 +73,7 @@ impl Lte {
     }
 }
 
-/// Width of a carrier (36.101 table 5.6-1).
+/// Bandwidth of a carrier (36.101 table 5.6-1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Bandwidth {
     /// 6 resource blocks.
@@ -102,128 +101,128 @@ pub enum Bandwidth {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
-    /// Its name in results. Unless given: `cell-1`, `cell-2`, ... by position.
+    /// Name of the cell in results. Default: `cell-1`, `cell-2`, ... by position.
     #[serde(default)]
     pub name: String,
-    /// Where its antenna is: metres east, north, and above the ground.
+    /// Position of the antenna: metres east, north, and above ground.
     #[serde(default = "cell_position")]
     pub position: [f64; 3],
     /// Transmit power in dBm over the whole carrier.
     #[serde(default = "cell_power")]
     pub power_dbm: f64,
-    /// Noise figure of its receiver in dB.
+    /// Noise figure of the receiver in dB.
     #[serde(default = "cell_noise")]
     pub noise_figure_db: f64,
-    /// Where its antenna's main lobe points to, in degrees from east towards north; in all directions unless given.
+    /// Direction of the antenna's main lobe, in degrees from east towards north. Default: omnidirectional.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sector_deg: Option<f64>,
-    /// Who is served first in the downlink.
+    /// Scheduler of the downlink.
     #[serde(default)]
     pub scheduler: Scheduler,
-    /// Who is served first in the uplink.
+    /// Scheduler of the uplink.
     #[serde(default)]
     pub uplink_scheduler: Scheduler,
-    /// Share of its resource blocks that UEs of other cells hear as interference, 0 to 1.
+    /// Fraction of the resource blocks that interferes with UEs of other cells, 0 to 1.
     #[serde(default)]
     pub load: f64,
 }
 
-/// Who is served first.
+/// The scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduler {
-    /// Everybody in turn.
+    /// Serves UEs in turn.
     RoundRobin,
-    /// Whose channel is best beside what it got before.
+    /// Proportional fair: serves the UE whose channel is best relative to its past throughput.
     #[default]
     ProportionalFair,
-    /// Whose channel is best.
+    /// Serves the UE with the best channel.
     MaxThroughput,
 }
 
-/// A UE, or several alike.
+/// A UE, or several identical ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ue {
-    /// The UE's node. Of several alike, `NAME-1`, `NAME-2`, ...
+    /// The UE's node. Several identical UEs are named `NAME-1`, `NAME-2`, ...
     pub name: String,
-    /// How many such UEs there are. After loading, always 1.
+    /// Number of identical UEs. Always 1 after loading.
     #[serde(default = "one")]
     pub count: u32,
-    /// Where it is and how it moves. A bare position is for one that stands still.
+    /// Position and movement. A bare position is a stationary UE.
     #[serde(default)]
     pub mobility: Mobility,
-    /// What lies between it and the cells.
+    /// The propagation model between the UE and the cells.
     #[serde(default)]
     pub channel: Channel,
     /// Fast fading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fading: Option<Fading>,
-    /// Noise figure of its receiver in dB.
+    /// Noise figure of the receiver in dB.
     #[serde(default = "ue_noise")]
     pub noise_figure_db: f64,
-    /// Gain of its antenna in dBi.
+    /// Antenna gain in dBi.
     #[serde(default)]
     pub gain_db: f64,
-    /// Its greatest transmit power in dBm.
+    /// Maximum transmit power in dBm.
     #[serde(default = "ue_power")]
     pub power_dbm: f64,
-    /// The cell that it starts in; the one that it hears best unless given.
+    /// The initial cell. Default: the cell received best.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
-    /// Its category, 1 to 12, which limits the bits of a TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1 and
-    /// 4.1-2, on one carrier); without limits unless given.
+    /// UE category, 1 to 12, which limits the bits per TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1
+    /// and 4.1-2, on one carrier). Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<u8>,
-    /// Spatial layers in the downlink, 1 or 2.
+    /// Number of spatial layers in the downlink, 1 or 2.
     #[serde(default = "one_layer")]
     pub layers: u8,
-    /// Its default bearer.
+    /// The default bearer.
     #[serde(default)]
     pub bearer: Bearer,
-    /// Dedicated bearers, each for the flows of some priorities.
+    /// Dedicated bearers, each for flows of certain priorities.
     #[serde(default)]
     pub dedicated: Vec<Dedicated>,
-    /// What its modem holds of the packets that it is to send, in bytes; the host's queue keeps the rest.
+    /// Uplink buffer of the modem in bytes; further packets wait in the host's queue.
     #[serde(default = "modem")]
     pub modem: Bytes,
-    /// The queue of the host above the modem.
+    /// The queue in the host, above the modem.
     #[serde(default = "host_queue")]
     pub host_queue: Queue,
-    /// What limits what the host hands down to the modem, beside the modem's room.
+    /// Limit on the data that the host passes to the modem, in addition to the modem's buffer size.
     #[serde(default)]
     pub modem_limit: Limit,
-    /// Whether the modem's buffer status reports count what waits in the host's queue too, as a host that works together
-    /// with its modem can have it. If not, grants follow what is in the modem, and a small `modem_limit` keeps them small.
+    /// Whether the modem's buffer status reports include the host's queue, as is possible when host and modem
+    /// cooperate. Otherwise grants follow the modem's backlog alone, and a small `modem_limit` keeps them small.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reports_host: bool,
 }
 
 kinds! { "Mobility",
-    /// Where a UE is and how it moves; positions are metres east, north, and above the ground.
+    /// Position and movement of a UE; positions are metres east, north, and above ground.
     pub enum Mobility {
-        /// It stands still.
+        /// Stationary.
         Still {
-            /// Where.
+            /// The position.
             position: [f64; 3],
         },
-        /// A straight line without end.
+        /// Moves in a straight line without end.
         Line {
-            /// Where it starts.
+            /// Initial position.
             from: [f64; 3],
-            /// Metres a second east, north and up.
+            /// Velocity in metres per second east, north and up.
             velocity: [f64; 3],
         },
-        /// From point to point, at each at its time; it stays at the last.
+        /// Moves from point to point, reaching each at its time; stays at the last.
         Waypoints {
             /// `[["0 s", [0, 0, 1.5]], ["10 s", [100, 0, 1.5]]]`.
             points: Vec<(Span, [f64; 3])>,
         },
-        /// Along a way, each leg at its speed; it stays at the end.
+        /// Moves along a route, with a speed for each leg; stays at the end.
         Route {
-            /// The ends of the legs.
+            /// The endpoints of the legs.
             points: Vec<[f64; 3]>,
-            /// Metres a second on each leg; the last holds for the rest.
+            /// Speed on each leg in metres per second; the last one applies to all further legs.
             speeds: Vec<f64>,
         },
     }
@@ -236,28 +235,28 @@ impl Default for Mobility {
 }
 
 kinds! { "Channel",
-    /// What lies between a UE and the cells.
+    /// The propagation model between a UE and the cells.
     #[derive(Default)]
     pub enum Channel {
         /// Free space.
         #[default]
         Friis,
-        /// A loss that grows with the logarithm of the distance.
+        /// A path loss that grows with the logarithm of the distance.
         LogDistance {
-            /// The exponent.
+            /// The path loss exponent.
             exponent: f64,
-            /// The loss in dB at a metre.
+            /// The path loss in dB at 1 m.
             at_1m_db: f64,
             /// Standard deviation of the shadowing in dB.
             #[serde(default)]
             shadowing_db: f64,
-            /// Metres in which the shadowing's correlation falls to 1/e.
+            /// Correlation distance of the shadowing in metres (correlation of 1/e).
             #[serde(default = "correlation")]
             correlation_m: f64,
         },
         /// Urban micro, street canyon (TR 38.901).
         Umi {
-            /// Whether the UE sees the antenna.
+            /// Whether there is line of sight to the antenna.
             #[serde(default)]
             sight: Sight,
             /// Whether there is shadowing.
@@ -266,16 +265,16 @@ kinds! { "Channel",
         },
         /// Urban macro, antennas above the roofs (TR 38.901). For antennas 25 m high.
         Uma {
-            /// Whether the UE sees the antenna.
+            /// Whether there is line of sight to the antenna.
             #[serde(default)]
             sight: Sight,
             /// Whether there is shadowing.
             #[serde(default = "yes")]
             shadowing: bool,
         },
-        /// Rural macro: open country and small towns (TR 38.901).
+        /// Rural macro: open countryside and small towns (TR 38.901).
         Rma {
-            /// Whether the UE sees the antenna.
+            /// Whether there is line of sight to the antenna.
             #[serde(default)]
             sight: Sight,
             /// Whether there is shadowing.
@@ -291,61 +290,62 @@ kinds! { "Channel",
         /// COST 231's extension of Hata's model: 1500 to 2000 MHz, antennas 30 to 200 m high, 1 to 20 km away.
         #[serde(rename = "cost-231")]
         Cost231 {
-            /// The centre of a metropolis: 3 dB more than in medium cities and suburbs.
+            /// Whether the area is a metropolitan centre: 3 dB more than in medium cities and suburbs.
             #[serde(default)]
             metropolitan: bool,
             /// Standard deviation of the shadowing in dB.
             #[serde(default)]
             shadowing_db: f64,
-            /// Metres in which the shadowing's correlation falls to 1/e.
+            /// Correlation distance of the shadowing in metres (correlation of 1/e).
             #[serde(default = "correlation")]
             correlation_m: f64,
         },
-        /// The same loss everywhere.
+        /// A constant path loss.
         Fixed {
-            /// The loss in dB.
+            /// The path loss in dB.
             loss_db: f64,
         },
-        /// A recorded channel: for each cell a CSV file of `time_s` (or `time_ms`) and `sinr_db` (or `cqi`, or `rsrp_dbm`).
+        /// A recorded channel: a CSV file for each cell, with the columns `time_s` (or `time_ms`) and `sinr_db` (or
+        /// `cqi`, or `rsrp_dbm`).
         Recorded {
-            /// Cell to file, relative to the scenario file that names it. A cell without one is not heard.
+            /// Cell to file, relative to the scenario file. A cell without a file is not received.
             files: std::collections::BTreeMap<String, String>,
         },
     }
 }
 
-/// Whether a UE sees an antenna.
+/// Line of sight between a UE and an antenna.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sight {
-    /// Always.
+    /// Always line of sight.
     Los,
-    /// Never.
+    /// Never line of sight.
     Nlos,
-    /// At random, the less the further away.
+    /// Random, with a probability that falls with the distance.
     #[default]
     Random,
 }
 
 kinds! { "Fading",
-    /// Fast fading by the profiles of 36.104 annex B.2. A bare number is the speed of `epa`.
+    /// Fast fading with the profiles of 36.104 annex B.2. A bare number is the speed for `epa`.
     #[derive(Copy)]
     pub enum Fading {
         /// Extended pedestrian A.
         Epa {
-            /// Kilometres an hour for the Doppler shift; the UE's own speed unless given.
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             kmh: Option<f64>,
         },
         /// Extended vehicular A.
         Eva {
-            /// Kilometres an hour for the Doppler shift; the UE's own speed unless given.
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             kmh: Option<f64>,
         },
         /// Extended typical urban.
         Etu {
-            /// Kilometres an hour for the Doppler shift; the UE's own speed unless given.
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             kmh: Option<f64>,
         },
@@ -356,16 +356,16 @@ kinds! { "Fading",
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bearer {
-    /// Quality-of-service class, QCI, 1 to 9 (23.203 table 6.1.7).
+    /// Quality-of-service class identifier (QCI), 1 to 9 (23.203 table 6.1.7).
     pub qci: u8,
     /// The RLC mode.
     pub rlc: Rlc,
     /// The queue in front of RLC in the eNodeB.
     pub queue: Queue,
-    /// A queue above that one, which then is the buffer that it hands packets down to; none unless given.
+    /// A queue above that one, which then serves as the buffer below it. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<Above>,
-    /// How long a packet may wait in it before PDCP discards it; without end unless given.
+    /// How long a packet may wait in the queue before PDCP discards it. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discard: Option<Span>,
 }
@@ -382,13 +382,13 @@ impl Default for Bearer {
     }
 }
 
-/// A queue above RLC's buffer in the eNodeB: the backlog waits in it, where it can be scheduled.
+/// A queue above RLC's buffer in the eNodeB: packets wait in it, where a queue discipline applies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Above {
     /// The queue.
     pub queue: Queue,
-    /// What limits what it hands down to the buffer, beside the buffer's room.
+    /// Limit on the data passed down to the buffer, in addition to the buffer's size.
     pub limit: Limit,
 }
 
@@ -399,42 +399,44 @@ impl Default for Above {
 }
 
 kinds! { "Limit",
-    /// What limits what a queue hands down to the buffer below it, beside the buffer's room. The last packet may exceed it.
+    /// Limit on the data that a queue passes to the buffer below it, in addition to the buffer's size. The last packet
+    /// may exceed it.
     #[derive(Copy, Default)]
     pub enum Limit {
-        /// Nothing.
+        /// No limit.
         #[default]
         None,
-        /// Byte queue limits, as Linux's dynamic queue limits: as few bytes as do not leave the buffer empty while more waits.
+        /// Byte queue limits, as in Linux's dynamic queue limits: the smallest number of bytes that does not let the
+        /// buffer run empty while packets wait.
         Bql {
-            /// The limit's lowest value.
+            /// Minimum of the limit.
             #[serde(default)]
             min: Bytes,
-            /// Its highest.
+            /// Maximum of the limit.
             #[serde(default = "bql_max")]
             max: Bytes,
-            /// For how long bytes have to be unneeded before the limit shrinks.
+            /// How long bytes must be unneeded before the limit shrinks.
             #[serde(default = "bql_hold")]
             hold: Span,
-            /// When a packet has left the buffer.
+            /// When a packet counts as having left the buffer.
             #[serde(default)]
             completed: Completed,
         },
-        /// DynRLC: as many packets as spend the target's time in the buffer. Patented; for comparison in simulations.
+        /// DynRLC: as many packets as take the target time to pass the buffer. Patented; for comparison in simulations.
         DynRlc {
-            /// The delay threshold: how long a packet should spend in the buffer at most.
+            /// The delay threshold: the intended maximum time of a packet in the buffer.
             #[serde(default = "dyn_rlc_target")]
             target: Span,
-            /// From one change of the limit to the next.
+            /// Interval between changes of the limit.
             #[serde(default = "dyn_rlc_interval")]
             interval: Span,
-            /// The limit's lowest value, in packets.
+            /// Minimum of the limit, in packets.
             #[serde(default = "dyn_rlc_min")]
             min: u32,
-            /// Its highest; 333 full packets are 500 kB.
+            /// Maximum of the limit, in packets; 333 full-sized packets are 500 kB.
             #[serde(default = "dyn_rlc_max")]
             max: u32,
-            /// When a packet has left the buffer.
+            /// When a packet counts as having left the buffer.
             #[serde(default)]
             completed: Completed,
         },
@@ -447,14 +449,14 @@ impl Limit {
     }
 }
 
-/// When a packet has left RLC's buffer.
+/// When a packet counts as having left RLC's buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Completed {
-    /// Its last byte was sent, for the first time.
+    /// When its last byte is sent for the first time.
     #[default]
     Sent,
-    /// In AM, all of it was acknowledged; in UM and TM, which hear of nothing, as `sent`.
+    /// When all of it is acknowledged, in AM; UM and TM have no acknowledgements, so there it is the same as `sent`.
     Acknowledged,
 }
 
@@ -462,7 +464,7 @@ pub enum Completed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dedicated {
-    /// The priorities (0 to 15) of the flows that it carries.
+    /// The priorities (0 to 15) of the flows that use this bearer.
     pub priorities: Vec<u8>,
     /// The bearer.
     #[serde(default)]
@@ -477,29 +479,29 @@ kinds! { "Rlc",
         Tm,
         /// Unacknowledged.
         Um {
-            /// How long a missing PDU is waited for.
+            /// How long to wait for a missing PDU.
             #[serde(default = "um_reordering")]
             t_reordering: Span,
         },
         /// Acknowledged.
         Am {
-            /// How long the answer to a poll is waited for.
+            /// How long to wait for the response to a poll.
             #[serde(default = "poll_retransmit")]
             t_poll_retransmit: Span,
-            /// How long a missing PDU is waited for before it is reported.
+            /// How long to wait for a missing PDU before reporting it.
             #[serde(default = "am_reordering")]
             t_reordering: Span,
-            /// At least so long between two reports.
+            /// Minimum interval between status reports.
             #[serde(default = "status_prohibit")]
             t_status_prohibit: Span,
-            /// New PDUs between polls.
+            /// Number of new PDUs between polls.
             #[serde(default = "poll_pdu")]
             poll_pdu: u32,
-            /// Retransmissions of a PDU after which the radio link is lost.
+            /// Number of retransmissions of a PDU after which the radio link has failed.
             #[serde(default = "max_retx")]
             max_retx: u32,
-            /// Whether a STATUS PDU takes a whole transport block, as in ns-3, instead of sharing it with data. Unless given,
-            /// as `mac.ideal`.
+            /// Whether a STATUS PDU occupies a whole transport block, as in ns-3, instead of sharing it with data.
+            /// Default: the same as `mac.ideal`.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             status_alone: Option<bool>,
         },
@@ -519,15 +521,16 @@ impl Default for Rlc {
     }
 }
 
-/// What a CQI of the downlink is about.
+/// The scope of a downlink CQI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CqiOf {
     /// The whole carrier.
     #[default]
     Carrier,
-    /// The carrier's worst resource block group. ns-3's schedulers choose the scheme of a block by the worst group that it is
-    /// sent on; this is the same where one UE has the carrier, and pessimistic where several share it.
+    /// The carrier's worst resource block group. ns-3's schedulers choose a block's modulation and coding by the worst
+    /// group it is sent on; this setting gives the same result if one UE has the whole carrier, and is pessimistic if
+    /// several share it.
     WorstGroup,
 }
 
@@ -535,9 +538,9 @@ pub enum CqiOf {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerControl {
-    /// P0: the power in dBm that a resource block should arrive with if all of the path loss is made up for.
+    /// P0: the target power in dBm received per resource block with full path loss compensation.
     pub p0_dbm: f64,
-    /// The share of the path loss that is made up for: 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 or 1.
+    /// The fraction of the path loss that is compensated: 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 or 1.
     pub alpha: f64,
 }
 
@@ -547,33 +550,35 @@ impl Default for PowerControl {
     }
 }
 
-/// What the MAC layer does.
+/// Parameters of the MAC layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mac {
-    /// How often a transport block is sent before HARQ gives it up.
+    /// Maximum number of HARQ transmissions of a transport block.
     pub harq_transmissions: u8,
-    /// From the end of a transmission until RLC has it, at most 3 ms: then the acknowledgement is due.
+    /// Decoding delay, from the end of a transmission until RLC receives the block; at most 3 ms, when the
+    /// acknowledgement is due.
     pub decoding: Span,
-    /// From one report of channel quality to the next.
+    /// Interval between channel quality reports.
     pub cqi_period: Span,
-    /// From the measurement until the scheduler has the report.
+    /// Delay from the measurement until the scheduler has the report.
     pub cqi_delay: Span,
-    /// What a CQI is about. It holds with `ideal` too.
+    /// The scope of a CQI. It also applies with `ideal`.
     pub cqi: CqiOf,
-    /// Step of the outer loop towards 10 % block errors, in dB; 0 is none.
+    /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
     pub outer_loop_db: f64,
-    /// Milliseconds between a UE's opportunities for scheduling requests: 1, 2, 5, 10, 20, 40 or 80.
+    /// Interval between a UE's scheduling request opportunities in ms: 1, 2, 5, 10, 20, 40 or 80.
     pub sr_period: u8,
-    /// For how many of those a request holds back the next one, 0 to 7.
+    /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
     pub sr_prohibit: u8,
-    /// Requests before random access, 4 to 64.
+    /// Number of scheduling requests before random access, 4 to 64.
     pub sr_maximum: u8,
-    /// From one buffer status report to the next while data waits.
+    /// Interval between buffer status reports while data waits.
     pub bsr_period: Span,
-    /// After so long without a grant a UE that has data asks again.
+    /// How long a UE with data waits without a grant before it requests again.
     pub bsr_retx: Span,
-    /// Idealised as ns-3's LTE module is: buffer levels known at once, no requests, no MAC headers, no decoding delay.
+    /// Idealised like ns-3's LTE module: buffer levels are known at once; no scheduling requests, MAC headers or
+    /// decoding delay.
     pub ideal: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A scenario, as plain data.
+//! The data model of a scenario.
 
 use crate::kinds::kinds;
 use crate::{Dumbbell, Flow, Link, Lte, Tcp};
@@ -6,35 +6,36 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Span;
 
-/// What network, which flows, how long, what to record.
+/// A scenario: network, flows, duration, and what to record.
 ///
-/// A loaded scenario is resolved and checked: the dumbbell and duplex links have become one-way links, and so have those of
-/// the LTE network; cells and UEs stand one by one, with their names; each flow has a name, its ends, both its routes and all
-/// its TCP options. A route names links, and radio hops (see [`Lte`]), which are not among the links.
+/// A loaded scenario is resolved and checked: the dumbbell, duplex links and the links of the LTE network are expanded
+/// to one-way links; cells and UEs are listed individually, with their names; each flow has a name, both ends, both
+/// routes and all its TCP options. A route names links and radio hops (see [`Lte`]); radio hops are not in the list of
+/// links.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// One line that says what this is.
+    /// A one-line title.
     #[serde(default)]
     pub title: String,
-    /// What it shows, and how.
+    /// What the scenario shows, and how.
     #[serde(default)]
     pub description: String,
     /// Simulated time.
     pub duration: Span,
-    /// Summary statistics start here.
+    /// Time at which summary statistics start.
     #[serde(default)]
     pub warmup: Span,
-    /// Seed of all randomness: the same seed gives the same results.
+    /// Seed of the random number generators: the same seed gives the same results.
     #[serde(default = "one_seed")]
     pub seed: u64,
-    /// How often it is run, each time with other random numbers.
+    /// Number of repetitions, each with different random numbers.
     #[serde(default = "one")]
     pub runs: u32,
     /// What to record.
     #[serde(default)]
     pub record: Record,
-    /// The shortcut topology.
+    /// A dumbbell topology.
     #[serde(default, skip_serializing)]
     pub(crate) dumbbell: Option<Dumbbell>,
     /// An LTE network.
@@ -43,7 +44,7 @@ pub struct Scenario {
     /// Links of an arbitrary small network.
     #[serde(default)]
     pub links: Vec<Link>,
-    /// TCP options of all flows, unless a flow says otherwise.
+    /// Default TCP options of all flows.
     #[serde(default, skip_serializing)]
     pub(crate) tcp: Tcp,
     /// The flows.
@@ -51,46 +52,47 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
 }
 
-/// What a file may say beside the scenario; it is used up by loading.
+/// Keys of a file that loading consumes.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "described here for the schema; read from the tree")]
 pub(crate) struct FileKeys {
-    /// Files (relative to this one), built-in scenarios, and presets (`"preset:NAME"`) that this file is laid on, in order.
+    /// Files (relative to this one), built-in scenarios, and presets (`"preset:NAME"`) that this file extends, merged
+    /// in order.
     #[serde(default)]
     include: Vec<String>,
-    /// Named values: `"${name}"` anywhere else becomes the value of `name`; inside a longer text, its text.
+    /// Named values: `"${name}"` elsewhere becomes the value of `name`, or its text inside a longer string.
     #[serde(default)]
     parameters: std::collections::BTreeMap<String, serde_json::Value>,
-    /// The values of parameters and dotted keys (`"dumbbell.rate"`, `"flows.a.cc"`, `"flows.*.cc"`) that are tried: every
+    /// Arrays of values of parameters and dotted keys (`"dumbbell.rate"`, `"flows.a.cc"`, `"flows.*.cc"`): every
     /// combination is a point.
     #[serde(default)]
     sweep: std::collections::BTreeMap<String, serde_json::Value>,
 }
 
-/// What to record, beside the summary.
+/// What to record in addition to the summary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Record {
-    /// How often windows, rates, round-trip times and queues are sampled, or `"off"`.
+    /// Sampling interval of windows, rates, round-trip times and queues, or `"off"`.
     pub samples: Samples,
-    /// Whether to write a table with a row for each thing that happens to a packet. It is large.
+    /// Whether to write a table with one row for each packet event. It is large.
     pub events: bool,
-    /// Whether to write a table with a row for each transport block. It is large.
+    /// Whether to write a table with one row for each transport block. It is large.
     pub radio: bool,
-    /// Links whose packets are captured into pcapng files, or `["*"]` for all.
+    /// Links whose packets are captured to pcapng files, or `["*"]` for all.
     pub pcap: Vec<String>,
 }
 
 kinds! { "Samples",
-    /// How often time series are sampled. A bare time is the interval.
+    /// Sampling of time series. A bare time is the interval.
     pub enum Samples {
         /// At a fixed interval.
         Every {
             /// The interval.
             interval: Span,
         },
-        /// Not at all.
+        /// No samples.
         Off,
     }
 }
@@ -102,7 +104,7 @@ impl Default for Samples {
 }
 
 impl Samples {
-    /// The interval, if there are samples.
+    /// Returns the sampling interval, if there are samples.
     pub fn interval(&self) -> Option<Span> {
         match self {
             Samples::Every { interval } => Some(*interval),
@@ -112,7 +114,7 @@ impl Samples {
 }
 
 impl Scenario {
-    /// The nodes, in the order in which links first name them; then the UEs that none names.
+    /// Returns the nodes in the order in which links first name them, then the UEs not named by any link.
     pub fn nodes(&self) -> Vec<&str> {
         let mut seen = std::collections::BTreeSet::new();
         let ends = self.links.iter().flat_map(|l| [l.from.as_str(), l.to.as_str()]);

@@ -1,4 +1,4 @@
-//! Links: what they carry, how fast, what they lose, and the queue in front of them.
+//! Links: capacity, delay, loss and queues.
 
 use crate::kinds::kinds;
 use schemars::JsonSchema;
@@ -11,23 +11,23 @@ use units::{Bytes, Rate, Span};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// The link's name, by which routes, captures and results refer to it.
+    /// Name of the link, used in routes, captures and results.
     pub name: String,
-    /// The node where packets enter. Links create the nodes that they name.
+    /// The node where packets enter. Nodes exist by being named.
     pub from: String,
     /// The node where packets leave.
     pub to: String,
-    /// Whether there is a second link back, called `NAME-reverse`, with the same rate, delay, queue and overhead but
-    /// without loss and jitter, unless `reverse` says otherwise.
+    /// Whether a second link `NAME-reverse` leads back, with the same rate, delay, queue and overhead, but without loss
+    /// and jitter unless `reverse` sets them.
     #[serde(default = "yes")]
     pub(crate) duplex: bool,
-    /// How fast packets are served. A link without a rate is infinitely fast and has no queue.
+    /// Service rate. A link without a rate is infinitely fast and has no queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Capacity>,
     /// Propagation delay.
     #[serde(default)]
     pub delay: Span,
-    /// Random extra delay of each packet. Packets stay in order.
+    /// Random additional delay of each packet. Packets stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
     /// Random loss, after the queue.
@@ -36,51 +36,51 @@ pub struct Link {
     /// The queue in front of the link.
     #[serde(default)]
     pub queue: Queue,
-    /// Bytes that the link adds to each IP packet when it serves it (framing).
+    /// Bytes that the link adds to each IP packet during service (framing).
     #[serde(default)]
     pub overhead: Bytes,
-    /// Whether a lightweight PEP is where the link ends: it reports to the senders of what comes over this link and goes on,
-    /// if they understand it (`cc = "mdcc"`).
+    /// Whether a lightweight PEP at the end of the link reports on traffic that arrives over it and is forwarded, to
+    /// senders that understand its reports (`cc = "mdcc"`).
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub pep: bool,
-    /// Probability that a report of this PEP is lost on its way to the sender, beside what the links lose.
+    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub pep_report_loss: f64,
-    /// What differs in the other direction of a duplex link.
+    /// Differences in the other direction of a duplex link.
     #[serde(default, skip_serializing)]
     pub(crate) reverse: Option<Reverse>,
 }
 
-/// What differs in the other direction of a duplex link. What is not said is as in the forward direction, except loss
-/// and jitter, which are not inherited.
+/// Differences in the other direction of a duplex link. Unset keys are as in the forward direction, except loss and
+/// jitter, which are not inherited.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reverse {
-    /// How fast packets are served.
+    /// Service rate.
     pub rate: Option<Capacity>,
     /// Propagation delay.
     pub delay: Option<Span>,
-    /// Random extra delay of each packet. Packets stay in order.
+    /// Random additional delay of each packet. Packets stay in order.
     pub jitter: Option<Jitter>,
     /// Random loss, after the queue.
     pub loss: Option<Loss>,
     /// The queue in front of the link.
     pub queue: Option<Queue>,
-    /// Bytes that the link adds to each IP packet when it serves it (framing).
+    /// Bytes that the link adds to each IP packet during service (framing).
     pub overhead: Option<Bytes>,
 }
 
-/// The shortcut topology: senders - `r1` = bottleneck = `r2` - receivers.
+/// A dumbbell topology: senders - `r1` = bottleneck = `r2` - receivers.
 ///
-/// It stands for links named `bottleneck` (duplex) and `access-NODE`. Further `[[links]]` may be attached to its nodes.
+/// It creates the links `bottleneck` (duplex) and `access-NODE`. Further `[[links]]` may be attached to its nodes.
 #[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Dumbbell {
-    /// How fast the bottleneck serves packets.
+    /// Service rate of the bottleneck.
     pub rate: Capacity,
-    /// Round-trip propagation delay: half of it in each direction of the bottleneck.
+    /// Round-trip propagation delay, half of it in each direction of the bottleneck.
     pub rtt: Span,
-    /// Random extra delay of each packet from `r1` to `r2`. Packets stay in order.
+    /// Random additional delay of each packet from `r1` to `r2`. Packets stay in order.
     #[serde(default)]
     pub jitter: Option<Jitter>,
     /// Random loss from `r1` to `r2`, after the queue.
@@ -89,95 +89,96 @@ pub struct Dumbbell {
     /// The queue in front of the bottleneck.
     #[serde(default)]
     pub queue: Queue,
-    /// Bytes that the bottleneck adds to each IP packet when it serves it (framing).
+    /// Bytes that the bottleneck adds to each IP packet during service (framing).
     #[serde(default)]
     pub overhead: Bytes,
-    /// What differs from `r2` to `r1`.
+    /// Differences in the direction from `r2` to `r1`.
     #[serde(default)]
     pub reverse: Option<Reverse>,
-    /// Rate of each host's own link; infinite unless given.
+    /// Rate of each host's access link. Default: unlimited.
     #[serde(default)]
     pub access_rate: Option<Capacity>,
-    /// The hosts at `r1`. The first is where flows start that do not say `from`.
+    /// The hosts at `r1`. Flows without `from` start at the first.
     #[serde(default = "one_sender")]
     pub senders: Vec<String>,
-    /// The hosts at `r2`. The first is where flows end that do not say `to`.
+    /// The hosts at `r2`. Flows without `to` end at the first.
     #[serde(default = "one_receiver")]
     pub receivers: Vec<String>,
 }
 
 kinds! { "Capacity",
-    /// How fast a link serves packets. A bare rate is constant.
+    /// Service rate of a link. A bare rate is constant.
     pub enum Capacity {
-        /// The same rate always.
+        /// Constant.
         Constant {
             /// The rate.
             rate: Rate,
         },
-        /// A rate that changes at given moments.
+        /// A rate that changes at given times.
         Steps {
-            /// Moments and the rates from then on, as `[["0 s", "35 Mbit/s"], ["40 s", "350 Mbit/s"]]`; the first moment is 0.
+            /// Times, and the rate from each time on, such as `[["0 s", "35 Mbit/s"], ["40 s", "350 Mbit/s"]]`; the
+            /// first time is 0.
             steps: Vec<(Span, Rate)>,
         },
-        /// Recorded delivery opportunities of 1500 bytes: a text file with one time in milliseconds on each line (the
-        /// format of mahimahi). It starts again when it ends.
+        /// Recorded delivery opportunities of 1500 bytes: a text file with one time in milliseconds per line
+        /// (mahimahi's format). It repeats when it ends.
         Trace {
-            /// The file, relative to the scenario file that names it.
+            /// The file, relative to the scenario file.
             file: String,
-            /// What an opportunity carries.
+            /// What a delivery opportunity carries.
             #[serde(default)]
             service: Service,
-            /// The moment of the trace at which a run begins. Unless given: its beginning if `runs` is 1, otherwise a
-            /// random moment in each run, the same one for all traces of the run.
+            /// Time in the trace at which a run begins. Default: its beginning if `runs` is 1, otherwise a random time
+            /// in each run, the same for all traces of the run.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             offset: Option<Span>,
         },
-        /// A random rate that looks like a cell's, drawn for each run: its logarithm is a stationary Gaussian process whose
-        /// correlation falls exponentially with time, cut by outages.
+        /// A random rate resembling a cell's, drawn for each run: its logarithm is a stationary Gaussian process with
+        /// exponentially decaying correlation, interrupted by outages.
         Synthetic {
-            /// Mean rate outside outages, before the peak cuts it.
+            /// Mean rate outside outages, before clipping at the peak.
             mean: Rate,
-            /// The rate is never above this.
+            /// Upper bound of the rate.
             peak: Rate,
-            /// Standard deviation of the natural logarithm of the rate: 0 is constant, 0.8 an uneven cell.
+            /// Standard deviation of the rate's natural logarithm: 0 is constant, 0.8 a strongly varying cell.
             #[serde(default = "spread")]
             spread: f64,
-            /// After this time the correlation has fallen to 1/e.
+            /// Time after which the correlation has fallen to 1/e.
             #[serde(default = "two_seconds")]
             correlation: Span,
-            /// Mean time from the end of an outage to the next; no outages unless given.
+            /// Mean time from the end of one outage to the next. Default: no outages.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             outage_every: Option<Span>,
-            /// Mean length of an outage.
+            /// Mean duration of an outage.
             #[serde(default = "quarter_second")]
             outage: Span,
         },
     }
 }
 
-/// What a delivery opportunity of a trace carries.
+/// The service of a trace's delivery opportunity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
     /// 1500 bytes: several small packets, or a part of a large one.
     #[default]
     Bytes,
-    /// One packet of whatever size.
+    /// One packet of any size.
     Packets,
 }
 
 kinds! { "Jitter",
-    /// Random extra delay of each packet. A bare time is the largest of a uniform distribution.
+    /// Random additional delay of each packet. A bare time is the maximum of a uniform distribution.
     #[derive(Copy)]
     pub enum Jitter {
-        /// Equally likely from zero to a largest value.
+        /// Uniformly distributed from zero to a maximum.
         Uniform {
-            /// The largest extra delay.
+            /// The maximum additional delay.
             max: Span,
         },
         /// The absolute value of a normal variable with mean zero.
         HalfNormal {
-            /// Standard deviation of the normal variable; the mean extra delay is 0.8 times this.
+            /// Standard deviation of the normal variable; the mean additional delay is 0.8 times this.
             sigma: Span,
         },
     }
@@ -192,16 +193,16 @@ kinds! { "Loss",
             /// Probability that a packet is lost.
             probability: f64,
         },
-        /// Losses in bursts: a chain of a good and a bad state that may change before each packet.
+        /// Bursty losses: a Markov chain of a good and a bad state, which may change before each packet.
         GilbertElliott {
-            /// Probability to go from good to bad.
+            /// Transition probability from good to bad.
             good_to_bad: f64,
-            /// Probability to go from bad to good; the mean burst is 1/this packets long.
+            /// Transition probability from bad to good; the mean burst is 1/this packets long.
             bad_to_good: f64,
-            /// Probability that a packet is lost in the good state.
+            /// Loss probability in the good state.
             #[serde(default)]
             loss_good: f64,
-            /// Probability that a packet is lost in the bad state.
+            /// Loss probability in the bad state.
             #[serde(default = "one")]
             loss_bad: f64,
         },
@@ -209,100 +210,99 @@ kinds! { "Loss",
 }
 
 kinds! { "Queue",
-    /// The queue in front of a link. Unless said otherwise: drop-tail with 1000 packets, which is what Linux gives an
-    /// interface.
+    /// The queue in front of a link. Default: drop-tail with 1000 packets, as Linux configures an interface.
     pub enum Queue {
-        /// First in, first out; what does not fit is lost. With neither limit given: 1000 packets.
+        /// First in, first out; packets that do not fit are dropped. Without a limit: 1000 packets.
         DropTail {
-            /// Most packets held.
+            /// Maximum number of packets.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             packets: Option<u32>,
-            /// Most bytes held.
+            /// Maximum number of bytes.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             bytes: Option<Bytes>,
-            /// Who is lost when it is full.
+            /// Which packet is dropped when the queue is full.
             #[serde(default)]
             drop: Drop,
         },
-        /// Three bands by priority, first in, first out in each (Linux `pfifo_fast`).
+        /// Three bands by priority, each first in, first out (Linux `pfifo_fast`).
         PfifoFast {
-            /// Most packets held in each band.
+            /// Maximum number of packets in each band.
             #[serde(default = "thousand")]
             packets: u32,
         },
         /// Controlled delay (RFC 8289).
         Codel {
-            /// Standing delay that is tolerated.
+            /// Target: the acceptable standing delay.
             #[serde(default = "codel_target")]
             target: Span,
-            /// How long the delay may stay above the target.
+            /// Interval: how long the delay may stay above the target.
             #[serde(default = "codel_interval")]
             interval: Span,
-            /// Most packets held.
+            /// Maximum number of packets.
             #[serde(default = "thousand")]
             packets: u32,
             /// Mark ECN-capable packets instead of dropping them.
             #[serde(default = "yes")]
             ecn: bool,
-            /// Also mark each ECN-capable packet that waited longer than this, at once; none unless given.
+            /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             ce_threshold: Option<Span>,
         },
-        /// One queue a flow, served in turn by deficit round robin; over the limit, the longest queue loses.
+        /// One queue per flow, served by deficit round robin; at the limit, the longest queue drops.
         Fq {
-            /// Most packets held in total.
+            /// Maximum number of packets in total.
             #[serde(default = "ten_thousand")]
             packets: u32,
             /// Number of queues that flows are hashed into.
             #[serde(default = "queues")]
             queues: u32,
-            /// Bytes that a queue may send in its turn.
+            /// Bytes that a queue may send per round.
             #[serde(default = "quantum")]
             quantum: Bytes,
         },
-        /// Flow queueing with controlled delay in each queue (RFC 8290).
+        /// Flow queueing with CoDel in each queue (RFC 8290).
         FqCodel {
-            /// Standing delay that is tolerated.
+            /// Target: the acceptable standing delay.
             #[serde(default = "codel_target")]
             target: Span,
-            /// How long the delay may stay above the target.
+            /// Interval: how long the delay may stay above the target.
             #[serde(default = "codel_interval")]
             interval: Span,
-            /// Most packets held in total.
+            /// Maximum number of packets in total.
             #[serde(default = "ten_thousand")]
             packets: u32,
-            /// Most bytes held in total.
+            /// Maximum number of bytes in total.
             #[serde(default = "memory")]
             bytes: Bytes,
             /// Number of queues that flows are hashed into.
             #[serde(default = "queues")]
             queues: u32,
-            /// Bytes that a queue may send in its turn.
+            /// Bytes that a queue may send per round.
             #[serde(default = "quantum")]
             quantum: Bytes,
             /// Mark ECN-capable packets instead of dropping them.
             #[serde(default = "yes")]
             ecn: bool,
-            /// Also mark each ECN-capable packet that waited longer than this, at once; none unless given.
+            /// Also mark each ECN-capable packet at once if it waited longer than this. Default: none.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             ce_threshold: Option<Span>,
         },
     }
 }
 
-/// Who is lost when a queue is full.
+/// Which packet is dropped when a queue is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Drop {
-    /// The packet that arrives.
+    /// The arriving packet.
     #[default]
     Tail,
-    /// The oldest ones, until it fits.
+    /// The oldest packets, until the arriving one fits.
     Head,
 }
 
 impl Queue {
-    /// `fq-codel` as it is unless said otherwise.
+    /// Returns the default `fq-codel` queue.
     pub(crate) fn fq_codel() -> Queue {
         Queue::FqCodel {
             target: codel_target(),
@@ -316,7 +316,7 @@ impl Queue {
         }
     }
 
-    /// A drop-tail queue without a limit gets the default one.
+    /// Sets the default limit of a drop-tail queue without one.
     pub(crate) fn with_limit(self) -> Queue {
         match self {
             Queue::DropTail { packets: None, bytes: None, drop } => {

@@ -1,21 +1,21 @@
-//! The reference page of all keys, from the schema.
+//! The reference page of all keys, generated from the schema.
 
 use crate::schema::{described, kinds};
 use core::fmt::Write;
 use serde_json::Value;
 
-/// Amounts: what the schema calls them, and what people do.
+/// The types of quantities: their names in the schema and in the reference, and examples.
 const AMOUNTS: &[(&str, &str, &str)] = &[
     ("Span", "time", "`\"30 ms\"`: h, min, s, ms, us, ns"),
     ("Bytes", "amount", "`\"500 kB\"`: GB, MB, kB, B, or GiB, MiB, KiB"),
     ("Rate", "rate", "`\"35 Mbit/s\"`: Gbit/s, Mbit/s, kbit/s, bit/s"),
 ];
 
-/// A Markdown page with each key's type, default and meaning.
+/// Returns a Markdown page with each key's type, default and meaning.
 pub fn reference_markdown() -> String {
     let root = described();
     let mut page = String::from("# Scenario keys\n\n");
-    page += "A choice is written `\"name\"`, or `{ kind = \"name\", ... }` if it has keys of its own. Amounts are texts with a unit:\n";
+    page += "A choice is written `\"name\"`, or `{ kind = \"name\", ... }` if it has keys of its own. Quantities are strings with a unit:\n";
     for (_, name, example) in AMOUNTS {
         write_to(&mut page, format_args!("- {name}: {example}\n"));
     }
@@ -66,7 +66,7 @@ fn reference_of(value: &Value) -> Option<&str> {
     value["$ref"].as_str()?.strip_prefix("#/$defs/")
 }
 
-/// Adds the definitions that `value` mentions, each before those that it mentions itself.
+/// Adds the definitions that `value` references, each before those it references itself.
 fn mentioned(value: &Value, root: &Value, order: &mut Vec<String>) {
     if let Some(name) = reference_of(value)
         && !AMOUNTS.iter().any(|(amount, ..)| *amount == name)
@@ -82,7 +82,7 @@ fn mentioned(value: &Value, root: &Value, order: &mut Vec<String>) {
     }
 }
 
-/// A description on one line.
+/// Returns a description as one line.
 fn text_of(value: &Value) -> String {
     value["description"]
         .as_str()
@@ -95,15 +95,15 @@ fn text_of(value: &Value) -> String {
 
 fn default_of(value: &Value, needed: bool) -> String {
     match &value["default"] {
-        _ if needed => "needed".into(),
+        _ if needed => "required".into(),
         Value::Null => "none".into(),
         Value::Array(items) if items.is_empty() => "none".into(),
-        Value::Array(items) if items[0].is_object() => "see there".into(),
+        Value::Array(items) if items[0].is_object() => "see below".into(),
         Value::Object(map) if map.is_empty() => "none".into(),
-        // A choice without keys of its own is its name; a table's defaults stand at the table's own keys.
+        // A choice without keys of its own is its name; a table's defaults are listed with the table's keys.
         Value::Object(map) => match map.get("kind") {
             Some(Value::String(kind)) => format!("`{}`", toml_of(kind, map)),
-            _ => "see there".into(),
+            _ => "see below".into(),
         },
         Value::String(text) if text.is_empty() => "none".into(),
         other => format!("`{other}`"),

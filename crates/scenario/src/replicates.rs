@@ -1,24 +1,25 @@
-//! Whether the repetitions of a scenario can differ.
+//! Checks whether the repetitions of a scenario can differ.
 
 use crate::error::Fault;
 use crate::{Capacity, Flow, Gap, Jitter, Loss, Scenario, Size, Traffic};
 use units::Span;
 
-/// A warning for a scenario that is run several times although nothing in its network and traffic is random, at any point:
-/// then the runs differ at most in the choices of the congestion control, and a confidence interval over them says little.
+/// Returns a warning for a scenario with several runs if nothing in its network and traffic is random at any point: the
+/// runs then differ at most in random choices of the congestion control, and a confidence interval over them means
+/// little.
 pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
     let runs = points.iter().map(|point| point.runs).max().unwrap_or(1);
     let with_flows = points.iter().any(|point| !point.flows.is_empty());
     (runs > 1 && with_flows && !points.iter().any(|point| varies(point))).then(|| {
         let message = format!(
-            "{runs} runs, but nothing in the network or the traffic is random: they are (nearly) identical, and no \
-             repetitions. Vary them, as by `start_jitter = \"100 ms\"` in [[flows]], or leave out `runs`"
+            "{runs} runs, but nothing in the network or the traffic is random: they are (nearly) identical and not \
+             repetitions. Vary them, for example with `start_jitter = \"100 ms\"` in [[flows]], or leave out `runs`"
         );
         Fault::new(None, "runs", message)
     })
 }
 
-/// Whether anything in the network or the traffic is random.
+/// Returns whether anything in the network or the traffic is random.
 fn varies(scenario: &Scenario) -> bool {
     scenario.lte.is_some()
         || scenario.links.iter().any(|link| {

@@ -1,18 +1,18 @@
-//! The JSON Schema of scenario files, from the structs.
+//! The JSON Schema of scenario files, generated from the structs.
 //!
-//! What the structs do not say is put in afterwards: a choice may be its kind's name alone, a bare amount may stand for
-//! its first kind, and a text with a parameter may stand for anything. What a file must have is asked only of elements
-//! of arrays and of choices: a table's other keys may come from an included file.
+//! The structs cannot express some rules, which are added afterwards: a choice may be written as its name alone, a bare
+//! quantity may stand for its first kind, and a string with a parameter may stand for any value. Keys are required only
+//! in elements of arrays and in choices: a table's other keys may come from an included file.
 
 use crate::Scenario;
 use crate::model::FileKeys;
 use schemars::schema_for;
 use serde_json::{Map, Value, json};
 
-/// Other names of kinds, which schemars does not know of.
+/// Aliases of kinds, which schemars does not know.
 const ALIASES: &[(&str, &str)] = &[("new-reno", "reno")];
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
+/// Returns the JSON Schema (draft 2020-12) of a scenario file.
 pub fn schema() -> Value {
     let mut root = described();
     let Some(definitions) = root.get_mut("$defs").and_then(Value::as_object_mut) else { return root };
@@ -21,7 +21,7 @@ pub fn schema() -> Value {
     }
     definitions.insert(
         "Parameter".into(),
-        json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A text with the value of a parameter." }),
+        json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A string with the value of a parameter." }),
     );
     for table in ["Dumbbell", "Lte"] {
         if let Some(table) = definitions.get_mut(table).and_then(Value::as_object_mut) {
@@ -35,7 +35,7 @@ pub fn schema() -> Value {
     root
 }
 
-/// The structs' own schema, as the reference shows it.
+/// Returns the structs' own schema, as shown in the reference.
 pub(crate) fn described() -> Value {
     let mut root = schema_for!(Scenario).to_value();
     let file_keys = schema_for!(FileKeys).to_value();
@@ -46,12 +46,12 @@ pub(crate) fn described() -> Value {
     root
 }
 
-/// TOML has no null: an optional key is left out.
+/// Removes null from types: TOML has no null; an optional key is left out.
 fn remove_null(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(remove_null),
         Value::Object(map) => {
-            // Serde's "not written again" says nothing about a file.
+            // Serde's "not serialized" is irrelevant for a file.
             map.remove("writeOnly");
             if map.get("default").is_some_and(Value::is_null) {
                 map.remove("default");
@@ -80,14 +80,14 @@ fn remove_null(value: &mut Value) {
 /// One kind of a choice.
 pub(crate) struct Kind<'a> {
     pub(crate) name: &'a str,
-    /// Its keys other than `kind`.
+    /// The keys other than `kind`.
     pub(crate) keys: Vec<(&'a String, &'a Value)>,
-    /// Those that are needed.
+    /// The required keys.
     pub(crate) needed: Vec<&'a str>,
     pub(crate) schema: &'a Value,
 }
 
-/// The kinds of a choice, if the definition is one.
+/// Returns the kinds of a choice, if the definition is one.
 pub(crate) fn kinds(definition: &Value) -> Option<Vec<Kind<'_>>> {
     let kind = |schema| {
         let schema: &Value = schema;
@@ -130,7 +130,7 @@ fn allow_short_forms(definition: &mut Value) {
     }
 }
 
-/// Lets a text with a parameter stand for each key's value and each element.
+/// Allows a string with a parameter for each key's value and each element.
 fn allow_parameters(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(allow_parameters),

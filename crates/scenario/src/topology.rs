@@ -1,4 +1,4 @@
-//! From a dumbbell, an LTE network and duplex links to one-way links, and from the ends of flows to routes.
+//! Expands the dumbbell, the LTE network and duplex links to one-way links, and the ends of flows to routes.
 
 mod hosts;
 mod link;
@@ -13,14 +13,13 @@ use link::{plain_link, reverse_name};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use units::Span;
 
-/// Most links on a route, as the hop limit of IP.
+/// Maximum number of links on a route, like IP's hop limit.
 const MAX_HOPS: usize = 64;
 
 /// Resolves the network of `s` in place.
 pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     if s.lte.is_some() && s.dumbbell.is_some() {
-        return c
-            .key("lte", |c| c.wrong("there is a dumbbell already; a scenario has `[dumbbell]` or `[lte]`, not both"));
+        return c.key("lte", |c| c.wrong("a scenario has either `[dumbbell]` or `[lte]`, not both"));
     }
     if let Some(lte) = &mut s.lte
         && !c.key("lte", |c| lte::expand(lte, c))
@@ -45,14 +44,14 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     let of_short_form = links.len();
     names.extend(s.lte.iter().flat_map(lte::radio_hops).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
     for (i, link) in given.into_iter().enumerate() {
-        // A resolved scenario that is read again says the links of its `[lte]` itself.
+        // A resolved scenario that is read again lists the links of its `[lte]`.
         if s.lte.is_some() && names.contains(&link.name) && links[..of_short_form].iter().any(|(own, _)| *own == link) {
             continue;
         }
         let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
         for name in core::iter::once(name).chain(twin) {
             if !names.insert(name.clone()) {
-                let message = format!("there is a link `{name}` already");
+                let message = format!("duplicate link `{name}`");
                 c.key("links", |c| c.index(i, |c| c.key("name", |c| c.wrong(message))));
             }
         }
@@ -92,7 +91,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
                 };
                 for mut flow in flows {
                     if !flow_names.insert(flow.name.clone()) {
-                        c.key("name", |c| c.wrong(format!("there is a flow `{}` already", flow.name)));
+                        c.key("name", |c| c.wrong(format!("duplicate flow `{}`", flow.name)));
                     }
                     network.route(&mut flow, &mut trees, c);
                     count += u64::from(flow.count);
@@ -101,21 +100,21 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
             });
         });
     }
-    // The table has been laid under each flow's own.
+    // The table has already been merged into each flow's own.
     s.tcp = Tcp::default();
     for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {
         let message = match network.by_name.get(name.as_str()) {
             Some(&index) if index < network.wired => continue,
-            Some(_) => format!("`{name}` is a radio hop and cannot be captured; `s1` is the link in front of it"),
+            Some(_) => format!("`{name}` is a radio hop and cannot be captured; capture `s1`, the link in front of it"),
             None => unknown("link", name, s.links.iter().map(|link| link.name.as_str())),
         };
         c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
     }
 }
 
-/// The links and radio hops, by name, that lead from one node of a loaded scenario to another: the fewest, then the least
-/// delay, then those that are written first, as for flows; from UE to UE through the core. `None` if there is no way or no
-/// such node, or if both are one.
+/// Returns the names of the links and radio hops from one node of a loaded scenario to another, as for flows: the
+/// fewest links, then the least delay, then the first in the file; between UEs through the core. Returns `None` if
+/// there is no route or no such node, or if both nodes are the same.
 pub fn route(scenario: &Scenario, from: &str, to: &str) -> Option<Vec<String>> {
     let mut links: Vec<_> = scenario.links.iter().map(|link| (link.clone(), None)).collect();
     for hop in scenario.lte.iter().flat_map(lte::radio_hops) {
@@ -150,7 +149,7 @@ fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {
     core::iter::once(bottleneck).chain(senders).chain(receivers).collect()
 }
 
-/// Adds a link and, if it is duplex, its twin; each with the index of the other.
+/// Adds a link and, if it is duplex, its reverse; each with the index of the other.
 fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
     let index = links.len();
     link.queue = link.queue.with_limit();
@@ -179,12 +178,12 @@ fn add(mut link: Link, links: &mut Vec<(Link, Option<usize>)>) {
     links.push((twin, Some(index)));
 }
 
-/// From one node, the link by which each other node is best reached.
+/// A shortest-path tree: for each node, the last link of the best route to it.
 type Tree<'a> = BTreeMap<&'a str, usize>;
 
 struct Network<'a> {
     links: &'a [(Link, Option<usize>)],
-    /// So many links come first; what follows is radio hops.
+    /// The number of links; the indices after them are radio hops.
     wired: usize,
     by_name: BTreeMap<&'a str, usize>,
     leaving: BTreeMap<&'a str, Vec<usize>>,
@@ -214,7 +213,9 @@ impl<'a> Network<'a> {
             let node = self.nodes.get(name.as_str()).copied();
             if node.is_none() {
                 let message = match name.as_str() {
-                    "" => "a node is needed; there is neither a dumbbell nor an LTE network to take it from".to_owned(),
+                    "" => {
+                        "a node is required, because the scenario has neither a dumbbell nor an LTE network".to_owned()
+                    }
                     _ => unknown("node", name, self.nodes.iter().copied()),
                 };
                 c.key(key, |c| c.wrong(message));
@@ -222,7 +223,7 @@ impl<'a> Network<'a> {
             node
         });
         if ends[0] == ends[1] && ends[0].is_some() {
-            c.key("to", |c| c.wrong(format!("a flow from `{}` to itself", flow.from)));
+            c.key("to", |c| c.wrong(format!("the flow leads from `{}` to itself", flow.from)));
             ends[1] = None;
         }
         let [Some(from), Some(to)] = ends else { return };
@@ -246,7 +247,7 @@ impl<'a> Network<'a> {
         route.iter().map(|&i| self.links[i].0.name.clone()).collect()
     }
 
-    /// Follows the named links.
+    /// Follows the named links, and checks that they form a route.
     fn follow(&self, key: &str, route: &[String], from: &str, to: &str, c: &mut Check) -> Option<Vec<usize>> {
         let mut at = from;
         let mut found = Vec::new();
@@ -258,7 +259,7 @@ impl<'a> Network<'a> {
             };
             let link = &self.links[index].0;
             if link.from != at {
-                wrong(format!("the link `{name}` starts at `{}`, but the route is at `{at}`", link.from));
+                wrong(format!("the link `{name}` starts at `{}`, but the route has reached `{at}`", link.from));
                 return None;
             }
             if i == MAX_HOPS {
@@ -269,13 +270,13 @@ impl<'a> Network<'a> {
             found.push(index);
         }
         if at != to {
-            c.key(key, |c| c.wrong(format!("the route ends at `{at}` and not at `{to}`")));
+            c.key(key, |c| c.wrong(format!("the route ends at `{at}`, not at `{to}`")));
             return None;
         }
         Some(found)
     }
 
-    /// Finds the route of the fewest links, then of the least delay, then of the links that are written first.
+    /// Finds the route with the fewest links, then the least delay, then the links that come first in the file.
     fn find(
         &self,
         key: &str,
@@ -284,19 +285,19 @@ impl<'a> Network<'a> {
         trees: &mut BTreeMap<&'a str, Tree<'a>>,
         c: &mut Check,
     ) -> Option<Vec<usize>> {
-        // What UEs send to each other goes through the core.
+        // Traffic between UEs passes through the core.
         if self.ues.contains(from) && self.ues.contains(to) {
             let up = self.find(key, from, lte::CORE, trees, c)?;
             let down = self.find(key, lte::CORE, to, trees, c)?;
             return Some([up, down].concat());
         }
-        // The only way out of a host is taken at once: many hosts share the tree of the node behind it.
+        // If a host has only one outgoing link, the tree of the node behind it is used, which many hosts share.
         let first = match self.leaving.get(from).map(Vec::as_slice) {
             Some(&[only]) => Some(only),
             _ => None,
         };
         let root = first.map_or(from, |index| self.links[index].0.to.as_str());
-        // Trees of a large network are large: a few of them are kept.
+        // Trees of a large network are large, so only a few are cached.
         if trees.len() >= 64 && !trees.contains_key(root) {
             trees.clear();
         }
@@ -335,7 +336,7 @@ impl<'a> Network<'a> {
             }
             for &index in self.leaving.get(node).map_or(&[][..], Vec::as_slice) {
                 let link = &self.links[index].0;
-                // Delays may not have passed their check yet.
+                // Delays may not have been checked yet.
                 let sum = Span::from_nanos(delay.as_nanos().saturating_add(link.delay.as_nanos()));
                 frontier.push(Least((hops + 1, sum, index, link.to.as_str())));
             }

@@ -1,4 +1,4 @@
-//! A file's values, each with where it was written: what TOML says, before anything is known of scenarios.
+//! The values of a file with their positions: TOML, before it is interpreted as a scenario.
 
 use crate::error::{Fault, Origin, did_you_mean};
 use core::fmt;
@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
-/// Most names in a key path; deeper trees would only be there to exhaust the stack.
+/// Maximum number of names in a key path, so that deep nesting cannot exhaust the stack.
 const MAX_DEPTH: usize = 32;
 
 pub(crate) type Table = BTreeMap<String, Node>;
 
-/// A value and where it was written.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) origin: Origin,
-    /// Where its key was written; the value's own place for an element of an array.
+    /// The position of its key; for an element of an array, the position of the value itself.
     pub(crate) key: Origin,
     pub(crate) value: Value,
 }
@@ -48,7 +48,7 @@ impl Node {
         if let Value::Table(table) = &mut self.value { Some(table) } else { None }
     }
 
-    /// As JSON, if it is one value; otherwise its text.
+    /// Returns a single value as JSON; otherwise its text.
     pub(crate) fn scalar(&self) -> serde_json::Value {
         match &self.value {
             Value::Int(n) => (*n).into(),
@@ -58,12 +58,12 @@ impl Node {
         }
     }
 
-    /// What it is, for people.
+    /// Describes the value in an error message.
     pub(crate) fn describe(&self) -> String {
         match &self.value {
             Value::Table(_) => "a table".into(),
             Value::Array(_) => "an array".into(),
-            Value::Text(text) => format!("the text \"{text}\""),
+            Value::Text(text) => format!("the string \"{text}\""),
             Value::Int(_) | Value::Float(_) => format!("the number {self}"),
             Value::Bool(b) => format!("`{b}`"),
             Value::Date(_) => "a date".into(),
@@ -71,7 +71,7 @@ impl Node {
     }
 }
 
-/// As a label or inside a text.
+/// Formats the value as a label or for substitution into a string.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
@@ -88,7 +88,7 @@ impl fmt::Display for Node {
                 f.write_str("]")
             }
             Value::Table(table) => {
-                // The kind names a table best.
+                // The kind describes a table best.
                 let rest = table.iter().filter(|(key, _)| *key != "kind");
                 if let Some(kind) = table.get("kind") {
                     write!(f, "{kind}")?;
@@ -105,7 +105,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// Reads TOML. `source` names it in origins.
+/// Parses TOML. `source` is the name of the file in positions.
 pub(crate) fn parse(source: &str, text: &str) -> Result<Node, Fault> {
     let reader = Reader {
         source: source.into(),
@@ -123,7 +123,7 @@ pub(crate) fn parse(source: &str, text: &str) -> Result<Node, Fault> {
 struct Reader<'a> {
     source: Arc<str>,
     text: &'a str,
-    /// Where each line starts.
+    /// The offset at which each line starts.
     lines: Vec<usize>,
 }
 
@@ -147,13 +147,13 @@ impl Reader<'_> {
 
     fn node(&self, value: &toml::Spanned<DeValue<'_>>) -> Result<Node, Fault> {
         let origin = self.origin(value.span().start);
-        let beyond = |what| Fault::new(Some(&origin), "", format!("the number {what} is out of range"));
+        let out_of_range = |what| Fault::new(Some(&origin), "", format!("the number {what} is out of range"));
         let value = match value.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(n) => {
-                Value::Int(i64::from_str_radix(n.as_str(), n.radix()).map_err(|_| beyond(n.as_str()))?)
+                Value::Int(i64::from_str_radix(n.as_str(), n.radix()).map_err(|_| out_of_range(n.as_str()))?)
             }
-            DeValue::Float(x) => Value::Float(x.as_str().parse().map_err(|_| beyond(x.as_str()))?),
+            DeValue::Float(x) => Value::Float(x.as_str().parse().map_err(|_| out_of_range(x.as_str()))?),
             DeValue::Boolean(b) => Value::Bool(*b),
             DeValue::Datetime(date) => Value::Date(date.to_string()),
             DeValue::Array(items) => Value::Array(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?),
@@ -163,8 +163,8 @@ impl Reader<'_> {
     }
 }
 
-/// Lays `over` on `base`: tables are joined key by key, anything else is replaced. A table that says its `kind` is
-/// replaced as a whole, because the keys of one kind mean nothing to another.
+/// Merges `over` into `base`: tables are merged key by key, any other value is replaced. A table with a `kind` is
+/// replaced as a whole, because the keys of one kind have no meaning for another.
 pub(crate) fn merge(base: &mut Node, over: Node) {
     match (&mut base.value, over.value) {
         (Value::Table(into), Value::Table(from)) if !from.contains_key("kind") => {
@@ -192,7 +192,7 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// The path as people write it: `flows[0].cc`.
+/// Formats the path as users write it: `flows[0].cc`.
 pub(crate) fn show(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
@@ -205,7 +205,7 @@ pub(crate) fn show(path: &[Step]) -> String {
     text
 }
 
-/// Where the value at `path` was written, or the nearest one around it.
+/// Returns the position of the value at `path`, or of the nearest enclosing one.
 pub(crate) fn origin_at<'a>(root: &'a Node, path: &[Step]) -> &'a Origin {
     let mut node = root;
     for step in path {
@@ -223,16 +223,16 @@ pub(crate) fn origin_at<'a>(root: &'a Node, path: &[Step]) -> &'a Origin {
 }
 
 /// Sets the value at a dotted path. A step into an array is an index, an element's name, or `*` for all of them. A step
-/// into a text makes a table of that kind of it. The error is a message.
+/// into a string turns it into a table of that kind. The error is a message.
 pub(crate) fn set(root: &mut Node, path: &str, value: &Node) -> Result<(), String> {
-    // Errors show `flows[0].cc`, so that may be written as well as `flows.0.cc`.
+    // Errors show `flows[0].cc`, so this form is accepted as well as `flows.0.cc`.
     let dotted = path.replace('[', ".").replace(']', "");
     let steps: Vec<&str> = dotted.split('.').map(str::trim).collect();
     if steps.len() > MAX_DEPTH {
-        return Err(format!("a key has at most {MAX_DEPTH} parts"));
+        return Err(format!("a key may have at most {MAX_DEPTH} parts"));
     }
     if steps.contains(&"") {
-        return Err("a key is names joined by dots, such as `dumbbell.rate`".into());
+        return Err("a key consists of names joined by dots, such as `dumbbell.rate`".into());
     }
     set_steps(root, &steps, value)
 }
@@ -262,8 +262,8 @@ fn set_steps(node: &mut Node, steps: &[&str], value: &Node) -> Result<(), String
             }
             let names = items.iter().filter_map(|i| i.table()?.get("name")?.text());
             let hint = did_you_mean(step, names);
-            Err(format!("`{step}` is neither a name here nor an index below {count}{hint}"))
+            Err(format!("`{step}` is neither an element's name nor an index below {count}{hint}"))
         }
-        _ => Err(format!("`{step}`: there are no keys inside {}", node.describe())),
+        _ => Err(format!("`{step}`: {} has no keys", node.describe())),
     }
 }

@@ -48,7 +48,9 @@ fn a_built_in_scenario_without_flows_says_that_it_is_for_emulation_and_is_not_si
         assert_eq!(b.about.contains("`ranway emulate`"), without, "{}", b.name);
         match Scenario::load(b.name, &[], &no_files) {
             Ok(simulated) => assert!(!without && simulated.points() == emulated.points(), "{}", b.name),
-            Err(e) => assert!(without && e.to_string().ends_with("flows: there is no flow; add [[flows]]"), "{e}"),
+            Err(e) => {
+                assert!(without && e.to_string().ends_with("flows: the scenario has no flows; add [[flows]]"), "{e}");
+            }
         }
     }
 }

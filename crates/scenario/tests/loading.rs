@@ -93,7 +93,7 @@ fn a_parameter_is_a_value_alone_and_a_text_inside_a_text() {
 fn a_declared_parameter_that_nothing_uses_is_a_warning() {
     let loaded = load(&[("s", &format!("{BASE}[parameters]\nloss = 1"))], &[]).unwrap();
     let warnings: Vec<_> = loaded.warnings().iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["s:13:1: parameters.loss: nothing uses this parameter"]);
+    assert_eq!(warnings, ["s:13:1: parameters.loss: unused parameter"]);
 }
 
 const SWEEP: &str = r#"cc = "${cc}"

@@ -143,7 +143,7 @@ fn recorded_channels_are_read_beside_the_file_that_names_them() {
         assert!(matches!(&ue.channel, Channel::Recorded { files } if files["cell-1"] == "d/r/one.csv"));
     }
     let missing = load(&[("d/s", main), ("d/e/base", &base)], &[]).unwrap_err();
-    assert_snapshot!(missing, @"d/e/base:7:51: lte.ues[0].channel.files.cell-1: cannot read `d/r/one.csv`: there is no such file");
+    assert_snapshot!(missing, @"d/e/base:7:51: lte.ues[0].channel.files.cell-1: cannot read `d/r/one.csv`: no such file");
 }
 
 #[test]
@@ -174,85 +174,85 @@ fn with(more: &str) -> String {
 fn a_network_needs_ues_and_no_dumbbell() {
     assert_snapshot!(says(""), @"s:3:1: lte: missing key `ues`");
     assert_snapshot!(says("ues = []\nservers = []\ncells = []"), @r#"
-s:5:11: lte.servers: there must be at least one
-s:6:9: lte.cells: there must be at least one
-s:4:7: lte.ues: there must be at least one
+s:5:11: lte.servers: at least one is required
+s:6:9: lte.cells: at least one is required
+s:4:7: lte.ues: at least one is required
 "#);
-    assert_snapshot!(with("[[flows]]\n[dumbbell]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\""), @"s:2:1: lte: there is a dumbbell already; a scenario has `[dumbbell]` or `[lte]`, not both");
-    assert_snapshot!(with(""), @"s:1:1: flows: there is no flow; add [[flows]]");
+    assert_snapshot!(with("[[flows]]\n[dumbbell]\nrate = \"1 Mbit/s\"\nrtt = \"1 ms\""), @"s:2:1: lte: a scenario has either `[dumbbell]` or `[lte]`, not both");
+    assert_snapshot!(with(""), @"s:1:1: flows: the scenario has no flows; add [[flows]]");
 }
 
 #[test]
 fn a_name_is_given_once() {
     assert_snapshot!(says("servers = [\"x\", \"x\", \"core\", \"../x\"]\nues = [{ name = \"ran\" }, { name = \"a-1\" }, { name = \"a\", count = 2 }, { name = \"a-reverse\" }]"), @r#"
-s:4:30: lte.servers[3]: `../x` is no name; a name has 1 to 100 letters, digits, spaces, or - _ . :
-s:4:17: lte.servers[1]: there is a node `x` already
-s:4:22: lte.servers[2]: there is a node `core` already
-s:5:17: lte.ues[0].name: there is a node `ran` already
-s:5:53: lte.ues[2].name: there is a node `a-1` already
-s:5:80: lte.ues[3].name: `a-reverse` ends in `-reverse`, as the names of the links back do
+s:4:30: lte.servers[3]: invalid name `../x`; use 1 to 100 letters, digits, spaces, or - _ . :
+s:4:17: lte.servers[1]: duplicate node `x`
+s:4:22: lte.servers[2]: duplicate node `core`
+s:5:17: lte.ues[0].name: duplicate node `ran`
+s:5:53: lte.ues[2].name: duplicate node `a-1`
+s:5:80: lte.ues[3].name: `a-reverse` ends in `-reverse`, which is reserved for reverse links
 "#);
-    assert_snapshot!(says("cells = [{ name = \"cell-2\" }, {}]\nues = [{ name = \"a\" }]"), @"s:4:31: lte.cells[1].name: there is a cell `cell-2` already");
+    assert_snapshot!(says("cells = [{ name = \"cell-2\" }, {}]\nues = [{ name = \"a\" }]"), @"s:4:31: lte.cells[1].name: duplicate cell `cell-2`");
     assert_snapshot!(with("[[flows]]\n[[links]]\nname = \"radio-a-1\"\nfrom = \"ran\"\nto = \"x\"\n[[links]]\nname = \"s1\"\nfrom = \"core\"\nto = \"ran\""), @r#"
-s:9:8: links[0].name: there is a link `radio-a-1` already
-s:9:8: links[0].name: there is a link `radio-a-1-reverse` already
-s:13:8: links[1].name: there is a link `s1` already
-s:13:8: links[1].name: there is a link `s1-reverse` already
+s:9:8: links[0].name: duplicate link `radio-a-1`
+s:9:8: links[0].name: duplicate link `radio-a-1-reverse`
+s:13:8: links[1].name: duplicate link `s1`
+s:13:8: links[1].name: duplicate link `s1-reverse`
 "#);
 }
 
 #[test]
 fn a_cell_that_is_not_there_is_named() {
-    assert_snapshot!(ue("cell = \"cel-1\""), @"s:6:8: lte.ues[0].cell: there is no cell `cel-1`; did you mean `cell-1`?");
+    assert_snapshot!(ue("cell = \"cel-1\""), @"s:6:8: lte.ues[0].cell: unknown cell `cel-1`; did you mean `cell-1`?");
     assert_snapshot!(ue("channel = { kind = \"recorded\", files = { cell-2 = \"x.csv\", cell-1 = \"\" } }"), @r#"
-s:6:69: lte.ues[0].channel.files.cell-1: the name of a file is needed
-s:6:51: lte.ues[0].channel.files.cell-2: there is no cell `cell-2`; did you mean `cell-1`?
+s:6:69: lte.ues[0].channel.files.cell-1: a file name is required
+s:6:51: lte.ues[0].channel.files.cell-2: unknown cell `cell-2`; did you mean `cell-1`?
 "#);
-    assert_snapshot!(ue("channel = { kind = \"recorded\", files = {} }"), @"s:6:40: lte.ues[0].channel.files: there must be at least one");
+    assert_snapshot!(ue("channel = { kind = \"recorded\", files = {} }"), @"s:6:40: lte.ues[0].channel.files: at least one is required");
 }
 
 #[test]
 fn a_star_needs_a_ue_or_host_and_stands_at_one_end() {
-    assert_snapshot!(with("[[flows]]\nto = \"u*\""), @"s:8:6: flows[0].to: there is no UE or host `u*`; known: a-1, a-2, server");
-    assert_snapshot!(with("[[flows]]\nto = \"b-*\""), @"s:8:6: flows[0].to: there is no UE or host `b-*`; known: a-1, a-2, server");
-    assert_snapshot!(with("[[flows]]\nfrom = \"s*\"\nto = \"a*\""), @"s:9:6: flows[0].to: only one of `from` and `to` may have a `*`");
+    assert_snapshot!(with("[[flows]]\nto = \"u*\""), @"s:8:6: flows[0].to: unknown UE or host `u*`; valid: a-1, a-2, server");
+    assert_snapshot!(with("[[flows]]\nto = \"b-*\""), @"s:8:6: flows[0].to: unknown UE or host `b-*`; valid: a-1, a-2, server");
+    assert_snapshot!(with("[[flows]]\nfrom = \"s*\"\nto = \"a*\""), @"s:9:6: flows[0].to: only one of `from` and `to` may contain a `*`");
     assert_snapshot!(with("[[flows]]\nto = \"a*\"\ncount = 50001"), @"s:8:6: flows[0].to: more than 100000 flows");
-    assert_snapshot!(with("[[flows]]\nname = \"f-a-1\"\n[[flows]]\nname = \"f\"\nto = \"a*\""), @"s:10:8: flows[1].name: there is a flow `f-a-1` already");
+    assert_snapshot!(with("[[flows]]\nname = \"f-a-1\"\n[[flows]]\nname = \"f\"\nto = \"a*\""), @"s:10:8: flows[1].name: duplicate flow `f-a-1`");
 }
 
 #[test]
 fn a_radio_hop_cannot_be_captured() {
     assert_snapshot!(with("[[flows]]\n[record]\npcap = [\"*\", \"s1\", \"radio-a-1\", \"radio-a-2-reverse\", \"s11\"]"), @r#"
-s:9:20: record.pcap[2]: `radio-a-1` is a radio hop and cannot be captured; `s1` is the link in front of it
-s:9:33: record.pcap[3]: `radio-a-2-reverse` is a radio hop and cannot be captured; `s1` is the link in front of it
-s:9:54: record.pcap[4]: there is no link `s11`; did you mean `s1`?
+s:9:20: record.pcap[2]: `radio-a-1` is a radio hop and cannot be captured; capture `s1`, the link in front of it
+s:9:33: record.pcap[3]: `radio-a-2-reverse` is a radio hop and cannot be captured; capture `s1`, the link in front of it
+s:9:54: record.pcap[4]: unknown link `s11`; did you mean `s1`?
 "#);
 }
 
 #[test]
 fn a_route_that_leaves_out_the_radio_hop_is_refused() {
-    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"radio-a-1\"]"), @"s:8:29: flows[0].route[1]: the link `radio-a-1` starts at `ran`, but the route is at `core`");
-    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"s1\"]"), @"s:8:9: flows[0].route: the route ends at `ran` and not at `a-1`");
-    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"s1\", \"radio-a\"]"), @"s:8:35: flows[0].route[2]: there is no link `radio-a`; did you mean `radio-a-1`?");
+    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"radio-a-1\"]"), @"s:8:29: flows[0].route[1]: the link `radio-a-1` starts at `ran`, but the route has reached `core`");
+    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"s1\"]"), @"s:8:9: flows[0].route: the route ends at `ran`, not at `a-1`");
+    assert_snapshot!(with("[[flows]]\nroute = [\"internet-server\", \"s1\", \"radio-a\"]"), @"s:8:35: flows[0].route[2]: unknown link `radio-a`; did you mean `radio-a-1`?");
 }
 
 #[test]
 fn a_value_of_a_cell_out_of_range_says_the_range() {
     assert_snapshot!(says("downlink_mhz = 28000\nuplink_mhz = 0\nserver_delay = \"2000 h\"\ns1_rate = \"0 bit/s\"\nues = [{ name = \"a\" }]"), @r#"
-s:6:16: lte.server_delay: 2000 h is out of range: from 0 ns to 1000 h
-s:7:11: lte.s1_rate: 0 bit/s is out of range: more than 0 bit/s, at most 10000 Gbit/s
-s:4:16: lte.downlink_mhz: 28000 is out of range: from 400 to 6000
-s:5:14: lte.uplink_mhz: 0 is out of range: from 400 to 6000
+s:6:16: lte.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h
+s:7:11: lte.s1_rate: 0 bit/s is out of range: must be greater than 0 bit/s and at most 10000 Gbit/s
+s:4:16: lte.downlink_mhz: 28000 is out of range: must be from 400 to 6000
+s:5:14: lte.uplink_mhz: 0 is out of range: must be from 400 to 6000
 "#);
-    assert_snapshot!(says("bandwidth = \"7 MHz\""), @"s:4:13: lte.bandwidth: `7 MHz` is not known; did you mean `3 MHz`?");
-    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: should be an array of length 3, but has 2");
+    assert_snapshot!(says("bandwidth = \"7 MHz\""), @"s:4:13: lte.bandwidth: unknown value `7 MHz`; did you mean `3 MHz`?");
+    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of length 3, found 2");
     assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 2e6, nan], load = 2, power_dbm = inf, noise_figure_db = -1, sector_deg = 400 }]"), @r#"
-s:5:27: lte.cells[0].position[1]: 2000000 is out of range: from -1000000 to 1000000
-s:5:32: lte.cells[0].position[2]: NaN is out of range: from -1000000 to 1000000
-s:5:60: lte.cells[0].power_dbm: inf is out of range: from -50 to 80
-s:5:83: lte.cells[0].noise_figure_db: -1 is out of range: from 0 to 50
-s:5:100: lte.cells[0].sector_deg: 400 is out of range: from -360 to 360
-s:5:45: lte.cells[0].load: 2 is out of range: from 0 to 1
+s:5:27: lte.cells[0].position[1]: 2000000 is out of range: must be from -1000000 to 1000000
+s:5:32: lte.cells[0].position[2]: NaN is out of range: must be from -1000000 to 1000000
+s:5:60: lte.cells[0].power_dbm: inf is out of range: must be from -50 to 80
+s:5:83: lte.cells[0].noise_figure_db: -1 is out of range: must be from 0 to 50
+s:5:100: lte.cells[0].sector_deg: 400 is out of range: must be from -360 to 360
+s:5:45: lte.cells[0].load: 2 is out of range: must be from 0 to 1
 "#);
     let cells = "{},".repeat(101);
     assert_snapshot!(says(&format!("ues = [{{ name = \"a\" }}]\ncells = [{cells}]")), @"s:5:9: lte.cells: more than 100 cells");
@@ -261,93 +261,93 @@ s:5:45: lte.cells[0].load: 2 is out of range: from 0 to 1
 #[test]
 fn a_value_of_a_ue_out_of_range_says_the_range() {
     assert_snapshot!(ue("count = 0\nlayers = 3\npower_dbm = 100\ngain_db = 51\nnoise_figure_db = nan\nmodem = \"0 B\""), @r#"
-s:6:9: lte.ues[0].count: 0 is out of range: from 1 to 10000
-s:10:19: lte.ues[0].noise_figure_db: NaN is out of range: from 0 to 50
-s:9:11: lte.ues[0].gain_db: 51 is out of range: from -50 to 50
-s:8:13: lte.ues[0].power_dbm: 100 is out of range: from -50 to 80
-s:7:10: lte.ues[0].layers: 3 is out of range: from 1 to 2
-s:11:9: lte.ues[0].modem: 0 B is out of range: more than 0 B, at most 1000000 GB
+s:6:9: lte.ues[0].count: 0 is out of range: must be from 1 to 10000
+s:10:19: lte.ues[0].noise_figure_db: NaN is out of range: must be from 0 to 50
+s:9:11: lte.ues[0].gain_db: 51 is out of range: must be from -50 to 50
+s:8:13: lte.ues[0].power_dbm: 100 is out of range: must be from -50 to 80
+s:7:10: lte.ues[0].layers: 3 is out of range: must be from 1 to 2
+s:11:9: lte.ues[0].modem: 0 B is out of range: must be greater than 0 B and at most 1000000 GB
 "#);
-    assert_snapshot!(ue("layers = 300"), @"s:6:10: lte.ues[0].layers: should be a whole number from 0 to 255, but is the number 300");
+    assert_snapshot!(ue("layers = 300"), @"s:6:10: lte.ues[0].layers: expected a whole number from 0 to 255, found the number 300");
     assert_snapshot!(ue("count = 9000\n[[lte.ues]]\nname = \"b\"\ncount = 1001"), @"s:7:1: lte.ues[1]: more than 10000 UEs");
     assert_snapshot!(ue("fading = { kind = \"etu\", kmh = -1 }\nhost_queue = { kind = \"pfifo-fast\", packets = 0 }"), @r#"
-s:6:32: lte.ues[0].fading.kmh: -1 is out of range: from 0 to 1000
-s:7:47: lte.ues[0].host_queue.packets: 0 is out of range: from 1 to 1000000000
+s:6:32: lte.ues[0].fading.kmh: -1 is out of range: must be from 0 to 1000
+s:7:47: lte.ues[0].host_queue.packets: 0 is out of range: must be from 1 to 1000000000
 "#);
     assert_snapshot!(ue("channel = { kind = \"log-distance\", exponent = 0, at_1m_db = -1, shadowing_db = 31, correlation_m = 0 }"), @r#"
-s:6:47: lte.ues[0].channel.exponent: 0 is out of range: more than 0, at most 10
-s:6:61: lte.ues[0].channel.at_1m_db: -1 is out of range: from 0 to 300
-s:6:80: lte.ues[0].channel.shadowing_db: 31 is out of range: from 0 to 30
-s:6:100: lte.ues[0].channel.correlation_m: 0 is out of range: more than 0, at most 1000000
+s:6:47: lte.ues[0].channel.exponent: 0 is out of range: must be greater than 0 and at most 10
+s:6:61: lte.ues[0].channel.at_1m_db: -1 is out of range: must be from 0 to 300
+s:6:80: lte.ues[0].channel.shadowing_db: 31 is out of range: must be from 0 to 30
+s:6:100: lte.ues[0].channel.correlation_m: 0 is out of range: must be greater than 0 and at most 1000000
 "#);
-    assert_snapshot!(ue("channel = { kind = \"fixed\", loss_db = nan }"), @"s:6:39: lte.ues[0].channel.loss_db: NaN is out of range: from 0 to 300");
+    assert_snapshot!(ue("channel = { kind = \"fixed\", loss_db = nan }"), @"s:6:39: lte.ues[0].channel.loss_db: NaN is out of range: must be from 0 to 300");
 }
 
 #[test]
 fn a_way_that_cannot_be_gone_is_refused() {
-    assert_snapshot!(ue("mobility = [0, 0, 1e7]"), @"s:6:12: lte.ues[0].mobility.position[2]: 10000000 is out of range: from -1000000 to 1000000");
-    assert_snapshot!(ue("mobility = { kind = \"line\", from = [0, 0, 0], velocity = [0, 2000, 0] }"), @"s:6:62: lte.ues[0].mobility.velocity[1]: 2000 is out of range: from -1000 to 1000");
-    assert_snapshot!(ue("mobility = { kind = \"waypoints\", points = [] }"), @"s:6:43: lte.ues[0].mobility.points: there must be at least one");
+    assert_snapshot!(ue("mobility = [0, 0, 1e7]"), @"s:6:12: lte.ues[0].mobility.position[2]: 10000000 is out of range: must be from -1000000 to 1000000");
+    assert_snapshot!(ue("mobility = { kind = \"line\", from = [0, 0, 0], velocity = [0, 2000, 0] }"), @"s:6:62: lte.ues[0].mobility.velocity[1]: 2000 is out of range: must be from -1000 to 1000");
+    assert_snapshot!(ue("mobility = { kind = \"waypoints\", points = [] }"), @"s:6:43: lte.ues[0].mobility.points: at least one is required");
     assert_snapshot!(ue("mobility = { kind = \"waypoints\", points = [[\"1 s\", [0, 0, 0]], [\"1 s\", [0, 1e9, 0]], [\"2000 h\", [0, 0, 0]]] }"), @r#"
-s:6:76: lte.ues[0].mobility.points[1][1][1]: 1000000000 is out of range: from -1000000 to 1000000
-s:6:87: lte.ues[0].mobility.points[2][0]: 2000 h is out of range: from 0 ns to 1000 h
+s:6:76: lte.ues[0].mobility.points[1][1][1]: 1000000000 is out of range: must be from -1000000 to 1000000
+s:6:87: lte.ues[0].mobility.points[2][0]: 2000 h is out of range: must be from 0 ns to 1000 h
 s:6:64: lte.ues[0].mobility.points[1]: 1 s must be later than the point before it, 1 s
 "#);
     assert_snapshot!(ue("mobility = { kind = \"route\", points = [[0, 0, 0]], speeds = [] }"), @r#"
-s:6:39: lte.ues[0].mobility.points: there must be at least two
-s:6:61: lte.ues[0].mobility.speeds: there must be one speed a leg, or fewer: 1 to 1, but there are 0
+s:6:39: lte.ues[0].mobility.points: at least two are required
+s:6:61: lte.ues[0].mobility.speeds: expected at most one speed for each leg, 1 to 1, found 0
 "#);
     assert_snapshot!(ue("mobility = { kind = \"route\", points = [[0, 0, 0], [1, inf, 0]], speeds = [1, 0] }"), @r#"
-s:6:55: lte.ues[0].mobility.points[1][1]: inf is out of range: from -1000000 to 1000000
-s:6:74: lte.ues[0].mobility.speeds: there must be one speed a leg, or fewer: 1 to 1, but there are 2
-s:6:78: lte.ues[0].mobility.speeds[1]: 0 is out of range: more than 0, at most 1000
+s:6:55: lte.ues[0].mobility.points[1][1]: inf is out of range: must be from -1000000 to 1000000
+s:6:74: lte.ues[0].mobility.speeds: expected at most one speed for each leg, 1 to 1, found 2
+s:6:78: lte.ues[0].mobility.speeds[1]: 0 is out of range: must be greater than 0 and at most 1000
 "#);
 }
 
 #[test]
 fn a_bearer_that_cannot_be_is_refused() {
     assert_snapshot!(ue("bearer = { qci = 10, rlc = { kind = \"am\", t_poll_retransmit = \"0 s\", poll_pdu = 0, max_retx = 33 }, discard = \"0 s\", queue = { kind = \"drop-tail\", packets = 0 } }"), @r#"
-s:6:18: lte.ues[0].bearer.qci: 10 is out of range: from 1 to 9
-s:6:63: lte.ues[0].bearer.rlc.t_poll_retransmit: 0 ns is out of range: from 1 ms to 100 s
-s:6:81: lte.ues[0].bearer.rlc.poll_pdu: 0 is out of range: from 1 to 65536
-s:6:95: lte.ues[0].bearer.rlc.max_retx: 33 is out of range: from 1 to 32
-s:6:158: lte.ues[0].bearer.queue.packets: 0 is out of range: from 1 to 1000000000
-s:6:111: lte.ues[0].bearer.discard: 0 ns is out of range: from 1 ms to 100 s
+s:6:18: lte.ues[0].bearer.qci: 10 is out of range: must be from 1 to 9
+s:6:63: lte.ues[0].bearer.rlc.t_poll_retransmit: 0 ns is out of range: must be from 1 ms to 100 s
+s:6:81: lte.ues[0].bearer.rlc.poll_pdu: 0 is out of range: must be from 1 to 65536
+s:6:95: lte.ues[0].bearer.rlc.max_retx: 33 is out of range: must be from 1 to 32
+s:6:158: lte.ues[0].bearer.queue.packets: 0 is out of range: must be from 1 to 1000000000
+s:6:111: lte.ues[0].bearer.discard: 0 ns is out of range: must be from 1 ms to 100 s
 "#);
-    assert_snapshot!(ue("bearer = { rlc = { kind = \"um\", t_reordering = \"200 s\" } }"), @"s:6:48: lte.ues[0].bearer.rlc.t_reordering: 200 s is out of range: from 0 ns to 100 s");
+    assert_snapshot!(ue("bearer = { rlc = { kind = \"um\", t_reordering = \"200 s\" } }"), @"s:6:48: lte.ues[0].bearer.rlc.t_reordering: 200 s is out of range: must be from 0 ns to 100 s");
     assert_snapshot!(ue("dedicated = [{ priorities = [] }, { priorities = [3, 16] }, { priorities = [3], bearer = { qci = 0 } }]"), @r#"
-s:6:29: lte.ues[0].dedicated[0].priorities: there must be at least one
-s:6:54: lte.ues[0].dedicated[1].priorities[1]: 16 is out of range: from 0 to 15
-s:6:77: lte.ues[0].dedicated[2].priorities[0]: a dedicated bearer has the priority 3 already
-s:6:98: lte.ues[0].dedicated[2].bearer.qci: 0 is out of range: from 1 to 9
+s:6:29: lte.ues[0].dedicated[0].priorities: at least one is required
+s:6:54: lte.ues[0].dedicated[1].priorities[1]: 16 is out of range: must be from 0 to 15
+s:6:77: lte.ues[0].dedicated[2].priorities[0]: priority 3 is already assigned to a dedicated bearer
+s:6:98: lte.ues[0].dedicated[2].bearer.qci: 0 is out of range: must be from 1 to 9
 "#);
     let eight: String = (0..8).map(|i| format!("{{ priorities = [{i}] }},")).collect();
-    assert_snapshot!(ue(&format!("dedicated = [{eight}]")), @"s:6:13: lte.ues[0].dedicated: a UE has at most 7 dedicated bearers beside its default one");
-    assert_snapshot!(with("[[flows]]\npriority = 16"), @"s:8:12: flows[0].priority: 16 is out of range: from 0 to 15");
+    assert_snapshot!(ue(&format!("dedicated = [{eight}]")), @"s:6:13: lte.ues[0].dedicated: a UE may have at most 7 dedicated bearers in addition to its default one");
+    assert_snapshot!(with("[[flows]]\npriority = 16"), @"s:8:12: flows[0].priority: 16 is out of range: must be from 0 to 15");
 }
 
 #[test]
 fn a_value_of_the_mac_layer_or_of_handover_out_of_range_says_the_range() {
     assert_snapshot!(says("ues = [{ name = \"a\" }]\nmac = { harq_transmissions = 9, decoding = \"200 s\", cqi_period = \"0 s\", cqi_delay = \"200 s\", outer_loop_db = -1, sr_period = 3, sr_prohibit = 8, sr_maximum = 3, bsr_period = \"0 s\", bsr_retx = \"0 s\" }"), @r#"
-s:5:30: lte.mac.harq_transmissions: 9 is out of range: from 1 to 8
-s:5:44: lte.mac.decoding: 200 s is out of range: from 0 ns to 3 ms
-s:5:66: lte.mac.cqi_period: 0 ns is out of range: from 1 ms to 100 s
-s:5:85: lte.mac.cqi_delay: 200 s is out of range: from 0 ns to 100 s
-s:5:110: lte.mac.outer_loop_db: -1 is out of range: from 0 to 10
-s:5:126: lte.mac.sr_period: 3 is none of 1, 2, 5, 10, 20, 40, 80
-s:5:143: lte.mac.sr_prohibit: 8 is out of range: from 0 to 7
-s:5:159: lte.mac.sr_maximum: 3 is out of range: from 4 to 64
-s:5:175: lte.mac.bsr_period: 0 ns is out of range: from 1 ms to 100 s
-s:5:193: lte.mac.bsr_retx: 0 ns is out of range: from 1 ms to 100 s
+s:5:30: lte.mac.harq_transmissions: 9 is out of range: must be from 1 to 8
+s:5:44: lte.mac.decoding: 200 s is out of range: must be from 0 ns to 3 ms
+s:5:66: lte.mac.cqi_period: 0 ns is out of range: must be from 1 ms to 100 s
+s:5:85: lte.mac.cqi_delay: 200 s is out of range: must be from 0 ns to 100 s
+s:5:110: lte.mac.outer_loop_db: -1 is out of range: must be from 0 to 10
+s:5:126: lte.mac.sr_period: 3 is not one of 1, 2, 5, 10, 20, 40, 80
+s:5:143: lte.mac.sr_prohibit: 8 is out of range: must be from 0 to 7
+s:5:159: lte.mac.sr_maximum: 3 is out of range: must be from 4 to 64
+s:5:175: lte.mac.bsr_period: 0 ns is out of range: must be from 1 ms to 100 s
+s:5:193: lte.mac.bsr_retx: 0 ns is out of range: must be from 1 ms to 100 s
 "#);
     assert_snapshot!(says("ues = [{ name = \"a\" }]\nhandover = { offset_db = 16, hysteresis_db = -1, time_to_trigger = \"11 s\", preparation = \"200 s\", interruption = \"200 s\", t304 = \"0 s\", reestablishment = \"200 s\" }"), @r#"
-s:5:26: lte.handover.offset_db: 16 is out of range: from -15 to 15
-s:5:46: lte.handover.hysteresis_db: -1 is out of range: from 0 to 15
-s:5:68: lte.handover.time_to_trigger: 11 s is out of range: from 0 ns to 10 s
-s:5:90: lte.handover.preparation: 200 s is out of range: from 0 ns to 100 s
-s:5:114: lte.handover.interruption: 200 s is out of range: from 0 ns to 100 s
-s:5:130: lte.handover.t304: 0 ns is out of range: from 1 ms to 100 s
-s:5:155: lte.handover.reestablishment: 200 s is out of range: from 0 ns to 100 s
+s:5:26: lte.handover.offset_db: 16 is out of range: must be from -15 to 15
+s:5:46: lte.handover.hysteresis_db: -1 is out of range: must be from 0 to 15
+s:5:68: lte.handover.time_to_trigger: 11 s is out of range: must be from 0 ns to 10 s
+s:5:90: lte.handover.preparation: 200 s is out of range: must be from 0 ns to 100 s
+s:5:114: lte.handover.interruption: 200 s is out of range: must be from 0 ns to 100 s
+s:5:130: lte.handover.t304: 0 ns is out of range: must be from 1 ms to 100 s
+s:5:155: lte.handover.reestablishment: 200 s is out of range: must be from 0 ns to 100 s
 "#);
 }
 
@@ -405,16 +405,16 @@ n311 = 11
 t310 = "7 s"
 "#;
     assert_snapshot!(load(&[("s", &format!("{}[[flows]]\n", cell(wrong)))], &[]).unwrap_err(), @r#"
-s:4:28: lte.power_control.p0_dbm: -200 is out of range: from -134 to 31
-s:4:42: lte.power_control.alpha: 0.3 is none of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1
-s:6:19: lte.handover.report_interval: 0 ns is out of range: from 1 ms to 100 s
-s:7:22: lte.handover.measurement_period: 2 s is out of range: from 1 ms to 1 s
-s:8:10: lte.handover.filter: 20 is out of range: from 0 to 19
-s:9:16: lte.handover.command_size: 9 kB is out of range: from 1 B to 8.188 kB
+s:4:28: lte.power_control.p0_dbm: -200 is out of range: must be from -134 to 31
+s:4:42: lte.power_control.alpha: 0.3 is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1
+s:6:19: lte.handover.report_interval: 0 ns is out of range: must be from 1 ms to 100 s
+s:7:22: lte.handover.measurement_period: 2 s is out of range: must be from 1 ms to 1 s
+s:8:10: lte.handover.filter: 20 is out of range: must be from 0 to 19
+s:9:16: lte.handover.command_size: 9 kB is out of range: must be from 1 B to 8.188 kB
 s:11:11: lte.handover.q_in_db: -4 is below `q_out_db`, -3
-s:12:8: lte.handover.n310: 0 is out of range: from 1 to 20
-s:13:8: lte.handover.n311: 11 is out of range: from 1 to 10
-s:14:8: lte.handover.t310: 7 s is out of range: from 0 ns to 6 s
+s:12:8: lte.handover.n310: 0 is out of range: must be from 1 to 20
+s:13:8: lte.handover.n311: 11 is out of range: must be from 1 to 10
+s:14:8: lte.handover.t310: 7 s is out of range: must be from 0 ns to 6 s
 "#);
 }
 
@@ -435,8 +435,8 @@ fn a_ue_has_a_category_that_exists_and_allows_its_layers() {
     );
     let wrong = [of("category = 13").unwrap_err(), of("category = 1\nlayers = 2").unwrap_err()];
     assert_snapshot!(wrong.map(|e| e.to_string()).join("\n"), @r#"
-s:7:12: lte.ues[0].category: 13 is out of range: from 1 to 12
-s:8:10: lte.ues[0].layers: a UE of category 1 receives one layer (36.306 table 4.1-1)
+s:7:12: lte.ues[0].category: 13 is out of range: must be from 1 to 12
+s:8:10: lte.ues[0].layers: a UE of category 1 supports one layer (36.306 table 4.1-1)
 "#);
 }
 
@@ -470,8 +470,8 @@ s:8:11: lte.ues[0].channel: `uma` holds for distances of 10 to 5000 m (TR 38.901
 s:8:11: lte.ues[0].channel: `uma` holds for UEs at a height of 1.5 to 13 m (TR 38.901 table 7.4.1-1), but this one is at 20 m
 s:8:11: lte.ues[0].channel: `uma` holds for carriers of 500 to 30000 MHz (TR 38.901 table 7.4.1-1), but `uplink_mhz` is 450
 s:8:11: lte.ues[0].channel: `rma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 6000 m from (6000, 0)
-s:8:40: lte.ues[0].channel.building_m: 4 is out of range: from 5 to 50
-s:8:54: lte.ues[0].channel.street_m: 60 is out of range: from 5 to 50
+s:8:40: lte.ues[0].channel.building_m: 4 is out of range: must be from 5 to 50
+s:8:54: lte.ues[0].channel.street_m: 60 is out of range: must be from 5 to 50
 s:8:11: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (COST 231 final report, 4.4.1), but `downlink_mhz` is 2120
 s:9:11: lte.ues[0].channel: `cost-231` holds for distances of 1000 to 20000 m (COST 231 final report, 4.4.1), but the nearest cell, `cell-1`, is 500 m from (500, 0)
 s:9:11: lte.ues[0].channel: `cost-231` holds for antennas at a height of 30 to 200 m (COST 231 final report, 4.4.1), but cell `cell-1` is at 20 m

@@ -1,16 +1,17 @@
-//! The suite that every congestion controller passes.
+//! The conformance suite for congestion controllers.
 //!
-//! [`Sender`] is a small model of a sender with selective acknowledgements: it keeps the calling order that [`cc`] states
-//! and checks, after every call, what is true of any controller:
+//! [`Sender`] is a small model of a sender with selective acknowledgements. It follows the calling order stated in
+//! [`cc`] and checks, after every call, properties that hold for any controller:
 //!
-//! - the window is at least 2 segments, in a reduction and after a time-out at least 1, and never more than [`MAX_CWND`];
-//! - the threshold is at least 2, a pacing rate and a burst are not zero;
-//! - a window that does not limit sending does not grow ([`Kind::Window`]);
-//! - while one reaction is not over, no other lowers the threshold;
-//! - an undo gives back the window and the threshold ([`Kind::Window`]).
+//! - the window is at least 2 segments, at least 1 in a reduction and after a timeout, and at most [`MAX_CWND`];
+//! - the threshold is at least 2, and pacing rate and burst are not zero;
+//! - the window does not grow while it does not limit sending ([`Kind::Window`]);
+//! - until a reduction has ended, no other lowers the threshold;
+//! - an undo restores the window and the threshold ([`Kind::Window`]).
 //!
-//! Two drivers use it: [`run_operations`] takes any list of operations, as a fuzzer makes them, and [`run_path`] puts the
-//! sender on a path with a fixed round-trip time, a rate and a buffer, and tells the window of each round.
+//! Two drivers use it: [`run_operations`] executes an arbitrary list of operations, such as a fuzzer generates, and
+//! [`run_path`] puts the sender on a path with a fixed round-trip time, rate and buffer, and returns the window of each
+//! round.
 
 use bolero::TypeGenerator;
 use cc::loss_based::MAX_CWND;
@@ -24,41 +25,41 @@ use units::{Rate, Span, Time};
 
 /// Payload bytes of every segment.
 pub const MSS: u32 = 1448;
-/// No more than this is ever in flight: what a receive window would do.
+/// Maximum number of segments in flight, in place of a receive window.
 const MAX_FLIGHT: u32 = 3000;
-/// The variance part of the retransmission time-out, as Linux floors it.
+/// The variance term of the retransmission timeout, with Linux's minimum.
 const RTO_MARGIN: Span = Span::from_millis(200);
 
-/// What a controller's window follows from.
+/// How a controller determines its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Acknowledgements and losses: all checks hold.
+    /// From acknowledgements and losses: all checks apply.
     Window,
-    /// A model of the path, which decides by itself what to believe of a sender that the window does not limit, and how
-    /// much of the window it gives back.
+    /// From a model of the path, which decides itself how to treat application-limited samples, and how much of the
+    /// window an undo restores.
     Model,
 }
 
-/// Something that happens to a sender.
+/// An event at the sender.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
 pub enum Op {
-    /// The application offers so many segments: the window takes what it allows.
+    /// The application offers this many segments; as many as the window allows are sent.
     Send(u8),
     /// The application offers more than any window.
     SendAll,
-    /// The oldest so many segments in flight arrive, in one acknowledgement.
+    /// The oldest `n` segments in flight arrive, with a single acknowledgement.
     Deliver(u8),
     /// All segments in flight arrive one by one, 100 us apart.
     DeliverAll,
-    /// The oldest so many segments in flight are lost, as the arrival of the next one tells.
+    /// The oldest `n` segments in flight are lost, as detected by the arrival of the next one.
     Lose(u8),
-    /// A congestion mark is echoed.
+    /// The receiver echoes a congestion mark.
     Mark,
     /// The retransmission timer fires.
     Timeout,
-    /// The last reaction turns out to be spurious.
+    /// The last reduction turns out to be spurious.
     Undo,
-    /// So many milliseconds pass.
+    /// This many milliseconds pass.
     Wait(u8),
 }
 
@@ -75,13 +76,13 @@ struct Segment {
     sent_at: Time,
     retransmitted: bool,
     app_limited: bool,
-    /// The sender's counts when this was sent, for the delivery rate.
+    /// The sender's counters when this was sent, for the delivery rate.
     delivered_then: u64,
     delivered_at_then: Time,
     first_sent_then: Time,
 }
 
-/// The model of a sender around a controller. Segments are numbered from 0.
+/// A model of a sender that drives a controller. Segments are numbered from 0.
 pub struct Sender<C> {
     controller: C,
     kind: Kind,
@@ -89,20 +90,20 @@ pub struct Sender<C> {
     path: Path,
     random: Random,
     log: Vec<Event>,
-    /// The segments from SND.UNA, which is number `una`, on.
+    /// The segments starting with SND.UNA, which has the number `una`.
     segments: VecDeque<Segment>,
     una: u64,
     in_flight: u32,
     phase: Phase,
-    /// SND.NXT at the last reaction.
+    /// SND.NXT at the last reduction.
     high: u64,
-    /// What an undo must give back.
+    /// The limits that an undo must restore.
     prior: Option<Limits>,
-    /// Time-outs without progress in between.
+    /// Consecutive timeouts without progress.
     timeouts: u32,
-    /// In a reduction or after a time-out, the window was 1 and has not been 2 since.
+    /// Whether the window fell to 1 in a reduction or after a timeout, and has not been 2 since.
     single: bool,
-    /// The window limited sending at the last chance.
+    /// Whether the window limited sending at the last opportunity.
     limited: bool,
     app_limited: bool,
     last_sent: Option<Time>,
@@ -113,7 +114,7 @@ pub struct Sender<C> {
 }
 
 impl<C: Controller> Sender<C> {
-    /// A sender at the start of a connection, whose handshake took `rtt`.
+    /// Creates a sender at the start of a connection whose handshake took `rtt`.
     pub fn new(controller: C, kind: Kind, rtt: Span) -> Sender<C> {
         let path = Path {
             mss: MSS,
@@ -150,12 +151,12 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// The controller, to look at.
+    /// Returns the controller for inspection.
     pub fn controller(&self) -> &C {
         &self.controller
     }
 
-    /// What the controller has told.
+    /// Returns the events emitted by the controller.
     pub fn log(&self) -> &[Event] {
         &self.log
     }
@@ -164,7 +165,7 @@ impl<C: Controller> Sender<C> {
         self.una + self.segments.len() as u64
     }
 
-    /// Calls the controller and checks what holds after any call; gives what it allowed before.
+    /// Calls the controller and checks the invariants; returns the limits from before the call.
     fn call(&mut self, f: impl FnOnce(&mut C, &mut Ctx)) -> Limits {
         let before = self.controller.limits();
         let mut cx = Ctx { now: self.now, path: &self.path, random: &mut self.random, log: Some(&mut self.log) };
@@ -180,12 +181,12 @@ impl<C: Controller> Sender<C> {
         before
     }
 
-    /// Whether the window has room.
+    /// Returns whether the window allows sending.
     pub fn may_send(&self) -> bool {
         self.in_flight < self.controller.limits().cwnd.min(MAX_FLIGHT)
     }
 
-    /// Sends the first lost segment again, or a new one; gives its number.
+    /// Retransmits the first lost segment, or sends a new one; returns its number.
     pub fn send(&mut self) -> u64 {
         let idle = if self.in_flight == 0 { self.last_sent.map(|at| self.now - at) } else { None };
         if self.in_flight == 0 {
@@ -228,15 +229,15 @@ impl<C: Controller> Sender<C> {
         number
     }
 
-    /// Ends a burst: notes what stopped it.
+    /// Ends a burst: records what stopped it.
     pub fn sent_all(&mut self) {
         let Limits { cwnd, ssthresh, .. } = self.controller.limits();
-        // Linux `tcp_is_cwnd_limited`: in slow start, half of the window is use enough.
+        // Linux `tcp_is_cwnd_limited`: in slow start, using half of the window is sufficient.
         self.limited = self.in_flight >= cwnd || (cwnd < ssthresh && cwnd < 2 * self.in_flight);
         self.app_limited = self.in_flight < cwnd;
     }
 
-    /// An acknowledgement: `arrived` were delivered, and `lost` are found to be lost by it.
+    /// Processes an acknowledgement: `arrived` were delivered, and it reveals the loss of `lost`.
     pub fn acknowledge(&mut self, arrived: &[u64], lost: &[u64], ece: bool) {
         let prior_in_flight = self.in_flight;
         let mut ack = AckSample {
@@ -302,7 +303,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// The round-trip time, by Karn's rule, and the delivery rate.
+    /// Measures the round-trip time, by Karn's rule, and the delivery rate.
     fn measure(&mut self, segment: &Segment, ack: &mut AckSample) {
         if !segment.retransmitted {
             let rtt = self.now - segment.sent_at;
@@ -325,7 +326,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Moves loss recovery on, and has the controller react.
+    /// Advances loss recovery, and signals congestion to the controller.
     fn recover(&mut self, lost: bool, ece: bool) {
         if self.phase != Phase::Open && self.una >= self.high {
             self.phase = Phase::Open;
@@ -340,7 +341,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Tells of congestion; `within` a reaction that is not over it may not reduce.
+    /// Signals congestion; if `within` an ongoing reduction, the controller must not reduce again.
     fn react(&mut self, sign: Sign, within: bool) {
         let lost = self.segments.iter().filter(|s| s.fate == Fate::Lost).count() as u32;
         let (una, next) = (self.una * u64::from(MSS), self.next() * u64::from(MSS));
@@ -354,7 +355,7 @@ impl<C: Controller> Sender<C> {
             assert_eq!(ssthresh, before.ssthresh, "{sign:?} in {:?}: a second reduction in one round trip", self.phase);
         }
         if ending {
-            // The reduction before ends with this call, and only the controller knows at which window.
+            // This call ends the previous reduction, and only the controller knows at which window.
             (before.cwnd, before.ssthresh) = (2, 2);
         }
         if !within {
@@ -362,13 +363,13 @@ impl<C: Controller> Sender<C> {
         } else if sign == Sign::Loss {
             self.prior = None;
         }
-        // A loss in a CWR phase does not make it longer.
+        // A loss in the CWR phase does not extend it.
         if !within || time_out {
             self.high = self.next();
         }
     }
 
-    /// The retransmission timer fires, if there is something to time.
+    /// Fires the retransmission timer if it is armed.
     pub fn time_out(&mut self) {
         if self.segments.is_empty() {
             return;
@@ -381,21 +382,21 @@ impl<C: Controller> Sender<C> {
         }
         self.in_flight = 0;
         let again = self.timeouts > 0;
-        // After progress in Loss the kernel does reduce again.
+        // After progress in Loss, the kernel does reduce again.
         let open = self.phase == Phase::Open || self.una >= self.high || (self.phase == Phase::Loss && !again);
         self.timeouts += 1;
         self.react(Sign::Timeout { again }, !open);
         self.phase = Phase::Loss;
     }
 
-    /// The last reaction was spurious, if it can still be undone.
+    /// Undoes the last reduction as spurious, if that is still possible.
     pub fn undo(&mut self) {
         let Some(prior) = self.prior.take().filter(|_| matches!(self.phase, Phase::Recovery | Phase::Loss)) else {
             return;
         };
         self.call(Controller::on_undo);
         self.phase = Phase::Open;
-        // Nothing was lost: what was thought so is in flight.
+        // Nothing was lost: segments considered lost are in flight.
         for segment in &mut self.segments {
             if segment.fate == Fate::Lost {
                 segment.fate = Fate::InFlight;
@@ -457,13 +458,13 @@ impl<C: Controller> Sender<C> {
     }
 }
 
-/// Whether a state is one in which the window follows from the reduction alone.
+/// Returns whether the window in this state is determined by the reduction alone.
 fn reducing(state: &str) -> bool {
     matches!(state, "recovery" | "cwr")
 }
 
-/// Runs any operations on a sender with `new()`'s controller, twice, checking after every call, and that both runs allow
-/// the same after every operation.
+/// Executes a list of operations on a sender with `new()`'s controller, twice, checking invariants after every call,
+/// and that both executions give the same limits after every operation.
 pub fn run_operations<C: Controller>(new: impl Fn() -> C, kind: Kind, ops: &[Op]) {
     let run = || -> Vec<Limits> {
         let mut sender = Sender::new(new(), kind, Span::from_millis(20));
@@ -473,28 +474,28 @@ pub fn run_operations<C: Controller>(new: impl Fn() -> C, kind: Kind, ops: &[Op]
         };
         ops.iter().map(step).collect()
     };
-    assert_eq!(run(), run(), "the same inputs, other outputs");
+    assert_eq!(run(), run(), "equal inputs gave different outputs");
 }
 
-/// A path: everything that is sent passes a queue of one rate, and arrives acknowledged.
+/// A path: all segments pass a queue with a constant rate, and are acknowledged on arrival.
 #[derive(Clone, Debug)]
 pub struct PathModel {
     /// The round-trip time without queueing.
     pub rtt: Span,
-    /// The time that the queue takes for a segment.
+    /// Service time of a segment.
     pub per_segment: Span,
-    /// Segments that the queue holds.
+    /// Capacity of the queue in segments.
     pub buffer: u32,
-    /// The rounds, from 1, whose first segment is lost.
+    /// Rounds, counted from 1, whose first segment is lost.
     pub losses: Vec<usize>,
-    /// How many rounds to run.
+    /// Number of rounds to run.
     pub rounds: usize,
 }
 
-/// What was allowed when a round ended.
+/// The limits at the end of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The moment.
+    /// The time.
     pub at: Time,
     /// The window.
     pub cwnd: u32,
@@ -504,13 +505,13 @@ pub struct Round {
     pub lost: u64,
 }
 
-/// Runs a sender that always has data on a path, and gives its window at the end of each round: when the segment that
-/// was next to send at the end of the round before is acknowledged.
+/// Runs a sender with unlimited data on a path, and returns its window at the end of each round: when the segment that
+/// was next to be sent at the end of the previous round is acknowledged.
 pub fn run_path<C: Controller>(controller: C, kind: Kind, model: &PathModel) -> Vec<Round> {
     let mut sender = Sender::new(controller, kind, model.rtt);
     let mut queue_free = Time::ZERO;
     let mut paced_until = Time::ZERO;
-    // Arrivals in order, and what was dropped with the number of arrivals that will tell of it.
+    // Arrivals in order, and drops with the number of arrivals that will reveal them.
     let mut arrivals: VecDeque<(Time, u64)> = VecDeque::new();
     let mut dropped: Vec<(u64, usize)> = Vec::new();
     let mut rounds = Vec::new();
@@ -524,7 +525,7 @@ pub fn run_path<C: Controller>(controller: C, kind: Kind, model: &PathModel) -> 
             let number = sender.send();
             let waiting = queue_free.saturating_since(sender.now).as_nanos() / model.per_segment.as_nanos();
             if core::mem::take(&mut lose_next) || waiting >= u64::from(model.buffer) {
-                // Three later segments that arrive tell of it.
+                // It is detected when three later segments have arrived.
                 dropped.push((number, arrivals.len() + 3));
             } else {
                 queue_free = queue_free.max(sender.now) + model.per_segment;

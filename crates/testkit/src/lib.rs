@@ -1,4 +1,4 @@
-//! Conformance suites that every controller and queue passes, attempts of tests in real time, and tests that need root
+//! Conformance suites for controllers and queues, and repetition of real-time tests.
 
 pub mod controller;
 pub mod queue;

@@ -1,15 +1,15 @@
-//! One suite for all queue disciplines.
+//! The conformance suite for queue disciplines.
 //!
-//! A driver (a fuzzer, or a loop over a random stream) makes up a list of [`Op`]; [`conforms`] plays it against a
+//! A driver (a fuzzer, or a loop over a random stream) generates a list of [`Op`]; [`conforms`] executes it on a
 //! discipline and checks after every step that
 //!
-//! - packets are conserved: what came in is, once each and unchanged, out, dropped, or in the backlog, in packets and
-//!   in bytes;
-//! - packets of one flow come out in the order in which they went in;
+//! - packets and bytes are conserved: every packet that entered has, exactly once and unchanged, left, been dropped, or
+//!   is in the backlog;
+//! - packets of one flow leave in the order in which they entered;
 //! - the limits hold;
-//! - a queue with a backlog serves, and `dequeue` gives `None` only when nothing is left;
-//! - only ECN-capable packets are marked, never more than [`aqm::Queue::marks`] says;
-//! - each packet carries the time at which it entered.
+//! - a queue with a backlog serves packets, and `dequeue` returns `None` only if the queue is empty;
+//! - only ECN-capable packets are marked, at most [`aqm::Queue::marks`] of them;
+//! - each packet carries its time of entry.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use aqm::{Backlog, DropReason, Ecn, Packet, Queue};
 use bolero::TypeGenerator;
 use units::{Span, Time};
 
-/// A packet with a number of its own.
+/// A packet with a unique number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TestPacket {
     /// Unique, and increasing in the order of arrival.
     pub id: u64,
-    /// The flow; also the priority, so that a flow stays in one band.
+    /// The flow; also used as the priority, so that a flow stays in one band.
     pub flow: u64,
     /// Length in bytes.
     pub len: u32,
@@ -33,12 +33,12 @@ pub struct TestPacket {
 }
 
 impl TestPacket {
-    /// A packet that is not ECN-capable.
+    /// Creates a packet that is not ECN-capable.
     pub fn new(id: u64, flow: u64, len: u32) -> Self {
         TestPacket { id, flow, len, ecn: Ecn::NotEct, enqueued: Time::ZERO }
     }
 
-    /// The same with an ECN field.
+    /// Sets the ECN field.
     pub fn with_ecn(self, ecn: Ecn) -> Self {
         TestPacket { ecn, ..self }
     }
@@ -78,11 +78,11 @@ impl Packet for TestPacket {
 /// A step of a driver.
 #[derive(Clone, Copy, Debug, TypeGenerator)]
 pub enum Op {
-    /// Packets of one flow arrive, one length each.
+    /// Packets of one flow arrive, all of the same length.
     Arrive {
         /// The flow.
         flow: u8,
-        /// How many, less one, in the low four bits.
+        /// Number of packets minus one, in the low four bits.
         count: u8,
         /// Length in bytes; zero counts as one.
         len: u16,
@@ -91,32 +91,32 @@ pub enum Op {
     },
     /// Service opportunities.
     Serve {
-        /// How many, less one, in the low four bits.
+        /// Number of opportunities minus one, in the low four bits.
         count: u8,
-        /// How long each takes, in units of 100 us.
+        /// Duration of each, in units of 100 us.
         each: u8,
     },
     /// Time passes.
     Wait {
-        /// How long, in milliseconds.
+        /// Duration in milliseconds.
         millis: u8,
     },
 }
 
-/// What a discipline promised in its configuration.
+/// The guarantees of a discipline's configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Promise {
-    /// At most so many packets.
+    /// Maximum number of packets.
     pub packets: Option<u64>,
-    /// At most so many bytes.
+    /// Maximum number of bytes.
     pub bytes: Option<u64>,
-    /// Whether it may mark at all.
+    /// Whether it may mark packets.
     pub marks: bool,
-    /// Whether it may drop when it serves.
+    /// Whether it may drop packets when serving.
     pub control: bool,
 }
 
-/// Plays `ops` against an empty `queue` and panics at the first broken invariant; empties it at the end.
+/// Executes `ops` on an empty `queue` and panics at the first violated invariant; drains the queue at the end.
 pub fn conforms<Q: Queue<TestPacket>>(mut queue: Q, promise: Promise, ops: &[Op]) {
     let mut model = Model::default();
     let mut now = Time::from_nanos(1);
@@ -145,7 +145,7 @@ pub fn conforms<Q: Queue<TestPacket>>(mut queue: Q, promise: Promise, ops: &[Op]
     assert_eq!(queue.backlog(), Backlog::default(), "an emptied queue has a backlog");
 }
 
-/// What must be in the queue.
+/// The expected contents of the queue.
 #[derive(Default)]
 struct Model {
     inside: BTreeMap<u64, TestPacket>,
@@ -159,7 +159,7 @@ struct Model {
 impl Model {
     fn arrive(&mut self, queue: &mut impl Queue<TestPacket>, flow: u64, len: u32, ecn: Ecn, now: Time) {
         self.next_id += 1;
-        // The stamp is wrong on purpose: the queue has to set it.
+        // The time stamp is deliberately wrong: the queue has to set it.
         let packet = TestPacket { enqueued: Time::MAX, ..TestPacket::new(self.next_id, flow, len).with_ecn(ecn) };
         self.inside.insert(packet.id, TestPacket { enqueued: now, ..packet });
         self.bytes += u64::from(len);
@@ -171,7 +171,7 @@ impl Model {
         });
     }
 
-    /// Whether a packet came out.
+    /// Serves a packet; returns whether there was one.
     fn serve(&mut self, queue: &mut impl Queue<TestPacket>, promise: Promise, now: Time) -> bool {
         let served = queue.dequeue(now, &mut |lost: TestPacket, reason| {
             assert!(promise.control && reason == DropReason::Control, "dropped while serving: {reason:?}");
@@ -203,6 +203,6 @@ impl Model {
         assert!(promise.packets.is_none_or(|limit| held.packets <= limit), "{held:?} is above {promise:?}");
         assert!(promise.bytes.is_none_or(|limit| held.bytes <= limit), "{held:?} is above {promise:?}");
         assert!(self.marked <= queue.marks(), "{} packets carry a mark, {} were counted", self.marked, queue.marks());
-        assert!(promise.marks || queue.marks() == 0, "marked without leave");
+        assert!(promise.marks || queue.marks() == 0, "marked although the configuration does not mark");
     }
 }

@@ -1,4 +1,4 @@
-//! Attempts of tests in real time: one on a machine that was too busy proves nothing, and is repeated.
+//! Repeats real-time tests: an attempt on a machine that was too busy is inconclusive.
 //!
 //! [`conclusive`] runs the body of a test. An attempt is *void* if the body says so ([`Watch::void`]), because the
 //! emulation marked its run invalid, or if it failed while the machine itself was late ([`Strain`]). A void attempt is
@@ -9,7 +9,7 @@
 //! `target/inconclusive.txt`, which `cargo xtask ci` prints at its end. With `RANWAY_INCONCLUSIVE=fail` it fails
 //! instead.
 
-#![allow(clippy::disallowed_methods, reason = "it measures the machine that a test runs on")]
+#![allow(clippy::disallowed_methods, reason = "measures the machine that runs the test")]
 
 use std::fmt;
 use std::fs;
@@ -21,35 +21,36 @@ use std::time::{Duration, Instant};
 
 use crate::{remember, root};
 
-/// Most attempts of a test.
+/// Maximum number of attempts of a test.
 const ATTEMPTS: u32 = 4;
 /// The pause after the first void attempt; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often the machine is asked to be on time.
+/// Interval of the timer that measures the machine's lateness.
 const TICK: Duration = Duration::from_millis(2);
-/// A tick that comes this much after its time was late.
+/// Lateness from which a tick counts as late.
 const LATE: Duration = Duration::from_millis(3);
 
-/// Bounds beyond which a failure may be the machine's: shares of the attempt's time, and one tick's lateness.
+/// Bounds above which the machine may have caused a failure: shares of the attempt's time, and the lateness of one
+/// tick.
 const MAX_LATE_TICKS: f64 = 0.02;
 const MAX_STOLEN: f64 = 0.02;
 const MAX_WAITING: f64 = 0.30;
 const MAX_LATENESS: Duration = Duration::from_millis(50);
 
-/// What the body of a test tells of its attempt.
+/// The test body's report on its attempt.
 #[derive(Debug, Default)]
 pub struct Watch {
     void: Option<String>,
 }
 
 impl Watch {
-    /// Declares the attempt void, whatever comes of it: what was measured is invalid because of `why`.
+    /// Declares the attempt void, whatever its outcome: the measurement is invalid because of `why`.
     pub fn void(&mut self, why: impl Into<String>) {
         self.void.get_or_insert(why.into());
     }
 
-    /// As [`Watch::void`] if the `lateness` of an emulation's `timing.json` has missed packets or a 99th percentile above
-    /// `bound_ms`. Returns whether it did.
+    /// Calls [`Watch::void`] if the `lateness` of an emulation's `timing.json` has missed packets, or a 99th percentile
+    /// above `bound_ms`. Returns whether it did.
     pub fn void_if_late(&mut self, p99_ms: f64, missed: u64, bound_ms: f64) -> bool {
         let late = missed > 0 || p99_ms > bound_ms;
         if late {
@@ -59,21 +60,21 @@ impl Watch {
     }
 }
 
-/// How busy the machine was during an attempt.
+/// The load of the machine during an attempt.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Strain {
-    /// Share of the ticks that were late.
+    /// Share of late ticks.
     pub late_ticks: f64,
     /// The latest tick.
     pub lateness: Duration,
-    /// Share of the processors' time that the hypervisor gave to others (`steal` of `/proc/stat`).
+    /// Share of CPU time taken by the hypervisor (`steal` in `/proc/stat`).
     pub stolen: f64,
-    /// Share of the time in which a task waited for a processor (`/proc/pressure/cpu`).
+    /// Share of the time in which a task waited for a CPU (`/proc/pressure/cpu`).
     pub waiting: f64,
 }
 
 impl Strain {
-    /// Whether a failure may be the machine's.
+    /// Returns whether the machine may have caused a failure.
     pub fn excuses(&self) -> bool {
         self.late_ticks > MAX_LATE_TICKS
             || self.lateness > MAX_LATENESS
@@ -87,7 +88,7 @@ impl fmt::Display for Strain {
         let Strain { late_ticks, lateness, stolen, waiting } = self;
         write!(
             f,
-            "{:.1} % of its ticks were late, one by {:.1} ms; {:.1} % of the processors were stolen; tasks waited for one \
+            "{:.1} % of ticks were late, one by {:.1} ms; {:.1} % of CPU time was stolen; tasks waited for a CPU \
              {:.0} % of the time",
             late_ticks * 100.0,
             lateness.as_secs_f64() * 1e3,
@@ -97,19 +98,19 @@ impl fmt::Display for Strain {
     }
 }
 
-/// What came of a test.
+/// The outcome of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// An attempt that counts has held.
+    /// A conclusive attempt passed.
     Held,
-    /// No attempt counted.
+    /// No attempt was conclusive.
     Inconclusive,
 }
 
-/// Runs `attempt` until one counts; see the module.
+/// Runs `attempt` until one is conclusive; see the module's documentation.
 ///
 /// # Panics
-/// As the first attempt that counts does.
+/// If the first conclusive attempt panics.
 pub fn conclusive(attempt: impl FnMut(&mut Watch)) -> Outcome {
     conclusive_on(attempt, Machine::start, PAUSE)
 }
@@ -140,10 +141,10 @@ fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Mach
     Outcome::Inconclusive
 }
 
-/// Measures the machine until it is stopped.
+/// Measures the machine's load until it is stopped.
 struct Machine {
     stop: Arc<AtomicBool>,
-    /// How many ticks there were, how many were late, and the latest.
+    /// Number of ticks, number of late ticks, and the maximum lateness.
     ticks: JoinHandle<(u32, u32, Duration)>,
     start: Instant,
     stolen: u64,
@@ -184,13 +185,13 @@ impl Machine {
     }
 }
 
-/// The time that the hypervisor gave to others, of all processors together, in hundredths of a second.
+/// CPU time taken by the hypervisor, over all CPUs, in hundredths of a second.
 fn stolen() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok()).unwrap_or(0)
 }
 
-/// The time in which a task waited for a processor, in microseconds; 0 on a kernel without pressure stall information.
+/// Time in which a task waited for a CPU, in microseconds; 0 on a kernel without pressure stall information.
 fn waiting() -> u64 {
     let text = fs::read_to_string("/proc/pressure/cpu").unwrap_or_default();
     let some = text.lines().find(|line| line.starts_with("some "));
@@ -201,7 +202,7 @@ fn waiting() -> u64 {
 mod tests {
     use super::*;
 
-    /// A machine with so many late ticks of a hundred, whatever this one does.
+    /// A machine on which this many of a hundred ticks are late, regardless of the actual one.
     fn machine(late: u32) -> Machine {
         let ticks = thread::spawn(move || (100, late, Duration::ZERO));
         let (stolen, waiting) = (u64::MAX, u64::MAX);
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attempt_that_holds_counts_even_on_a_busy_machine() {
+    fn a_passing_attempt_is_conclusive_even_on_a_busy_machine() {
         let mut attempts = 0;
         let outcome = conclusive_on(|_| attempts += 1, busy, Duration::ZERO);
         assert_eq!((outcome, attempts), (Outcome::Held, 1));
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_on_a_busy_machine_is_repeated_until_an_attempt_counts() {
+    fn a_failure_on_a_busy_machine_is_repeated_until_an_attempt_is_conclusive() {
         let mut attempts = 0;
         let third = |_: &mut Watch| {
             attempts += 1;

@@ -1,11 +1,11 @@
-//! What applications and their driver tell each other.
+//! The interface between applications and their driver.
 
 use core::fmt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Span, Time};
 
-/// How long an application waits after a failed connection before it begins the next transfer or page, at least: a
-/// network that refuses each connection at once must not be asked again in the same instant.
+/// Minimum delay after a failed connection before an application begins the next transfer or page: a network that
+/// refuses every connection at once must not be retried at the same instant.
 pub const RETRY_AFTER: Span = Span::from_secs(1);
 
 /// Bytes of the IPv4 and UDP headers in front of a datagram's payload.
@@ -17,14 +17,14 @@ pub type Random = Xoshiro256PlusPlus;
 /// One of the two hosts between which an application runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Side {
-    /// The host that the data mainly comes from: the server of a download.
+    /// The host that mainly sends data: the server of a download.
     From,
-    /// The host that the data mainly goes to.
+    /// The host that mainly receives data.
     To,
 }
 
 impl Side {
-    /// The other host.
+    /// Returns the other host.
     #[inline]
     pub const fn peer(self) -> Side {
         match self {
@@ -34,26 +34,26 @@ impl Side {
     }
 }
 
-/// What carries an application's data.
+/// The transport of an application's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// Connections: [`Action::Connect`] and what follows, never [`Action::Datagram`].
+    /// TCP connections: [`Action::Connect`] and related actions, never [`Action::Datagram`].
     Tcp,
-    /// [`Action::Datagram`]s only.
+    /// UDP: only [`Action::Datagram`].
     Udp,
 }
 
-/// What an application asks of the driver.
+/// A request of an application to the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Open connection `conn`, a number that this application has not used before; `opener` sends the SYN.
+    /// Open connection `conn`, a number not used before by this application; `opener` sends the SYN.
     Connect {
         /// The new connection: 0, 1, 2 and so on.
         conn: u32,
         /// The host that opens it; the other one listens.
         opener: Side,
     },
-    /// Offer so many more bytes for sending. Only on a connection that `side` was told to be connected.
+    /// Offer further bytes for sending. Only on a connection for which `side` has received [`Notice::Connected`].
     Write {
         /// The connection.
         conn: u32,
@@ -62,22 +62,22 @@ pub enum Action {
         /// Bytes, more than zero.
         bytes: u64,
     },
-    /// Offer as much as the transport takes, until [`Action::Pause`] or [`Action::Close`].
+    /// Offer as much data as the transport accepts, until [`Action::Pause`] or [`Action::Close`].
     WriteUnlimited {
         /// The connection.
         conn: u32,
         /// The writing side.
         side: Side,
     },
-    /// End [`Action::WriteUnlimited`]: what has not been sent for the first time by now is not offered any more.
+    /// End [`Action::WriteUnlimited`]: data not yet sent for the first time is withdrawn.
     Pause {
         /// The connection.
         conn: u32,
         /// The writing side.
         side: Side,
     },
-    /// `side` writes no more: its FIN follows what it has offered. It still reads. It may come while the connection is
-    /// being opened.
+    /// `side` writes no more: its FIN follows the data offered. It still reads. May be requested while the connection
+    /// is being opened.
     Close {
         /// The connection.
         conn: u32,
@@ -94,16 +94,16 @@ pub enum Action {
         /// UDP payload in bytes.
         bytes: u32,
     },
-    /// A transfer or page is complete: its last byte has reached the reader. A row of the table of transfers.
+    /// A transfer or page is complete: its last byte has reached the reader. Yields a row in the table of transfers.
     Completed(Transfer),
-    /// A transfer or page was given up because a connection failed; `bytes` are those that arrived.
+    /// A transfer or page was abandoned because a connection failed; `bytes` is the number that arrived.
     Failed(Transfer),
-    /// The application is done: it opens, offers and reports nothing more. It comes once. Notices about connections that
-    /// are still closing may follow, and are answered.
+    /// The application has finished: it opens, offers and reports nothing more. Sent once. Notices about connections
+    /// that are still closing may follow, and are handled.
     Finished,
 }
 
-/// What the driver tells an application about one of its connections.
+/// A notification of an application about one of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// `side` may write: its handshake is done.
@@ -113,7 +113,7 @@ pub enum Notice {
         /// The side that may write from now on.
         side: Side,
     },
-    /// So many more bytes have reached the reader in order.
+    /// Further bytes have reached the reader in order.
     Delivered {
         /// The connection.
         conn: u32,
@@ -129,7 +129,7 @@ pub enum Notice {
         /// The side that reads the end.
         side: Side,
     },
-    /// The connection was reset, refused or timed out. Nothing more is heard of it.
+    /// The connection was reset, refused or timed out. No further notices follow.
     Failed {
         /// The connection.
         conn: u32,
@@ -139,9 +139,9 @@ pub enum Notice {
 /// A transfer of known size, or a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Which of the application's: 0, 1, 2 in the order of their starts.
+    /// Its number within the application: 0, 1, 2 in order of the starts.
     pub index: u32,
-    /// When its first connection was asked for.
+    /// When its first connection was requested.
     pub start: Time,
     /// When its last byte was delivered, or when it failed.
     pub end: Time,
@@ -149,12 +149,12 @@ pub struct Transfer {
     pub bytes: u64,
 }
 
-/// A parameter with which an application cannot run.
+/// The error for an invalid parameter of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadConfig {
     /// The parameter, by its name in [`Config`].
     pub key: &'static str,
-    /// What it must be.
+    /// The requirement.
     pub must: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! All applications under one type, and their parameters.
+//! All applications as one type, and their parameters.
 
 use crate::action::{Action, BadConfig, Notice, Random, Transport, UDP_HEADERS, require};
 use crate::bulk::Bulk;
@@ -11,10 +11,10 @@ use crate::short_flows::{Gap, ShortFlows};
 use crate::{pages, ppbp};
 use units::{Bytes, Rate, Span, Time};
 
-/// Which application, and its parameters.
+/// An application and its parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Config {
-    /// As much as the transport takes from start to stop, over one connection. See [`Bulk`].
+    /// As much data as the transport accepts from start to stop, over one connection. See [`Bulk`].
     Bulk,
     /// One transfer of a given size over its own connection. See [`ShortFlows`].
     Transfer {
@@ -25,33 +25,33 @@ pub enum Config {
     ShortFlows {
         /// Size of each transfer.
         size: Size,
-        /// When the next one starts.
+        /// When the next transfer starts.
         gap: Gap,
-        /// How many, or without end.
+        /// Number of transfers; `None` is unlimited.
         count: Option<u32>,
     },
-    /// Periods of writing and of silence over one connection. See [`OnOff`].
+    /// Periods of sending and of silence over one connection. See [`OnOff`].
     OnOff {
-        /// Rate of the offered bytes within an on period; `None` is as much as the transport takes.
+        /// Rate of the data offered in an on period; `None` is as much as the transport accepts.
         rate: Option<Rate>,
-        /// Bytes of one write; without effect if there is no rate.
+        /// Bytes per write; unused without a rate.
         write: u32,
-        /// Length of an on period.
+        /// Duration of an on period.
         on: Length,
-        /// Length of an off period.
+        /// Duration of an off period.
         off: Length,
     },
-    /// Pages of objects that are requested over parallel connections. See [`Pages`].
+    /// Pages of objects requested over parallel connections. See [`Pages`].
     Pages {
-        /// Parallel connections of a page.
+        /// Number of parallel connections of a page.
         connections: u32,
-        /// Bytes of one request.
+        /// Bytes per request.
         request: Bytes,
         /// Bytes of each object's response, in the order of the requests; drawn for each page.
         objects: Vec<Size>,
-        /// From one page's completion to the next one's start.
+        /// Think time: from one page's completion to the next one's start.
         think: Length,
-        /// How many pages, or without end.
+        /// Number of pages; `None` is unlimited.
         count: Option<u32>,
     },
     /// Datagrams at a constant rate. See [`Cbr`].
@@ -63,13 +63,13 @@ pub enum Config {
     },
     /// Datagrams of a Poisson Pareto burst process. See [`Ppbp`].
     Ppbp {
-        /// Mean number of new bursts a second (lambda).
+        /// Mean number of new bursts per second (lambda).
         bursts_per_s: f64,
-        /// Mean length of a burst (T).
+        /// Mean duration of a burst (T).
         burst: Span,
         /// Hurst parameter (H) of the resulting traffic, between 0.5 and 1.
         hurst: f64,
-        /// Rate of the IP packets of one burst (r). The mean rate of all is `bursts_per_s * burst * rate`.
+        /// Rate of the IP packets of one burst (r). The mean total rate is `bursts_per_s * burst * rate`.
         rate: Rate,
         /// Bytes of an IP packet: [`UDP_HEADERS`] and the payload.
         packet: u32,
@@ -77,7 +77,7 @@ pub enum Config {
 }
 
 impl Config {
-    /// Whether an application can run with these parameters.
+    /// Checks that an application can run with these parameters.
     pub fn check(&self) -> Result<(), BadConfig> {
         /// Largest IPv4 packet.
         const MAX_PACKET: u32 = 65_535;
@@ -117,11 +117,7 @@ impl Config {
                 require(starts, "bursts_per_s", "be more than zero and at most a million")?;
                 positive(*burst > Span::ZERO, "burst")?;
                 let active = bursts_per_s * burst.as_secs_f64();
-                require(
-                    active <= ppbp::MAX_ACTIVE,
-                    "bursts_per_s",
-                    "give at most 100000 bursts at a time in the mean",
-                )?;
+                require(active <= ppbp::MAX_ACTIVE, "bursts_per_s", "give a mean of at most 100000 concurrent bursts")?;
                 require(*hurst > 0.5 && *hurst < 1.0, "hurst", "be between 0.5 and 1")?;
                 datagrams(*rate, *packet)
             }
@@ -160,7 +156,7 @@ macro_rules! each {
 }
 
 impl App {
-    /// An application that begins at `start` and begins nothing more from `stop` on. All that is random about it comes
+    /// Creates an application that begins at `start` and begins nothing new from `stop` on. All its random numbers come
     /// from `random`.
     pub fn new(config: &Config, start: Time, stop: Option<Time>, random: Random) -> Result<App, BadConfig> {
         config.check()?;
@@ -191,7 +187,7 @@ impl App {
         })
     }
 
-    /// What carries its data.
+    /// Returns the transport of its data.
     pub const fn transport(&self) -> Transport {
         match self {
             App::Cbr(_) | App::Ppbp(_) => Transport::Udp,
@@ -199,13 +195,13 @@ impl App {
         }
     }
 
-    /// Whether [`Notice::Delivered`] matters to it. If not, the driver may spare itself these notices.
+    /// Returns whether it uses [`Notice::Delivered`]. If not, the driver may omit these notices.
     #[inline]
     pub const fn follows_delivery(&self) -> bool {
         matches!(self, App::ShortFlows(_) | App::Pages(_))
     }
 
-    /// Take note of what happened to a connection.
+    /// Handles an event of a connection.
     #[inline]
     pub fn handle(&mut self, notice: Notice, now: Time) {
         match self {
@@ -217,13 +213,13 @@ impl App {
         }
     }
 
-    /// The next thing that it wants done at `now`; call until `None`.
+    /// Returns the next action at `now`; call until `None`.
     #[inline]
     pub fn poll_action(&mut self, now: Time) -> Option<Action> {
         each!(self, app => app.poll_action(now))
     }
 
-    /// When it wants to be polled next if no notice comes before; `None` if only a notice can make it act.
+    /// Returns when it has to be polled next unless a notice comes before; `None` if only a notice can cause an action.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let at = each!(self, app => app.poll_timeout());
@@ -286,7 +282,7 @@ mod tests {
             (Config::Cbr { rate: Rate::from_bits_per_sec(0), packet: 1500 }, "rate must be more than zero"),
             (ppbp(20.0, 0.5), "hurst must be between 0.5 and 1"),
             (ppbp(f64::NAN, 0.7), "bursts_per_s must be more than zero and at most a million"),
-            (ppbp(600_000.0, 0.7), "bursts_per_s must give at most 100000 bursts at a time in the mean"),
+            (ppbp(600_000.0, 0.7), "bursts_per_s must give a mean of at most 100000 concurrent bursts"),
         ];
         for (config, error) in cases {
             let new = App::new(&config, Time::ZERO, None, Random::seed_from_u64(1));

@@ -1,6 +1,6 @@
-//! Bulk: as much as the transport takes, from start to stop, over one connection that the sender opens.
+//! Bulk: as much data as the transport accepts, from start to stop, over one connection opened by the sender.
 //!
-//! A connection that fails is not opened again.
+//! A failed connection is not reopened.
 
 use crate::{Action, Notice, Side};
 use std::collections::VecDeque;
@@ -8,7 +8,7 @@ use units::Time;
 
 const CONN: u32 = 0;
 
-/// As much as the transport takes.
+/// As much data as the transport accepts.
 #[derive(Clone, Debug)]
 pub struct Bulk {
     phase: Phase,

@@ -4,11 +4,11 @@ use crate::ticker::Ticker;
 use crate::{Action, UDP_HEADERS};
 use units::{Rate, Time};
 
-/// Datagrams at a constant rate; the first one leaves at the start.
+/// Datagrams at a constant rate; the first one is sent at the start.
 #[derive(Clone, Debug)]
 pub struct Cbr {
     ticker: Ticker,
-    /// UDP payload of one.
+    /// UDP payload of a datagram.
     payload: u32,
     stop: Time,
     finished: bool,

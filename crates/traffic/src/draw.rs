@@ -1,16 +1,16 @@
-//! What is drawn at random: sizes and lengths of time.
+//! Random sizes and durations.
 //!
-//! Each draw takes a fixed number of words from the stream, and the logarithms and powers are libm's, so that the same
-//! stream gives the same numbers on any machine.
+//! Each draw takes a fixed number of words from the stream, and logarithms and powers are libm's, so that equal streams
+//! give equal numbers on any machine.
 
 use crate::action::{BadConfig, Random, require};
 use rand_core::Rng;
 use units::{Bytes, Span, Time};
 
-/// The size of a transfer. What is drawn is rounded to the nearest byte, and is one byte at least.
+/// The size of a transfer. Random sizes are rounded to the nearest byte, at least one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Size {
-    /// Always the same.
+    /// Constant.
     Fixed(Bytes),
     /// Exponential.
     Exponential {
@@ -24,13 +24,13 @@ pub enum Size {
         /// The tail's exponent (alpha), more than 1.
         shape: f64,
     },
-    /// Pareto, cut at both ends.
+    /// Pareto, bounded at both ends.
     BoundedPareto {
         /// The smallest size.
         min: Bytes,
         /// The largest size.
         max: Bytes,
-        /// The tail's exponent (alpha): the smaller, the heavier.
+        /// The tail's exponent (alpha); smaller values give a heavier tail.
         shape: f64,
     },
     /// Log-normal.
@@ -42,10 +42,10 @@ pub enum Size {
     },
 }
 
-/// A length of time.
+/// A duration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Length {
-    /// Always the same.
+    /// Constant.
     Fixed(Span),
     /// Exponential.
     Exponential {
@@ -83,7 +83,7 @@ impl Size {
         }
     }
 
-    /// One size.
+    /// Draws a size.
     pub(crate) fn draw(&self, random: &mut Random) -> Bytes {
         let bytes = match *self {
             Size::Fixed(bytes) => return bytes,
@@ -105,7 +105,7 @@ impl Size {
 }
 
 impl Length {
-    /// The mean.
+    /// Returns the mean.
     pub(crate) fn mean(&self) -> Span {
         match *self {
             Length::Fixed(span) | Length::Exponential { mean: span } | Length::Pareto { mean: span, .. } => span,
@@ -119,13 +119,13 @@ impl Length {
         }
     }
 
-    /// [`Length::check`], and not always zero.
+    /// [`Length::check`], and that it is not always zero.
     pub(crate) fn check_positive(&self, key: &'static str) -> Result<(), BadConfig> {
         require(self.mean() > Span::ZERO, key, "be more than zero")?;
         self.check(key)
     }
 
-    /// One length.
+    /// Draws a duration.
     pub(crate) fn draw(&self, random: &mut Random) -> Span {
         match *self {
             Length::Fixed(span) => span,
@@ -139,34 +139,34 @@ fn check_pareto(shape: f64, key: &'static str) -> Result<(), BadConfig> {
     require(shape > 1.0 && shape.is_finite(), key, "have a shape of more than 1, or it has no mean")
 }
 
-/// `span * factor`, rounded to a nanosecond; at most [`Span::MAX`].
+/// Returns `span * factor`, rounded to a nanosecond; at most [`Span::MAX`].
 pub(crate) fn scaled(span: Span, factor: f64) -> Span {
     Span::from_nanos((span.as_nanos() as f64 * factor + 0.5) as u64)
 }
 
-/// The moment `span` after `time`, or [`Time::MAX`], which is never.
+/// Returns the time `span` after `time`, or [`Time::MAX`], which means never.
 #[inline]
 pub(crate) fn after(time: Time, span: Span) -> Time {
     Time::from_nanos(time.as_nanos().saturating_add(span.as_nanos()))
 }
 
-/// Uniform in (0, 1], with 53 bits.
+/// Draws a uniform number in (0, 1], with 53 bits.
 pub(crate) fn uniform(random: &mut Random) -> f64 {
     const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
     ((random.next_u64() >> 11) + 1) as f64 * STEP
 }
 
-/// Exponential with mean 1.
+/// Draws an exponential number with mean 1.
 pub(crate) fn exponential(random: &mut Random) -> f64 {
     -libm::log(uniform(random))
 }
 
-/// Pareto with mean 1: the scale is (shape - 1) / shape.
+/// Draws a Pareto number with mean 1: the scale is (shape - 1) / shape.
 pub(crate) fn pareto(shape: f64, random: &mut Random) -> f64 {
     (shape - 1.0) / shape * libm::pow(uniform(random), -1.0 / shape)
 }
 
-/// Normal with mean 0 and variance 1 (Box and Muller).
+/// Draws a normal number with mean 0 and variance 1 (Box and Muller).
 fn normal(random: &mut Random) -> f64 {
     let radius = libm::sqrt(2.0 * exponential(random));
     radius * libm::cos(2.0 * core::f64::consts::PI * uniform(random))

@@ -1,17 +1,17 @@
-//! What applications offer to the transport, and when.
+//! Applications: what they send, and when.
 //!
-//! An [`App`] is one application of a scenario: it runs between two hosts, called [`Side::From`] and [`Side::To`] since
-//! its data goes mainly from the first to the second, and it plays the parts of both. It has no sockets. The driver owns
-//! those, carries out the application's [`Action`]s and tells it by [`Notice`]s what came of them:
+//! An [`App`] is one application of a scenario: it runs between two hosts, called [`Side::From`] and [`Side::To`]
+//! because data flows mainly from the first to the second, and it implements both ends. It has no sockets. The driver
+//! owns them, carries out the application's [`Action`]s and reports the results as [`Notice`]s:
 //!
-//! 1. [`App::handle`] whenever something happened to one of its connections;
+//! 1. [`App::handle`] for every event of its connections;
 //! 2. [`App::poll_action`] until it returns `None`, after each notice and at each [`App::poll_timeout`];
-//! 3. [`App::poll_timeout`] says when it wants to be polled next if nothing happens before. Time never goes back.
+//! 3. [`App::poll_timeout`] returns when it has to be polled next if nothing happens before. Time never goes back.
 //!
-//! At its stop time an application begins nothing new. Transfers and pages that it has begun are finished and reported.
+//! After its stop time an application begins nothing new. Transfers and pages in progress are completed and reported.
 //!
-//! Not modelled: the size of the socket's send buffer. A write is taken whole, so an application whose rate the network
-//! does not carry builds its backlog in the sender's socket.
+//! Not modelled: the size of the socket's send buffer. Writes are accepted whole, so an application with a higher rate
+//! than the network's builds up a backlog in the sender's socket.
 
 mod action;
 mod app;

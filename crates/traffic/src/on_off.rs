@@ -1,9 +1,10 @@
-//! On and off: over one long connection that the sender opens, periods of writing and of silence take turns. The first
-//! on period starts when the connection is up.
+//! On-off: over one long connection opened by the sender, periods of sending and of silence alternate. The first on
+//! period starts when the connection is established.
 //!
-//! With a rate, an on period consists of writes of one size, evenly spaced over the time that is on: what an on period
-//! leaves of a step is the next one's beginning, so that the rate over all on time is exact. Writes do not wait for
-//! the network. Without a rate, it takes what the transport takes. A connection that fails is not opened again.
+//! With a rate, an on period consists of writes of one size, evenly spaced over the on time: the unfinished part of a
+//! step at the end of an on period carries over to the next one, so that the rate over all on time is exact. Writes do
+//! not wait for the network. Without a rate, it sends as much as the transport accepts. A failed connection is not
+//! reopened.
 
 use crate::draw::after;
 use crate::ticker::Ticker;
@@ -14,11 +15,11 @@ use units::{Rate, Span, Time};
 const CONN: u32 = 0;
 const SIDE: Side = Side::From;
 
-/// Periods of writing and of silence.
+/// Periods of sending and of silence.
 #[derive(Clone, Debug)]
 pub struct OnOff {
     phase: Phase,
-    /// The spaced writes and their size; `None` is as much as the transport takes.
+    /// The spaced writes and their size; `None` is as much as the transport accepts.
     writes: Option<(Ticker, u32)>,
     on: Length,
     off: Length,
@@ -35,7 +36,7 @@ enum Phase {
     On {
         until: Time,
     },
-    /// The next write is due when `rest` of the next on period has passed.
+    /// The next write is due after `rest` of the next on period.
     Off {
         until: Time,
         rest: Span,
@@ -91,8 +92,8 @@ impl OnOff {
         at.min(self.stop)
     }
 
-    /// Does what is due at `at`, which is [`OnOff::poll_timeout`]. At one moment the stop comes before a change of
-    /// period, and that before a write.
+    /// Performs what is due at `at`, which is [`OnOff::poll_timeout`]. At equal times, the stop precedes a change of
+    /// period, which precedes a write.
     fn step(&mut self, at: Time) {
         match self.phase {
             Phase::Waiting => {

@@ -1,17 +1,17 @@
-//! Pages: `to` is a browser and `from` a server. For each page the browser opens parallel connections, asks for the
-//! page's objects in their order, one request at a time on each connection, and closes a connection when no object is
-//! left to ask for. The page is complete when each object has been delivered; the load time counts from the wish to
-//! connect. Then the reader thinks, and asks for the next page over new connections.
+//! Pages: `to` is a browser and `from` a server. For each page the browser opens parallel connections, requests the
+//! page's objects in order, one request at a time on each connection, and closes a connection when no object is left to
+//! request. The page is complete when all objects have been delivered; the load time starts with the request to
+//! connect. After a think time, the browser requests the next page over new connections.
 //!
-//! Simplified: no object depends on another one's content, requests and responses carry their headers within their
-//! sizes, and the server answers at once. A page of which one connection fails is given up.
+//! Simplifications: no object depends on another one's content, sizes of requests and responses include headers, and
+//! the server responds at once. A page is abandoned if one of its connections fails.
 
 use crate::draw::after;
 use crate::{Action, Length, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
 use units::{Bytes, Span, Time};
 
-/// What a page consists of.
+/// The contents of a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Page {
     pub(crate) connections: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Page {
 pub struct Pages {
     page: Page,
     think: Length,
-    /// How many pages are still to start.
+    /// Number of pages still to start.
     left: u32,
     /// When the next page starts, or [`Time::MAX`] if one is loading or none is left.
     next: Time,
@@ -32,10 +32,10 @@ pub struct Pages {
     /// The number of the next page.
     index: u32,
     loading: Option<Loading>,
-    /// The connections of the page that is loading; the first one's number is `first`. Empty between pages.
+    /// The connections of the page being loaded; `first` is the first one's number. Empty between pages.
     fetches: Vec<Fetch>,
     first: u32,
-    /// Bytes of the loading page's objects.
+    /// Sizes of the objects of the page being loaded.
     sizes: Vec<u64>,
     finished: bool,
     out: VecDeque<Action>,
@@ -45,23 +45,23 @@ pub struct Pages {
 #[derive(Clone, Copy, Debug)]
 struct Loading {
     start: Time,
-    /// The first object that nobody has asked for.
+    /// The first object not yet requested.
     next_object: usize,
-    /// Objects on which the page still waits.
+    /// Number of objects still missing.
     missing: usize,
     delivered: u64,
 }
 
-/// What one connection does.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fetch {
     Opening,
-    /// The server still misses `left` bytes of the request.
+    /// The server has yet to receive `left` bytes of the request.
     Asking {
         object: u64,
         left: u64,
     },
-    /// The browser still misses `left` bytes of the object.
+    /// The browser has yet to receive `left` bytes of the object.
     Receiving {
         left: u64,
     },
@@ -140,7 +140,7 @@ impl Pages {
         self.next
     }
 
-    /// The state of a connection of the page that is loading.
+    /// Returns the state of a connection of the page being loaded.
     fn fetch(&mut self, conn: u32) -> Option<&mut Fetch> {
         self.fetches.get_mut(conn.checked_sub(self.first)? as usize)
     }
@@ -159,8 +159,8 @@ impl Pages {
         self.next = Time::MAX;
     }
 
-    /// Asks for the next object on a connection that is free, or closes it if there is none. A connection that comes up
-    /// after its page was completed over the others is closed as well.
+    /// Requests the next object on an idle connection, or closes it if there is none. A connection established after
+    /// its page was completed over the others is closed as well.
     fn ask(&mut self, conn: u32) {
         let request = self.page.request.get();
         let object = self.loading.and_then(|loading| self.sizes.get(loading.next_object)).copied();
@@ -188,7 +188,7 @@ impl Pages {
     }
 
     fn give_up(&mut self, failed: u32, now: Time) {
-        // A connection that has done its work, or that belongs to an earlier page, may fail without harm.
+        // The failure of a connection that has done its work, or of an earlier page, has no effect.
         if self.fetch(failed).is_none_or(|fetch| *fetch == Fetch::Closed) {
             return;
         }
@@ -207,7 +207,7 @@ impl Pages {
         Transfer { index: self.index, start: loading.start, end: now, bytes: loading.delivered }
     }
 
-    /// The page has ended; the next one starts after the think time, and after `at_least`.
+    /// Schedules the next page after the think time, and at least `at_least` later.
     fn schedule(&mut self, now: Time, at_least: Span) {
         self.index += 1;
         self.first += self.fetches.len() as u32;

@@ -1,18 +1,19 @@
-//! The Poisson Pareto burst process: bursts start as a Poisson process, each lasts a Pareto time and is sent at a
+//! The Poisson Pareto burst process: bursts start as a Poisson process, have Pareto distributed durations and send at a
 //! constant rate. The sum is long-range dependent with Hurst parameter H (Zukerman, Neame, Addie: "Internet traffic
 //! modeling and future technology implications", INFOCOM 2003; as a generator: Ammar, Begin, Guerin Lassous: "A new tool
 //! for generating realistic internet traffic in NS-3", 2011).
 //!
-//! A burst's length has shape alpha = 3 - 2H and the mean T that is asked for, so its scale is T * (alpha - 1) / alpha.
-//! The mean number of bursts at a time is lambda * T, and the mean rate is lambda * T * r.
+//! A burst's duration has the shape alpha = 3 - 2H and the given mean T, so its scale is T * (alpha - 1) / alpha. The
+//! mean number of concurrent bursts is lambda * T, and the mean rate is lambda * T * r.
 //!
-//! Where this differs from the ns-3 application:
-//! - T is the mean of the lengths. There it is passed on as the Pareto scale, and bursts last alpha / (alpha - 1) times
-//!   as long (2.7 times at H = 0.7).
-//! - Each burst sends its own evenly spaced datagrams, beginning at a random point of its first step, so that a burst of
-//!   length L sends L / step of them in the mean. There one stream is re-spaced whenever a burst starts or ends.
-//! - The process is stationary from the start: the bursts that are then under way are drawn (Poisson of mean lambda * T,
-//!   with the residual length of a Pareto time). From an empty start, the heavy tail takes very long to build up.
+//! Differences from the ns-3 application:
+//! - T is the mean duration. There it is passed on as the Pareto scale, so bursts last alpha / (alpha - 1) times as
+//!   long (2.7 times at H = 0.7).
+//! - Each burst sends its own evenly spaced datagrams, beginning at a random point of its first step, so that a burst
+//!   of duration L sends a mean of L / step datagrams. There a single stream is re-spaced whenever a burst starts or
+//!   ends.
+//! - The process is stationary from the start: bursts already active are drawn (Poisson with mean lambda * T, with the
+//!   residual duration of a Pareto time). From an empty start, the heavy tail takes very long to build up.
 //! - The rate counts IP packets, with 28 bytes of headers on the payload; there it is 30.
 
 use crate::draw::{after, exponential, pareto, scaled, uniform};
@@ -22,16 +23,16 @@ use core::cmp::Reverse;
 use std::collections::BinaryHeap;
 use units::{Rate, Span, Time};
 
-/// Most new bursts a second: at one a nanosecond the process could not move on.
+/// Maximum number of new bursts per second: at one per nanosecond the process could not advance.
 pub(crate) const MAX_BURSTS_PER_S: f64 = 1e6;
 
-/// Most bursts at a time in the mean (lambda * T): each costs memory and its share of the heap.
+/// Maximum mean number of concurrent bursts (lambda * T): each costs memory and heap operations.
 pub(crate) const MAX_ACTIVE: f64 = 1e5;
 
-/// When bursts start and how long they last.
+/// The starts and durations of bursts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bursts {
-    /// Mean time between two starts, 1 / lambda.
+    /// Mean time between starts, 1 / lambda.
     gap: Span,
     /// lambda * T.
     mean_active: f64,
@@ -42,7 +43,7 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    /// `per_s` bursts a second of mean length `mean`; `hurst` in (0.5, 1).
+    /// Creates the process with `per_s` bursts per second of mean duration `mean`; `hurst` in (0.5, 1).
     pub(crate) fn new(per_s: f64, mean: Span, hurst: f64) -> Bursts {
         let gap = Span::from_secs_f64(1.0 / per_s);
         Bursts { gap, mean_active: per_s * mean.as_secs_f64(), mean, shape: 3.0 - 2.0 * hurst }
@@ -56,8 +57,8 @@ impl Bursts {
         scaled(self.mean, pareto(self.shape, random))
     }
 
-    /// What is left of a burst that is found under way. With P(L > s) = min(1, (scale/s)^shape), the residual length R
-    /// has P(R > s) = 1 - s/T up to the scale, and (s/scale)^(1 - shape) / shape beyond it.
+    /// Draws the residual duration of an active burst. With P(L > s) = min(1, (scale/s)^shape), the residual R has P(R
+    /// > s) = 1 - s/T up to the scale, and (s/scale)^(1 - shape) / shape beyond it.
     fn residual(&self, random: &mut Random) -> Span {
         let beyond = uniform(random);
         let factor = if beyond * self.shape < 1.0 {
@@ -68,7 +69,7 @@ impl Bursts {
         scaled(self.mean, factor)
     }
 
-    /// A Poisson number of mean lambda * T: the arrivals of a unit Poisson process within that time.
+    /// Draws a Poisson number with mean lambda * T: the arrivals of a unit Poisson process within that time.
     fn active(&self, random: &mut Random) -> u32 {
         let mut count = 0;
         let mut at = exponential(random);
@@ -84,7 +85,7 @@ impl Bursts {
 #[derive(Clone, Debug)]
 pub struct Ppbp {
     bursts: Bursts,
-    /// The bursts under way, the one with the earliest datagram on top.
+    /// The active bursts, the one with the earliest datagram on top.
     active: BinaryHeap<Reverse<Burst>>,
     /// When the next burst starts.
     next_burst: Time,
@@ -92,14 +93,14 @@ pub struct Ppbp {
     index: u64,
     /// The spacing of a burst's datagrams.
     spacing: Ticker,
-    /// UDP payload of one.
+    /// UDP payload of a datagram.
     payload: u32,
     stop: Time,
     finished: bool,
     random: Random,
 }
 
-/// A burst that has a datagram left to send, which is due at `next`. Equal times are ordered by the bursts' numbers.
+/// A burst with a datagram due at `next`. Equal times are ordered by the bursts' numbers.
 #[derive(Clone, Copy, Debug)]
 struct Burst {
     ticker: Ticker,
@@ -168,7 +169,7 @@ impl Ppbp {
         }
     }
 
-    /// The earliest burst's datagram leaves.
+    /// Sends the earliest burst's datagram.
     fn send(&mut self) {
         if let Some(mut top) = self.active.peek_mut() {
             top.0.ticker.advance();

@@ -1,35 +1,35 @@
-//! Short flows: a train of transfers, each over a connection of its own that the sender opens and closes behind its
-//! last byte. The completion time runs from the wish to connect to the last byte's delivery at the reader, who closes
-//! then. A train of one is a single transfer.
+//! Short flows: a sequence of transfers, each over its own connection, which the sender opens, and closes after its
+//! last byte. The completion time is from the request to connect to the delivery of the last byte to the reader, which
+//! then closes. A sequence of one is a single transfer.
 
 use crate::draw::after;
 use crate::{Action, Length, Notice, RETRY_AFTER, Random, Side, Size, Transfer};
 use std::collections::VecDeque;
 use units::{Span, Time};
 
-/// When the next transfer of a train starts.
+/// When the next transfer of a sequence starts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gap {
-    /// So long after the last one's start, however long that takes: an open loop. [`Length::Exponential`] makes a Poisson
-    /// process.
+    /// This long after the previous start, regardless of its duration: an open loop. [`Length::Exponential`] gives a
+    /// Poisson process.
     Every(Length),
-    /// So long after the last one's end: a closed loop. A length of zero is back to back.
+    /// This long after the previous end: a closed loop. A length of zero is back to back.
     Think(Length),
 }
 
-/// A train of transfers, the first of which starts at the start.
+/// A sequence of transfers, beginning at the start.
 #[derive(Clone, Debug)]
 pub struct ShortFlows {
     size: Size,
     gap: Gap,
-    /// How many transfers are still to start.
+    /// Number of transfers still to start.
     left: u32,
-    /// When the next one starts, or [`Time::MAX`] if that waits for a completion or none is left.
+    /// When the next one starts, or [`Time::MAX`] if it waits for a completion or none is left.
     next: Time,
     stop: Time,
-    /// The number of the next transfer, and of its connection.
+    /// The number of the next transfer and of its connection.
     index: u32,
-    /// The transfers under way, in the order of their numbers.
+    /// The transfers in progress, in order of their numbers.
     active: Vec<Active>,
     finished: bool,
     out: VecDeque<Action>,
@@ -121,7 +121,7 @@ impl ShortFlows {
         }
     }
 
-    /// The transfer at `at` is complete or has failed, and the next one waits `at_least` so long.
+    /// Ends the transfer at `at`, complete or failed; the next one waits at least `at_least`.
     fn end(&mut self, at: usize, now: Time, at_least: Span) {
         let Active { index, start, size, delivered } = self.active.remove(at);
         let transfer = Transfer { index, start, end: now, bytes: delivered };

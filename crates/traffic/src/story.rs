@@ -1,5 +1,5 @@
-//! What the tests run applications over: a wire without a bandwidth limit that carries everything in half a round trip.
-//! The handshake takes one round trip for the opener and half of one for the listener.
+//! The test network of the applications: a wire with unlimited bandwidth and a delay of half a round trip. The
+//! handshake takes one round trip for the opener and half of one for the listener.
 
 use crate::{Action, App, Config, Notice, Random, Side, Transfer};
 use rand_core::SeedableRng;
@@ -13,13 +13,13 @@ pub(crate) fn ms(n: u64) -> Time {
     Time::from_nanos(n * 1_000_000)
 }
 
-/// An application, the notices on their way to it, and all that it did.
+/// An application, the notices under way to it, and its actions.
 pub(crate) struct Story {
     pub(crate) app: App,
     pub(crate) now: Time,
     notices: BTreeMap<(Time, u64), Notice>,
     sequence: u64,
-    /// The connections that are refused.
+    /// The connections to refuse.
     pub(crate) refused: BTreeSet<u32>,
     pub(crate) log: Vec<(Time, Action)>,
 }
@@ -30,7 +30,7 @@ impl Story {
         Story { app, now: Time::ZERO, notices: BTreeMap::new(), sequence: 0, refused: BTreeSet::new(), log: Vec::new() }
     }
 
-    /// Runs to `end`, or until nothing is left to happen.
+    /// Runs until `end`, or until nothing is pending.
     pub(crate) fn run(mut self, end: Time) -> Story {
         loop {
             let notice = self.notices.keys().next().map_or(Time::MAX, |(at, _)| *at);
@@ -60,7 +60,7 @@ impl Story {
                 self.later(2, Notice::Connected { conn, side: opener });
             }
             Action::Write { conn, side, bytes } => {
-                // In two pieces, as a stream may be cut anywhere.
+                // In two pieces, because a stream may be split anywhere.
                 let first = bytes / 3;
                 for bytes in [first, bytes - first] {
                     self.later(1, Notice::Delivered { conn, side: side.peer(), bytes });
@@ -76,7 +76,7 @@ impl Story {
         self.sequence += 1;
     }
 
-    /// The completed transfers.
+    /// Returns the completed transfers.
     pub(crate) fn completed(&self) -> Vec<Transfer> {
         let completed = |action: &Action| match action {
             Action::Completed(transfer) => Some(*transfer),
@@ -85,19 +85,19 @@ impl Story {
         self.log.iter().filter_map(|(_, action)| completed(action)).collect()
     }
 
-    /// The moments of the actions that `which` picks.
+    /// Returns the times of the actions selected by `which`.
     pub(crate) fn moments(&self, which: impl Fn(&Action) -> bool) -> Vec<Time> {
         self.log.iter().filter(|(_, action)| which(action)).map(|(at, _)| *at).collect()
     }
 
-    /// The moment of `Finished`, which comes once.
+    /// Returns the time of `Finished`, which is sent once.
     pub(crate) fn finished(&self) -> Option<Time> {
         let moments = self.moments(|action| *action == Action::Finished);
         assert!(moments.len() <= 1, "finished more than once");
         moments.first().copied()
     }
 
-    /// Whether both sides have closed each connection that was opened, once each.
+    /// Returns whether both sides have closed each connection exactly once.
     pub(crate) fn all_is_closed(&self) -> bool {
         let opened = self.moments(|action| matches!(action, Action::Connect { .. })).len() - self.refused.len();
         let closed =

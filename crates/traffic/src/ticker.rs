@@ -1,48 +1,48 @@
-//! Evenly spaced moments at an exact rate: the fraction of a nanosecond that one step leaves is carried into the next.
+//! Evenly spaced times at an exact rate: the fraction of a nanosecond left by one step carries over to the next.
 
 use units::{Rate, Time};
 
 const BIT_NANOS: u128 = 8 * 1_000_000_000;
 
-/// The moments at which packets of one size leave at one rate.
+/// The departure times of packets of one size at one rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticker {
     next: Time,
     /// One step is `step + step_rest / rate` nanoseconds.
     step: u64,
     step_rest: u64,
-    /// Less than `rate`: the true moment is `next + rest / rate` nanoseconds.
+    /// Less than `rate`: the exact time is `next + rest / rate` nanoseconds.
     rest: u64,
     rate: u64,
 }
 
 impl Ticker {
-    /// Packets of `bytes` at `rate`, neither of them zero, the first one at `first`.
+    /// Creates a ticker for packets of `bytes` at `rate`, neither of them zero, with the first one at `first`.
     pub(crate) fn new(rate: Rate, bytes: u32, first: Time) -> Ticker {
         let rate = rate.bits_per_sec();
         let bit_nanos = u128::from(bytes) * BIT_NANOS;
         let (step, step_rest) = (bit_nanos / u128::from(rate), bit_nanos % u128::from(rate));
-        // Both fit: the step is at most 2^32 * 8e9 / rate, and beyond u64 only below 2 bit/s, where it means never.
+        // Both fit: the step is at most 2^32 * 8e9 / rate, and exceeds u64 only below 2 bit/s, where it means never.
         let step = u64::try_from(step).unwrap_or(u64::MAX);
         Ticker { next: first, step, step_rest: step_rest as u64, rest: 0, rate }
     }
 
-    /// The next moment.
+    /// Returns the next time.
     #[inline]
     pub(crate) fn next(&self) -> Time {
         self.next
     }
 
-    /// Nanoseconds of one step, rounded down.
+    /// Returns the nanoseconds of one step, rounded down.
     pub(crate) fn step(&self) -> u64 {
         self.step
     }
 
-    /// The packet of the next moment has left.
+    /// Advances to the following packet.
     #[inline]
     pub(crate) fn advance(&mut self) {
         let mut step = self.step;
-        // rest and step_rest are both below rate; compared without their sum, which may exceed u64.
+        // rest and step_rest are both below rate; comparing them avoids their sum, which may exceed u64.
         if self.rest >= self.rate - self.step_rest {
             self.rest -= self.rate - self.step_rest;
             step = step.saturating_add(1);
@@ -52,7 +52,7 @@ impl Ticker {
         self.next = Time::from_nanos(self.next.as_nanos().saturating_add(step));
     }
 
-    /// Moves the next moment to `to`, keeping the carried fraction.
+    /// Moves the next time to `to`, keeping the carried fraction.
     pub(crate) fn move_to(&mut self, to: Time) {
         self.next = to;
     }

@@ -24,11 +24,11 @@ use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 const NANOS_PER_SEC: u64 = 1_000_000_000;
 
-/// A moment: nanoseconds since the start of the run (simulation) or of the clock (live).
+/// A point in time: nanoseconds since the start of the run (simulation) or of the clock (live).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
-/// A length of time in nanoseconds, never negative.
+/// A duration in nanoseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
@@ -43,28 +43,28 @@ pub struct Rate(u64);
 impl Time {
     /// The start.
     pub const ZERO: Time = Time(0);
-    /// Later than anything: "no deadline" in comparisons.
+    /// Later than any other time: "no deadline" in comparisons.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The moment `nanos` after the start.
+    /// Returns the time `nanos` after the start.
     #[inline]
     pub const fn from_nanos(nanos: u64) -> Time {
         Time(nanos)
     }
 
-    /// Nanoseconds since the start.
+    /// Returns nanoseconds since the start.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the start, for people and plots.
+    /// Returns seconds since the start, for display and plots.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
 
-    /// The span since `earlier`, or zero if `earlier` is later.
+    /// Returns the span since `earlier`, or zero if `earlier` is later.
     #[inline]
     pub const fn saturating_since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -72,72 +72,73 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Span = Span(0);
-    /// Longer than anything.
+    /// Longer than any other span.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// A span of nanoseconds.
+    /// Creates a span of nanoseconds.
     #[inline]
     pub const fn from_nanos(n: u64) -> Span {
         Span(n)
     }
 
-    /// A span of microseconds.
+    /// Creates a span of microseconds.
     #[inline]
     pub const fn from_micros(n: u64) -> Span {
         Span(n * 1_000)
     }
 
-    /// A span of milliseconds.
+    /// Creates a span of milliseconds.
     #[inline]
     pub const fn from_millis(n: u64) -> Span {
         Span(n * 1_000_000)
     }
 
-    /// A span of seconds.
+    /// Creates a span of seconds.
     #[inline]
     pub const fn from_secs(n: u64) -> Span {
         Span(n * NANOS_PER_SEC)
     }
 
-    /// A span of seconds, rounded to the nearest nanosecond. Negative and NaN give zero; too long gives [`Span::MAX`].
+    /// Creates a span of seconds, rounded to the nearest nanosecond. Negative values and NaN give zero; overflow gives
+    /// [`Span::MAX`].
     #[inline]
     pub fn from_secs_f64(s: f64) -> Span {
         Span((s * NANOS_PER_SEC as f64 + 0.5) as u64)
     }
 
-    /// Nanoseconds.
+    /// Returns nanoseconds.
     #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds, rounded down.
+    /// Returns whole microseconds, rounded down.
     #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// Whole milliseconds, rounded down.
+    /// Returns whole milliseconds, rounded down.
     #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// Seconds, for people and plots.
+    /// Returns seconds, for display and plots.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / NANOS_PER_SEC as f64
     }
 
-    /// The difference, or zero if `other` is longer.
+    /// Returns the difference, or zero if `other` is longer.
     #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
 
-    /// `self * num / den` without overflow in between, rounded down.
+    /// Returns `self * num / den`, rounded down, without intermediate overflow.
     #[inline]
     pub const fn mul_div(self, num: u64, den: u64) -> Span {
         Span((self.0 as u128 * num as u128 / den as u128) as u64)
@@ -145,16 +146,16 @@ impl Span {
 }
 
 impl Bytes {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Bytes = Bytes(0);
 
-    /// So many bytes.
+    /// Creates an amount of `n` bytes.
     #[inline]
     pub const fn new(n: u64) -> Bytes {
         Bytes(n)
     }
 
-    /// The number of bytes.
+    /// Returns the number of bytes.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0
@@ -162,37 +163,37 @@ impl Bytes {
 }
 
 impl Rate {
-    /// So many bits per second.
+    /// Creates a rate in bits per second.
     #[inline]
     pub const fn from_bits_per_sec(n: u64) -> Rate {
         Rate(n)
     }
 
-    /// So many megabits (10^6 bits) per second.
+    /// Creates a rate in megabits (10^6 bits) per second.
     #[inline]
     pub const fn from_mbps(n: u64) -> Rate {
         Rate(n * 1_000_000)
     }
 
-    /// Bits per second.
+    /// Returns bits per second.
     #[inline]
     pub const fn bits_per_sec(self) -> u64 {
         self.0
     }
 
-    /// Bytes per second, rounded down.
+    /// Returns bytes per second, rounded down.
     #[inline]
     pub const fn bytes_per_sec(self) -> u64 {
         self.0 / 8
     }
 
-    /// Megabits per second, for people and plots.
+    /// Returns megabits per second, for display and plots.
     #[inline]
     pub fn as_mbps(self) -> f64 {
         self.0 as f64 / 1e6
     }
 
-    /// How long `bytes` take at this rate, rounded up to a nanosecond; [`Span::MAX`] at rate zero.
+    /// Returns the time that `bytes` take at this rate, rounded up to a nanosecond; [`Span::MAX`] at rate zero.
     #[inline]
     pub const fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 {
@@ -207,13 +208,13 @@ impl Rate {
         }
     }
 
-    /// How many whole bytes pass in `span` at this rate.
+    /// Returns the number of whole bytes that pass in `span` at this rate.
     #[inline]
     pub const fn bytes_in(self, span: Span) -> Bytes {
         Bytes((self.0 as u128 * span.0 as u128 / (8 * NANOS_PER_SEC) as u128) as u64)
     }
 
-    /// The rate of `bytes` over `span`, rounded down; zero over a span of zero.
+    /// Returns the rate of `bytes` over `span`, rounded down; zero for a span of zero.
     #[inline]
     pub const fn over(bytes: Bytes, span: Span) -> Rate {
         if span.0 == 0 {
@@ -223,7 +224,7 @@ impl Rate {
         if bits > u64::MAX as u128 { Rate(u64::MAX) } else { Rate(bits as u64) }
     }
 
-    /// `self * num / den` without overflow in between, rounded down.
+    /// Returns `self * num / den`, rounded down, without intermediate overflow.
     #[inline]
     pub const fn mul_div(self, num: u64, den: u64) -> Rate {
         Rate((self.0 as u128 * num as u128 / den as u128) as u64)
@@ -234,7 +235,7 @@ impl Add<Span> for Time {
     type Output = Time;
     #[inline]
     fn add(self, rhs: Span) -> Time {
-        Time(self.0.checked_add(rhs.0).expect("a moment past the end of time"))
+        Time(self.0.checked_add(rhs.0).expect("a time beyond the maximum"))
     }
 }
 
@@ -249,7 +250,7 @@ impl Sub<Span> for Time {
     type Output = Time;
     #[inline]
     fn sub(self, rhs: Span) -> Time {
-        Time(self.0.checked_sub(rhs.0).expect("a moment before the start"))
+        Time(self.0.checked_sub(rhs.0).expect("a time before the start"))
     }
 }
 

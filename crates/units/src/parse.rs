@@ -1,11 +1,11 @@
-//! Reading and writing amounts as people do: `35 Mbit/s`, `30 ms`, `500 kB`, `1 MiB`.
+//! Parses and formats quantities with units: `35 Mbit/s`, `30 ms`, `500 kB`, `1 MiB`.
 
 use crate::{Bytes, Rate, Span};
 use core::fmt;
 use core::str::FromStr;
 
-/// One unit's name and what one of it is in the base unit. Within a table, larger units come first: display takes the
-/// first that leaves a short number.
+/// The name of a unit and its value in the base unit. Larger units come first in a table: formatting uses the first one
+/// that gives a short number.
 type Unit = (&'static str, u64);
 
 const SPANS: &[Unit] = &[
@@ -27,8 +27,8 @@ const BYTES: &[Unit] = &[
 ];
 const RATES: &[Unit] = &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)];
 
-/// Units that are read but never written or recommended. A small `b` is a bit, a large `B` a byte, always: `tc` means
-/// bytes by `mbps`, so names that differ from these in their case alone are refused with a suggestion.
+/// Units that are accepted but never written or suggested. A small `b` is always a bit and a large `B` a byte. `tc`
+/// uses `mbps` for bytes, so names that differ from these only in case are rejected with a suggestion.
 const OTHER_NAMES: &[Unit] = &[
     ("Gbps", 1_000_000_000),
     ("Mbps", 1_000_000),
@@ -43,7 +43,7 @@ const OTHER_NAMES: &[Unit] = &[
     ("B/s", 8),
 ];
 
-/// Why a text is not an amount.
+/// The error for a string that is not a valid quantity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseUnitError {
     what: &'static str,
@@ -78,12 +78,13 @@ impl fmt::Display for ParseUnitError {
 
 impl core::error::Error for ParseUnitError {}
 
-/// The other names of the units in a table.
+/// Returns the other names of the units in a table.
 fn other_names(units: &[Unit]) -> &'static [Unit] {
     if units == RATES { OTHER_NAMES } else { &[] }
 }
 
-/// The unit of the table that a wrong one resembles: it differs in its case, or is short for it, as `Mbit` or `sec`.
+/// Returns the unit of the table that an invalid one resembles: it differs in case, or is an abbreviation such as
+/// `Mbit` or `sec`.
 fn nearest(wrong: &str, units: &'static [Unit]) -> Option<&'static str> {
     let wrong = wrong.to_ascii_lowercase();
     let short = |name: &str| {
@@ -105,7 +106,7 @@ fn nearest(wrong: &str, units: &'static [Unit]) -> Option<&'static str> {
 fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, ParseUnitError> {
     let fail = |fault| ParseUnitError { what, text: text.to_owned(), fault, units };
     let trimmed = text.trim();
-    // An exponent's `e` belongs to the number only when a digit or a sign follows it.
+    // An `e` belongs to the number only if a digit or a sign follows it.
     let split = trimmed
         .char_indices()
         .find(|&(i, c)| {
@@ -121,7 +122,7 @@ fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, 
     if unit.is_empty() {
         return if digits.trim_start_matches('0').is_empty() { Ok(0) } else { Err(fail(Fault::NoUnit)) };
     }
-    // `us` may be written with either of Unicode's mu signs.
+    // `us` may be written with either of Unicode's mu characters.
     let plain = unit.replace(['\u{b5}', '\u{3bc}'], "u");
     let mut known = units.iter().chain(other_names(units));
     let &(_, scale) = known.find(|(n, _)| *n == plain).ok_or_else(|| fail(Fault::Unit(unit.to_owned())))?;
@@ -129,14 +130,14 @@ fn parse(text: &str, what: &'static str, units: &'static [Unit]) -> Result<u64, 
         return whole.checked_mul(scale).ok_or_else(|| fail(Fault::Range));
     }
     let scaled = (value * scale as f64).round();
-    // 2^63: past it an f64 no longer names every integer that a sum of ours may need.
+    // 2^63: above it, an f64 cannot represent every integer that sums may need.
     if !(0.0..9_223_372_036_854_775_808.0).contains(&scaled) {
         return Err(fail(Fault::Range));
     }
     Ok(scaled as u64)
 }
 
-/// Writes `value` in the largest unit that shows it exactly with at most three decimals.
+/// Formats `value` in the largest unit that represents it exactly with at most three decimals.
 fn display(value: u64, units: &[Unit], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let smallest = units.last().expect("a table of units is not empty");
     let exact = |&&(_, scale): &&Unit| value >= scale && (u128::from(value) * 1000).is_multiple_of(u128::from(scale));
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_read_as_people_write_them() {
+    fn quantities_are_parsed_with_units() {
         assert_eq!("35 Mbit/s".parse(), Ok(Rate::from_mbps(35)));
         assert_eq!("1.5ms".parse(), Ok(Span::from_micros(1500)));
         assert_eq!("62.5 µs".parse(), Ok(Span::from_nanos(62_500)));
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_read_under_their_other_names_and_a_large_b_is_a_byte() {
+    fn other_names_of_rates_are_accepted_and_a_large_b_is_a_byte() {
         for (text, rate) in [
             ("10 Mbps", Rate::from_mbps(10)),
             ("2.5Gbps", Rate::from_mbps(2500)),
@@ -197,14 +198,14 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(rate), "{text}");
         }
-        // They are not written.
+        // These names are never written.
         assert_eq!("10 Mbps".parse::<Rate>().unwrap().to_string(), "10 Mbit/s");
-        // And there are none of times and sizes.
+        // Times and sizes have no other names.
         assert!("10 Mbps".parse::<Bytes>().is_err() && "10 MB/s".parse::<Bytes>().is_err());
     }
 
     #[test]
-    fn a_unit_that_resembles_one_is_refused_with_a_suggestion() {
+    fn a_misspelt_unit_is_rejected_with_a_suggestion() {
         let rate = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         for text in ["10 mbps", "10 MBPS", "10 mbit/s", "10 Mbit", "10 mbit"] {
             assert!(rate(text).ends_with("; did you mean `Mbit/s`?"), "{}", rate(text));
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_amount_says_what_would_be_right() {
+    fn errors_name_the_valid_units() {
         let says = |text: &str| text.parse::<Rate>().unwrap_err().to_string();
         assert_eq!(says("35"), "`35` has no unit: a rate is written with one of Gbit/s, Mbit/s, kbit/s, bit/s");
         assert_eq!(says("35 MB"), "`MB` is not a unit of a rate: use one of Gbit/s, Mbit/s, kbit/s, bit/s");
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn formatted_quantities_parse_to_the_same_value() {
         for text in ["35 Mbit/s", "1.5 Gbit/s", "999 bit/s", "0 bit/s"] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
         }

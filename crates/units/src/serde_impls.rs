@@ -1,4 +1,4 @@
-//! Amounts in scenario files and summaries are texts with a unit.
+//! Serialization of quantities in scenario files and summaries, as strings with a unit.
 
 use crate::{Bytes, Rate, Span};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -18,7 +18,7 @@ macro_rules! text {
                 impl de::Visitor<'_> for Visitor {
                     type Value = $t;
                     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                        f.write_str(concat!("a text with a unit, such as \"", $example, "\""))
+                        f.write_str(concat!("a string with a unit, such as \"", $example, "\""))
                     }
                     fn visit_str<E: de::Error>(self, text: &str) -> Result<$t, E> {
                         text.parse().map_err(E::custom)

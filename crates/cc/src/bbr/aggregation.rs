@@ -1,35 +1,35 @@
-//! ACK aggregation: how many more segments arrive acknowledged at once than the bandwidth explains. The window provides for
-//! them, so that the sender goes on through the silence before the next bunch.
+//! ACK aggregation: the number of segments acknowledged at once in excess of the bandwidth. The window includes an
+//! allowance for it, so that the sender continues during the gap before the next burst of acknowledgements.
 
 use super::bandwidth::Bandwidth;
 use units::{Span, Time};
 
-/// Each of the two windows of the maximum lasts so many rounds.
+/// Length in rounds of each of the two windows of the maximum.
 const WINDOW_ROUNDS: u32 = 5;
-/// An epoch that has acknowledged so many segments is too old.
+/// Number of acknowledged segments after which an epoch ends.
 const MAX_EPOCH_ACKED: u64 = 1 << 20;
-/// The window provides for at most this long a silence.
+/// Maximum duration of a gap covered by the allowance.
 const MAX_SILENCE: Span = Span::from_millis(100);
 
-/// The maximum of the excess over the last five to ten rounds.
+/// Maximum excess over the last five to ten rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aggregation {
     epoch_start: Time,
     epoch_acked: u64,
-    /// The maxima of the window before and of this one.
+    /// The maxima of the previous and the current window.
     excess: [u32; 2],
     current: usize,
     rounds: u32,
 }
 
 impl Aggregation {
-    /// A new epoch begins.
+    /// Begins a new epoch.
     pub(super) fn restart(&mut self, now: Time) {
         self.epoch_start = now;
         self.epoch_acked = 0;
     }
 
-    /// `acked` segments were delivered at `now`.
+    /// Updates the excess: `acked` segments were delivered at `now`.
     pub(super) fn update(&mut self, acked: u32, round_start: bool, bw: Bandwidth, cwnd: u32, now: Time) {
         if round_start {
             self.rounds += 1;
@@ -51,7 +51,7 @@ impl Aggregation {
         self.excess[self.current] = self.excess[self.current].max(excess);
     }
 
-    /// The segments that the window provides for it.
+    /// Returns the allowance in segments.
     #[inline]
     pub(super) fn allowance(&self, bw: Bandwidth) -> u32 {
         let most = bw.segments_in(MAX_SILENCE).min(u64::from(u32::MAX)) as u32;

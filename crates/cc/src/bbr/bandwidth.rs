@@ -8,7 +8,7 @@ const UNIT_SHIFT: u32 = 24;
 pub(super) const GAIN_SHIFT: u32 = 8;
 /// Gain 1.
 pub(super) const UNIT: u32 = 1 << GAIN_SHIFT;
-/// Pacing keeps this much below the estimate, in percent, so that the queue shrinks on average.
+/// The pacing rate is this much below the estimate, in percent, so that the queue shrinks on average.
 const PACING_MARGIN_PERCENT: u64 = 1;
 
 /// A delivery rate in segments per 2^24 us.
@@ -16,20 +16,21 @@ const PACING_MARGIN_PERCENT: u64 = 1;
 pub(super) struct Bandwidth(pub(super) u32);
 
 impl Bandwidth {
-    /// So many segments over a span; the highest rate if the span is shorter than a microsecond.
+    /// Returns the rate of a number of segments over a span; the maximum rate if the span is shorter than a
+    /// microsecond.
     #[inline]
     pub(super) fn over(segments: u64, span: Span) -> Bandwidth {
         let rate = (segments.min(1 << 39) << UNIT_SHIFT) / span.as_micros().max(1);
         Bandwidth(u32::try_from(rate).unwrap_or(u32::MAX))
     }
 
-    /// Segments delivered in a span, rounded down.
+    /// Returns the number of segments delivered in a span, rounded down.
     #[inline]
     pub(super) fn segments_in(self, span: Span) -> u64 {
         u64::from(self.0).saturating_mul(span.as_micros()) >> UNIT_SHIFT
     }
 
-    /// `gain` times the segments delivered in `micros`, rounded up so that small pipes are not starved.
+    /// Returns `gain` times the segments delivered in `micros`, rounded up so that small pipes are not starved.
     #[inline]
     pub(super) fn pipe(self, micros: u32, gain: u32) -> u32 {
         let product = u64::from(self.0) * u64::from(micros);
@@ -37,7 +38,7 @@ impl Bandwidth {
         u32::try_from(scaled.saturating_add((1 << UNIT_SHIFT) - 1) >> UNIT_SHIFT).unwrap_or(u32::MAX)
     }
 
-    /// The pacing rate for segments of `mss` bytes at a gain, in bytes per second, less the margin.
+    /// Returns the pacing rate for segments of `mss` bytes at a gain, in bytes per second, reduced by the margin.
     #[inline]
     pub(super) fn pacing(self, mss: u32, gain: u32) -> u64 {
         let scaled = (u64::from(self.0).saturating_mul(u64::from(mss)).saturating_mul(u64::from(gain))) >> GAIN_SHIFT;
@@ -45,7 +46,7 @@ impl Bandwidth {
     }
 }
 
-/// The largest of the last rounds, from the best, the second-best and the third-best of successive parts of the window
+/// Windowed maximum over rounds, from the best, second-best and third-best samples of successive parts of the window
 /// (Linux `win_minmax.c`, K. Nichols).
 #[derive(Clone, Debug, Default)]
 pub(super) struct MaxFilter {
@@ -59,13 +60,13 @@ struct Sample {
 }
 
 impl MaxFilter {
-    /// The largest in the window.
+    /// Returns the maximum in the window.
     #[inline]
     pub(super) fn get(&self) -> Bandwidth {
         self.best[0].value
     }
 
-    /// Takes a sample of `round`, where the window is `window` rounds long.
+    /// Adds a sample of `round` to a window of `window` rounds.
     #[inline]
     pub(super) fn update(&mut self, window: u32, round: u32, value: Bandwidth) {
         let sample = Sample { round, value };
@@ -82,13 +83,13 @@ impl MaxFilter {
         }
         let age = round - best[0].round;
         if age > window {
-            // The best is too old: the others move up, twice if the second-best is too old as well.
+            // The best has expired: the others move up, twice if the second-best has expired as well.
             *best = [best[1], best[2], sample];
             if round - best[0].round > window {
                 *best = [best[1], best[2], sample];
             }
         } else if best[1].round == best[0].round && age > window / 4 {
-            // A quarter passed without a second-best of its own: take one from this quarter.
+            // A quarter of the window passed without a separate second-best: take one from this quarter.
             best[1] = sample;
             best[2] = sample;
         } else if best[2].round == best[1].round && age > window / 2 {

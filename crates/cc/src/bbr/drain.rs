@@ -1,11 +1,12 @@
-//! Drain: empties the queue that startup built.
+//! Drain: empties the queue built up in startup.
 
 use super::bandwidth::UNIT;
 use super::state::{Bbr, Mode};
 use crate::Ctx;
 
 impl Bbr {
-    /// Goes from startup to drain when the pipe is full, and on to probing once what is in flight fits the pipe.
+    /// Changes from startup to drain when the pipe is full, and on to probe-bw once the data in flight fits into the
+    /// pipe.
     pub(super) fn check_drain(&mut self, in_flight: u32, cx: &mut Ctx) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
             self.ssthresh = self.inflight_target(self.max_bw.get(), UNIT);

@@ -1,7 +1,8 @@
-//! BBR, version 1: models the path by its bandwidth and its minimum RTT, and sends at that rate with that much in flight.
+//! BBR, version 1: models the path by its bandwidth and its minimum RTT, and controls rate and data in flight
+//! accordingly.
 //!
 //! Source: N. Cardwell et al., "BBR: congestion-based congestion control" (ACM Queue 14(5), 2016);
-//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux 6.1 `tcp_bbr.c`, whose fixed-point arithmetic this is.
+//! draft-cardwell-iccrg-bbr-congestion-control-00; Linux 6.1 `tcp_bbr.c`, whose fixed-point arithmetic is used here.
 //!
 //! ```text
 //!            pipe full              in flight <= pipe
@@ -10,10 +11,10 @@
 //!    +----------- minimum RTT older than 10 s --------------+--> probe-rtt
 //! ```
 //!
-//! Where this file leaves Linux:
-//! 1. Times are exact and not in ticks of 1..4 ms or whole milliseconds.
-//! 2. The controller knows by itself which segments `ProbeRTT` limited, and does not tell the endpoint.
-//! 3. Connections start at their first event: the constructor needs no path.
+//! Deviations from Linux:
+//! 1. Times are exact, not in ticks of 1..4 ms or whole milliseconds.
+//! 2. The controller itself records which segments were limited by `ProbeRTT`, instead of marking them in the endpoint.
+//! 3. Connections are initialized at their first event: the constructor needs no path.
 
 mod aggregation;
 mod bandwidth;
@@ -38,21 +39,21 @@ pub use state::Bbr;
 use state::{CWND_GAIN, DRAIN_GAIN, MIN_CWND, Mode, SelfLimited, cycle_gain};
 use units::{Rate, Span, Time};
 
-/// The bandwidth is the largest of so many rounds: a cycle of probing and two more.
+/// The bandwidth is the maximum over this many rounds: a cycle of probing and two more.
 const BW_ROUNDS: u32 = 10;
-/// The RTT supposed before there is a sample, in microseconds.
+/// The RTT assumed before there is a sample, in microseconds.
 const NOMINAL_RTT: u32 = 1_000;
-/// Below this pacing rate, in bytes per second, segments may leave singly: 1.2 Mbit/s (`bbr_min_tso_segs`).
+/// Below this pacing rate, in bytes per second, single segments may be sent: 1.2 Mbit/s (`bbr_min_tso_segs`).
 const MIN_BURST_RATE: u64 = 1_200_000 / 8;
-/// The window provides for bursts of 2^-10 s of the pacing rate, at most what a host hands over at once (64 KiB less
-/// headers), at most 127 segments (`bbr_tso_segs_goal`). The bursts that leave are the endpoint's, and longer where the
-/// round-trip time is short.
+/// The window includes bursts of 2^-10 s at the pacing rate, at most the size that a host hands over at once (64 KiB
+/// less headers), and at most 127 segments (`bbr_tso_segs_goal`). The actual bursts are the endpoint's, and longer if
+/// the round-trip time is short.
 const BURST_SHIFT: u32 = 10;
 const MAX_BURST_BYTES: u64 = 65_535 - 320;
 const MAX_BURST: u64 = 0x7f;
 
 impl Bbr {
-    /// BBR with an initial window of so many segments.
+    /// Creates BBR with an initial window in segments.
     pub fn new(initial_window: u32) -> Bbr {
         Bbr {
             mode: Mode::Startup,
@@ -94,7 +95,7 @@ impl Bbr {
         self.init_pacing(cx.path);
     }
 
-    /// Paces the first window over an RTT, as fast as startup does.
+    /// Paces the first window over one RTT at startup's gain.
     fn init_pacing(&mut self, path: &Path) {
         self.has_seen_rtt = path.srtt.is_some();
         let rtt = path.srtt.map_or(NOMINAL_RTT, |srtt| micros(srtt).max(1));
@@ -116,36 +117,37 @@ impl Bbr {
         if !self.has_seen_rtt && path.srtt.is_some() {
             self.init_pacing(path);
         }
-        // Until the pipe is full the estimate only lags.
+        // Until the pipe is full, the estimate lags behind.
         if self.full_pipe.reached || rate > self.pacing_rate {
             self.set_rate(rate, path.mss);
         }
     }
 
-    /// The bandwidth in use: the policer's if there is one.
+    /// Returns the bandwidth in use: the policer's if one was detected.
     #[inline]
     fn bandwidth(&self) -> Bandwidth {
         self.policer.rate().unwrap_or(self.max_bw.get())
     }
 
-    /// The pipe times a gain, in segments.
+    /// Returns the pipe times a gain, in segments.
     fn pipe(&self, bw: Bandwidth, gain: u32) -> u32 {
         self.min_rtt.map_or(INITIAL_WINDOW, |rtt| bw.pipe(rtt, gain))
     }
 
-    /// Room for the bursts at both ends, an even number for delayed acknowledgements, and two more so that probing shows
-    /// even in a small pipe.
+    /// Adds room for the bursts at both ends, rounded up to an even number for delayed acknowledgements, and two
+    /// segments more so that probing is effective in a small pipe.
     fn with_bursts(&self, segments: u32) -> u32 {
         let even = segments.saturating_add(3 * self.burst).saturating_add(1) & !1;
         even.saturating_add(if matches!(self.mode, Mode::ProbeBw { phase: 0, .. }) { 2 } else { 0 })
     }
 
-    /// What should be in flight at a gain.
+    /// Returns the target of data in flight at a gain.
     fn inflight_target(&self, bw: Bandwidth, gain: u32) -> u32 {
         self.with_bursts(self.pipe(bw, gain))
     }
 
-    /// How much of `in_flight` is still in the network when the next segment departs: what pacing holds back is not.
+    /// Returns how much of `in_flight` will be in the network when the next segment departs, without what pacing holds
+    /// back.
     fn in_network_at_departure(&self, in_flight: u32, cx: &Ctx) -> u32 {
         let wait = cx.path.departure.saturating_since(cx.now);
         let delivered = self.bandwidth().segments_in(wait);
@@ -153,11 +155,11 @@ impl Bbr {
         u64::from(then).saturating_sub(delivered) as u32
     }
 
-    /// The only place where the mode's kind changes.
+    /// Changes the mode; all transitions happen here.
     fn transition_to(&mut self, mode: Mode, cx: &mut Ctx) {
         self.mode = mode;
         let state = self.state();
-        cx.tell(|| Event::State(state));
+        cx.emit(|| Event::State(state));
     }
 
     fn totals(&self) -> Totals {
@@ -180,7 +182,7 @@ impl Bbr {
         }
     }
 
-    /// Rounds, the policer and the bandwidth, from the delivery rate; gives whether the sample is valid.
+    /// Updates rounds, policer and bandwidth from the delivery rate; returns whether the sample is valid.
     #[inline]
     fn update_bandwidth(&mut self, ack: &AckSample, app_limited: bool, cx: &mut Ctx) -> bool {
         self.round_start = false;
@@ -193,7 +195,7 @@ impl Bbr {
         }
         self.observe_policer(ack.lost > 0, app_limited, cx);
         let bw = Bandwidth::over(u64::from(delivered), ack.rate.interval);
-        // A sender that had nothing to send shows less than the path can.
+        // An application-limited sample underestimates the path.
         if !app_limited || bw >= self.max_bw.get() {
             self.max_bw.update(BW_ROUNDS, self.rounds, bw);
         }
@@ -210,7 +212,7 @@ impl Bbr {
         };
     }
 
-    /// Remembers a window that nothing has cut.
+    /// Saves the window for restoration after a reduction.
     fn save_cwnd(&mut self) {
         if recovering(self.phase) || matches!(self.mode, Mode::ProbeRtt { .. }) {
             self.prior_cwnd = self.prior_cwnd.max(self.cwnd);
@@ -219,7 +221,7 @@ impl Bbr {
         }
     }
 
-    /// Loss recovery's part of the window; `None` when packet conservation alone decides it.
+    /// Returns the window according to loss recovery; `None` if packet conservation alone determines it.
     fn recover_or_restore(&mut self, ack: &AckSample) -> Option<u32> {
         let before = core::mem::replace(&mut self.phase, ack.phase);
         let mut cwnd = self.cwnd;
@@ -266,7 +268,7 @@ impl Bbr {
     }
 }
 
-/// Whether losses are being recovered.
+/// Returns whether losses are being recovered.
 fn recovering(phase: Phase) -> bool {
     matches!(phase, Phase::Recovery | Phase::Loss)
 }
@@ -280,7 +282,7 @@ impl Controller for Bbr {
         if sent.idle.is_some() && (sent.app_limited || self.self_limited.covers(self.delivered)) {
             self.idle_restart = true;
             self.aggregation.restart(cx.now);
-            // Nothing is queued: the estimate's rate is enough.
+            // The queue is empty: the estimated rate suffices.
             match self.mode {
                 Mode::ProbeBw { .. } => self.update_pacing(UNIT, cx.path),
                 Mode::ProbeRtt { .. } => self.probe_rtt_after_idle(cx),
@@ -322,7 +324,7 @@ impl Controller for Bbr {
             self.cwnd = (congestion.in_flight + 1).min(MAX_CWND);
             self.phase = Phase::Loss;
             self.full_pipe.on_timeout();
-            // A time-out is as good as the end of a round.
+            // A timeout counts as the end of a round.
             self.round_start = true;
             self.observe_policer(true, false, cx);
         }
@@ -335,7 +337,7 @@ impl Controller for Bbr {
 
     #[inline]
     fn limits(&self) -> Limits {
-        // Without an estimate there is nothing to pace by.
+        // Without an estimate there is no pacing rate.
         let pacing = (self.pacing_rate > 0).then(|| Rate::from_bits_per_sec(self.pacing_rate.saturating_mul(8)));
         Limits { cwnd: self.cwnd, ssthresh: self.ssthresh, pacing, burst: self.least_burst }
     }

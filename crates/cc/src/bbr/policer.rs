@@ -1,26 +1,27 @@
-//! Token-bucket policers: two intervals of the same rate with heavy loss mean one, and its rate is then used as it is.
+//! Token-bucket policers: two intervals with the same rate and heavy loss indicate a policer, whose rate is then used
+//! directly.
 //!
 //! Source: T. Flach et al., "An Internet-wide analysis of traffic policing" (SIGCOMM 2016); Linux `bbr_lt_bw_sampling`.
 
 use super::bandwidth::{Bandwidth, UNIT};
 use units::{Span, Time};
 
-/// An interval lasts at least so many rounds, and at most four times as many.
+/// Minimum length of an interval in rounds; the maximum is four times as long.
 const MIN_ROUNDS: u32 = 4;
-/// Lost segments for 256 delivered from which an interval is lossy: 20 %.
+/// Lost segments per 256 delivered above which an interval is lossy: 20 %.
 const LOSS_THRESHOLD: u64 = 50;
-/// Rates are alike if they differ by an eighth at most,
+/// Two rates are equal if they differ by at most an eighth,
 const RATIO_256THS: u64 = UNIT as u64 / 8;
 /// or by 4 kbit/s, here in bytes per second.
 const DIFFERENCE: u64 = 4_000 / 8;
-/// The policer's rate is used for so many rounds.
+/// Number of rounds for which the policer's rate is used.
 const USE_ROUNDS: u32 = 48;
-/// An interval shorter than this says nothing.
+/// A shorter interval is ignored.
 const MIN_INTERVAL: Span = Span::from_millis(1);
-/// An interval longer than this (2^32 us) is void.
+/// A longer interval (2^32 us) is discarded.
 const MAX_INTERVAL: Span = Span::from_micros(0xffff_ffff);
 
-/// What the connection has delivered and lost, and when that was.
+/// Totals of the connection at a given time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Totals {
     pub(super) at: Time,
@@ -28,11 +29,11 @@ pub(super) struct Totals {
     pub(super) lost: u64,
 }
 
-/// One acknowledgement, as far as it matters here.
+/// The relevant parts of an acknowledgement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
     pub(super) totals: Totals,
-    /// Whether something was newly lost.
+    /// Whether a loss was newly detected.
     pub(super) lost: bool,
     pub(super) app_limited: bool,
     pub(super) round_start: bool,
@@ -40,14 +41,14 @@ pub(super) struct Observation {
     pub(super) mss: u32,
 }
 
-/// What an acknowledgement changed.
+/// The result of an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Nothing.
+    /// No change.
     Same,
-    /// A policer was found.
+    /// A policer was detected.
     Policed,
-    /// Its rate was used long enough: probe again.
+    /// The policer's rate has expired: probe again.
     Expired,
 }
 
@@ -63,13 +64,13 @@ pub(super) struct Policer {
 }
 
 impl Policer {
-    /// The policer's rate, if one was found.
+    /// Returns the policer's rate, if one was detected.
     #[inline]
     pub(super) fn rate(&self) -> Option<Bandwidth> {
         self.in_use.then_some(self.rate)
     }
 
-    /// Forgets everything.
+    /// Resets the sampler.
     pub(super) fn reset(&mut self, totals: Totals) {
         *self = Policer { start: totals, ..Policer::default() };
     }
@@ -90,7 +91,7 @@ impl Policer {
             }
             return Verdict::Same;
         }
-        // The first loss tells that the bucket is empty; before it the rate is that of the burst.
+        // The first loss shows that the bucket is empty; before it, the rate is that of the burst.
         if !self.sampling {
             if !seen.lost {
                 return Verdict::Same;

@@ -1,4 +1,4 @@
-//! `ProbeBW`: cycles the pacing gain to find more bandwidth, and yields what it took.
+//! `ProbeBW`: cycles the pacing gain to find more bandwidth, and drains the resulting queue.
 
 use super::bandwidth::UNIT;
 use super::state::{Bbr, Mode};
@@ -6,14 +6,14 @@ use crate::{AckSample, Ctx};
 use rand_core::Rng;
 
 impl Bbr {
-    /// Enters the cycle at any phase but the draining one, at random.
+    /// Enters the cycle at a random phase other than the draining one.
     pub(super) fn start_probe_bw(&mut self, cx: &mut Ctx) {
         let draw = (u64::from(cx.random.next_u32()) * 7) >> 32;
         let phase = (8 - draw as u8) % 8;
         self.transition_to(Mode::ProbeBw { phase, since: self.delivered_at }, cx);
     }
 
-    /// Moves to the next phase of the cycle when this one is done.
+    /// Moves to the next phase of the cycle when this one is complete.
     pub(super) fn advance_cycle(&mut self, ack: &AckSample, cx: &Ctx) {
         let Mode::ProbeBw { phase, since } = self.mode else { return };
         let elapsed = self.delivered_at.saturating_since(since).as_micros();
@@ -30,7 +30,7 @@ impl Bbr {
         let in_flight = self.in_network_at_departure(ack.prior_in_flight, cx);
         let bw = self.max_bw.get();
         if self.pacing_gain > UNIT {
-            // Probing may take longer than a round trip to raise the flight; losses say that it does not fit.
+            // Probing may need more than a round trip to increase the flight; a loss shows that it does not fit.
             full_length && (ack.lost > 0 || in_flight >= self.inflight_target(bw, self.pacing_gain))
         } else {
             full_length || in_flight <= self.inflight_target(bw, UNIT)

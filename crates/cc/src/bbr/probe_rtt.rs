@@ -1,16 +1,17 @@
-//! `ProbeRTT`: every ten seconds, four segments in flight for 200 ms and a round trip, to see the path without its queue.
+//! `ProbeRTT`: every ten seconds, keeps four segments in flight for 200 ms and a round trip, to measure the RTT without
+//! queueing.
 
 use super::state::{Bbr, MIN_CWND, Mode};
 use crate::{AckSample, Ctx};
 use units::{Span, Time};
 
-/// A minimum RTT is believed this long.
+/// Validity of a minimum RTT.
 const MIN_RTT_WINDOW: Span = Span::from_secs(10);
-/// The flight is kept small for this long, and for a round trip.
+/// Time for which the flight is kept small, in addition to a round trip.
 const DURATION: Span = Span::from_millis(200);
 
 impl Bbr {
-    /// Tracks the minimum RTT, enters the mode when it is too old, and leaves the mode when it was measured.
+    /// Tracks the minimum RTT, enters the mode when it has expired, and leaves the mode when it was measured.
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample, cx: &mut Ctx) {
         let expired = cx.now.saturating_since(self.min_rtt_at) > MIN_RTT_WINDOW;
         if let Some(rtt) = ack.rtt.map(crate::loss_based::micros)
@@ -45,7 +46,7 @@ impl Bbr {
         }
     }
 
-    /// A sender that restarts from idle has kept the path empty long enough, whatever the rounds say.
+    /// A restart from idle has kept the path empty long enough, regardless of rounds.
     pub(super) fn probe_rtt_after_idle(&mut self, cx: &mut Ctx) {
         if let Mode::ProbeRtt { done_at: Some(at), .. } = self.mode {
             self.leave_probe_rtt_after(at, cx);

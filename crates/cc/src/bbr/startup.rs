@@ -4,12 +4,12 @@ use super::bandwidth::{Bandwidth, UNIT};
 
 /// 2 / ln 2 = 2.885: the smallest gain that lets the rate double each round trip.
 pub(super) const HIGH_GAIN: u32 = UNIT * 2885 / 1000 + 1;
-/// Growth by less than this, in 256ths, is no growth.
+/// The growth per round, in 256ths, below which the estimate counts as not growing.
 const GROWTH: u64 = UNIT as u64 * 5 / 4;
-/// So many rounds without growth mean that the pipe is full.
+/// Number of rounds without growth after which the pipe is full.
 const FULL_ROUNDS: u32 = 3;
 
-/// Whether the pipe is full: the estimate did not grow by a quarter in three rounds.
+/// Detects that the pipe is full: the estimate did not grow by a quarter in three rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FullPipe {
     /// The estimate at the last growth.
@@ -19,7 +19,7 @@ pub(super) struct FullPipe {
 }
 
 impl FullPipe {
-    /// A round that the application did not limit has ended.
+    /// Called at the end of a round that was not application-limited.
     pub(super) fn on_round(&mut self, max_bw: Bandwidth) {
         if self.reached {
             return;
@@ -33,12 +33,12 @@ impl FullPipe {
         self.reached = self.rounds >= FULL_ROUNDS;
     }
 
-    /// A time-out: growth is measured from nothing again.
+    /// Called at a timeout: measures growth from zero again.
     pub(super) fn on_timeout(&mut self) {
         self.base = Bandwidth::default();
     }
 
-    /// The slow-down was spurious.
+    /// Called when the reduction was spurious.
     pub(super) fn on_undo(&mut self) {
         self.base = Bandwidth::default();
         self.rounds = 0;

@@ -1,4 +1,4 @@
-//! The default congestion control of a network namespace, and what it was before.
+//! The default congestion control of a network namespace.
 
 use crate::Error;
 use nix::sched::{CloneFlags, setns};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(super) const NAME: &str = "mdcc";
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
-/// The namespace in which mdcc was made the default, and the default's name before.
+/// Records the namespace in which mdcc was made the default, and the previous default.
 const BEFORE: &str = "/run/ranway-mdcc-default";
 /// This thread's namespace.
 const OURS: &str = "/proc/thread-self/ns/net";
@@ -29,7 +29,7 @@ pub(super) fn set() -> Result<(), Error> {
     set
 }
 
-/// Gives the namespace its default back, if mdcc still is its default and it still exists.
+/// Restores the namespace's previous default, if mdcc still is the default and the namespace still exists.
 pub(super) fn restore() -> Result<(), Error> {
     let Ok(record) = fs::read_to_string(BEFORE) else { return Ok(()) };
     let _ = fs::remove_file(BEFORE);
@@ -45,8 +45,8 @@ pub(super) fn restore() -> Result<(), Error> {
     restored.map_err(Error::system("restore the default congestion control"))
 }
 
-/// A network namespace by its number: this thread's, one that has a name, or a process's. One that none of these leads to has
-/// no process, so nobody can open a connection in it.
+/// Finds a network namespace by its number: this thread's, one with a name, or a process's. A namespace found in none
+/// of these ways has no process, so nobody can open a connection in it.
 fn find(namespace: u64) -> Option<File> {
     let names = entries("/run/netns");
     let processes = entries("/proc").map(|process| process.join("ns/net"));

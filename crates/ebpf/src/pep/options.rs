@@ -1,30 +1,30 @@
-//! The settings of the PEP.
+//! The options of the PEP.
 
 use crate::{Error, Key};
 
-/// Between what, and how.
+/// The interfaces and options of a PEP.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The interface to the senders.
+    /// The interface towards the senders.
     pub wan: String,
-    /// The interface to the receivers.
+    /// The interface towards the receivers.
     pub ran: String,
-    /// Report to senders that have not announced that they understand it, too.
+    /// Report to senders that have not announced support for reports, too.
     pub all: bool,
-    /// A report for so many segments of data, unless something is missing or a burst ends.
+    /// Data segments per report, unless data is missing or a burst ends.
     pub every: u32,
-    /// Flows that are remembered at most.
+    /// Maximum number of flows tracked.
     pub flows: u32,
-    /// Shows senders with the same key that reports are from here.
+    /// Authenticates reports to senders with the same key.
     pub key: Option<Key>,
-    /// Take the place of the PEP that is at work there, with what it remembers, if there is one.
+    /// Take over from the PEP running there, with its state, if there is one.
     pub take_over: bool,
-    /// Attach the programs, and have them look at nothing: for measuring.
+    /// Attach the programs without processing packets, for measurements.
     pub blind: bool,
 }
 
 impl Options {
-    /// The usual, between these interfaces.
+    /// Returns the default options for these interfaces.
     pub fn new(wan: &str, ran: &str) -> Options {
         Options {
             wan: wan.into(),
@@ -38,16 +38,16 @@ impl Options {
         }
     }
 
-    /// Whether they make sense.
+    /// Checks that the options are valid.
     ///
     /// # Errors
     /// [`Error::Wrong`].
     pub fn check(&self) -> Result<(), Error> {
         if self.wan == self.ran {
-            return Err(Error::Wrong(format!("`{}` is on one side only: --wan and --ran differ", self.wan)));
+            return Err(Error::Wrong(format!("--wan and --ran must differ, but both are `{}`", self.wan)));
         }
         if !(1..=64).contains(&self.every) || self.flows == 0 {
-            return Err(Error::Wrong("a report is for 1 to 64 segments, and at least one flow is remembered".into()));
+            return Err(Error::Wrong("--every must be from 1 to 64, and --flows at least 1".into()));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The PEP that another process has at work here, and how its place is taken.
+//! Finds a PEP run by another process on this machine, and takes over from it.
 
 use super::options::Options;
 use crate::Error;
@@ -11,12 +11,12 @@ use libbpf_rs::{MapCore, MapHandle, Program};
 use std::fmt::Display;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What the programs for data, replies and reports are called, by which others' are recognised.
+/// The names of the programs for data, replies and reports, by which those of another process are found.
 const NAMES: [&str; 3] = ["pep_wan", "pep_ran", "pep_back"];
-/// What both have to agree on, as the maps hold it.
+/// The types in the maps that both versions have to agree on.
 const SHARED: [&str; 8] = ["key", "flow", "hole", "neighbour", "corner", "newcomer", "report", "counters"];
 
-/// Its programs, its links and its maps; all stay for as long as this does.
+/// Its programs, links and maps, which stay valid while this exists.
 #[derive(Debug)]
 pub(super) struct Running {
     first: u32,
@@ -27,12 +27,12 @@ pub(super) struct Running {
 
 /// For `map_err`.
 fn refused(why: impl Display) -> Error {
-    Error::refused("take over from the PEP at work")(why)
+    Error::refused("take over from the running PEP")(why)
 }
 
-/// The program of this name that is attached there, and its link.
+/// Returns the program of this name attached there, and its link.
 fn attached(index: u32, place: Tcx, name: &str) -> Option<(ProgramInfo, u32)> {
-    // Kernels without tcx have nothing there; that is said when a program is attached.
+    // A kernel without tcx has no programs there; attaching a program reports that.
     let attached = sys::attached(index, place).ok()?;
     let query = ProgInfoQueryOptions::default().include_map_ids(true);
     let mut programs = ProgInfoIter::with_query_opts(query).filter(|program| program.name == name);
@@ -43,16 +43,16 @@ fn attached(index: u32, place: Tcx, name: &str) -> Option<(ProgramInfo, u32)> {
 }
 
 impl Running {
-    /// The PEP between these interfaces of this thread's network namespace, if there is one.
+    /// Returns the PEP between these interfaces in this thread's network namespace, if there is one.
     pub(super) fn find(options: &Options, wan: u32, ran: u32) -> Result<Option<Running>, Error> {
         let Some(data) = attached(wan, Tcx::Ingress, NAMES[0]) else { return Ok(None) };
         let others = attached(ran, Tcx::Ingress, NAMES[1]).zip(attached(wan, Tcx::Egress, NAMES[2]));
-        // All three have the same flows or counters.
+        // All three use the same flows or counters.
         let belongs = |(program, _): &(ProgramInfo, u32)| program.map_ids.iter().any(|id| data.0.map_ids.contains(id));
         let Some((replies, back)) = others.filter(|(replies, back)| belongs(replies) && belongs(back)) else {
             let Options { wan, ran, .. } = options;
             return Err(Error::Wrong(format!(
-                "a PEP is at work at `{wan}` already, and `{ran}` is not its other side"
+                "a PEP is already running at `{wan}`, and `{ran}` is not its other interface"
             )));
         };
         let maps: Result<Vec<MapHandle>, _> = data.0.map_ids.iter().map(|&id| MapHandle::from_map_id(id)).collect();
@@ -71,15 +71,15 @@ impl Running {
         }))
     }
 
-    /// Lets programs that are to be loaded use its maps: they go on with what it remembers, and while both are at work each
-    /// understands what the other leaves.
+    /// Makes programs about to be loaded use its maps: they continue with its state, and while both are attached, each
+    /// understands the other's entries.
     pub(super) fn lend_maps(&self, open: &mut OpenPepSkel<'_>) -> Result<(), Error> {
         let theirs = Btf::from_prog_id(self.first).map_err(refused)?;
         let ours = sys::types_of(open.open_object()).map_err(refused)?.ok_or_else(|| refused("no types"))?;
         let same = SHARED.iter().all(|name| layout(&theirs, name) == layout(&ours, name));
         drop(ours);
         if !same {
-            return Err(refused("it is of another version, which remembers flows differently; end it first"));
+            return Err(refused("it is a different version with an incompatible state; stop it first"));
         }
         let maps = &mut open.maps;
         for (name, map) in [
@@ -95,13 +95,13 @@ impl Running {
         Ok(())
     }
 
-    /// Puts these programs in the places of its own, all or none.
+    /// Replaces its programs by these, all or none.
     pub(super) fn replace_by(self, programs: [BorrowedFd<'_>; 3]) -> Result<[OwnedFd; 3], Error> {
         let old = self.programs.each_ref().map(AsFd::as_fd);
         for (at, link) in self.links.iter().enumerate() {
             if let Err(error) = sys::replace(link.as_fd(), old[at], programs[at]) {
                 for back in 0..at {
-                    // It was there a moment ago.
+                    // It existed a moment ago.
                     let _ = sys::replace(self.links[back].as_fd(), programs[back], old[back]);
                 }
                 return Err(refused(error));
@@ -111,7 +111,7 @@ impl Running {
     }
 }
 
-/// Where the members of a structure lie; `None` if there is none of this name.
+/// Returns the layout of a structure; `None` if there is none of this name.
 fn layout(types: &Btf<'_>, name: &str) -> Option<(usize, Vec<String>)> {
     let it = types.type_by_name::<types::Struct<'_>>(name)?;
     Some((it.size(), it.iter().map(|member| format!("{:?} {:?}", member.name, member.attr)).collect()))

@@ -1,12 +1,13 @@
-//! Made-up traces that look like a cell's, for machines without a recorded one.
+//! Synthetic traces that resemble a cell's capacity, for use without a recorded one.
 //!
-//! The logarithm of the capacity is a first-order autoregressive process with one step a millisecond (so capacity is
-//! log-normal and its autocorrelation falls as `exp(-t / correlation)`), cut by outages: an on-off Markov chain whose
-//! stays are geometric, hence close to exponential. Capacity is added up, and each full 1500 bytes is an opportunity.
+//! The logarithm of the capacity is a first-order autoregressive process with one step per millisecond (so the capacity
+//! is log-normal and its autocorrelation falls as `exp(-t / correlation)`), interrupted by outages: an on-off Markov
+//! chain with geometric, hence nearly exponential, durations. Capacity is accumulated, and every full 1500 bytes are an
+//! opportunity.
 //!
-//! This is a model of a trace, not of a radio channel. The defaults are of the order of the Saturator's LTE recordings
-//! in mahimahi (deviation of the logarithm over 100 ms from 1.0 to 1.8 with their outages counted in, autocorrelation
-//! of 0.3 to 0.6 after 2 s in most, a gap of more than 100 ms every 1 to 7 s, lasting 0.2 to 0.4 s).
+//! This models a trace, not a radio channel. The defaults are of the same order as the Saturator's LTE recordings in
+//! mahimahi (standard deviation of the logarithm over 100 ms from 1.0 to 1.8 including outages, autocorrelation of 0.3
+//! to 0.6 after 2 s in most, a gap of more than 100 ms every 1 to 7 s, lasting 0.2 to 0.4 s).
 
 use units::{Rate, Span};
 
@@ -14,14 +15,14 @@ use super::{OPPORTUNITY, Trace};
 use crate::Random;
 use crate::wire::{normal, unit};
 
-/// The parameters of a made-up trace.
+/// The parameters of a synthetic trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Synthetic {
-    /// How long the trace is, rounded up to a millisecond; at least one, at most 49 days.
+    /// Duration of the trace, rounded up to a millisecond; at least one, at most 49 days.
     pub duration: Span,
-    /// The mean capacity outside outages, before the peak cuts it.
+    /// The mean capacity outside outages, before clipping at the peak.
     pub mean: Rate,
-    /// No capacity above this.
+    /// The maximum capacity.
     pub peak: Rate,
     /// The standard deviation of the capacity's natural logarithm.
     pub spread: f64,
@@ -29,7 +30,7 @@ pub struct Synthetic {
     pub correlation: Span,
     /// The mean time from the end of an outage to the next; [`Span::MAX`] for none.
     pub outage_every: Span,
-    /// The mean length of an outage, at least a millisecond.
+    /// The mean duration of an outage, at least a millisecond.
     pub outage: Span,
 }
 
@@ -47,8 +48,8 @@ impl Default for Synthetic {
     }
 }
 
-/// Draws a trace. Same parameters, same stream: the same trace on any machine. The last opportunity is at the end of
-/// the duration whatever was drawn, so that the trace has the period that was asked for.
+/// Generates a trace. Equal parameters and streams give the same trace on any machine. The last opportunity is always
+/// at the end of the duration, so that the trace has the requested period.
 pub fn synthetic(parameters: &Synthetic, random: &mut Random) -> Trace {
     let millis = parameters.duration.as_nanos().div_ceil(1_000_000).clamp(1, u64::from(u32::MAX)) as u32;
     let spread = parameters.spread;

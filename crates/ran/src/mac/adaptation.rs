@@ -1,16 +1,16 @@
-//! Link adaptation: what a transport block may carry on the channel that was reported.
+//! Link adaptation: the size of a transport block for the reported channel.
 //!
-//! The UE reports a CQI for the whole carrier each period, and the eNodeB uses it once it has arrived; in the uplink the
-//! eNodeB measures the SINR itself (sounding). On top of either, an outer loop moves the assumed SINR down by
-//! [`LinkAdaptation::step_db`] for each first transmission that fails and up by a ninth of it for each that does not,
-//! which settles at one failure in ten wherever the channel lies between two schemes (Sampath, Kumar, Holtzman, VTC
+//! The UE reports a CQI for the whole carrier each period, and the eNodeB uses it after its arrival; in the uplink the
+//! eNodeB measures the SINR itself (sounding). On top of either, an outer loop lowers the assumed SINR by
+//! [`LinkAdaptation::step_db`] for each first transmission that fails and raises it by a ninth of that for each that
+//! succeeds, which settles at one failure in ten if the channel lies between two schemes (Sampath, Kumar, Holtzman, VTC
 //! 1997).
 //!
-//! With two layers (rank 2) each has half of the power and a code word of its own, both with one scheme, and the UE
-//! reports a CQI for either rank; the eNodeB takes the rank that carries more.
+//! With two layers (rank 2), each has half of the power and its own code word, both with the same scheme, and the UE
+//! reports a CQI for either rank; the eNodeB uses the rank that carries more.
 //!
-//! Deviations: one wideband report, no subband ones; the loop stops where a better scheme doesn't exist; layers do not
-//! disturb each other, which favours two where the SINR is low, and both code words of a block are decoded or neither is.
+//! Deviations: one wideband report, no subband reports; the outer loop stops if there is no better scheme; layers do
+//! not interfere, which favours two layers at low SINR, and both code words of a block are decoded or neither is.
 
 use channel::tables::lte::Category;
 use channel::{Direction, Modulation, Sinr, Soft, tables::lte as tables};
@@ -22,28 +22,28 @@ use crate::slots::Slots;
 
 /// The largest MCS index.
 const MAX_MCS: u8 = 28;
-/// The outer loop aims at one failure in this many first transmissions.
+/// Target of the outer loop: one failure in this many first transmissions.
 const FIRST_TRANSMISSIONS_PER_FAILURE: f32 = 10.0;
-/// How far the outer loop may move, in dB.
+/// Range of the outer loop in dB.
 const OUTER_LOOP_RANGE_DB: f32 = 10.0;
-/// The SINR in dB that the uplink is taken for before it was measured.
+/// The SINR in dB assumed for the uplink before it was measured.
 const UNKNOWN_SINR_DB: f64 = -6.5;
-/// The lowest MCS of an uplink block on one and on two resource blocks: with fewer than 56 bits, the headers of MAC and RLC
-/// and a report would leave nothing for data.
+/// The lowest MCS of an uplink block on one and on two resource blocks: with fewer than 56 bits, MAC and RLC headers
+/// and a report would leave no room for data.
 const LEAST_MCS: [u8; 2] = [4, 1];
 
-/// How the eNodeB learns of channels and what it makes of them.
+/// The parameters of link adaptation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkAdaptation {
-    /// How often the channel is measured: CQI reports, and sounding in the uplink.
+    /// Interval of channel measurements: CQI reports, and sounding in the uplink.
     pub period: Span,
-    /// How old a measurement is when it is first used.
+    /// Age of a measurement when it is first used.
     pub delay: Span,
-    /// How far the outer loop goes down when a first transmission fails, in dB; zero switches it off.
+    /// Step of the outer loop in dB after a failed first transmission; zero disables it.
     pub step_db: f32,
-    /// The CQI that the downlink is adapted to is that of the worst resource block group and not of the carrier: ns-3's
-    /// schedulers take the least subband CQI of all groups that a UE is given. Exact where a UE is given the carrier, and
-    /// pessimistic where UEs share it.
+    /// Whether the downlink is adapted to the CQI of the worst resource block group instead of the carrier's: ns-3's
+    /// schedulers use the lowest subband CQI of all groups assigned to a UE. Exact if one UE has the whole carrier, and
+    /// pessimistic if several share it.
     pub worst_group: bool,
 }
 
@@ -72,19 +72,19 @@ impl OuterLoop {
     }
 }
 
-/// The measurements of one channel: those under way, each with the TTI from which on it holds, and when the next is due.
+/// The measurements of one channel: those under way, each with the TTI from which it is used, and when the next is due.
 ///
-/// A UE reports and sounds in each period, at TTIs of its own, whether it has anything to send or not. Nothing is done for
-/// a UE that is idle: when it is looked at again, what would have been measured is, at the time at which it would have been.
+/// A UE reports and sounds in each period, at its own TTIs, whether it is active or not. Nothing is computed for an
+/// idle UE: when it is used again, missing measurements are made up as of the times at which they were due.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reports<T> {
     current: T,
     coming: [(u64, T); 16],
     first: u8,
     count: u8,
-    /// Where in each period the UE's TTI lies.
+    /// Offset of the UE's TTI in each period.
     offset: u32,
-    /// The TTI of the first measurement that was not made; none was before the first.
+    /// The TTI of the first missing measurement; `None` before the first one.
     next: Option<u64>,
 }
 
@@ -93,7 +93,7 @@ impl<T: Copy> Reports<T> {
         Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None }
     }
 
-    /// The slot, up to `slot`, of the next measurement that has to be made to know what the eNodeB knows in `slot`.
+    /// Returns the slot, up to `slot`, of the next measurement needed to know what the eNodeB knows in `slot`.
     #[inline]
     pub(crate) fn due(&self, link: &LinkAdaptation, slots: Slots, slot: u64) -> Option<u64> {
         match self.next {
@@ -105,13 +105,14 @@ impl<T: Copy> Reports<T> {
     fn missing(&self, link: &LinkAdaptation, slots: Slots, next: Option<u64>, slot: u64) -> u64 {
         let period = slots.spanning(link.period).max(1);
         let phase = u64::from(self.offset) % period;
-        // The newest that has arrived takes the place of those before it. In the beginning it is one of slot 0.
+        // The newest report that has arrived replaces earlier ones. Initially it is one of slot 0.
         let arrived = slot.saturating_sub(slots.spanning(link.delay));
         let newest = arrived.saturating_sub((arrived + period - phase) % period);
         next.map_or(newest, |next| next.max(newest))
     }
 
-    /// `value` was measured in the slot `at`; at once if it is the first, because the UE has reported before.
+    /// Records a measurement of `value` in slot `at`; the first one applies at once, because the UE has reported
+    /// before.
     #[inline]
     fn measured(&mut self, link: &LinkAdaptation, slots: Slots, value: T, at: u64) {
         let period = slots.spanning(link.period).max(1);
@@ -120,12 +121,12 @@ impl<T: Copy> Reports<T> {
         } else {
             self.send(at + slots.spanning(link.delay), value);
         }
-        // From one outside of the grid, as the first may be, to the next on it.
+        // From a slot outside the UE's grid, as the first may be, to the next one on it.
         let phase = u64::from(self.offset) % period;
         self.next = Some(at + period - (at + period - phase) % period);
     }
 
-    /// Whether everything until `tti` was measured.
+    /// Returns whether all measurements up to `tti` were made.
     pub(crate) fn is_fresh(&self, tti: u64) -> bool {
         self.next.is_some_and(|next| tti <= next)
     }
@@ -133,7 +134,7 @@ impl<T: Copy> Reports<T> {
     #[inline]
     fn send(&mut self, at: u64, value: T) {
         if usize::from(self.count) == self.coming.len() {
-            // More reports under way than anything uses: the oldest has long arrived.
+            // More reports are under way than are used: the oldest has long arrived.
             self.current = self.coming[usize::from(self.first)].1;
             self.first = (self.first + 1) % 16;
             self.count -= 1;
@@ -153,35 +154,35 @@ impl<T: Copy> Reports<T> {
     }
 }
 
-/// What a UE reports: the CQI of one layer, and of each of two, 0 if it has only one.
+/// A UE's report: the CQI with one layer, and of each of two layers, or 0 if it has only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quality {
     single: u8,
     double: u8,
 }
 
-/// What a block is sent with.
+/// The modulation and coding of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scheme {
-    /// The CQI that it comes from.
+    /// The CQI it is derived from.
     pub(crate) cqi: u8,
     pub(crate) mcs: u8,
     pub(crate) layers: u8,
 }
 
-/// The downlink of one UE as its eNodeB sees it.
+/// The eNodeB's view of a UE's downlink.
 #[derive(Clone, Debug)]
 pub(crate) struct Downlink {
     pub(crate) reports: Reports<Quality>,
     pub(crate) outer: OuterLoop,
-    /// The channel that the last report was computed from, if it was the same everywhere.
+    /// The channel of the last report, if it was flat.
     measured: Option<(f32, Quality)>,
     /// The scheme for a report and an offset.
     scheme: Option<(Quality, f32, Scheme)>,
 }
 
 impl Downlink {
-    /// One of which nothing is known; its UE reports in TTIs `offset` into each period.
+    /// Creates the initial state of a UE that reports in TTIs `offset` into each period.
     pub(crate) fn new(offset: u32) -> Downlink {
         Downlink {
             reports: Reports::new(Quality { single: 1, double: 0 }, offset),
@@ -191,8 +192,8 @@ impl Downlink {
         }
     }
 
-    /// The UE heard `sinr` in `tti`, and `half` of it in each of two layers if it has as many, and reports it: with a
-    /// `group` of so many resource blocks the worst group, without one the carrier.
+    /// Measures `sinr` in `tti`, and `half` of it in each of two layers if the UE has two, and reports it: with a
+    /// `group` size in resource blocks the worst group's, otherwise the carrier's.
     pub(crate) fn measure(
         &mut self,
         link: &LinkAdaptation,
@@ -214,13 +215,14 @@ impl Downlink {
         self.reports.measured(link, slots, quality, tti);
     }
 
-    /// Whether the newest report that the eNodeB has in `tti` is CQI 0 (36.213 Table 7.2.3-1: out of range).
+    /// Returns whether the newest report available to the eNodeB in `tti` is CQI 0 (36.213 Table 7.2.3-1: out of
+    /// range).
     #[inline]
     pub(crate) fn is_out_of_range(&mut self, tti: u64) -> bool {
         self.reports.at(tti).single == 0
     }
 
-    /// What a block is to be sent with in `tti`.
+    /// Returns the scheme of a block in `tti`.
     #[inline]
     pub(crate) fn scheme(&mut self, rat: Rat, tti: u64) -> Scheme {
         let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);
@@ -244,7 +246,7 @@ impl Downlink {
 }
 
 impl Scheme {
-    /// This scheme, or the best lower one of which a code word on `prbs` resource blocks has at most `bits`.
+    /// Returns this scheme, or the best lower one with which a code word on `prbs` resource blocks has at most `bits`.
     #[inline(always)]
     pub(crate) fn within(mut self, rat: Rat, prbs: u16, bits: u32) -> Scheme {
         while self.mcs > 0 && rat.downlink_bits(self.mcs, prbs) > bits {
@@ -253,14 +255,14 @@ impl Scheme {
         self
     }
 
-    /// Bits of a block on `prbs` resource blocks.
+    /// Returns the bits of a block on `prbs` resource blocks.
     #[inline]
     pub(crate) fn bits(&self, rat: Rat, prbs: u16) -> u32 {
         rat.downlink_bits(self.mcs, prbs) * u32::from(self.layers)
     }
 }
 
-/// The least CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is.
+/// Returns the lowest CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is 0.
 fn worst_cqi(sinr: &Sinr, group: u16) -> u8 {
     let worst = match sinr {
         Sinr::Flat(_) => channel::wideband_cqi(sinr),
@@ -275,7 +277,7 @@ fn worst_cqi(sinr: &Sinr, group: u16) -> u8 {
     if worst == 0 { channel::wideband_cqi(sinr).min(1) } else { worst }
 }
 
-/// Half of a channel's SINR, into memory that is reused.
+/// Halves a channel's SINR, reusing memory.
 pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
     match (sinr, &mut *half) {
         (Sinr::PerRb(all), Sinr::PerRb(halves)) if all.len() == halves.len() => {
@@ -288,30 +290,30 @@ pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
     }
 }
 
-/// What the eNodeB measured of a UE's uplink.
+/// The eNodeB's measurement of a UE's uplink.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sounded {
-    /// SINR in dB of a resource block while the UE's power suffices.
+    /// SINR of a resource block in dB while the UE's power suffices.
     sinr_db: f64,
-    /// The headroom in dB that the UE has on one block, where the eNodeB knows it without reports.
+    /// The UE's power headroom on one block in dB, if the eNodeB knows it without reports.
     headroom_db: Option<f64>,
 }
 
-/// The uplink of one UE as its eNodeB sees it.
+/// The eNodeB's view of a UE's uplink.
 #[derive(Clone, Debug)]
 pub(crate) struct Uplink {
     pub(crate) reports: Reports<Sounded>,
     pub(crate) outer: OuterLoop,
-    /// What the UE has reported of its power.
+    /// The UE's power headroom reports.
     pub(crate) power: Reported,
     category: Category,
     scheme: Option<(f64, u8)>,
-    /// The last SINR that was the same on the whole carrier, and in dB.
+    /// The last SINR that was flat over the carrier, and the same in dB.
     flat: (f32, f64),
 }
 
 impl Uplink {
-    /// One of which nothing is known but its category; its UE sounds in TTIs `offset` into each period.
+    /// Creates the initial state of a UE of this category that sounds in TTIs `offset` into each period.
     pub(crate) fn new(category: Category, offset: u32) -> Uplink {
         Uplink {
             category,
@@ -323,8 +325,8 @@ impl Uplink {
         }
     }
 
-    /// The UE was heard in `tti` with `sinr` on one resource block. `headroom_db` is how much power it has left then, if
-    /// the eNodeB does not depend on the UE's reports for it.
+    /// Measures `sinr` on one resource block in `tti`. `headroom_db` is the remaining power, if the eNodeB knows it
+    /// without reports.
     pub(crate) fn measure(
         &mut self,
         link: &LinkAdaptation,
@@ -340,13 +342,13 @@ impl Uplink {
                 }
                 self.flat.1
             }
-            // The mean in dB: what the carrier is worth to a block that is spread over it, to a first approximation.
+            // The mean in dB: approximates the value of the carrier for a block spread over it.
             Sinr::PerRb(all) => all.iter().map(|s| decibels(f64::from(*s))).sum::<f64>() / all.len() as f64,
         };
         self.reports.measured(link, slots, Sounded { sinr_db, headroom_db }, tti);
     }
 
-    /// The SINR that the eNodeB reckons with in `tti`.
+    /// Returns the SINR that the eNodeB assumes in `tti`.
     #[inline]
     pub(crate) fn strength(&mut self, tti: u64) -> Strength {
         let sounded = self.reports.at(tti);
@@ -356,11 +358,11 @@ impl Uplink {
         }
     }
 
-    /// Whether the most robust block would fail in all of its `transmissions` with a probability of 90 % or more, on the
-    /// channel as it was sounded last in `tti`.
+    /// Returns whether the most robust block would fail in all of its `transmissions` with a probability of at least 90
+    /// %, on the channel last sounded by `tti`.
     #[inline]
     pub(crate) fn is_out_of_range(&mut self, rat: Rat, transmissions: u8, tti: u64) -> bool {
-        // The outer loop is left out: without blocks it would never recover.
+        // The outer loop is not applied: without blocks it would never recover.
         let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
         let prbs = strength.full_power_prbs().min(rat.widest());
         let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
@@ -376,7 +378,7 @@ impl Uplink {
         channel::block_error(rat.uplink_bits(least, prbs), &soft) > 1.0 - channel::phy::TARGET
     }
 
-    /// The MCS on `prbs` resource blocks.
+    /// Returns the MCS on `prbs` resource blocks.
     #[inline]
     pub(crate) fn scheme(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
         let sinr_db = self.strength(tti).on(prbs);
@@ -399,22 +401,22 @@ impl Uplink {
     }
 }
 
-/// The probability that a transport block fails; a channel that is the same as last time costs a comparison.
+/// The block error probability, with a cache for an unchanged channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Errors {
     last: Option<(f32, u8, u16, f64)>,
-    /// The UE sends with 16QAM what others send with 64QAM.
+    /// Whether the UE uses 16QAM where others use 64QAM.
     without_64qam: bool,
 }
 
 impl Errors {
-    /// Of the uplink of a UE of `category`.
+    /// Creates the calculator for the uplink of a UE of `category`.
     pub(crate) fn of_uplink(category: Category) -> Errors {
         Errors { last: None, without_64qam: !category.uplink_64qam }
     }
 
-    /// Adds a transmission of a code word of `bits` on the resource blocks that `prbs` gives to what the receiver holds in
-    /// `soft`, and returns the probability that it still cannot decode it.
+    /// Adds a transmission of a code word of `bits` on the resource blocks `prbs` to the receiver's `soft` information,
+    /// and returns the probability that it still cannot be decoded.
     #[inline]
     pub(crate) fn transmit(
         &mut self,
@@ -452,7 +454,7 @@ impl Errors {
     }
 }
 
-/// Ten times the decimal logarithm.
+/// Returns ten times the decimal logarithm.
 pub(crate) fn decibels(ratio: f64) -> f64 {
     10.0 * libm::log10(ratio.max(1e-12))
 }

@@ -1,6 +1,6 @@
 //! Sets of resource blocks.
 
-/// Resource blocks that a carrier has at most (275, NR's, 38.101-1 Table 5.3.2-1), in words.
+/// Maximum number of resource blocks of a carrier (275, NR's, 38.101-1 Table 5.3.2-1), in words.
 const WORDS: usize = 5;
 
 /// A set of a carrier's resource blocks.
@@ -8,7 +8,7 @@ const WORDS: usize = 5;
 pub(crate) struct Blocks([u64; WORDS]);
 
 impl Blocks {
-    /// `count` blocks from `first` on.
+    /// Returns `count` blocks starting at `first`.
     #[inline]
     pub(crate) fn run(first: u16, count: u16) -> Blocks {
         let mut words = [0; WORDS];
@@ -42,7 +42,7 @@ impl Blocks {
         self.0.iter().map(|word| word.count_ones() as u16).sum()
     }
 
-    /// The first run of at least `want` blocks, or else the longest one: its start and its length up to `want`.
+    /// Returns the first run of at least `want` blocks, or else the longest: its start and its length up to `want`.
     pub(crate) fn find(self, want: u16) -> (u16, u16) {
         let mut best = (0, 0);
         let mut at = 0;
@@ -59,7 +59,7 @@ impl Blocks {
         best
     }
 
-    /// The first block from `at` on that is in the set, or, if `inverted`, that is not.
+    /// Returns the first block at or after `at` that is in the set or, if `inverted`, that is not.
     #[inline]
     fn next(self, at: u16, inverted: bool) -> Option<u16> {
         let mut mask = u64::MAX << (at % 64);

@@ -1,4 +1,4 @@
-//! A cell: its carriers and who is to be served in them.
+//! A cell: its carriers and active UEs.
 
 use units::Span;
 
@@ -12,7 +12,7 @@ use crate::slots::Slots;
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) scheduler: Scheduler,
-    /// The UEs that have something to send, in ascending order. Nobody looks at the others.
+    /// The UEs with data to send, in ascending order. Others are not processed.
     pub(crate) active: Vec<u32>,
 }
 
@@ -21,17 +21,17 @@ pub(crate) struct Side {
 pub(crate) struct Cell {
     pub(crate) mac: MacConfig,
     pub(crate) slots: Slots,
-    /// Slots that decoding takes.
+    /// Number of slots needed for decoding.
     pub(crate) decoding: u64,
     pub(crate) grid: Grid,
     pub(crate) downlink: Side,
     pub(crate) uplink: Side,
-    /// Uplink resource blocks that retransmissions take in the slot that grants are made for next.
+    /// Uplink resource blocks used by retransmissions in the slot for which grants are made next.
     pub(crate) reserved: Blocks,
 }
 
 impl Cell {
-    /// The cell of `config`, in a network whose calendar counts in `tick`s.
+    /// Creates the cell of `config`, in a network whose calendar counts `tick`s.
     ///
     /// # Panics
     /// If decoding takes longer than the technology's acknowledgements allow.
@@ -53,26 +53,26 @@ impl Cell {
         }
     }
 
-    /// Whether anything is to be sent.
+    /// Returns whether any UE is active.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
         !(self.downlink.active.is_empty() && self.uplink.active.is_empty())
     }
 
-    /// Resource blocks of `count` groups from group `first` on: the last group may be smaller than the others.
+    /// Returns the resource blocks of `count` groups starting at group `first`; the last group may be smaller.
     #[inline]
     pub(crate) fn blocks(&self, first: u16, count: u16) -> core::ops::Range<u16> {
         let Grid { group, prbs, .. } = self.grid;
         first * group..((first + count) * group).min(prbs)
     }
 
-    /// Groups that hold `prbs` resource blocks.
+    /// Returns the number of groups that hold `prbs` resource blocks.
     #[inline]
     pub(crate) fn groups_of(&self, prbs: u16) -> u16 {
         prbs.div_ceil(self.grid.group)
     }
 
-    /// The fewest groups in which `bytes` fit with `mcs`, or all of them.
+    /// Returns the smallest number of groups in which `bytes` fit with `mcs`, or all of them.
     #[inline(always)]
     pub(crate) fn groups_for(&self, mcs: u8, bytes: u32) -> u16 {
         let (rat, prbs) = (self.mac.rat, self.grid.prbs);
@@ -84,8 +84,8 @@ impl Cell {
         self.groups_of(fewest(size, |prbs| rat.downlink_bits(rat.usable(mcs, prbs), prbs), bits, prbs))
     }
 
-    /// The fewest resource blocks that an uplink grant may have in which `bytes` fit with `mcs`, or the most that it may
-    /// have.
+    /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs`, or the
+    /// maximum.
     #[inline(always)]
     pub(crate) fn grant_for(&self, mcs: u8, bytes: u32) -> u16 {
         let (rat, sizes) = (self.mac.rat, self.grid.sizes);
@@ -100,12 +100,12 @@ impl Cell {
     }
 }
 
-/// The fewest resource blocks, up to `most`, in which `bits` fit; `most` is enough for them. `usable` gives what blocks
-/// hold, and `size` what they would hold if they were all decoded.
+/// Returns the smallest number of resource blocks, up to `most`, in which `bits` fit; `most` suffices. `usable` gives
+/// the capacity of blocks, and `size` the capacity if all code rates could be decoded.
 #[inline(always)]
 fn fewest(size: impl Fn(u16) -> u32, usable: impl Fn(u16) -> u32, bits: u32, most: u16) -> u16 {
     let holds = |prbs: u16| bits <= usable(prbs);
-    // Sizes are nearly proportional to the blocks: start there.
+    // Sizes are nearly proportional to the number of blocks: start there.
     let whole = u64::from(size(most));
     let mut prbs = ((u64::from(bits) * u64::from(most) / whole) as u16).clamp(1, most);
     while prbs > 1 && holds(prbs - 1) {
@@ -118,7 +118,7 @@ fn fewest(size: impl Fn(u16) -> u32, usable: impl Fn(u16) -> u32, bits: u32, mos
 }
 
 impl Side {
-    /// `ue` has something to send.
+    /// Marks `ue` as active.
     #[inline]
     pub(crate) fn activate(&mut self, ue: u32) {
         if let Err(place) = self.active.binary_search(&ue) {
@@ -126,7 +126,7 @@ impl Side {
         }
     }
 
-    /// `ue` has nothing to send any more.
+    /// Marks `ue` as inactive.
     #[inline]
     pub(crate) fn remove(&mut self, ue: u32) {
         if let Ok(place) = self.active.binary_search(&ue) {

@@ -1,14 +1,14 @@
-//! The downlink of a slot: who is served, what is sent, and what becomes of it.
+//! The downlink of a slot: scheduling, transmission, decoding and feedback.
 //!
-//! A block that is assigned in a slot is sent in it. The UE has decoded it [`crate::MacConfig::decoding`] after its end;
-//! its acknowledgement allows the process to be used again [`crate::rat::Timing::data_to_reuse`] after it. Retransmissions go
-//! before new blocks, with the same scheme and as many resource block groups; proportional fair counts them as service.
-//! A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data before it reports another CQI. RRC
-//! messages are sent to it all the same: retransmissions may still bring it a handover command.
+//! A block is sent in the slot in which it is assigned. The UE has decoded it [`crate::MacConfig::decoding`] after its
+//! end; after [`crate::rat::Timing::data_to_reuse`], its acknowledgement allows the process to be reused.
+//! Retransmissions precede new blocks, with the same scheme and number of resource block groups; proportional fair
+//! counts them as service. A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data until it
+//! reports another CQI. RRC messages are still sent to it: retransmissions may deliver a handover command.
 //!
-//! Deviations: control channels are free of error, so that no assignment is missed and the eNodeB need not detect DTX; a
-//! packet may be sent in the first slot that begins after it has come; what an eNodeB needs to prepare it
-//! (3 ms in TR 36.881) belongs to the delay of the link that brings it.
+//! Deviations: control channels are free of errors, so that no assignment is missed and the eNodeB need not detect DTX;
+//! a packet may be sent in the first slot that begins after its arrival; the eNodeB's processing time (3 ms in TR
+//! 36.881) belongs to the delay of the link in front of it.
 
 use aqm::{Drops, Packet};
 use channel::Direction;
@@ -22,7 +22,7 @@ use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::stats::{Event, Sink, Transmission};
 
-/// What MAC adds to a UE's first SDU: its subheader.
+/// MAC overhead of a UE's first SDU: its subheader.
 const HEADER: u32 = 1;
 
 impl<P: Packet> Ran<P> {
@@ -52,7 +52,7 @@ impl<P: Packet> Ran<P> {
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
                 if backlog == 0 {
-                    // Its data wait for a report of a better channel.
+                    // Its data waits for a report of a better channel.
                     return true;
                 }
             }
@@ -68,7 +68,7 @@ impl<P: Packet> Ran<P> {
                     let most = whole / 8;
                     let (fits, bytes) = ue.fitting_backlog(Direction::Downlink, most, now, io.drops);
                     if fits == 0 {
-                        // It waits for a better channel.
+                        // The UE waits for a better channel.
                         return true;
                     }
                     backlog = fits;
@@ -92,7 +92,7 @@ impl<P: Packet> Ran<P> {
         self.candidates = candidates;
     }
 
-    /// Builds a new block; gives its process, or `None` if there is nothing to send after all.
+    /// Builds a new block; returns its process, or `None` if there is nothing to send.
     fn fill_downlink<D: Drops<P>, S: Sink>(
         &mut self,
         cell: usize,
@@ -130,7 +130,7 @@ impl<P: Packet> Ran<P> {
         Some(process)
     }
 
-    /// Sends the block of `process`, for the first time or again, on `(first, count)` groups.
+    /// Sends the block of `process`, for the first time or again, on the groups `(first, count)`.
     fn send_downlink<D: Drops<P>, S: Sink>(
         &mut self,
         cell: usize,
@@ -144,9 +144,9 @@ impl<P: Packet> Ran<P> {
         let now = slots.start(tti);
         let mut blocks = self.cells[cell].blocks(first, count);
         let ue = &mut self.ues[index as usize];
-        ue.hear(now);
+        ue.measure_downlink(now);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
-        // A group at the end of the carrier may be smaller, one elsewhere larger than where the block was sent first.
+        // A group at the end of the carrier may be smaller than where the block was first sent.
         blocks.end = blocks.end.min(blocks.start + transport.prbs);
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
@@ -188,7 +188,7 @@ impl<P: Packet> Ran<P> {
         }
         self.note(tti + rat.timing().data_to_reuse, index, Kind::DownlinkFeedback, process);
         if attempt == 1 {
-            // The timers that filling the block has started.
+            // Filling the block has started timers.
             self.note_rlc(index);
         }
     }
@@ -232,10 +232,10 @@ impl<P: Packet> Ran<P> {
     }
 }
 
-/// Whether something of `probability` happens.
+/// Draws whether an event of this `probability` occurs.
 #[inline]
 pub(crate) fn happens(probability: f64, random: &mut channel::Random) -> bool {
     use rand_core::Rng;
-    // What is certain draws nothing.
+    // Certain outcomes draw no random number.
     probability > 0.0 && (probability >= 1.0 || ((random.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64)
 }

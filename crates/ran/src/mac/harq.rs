@@ -1,19 +1,20 @@
-//! HARQ: transport blocks that are sent again until they are decoded or given up.
+//! HARQ: transport blocks are retransmitted until they are decoded or abandoned.
 //!
-//! Each direction has as many processes as the technology, each with one transport block. In the downlink a process is free
-//! to be used again, or to be retransmitted by any later assignment, once its ACK or NACK is known (LTE, 36.213 7.3: sent
-//! 4 TTIs after the block, and known to the scheduler 8 TTIs after it). In LTE's uplink the process is the TTI's number
-//! modulo 8, and a retransmission repeats the same resources 8 TTIs later without a grant (36.321 5.4.2).
+//! The technology determines the number of processes in each direction; each process has one transport block. In the
+//! downlink a process can be reused, or retransmitted with any later assignment, once its ACK or NACK is known (LTE,
+//! 36.213 7.3: sent 4 TTIs after the block, and known to the scheduler 8 TTIs after it). In LTE's uplink the process is
+//! the TTI's number modulo 8, and a retransmission repeats the same resources 8 TTIs later without a grant (36.321
+//! 5.4.2).
 //!
-//! Deviations: acknowledgements are free of error; all transmissions of a block carry the same number of coded bits
-//! whatever their redundancy version, and what the receiver holds adds up as in [`channel::Soft`].
+//! Deviations: acknowledgements are free of errors; all transmissions of a block carry the same number of coded bits
+//! regardless of their redundancy version, and soft information accumulates as in [`channel::Soft`].
 
 use channel::Soft;
 
 use crate::mac::requests::Report;
 use crate::rlc::Block;
 
-/// What a transport block carries of one bearer.
+/// The part of a transport block that belongs to one bearer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) bearer: u8,
@@ -23,34 +24,34 @@ pub(crate) struct Parcel {
 /// One transport block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Transport {
-    /// Bits of all its code words.
+    /// Total bits of all code words.
     pub(crate) bits: u32,
     pub(crate) mcs: u8,
-    /// Its layers, with a code word each.
+    /// Number of layers, each with a code word.
     pub(crate) layers: u8,
     pub(crate) prbs: u16,
-    /// The first of its resource blocks (uplink).
+    /// The first resource block (uplink).
     pub(crate) first_prb: u16,
     /// Transmissions so far.
     pub(crate) attempts: u8,
-    /// Whether the last of them was decoded.
+    /// Whether the last transmission was decoded.
     pub(crate) decoded: bool,
-    /// Bytes that nothing was left for.
+    /// Unused bytes.
     pub(crate) padding: u32,
     /// The slot of the first transmission.
     pub(crate) built: u64,
     pub(crate) soft: Soft,
-    /// The buffer status report that it carries.
+    /// The buffer status report it carries.
     pub(crate) report: Option<Report>,
-    /// The level of the power headroom report that it carries.
+    /// The level of the power headroom report it carries.
     pub(crate) headroom: Option<u8>,
-    /// Only the first `filled` count: the others keep their memory for the next block.
+    /// Only the first `filled` are in use: the others keep their memory for reuse.
     parcels: Vec<Parcel>,
     filled: usize,
 }
 
 impl Transport {
-    /// What it carries.
+    /// Returns its contents.
     #[inline]
     pub(crate) fn parcels(&self) -> &[Parcel] {
         &self.parcels[..self.filled]
@@ -67,7 +68,7 @@ impl Transport {
         self.headroom = None;
     }
 
-    /// The memory for the next parcel; [`Transport::keep`] makes it count.
+    /// Returns the memory for the next parcel; [`Transport::keep`] adds it.
     #[inline]
     pub(crate) fn spare(&mut self) -> &mut Parcel {
         if self.filled == self.parcels.len() {
@@ -76,7 +77,7 @@ impl Transport {
         &mut self.parcels[self.filled]
     }
 
-    /// The spare parcel has been filled.
+    /// Adds the spare parcel, which has been filled.
     #[inline]
     pub(crate) fn keep(&mut self) {
         self.filled += 1;
@@ -89,12 +90,12 @@ pub(crate) struct Harq {
     pub(crate) processes: Box<[Transport]>,
     /// Bit p: process p has no block.
     idle: u16,
-    /// Bit p: process p waits to be sent again.
+    /// Bit p: process p waits for a retransmission.
     again: u16,
 }
 
 impl Harq {
-    /// `count` processes, from 1 to 16, without blocks.
+    /// Creates `count` processes, from 1 to 16, without blocks.
     pub(crate) fn new(count: u8) -> Harq {
         debug_assert!((1..=16).contains(&count), "{count} processes");
         let processes = vec![Transport::default(); usize::from(count)].into_boxed_slice();
@@ -103,13 +104,13 @@ impl Harq {
         harq
     }
 
-    /// A process without a block.
+    /// Returns a process without a block.
     #[inline]
     pub(crate) fn idle(&self) -> Option<u8> {
         (self.idle != 0).then(|| self.idle.trailing_zeros() as u8)
     }
 
-    /// A process that waits to be sent again: the one with the oldest block.
+    /// Returns the process with the oldest block waiting for a retransmission.
     #[inline]
     pub(crate) fn again(&self) -> Option<u8> {
         if self.again == 0 {
@@ -125,27 +126,27 @@ impl Harq {
         self.idle & (1 << process) == 0
     }
 
-    /// The process's block is under way.
+    /// Called when the process's block was sent.
     #[inline]
     pub(crate) fn sent(&mut self, process: u8) {
         self.idle &= !(1 << process);
         self.again &= !(1 << process);
     }
 
-    /// The process's block has to be sent again.
+    /// Called when the process's block has to be retransmitted.
     #[inline]
     pub(crate) fn failed(&mut self, process: u8) {
         self.again |= 1 << process;
     }
 
-    /// The process's block is decoded or given up.
+    /// Called when the process's block was decoded or abandoned.
     #[inline]
     pub(crate) fn finished(&mut self, process: u8) {
         self.idle |= 1 << process;
         self.again &= !(1 << process);
     }
 
-    /// All blocks are void.
+    /// Discards all blocks.
     pub(crate) fn flush(&mut self) {
         self.idle = u16::MAX >> (16 - self.processes.len());
         self.again = 0;

@@ -1,12 +1,12 @@
-//! A UE's uplink power: how an eNodeB learns of it, and what it carries on more or fewer resource blocks.
+//! A UE's uplink power: headroom reports, and capacity depending on the number of resource blocks.
 //!
 //! Sources: 36.321 5.4.6 (when a power headroom report is due) and 6.1.3.6 (its control element), 36.213 5.1.1.2 (the
 //! headroom of a transmission), 36.133 9.1.8 (its levels). A report is written into a transport block like a buffer status
 //! report: it costs its bytes, and the eNodeB has it when the block is decoded.
 //!
-//! Deviations: the UE knows its path loss without error and without fast fading; there is no closed loop, so a headroom
-//! follows from the path loss and the number of resource blocks alone. What an eNodeB assumes before the first report is
-//! not standardised: here, that the power is enough for one block.
+//! Deviations: the UE knows its path loss without error and without fast fading; there is no closed loop, so the
+//! headroom depends only on the path loss and the number of resource blocks. The eNodeB's assumption before the first
+//! report is not standardised: here, the power suffices for one block.
 
 use units::Span;
 
@@ -14,19 +14,19 @@ use crate::slots::Slots;
 
 /// A MAC subheader and the byte of a power headroom report (36.321 6.1.3.6).
 pub(crate) const HEADROOM_REPORT: u32 = 2;
-/// What level 0 stands for, in dB; each further one is 1 dB more (36.133 9.1.8.4).
+/// The headroom of level 0 in dB; each level adds 1 dB (36.133 9.1.8.4).
 const LOWEST_DB: f64 = -23.0;
 /// The highest level.
 const HIGHEST: f64 = 63.0;
 
-/// When UEs report their power headroom (`phr-Config`). The default is srsRAN 4G's example.
+/// The triggers of power headroom reports (`phr-Config`). The default is srsRAN 4G's example.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerReports {
-    /// `periodicPHR-Timer`: after this a report is due with the next grant; `None` is infinity.
+    /// `periodicPHR-Timer`: when it expires, a report is due with the next grant; `None` is infinity.
     pub periodic: Option<Span>,
-    /// `prohibitPHR-Timer`: for so long after a report no change of the path loss causes another.
+    /// `prohibitPHR-Timer`: for this long after a report, a change of the path loss does not trigger another.
     pub prohibit: Span,
-    /// `dl-PathlossChange`: a change of the path loss by more than this many dB causes a report; `None` is infinity.
+    /// `dl-PathlossChange`: a change of the path loss by more than this many dB triggers a report; `None` is infinity.
     pub path_loss_change_db: Option<f64>,
 }
 
@@ -36,19 +36,19 @@ impl Default for PowerReports {
     }
 }
 
-/// The level that stands for a headroom in dB: the nearest.
+/// Returns the level nearest to a headroom in dB.
 #[inline]
 pub(crate) fn level(headroom_db: f64) -> u8 {
     libm::round(headroom_db - LOWEST_DB).clamp(0.0, HIGHEST) as u8
 }
 
-/// The headroom in dB that a level stands for.
+/// Returns the headroom in dB of a level.
 #[inline]
 pub(crate) fn level_db(level: u8) -> f64 {
     LOWEST_DB + f64::from(level)
 }
 
-/// The UE's side: when it has to report. Times are slots.
+/// The UE's state: when it has to report. Times are slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reporting {
     triggered: bool,
@@ -59,12 +59,12 @@ pub(crate) struct Reporting {
 }
 
 impl Reporting {
-    /// A UE to which reports have just been configured, which triggers the first.
+    /// Creates the state of a UE whose reports have just been configured, which triggers the first report.
     pub(crate) fn new() -> Reporting {
         Reporting { triggered: true, periodic_due: u64::MAX, prohibited_until: 0, path_loss_db: 0.0 }
     }
 
-    /// Whether a new transmission in `tti` has to carry a report (36.321 5.4.6).
+    /// Returns whether a new transmission in `tti` has to carry a report (36.321 5.4.6).
     #[inline]
     pub(crate) fn is_due(&mut self, config: &PowerReports, path_loss_db: f64, tti: u64) -> bool {
         let changed = |most: f64| (path_loss_db - self.path_loss_db).abs() > most;
@@ -73,7 +73,7 @@ impl Reporting {
         self.triggered
     }
 
-    /// A report goes out in `slot`.
+    /// Called when a report is sent in `slot`.
     pub(crate) fn reported(&mut self, config: &PowerReports, path_loss_db: f64, slots: Slots, slot: u64) {
         self.triggered = false;
         self.periodic_due = config.periodic.map_or(u64::MAX, |period| slot + slots.spanning(period));
@@ -82,20 +82,20 @@ impl Reporting {
     }
 }
 
-/// The eNodeB's side: the newest report.
+/// The eNodeB's state: the newest report.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reported {
-    /// The headroom in dB that the UE would have on one resource block; zero before the first report.
+    /// The UE's headroom on one resource block in dB; zero before the first report.
     pub(crate) one_block_db: f64,
-    /// The TTI that it was written in.
+    /// The TTI in which it was written.
     written: u64,
 }
 
 impl Reported {
-    /// The report that was written for a transmission on `prbs` resource blocks in `tti` is read.
+    /// Processes a report that was written for a transmission on `prbs` resource blocks in `tti`.
     #[inline]
     pub(crate) fn learn(&mut self, level: u8, prbs: u16, tti: u64) {
-        // A transport block that was retransmitted may bring an older report than one that was not.
+        // A retransmitted transport block may bring an older report than a block that was not retransmitted.
         if tti >= self.written {
             self.written = tti;
             self.one_block_db = level_db(level) + blocks_db(prbs);
@@ -103,32 +103,32 @@ impl Reported {
     }
 }
 
-/// The SINR in dB of a UE's resource blocks at its eNodeB, by how many it uses.
+/// The SINR in dB of a UE's resource blocks at its eNodeB, depending on their number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Strength {
-    /// On as few blocks as its power is enough for,
+    /// SINR on as few blocks as the UE's power suffices for.
     pub(crate) sinr_db: f64,
-    /// and how many dB more than one block these are. On more blocks the power is spread.
+    /// That number of blocks in dB relative to one block. On more blocks, the power is spread.
     pub(crate) headroom_db: f64,
 }
 
 impl Strength {
-    /// The SINR in dB on `prbs` resource blocks.
+    /// Returns the SINR in dB on `prbs` resource blocks.
     #[inline]
     pub(crate) fn on(&self, prbs: u16) -> f64 {
         self.sinr_db - (blocks_db(prbs) - self.headroom_db).max(0.0)
     }
 
-    /// The most resource blocks, at least one, that the UE's power is enough for.
+    /// Returns the maximum number of resource blocks, at least one, for which the UE's power suffices.
     #[inline]
     pub(crate) fn full_power_prbs(&self) -> u16 {
         largest(self.headroom_db)
     }
 
-    /// The most resource blocks, at least one, on which more bits are carried than on fewer.
+    /// Returns the maximum number of resource blocks, at least one, up to which more blocks carry more bits.
     ///
-    /// Below the turbo code's rate of a third (36.212 5.1.3.2) a block repeats coded bits, so that power which is spread
-    /// further carries no more.
+    /// Below the turbo code's rate of a third (36.212 5.1.3.2) a block repeats coded bits, so spreading power further
+    /// carries no more.
     #[inline]
     pub(crate) fn most_prbs(&self) -> u16 {
         if self.headroom_db >= WIDEST_DB {
@@ -137,27 +137,27 @@ impl Strength {
         largest(self.headroom_db + (self.sinr_db - REPEATING_SINR_DB).max(0.0))
     }
 
-    /// The bits of a block on `prbs` resource blocks, smoothed over schemes.
+    /// Returns the bits of a block on `prbs` resource blocks, smoothed over schemes.
     #[inline]
     pub(crate) fn bits(&self, prbs: u16) -> f32 {
         f32::from(prbs) * bits_per_block(self.on(prbs) as f32)
     }
 }
 
-/// Resource blocks that a carrier has at most (38.101-1 Table 5.3.2-1).
+/// Maximum number of resource blocks of a carrier (38.101-1 Table 5.3.2-1).
 const WIDEST: u16 = 275;
 /// The same in dB.
 const WIDEST_DB: f64 = BLOCKS_DB[WIDEST as usize];
 /// The SINR in dB that the uplink's last scheme below a code rate of a third needs.
 const REPEATING_SINR_DB: f64 = channel::phy::MCS_SINR_DB[channel::Direction::Uplink as usize][5] as f64;
 
-/// A number of resource blocks in dB.
+/// Returns a number of resource blocks in dB.
 #[inline]
 fn blocks_db(prbs: u16) -> f64 {
     BLOCKS_DB[usize::from(prbs)]
 }
 
-/// The largest number of resource blocks, at least one, that is no more than `db`.
+/// Returns the largest number of resource blocks, at least one, not exceeding `db`.
 #[inline]
 fn largest(db: f64) -> u16 {
     (BLOCKS_DB[2..].partition_point(|blocks| *blocks <= db) + 1) as u16
@@ -176,8 +176,8 @@ const BLOCKS_DB: [f64; WIDEST as usize + 1] = {
 /// Ten times the decimal logarithm of two.
 const DB_PER_OCTAVE: f64 = 3.010_299_956_639_812;
 
-/// What a resource block carries at an SINR in dB, in bits: Shannon's bound with a gap, bent towards the best scheme's bits
-/// before it reaches them, as the errors of blocks that need all their SINR do.
+/// Returns the bits carried by a resource block at an SINR in dB: Shannon's bound with a gap, with a smooth transition
+/// to the best scheme's size, as the errors of blocks near their required SINR have.
 #[inline]
 fn bits_per_block(sinr_db: f32) -> f32 {
     let place = ((sinr_db - FIRST_DB) * STEPS_PER_DB).clamp(0.0, (STEPS - 2) as f32);
@@ -195,9 +195,9 @@ static BITS: [f32; STEPS] = {
     const GAP: f64 = 1.6;
     /// 10 to the power of 1/20: half a dB.
     const HALF_DB: f64 = 1.122_018_454_301_963_3;
-    /// Bits of the best scheme in one of 50 resource blocks,
+    /// Bits of the best scheme in one of 50 resource blocks.
     const MOST: f64 = channel::tables::lte::TBS[26][49] as f64 / 50.0;
-    /// and how far below and above them the bend begins and ends: about 4 dB.
+    /// Half the width of the transition in bits, about 4 dB to either side.
     const BEND: f64 = 200.0;
     let mut table = [0.0; STEPS];
     let (mut step, mut sinr) = (0, 0.1);

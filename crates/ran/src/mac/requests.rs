@@ -1,15 +1,15 @@
-//! How a UE comes to send: scheduling requests and buffer status reports, and what the eNodeB knows by them.
+//! Uplink requests: scheduling requests and buffer status reports, and the eNodeB's estimate of a UE's backlog.
 //!
-//! Sources: 36.321 5.4.4 (scheduling request), 5.4.5 (buffer status report), 6.1.3.1 (its levels). Data that arrives at a
-//! UE with empty buffers triggers a regular report; without a grant for it, a scheduling request goes out at the next
-//! opportunity, again and again until a report is sent or `maximum` is reached, which leads to random access. What the
-//! eNodeB believes is the last report less what it has granted since the report was written.
+//! Sources: 36.321 5.4.4 (scheduling request), 5.4.5 (buffer status report), 6.1.3.1 (its levels). Data that arrives at
+//! a UE with empty buffers triggers a regular report; without a grant for it, a scheduling request is sent at the next
+//! opportunity, repeatedly until a report is sent or `maximum` is reached, which leads to random access. The eNodeB's
+//! estimate is the last report minus the grants made since the report was written.
 //!
-//! Deviations: the report's size leaves RLC and MAC headers out in the standard and includes RLC's here, as the sender
-//! has to ask for them anyway; there is no prioritised bit rate. The eNodeB's part is not standardised: it answers a
-//! request with [`Requests::first_grant`], and the loss of a block too, and goes on with twice as much when its last
-//! grant came back full without a report. If a block comes without data from a UE that reports some (a packet of a TM
-//! bearer that does not fit), it grants more than before or, where it cannot, nothing until the UE asks again.
+//! Deviations: in the standard a report excludes RLC and MAC headers; here it includes RLC's, as the sender has to
+//! request them anyway; there is no prioritised bit rate. The eNodeB's behaviour is not standardised: it responds to a
+//! request, and to the loss of a block, with [`Requests::first_grant`], and doubles the amount if its last grant was
+//! used fully without a report. If a block arrives without data from a UE that reports some (a packet of a TM bearer
+//! that does not fit), it grants more than before or, if it cannot, nothing until the UE requests again.
 
 use units::Span;
 
@@ -21,27 +21,27 @@ pub(crate) const GROUPS: usize = 4;
 pub(crate) const SHORT_BSR: u32 = 2;
 /// A MAC subheader and the three bytes of a long one.
 pub(crate) const LONG_BSR: u32 = 4;
-/// The most that an eNodeB assumes to wait at a UE that does not report, in bytes.
+/// The maximum backlog in bytes that an eNodeB assumes for a UE that does not report.
 const MOST_ASSUMED: u32 = 1 << 20;
-/// Blocks in a row after whose loss an eNodeB grants another: then it waits for a request.
+/// Number of consecutive lost blocks after which an eNodeB stops granting and waits for a request.
 const MOST_LOST: u8 = 4;
-/// How UEs ask for uplink resources.
+/// The parameters of uplink requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
     /// Period of the opportunities for a scheduling request, in TTIs (1, 2, 5, 10, 20, 40 or 80).
     pub sr_period: u8,
-    /// For how many periods a request holds back the next one (`sr-ProhibitTimer`, 0..7).
+    /// Number of periods for which a request suppresses the next one (`sr-ProhibitTimer`, 0..7).
     pub sr_prohibit: u8,
-    /// Requests before random access (`dsr-TransMax`: 4 to 64).
+    /// Number of requests before random access (`dsr-TransMax`: 4 to 64).
     pub sr_maximum: u8,
-    /// How long random access takes from its beginning to the grant that follows it: preamble, response, message 3, and
+    /// Duration of random access from its beginning to the resulting grant: preamble, response, message 3, and
     /// contention.
     pub random_access: Span,
-    /// After this a report is due with the next grant (`periodicBSR-Timer`); `None` is infinity.
+    /// When it expires, a report is due with the next grant (`periodicBSR-Timer`); `None` is infinity.
     pub bsr_periodic: Option<Span>,
-    /// After this without a grant a UE that has data asks again (`retxBSR-Timer`).
+    /// How long a UE with data waits without a grant before it requests again (`retxBSR-Timer`).
     pub bsr_retx: Span,
-    /// Bytes that a scheduling request is answered with.
+    /// Size in bytes of the grant that answers a scheduling request.
     pub first_grant: u32,
 }
 
@@ -66,60 +66,60 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The report for so many bytes in each group.
+    /// Returns the report for these bytes in each group.
     #[inline]
     pub(crate) fn of(bytes: [u32; GROUPS]) -> Report {
         Report { levels: bytes.map(channel::tables::lte::bsr_index) }
     }
 
-    /// The most that the levels can mean, in bytes.
+    /// Returns the maximum number of bytes that the levels represent.
     #[inline]
     pub(crate) fn bytes(&self) -> u32 {
         self.levels.iter().map(|l| if *l == 0 { 0 } else { channel::tables::lte::bsr_bytes(*l) }).sum()
     }
 
-    /// Its size in a transport block with the subheader: short if at most one group has data.
+    /// Returns its size in a transport block, including the subheader: short if at most one group has data.
     #[inline]
     pub(crate) fn size(bytes: &[u32; GROUPS]) -> u32 {
         if bytes.iter().filter(|b| **b > 0).count() > 1 { LONG_BSR } else { SHORT_BSR }
     }
 }
 
-/// The UE's side: what it still has to tell. Times are TTIs.
+/// The UE's state: pending reports and requests. Times are TTIs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asking {
-    /// A regular or periodic report waits for a grant.
+pub(crate) struct RequestState {
+    /// A regular or periodic report is due with the next grant.
     pub(crate) report_due: bool,
-    /// A regular one does: without a grant, a scheduling request goes out.
+    /// A regular report is due: without a grant, a scheduling request is sent.
     pub(crate) request_pending: bool,
-    /// Whether the calendar holds this UE's next opportunity.
+    /// Whether the calendar has an entry for this UE's next opportunity.
     pub(crate) opportunity_noted: bool,
-    /// Random access is under way instead.
+    /// Random access is in progress instead.
     pub(crate) random_access: bool,
     requests: u8,
     prohibited_until: u64,
     periodic_due: u64,
     pub(crate) retx_due: u64,
-    /// Whether the calendar holds a wake-up for `retx_due` or before it.
+    /// Whether the calendar has an entry for `retx_due` or before it.
     pub(crate) retx_noted: bool,
 }
 
-/// What an opportunity for a scheduling request led to.
+/// The outcome of a scheduling request opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opportunity {
-    /// There was nothing to ask for.
+    /// No request was pending.
     Unused,
-    /// The prohibit timer runs: try again at the next.
+    /// The prohibit timer is running: try again at the next opportunity.
     Prohibited,
-    /// It was sent.
+    /// A request was sent.
     Sent,
-    /// It was sent too often: random access begins.
+    /// The maximum number of requests was reached: random access begins.
     Exhausted,
 }
 
-impl Asking {
-    pub(crate) fn new() -> Asking {
-        Asking {
+impl RequestState {
+    pub(crate) fn new() -> RequestState {
+        RequestState {
             report_due: false,
             request_pending: false,
             opportunity_noted: false,
@@ -132,7 +132,7 @@ impl Asking {
         }
     }
 
-    /// The first opportunity at or after `tti` for the UE whose opportunities are `offset` into each period.
+    /// Returns the first opportunity at or after `tti` for a UE whose opportunities are `offset` into each period.
     #[inline]
     pub(crate) fn opportunity(config: &Requests, offset: u32, tti: u64) -> u64 {
         let period = u64::from(config.sr_period.max(1));
@@ -141,7 +141,8 @@ impl Asking {
         if ahead == 0 { tti } else { tti + period - ahead }
     }
 
-    /// Data has come to empty buffers, or of a higher priority than any, or was not asked for too long (36.321 5.4.5).
+    /// Triggers a regular report: data arrived at empty buffers, or with a higher priority, or retxBSR-Timer expired
+    /// (36.321 5.4.5).
     #[inline]
     pub(crate) fn trigger(&mut self) {
         self.report_due = true;
@@ -151,7 +152,7 @@ impl Asking {
         }
     }
 
-    /// This TTI is an opportunity and the UE transmits no data in it (36.321 5.4.4).
+    /// Handles a scheduling request opportunity in a TTI without uplink data (36.321 5.4.4).
     pub(crate) fn opportunity_comes(&mut self, config: &Requests, tti: u64) -> Opportunity {
         if !self.request_pending || self.random_access {
             return Opportunity::Unused;
@@ -168,7 +169,7 @@ impl Asking {
         Opportunity::Sent
     }
 
-    /// A transmission begins: whether it has to carry a report because the periodic timer has expired.
+    /// Called when a transmission begins: makes a report due if the periodic timer has expired.
     #[inline]
     pub(crate) fn granted(&mut self, config: &Requests, slots: Slots, slot: u64) {
         if slot >= self.periodic_due {
@@ -177,14 +178,14 @@ impl Asking {
         self.retx_due = slot + slots.spanning(config.bsr_retx);
     }
 
-    /// A report of what is left goes out with this transmission.
+    /// Called when a report of the remaining data is sent with this transmission.
     #[inline]
     pub(crate) fn reported(&mut self, config: &Requests, slots: Slots, slot: u64) {
         self.periodic_due = config.bsr_periodic.map_or(u64::MAX, |p| slot + slots.spanning(p));
         self.settled();
     }
 
-    /// Nothing is left to be told: a report went out, or everything was sent. Either cancels the request and stops
+    /// Called when no report is pending any more: one was sent, or all data was. Either cancels the request and stops
     /// sr-ProhibitTimer (36.321 5.4.4).
     #[inline]
     pub(crate) fn settled(&mut self) {
@@ -195,35 +196,36 @@ impl Asking {
     }
 }
 
-/// The eNodeB's side: what it believes a UE has.
+/// The eNodeB's estimate of a UE's backlog.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Believed {
-    /// Bytes that wait and are not granted yet.
+pub(crate) struct BufferEstimate {
+    /// Bytes waiting that are not granted yet.
     pub(crate) waiting: u32,
-    /// Bytes that a request is to be answered with although nothing is known to wait; 0 if there is none.
+    /// Bytes to grant in response to a request although no backlog is known; 0 without a request.
     pub(crate) asked: u32,
     /// Grants of the last 16 transmission TTIs: the TTI and the bytes.
     grants: [(u64, u32); 16],
     /// When the newest report was written.
     written: u64,
-    /// What was last assumed to wait without a report since.
+    /// The backlog last assumed without a report since.
     assumed: u32,
-    /// Blocks that were given up in a row.
+    /// Number of consecutive blocks abandoned.
     lost: u8,
-    /// The largest block, in bytes, that came without data although the UE reported some: what waits needs a larger one.
+    /// The largest block, in bytes, that arrived without data although the UE reported some: waiting data needs a
+    /// larger one.
     refused: u32,
     /// Bytes of the newest report.
     reported: u32,
 }
 
-impl Believed {
-    /// Whether the UE is to be scheduled.
+impl BufferEstimate {
+    /// Returns whether the UE should be scheduled.
     #[inline]
     pub(crate) fn wants(&self) -> bool {
         self.waiting > 0 || self.asked > 0
     }
 
-    /// `bytes` of payload are granted for a transmission in `tti`.
+    /// Records a grant of `bytes` of payload for a transmission in `tti`.
     #[inline]
     pub(crate) fn grant(&mut self, tti: u64, bytes: u32) {
         self.grants[(tti % 16) as usize] = (tti, bytes);
@@ -231,16 +233,16 @@ impl Believed {
         self.asked = 0;
     }
 
-    /// What was granted for TTIs after `tti`.
+    /// Returns the bytes granted for TTIs after `tti`.
     #[inline]
     pub(crate) fn granted_after(&self, tti: u64) -> u32 {
         self.grants.iter().filter(|(at, _)| *at > tti).map(|(_, bytes)| *bytes).sum()
     }
 
-    /// A report that was written in `tti` is read.
+    /// Processes a report that was written in `tti`.
     #[inline]
     pub(crate) fn learn(&mut self, report: &Report, tti: u64) {
-        // A transport block that was retransmitted may bring an older report than one that was not.
+        // A retransmitted transport block may bring an older report than a block that was not retransmitted.
         if tti >= self.written {
             self.written = tti;
             self.assumed = 0;
@@ -249,17 +251,17 @@ impl Believed {
         }
     }
 
-    /// A transport block of `tti` with `bytes` came without a report, and full: there may be more that nobody has told.
-    /// Each time in a row twice as much is assumed, so that a UE that never reports is not kept at a trickle.
+    /// Called when a full transport block of `tti` with `bytes` arrived without a report: more data may wait. The
+    /// assumed backlog doubles each time, so that a UE that never reports is not limited to small grants.
     #[inline]
-    pub(crate) fn came_full(&mut self, tti: u64, bytes: u32) {
+    pub(crate) fn full_without_report(&mut self, tti: u64, bytes: u32) {
         if self.waiting == 0 && self.granted_after(tti) == 0 {
             self.assumed = self.assumed.max(bytes).saturating_mul(2).min(MOST_ASSUMED);
             self.waiting = self.assumed;
         }
     }
 
-    /// A transport block of `bytes` has come, with data or although the UE `reports` some without.
+    /// Called when a transport block of `bytes` arrived, with data, or without although the UE `reports` some.
     #[inline]
     pub(crate) fn carried(&mut self, bytes: u32, data: bool, reports: bool) {
         if data && bytes <= self.refused {
@@ -269,25 +271,25 @@ impl Believed {
         }
     }
 
-    /// The least bytes of a block that what waits may fit, if a smaller one has come without data.
+    /// Returns the minimum block size in bytes that waiting data may fit, if a smaller one arrived without data.
     #[inline]
     pub(crate) fn least(&self) -> Option<u32> {
         (0 < self.refused && self.refused < self.reported).then_some(self.refused + 1)
     }
 
-    /// No block is large enough for the next packet: nothing is granted before the UE asks again.
+    /// Called when no block is large enough for the next packet: nothing is granted before the UE requests again.
     pub(crate) fn give_up(&mut self) {
         (self.waiting, self.asked, self.refused) = (0, 0, 0);
     }
 
-    /// Whether the UE has a grant for a new transmission in `tti`.
+    /// Returns whether the UE has a grant for a new transmission in `tti`.
     #[inline]
     pub(crate) fn has_grant(&self, tti: u64) -> bool {
         let (at, bytes) = self.grants[(tti % 16) as usize];
         at == tti && bytes > 0
     }
 
-    /// A transport block was given up, and the report that it may have carried with it.
+    /// Called when a transport block was abandoned, possibly with a report.
     #[inline]
     pub(crate) fn lost(&mut self, config: &Requests, tti: u64) {
         self.lost = self.lost.saturating_add(1);
@@ -296,13 +298,13 @@ impl Believed {
         }
     }
 
-    /// A transport block was decoded.
+    /// Called when a transport block was decoded.
     #[inline]
-    pub(crate) fn heard(&mut self) {
+    pub(crate) fn decoded(&mut self) {
         self.lost = 0;
     }
 
-    /// A scheduling request came. With grants under way it tells nothing new.
+    /// Called when a scheduling request was received. If grants are pending, it has no effect.
     #[inline]
     pub(crate) fn requested(&mut self, config: &Requests, tti: u64) {
         if self.waiting == 0 && self.granted_after(tti) == 0 {
@@ -318,48 +320,48 @@ mod tests {
     #[test]
     fn opportunities_come_once_a_period_at_the_ues_offset() {
         let config = Requests { sr_period: 5, ..Requests::default() };
-        let next: Vec<u64> = (10..17).map(|tti| Asking::opportunity(&config, 7, tti)).collect();
+        let next: Vec<u64> = (10..17).map(|tti| RequestState::opportunity(&config, 7, tti)).collect();
         assert_eq!(next, [12, 12, 12, 17, 17, 17, 17]);
     }
 
     #[test]
     fn requests_respect_the_prohibit_timer_and_end_in_random_access() {
         let config = Requests { sr_period: 10, sr_prohibit: 2, sr_maximum: 2, ..Requests::default() };
-        let mut asking = Asking::new();
-        assert_eq!(asking.opportunity_comes(&config, 0), Opportunity::Unused);
-        asking.trigger();
-        let outcomes: Vec<_> = (0..6).map(|i| asking.opportunity_comes(&config, i * 10)).collect();
+        let mut request_state = RequestState::new();
+        assert_eq!(request_state.opportunity_comes(&config, 0), Opportunity::Unused);
+        request_state.trigger();
+        let outcomes: Vec<_> = (0..6).map(|i| request_state.opportunity_comes(&config, i * 10)).collect();
         use Opportunity::{Exhausted, Prohibited, Sent, Unused};
         assert_eq!(outcomes, [Sent, Prohibited, Sent, Prohibited, Exhausted, Unused]);
-        asking.settled();
-        asking.trigger();
-        assert_eq!(asking.opportunity_comes(&config, 60), Sent, "a new request starts to count anew");
+        request_state.settled();
+        request_state.trigger();
+        assert_eq!(request_state.opportunity_comes(&config, 60), Sent, "a new request starts to count anew");
     }
 
     #[test]
     fn a_report_stops_the_prohibit_timer() {
         let config = Requests { sr_period: 10, sr_prohibit: 7, ..Requests::default() };
-        let mut asking = Asking::new();
-        asking.trigger();
-        assert_eq!(asking.opportunity_comes(&config, 0), Opportunity::Sent);
-        asking.trigger();
-        assert_eq!(asking.opportunity_comes(&config, 10), Opportunity::Prohibited);
-        asking.reported(&config, Slots::LTE, 12);
-        asking.trigger();
-        assert_eq!(asking.opportunity_comes(&config, 20), Opportunity::Sent, "70 ms have not passed");
+        let mut request_state = RequestState::new();
+        request_state.trigger();
+        assert_eq!(request_state.opportunity_comes(&config, 0), Opportunity::Sent);
+        request_state.trigger();
+        assert_eq!(request_state.opportunity_comes(&config, 10), Opportunity::Prohibited);
+        request_state.reported(&config, Slots::LTE, 12);
+        request_state.trigger();
+        assert_eq!(request_state.opportunity_comes(&config, 20), Opportunity::Sent, "70 ms have not passed");
     }
 
     #[test]
     fn a_report_counts_less_what_was_granted_since_it_was_written() {
-        let mut believed = Believed::default();
+        let mut estimate = BufferEstimate::default();
         let report = Report::of([0, 0, 0, 5000]);
-        believed.grant(20, 1000);
-        believed.grant(22, 2000);
-        believed.grant(24, 500);
-        believed.learn(&report, 20);
-        assert_eq!(believed.waiting, 5476 - 2500);
-        believed.learn(&Report::of([0; 4]), 19);
-        assert_eq!(believed.waiting, 5476 - 2500, "an older report changes nothing");
+        estimate.grant(20, 1000);
+        estimate.grant(22, 2000);
+        estimate.grant(24, 500);
+        estimate.learn(&report, 20);
+        assert_eq!(estimate.waiting, 5476 - 2500);
+        estimate.learn(&Report::of([0; 4]), 19);
+        assert_eq!(estimate.waiting, 5476 - 2500, "an older report changes nothing");
     }
 
     #[test]
@@ -371,33 +373,33 @@ mod tests {
 
     #[test]
     fn a_full_block_without_a_report_is_answered_by_one_more_grant() {
-        let mut believed = Believed::default();
-        believed.grant(10, 300);
-        believed.came_full(9, 300);
-        assert!(!believed.wants(), "another grant is under way");
-        believed.came_full(10, 300);
-        assert_eq!(believed.waiting, 600);
-        believed.grant(18, 600);
-        assert!(!believed.wants());
-        believed.came_full(18, 600);
-        assert_eq!(believed.waiting, 1200);
-        believed.learn(&Report::default(), 18);
-        assert!(!believed.wants());
+        let mut estimate = BufferEstimate::default();
+        estimate.grant(10, 300);
+        estimate.full_without_report(9, 300);
+        assert!(!estimate.wants(), "another grant is under way");
+        estimate.full_without_report(10, 300);
+        assert_eq!(estimate.waiting, 600);
+        estimate.grant(18, 600);
+        assert!(!estimate.wants());
+        estimate.full_without_report(18, 600);
+        assert_eq!(estimate.waiting, 1200);
+        estimate.learn(&Report::default(), 18);
+        assert!(!estimate.wants());
     }
 
     #[test]
     fn a_block_that_was_too_small_is_followed_by_a_larger_one() {
-        let mut believed = Believed { reported: 1500, ..Believed::default() };
-        assert_eq!(believed.least(), None);
-        believed.carried(400, false, true);
-        believed.carried(200, false, true);
-        assert_eq!(believed.least(), Some(401));
-        believed.carried(1600, true, true);
-        assert_eq!(believed.least(), Some(401), "a larger one shows nothing new");
-        believed.reported = 300;
-        assert_eq!(believed.least(), None, "no packet is longer than all that waits");
-        believed.reported = 1500;
-        believed.carried(400, true, false);
-        assert_eq!(believed.least(), None);
+        let mut estimate = BufferEstimate { reported: 1500, ..BufferEstimate::default() };
+        assert_eq!(estimate.least(), None);
+        estimate.carried(400, false, true);
+        estimate.carried(200, false, true);
+        assert_eq!(estimate.least(), Some(401));
+        estimate.carried(1600, true, true);
+        assert_eq!(estimate.least(), Some(401), "a larger one shows nothing new");
+        estimate.reported = 300;
+        assert_eq!(estimate.least(), None, "no packet is longer than all that waits");
+        estimate.reported = 1500;
+        estimate.carried(400, true, false);
+        assert_eq!(estimate.least(), None);
     }
 }

@@ -1,21 +1,21 @@
-//! Who gets how much of a TTI.
+//! Schedulers: the division of a carrier in a TTI.
 //!
-//! Three disciplines, the same in both directions, over the UEs that have something to send and nobody else:
-//! round robin gives every one an equal part of the carrier in each TTI, in an order that turns; proportional fair serves
-//! by the ratio of the rate that a UE could have now and the one that it had lately (Jalali, Padovani, Pankaj, VTC 2000);
-//! maximum throughput by the rate that a UE could have. No UE gets more than it can use, and what it leaves is the next
-//! one's. Where a UE's power is not enough for all that it could use (uplink), each further block is worth less to it, and
-//! goes to the UE to which it is worth most. Downlink resources are resource block groups (36.213 7.1.6.1, type 0); uplink ones are contiguous blocks
-//! of sizes that the technology allows ([`Sizes`]).
+//! Three disciplines, the same in both directions, over the UEs with data to send: round robin gives each an equal part
+//! of the carrier in each TTI, in rotating order; proportional fair serves by the ratio of a UE's possible rate to its
+//! recent rate (Jalali, Padovani, Pankaj, VTC 2000); maximum throughput by the possible rate. No UE gets more than it
+//! can use, and the remainder goes to the next one. If a UE's power does not suffice for everything it could use
+//! (uplink), each further block is worth less to it, and goes to the UE to which it is worth most. Downlink resources
+//! are resource block groups (36.213 7.1.6.1, type 0); uplink resources are contiguous blocks of sizes allowed by the
+//! technology ([`Sizes`]).
 //!
-//! Deviations: channel quality is known for the whole carrier only, so a UE's rate is the same in all of it; ns-3's
-//! proportional fair gives a TTI to one UE even if it can't fill it.
+//! Deviations: channel quality is known only for the whole carrier, so a UE's rate is the same in all of it; ns-3's
+//! proportional fair gives a TTI to one UE even if it cannot fill it.
 
 use crate::mac::adaptation::Scheme;
 use crate::mac::power::Strength;
 use crate::rat::Sizes;
 
-/// In which order UEs are served.
+/// The order in which UEs are served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Discipline {
     /// Equal parts of the carrier.
@@ -27,46 +27,46 @@ pub enum Discipline {
     MaxThroughput,
 }
 
-/// The memory of proportional fair, in TTIs: the past rate is an exponential average over so many.
+/// The averaging time of proportional fair, in TTIs: the past rate is an exponential average over this many.
 const AVERAGE_TTIS: f32 = 100.0;
 
-/// One UE that could be served in this TTI.
+/// A UE that may be served in this TTI.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) ue: u32,
-    /// The discipline's order, higher first: of what the next block is worth.
+    /// The discipline's metric of its next block; higher first.
     pub(crate) metric: f32,
-    /// What blocks are worth, if the UE's power limits them.
+    /// The value of blocks, if the UE's power limits it.
     pub(crate) limited: Option<Limited>,
-    /// What it would be sent with (downlink).
+    /// The scheme it would be sent with (downlink).
     pub(crate) scheme: Scheme,
-    /// How much of the carrier it can use, at least 1: resource block groups, or resource blocks in the uplink.
+    /// The amount of the carrier that it can use, at least 1: resource block groups, or resource blocks in the uplink.
     pub(crate) want: u16,
-    /// How much of it is the least with which it can send anything, at least 1.
+    /// The minimum with which it can send anything, at least 1.
     pub(crate) least: u16,
-    /// How much of it [`Scheduler::divide`] gives it.
+    /// The amount assigned by [`Scheduler::divide`].
     pub(crate) got: u16,
 }
 
-/// A UE whose power is not enough for all the blocks that it could use.
+/// A UE whose power does not suffice for all blocks that it could use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Limited {
-    /// What a bit is worth.
+    /// The value of a bit.
     weight: f32,
-    /// How many bits blocks carry.
+    /// The number of bits that blocks carry.
     strength: Strength,
     sizes: Sizes,
 }
 
 impl Candidate {
-    /// A UE to which each of up to `want` blocks is worth `metric`.
+    /// Creates a UE for which each of up to `want` blocks has the value `metric`.
     #[inline]
     pub(crate) fn new(ue: u32, metric: f32, want: u16) -> Candidate {
         Candidate { ue, metric, limited: None, scheme: Scheme::default(), want, least: 1, got: 0 }
     }
 
-    /// A UE to which a bit is worth `weight`, and whose power is not enough for `want` blocks; it can send nothing on fewer
-    /// than `least`.
+    /// Creates a UE for which a bit has the value `weight`, and whose power does not suffice for `want` blocks; it can
+    /// send nothing on fewer than `least`.
     #[inline]
     pub(crate) fn limited(
         ue: u32,
@@ -77,11 +77,11 @@ impl Candidate {
     ) -> Candidate {
         let limited = Some(Limited { weight, strength, sizes });
         let mut candidate = Candidate { limited, least, ..Candidate::new(ue, 0.0, want) };
-        candidate.look_ahead();
+        candidate.update_metric();
         candidate
     }
 
-    /// How many blocks it has after it is given more.
+    /// Returns the number of blocks after its next assignment.
     #[inline]
     fn next(&self) -> u16 {
         match self.limited {
@@ -93,9 +93,9 @@ impl Candidate {
         }
     }
 
-    /// Finds what its next block is worth.
+    /// Computes the value of its next block.
     #[inline]
-    fn look_ahead(&mut self) {
+    fn update_metric(&mut self) {
         let Some(Limited { weight, strength, .. }) = self.limited else { return };
         let next = self.next();
         let before = if self.got == 0 { 0.0 } else { strength.bits(self.got) };
@@ -107,9 +107,9 @@ impl Candidate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduler {
     discipline: Discipline,
-    /// Each in turn has an equal part, rounded down but no less than this; `None` divides by the discipline.
+    /// With equal parts in turn, the minimum size of a part; `None` divides by the discipline.
     parts: Option<u16>,
-    /// Among equals the one after this UE comes first.
+    /// Among equals, the UE after this one comes first.
     last: u32,
 }
 
@@ -118,13 +118,13 @@ impl Scheduler {
         Scheduler { discipline, parts: None, last: u32::MAX }
     }
 
-    /// As ns-3's round robin and its uplink: in turn, to each an equal part of at least `least`, whether it can use it or
-    /// not. What remains is left.
+    /// Creates ns-3's round robin and uplink scheduler: equal parts of at least `least` in turn, whether a UE can use
+    /// its part or not. The remainder is unused.
     pub(crate) fn in_parts(discipline: Discipline, least: u16) -> Scheduler {
         Scheduler { parts: Some(least), ..Scheduler::new(discipline) }
     }
 
-    /// What a bit of a UE in this TTI is worth.
+    /// Returns the value of a bit of a UE in this TTI.
     #[inline]
     pub(crate) fn weight(&self, past: &mut Past, tti: u64) -> f32 {
         match self.discipline {
@@ -134,10 +134,10 @@ impl Scheduler {
         }
     }
 
-    /// Gives `free` to `candidates`, which come in ascending order and leave in the order of service: first those that got
-    /// something.
+    /// Divides `free` among `candidates`, which are in ascending order and are returned in service order, those with an
+    /// assignment first.
     pub(crate) fn divide(&mut self, free: u16, candidates: &mut [Candidate]) {
-        // Starting after the one served last: among equals each has its turn.
+        // Starts after the UE served last, so that equals take turns.
         let turn = candidates.partition_point(|c| c.ue <= self.last);
         candidates.rotate_left(turn);
         match (self.parts, self.discipline) {
@@ -149,8 +149,8 @@ impl Scheduler {
         served_first(candidates);
     }
 
-    /// `candidates`, in the order of service, have what they got: the next TTI begins with the first one that got
-    /// nothing, or one further if everybody got something.
+    /// Advances the turn: the next TTI begins with the first candidate without an assignment, or one further if all
+    /// have one.
     fn turn(&mut self, candidates: &[Candidate]) {
         let served = candidates.iter().take_while(|c| c.got > 0).count();
         let last = if served == candidates.len() { 0 } else { served.saturating_sub(1) };
@@ -169,8 +169,8 @@ fn divide_in_parts(mut free: u16, least: u16, candidates: &mut [Candidate]) {
     }
 }
 
-/// Equal parts; what one can't use is divided among the others in the next round. Who can send nothing in an equal part gets
-/// what it needs when it comes first.
+/// Divides equally; what a UE cannot use is divided among the others in the next round. A UE that cannot send with an
+/// equal part gets the part it needs when it is first in turn.
 fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
     let mut unsatisfied = candidates.len();
     if let Some(first) = candidates.first_mut()
@@ -201,8 +201,8 @@ fn divide_equally(mut free: u16, candidates: &mut [Candidate]) {
     }
 }
 
-/// The highest metric first, and to each what it can use, or one more block at a time where each is worth less. Few get
-/// anything, so the others are not put in order.
+/// Serves in order of the metric, each with as much as it can use, or block by block if each further one is worth less.
+/// Few UEs get anything, so the others are not sorted.
 fn divide_in_order(mut free: u16, candidates: &mut [Candidate]) {
     let mut rest = &mut *candidates;
     while free > 0 && !rest.is_empty() {
@@ -213,23 +213,23 @@ fn divide_in_order(mut free: u16, candidates: &mut [Candidate]) {
             free -= next - c.got;
             c.got = next;
             if next < c.want {
-                c.look_ahead();
+                c.update_metric();
                 continue;
             }
         } else if c.got == 0 && c.least <= free {
             c.got = free;
             free = 0;
         }
-        // Else the next larger grant does not fit.
-        // The ones before it keep their order.
+        // Otherwise the next larger grant does not fit.
+        // The earlier ones keep their order.
         rest[..=best].rotate_right(1);
         rest = &mut rest[1..];
     }
-    // Those that could use more come after those that could not.
+    // UEs that could use more come after those that could not.
     served_first(candidates);
 }
 
-/// Moves those that got something before the others. Either keep their order.
+/// Moves candidates with an assignment to the front. Both groups keep their order.
 fn served_first(candidates: &mut [Candidate]) {
     let mut served = 0;
     for i in 0..candidates.len() {
@@ -240,16 +240,16 @@ fn served_first(candidates: &mut [Candidate]) {
     }
 }
 
-/// What a UE was served lately, as an exponential average in bits a TTI. It needs no update while the UE is idle.
+/// A UE's recent service, as an exponential average in bits per TTI. Not updated while the UE is idle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Past {
     average: f32,
-    /// The TTI that the average holds for: all before it are counted.
+    /// The TTI at whose start the average applies.
     tti: u64,
 }
 
 impl Past {
-    /// The average at the start of `tti`.
+    /// Returns the average at the start of `tti`.
     #[inline]
     fn at(&mut self, tti: u64) -> f32 {
         let idle = tti - self.tti;
@@ -260,7 +260,7 @@ impl Past {
         self.average
     }
 
-    /// The UE is served `bits` in `tti`.
+    /// Adds a service of `bits` in `tti`.
     #[inline]
     pub(crate) fn served(&mut self, tti: u64, bits: u32) {
         let before = self.at(tti);
@@ -268,7 +268,7 @@ impl Past {
     }
 }
 
-/// What remains of an average after `ttis` without service: `(1 - 1/T)^ttis`.
+/// Returns the decay of an average after `ttis` without service: `(1 - 1/T)^ttis`.
 #[inline]
 fn decay(mut ttis: u64) -> f32 {
     const STEP: f32 = 1.0 - 1.0 / AVERAGE_TTIS;
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_first_in_round_robin_changes_from_tti_to_tti() {
+    fn the_first_ue_in_round_robin_changes_every_tti() {
         let mut scheduler = Scheduler::new(Discipline::RoundRobin);
         for (free, order) in [(25, [1, 2, 3, 1, 2, 3]), (2, [1, 3, 2, 1, 3, 2])] {
             scheduler.last = 0;
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn who_needs_more_than_its_part_gets_that_in_its_turn_and_nothing_otherwise() {
+    fn a_ue_that_needs_more_than_its_part_gets_it_in_turn_and_nothing_otherwise() {
         for discipline in [Discipline::RoundRobin, Discipline::ProportionalFair] {
             let mut scheduler = Scheduler::new(discipline);
             let mut got = [0u32; 3];
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn an_average_that_was_left_alone_has_decayed_as_if_it_had_not() {
+    fn an_average_decays_in_one_step_as_in_many() {
         let (mut asked, mut left) = (Past::default(), Past::default());
         asked.served(1, 10_000);
         left.served(1, 10_000);

@@ -1,11 +1,11 @@
-//! The uplink of a slot: what is granted, what is sent, and what becomes of it.
+//! The uplink of a slot: grants, transmissions and decoding.
 //!
-//! [`crate::rat::Timing`] says how long after a grant the UE sends. What it sends is decoded
-//! [`crate::MacConfig::decoding`] after its end; if it is not, the UE learns so later, and repeats it on the same resource
-//! blocks, which new grants for that slot leave free; proportional fair counts repetitions as service. A UE gets no grants while its sounding shows that
-//! even the most robust block would fail in all its transmissions.
+//! [`crate::rat::Timing`] gives the delay from a grant to the transmission. It is decoded
+//! [`crate::MacConfig::decoding`] after its end; if that fails, the UE is informed later, and repeats the block on the
+//! same resource blocks, which new grants for that slot leave free; proportional fair counts repetitions as service. A
+//! UE gets no grants while its sounding shows that even the most robust block would fail in all its transmissions.
 //!
-//! Deviations: a block is filled when it is sent, where a UE begins about two milliseconds earlier.
+//! Deviation: a block is filled when it is sent; a real UE begins about two milliseconds earlier.
 
 use aqm::{Drops, Packet};
 use channel::Direction;
@@ -17,16 +17,16 @@ use crate::mac::adaptation::decibels;
 use crate::mac::blocks::Blocks;
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
-use crate::mac::requests::{Asking, Opportunity, Report, SHORT_BSR};
-use crate::network::{Io, Ran, tell};
+use crate::mac::requests::{Opportunity, Report, RequestState, SHORT_BSR};
+use crate::network::{Io, Ran, emit};
 use crate::rat::Need;
 use crate::stats::{Event, Sink, Transmission};
 use crate::ue::Ue;
 
 impl<P: Packet> Ran<P> {
-    /// Looks whether there is uplink data that the cell has to be told of.
+    /// Checks for uplink data that has to be reported to the cell.
     #[inline]
-    pub(crate) fn look_at_uplink(&mut self, index: u32, now: Time) {
+    pub(crate) fn check_uplink_buffers(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
         if !ue.is_served() {
             return;
@@ -40,19 +40,19 @@ impl<P: Packet> Ran<P> {
                 cell.uplink.activate(index);
             }
         } else if new != 0 && ue.is_urgent(new, old) {
-            ue.asking.trigger();
+            ue.request_state.trigger();
             let next = ue.slots.next_at(self.next_tick);
             self.note_opportunity(index, next);
         }
     }
 
-    /// Notes the next opportunity for a scheduling request from TTI `from` on, if one is pending.
+    /// Schedules the next scheduling request opportunity at or after TTI `from`, if a request is pending.
     #[inline]
     fn note_opportunity(&mut self, index: u32, from: u64) {
-        let Ue { asking, serving, .. } = &mut self.ues[index as usize];
-        if asking.request_pending && !asking.opportunity_noted && !asking.random_access {
-            asking.opportunity_noted = true;
-            let tti = Asking::opportunity(&self.cells[*serving].mac.requests, index, from);
+        let Ue { request_state, serving, .. } = &mut self.ues[index as usize];
+        if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
+            request_state.opportunity_noted = true;
+            let tti = RequestState::opportunity(&self.cells[*serving].mac.requests, index, from);
             self.note(tti, index, Kind::SchedulingRequest, 0);
         }
     }
@@ -60,14 +60,14 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn request_opportunity<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         let MacConfig { rat, requests, .. } = &self.cells[ue.serving].mac;
-        ue.asking.opportunity_noted = false;
-        if !ue.believed.has_grant(tti) {
-            match ue.asking.opportunity_comes(requests, tti) {
+        ue.request_state.opportunity_noted = false;
+        if !ue.estimate.has_grant(tti) {
+            match ue.request_state.opportunity_comes(requests, tti) {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
-                    tell(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
-                    self.note(tti + rat.timing().request_to_grant, index, Kind::SchedulingRequestHeard, 0);
+                    emit(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
+                    self.note(tti + rat.timing().request_to_grant, index, Kind::SchedulingRequestReceived, 0);
                 }
                 Opportunity::Exhausted => {
                     ue.stats.random_accesses += 1;
@@ -79,32 +79,32 @@ impl<P: Packet> Ran<P> {
         self.note_opportunity(index, tti + 1);
     }
 
-    pub(crate) fn request_heard(&mut self, index: u32, tti: u64) {
+    pub(crate) fn request_received(&mut self, index: u32, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        ue.believed.requested(&self.cells[ue.serving].mac.requests, tti);
-        self.look_at_belief(index);
+        ue.estimate.requested(&self.cells[ue.serving].mac.requests, tti);
+        self.update_uplink_activity(index);
     }
 
     pub(crate) fn random_access_done(&mut self, index: u32) {
         let ue = &mut self.ues[index as usize];
-        if ue.asking.random_access {
-            ue.asking.random_access = false;
-            ue.believed.asked = self.cells[ue.serving].mac.requests.first_grant;
-            self.look_at_belief(index);
+        if ue.request_state.random_access {
+            ue.request_state.random_access = false;
+            ue.estimate.asked = self.cells[ue.serving].mac.requests.first_grant;
+            self.update_uplink_activity(index);
         }
     }
 
-    /// retxBSR-Timer: the entry may have been made before the timer was started again.
+    /// retxBSR-Timer: the timer may have been restarted since the entry was made.
     pub(crate) fn retx_bsr(&mut self, index: u32, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        ue.asking.retx_noted = false;
+        ue.request_state.retx_noted = false;
         if ue.had_data == 0 {
             return;
         }
-        if tti >= ue.asking.retx_due {
-            ue.asking.trigger();
+        if tti >= ue.request_state.retx_due {
+            ue.request_state.trigger();
             let retx = self.cells[ue.serving].mac.requests.bsr_retx;
-            ue.asking.retx_due = tti + ue.slots.spanning(retx);
+            ue.request_state.retx_due = tti + ue.slots.spanning(retx);
             self.note_opportunity(index, tti + 1);
         }
         self.note_retx(index);
@@ -112,19 +112,19 @@ impl<P: Packet> Ran<P> {
 
     #[inline]
     fn note_retx(&mut self, index: u32) {
-        let asking = &mut self.ues[index as usize].asking;
-        if !asking.retx_noted && asking.retx_due != u64::MAX {
-            asking.retx_noted = true;
-            let due = asking.retx_due;
+        let request_state = &mut self.ues[index as usize].request_state;
+        if !request_state.retx_noted && request_state.retx_due != u64::MAX {
+            request_state.retx_noted = true;
+            let due = request_state.retx_due;
             self.note(due, index, Kind::RetxBsr, 0);
         }
     }
 
-    /// The cell knows of something to be granted, or not.
+    /// Updates whether the UE is active in the cell's uplink.
     #[inline]
-    pub(crate) fn look_at_belief(&mut self, index: u32) {
+    pub(crate) fn update_uplink_activity(&mut self, index: u32) {
         let ue = &self.ues[index as usize];
-        if ue.believed.wants() {
+        if ue.estimate.wants() {
             self.cells[ue.serving].uplink.activate(index);
         }
     }
@@ -151,7 +151,7 @@ impl<P: Packet> Ran<P> {
             }
             ue.sound(&mac.link, rat, tti);
             if ue.uplink.is_out_of_range(rat, mac.transmissions, tti) {
-                // It waits for a better channel.
+                // The UE waits for a better channel.
                 return true;
             }
             let candidate = rat.uplink_candidate(self, *index, (need, count), tti);
@@ -192,11 +192,11 @@ impl<P: Packet> Ran<P> {
         let bytes = transport.bits / 8;
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
-        ue.believed.grant(sent, rat.uplink_payload(bytes));
+        ue.estimate.grant(sent, rat.uplink_payload(bytes));
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
-    /// The UE sends what it was granted, or sends it again.
+    /// Transmits a UE's granted block, or retransmits it.
     pub(crate) fn uplink_transmit<D: Drops<P>, S: Sink>(
         &mut self,
         index: u32,
@@ -250,7 +250,7 @@ impl<P: Packet> Ran<P> {
             self.note(tti + rat.timing().data_to_nack, index, Kind::UplinkNack, process);
         }
         if is_new {
-            // The timers that filling the block has started.
+            // Filling the block has started timers.
             self.note_rlc(index);
             if self.ues[index as usize].had_data != 0 && rat.reports_buffers() {
                 self.note_retx(index);
@@ -258,7 +258,7 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Builds what the UE sends with its grant.
+    /// Builds the block that the UE sends with its grant.
     fn fill_uplink<D: Drops<P>, S: Sink>(&mut self, index: u32, process: u8, tti: u64, io: &mut Io<'_, D, S>) {
         let rat = self.cells[self.ues[index as usize].serving].mac.rat;
         let left = rat.fill_uplink(self, index, process, tti, io);
@@ -284,26 +284,26 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let MacConfig { rat, link, .. } = &self.cells[ue.serving].mac;
         ue.up.harq.finished(process);
-        ue.believed.heard();
+        ue.estimate.decoded();
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts == 1 {
             ue.uplink.outer.outcome(link.step_db, transport.mcs, true);
         }
         if let Some(level) = transport.headroom {
             ue.uplink.power.learn(level, transport.prbs, transport.built);
-            tell(io.sink, now, || Event::PowerHeadroom { ue: index, level });
+            emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         let reports = transport.report.is_some_and(|report| report.levels != Report::default().levels);
-        ue.believed.carried(transport.bits / 8, !transport.parcels().is_empty(), reports);
+        ue.estimate.carried(transport.bits / 8, !transport.parcels().is_empty(), reports);
         if let Some(report) = transport.report {
-            ue.believed.learn(&report, transport.built);
-            tell(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
+            ue.estimate.learn(&report, transport.built);
+            emit(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
         } else if transport.padding < SHORT_BSR {
-            // There was no room to report what waits.
-            ue.believed.came_full(transport.built, transport.bits / 8);
+            // There was no room to report the waiting data.
+            ue.estimate.full_without_report(transport.built, transport.bits / 8);
         }
         if rat.reports_buffers() {
-            self.look_at_belief(index);
+            self.update_uplink_activity(index);
         }
         self.receive(index, Direction::Uplink, process, now, io);
         self.touched(index, now, io);
@@ -331,8 +331,8 @@ impl<P: Packet> Ran<P> {
             let now = ue.slots.start(tti);
             ue.up.harq.finished(process);
             if cell.mac.rat.reports_buffers() {
-                ue.believed.lost(&cell.mac.requests, tti);
-                self.look_at_belief(index);
+                ue.estimate.lost(&cell.mac.requests, tti);
+                self.update_uplink_activity(index);
             }
             self.give_up(index, Direction::Uplink, process, io.drops);
             self.touched(index, now, io);

@@ -10,7 +10,7 @@ use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
 
-/// The fewest resource blocks that ns-3 grants in the uplink.
+/// The minimum number of resource blocks that ns-3 grants in the uplink.
 const LEAST: u16 = 3;
 
 /// ns-3 leaves out the last group if it is smaller than the others, and has no control region in the uplink.
@@ -27,32 +27,32 @@ pub(super) fn schedulers(downlink: Discipline, uplink: Discipline) -> (Scheduler
     (downlink, Scheduler::in_parts(uplink, LEAST))
 }
 
-/// ns-3 gives the best UE all groups on which it is the best, which here are all.
+/// ns-3 gives the best UE all groups on which it is best, which here are all groups.
 #[inline]
 pub(super) fn downlink_want(groups: u16) -> u16 {
     groups
 }
 
-/// What is known to wait, less what is granted.
+/// Returns the known backlog minus pending grants.
 #[inline]
 pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>, tti: u64) -> Need {
     let known = Report::of(ue.uplink_groups(ue.slots.start(tti)).0).bytes();
     if known == 0 {
         return Need::Nothing;
     }
-    match known.saturating_sub(ue.believed.granted_after(tti)) {
+    match known.saturating_sub(ue.estimate.granted_after(tti)) {
         0 => Need::Later,
         bytes => Need::Bytes(bytes),
     }
 }
 
-/// Everybody has the same part, however much it is worth to him.
+/// All UEs have equal parts, regardless of their channel.
 #[inline]
 pub(super) fn uplink_candidate(index: u32, free: u16) -> Candidate {
     Candidate::new(index, 0.0, free)
 }
 
-/// Data alone.
+/// Fills a block with data only.
 #[inline]
 pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     ran: &mut Ran<P>,

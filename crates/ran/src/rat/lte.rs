@@ -12,31 +12,31 @@ use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
 
-/// A subframe, which is a TTI.
+/// The length of a subframe, which is a TTI.
 pub(super) const SLOT: Span = Span::from_millis(1);
 
-/// A request takes its own TTI and three to decode it and to schedule; grants, data and feedback are four TTIs apart
-/// (36.213 7.3, 8.0).
+/// A request takes its own TTI and three more for decoding and scheduling; grants, data and feedback are four TTIs
+/// apart (36.213 7.3, 8.0).
 pub(super) const TIMING: Timing =
     Timing { request_to_grant: 4, grant_to_data: 4, data_to_nack: 4, data_to_reuse: 8, longest_decoding: 3 };
 
 /// 36.321 5.3.2, 5.4.2.
 pub(super) const PROCESSES: u8 = 8;
 
-/// Resource blocks that the tables have transport blocks for.
+/// Maximum number of resource blocks in the tables of transport block sizes.
 pub(super) const WIDEST: u16 = 110;
 
-/// What a grant leaves for MAC: a subheader, and a short report of the buffer and one of the power.
+/// The MAC overhead of a grant: a subheader, a short buffer status report and a power headroom report.
 const MAC_PART: u32 = 1 + SHORT_BSR + HEADROOM_REPORT;
 
-/// Synchronous HARQ: the number of the TTI decides (36.321 5.4.2).
+/// Synchronous HARQ: the TTI number determines the process (36.321 5.4.2).
 #[inline]
 pub(super) fn uplink_process(tti: u64) -> u8 {
     (tti % u64::from(PROCESSES)) as u8
 }
 
-/// Downlink allocation of type 0 (36.213 7.1.6.1). The uplink's control channel takes the edges: one block of 25 on both
-/// sides together, an estimate of what operators do.
+/// Downlink allocation of type 0 (36.213 7.1.6.1). The uplink's control channel occupies the edges: one block of 25 on
+/// both sides together, an estimate of operators' configurations.
 pub(super) fn grid(bandwidth: Bandwidth) -> Grid {
     let prbs = u16::from(bandwidth.prbs());
     let control = prbs / 25;
@@ -59,7 +59,8 @@ pub(super) fn uplink_bits(mcs: u8, prbs: u16) -> u32 {
     tables::tbs(tables::ul_mcs(mcs).i_tbs, prbs)
 }
 
-/// I_TBS 6 has more bits than coded bits on one block (36.213 table 7.1.7.2.1-1). In both directions it is MCS 6.
+/// I_TBS 6 has more bits than coded bits on one block (36.213 table 7.1.7.2.1-1). In both directions it corresponds to
+/// MCS 6.
 #[inline]
 pub(super) fn usable(mcs: u8, prbs: u16) -> u8 {
     if mcs == 6 && prbs == 1 { 5 } else { mcs }
@@ -67,11 +68,11 @@ pub(super) fn usable(mcs: u8, prbs: u16) -> u8 {
 
 #[inline]
 pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>) -> Need {
-    let believed = &ue.believed;
-    if !believed.wants() {
+    let estimate = &ue.estimate;
+    if !estimate.wants() {
         return Need::Nothing;
     }
-    Need::Bytes((believed.waiting.max(believed.asked) + MAC_PART).max(believed.least().unwrap_or(0)))
+    Need::Bytes((estimate.waiting.max(estimate.asked) + MAC_PART).max(estimate.least().unwrap_or(0)))
 }
 
 #[inline]
@@ -86,16 +87,16 @@ pub(super) fn uplink_candidate<P: Packet>(
     let (rat, sizes) = (cell.mac.rat, cell.grid.sizes);
     let strength = ue.uplink.strength(tti);
     let most = strength.most_prbs();
-    // A UE at the limit of its power has a better scheme on fewer blocks: try with as many as one block's takes.
+    // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block.
     let few = cell.grant_for(ue.uplink.scheme(rat, 1, tti), need).min(most);
     let mcs = ue.uplink.scheme(rat, few, tti);
     let want = cell.grant_for(mcs, need).min(sizes.up_to(most));
     let mut least = 1;
-    if let Some(bytes) = ue.believed.least() {
+    if let Some(bytes) = ue.estimate.least() {
         let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
         let enough = bytes.saturating_mul(8);
         if bits_at(ue, want) < enough {
-            ue.believed.give_up();
+            ue.estimate.give_up();
             return None;
         }
         least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);
@@ -130,15 +131,15 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     let now = slots.start(tti);
     let transport = &ue.up.harq.processes[usize::from(process)];
     let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
-    ue.asking.granted(&mac.requests, slots, tti);
+    ue.request_state.granted(&mac.requests, slots, tti);
     let (before, _) = ue.uplink_groups(now);
     let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
-    // A report that would push out the last of the data is not sent.
-    let reports = ue.asking.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
+    // A report that would displace the last of the data is not sent.
+    let reports = ue.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
     if reports {
         bytes = bytes.saturating_sub(Report::size(&before));
     }
-    // 36.321 5.4.3.1: after the buffer status, before data.
+    // 36.321 5.4.3.1: after the buffer status report, before data.
     let mut headroom = None;
     let path_loss_db = ue.air.path_loss_db(ue.serving, now);
     if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= HEADROOM_REPORT {
@@ -151,14 +152,14 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     let mut report = reports.then(|| Report::of(after));
     let size = Report::size(&after);
     if !reports && left >= size {
-        // Room that would be padding takes a report.
+        // Room that would be padding is used for a report.
         report = Some(Report::of(after));
         left -= size;
     }
     if report.is_some() {
-        ue.asking.reported(&mac.requests, slots, tti);
+        ue.request_state.reported(&mac.requests, slots, tti);
     } else if with_data == 0 {
-        ue.asking.settled();
+        ue.request_state.settled();
     }
     let transport = &mut ue.up.harq.processes[usize::from(process)];
     transport.report = report;
@@ -166,7 +167,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     left
 }
 
-/// The smallest number of blocks from `n` on that an uplink grant may have.
+/// Returns the smallest valid number of blocks of an uplink grant from `n` on.
 #[inline]
 pub(super) fn uplink_size_from(n: u16) -> u16 {
     UPLINK_SIZES_FROM[usize::from(n.min(108))].into()
@@ -182,7 +183,7 @@ const UPLINK_SIZES_FROM: [u8; 109] = {
     sizes
 };
 
-/// The largest number of blocks up to `n` that an uplink grant may have (36.211 5.3.3: 2^a 3^b 5^c).
+/// Returns the largest valid number of blocks of an uplink grant up to `n` (36.211 5.3.3: 2^a 3^b 5^c).
 #[inline]
 pub(super) fn uplink_size(n: u16) -> u16 {
     UPLINK_SIZES[usize::from(n.min(110))].into()

@@ -5,7 +5,7 @@ use units::Span;
 /// The RLC mode of a bearer, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Transparent (5.1.1): no header, no segmentation, no numbering. An SDU waits for a grant that takes all of it.
+    /// Transparent (5.1.1): no header, no segmentation, no numbering. An SDU waits for a grant for all of it.
     Tm,
     /// Unacknowledged (5.1.2).
     Um(Um),
@@ -18,7 +18,7 @@ pub enum Mode {
 pub struct Um {
     /// Length of the sequence number.
     pub sn: SnLength,
-    /// t-Reordering: how long a PDU that is missing is waited for.
+    /// t-Reordering: how long to wait for a missing PDU.
     pub t_reordering: Span,
 }
 
@@ -34,19 +34,19 @@ pub enum SnLength {
 /// Parameters of AM, with sequence numbers of 10 bits and windows of 512. The default is srsRAN 4G's example for QCI 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Am {
-    /// t-PollRetransmit: how long the answer to a poll is waited for.
+    /// t-PollRetransmit: how long to wait for the response to a poll.
     pub t_poll_retransmit: Span,
-    /// pollPDU: a poll with each so many new PDUs; `None` is infinity.
+    /// pollPDU: number of new PDUs between polls; `None` is infinity.
     pub poll_pdu: Option<u32>,
-    /// pollByte: a poll with each so many new bytes; `None` is infinity.
+    /// pollByte: number of new bytes between polls; `None` is infinity.
     pub poll_byte: Option<u32>,
-    /// maxRetxThreshold: a PDU that has to be retransmitted once more after so many times is a radio link failure.
+    /// maxRetxThreshold: number of retransmissions of a PDU; a further one is a radio link failure.
     pub max_retx: u32,
-    /// t-Reordering: how long a PDU that is missing is waited for before it is reported.
+    /// t-Reordering: how long to wait for a missing PDU before reporting it.
     pub t_reordering: Span,
-    /// t-StatusProhibit: at least so long between STATUS PDUs.
+    /// t-StatusProhibit: minimum interval between STATUS PDUs.
     pub t_status_prohibit: Span,
-    /// A STATUS PDU takes a grant for itself, as in ns-3. In the standard, data follows it.
+    /// Whether a STATUS PDU takes a whole grant, as in ns-3. In the standard, data follows it.
     pub status_alone: bool,
 }
 
@@ -70,7 +70,7 @@ impl Default for Am {
     }
 }
 
-/// Counts of one direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// New data PDUs.

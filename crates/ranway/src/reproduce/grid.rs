@@ -1,4 +1,4 @@
-//! `ranway reproduce --grid`: a variant in every setting of what its paper does not state.
+//! `ranway reproduce --grid`: a variant in every setting of the parameters that its paper leaves open.
 
 use crate::args::ReproduceArgs;
 use crate::progress::Bar;
@@ -9,16 +9,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// All rows in one setting.
+/// All rows of one setting.
 #[derive(Serialize)]
 struct Cell {
-    /// What the paper does not state, and the choice.
+    /// The open parameters and their values.
     setting: Vec<(String, String)>,
     rows: Vec<Row>,
 }
 
-/// Runs the chosen experiments in every setting of their papers. Writes `grid.md` (tables) and `grid.json` (every row in
-/// every setting) below the paper's directory.
+/// Runs the chosen experiments in every setting of their papers. Writes `grid.md` (tables) and `grid.json` (every row of
+/// every setting) to the paper's directory.
 pub(super) fn run(args: &ReproduceArgs, chosen: &[(&Paper, &Experiment)]) -> Result<(), Failure> {
     let mut papers: Vec<(&Paper, Vec<&Experiment>)> = Vec::new();
     for &(paper, experiment) in chosen {
@@ -29,8 +29,11 @@ pub(super) fn run(args: &ReproduceArgs, chosen: &[(&Paper, &Experiment)]) -> Res
     }
     papers.retain(|(paper, _)| !args.which.is_empty() || !paper.settings.is_empty());
     if let Some((paper, _)) = papers.iter().find(|(paper, _)| paper.settings.is_empty()) {
-        let what = "--grid is for variants, which say what their paper does not state";
-        return Err(Failure::Wrong(format!("`{}`: {what}; `ranway list` shows them (PAPER@VARIANT)", paper.name)));
+        let why = "--grid needs a variant, which lists the parameters that its paper leaves open";
+        return Err(Failure::Invalid(format!(
+            "`{}`: {why}; `ranway list` shows the variants (PAPER@VARIANT)",
+            paper.name
+        )));
     }
     let mut all = BTreeMap::new();
     for (paper, experiments) in papers {
@@ -40,12 +43,12 @@ pub(super) fn run(args: &ReproduceArgs, chosen: &[(&Paper, &Experiment)]) -> Res
         show::save(&out.join("grid.md"), &text)?;
         show::save(&out.join("grid.json"), &serde_json::to_string_pretty(&cells)?)?;
         if !args.job.json && !args.job.quiet {
-            writeln!(crate::say::stdout(), "{text}\ntables: {}", out.join("grid.md").display())?;
+            writeln!(crate::terminal::stdout(), "{text}\ntables: {}", out.join("grid.md").display())?;
         }
         all.insert(paper.name.clone(), cells);
     }
     if args.job.json {
-        writeln!(crate::say::stdout(), "{}", serde_json::to_string_pretty(&all)?)?;
+        writeln!(crate::terminal::stdout(), "{}", serde_json::to_string_pretty(&all)?)?;
     }
     Ok(())
 }
@@ -56,7 +59,7 @@ fn cells(args: &ReproduceArgs, paper: &Paper, experiments: &[&Experiment]) -> Re
     let mut cells: Vec<Cell> = paper.settings.iter().map(cell).collect();
     for experiment in experiments {
         for (first, setting) in paper.settings.iter().enumerate() {
-            // Settings that differ only in how something is counted share their runs.
+            // Settings that differ only in how values are counted share their runs.
             if paper.settings[..first].iter().any(|earlier| earlier.set == setting.set) {
                 continue;
             }
@@ -74,7 +77,7 @@ fn cells(args: &ReproduceArgs, paper: &Paper, experiments: &[&Experiment]) -> Re
     Ok(cells)
 }
 
-/// Runs an experiment in a setting. Nothing of it is written: the rows are what counts.
+/// Runs an experiment in one setting. Writes no results: only the rows matter.
 fn simulate(
     args: &ReproduceArgs,
     paper: &Paper,
@@ -84,7 +87,7 @@ fn simulate(
 ) -> Result<Option<record::Results>, Failure> {
     let paper = paper.with(setting);
     let here = paper.experiments.iter().find(|e| e.name == experiment.name).expect("the paper has it");
-    let Some(loaded) = here.load(set).map_err(|e| Failure::Wrong(e.to_string()))? else { return Ok(None) };
+    let Some(loaded) = here.load(set).map_err(|e| Failure::Invalid(e.to_string()))? else { return Ok(None) };
     let bar = Bar::new(name, args.job.quiet || args.job.json);
     let progress = |progress| bar.show(progress);
     let options = sim::Options { jobs: args.job.jobs, stop: interrupt::flag(), progress: &progress, output: None };
@@ -95,7 +98,7 @@ fn simulate(
     Ok(Some(outcome.results))
 }
 
-/// The tables of `grid.md`: how many rows each setting holds, and in how many settings each row is held.
+/// Formats the tables of `grid.md`: how many rows hold in each setting, and in how many settings each row holds.
 fn tables(paper: &Paper, cells: &[Cell]) -> String {
     let mut text = String::new();
     let experiments: Vec<&str> = paper
@@ -120,7 +123,7 @@ fn tables(paper: &Paper, cells: &[Cell]) -> String {
     }
     let _ = writeln!(
         text,
-        "\n| row | unit | published | measured, least to most | held in |\n| --- | --- | ---: | ---: | ---: |"
+        "\n| row | unit | published | measured, min to max | held in |\n| --- | --- | ---: | ---: | ---: |"
     );
     for (i, row) in cells[0].rows.iter().enumerate() {
         let all: Vec<&Row> = cells.iter().map(|cell| &cell.rows[i]).collect();

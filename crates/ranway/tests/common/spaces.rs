@@ -70,7 +70,7 @@ impl Spaces {
         let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
         let mut line = String::new();
         stderr.read_line(&mut line).expect("it speaks");
-        assert!(line.contains("Ctrl-C ends it"), "{args:?}: {line}");
+        assert!(line.contains("press Ctrl-C to stop"), "{args:?}: {line}");
         thread::spawn(move || std::io::copy(&mut stderr, &mut std::io::sink()));
         child
     }

@@ -1,4 +1,4 @@
-//! Links: rates, queues, loss, jitter, and PEPs at their ends.
+//! Checks of links: rates, queues, loss, jitter, and PEPs at their ends.
 
 use crate::faults::*;
 use crate::*;
@@ -11,7 +11,7 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
         c.name(key, name);
     }
     if link.from == link.to {
-        c.key("to", |c| c.wrong(format!("a link from `{}` to itself", link.from)));
+        c.key("to", |c| c.wrong(format!("the link leads from `{}` to itself", link.from)));
     }
     match &link.rate {
         Some(rate) => check_capacity("rate", rate, c),
@@ -36,7 +36,7 @@ pub(super) fn check_link(link: &Link, c: &mut Check) {
 pub(super) fn check_pep(pep: bool, report_loss: f64, c: &mut Check) {
     c.probability("pep_report_loss", report_loss);
     if report_loss > 0.0 && !pep {
-        c.key("pep_report_loss", |c| c.wrong("there is no PEP here; add `pep = true`"));
+        c.key("pep_report_loss", |c| c.wrong("`pep_report_loss` needs a PEP; add `pep = true`"));
     }
 }
 
@@ -89,11 +89,11 @@ pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
                 c.wrong("the first step must be at \"0 s\"");
             }
             if steps.iter().all(|(_, rate)| *rate == Rate::default()) {
-                c.wrong("at least one rate must be more than 0");
+                c.wrong("at least one rate must be greater than 0");
             }
             for (i, (_, rate)) in steps.iter().enumerate() {
                 if *rate > MAX_RATE {
-                    c.index(i, |c| c.wrong(format!("{rate} is out of range: at most {MAX_RATE}")));
+                    c.index(i, |c| c.wrong(format!("{rate} is out of range: must be at most {MAX_RATE}")));
                 }
             }
             for (i, pair) in steps.windows(2).enumerate() {
@@ -105,7 +105,7 @@ pub(super) fn check_capacity(key: &str, capacity: &Capacity, c: &mut Check) {
         }),
         Capacity::Trace { file, offset, .. } => {
             if file.is_empty() {
-                c.key("file", |c| c.wrong("the name of a file is needed"));
+                c.key("file", |c| c.wrong("a file name is required"));
             }
             c.range("offset", offset.unwrap_or_default(), Span::ZERO..=MAX_SPAN);
         }

@@ -1,4 +1,4 @@
-//! The table `[lte]`: ranges, names of cells, and what a bearer is for.
+//! Checks of the table `[lte]`: ranges, names of cells, and priorities of bearers.
 
 mod propagation;
 
@@ -6,33 +6,33 @@ use super::*;
 use crate::Drop;
 use crate::lte::{Channel, Limit};
 
-/// Most cells.
+/// Maximum number of cells.
 const MAX_CELLS: usize = 100;
-/// Most bearers of a UE, the default one among them (36.300, 9.3: eight data radio bearers).
+/// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;
 
-/// Metres from the origin; the other end of a country is nearer.
+/// Metres from the origin; larger than any country.
 const METRES: RangeInclusive<f64> = -1e6..=1e6;
-/// Metres a second: several times the speed of sound.
+/// Metres per second; several times the speed of sound.
 const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
 const DBM: RangeInclusive<f64> = -50.0..=80.0;
 const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
-/// SINR at which a radio link may be taken for lost.
+/// Thresholds of radio link failure, in SINR.
 const SYNC_DB: RangeInclusive<f64> = -50.0..=50.0;
 const NOISE_DB: RangeInclusive<f64> = 0.0..=50.0;
-/// From nothing to far beyond what hides a cell.
+/// From no loss to far more than hides a cell.
 const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
-/// The carriers below 6 GHz, for which the path losses hold.
+/// Carriers below 6 GHz, for which the path loss models are valid.
 const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
 
-/// No timer of the radio protocols is longer, nor does it have a use.
+/// Longer than any useful timer of the radio protocols.
 const MAX_TIMER: Span = Span::from_secs(100);
 const MILLISECOND: Span = Span::from_millis(1);
-/// Milliseconds between opportunities for scheduling requests (36.213 table 10.1.5-1).
+/// Intervals between scheduling request opportunities in milliseconds (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
-/// What power control may make up for (36.213 5.1.1.1).
+/// Path loss compensation factors (36.213 5.1.1.1).
 const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
-/// Categories that exist without dual parameters for up- and downlink (36.306 table 4.1-1).
+/// Categories whose parameters are common to uplink and downlink (36.306 table 4.1-1).
 const CATEGORIES: RangeInclusive<u8> = 1..=12;
 /// The longest PDCP SDU (36.323 4.3.1).
 const MAX_SDU: Bytes = Bytes::new(8188);
@@ -42,7 +42,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
         [("servers", lte.servers.is_empty()), ("cells", lte.cells.is_empty()), ("ues", lte.ues.is_empty())]
     {
         if empty {
-            c.key(key, |c| c.wrong("there must be at least one"));
+            c.key(key, |c| c.wrong("at least one is required"));
         }
     }
     for (i, server) in lte.servers.iter().enumerate() {
@@ -81,7 +81,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
         c.range("p0_dbm", lte.power_control.p0_dbm, -134.0..=31.0);
         let alpha = lte.power_control.alpha;
         if !ALPHAS.contains(&alpha) {
-            c.key("alpha", |c| c.wrong(format!("{alpha} is none of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
+            c.key("alpha", |c| c.wrong(format!("{alpha} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
         }
     });
     c.key("mac", |c| check_mac(&lte.mac, c));
@@ -102,7 +102,7 @@ fn check_cells(lte: &Lte, c: &mut Check) {
                 c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
                 c.range("sector_deg", cell.sector_deg.unwrap_or_default(), -360.0..=360.0);
                 c.range("load", cell.load, 0.0..=1.0);
-                let message = format!("there is a cell `{name}` already");
+                let message = format!("duplicate cell `{name}`");
                 if !names.insert(name) {
                     c.key("name", |c| c.wrong(message));
                 }
@@ -135,13 +135,15 @@ fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
     if let Some(category) = ue.category {
         c.range("category", category, CATEGORIES);
         if category == 1 && ue.layers > 1 {
-            c.key("layers", |c| c.wrong("a UE of category 1 receives one layer (36.306 table 4.1-1)"));
+            c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));
         }
     }
     c.key("bearer", |c| check_bearer(&ue.bearer, c));
     if ue.dedicated.len() >= MAX_BEARERS {
         let most = MAX_BEARERS - 1;
-        c.key("dedicated", |c| c.wrong(format!("a UE has at most {most} dedicated bearers beside its default one")));
+        c.key("dedicated", |c| {
+            c.wrong(format!("a UE may have at most {most} dedicated bearers in addition to its default one"));
+        });
     }
     let mut taken = [false; 16];
     for (i, dedicated) in ue.dedicated.iter().enumerate() {
@@ -163,15 +165,15 @@ fn check_cell(cell: &str, cells: &[String], c: &mut Check) {
     }
 }
 
-/// `taken` is the priorities that a bearer has already.
+/// `taken` holds the priorities already assigned to a bearer.
 fn check_priorities(priorities: &[u8], taken: &mut [bool; 16], c: &mut Check) {
     if priorities.is_empty() {
-        c.wrong("there must be at least one");
+        c.wrong("at least one is required");
     }
     for (i, priority) in priorities.iter().enumerate() {
         c.index(i, |c| match taken.get_mut(usize::from(*priority)) {
             None => c.within(*priority, 0..=15),
-            Some(true) => c.wrong(format!("a dedicated bearer has the priority {priority} already")),
+            Some(true) => c.wrong(format!("priority {priority} is already assigned to a dedicated bearer")),
             Some(free) => *free = true,
         });
     }
@@ -186,7 +188,7 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
         }
         Mobility::Waypoints { points } => c.key("points", |c| {
             if points.is_empty() {
-                c.wrong("there must be at least one");
+                c.wrong("at least one is required");
             }
             for (i, (at, position)) in points.iter().enumerate() {
                 c.index(i, |c| {
@@ -205,7 +207,7 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             let legs = points.len().saturating_sub(1);
             c.key("points", |c| {
                 if legs == 0 {
-                    c.wrong("there must be at least two");
+                    c.wrong("at least two are required");
                 }
                 for (i, point) in points.iter().enumerate() {
                     c.index(i, |c| check_vector(point, METRES, c));
@@ -214,15 +216,14 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             c.key("speeds", |c| {
                 if speeds.is_empty() || speeds.len() > legs.max(1) {
                     let given = speeds.len();
-                    c.wrong(format!(
-                        "there must be one speed a leg, or fewer: 1 to {}, but there are {given}",
-                        legs.max(1)
-                    ));
+                    c.wrong(format!("expected at most one speed for each leg, 1 to {}, found {given}", legs.max(1)));
                 }
                 for (i, speed) in speeds.iter().enumerate() {
                     if !(*speed > 0.0 && SPEED.contains(speed)) {
                         let most = SPEED.end();
-                        c.index(i, |c| c.wrong(format!("{speed} is out of range: more than 0, at most {most}")));
+                        c.index(i, |c| {
+                            c.wrong(format!("{speed} is out of range: must be greater than 0 and at most {most}"));
+                        });
                     }
                 }
             });
@@ -250,13 +251,13 @@ fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
         Channel::Fixed { loss_db } => c.range("loss_db", *loss_db, LOSS_DB),
         Channel::Recorded { files } => c.key("files", |c| {
             if files.is_empty() {
-                c.wrong("there must be at least one");
+                c.wrong("at least one is required");
             }
             for (cell, file) in files {
                 c.key(cell, |c| {
                     check_cell(cell, cells, c);
                     if file.is_empty() {
-                        c.wrong("the name of a file is needed");
+                        c.wrong("a file name is required");
                     }
                 });
             }
@@ -284,7 +285,7 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
             c.key("limit", |c| check_limit(&above.limit, c));
         });
         if !matches!(bearer.queue, Queue::DropTail { drop: Drop::Tail, .. }) {
-            let what = "below `above`, RLC's buffer is a `drop-tail` queue that loses what arrives (`drop = \"tail\"`)";
+            let what = "with `above`, RLC's buffer must be a `drop-tail` queue that drops arriving packets (`drop = \"tail\"`)";
             c.key("queue", |c| c.wrong(what));
         }
     }
@@ -316,7 +317,7 @@ fn check_mac(mac: &Mac, c: &mut Check) {
     c.range("cqi_delay", mac.cqi_delay, Span::ZERO..=MAX_TIMER);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
     if !SR_PERIODS.contains(&mac.sr_period) {
-        c.key("sr_period", |c| c.wrong(format!("{} is none of 1, 2, 5, 10, 20, 40, 80", mac.sr_period)));
+        c.key("sr_period", |c| c.wrong(format!("{} is not one of 1, 2, 5, 10, 20, 40, 80", mac.sr_period)));
     }
     c.range("sr_prohibit", mac.sr_prohibit, 0..=7);
     c.range("sr_maximum", mac.sr_maximum, 4..=64);
@@ -325,7 +326,7 @@ fn check_mac(mac: &Mac, c: &mut Check) {
 }
 
 fn check_handover(handover: &Handover, c: &mut Check) {
-    // Within the values of 36.331, 6.3.5, twice as far for the time to trigger.
+    // The values of 36.331, 6.3.5; twice that range for the time to trigger.
     c.range("offset_db", handover.offset_db, -15.0..=15.0);
     c.range("hysteresis_db", handover.hysteresis_db, 0.0..=15.0);
     c.range("time_to_trigger", handover.time_to_trigger, Span::ZERO..=Span::from_secs(10));
@@ -343,7 +344,7 @@ fn check_handover(handover: &Handover, c: &mut Check) {
         let message = format!("{} is below `q_out_db`, {}", handover.q_in_db, handover.q_out_db);
         c.key("q_in_db", |c| c.wrong(message));
     }
-    // Within the values of 36.331, 6.3.6.
+    // The values of 36.331, 6.3.6.
     c.range("n310", handover.n310, 1..=20);
     c.range("n311", handover.n311, 1..=10);
     c.range("t310", handover.t310, Span::ZERO..=Span::from_secs(6));

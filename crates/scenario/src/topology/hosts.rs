@@ -3,10 +3,11 @@
 use crate::Scenario;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The nodes of a loaded scenario that real hosts stand at. The first is the server.
+/// Returns the nodes of a loaded scenario at which real hosts are placed. The first is the server.
 ///
-/// Of an LTE network the first server and the UEs; otherwise the ends of the flows: the first one's sender, all receivers,
-/// then the other senders. Without flows they are the nodes with one link out, in the order of [`Scenario::nodes`].
+/// In an LTE network these are the first server and the UEs; otherwise the ends of the flows: the first flow's sender,
+/// all receivers, then the other senders. Without flows, they are the nodes with one outgoing link, in the order of
+/// [`Scenario::nodes`].
 pub fn hosts(scenario: &Scenario) -> Vec<String> {
     let flows = &scenario.flows;
     let hosts: Vec<&String> = match &scenario.lte {

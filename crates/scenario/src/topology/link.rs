@@ -1,4 +1,4 @@
-//! Links before anything is set, and the names of their reverses.
+//! Default links, and the names of reverse links.
 
 use crate::{Link, Queue};
 use units::Span;
@@ -7,7 +7,7 @@ pub(super) fn reverse_name(name: &str) -> String {
     format!("{name}-reverse")
 }
 
-/// A duplex link that takes no time and loses nothing.
+/// Returns a duplex link without delay and loss.
 pub(super) fn plain_link(name: String, from: &str, to: &str) -> Link {
     Link {
         name,

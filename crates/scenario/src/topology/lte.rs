@@ -1,17 +1,17 @@
-//! From the table `[lte]` to links, radio hops and flows.
+//! Expands the table `[lte]` to links, radio hops and flows.
 
 use super::*;
 use crate::faults::{MAX_FLOWS, MAX_UES};
 
-/// The node behind which the hosts are.
+/// The node through which the hosts are reached.
 pub(super) const CORE: &str = "core";
-/// The node that the radio hops start at.
+/// The node at which the radio hops start.
 const RAN: &str = "ran";
 
-/// Gives each cell its name, makes each of several UEs alike one of its own, and each queue its limit. Returns whether
-/// the rest of the network can be looked at.
+/// Names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
+/// whether the rest of the network can be checked.
 pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
-    // The check has told that there are none or too many.
+    // The check has already reported too few or too many.
     let ues = lte.ues.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
     if lte.servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
         return false;
@@ -23,10 +23,10 @@ pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
     let mut nodes = BTreeSet::from([CORE.to_owned(), RAN.to_owned()]);
     let mut node = |name: &str, c: &mut Check| {
         if !nodes.insert(name.to_owned()) {
-            c.wrong(format!("there is a node `{name}` already"));
+            c.wrong(format!("duplicate node `{name}`"));
         }
         if name.ends_with("-reverse") {
-            c.wrong(format!("`{name}` ends in `-reverse`, as the names of the links back do"));
+            c.wrong(format!("`{name}` ends in `-reverse`, which is reserved for reverse links"));
         }
     };
     for (i, server) in lte.servers.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
     true
 }
 
-/// The duplex links.
+/// Returns the duplex links.
 pub(super) fn links(lte: &Lte) -> Vec<Link> {
     let internet = |server: &String| Link {
         rate: lte.server_rate.clone(),
@@ -65,19 +65,20 @@ pub(super) fn links(lte: &Lte) -> Vec<Link> {
     lte.servers.iter().map(internet).chain([s1]).collect()
 }
 
-/// The radio hops, as duplex links.
+/// Returns the radio hops, as duplex links.
 pub(super) fn radio_hops(lte: &Lte) -> impl Iterator<Item = Link> {
     lte.ues.iter().map(|ue| plain_link(format!("radio-{}", ue.name), RAN, &ue.name))
 }
 
-/// One flow for each UE, or host, that the `*` at one of the ends of `flow` stands for. `count` is of the flows before it.
+/// Returns one flow for each UE or host that matches the `*` at one end of `flow`. `count` is the number of flows
+/// before it.
 pub(super) fn flows(flow: Flow, lte: &Lte, count: u64, c: &mut Check) -> Vec<Flow> {
     let (key, end) = match (flow.from.ends_with('*'), flow.to.ends_with('*')) {
         (false, false) => return vec![flow],
         (true, false) => ("from", &flow.from),
         (false, true) => ("to", &flow.to),
         (true, true) => {
-            c.key("to", |c| c.wrong("only one of `from` and `to` may have a `*`"));
+            c.key("to", |c| c.wrong("only one of `from` and `to` may contain a `*`"));
             return Vec::new();
         }
     };

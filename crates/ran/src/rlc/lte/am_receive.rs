@@ -1,10 +1,10 @@
 //! The receiving side of AM: reassembly, reordering and STATUS PDUs (36.322, 5.1.3.2, 5.2.3).
 //!
 //! Deviations:
-//! 1. If not all missing portions of a PDU fit, the last that does is reported to reach the PDU's end, so that nothing that
-//!    is missing is taken as acknowledged. If none fits, ACK_SN stops before that PDU.
-//! 2. A STATUS PDU carries at most eight runs of NACKs (consecutive missing PDUs are one run, each costing its 12 bits);
-//!    beyond, it ends as one for which the grant was too small.
+//! 1. If not all missing portions of a PDU fit, the last one reported is extended to the PDU's end, so that nothing
+//!    missing counts as acknowledged. If none fits, ACK_SN stops before that PDU.
+//! 2. A STATUS PDU carries at most eight runs of NACKs (consecutive missing PDUs are one run, with 12 bits each);
+//!    beyond that, it ends as if the grant were too small.
 
 use std::collections::VecDeque;
 
@@ -25,28 +25,28 @@ pub(in crate::rlc) struct Receiver {
     vr_x: u16,
     /// VR(R) up to VR(H), which follows the highest PDU received.
     buffer: VecDeque<Slot>,
-    /// What has arrived of the PDUs in `buffer` that are not complete: sorted, without overlaps or touching ends.
+    /// Received parts of incomplete PDUs in `buffer`: sorted, without overlaps or adjacent ends.
     portions: Vec<(u16, u16, u16)>,
-    /// Where the stream has arrived up to without a gap.
+    /// The end of the part of the stream received without a gap.
     in_order: u64,
-    /// When t-Reordering ends; `Time::MAX` when it does not run.
+    /// When t-Reordering expires; `Time::MAX` if it is not running.
     pub(in crate::rlc) reordering: Time,
     status_triggered: bool,
-    /// When t-StatusProhibit ends, or ended.
+    /// When t-StatusProhibit expires, or expired.
     prohibited: Time,
-    /// When it ends, if a STATUS PDU waits for it; `Time::MAX` otherwise.
+    /// When it expires, if a STATUS PDU waits for it; `Time::MAX` otherwise.
     pub(in crate::rlc) status_due: Time,
 }
 
-/// What is known of a PDU.
+/// The state of a PDU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
-    /// Where it begins in the stream, once something of it has arrived.
+    /// Its start in the stream, once a part of it has arrived.
     start: u64,
     /// Its length, once its end has arrived; 0 before.
     len: u16,
     complete: bool,
-    /// It polled.
+    /// Whether it carried a poll.
     polled: bool,
 }
 
@@ -67,11 +67,11 @@ impl Receiver {
         }
     }
 
-    /// 5.1.3.2: a data PDU arrives. Gives where the stream has arrived up to without a gap.
+    /// 5.1.3.2: handles a data PDU. Returns the end of the part of the stream received without a gap.
     #[inline]
     pub(in crate::rlc) fn receive(&mut self, pdu: &Pdu, now: Time) -> u64 {
         let index = ahead(pdu.sn, self.vr_r);
-        // Nearly all PDUs: nothing is missing, and it is the next, whole. What follows does the same.
+        // The common case: nothing is missing, and the PDU is the next one, whole. The code below does the same.
         if index == 0 && self.buffer.is_empty() && pdu.is_whole() && self.reordering == Time::MAX {
             self.vr_r = after(self.vr_r, 1);
             self.vr_ms = self.vr_r;
@@ -87,7 +87,7 @@ impl Receiver {
             self.update(now);
         }
         if pdu.poll {
-            // 5.2.3: the report waits until x < VR(MS), so that HARQ may reorder.
+            // 5.2.3: the report waits until x < VR(MS), to allow for reordering by HARQ.
             let index = ahead(pdu.sn, self.vr_r);
             if !placed || index >= AM_WINDOW || index < ahead(self.vr_ms, self.vr_r) {
                 self.trigger_status(now);
@@ -98,10 +98,10 @@ impl Receiver {
         self.in_order
     }
 
-    /// Whether `pdu` brought anything.
+    /// Places `pdu` in the buffer; returns whether it contained anything new.
     fn place(&mut self, pdu: &Pdu, index: u16) -> bool {
         if usize::from(index) >= self.buffer.len() {
-            // VR(H) goes on.
+            // VR(H) advances.
             self.buffer.resize(usize::from(index) + 1, Slot::default());
         }
         let slot = &mut self.buffer[usize::from(index)];
@@ -166,7 +166,7 @@ impl Receiver {
         }
     }
 
-    /// What is due: the end of t-StatusProhibit, which lets a STATUS PDU go, and 5.1.3.2.4, the end of t-Reordering.
+    /// Handles the expiry of t-StatusProhibit, which allows a STATUS PDU, and of t-Reordering (5.1.3.2.4).
     pub(in crate::rlc) fn handle_timeout(&mut self, now: Time) {
         if now >= self.status_due {
             self.status_due = Time::MAX;
@@ -188,8 +188,8 @@ impl Receiver {
         self.vr_x = after(self.vr_r, self.buffer.len() as u16);
     }
 
-    /// VR(MS) moves to the first PDU that is not complete, but at least `least` behind VR(R). Polls of the PDUs that it
-    /// passes report (5.2.3).
+    /// Advances VR(MS) to the first incomplete PDU, but at least to `least` after VR(R). Polls of the PDUs that it
+    /// passes trigger a report (5.2.3).
     fn advance_vr_ms(&mut self, least: u16, now: Time) {
         let mut ms = ahead(self.vr_ms, self.vr_r);
         let mut polled = false;
@@ -212,13 +212,13 @@ impl Receiver {
         }
     }
 
-    /// The STATUS PDU that may be sent now, in `room` bytes (5.2.3).
+    /// Returns the STATUS PDU that may be sent now, in `room` bytes (5.2.3).
     #[inline]
     pub(in crate::rlc) fn status(&self, now: Time, room: u32) -> Option<Status> {
         (self.status_triggered && now >= self.prohibited && room >= 2).then(|| self.construct(room))
     }
 
-    /// A STATUS PDU is on its way.
+    /// Called when a STATUS PDU was sent.
     pub(in crate::rlc) fn status_sent(&mut self, now: Time) {
         self.status_triggered = false;
         self.status_due = Time::MAX;
@@ -239,7 +239,7 @@ impl Receiver {
         status
     }
 
-    /// Reports what is missing of a PDU.
+    /// Reports the missing parts of a PDU.
     fn report(&self, status: &mut Status, sn: u16, slot: &Slot, room: u32) -> bool {
         let mut at = 0;
         for &(_, from, to) in self.portions.iter().filter(|portion| portion.0 == sn) {
@@ -251,7 +251,7 @@ impl Receiver {
         at == slot.len && slot.len > 0 || status.push(sn, at, SO_END, room) || status.extend(sn)
     }
 
-    /// 5.4: what has arrived of the stream, in order and possibly touching.
+    /// 5.4: returns the received parts of the stream, in order and possibly adjacent.
     pub(in crate::rlc) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
         let buffered = (0..).zip(&self.buffer).flat_map(|(index, slot)| {
             let sn = after(self.vr_r, index);

@@ -1,11 +1,11 @@
 //! The transmitting side of AM: numbering, polls, retransmission and re-segmentation (36.322, 5.1.3.1, 5.2.1, 5.2.2).
 //!
 //! Deviations:
-//! 1. A STATUS PDU that acknowledges less than one before it did (HARQ has reordered them) is ignored.
-//! 2. RETX_COUNT goes up at most once for a PDU in a STATUS PDU, however many portions of it are reported missing.
-//! 3. Where t-PollRetransmit leaves a choice (5.2.2.3), the last PDU that is not acknowledged is retransmitted.
-//! 4. A poll goes with the PDU that empties the buffers (5.2.2.1). If a discard empties them and nothing is left to poll
-//!    with, 3 applies, or the PDUs before it would wait for their acknowledgement until there is new data.
+//! 1. A STATUS PDU that acknowledges less than an earlier one (after reordering by HARQ) is ignored.
+//! 2. RETX_COUNT is incremented at most once per PDU and STATUS PDU, however many of its portions are reported missing.
+//! 3. Where t-PollRetransmit leaves a choice (5.2.2.3), the last unacknowledged PDU is retransmitted.
+//! 4. A poll is sent with the PDU that empties the buffers (5.2.2.1). If a discard empties them and nothing is left to
+//!    carry a poll, 3 applies; otherwise the earlier PDUs would wait for their acknowledgement until there is new data.
 
 use std::collections::VecDeque;
 
@@ -21,29 +21,29 @@ use crate::rlc::{Am, Stats};
 #[derive(Clone, Debug)]
 pub(in crate::rlc) struct Transmitter {
     config: Am,
-    /// VT(A): the first PDU that is not acknowledged. VT(S), the next to be sent, is as far ahead as `sent` is long.
+    /// VT(A): the first unacknowledged PDU. VT(S), the next to be sent, is VT(A) plus the length of `sent`.
     vt_a: u16,
     /// VT(A) up to VT(S).
     sent: VecDeque<Sent>,
-    /// POLL_SN: the highest PDU sent when the last poll was.
+    /// POLL_SN: the highest PDU sent at the time of the last poll.
     poll_sn: u16,
     pdu_without_poll: u32,
     byte_without_poll: u32,
-    /// t-PollRetransmit has ended and its poll has not been sent.
+    /// t-PollRetransmit has expired and its poll has not been sent.
     poll_owed: bool,
-    /// When t-PollRetransmit ends; `Time::MAX` when it does not run.
+    /// When t-PollRetransmit expires; `Time::MAX` if it is not running.
     pub(in crate::rlc) poll_retransmit: Time,
-    /// What is to be retransmitted, in order, without overlaps.
+    /// Portions to be retransmitted, in order, without overlaps.
     pending: VecDeque<Portion>,
     /// Its bytes.
     pending_bytes: u64,
-    /// Where each SDU of which something is not acknowledged ends.
+    /// The ends of SDUs that are not fully acknowledged.
     borders: VecDeque<u64>,
-    /// Where the last SDU ends of which everything is.
+    /// The end of the last fully acknowledged SDU.
     acknowledged: u64,
-    /// A PDU reached maxRetxThreshold.
+    /// Whether a PDU has reached maxRetxThreshold.
     pub(in crate::rlc) failed: bool,
-    /// Kept to be used again.
+    /// Reused buffer.
     missing: Vec<Portion>,
 }
 
@@ -52,7 +52,7 @@ pub(in crate::rlc) struct Transmitter {
 struct Sent {
     start: u64,
     len: u16,
-    /// Borders of SDUs inside.
+    /// Number of SDU boundaries inside.
     borders: u16,
     /// RETX_COUNT; `None` before the first retransmission.
     retx_count: Option<u32>,
@@ -97,19 +97,19 @@ impl Transmitter {
         }
     }
 
-    /// Bytes to be retransmitted, and the portions that they are in.
+    /// Returns the bytes to be retransmitted, and the number of their portions.
     #[inline]
     pub(in crate::rlc) fn pending(&self) -> (u64, usize) {
         (self.pending_bytes, self.pending.len())
     }
 
-    /// Bytes of SDUs that wait or of which something is not acknowledged.
+    /// Returns the bytes of SDUs that wait or are not fully acknowledged.
     #[inline]
     pub(in crate::rlc) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> u64 {
         sdus.since(self.acknowledged, self.borders.len())
     }
 
-    /// Fills what is left of `grant`: what is to be retransmitted before what is new (5.1.3.1.1).
+    /// Fills the rest of `grant`: retransmissions before new data (5.1.3.1.1).
     #[inline]
     pub(in crate::rlc) fn build<P: Packet>(
         &mut self,
@@ -155,7 +155,7 @@ impl Transmitter {
         stats.pdus += 1;
     }
 
-    /// 5.2.1: the first portion to be retransmitted, as far as it fits; and the length of its header.
+    /// 5.2.1: returns the first portion to be retransmitted, as far as it fits, and the length of its header.
     fn retransmit(&mut self, room: u32) -> Option<(Pdu, u32)> {
         let portion = *self.pending.front()?;
         let sent = self.sent[usize::from(ahead(portion.sn, self.vt_a))];
@@ -185,7 +185,7 @@ impl Transmitter {
         Some((pdu, header(SEGMENT_HEADER, inside)))
     }
 
-    /// 5.2.2.1: whether the PDU that was just put together carries a poll, and what follows if it does.
+    /// 5.2.2.1: returns whether the PDU just built carries a poll, and updates the state if it does.
     #[inline]
     fn poll<P: Packet>(&mut self, sdus: &Sdus<P>, now: Time, due: bool) -> bool {
         let poll = due || self.poll_owed || self.nothing_to_send(sdus);
@@ -199,7 +199,7 @@ impl Transmitter {
         poll
     }
 
-    /// Both buffers are empty, but for what waits for its acknowledgement, or no new PDU can be sent.
+    /// Returns whether both buffers are empty except for unacknowledged PDUs, or no new PDU can be sent.
     #[inline]
     fn nothing_to_send<P: Packet>(&self, sdus: &Sdus<P>) -> bool {
         self.is_stalled() || (self.pending.is_empty() && !sdus.has_unsent())
@@ -215,7 +215,7 @@ impl Transmitter {
         after(self.vt_a, self.sent.len() as u16)
     }
 
-    /// 5.1.3.1.1, 5.2.1 and 5.2.2.2: a STATUS PDU arrives.
+    /// 5.1.3.1.1, 5.2.1 and 5.2.2.2: handles a STATUS PDU.
     pub(in crate::rlc) fn handle_status(&mut self, status: &Status) {
         let acknowledged = ahead(status.ack_sn, self.vt_a);
         if usize::from(acknowledged) > self.sent.len() {
@@ -244,7 +244,8 @@ impl Transmitter {
         }
     }
 
-    /// Of the first `acknowledged` PDUs, exactly what `status` reports missing is to be retransmitted.
+    /// Updates `pending`: of the first `acknowledged` PDUs, exactly what `status` reports missing is to be
+    /// retransmitted.
     fn sort_out(&mut self, status: &Status, acknowledged: u16) {
         let vt_a = self.vt_a;
         let mut missing = core::mem::take(&mut self.missing);
@@ -285,14 +286,14 @@ impl Transmitter {
         self.pending_bytes = self.pending.iter().map(Portion::bytes).sum();
     }
 
-    /// 5.2.1: a PDU that was not pending is considered for retransmission.
+    /// 5.2.1: counts the retransmission of a PDU that was not pending.
     fn count_retransmission(&mut self, index: usize) {
         let count = self.sent[index].retx_count.map_or(0, |count| count + 1);
         self.sent[index].retx_count = Some(count);
         self.failed |= count >= self.config.max_retx;
     }
 
-    /// 5.2.2.3: t-PollRetransmit ends; or SDUs may have been discarded.
+    /// 5.2.2.3: handles the expiry of t-PollRetransmit, and the case that SDUs were discarded.
     pub(in crate::rlc) fn handle_timeout<P: Packet>(&mut self, now: Time, sdus: &Sdus<P>) {
         if now >= self.poll_retransmit {
             self.poll_retransmit = Time::MAX;
@@ -304,14 +305,14 @@ impl Transmitter {
         self.ensure_answer(sdus);
     }
 
-    /// If nothing is to be sent and something is not acknowledged, then a poll waits for its answer.
+    /// Ensures that a poll is outstanding if nothing is to be sent and something is unacknowledged.
     fn ensure_answer<P: Packet>(&mut self, sdus: &Sdus<P>) {
         if self.poll_retransmit == Time::MAX && self.pending.is_empty() && self.nothing_to_send(sdus) {
             self.retransmit_last();
         }
     }
 
-    /// Considers the last PDU that is not acknowledged, if there is one, for retransmission with a poll.
+    /// Retransmits the last unacknowledged PDU, if any, with a poll.
     fn retransmit_last(&mut self) {
         let Some(index) = self.sent.iter().rposition(|sent| !sent.acknowledged) else { return };
         let sn = after(self.vt_a, index as u16);

@@ -1,4 +1,4 @@
-//! Length indicators: how a PDU holds parts of several SDUs (36.322 6.2.1.3 to 6.2.1.5, 6.2.2.5).
+//! Length indicators: the ends of several SDUs in a PDU (36.322 6.2.1.3 to 6.2.1.5, 6.2.2.5).
 
 use crate::pdcp::Concatenation;
 
@@ -6,18 +6,18 @@ use crate::pdcp::Concatenation;
 pub(crate) struct LengthIndicators;
 
 impl Concatenation for LengthIndicators {
-    /// An odd number takes four bits of padding.
+    /// An odd number of indicators has four bits of padding.
     #[inline]
     fn overhead(elements: u32) -> u32 {
         (3 * elements).div_ceil(2)
     }
 
-    /// 6.2.2.5: the longest element that a length indicator can describe; a longer one is the last.
+    /// 6.2.2.5: the maximum length of an element that a length indicator can describe; a longer one is the last.
     const LONGEST: u64 = 2047;
 }
 
-/// How many bytes of the elements that end at `ends` (ascending, the last may reach past `limit`) a PDU takes from
-/// `start` on, if data and length indicators have `room` bytes; and how many length indicators.
+/// Returns how many bytes of the elements that end at `ends` (ascending, the last may exceed `limit`) a PDU takes
+/// starting at `start`, if data and length indicators have `room` bytes; and the number of length indicators.
 pub(crate) fn fit(start: u64, limit: u64, room: u32, ends: impl Iterator<Item = u64>) -> (u32, u32) {
     let (mut at, mut elements) = (start, 0);
     for end in ends {

@@ -5,35 +5,36 @@ use crate::pdcp::Concatenation;
 
 /// 36.322, 6.2.1.4: the fixed part of the header of an AMD PDU.
 pub(in crate::rlc) const AMD_HEADER: u32 = 2;
-/// 36.322, 6.2.1.5: of an AMD PDU segment.
+/// 36.322, 6.2.1.5: likewise of an AMD PDU segment.
 pub(in crate::rlc) const SEGMENT_HEADER: u32 = 4;
-/// 36.322, 6.2.2.8: SOstart and SOend have 15 bits, and the highest value means the end. So long is a data field at most.
+/// 36.322, 6.2.2.8: SOstart and SOend have 15 bits, and the maximum value means the end. This is also the maximum
+/// length of a data field.
 pub(in crate::rlc) const SO_END: u16 = 0x7fff;
-/// 36.321, 6.1.2: the longest MAC subheader, as a long PDU of a block that is not its last needs.
+/// 36.321, 6.1.2: the longest MAC subheader, needed for a long PDU that is not the last of its block.
 pub(in crate::rlc) const MAC_SUBHEADER: u32 = 3;
-/// 36.321, 6.2.1: from so many bytes on, a length field has 15 bits and not 7.
+/// 36.321, 6.2.1: from this many bytes on, a length field has 15 bits instead of 7.
 const LONG_PDU: u32 = 128;
-/// 36.322, 7.1: AMD PDUs are numbered modulo this,
+/// 36.322, 7.1: modulus of the sequence numbers of AMD PDUs.
 const AM_MODULUS: u16 = 1024;
-/// and AM_Window_Size (7.2).
+/// AM_Window_Size (7.2).
 pub(in crate::rlc) const AM_WINDOW: u16 = 512;
 
-/// Data PDUs that a block can carry.
+/// Maximum number of data PDUs in a block.
 const MAX_PDUS: usize = 8;
-/// Runs of NACKs that a STATUS PDU can carry.
+/// Maximum number of runs of NACKs in a STATUS PDU.
 const MAX_NACKS: usize = 8;
 /// 36.322, 6.2.1.6, in bits: D/C, CPT, ACK_SN and E1; NACK_SN with E1 and E2; SOstart and SOend.
 const STATUS_BITS: u32 = 15;
 const NACK_BITS: u32 = 12;
 const SO_BITS: u32 = 30;
 
-/// `a - b` of AM's sequence numbers: where `a` lies in a window that begins at `b`.
+/// Returns `a - b` of AM's sequence numbers: the position of `a` in a window that begins at `b`.
 #[inline]
 pub(in crate::rlc) fn ahead(a: u16, b: u16) -> u16 {
     a.wrapping_sub(b) % AM_MODULUS
 }
 
-/// The sequence number `n` after `sn`.
+/// Returns the sequence number `n` after `sn`.
 #[inline]
 pub(in crate::rlc) fn after(sn: u16, n: u16) -> u16 {
     sn.wrapping_add(n) % AM_MODULUS
@@ -42,14 +43,14 @@ pub(in crate::rlc) fn after(sn: u16, n: u16) -> u16 {
 /// A data PDU, whole or a segment of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::rlc) struct Pdu {
-    /// Where its data field begins in the stream.
+    /// Start of its data field in the stream.
     pub(in crate::rlc) start: u64,
     /// Length of its data field.
     pub(in crate::rlc) len: u16,
-    /// Where its data field begins in that of the PDU (SO); 0 for a whole PDU.
+    /// Start of its data field in that of the whole PDU (SO); 0 for a whole PDU.
     pub(in crate::rlc) so: u16,
     pub(in crate::rlc) sn: u16,
-    /// LSF: it ends where the PDU ends. True for a whole PDU.
+    /// LSF: whether it ends where the PDU ends. True for a whole PDU.
     pub(in crate::rlc) last: bool,
     /// P.
     pub(in crate::rlc) poll: bool,
@@ -67,7 +68,7 @@ impl Pdu {
     }
 }
 
-/// PDUs that a STATUS PDU reports missing: `count` whole ones from `sn` on, or bytes `from..to` of one.
+/// PDUs reported missing by a STATUS PDU: `count` whole ones starting at `sn`, or bytes `from..to` of one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::rlc) struct Nack {
     pub(in crate::rlc) sn: u16,
@@ -86,7 +87,7 @@ impl Nack {
 /// A STATUS PDU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::rlc) struct Status {
-    /// Everything before it has arrived but for what is reported missing.
+    /// Everything before this has arrived except what is reported missing.
     pub(in crate::rlc) ack_sn: u16,
     runs: u8,
     bits: u16,
@@ -94,7 +95,7 @@ pub(in crate::rlc) struct Status {
 }
 
 impl Status {
-    /// One that reports nothing missing.
+    /// Creates a STATUS PDU that reports nothing missing.
     pub(in crate::rlc) fn new() -> Status {
         Status { bits: STATUS_BITS as u16, ..Status::default() }
     }
@@ -107,7 +108,7 @@ impl Status {
         &self.nacks[..usize::from(self.runs)]
     }
 
-    /// Adds one NACK, the next in order, if it fits `room` bytes.
+    /// Adds a NACK, in order, if it fits into `room` bytes.
     pub(in crate::rlc) fn push(&mut self, sn: u16, from: u16, to: u16, room: u32) -> bool {
         let nack = Nack { sn, count: 1, from, to };
         let bits = u32::from(self.bits) + NACK_BITS + if nack.is_whole() { 0 } else { SO_BITS };
@@ -127,7 +128,7 @@ impl Status {
         true
     }
 
-    /// Has the last NACK, if it is of a portion of `sn`, reach the end of that PDU.
+    /// Extends the last NACK, if it is of a portion of `sn`, to the end of that PDU.
     pub(in crate::rlc) fn extend(&mut self, sn: u16) -> bool {
         let last = self.nacks[..usize::from(self.runs)].last_mut().filter(|last| last.sn == sn && last.count == 1);
         last.is_some_and(|last| {
@@ -137,10 +138,10 @@ impl Status {
     }
 }
 
-/// What a transport block carries of one direction of one bearer: a STATUS PDU about the other direction, and data PDUs.
+/// The part of a transport block of one direction of one bearer: a STATUS PDU about the other direction, and data PDUs.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
-    /// Which stream it is of: re-establishments so far.
+    /// The number of re-establishments at the time it was built, which identifies its stream.
     pub(in crate::rlc) epoch: u32,
     bytes: u32,
     /// Bytes of its last PDU.
@@ -152,19 +153,20 @@ pub struct Block {
 }
 
 impl Block {
-    /// Bytes, with all RLC headers, and the MAC subheader of each PDU but the last, whose subheader is the MAC's to count.
+    /// Returns its bytes, including all RLC headers and the MAC subheader of each PDU but the last, which MAC counts
+    /// itself.
     #[inline]
     pub fn bytes(&self) -> u32 {
         self.bytes
     }
 
-    /// Whether it carries nothing.
+    /// Returns whether it is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// RLC PDUs that it carries, STATUS PDUs included.
+    /// Returns the number of its RLC PDUs, including STATUS PDUs.
     #[inline]
     pub fn pdus(&self) -> usize {
         usize::from(self.len) + usize::from(self.has_status)
@@ -185,14 +187,14 @@ impl Block {
         self.has_status.then_some(&self.status)
     }
 
-    /// What is left of `grant` bytes for another PDU.
+    /// Returns how many of `grant` bytes are left for another PDU.
     #[inline]
     pub(in crate::rlc) fn room(&self, grant: u32) -> u32 {
         if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + self.subheader()) }
     }
 
-    /// What another PDU after its last adds beside itself, in bytes: the last one's subheader gets a length field of 7 or
-    /// 15 bits (36.321 6.2.1), and the new one has a subheader without.
+    /// Returns the additional overhead of another PDU after its last, in bytes: the subheader of the last gets a length
+    /// field of 7 or 15 bits (36.321 6.2.1), and the new one has a subheader without.
     #[inline]
     pub(crate) fn subheader(&self) -> u32 {
         match self.last {
@@ -222,7 +224,8 @@ impl Block {
     }
 }
 
-/// Length of the header of an AMD PDU or, with a `fixed` part of its own, another, with `borders` of SDUs inside.
+/// Returns the length of the header of an AMD PDU or, with another `fixed` part, of another PDU, with `borders` SDU
+/// boundaries inside.
 #[inline]
 pub(in crate::rlc) fn header(fixed: u32, borders: u32) -> u32 {
     fixed + LengthIndicators::overhead(borders)

@@ -1,9 +1,9 @@
-//! UM: numbering, and reordering and loss at the receiver (36.322, 5.1.2).
+//! UM: numbering, and reordering and loss detection at the receiver (36.322, 5.1.2).
 //!
-//! As in the standard, nobody learns of losses at the end of a transmission: their SDUs stay in transit until another PDU
-//! arrives.
+//! As in the standard, losses at the end of a transmission are not detected: their SDUs stay in transit until another
+//! PDU arrives.
 //!
-//! Deviation: a PDU that its sequence number, ambiguous after half a cycle, would put behind what has been delivered is
+//! Deviation: a PDU whose sequence number, ambiguous after half a cycle, would place it after delivered data is
 //! ignored.
 
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use crate::rlc::{SnLength, Um};
 /// Both ends of one direction.
 #[derive(Clone, Debug)]
 pub(in crate::rlc) struct Entity {
-    /// Sequence numbers less one: modulo is `& mask`.
+    /// Modulus of sequence numbers minus one: modulo is `& mask`.
     mask: u16,
     /// UM_Window_Size (7.2).
     window: u16,
@@ -27,17 +27,17 @@ pub(in crate::rlc) struct Entity {
     t_reordering: Span,
     /// VT(US).
     vt_us: u16,
-    /// VR(UR): the first PDU that is still waited for.
+    /// VR(UR): the first PDU that may still arrive.
     vr_ur: u16,
     /// VR(UX): after the PDU that started t-Reordering.
     vr_ux: u16,
     /// VR(UH): after the highest PDU received.
     vr_uh: u16,
-    /// When t-Reordering ends; `Time::MAX` when it does not run.
+    /// When t-Reordering expires; `Time::MAX` if it is not running.
     pub(in crate::rlc) reordering: Time,
-    /// From VR(UR) up to VR(UH): the range of the stream that each PDU brought, empty if it has not come.
+    /// From VR(UR) up to VR(UH): the range of the stream in each PDU, empty if it has not arrived.
     buffer: VecDeque<(u64, u64)>,
-    /// What was assembled last without a gap.
+    /// The last range assembled without a gap.
     run: (u64, u64),
 }
 
@@ -66,7 +66,7 @@ impl Entity {
         }
     }
 
-    /// 5.1.2.1: one PDU that fills what is left of the grant.
+    /// 5.1.2.1: builds one PDU that fills the rest of the grant.
     #[inline]
     pub(in crate::rlc) fn build<P: Packet>(
         &mut self,
@@ -96,7 +96,7 @@ impl Entity {
         drops: &mut impl Drops<P>,
     ) {
         let arrived = (pdu.start, pdu.end());
-        // Nearly all PDUs: nothing is missing, and it is the next. What follows does the same.
+        // The common case: nothing is missing, and the PDU is the next one. The code below does the same.
         if pdu.sn == self.vr_ur && self.buffer.is_empty() && self.reordering == Time::MAX {
             self.vr_ur = (pdu.sn + 1) & self.mask;
             self.vr_uh = self.vr_ur;
@@ -129,7 +129,7 @@ impl Entity {
         self.start_reordering(now);
     }
 
-    /// 5.1.2.2.4: t-Reordering ends.
+    /// 5.1.2.2.4: handles the expiry of t-Reordering.
     pub(in crate::rlc) fn handle_timeout<P: Packet>(
         &mut self,
         now: Time,
@@ -148,7 +148,7 @@ impl Entity {
         self.start_reordering(now);
     }
 
-    /// 5.4: what the receiver has of the stream, in order.
+    /// 5.4: returns the received parts of the stream, in order.
     pub(in crate::rlc) fn received(&self) -> impl Iterator<Item = (u64, u64)> {
         core::iter::once(self.run).chain(self.buffer.iter().copied().filter(|&have| have != MISSING))
     }
@@ -171,7 +171,7 @@ impl Entity {
         }
     }
 
-    /// VR(UR) goes on by one.
+    /// Advances VR(UR) by one.
     fn advance<P: Packet>(&mut self, sdus: &mut Sdus<P>, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
         self.vr_ur = (self.vr_ur + 1) & self.mask;
         if let Some(have) = self.buffer.pop_front().filter(|&have| have != MISSING) {
@@ -198,7 +198,7 @@ impl Entity {
         sn.wrapping_sub(self.vr_ur) & self.mask
     }
 
-    /// 7.1: values are compared from VR(UH) - UM_Window_Size on.
+    /// 7.1: values are compared relative to VR(UH) - UM_Window_Size.
     fn in_window(&self, sn: u16) -> bool {
         self.past_window(sn) < self.window
     }
