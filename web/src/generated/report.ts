@@ -290,7 +290,7 @@ ues: Array<UeSummary>, };
 export type Summary = { points: Array<PointSummary>, };
 
 /**
- * How much there is of results that are not complete, because somebody stopped the runs.
+ * How much there is of results that are not complete, because the runs were interrupted or only some jobs were asked for.
  */
 export type Partial = {
 /**
@@ -298,12 +298,12 @@ export type Partial = {
  */
 finished: number,
 /**
- * Runs that there were to do.
+ * All runs of the scenario.
  */
 of: number, };
 
 /**
- * What was run. The same for the same input on any machine, unless it was interrupted.
+ * What was run. The same for the same input on any machine, unless the results are partial.
  */
 export type Meta = {
 /**
@@ -331,7 +331,7 @@ runs: number,
  */
 seed: number,
 /**
- * Of an interrupted batch: how much of it there is. Complete results have none.
+ * Of partial results: how much of the scenario they cover. Complete results have none.
  */
 partial?: Partial, };
 
