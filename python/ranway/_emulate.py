@@ -63,10 +63,12 @@ class Emulation:
     Without a `with` block it ends when it is garbage collected, and there are no results.
     """
 
-    def __init__(self, running: _ranway.Emulation) -> None:
+    def __init__(self, running: _ranway.Emulation, *, router: bool) -> None:
         self._running = running
         self._results: Results | None = None
         hosts = [Host(*host) for host in running.hosts()]
+        self.router = hosts.pop() if router else None
+        """The host that forwards packets between the others; None without `router`."""
         self.server = hosts[0]
         """The host behind the network, with a web server on port 80: `http://server/10MB`."""
         self.ues = hosts[1:]
@@ -109,7 +111,7 @@ class Emulation:
     ) -> None:
         results, notes = self._running.finish()
         self._results = Results(results)
-        for host in (self.server, *self.ues):
+        for host in (self.server, *self.ues, *([self.router] if self.router else [])):
             host._reap()
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -125,6 +127,7 @@ def emulate(
     out: str | os.PathLike[str] | None = None,
     nat: bool = False,
     dns: Sequence[str] = (),
+    router: str | None = None,
 ) -> Emulation:
     """Connects network namespaces through the network of `scenario`, in real time. Needs root.
 
@@ -140,6 +143,8 @@ def emulate(
     - `out`: a directory to write the results to at the end.
     - `nat`: whether the hosts reach this machine's networks through the server, which translates their addresses.
     - `dns`: IPv4 addresses of name servers for the hosts with `nat`, instead of this machine's own; three at most.
+    - `router`: a node of the network, such as `core`, at which another namespace forwards the hosts' packets. Each of
+      its two sides is a flow of its own in the results.
 
     An emulation is one run: a sweep is refused. Everything that is made for it goes away with it, even if this process
     is killed. What is worth knowing beside the results, as packets to addresses that nobody has, is a warning in the
@@ -162,5 +167,6 @@ def emulate(
     scenario = scenario.set(runs=1)
     # Polars makes system calls resume after Ctrl-C (SA_RESTART), so that `run` would keep waiting for its process.
     signal.siginterrupt(signal.SIGINT, True)
-    options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out}
-    return Emulation(_ranway.emulate(scenario._loaded, {**options, "nat": nat, "dns": list(dns)}))
+    options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out, "nat": nat}
+    running = _ranway.emulate(scenario._loaded, {**options, "dns": list(dns), "router": router})
+    return Emulation(running, router=router is not None)

@@ -340,12 +340,13 @@ struct EmulateOptions {
     out: Option<PathBuf>,
     nat: bool,
     dns: Vec<String>,
+    router: Option<String>,
 }
 
 /// Connects real hosts through the network of `loaded`. With `out`, the results are written there at the end.
 #[pyfunction]
 fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult<Emulation> {
-    let EmulateOptions { kernel, mtu, max_lateness, pcap, out, nat, dns } = options;
+    let EmulateOptions { kernel, mtu, max_lateness, pcap, out, nat, dns, router } = options;
     let bound = max_lateness.parse().map_err(|error| PyValueError::new_err(format!("max_lateness: {error}")))?;
     let output = out.as_deref().map(create).transpose()?;
     let address = |dns: &String| {
@@ -354,7 +355,7 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
     };
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
     let nat = nat.then_some(::emulate::uplink::Nat { dns });
-    let options = ::emulate::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output };
+    let options = ::emulate::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output, router };
     let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.loaded.clone(), options));
     let running = py.detach(start).map_err(emulate_error)?;
     let lab = running.lab().expect("it was started with namespaces");

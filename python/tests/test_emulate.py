@@ -72,7 +72,7 @@ def test_hosts_have_names_addresses_and_namespaces(cell: ranway.Emulation) -> No
     assert is_there(cell.ue)
     for address in (cell.server.address, cell.server.address6):
         cell.ue.run(["ping", "-c", "1", address], stdout=subprocess.DEVNULL, check=True)
-    with pytest.raises(TypeError, match="a list of its words"):
+    with pytest.raises(TypeError, match="a list of words"):
         cell.ue.run("ping server")
 
 
@@ -140,6 +140,20 @@ def test_hosts_behind_nat_ask_the_name_servers_given(link: ranway.Scenario) -> N
         routes = cell.server.run(["ip", "-4", "route"], capture_output=True, text=True, check=True).stdout
     assert "nameserver 192.0.2.53" in resolver
     assert "default via" in routes
+
+
+@needs_root
+def test_packets_pass_the_routers_kernel() -> None:
+    wire = {"rate": "8 Mbit/s", "delay": "5 ms", "duplex": True}
+    links = [{"name": "front", "from": "a", "to": "b", **wire}, {"name": "behind", "from": "b", "to": "c", **wire}]
+    path = ranway.Scenario.from_dict({"title": "A path", "duration": "2 s", "links": links})
+    with ranway.emulate(path, max_lateness=PATIENT, router="b") as network:
+        assert network.router is not None
+        assert [host.name for host in (network.server, *network.ues, network.router)] == ["a", "c", "b"]
+        answer = network.ue.run(["ping", "-c", "1", "a"], capture_output=True, text=True, check=True).stdout
+    assert "ttl=63" in answer
+    with pytest.raises(ranway.ScenarioError, match="use b"):
+        ranway.emulate(path, router="nowhere")
 
 
 def test_name_servers_that_cannot_be_used_are_refused(link: ranway.Scenario) -> None:

@@ -132,6 +132,6 @@ def test_a_pickled_scenario_needs_none_of_its_files(tmp_path: Path) -> None:
 
 
 def test_a_warning_is_given_where_a_scenario_is_made_and_not_where_it_arrives() -> None:
-    with pytest.warns(UserWarning, match="nothing uses this parameter"):
+    with pytest.warns(UserWarning, match="unused parameter"):
         scenario = ranway.Scenario.from_toml(TOML.replace("loss = 1e-3", "loss = 1e-3\nspare = 1"))
     assert pickle.loads(pickle.dumps(scenario)).title == "Two flows"

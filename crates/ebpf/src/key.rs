@@ -106,8 +106,8 @@ mod tests {
             let said = read(bad, 0o600).unwrap_err();
             assert!(said.starts_with("the key file K: invalid key; it holds 32 hexadecimal digits"), "{bad}: {said}");
         }
-        assert!(read(&"0".repeat(DIGITS), 0o600).unwrap_err().contains("a key of zeros is no secret"));
+        assert!(read(&"0".repeat(DIGITS), 0o600).unwrap_err().contains("a key of zeros is not secret"));
         let said = Key::read(directory.path()).unwrap_err().to_string();
-        assert!(said.ends_with("it is not a regular file"), "{said}");
+        assert!(said.ends_with("not a regular file"), "{said}");
     }
 }

@@ -18,7 +18,7 @@ const BATCH: usize = 32;
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut words = std::env::args_os().skip(1);
     let program = words.next().ok_or("usage: forward COMMAND...")?;
-    let mut lab = Lab::new(&["server".to_owned(), "client".to_owned()], 1500, None)?;
+    let mut lab = Lab::new(&["server".to_owned(), "client".to_owned()], None, 1500, None)?;
     let ports = [lab.tun(0), lab.tun(1)];
     let _iperf3 = serve::iperf3(&lab, 0);
     let stop = AtomicBool::new(false);

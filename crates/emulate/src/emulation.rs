@@ -54,12 +54,14 @@ pub struct Options {
     pub output: Option<Output>,
     /// How hosts in namespaces reach the networks of this machine, if at all.
     pub nat: Option<Nat>,
+    /// The node of the network at which another namespace forwards the hosts' packets ([`routers`] lists the valid ones).
+    pub router: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let bound = Span::from_micros(500);
-        Options { which: None, mtu: 1500, kernel: false, capture: false, bound, output: None, nat: None }
+        Options { which: None, mtu: 1500, kernel: false, capture: false, bound, output: None, nat: None, router: None }
     }
 }
 
@@ -165,10 +167,13 @@ impl Emulation {
         if names.len() < 2 {
             return Err(Error::Wrong("the scenario has no two hosts that a network could be between".into()));
         }
+        if let Some(node) = &options.router {
+            check_router(scenario, node)?;
+        }
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let mut lab = Lab::new(&names, options.mtu, options.nat.as_ref())?;
+        let mut lab = Lab::new(&names, options.router.as_deref(), options.mtu, options.nat.as_ref())?;
         let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
         let engine = Running::start(loaded, options, Ends::of(&mut lab)?)?;
@@ -240,10 +245,11 @@ impl Emulation {
     pub fn finish(mut self) -> Result<Finished, Error> {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
         let missed = self.lab().map_or(0, Lab::missed);
+        let names: Vec<_> = self.lab().iter().flat_map(|lab| lab.hosts()).map(|host| host.name.clone()).collect();
         let Outcome { mut results, ended, gone, flows, granted, output, not_captured, incomplete, ports } =
             self.engine.join()?;
         drop(ports);
-        rows::add(&mut results.tables, &flows, &measured, self.engine.which, self.engine.warmup);
+        rows::add(&mut results.tables, &names, &flows, &measured, self.engine.which, self.engine.warmup);
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
@@ -264,6 +270,28 @@ pub fn hosts(scenario: &Scenario) -> Vec<String> {
     let mut hosts = scenario::hosts(scenario);
     hosts.truncate(MOST_HOSTS);
     hosts
+}
+
+/// Returns the nodes of a scenario at which a router can be: those with routes to and from every host.
+pub fn routers(scenario: &Scenario) -> Vec<&str> {
+    let hosts = hosts(scenario);
+    let joins = |from: &str, to: &str| scenario::route(scenario, from, to).is_some();
+    let fits = |node: &&str| hosts.iter().all(|host| joins(node, host) && joins(host, node));
+    scenario.nodes().into_iter().filter(fits).collect()
+}
+
+/// Checks that a router can be at a node.
+///
+/// # Errors
+/// [`Error::Wrong`] names the valid ones.
+pub fn check_router(scenario: &Scenario, node: &str) -> Result<(), Error> {
+    let valid = routers(scenario);
+    if valid.contains(&node) {
+        return Ok(());
+    }
+    let valid =
+        if valid.is_empty() { "this network has none".to_owned() } else { format!("use {}", valid.join(" or ")) };
+    Err(Error::Wrong(format!("`{node}` is not a node between the hosts, at which a router can be; {valid}")))
 }
 
 /// Returns the scenario of the chosen point of `loaded`.
@@ -304,7 +332,8 @@ impl Ends {
         let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
         let gateway = lab.resolves().map(|_| 0);
         let control = Control::bind(lab.dir())?;
-        Ok(Ends { hosts, ports, forward: Forward::ByAddress { hosts: addresses, gateway }, control })
+        let forward = Forward::ByAddress { hosts: addresses, gateway, router: lab.router() };
+        Ok(Ends { hosts, ports, forward, control })
     }
 
     fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {

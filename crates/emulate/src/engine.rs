@@ -298,7 +298,7 @@ impl Engine<'_> {
             self.state.refused += 1;
             return;
         }
-        let flow = self.observer.entered(from, &header, now);
+        let flow = self.observer.entered(from, to, &header, now);
         let len = packet.len() as u32;
         let tag = self.state.store.keep(frame, ip, Some(flow), to);
         self.live.send(route, visitor(tag, len, &header));

@@ -47,6 +47,16 @@ const SETTINGS: [(&str, &str); 6] = [
     ("ipv6/conf/default/addr_gen_mode", "1"),
 ];
 
+/// Settings of a router. They are made when `cell0` is without multicast: a router joins the group of all routers, and
+/// would announce it.
+const FORWARDING: [(&str, &str); 4] = [
+    // Packets leave it by the interface that they came by, which is no reason for a redirect.
+    ("ipv4/conf/all/send_redirects", "0"),
+    ("ipv4/conf/cell0/send_redirects", "0"),
+    ("ipv4/ip_forward", "1"),
+    ("ipv6/conf/all/forwarding", "1"),
+];
+
 /// The /etc/resolv.conf of every host. The machine's name server cannot be reached, and a program would wait for it for many
 /// seconds; at this address nothing listens, which it learns at once.
 const RESOLVER: &str = "nameserver 127.0.0.1\n";
@@ -70,6 +80,8 @@ pub struct Host {
 pub struct Lab {
     hosts: Vec<Host>,
     tuns: Vec<Option<Tun>>,
+    /// The host that forwards packets between the others.
+    router: Option<usize>,
     /// Whether hosts have name servers that they can reach, if they reach anything outside.
     resolves: Option<bool>,
     /// Dropped last.
@@ -77,13 +89,13 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Creates hosts for the scenario's nodes `names`, of which the first is the server. With `nat`, the server is their
-    /// router to the networks of this machine.
+    /// Creates hosts for the scenario's nodes `names`, of which the first is the server, and a last one for the node
+    /// `router`, whose kernel forwards packets. With `nat`, the server is their router to the networks of this machine.
     ///
     /// # Errors
     /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for invalid options; and
     /// [`Error::System`].
-    pub fn new(names: &[String], mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
+    pub fn new(names: &[String], router: Option<&str>, mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
         check_mtu(mtu)?;
         if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
             return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
@@ -92,12 +104,19 @@ impl Lab {
         nat.map_or(Ok(()), |_| uplink::check())?;
         let resolver = nat.map(|nat| Resolver::find(nat, PREFIX)).transpose()?;
         let claim = Claim::new()?;
-        let plain = plain_names(names);
-        let hosts = names.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
+        let nodes: Vec<String> = names.iter().map(String::as_str).chain(router).map(String::from).collect();
+        let plain = plain_names(&nodes);
+        let hosts = nodes.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
             let (v4, v6) = addresses(n);
             Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
         });
-        let mut lab = Lab { hosts: hosts.collect(), tuns: Vec::with_capacity(names.len()), resolves: None, claim };
+        let mut lab = Lab {
+            hosts: hosts.collect(),
+            tuns: Vec::with_capacity(nodes.len()),
+            router: router.map(|_| names.len()),
+            resolves: None,
+            claim,
+        };
         let file = resolver.as_ref().and_then(Option::as_ref).map_or_else(|| RESOLVER.to_owned(), Resolver::file);
         lab.set_up(&plain, mtu, &file, nat.is_some())?;
         if let Some(resolver) = resolver {
@@ -108,7 +127,7 @@ impl Lab {
     }
 
     fn set_up(&mut self, plain: &[String], mtu: u32, resolver: &str, nat: bool) -> Result<(), Error> {
-        let names = hosts_file(plain);
+        let names = hosts_file(plain, self.router);
         let mut namespaces = String::new();
         for host in &self.hosts {
             let (files, made) = Dir::open_or_make(&Path::new(FILES).join(&host.netns))?;
@@ -123,10 +142,7 @@ impl Lab {
         ip(&[], &namespaces)?;
         for n in 0..self.hosts.len() {
             let tun = self.inside(n, || {
-                for (name, value) in SETTINGS {
-                    let path = format!("/proc/sys/net/{name}");
-                    fs::write(&path, value).map_err(Error::system(format!("write {value} to {path}")))?;
-                }
+                configure(&SETTINGS)?;
                 Tun::new(INTERFACE).map_err(Error::system(format!("make the interface {INTERFACE}")))
             })??;
             self.tuns.push(Some(tun));
@@ -145,6 +161,9 @@ impl Lab {
                 PREFIX.len
             );
             ip(&["-netns", netns], &commands)?;
+            if self.router == Some(n) {
+                self.inside(n, || configure(&FORWARDING))??;
+            }
         }
         Ok(())
     }
@@ -154,14 +173,18 @@ impl Lab {
         let servers = resolver.map_or(&[][..], |resolver| &resolver.servers);
         let uplink = Uplink::plan(self.claim.id(), PREFIX, servers)?;
         self.claim.restore_by(&uplink.restore_lines())?;
-        let path = "/proc/sys/net/ipv4/ip_forward";
-        self.inside(0, || fs::write(path, "1"))?.map_err(Error::system(format!("write 1 to {path}")))?;
+        self.inside(0, || configure(&[("ipv4/ip_forward", "1")]))??;
         uplink.set_up(&self.hosts[0].netns, mtu)
     }
 
     /// Whether hosts that reach the networks of this machine have a name server there; `None` without `nat`.
     pub fn resolves(&self) -> Option<bool> {
         self.resolves
+    }
+
+    /// The host that forwards packets between the others, if there is one.
+    pub fn router(&self) -> Option<usize> {
+        self.router
     }
 
     /// The lab's ID: short, and unique on this machine.
@@ -174,7 +197,7 @@ impl Lab {
         self.claim.directory()
     }
 
-    /// The hosts, in the order in which they were named.
+    /// The hosts, in the order in which they were named; the router is the last.
     pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
@@ -232,6 +255,15 @@ impl Lab {
     pub(crate) fn claim(&self) -> &Claim {
         &self.claim
     }
+}
+
+/// Makes settings in the namespace of this thread.
+fn configure(settings: &[(&str, &str)]) -> Result<(), Error> {
+    for (name, value) in settings {
+        let path = format!("/proc/sys/net/{name}");
+        fs::write(&path, value).map_err(Error::system(format!("write {value} to {path}")))?;
+    }
+    Ok(())
 }
 
 /// Checks that this machine, and this user, can create hosts.
@@ -299,11 +331,12 @@ fn plain_names(names: &[String]) -> Vec<String> {
 }
 
 /// The /etc/hosts of every host: all by name, and by what they are where no name says otherwise.
-fn hosts_file(plain: &[String]) -> String {
+fn hosts_file(plain: &[String], router: Option<usize>) -> String {
     let mut file = String::from("127.0.0.1 localhost\n::1 localhost\n");
     for (n, name) in plain.iter().enumerate() {
         let mut names = vec![name.clone()];
         let aliases = match n {
+            _ if router == Some(n) => vec!["router".to_owned()],
             0 => vec!["server".to_owned()],
             1 => vec!["ue1".to_owned(), "ue".to_owned()],
             _ => vec![format!("ue{n}")],

@@ -49,7 +49,7 @@ pub mod serve;
 mod tidy;
 pub mod uplink;
 
-pub use emulation::{Emulation, Finished, Options, hosts, single};
+pub use emulation::{Emulation, Finished, Options, check_router, hosts, routers, single};
 pub use engine::Glance;
 
 /// Why a network with real hosts cannot be run.

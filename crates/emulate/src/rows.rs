@@ -6,22 +6,28 @@ use record::{Tables, ms};
 use units::{Bytes, Rate, Span, Time};
 
 /// Adds the rows of the observed flows. Flows that the kernel sent for us have the scenario's names, and are measured from
-/// `warmup` on.
+/// `warmup` on. Behind a router, they are flows like any other. `hosts` has the hosts' names.
 pub(crate) fn add(
     tables: &mut Tables,
+    hosts: &[String],
     observed: &[observe::Flow],
     measured: &[Measured],
     which: (u32, u32),
     warmup: Time,
 ) {
+    let ends = |measured: &Measured| (measured.sender, measured.receiver);
+    let is_sent = |measured: &&Measured, seen: &observe::Flow| {
+        seen.key.is_some_and(|key| (key.sender, key.receiver) == ends(measured))
+            && seen.from == hosts[measured.flow.from]
+    };
+    let is_answer = |measured: &Measured, seen: &observe::Flow| {
+        seen.key.is_some_and(|key| (key.receiver, key.sender) == ends(measured)) && seen.to == hosts[measured.flow.from]
+    };
     for seen in observed {
-        let sent_by = |ends| measured.iter().find(|m| Some((m.sender, m.receiver)) == ends);
-        let forth = seen.key.map(|key| (key.sender, key.receiver));
-        let back = seen.key.map(|key| (key.receiver, key.sender));
-        if let Some(measured) = sent_by(forth) {
+        if let Some(measured) = measured.iter().find(|measured| is_sent(measured, seen)) {
             tables.flows.push(&sent_row(measured, seen, which, warmup));
             tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
-        } else if sent_by(back).is_none() {
+        } else if !measured.iter().any(|measured| is_answer(measured, seen)) {
             // The other direction of a connection of ours is no flow.
             tables.flows.push(&observed_row(seen, which));
             tables.push_delays(which, (&seen.name, seen.conn), &seen.rtts, &seen.owds);
@@ -34,9 +40,7 @@ pub(crate) fn add(
         if let Some(row) = transfer_row(measured, which) {
             tables.transfers.push(&row);
         }
-        let outside = observed
-            .iter()
-            .find(|seen| Some((measured.sender, measured.receiver)) == seen.key.map(|key| (key.sender, key.receiver)));
+        let outside = observed.iter().find(|seen| is_sent(&measured, seen));
         let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
         let mut before = None;
         for sample in &measured.samples {

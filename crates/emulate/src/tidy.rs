@@ -204,7 +204,7 @@ mod tests {
         "setsid sh -c 'trap \"\" HUP INT TERM; echo $$; for n in 1 2 3 4 5 6 7 8 9; do sleep 1; done' 2>/dev/null &";
 
     fn lab() -> Lab {
-        Lab::new(&["server".into(), "phone".into()], 1500, None).expect("a lab")
+        Lab::new(&["server".into(), "phone".into()], None, 1500, None).expect("a lab")
     }
 
     /// Starts [`STUBBORN`] in a host: its process number.
@@ -399,7 +399,7 @@ mod tests {
     #[ignore = "it is run by others"]
     fn root_another_process_fails() {
         let names: Vec<String> = (0..64).map(|n| format!("host{n}")).collect();
-        if let Err(e) = Lab::new(&names, 1500, None) {
+        if let Err(e) = Lab::new(&names, None, 1500, None) {
             eprintln!("{:x} {e}", std::process::id());
         }
     }

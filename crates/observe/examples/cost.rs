@@ -34,9 +34,9 @@ fn downloads(flows: u32, data: &Headers, ack: &Headers) {
         };
         segment.seq = (n / flows).wrapping_mul(data.payload_len);
         reply.ack = segment.seq.wrapping_add(data.payload_len);
-        let flow = observer.entered(0, &data, now);
+        let flow = observer.entered(0, 1, &data, now);
         observer.arrived(flow, &data, Span::from_millis(20), false, now);
-        let flow = observer.entered(1, &ack, now);
+        let flow = observer.entered(1, 0, &ack, now);
         observer.arrived(flow, &ack, Span::from_millis(20), false, now);
     });
     let began = Instant::now();

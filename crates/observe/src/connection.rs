@@ -16,11 +16,13 @@ pub(crate) const SILENCE: Span = Span::from_secs(10);
 /// Echo requests of a pinger that can be unanswered at a time.
 const MOST_ECHOES: usize = 256;
 
-/// The two ends of a connection, the lower first, so that both directions have the same.
+/// The two ends of a connection, the lower first, so that both directions have the same; and the leg of its route that is
+/// measured: a proxy may use the same addresses on both sides of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) protocol: u8,
     v6: bool,
+    leg: u32,
     low: End,
     high: End,
 }
@@ -31,7 +33,7 @@ type End = (u128, u16);
 impl Ends {
     /// Those of a packet's connection, and its direction: 0 if it goes from the lower end to the higher, else 1.
     #[inline]
-    pub(crate) fn of(header: &Headers) -> (Ends, usize) {
+    pub(crate) fn of(header: &Headers, leg: u32) -> (Ends, usize) {
         let ports = match header.transport {
             Transport::Echo(Echo { id, .. }) => (id, id),
             _ => (header.source_port, header.destination_port),
@@ -39,9 +41,9 @@ impl Ends {
         let (from, to) = ((address_bits(header.source), ports.0), (address_bits(header.destination), ports.1));
         let (protocol, v6) = (header.protocol, header.source.is_ipv6());
         if from <= to {
-            (Ends { protocol, v6, low: from, high: to }, 0)
+            (Ends { protocol, v6, leg, low: from, high: to }, 0)
         } else {
-            (Ends { protocol, v6, low: to, high: from }, 1)
+            (Ends { protocol, v6, leg, low: to, high: from }, 1)
         }
     }
 
@@ -49,7 +51,8 @@ impl Ends {
     #[inline]
     pub(crate) fn hash(&self) -> u64 {
         let ports = u64::from(self.low.1) << 16 | u64::from(self.high.1);
-        hash(self.low.0, self.high.0, ports << 16 | u64::from(self.protocol) << 8 | u64::from(self.v6))
+        let rest = ports << 16 | u64::from(self.protocol) << 8 | u64::from(self.v6);
+        hash(self.low.0, self.high.0, rest ^ u64::from(self.leg) << 48)
     }
 }
 

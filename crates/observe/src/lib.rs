@@ -11,8 +11,8 @@
 //!
 //! # Path of a packet
 //!
-//! 1. The source reads its headers ([`wire::Headers::parse`]) and calls [`Observer::entered`] with the vantage point, the headers
-//!    and the time. The observer finds or opens the connection by its ends and lets the sender's direction count the
+//! 1. The source reads its headers ([`wire::Headers::parse`]) and calls [`Observer::entered`] with both vantage points,
+//!    the headers and the time. The observer finds or opens the connection by its ends and lets the sender's direction count the
 //!    packet: new data or a retransmission, bytes in flight.
 //! 2. When the packet reaches the other vantage point, the source calls [`Observer::arrived`] with its delay; if it is lost,
 //!    [`Observer::lost`]. An arrival counts as delivered data in its own direction, and its acknowledgement yields a

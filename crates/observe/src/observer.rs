@@ -52,9 +52,14 @@ impl Observer {
         Observer { points, connections, table, active, warmed_up: Time::ZERO, kept: 0, most_samples: MOST_SAMPLES }
     }
 
-    /// A packet enters the network at the vantage point `from`. Returns the number of its direction of its connection.
-    pub fn entered(&mut self, from: usize, header: &Headers, now: Time) -> u32 {
-        let (ends, way) = Ends::of(header);
+    /// A packet enters the network at the vantage point `from` and leaves it at `to`. Returns the number of its direction
+    /// of its connection. Packets with the same addresses between other vantage points belong to another connection.
+    pub fn entered(&mut self, from: usize, to: usize, header: &Headers, now: Time) -> u32 {
+        self.enter(from, leg(from, to), header, now)
+    }
+
+    fn enter(&mut self, from: usize, leg: u32, header: &Headers, now: Time) -> u32 {
+        let (ends, way) = Ends::of(header, leg);
         let hash = ends.hash();
         let found = self.table.find(hash, |&at| self.connections[at as usize].ends == Some(ends)).copied();
         let (at, way) = match found {
@@ -83,7 +88,7 @@ impl Observer {
     /// A packet passes the only vantage point, from the side `from`. What passes counts as delivered, there are no one-way
     /// delays, and each direction's round-trip times are those between the vantage point and its receiver.
     pub fn passed(&mut self, from: usize, header: &Headers, ce: bool, now: Time) {
-        let flow = self.entered(from, header, now);
+        let flow = self.enter(from, 0, header, now);
         self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, None, ce, now);
     }
 
@@ -176,6 +181,12 @@ impl Observer {
             self.active.push(at);
         }
     }
+}
+
+/// Returns the number of the leg between two vantage points, the same in both directions.
+#[inline]
+fn leg(one: usize, other: usize) -> u32 {
+    (one.min(other) as u32) << 16 | one.max(other) as u32 & 0xffff
 }
 
 /// Returns the index of the connection that counts those of a protocol together.

@@ -55,7 +55,7 @@ fn talk(input: &[u8]) {
         (packet, rest) = behind.split_at(len.min(behind.len()));
         now += Span::from_millis(1 + len as u64);
         if let Some(header) = read(packet) {
-            inside.push_back((observer.entered(len % 3, &header, now), header, now));
+            inside.push_back((observer.entered(len % 3, len % 2, &header, now), header, now));
             entered += 1;
         }
         if len % 2 == 0
@@ -181,7 +181,7 @@ fn any_segments_in_any_order_are_counted() {
                     let (from, bytes) = segment(operation).expect("it enters");
                     let header = read(&bytes).expect("it is a segment");
                     payload += u64::from(header.payload_len);
-                    inside.push((observer.entered(from, &header, now), header, now));
+                    inside.push((observer.entered(from, 1 - from, &header, now), header, now));
                     entered += 1;
                 }
                 Operation::Arrive { which, ce } if !inside.is_empty() => {
@@ -227,7 +227,7 @@ fn a_flood_of_connections_takes_no_more_memory_than_was_agreed() {
     let mut header = Headers::parse(&bytes).expect("it is a segment");
     for n in 0..200_000u32 {
         header.source = IpAddr::V4(Ipv4Addr::from_bits(n.wrapping_mul(2_654_435_761)));
-        let flow = observer.entered(1, &header, Time::from_nanos(n.into()));
+        let flow = observer.entered(1, 0, &header, Time::from_nanos(n.into()));
         observer.arrived(flow, &header, Span::from_millis(1), false, Time::from_nanos(n.into()));
     }
     let flows = observer.finish(Time::from_nanos(1_000_000_000));

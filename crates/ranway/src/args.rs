@@ -149,6 +149,7 @@ Examples:
   ranway emulate lte-cell --nat -- curl https://example.org/   the Internet behind the cell
   ranway emulate lte-cell --ue 2 --shell                  a shell at the second UE
   ranway emulate dumbbell --kernel                        the scenario's flows, sent by the kernel
+  ranway emulate lte-cell --router core -- traceroute server   through a host in the core network
     ranway emulate lte-cell --attach eth1 eth2            the network between two cables
 
 With --attach, the hosts are the devices connected to two Ethernet interfaces, whatever their addresses, as if a cable \
@@ -169,6 +170,12 @@ pub(crate) struct EmulateArgs {
     /// A shell command to run in the server's namespace; it is started before the UE's command and ended after it
     #[arg(long, value_name = "COMMAND")]
     pub(crate) server: Option<String>,
+    /// Send the hosts' packets through a namespace at this node of the network, where its kernel forwards them
+    #[arg(long, value_name = "NODE", conflicts_with = "attach")]
+    pub(crate) router: Option<String>,
+    /// A shell command to run in the router's namespace, started before all others and ended after them
+    #[arg(long, value_name = "COMMAND", requires = "router")]
+    pub(crate) at_router: Option<String>,
     /// Run an interactive shell at the UE
     #[arg(long, conflicts_with = "command")]
     pub(crate) shell: bool,

@@ -55,6 +55,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         _ => None,
     };
     interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
+    args.router.as_ref().map_or(Ok(()), |node| emulate::check_router(scenario, node))?;
     let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
     nat.as_ref().map_or(Ok(()), |_| emulate::uplink::check())?;
     let signals = Signals::take()?;
@@ -68,6 +69,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         bound: args.max_lateness,
         output: Some(output),
         nat,
+        router: args.router.clone(),
     };
     let (emulation, code) = match interfaces {
         Some([wan, ran]) => {
@@ -159,7 +161,7 @@ fn warn(glance: &Glance, warned: &mut bool) {
 
 /// Creates the status line, except in quiet mode and for a shell, which has the whole terminal.
 fn status_line(args: &EmulateArgs) -> Option<StatusLine> {
-    let shared = !args.command.is_empty() || args.server.is_some();
+    let shared = !args.command.is_empty() || args.server.is_some() || args.at_router.is_some();
     (!args.quiet && !args.shell).then(|| StatusLine::new(shared)).flatten()
 }
 
@@ -220,12 +222,15 @@ fn run_command(
     signals: &Signals,
 ) -> Result<u8, Failure> {
     let lab = emulation.lab().expect("commands run in namespaces");
-    let at_server = args.server.as_ref().map(|line| {
-        let mut shell = lab.command(0, "sh".as_ref());
+    let start_at = |host: usize, line: &String| {
+        let mut shell = lab.command(host, "sh".as_ref());
         shell.args(["-c", line]);
         Attended::start(shell, line)
-    });
-    let _at_server = at_server.transpose()?;
+    };
+    // They end in the reverse order.
+    let at_router = args.at_router.as_ref().zip(lab.router());
+    let _at_router = at_router.map(|(line, router)| start_at(router, line)).transpose()?;
+    let _at_server = args.server.as_ref().map(|line| start_at(0, line)).transpose()?;
     let mut attended = match command {
         None => None,
         Some((program, rest)) => {

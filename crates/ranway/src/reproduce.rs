@@ -264,8 +264,8 @@ pub(crate) fn choose<'a>(papers: &'a [Source], which: &[String]) -> Result<Vec<(
             None => "no such built-in paper, experiment or folder",
         };
         let near = scenario::nearest(name, names.iter().map(String::as_str));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        return Err(Failure::Invalid(format!("`{name}`: {why}{hint}; available: {}", names.join(", "))));
+        let hint = near.map_or_else(|| "; available".into(), |near| format!("; did you mean `{near}`? Available"));
+        return Err(Failure::Invalid(format!("`{name}`: {why}{hint}: {}", names.join(", "))));
     }
     Ok(chosen)
 }

@@ -123,7 +123,7 @@ fn a_name_is_the_built_in_paper_even_where_a_folder_has_it() {
     assert_eq!(verdicts(&output).len(), 14);
     // The results of both would lie in one directory.
     let output = reproduce(dir.path(), &["./mdcc-towards"]);
-    assert!(text(&output.stderr).contains("another paper `mdcc-towards`"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("another paper is also called `mdcc-towards`"), "{}", text(&output.stderr));
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
         (toml("authors", "author"), &["mine/paper.toml:3: unknown field `author`"]),
         (toml("kind = \"throughput\"", "kind = \"speed\""), &["paper.toml:", "unknown variant `speed`", "`goodput`"]),
         (toml("one_flow", "one/flow"), &["paper.toml: experiment `one/flow`: ", "no `/`"]),
-        (toml("one_flow", "two_flows"), &["published.csv:2: `one_flow` is in no experiment", "two_flows"]),
+        (toml("one_flow", "two_flows"), &["published.csv:2: unknown experiment `one_flow`", "two_flows"]),
         (toml("link.toml", "lin.toml"), &["experiment `one_flow`: ", "cannot read `mine/lin.toml`"]),
-        (toml("parameter = \"20 Mbit/s\"", "parameter = \"2 Mbit/s\""), &["`cubic`, `2 Mbit/s`, `throughput`: no row"]),
-        (toml("rate = \"20 Mbit/s\"", "rate = \"2 Mbit/s\""), &["`point` is about no point", "rate = 10 Mbit/s"]),
+        (toml("parameter = \"20 Mbit/s\"", "parameter = \"2 Mbit/s\""), &["`cubic`, `2 Mbit/s`, `throughput`: no such row"]),
+        (toml("rate = \"20 Mbit/s\"", "rate = \"2 Mbit/s\""), &["`point` matches no point", "rate = 10 Mbit/s"]),
         (toml("flow = \"download\"", "flow = \"upload\""), &["no flow `upload`; it has download"]),
         (toml("over = \"rate\"", "over = \"delay\""), &["figure `Figure 1`"]),
-        (toml("point = {", "against = { rate = \"9 Mbit/s\" }\npoint = {"), &["`against` leads to no point"]),
+        (toml("point = {", "against = { rate = \"9 Mbit/s\" }\npoint = {"), &["`against` matches no point"]),
         (("published.csv", None), &["mine/published.csv: no such file"]),
         (published("ci95", "ci"), &["published.csv: the first line must be experiment,variant"]),
         (published(",0.5,Table I", ""), &["published.csv:4: 6 fields instead of 8"]),
@@ -181,7 +181,7 @@ fn what_is_no_paper_at_all_is_answered_with_those_that_there_are() {
         ("nowhere/paper", "no such built-in paper, experiment or folder; available:"),
         ("empty", "has no `paper.toml`"),
         ("empty/", "empty/paper.toml: no such file"),
-        ("mine/two-flows", "no such experiment; available: mine, mine/one-flow"),
+        ("mine/two-flows", "no such experiment; did you mean `mine/one-flow`? Available: mine, mine/one-flow"),
     ] {
         let output = reproduce(dir.path(), &[name]);
         assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output.stderr));
@@ -246,7 +246,7 @@ fn a_variant_runs_in_its_first_setting_and_a_grid_in_all_of_them() {
     assert!(text(&output.stderr).contains("--grid needs a variant"), "{}", text(&output.stderr));
     for (what, with, hint) in [
         ("name = \"slower\"", "name = \"slow er\"", "variant `slow er`: a variant's name"),
-        ("one_flow = \"a", "two_flows = \"a", "`why` is about `two_flows`"),
+        ("one_flow = \"a", "two_flows = \"a", "`why` names an unknown experiment `two_flows`"),
         ("dumbbell.rtt=2 s", "dumbbell.rrt=2 s", "`rtt`"),
     ] {
         let wrong = PAPER.to_owned() + &VARIANT.replace(what, with);

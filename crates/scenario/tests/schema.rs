@@ -201,12 +201,12 @@ fn the_schema_accepts_what_loads_of_an_lte_network_and_refuses_what_does_not() {
 fn the_reference_names_every_key_with_its_meaning() {
     let page = reference_markdown();
     for line in [
-        "| `warmup` | time | `\"0 ns\"` | Summary statistics start here. |",
-        "| `duration` | time | needed | Simulated time. |",
-        "    - `target` (time, `\"5 ms\"`): Standing delay that is tolerated.",
-        "- `new-reno`: `NewReno` (RFC 6582); `reno` is another name for it.",
-        "| `position` | [number, number, number] | `[0.0,0.0,30.0]` | Where its antenna is: metres east, north, and above the ground. |",
-        "| `cells` | array of [Cell](#cell) | see there | The cells; one at the origin unless given. |",
+        "| `warmup` | time | `\"0 ns\"` | Time at which summary statistics start. |",
+        "| `duration` | time | required | Simulated time. |",
+        "    - `target` (time, `\"5 ms\"`): Target: the acceptable standing delay.",
+        "- `new-reno`: `NewReno` (RFC 6582); also called `reno`.",
+        "| `position` | [number, number, number] | `[0.0,0.0,30.0]` | Position of the antenna: metres east, north, and above ground. |",
+        "| `cells` | array of [Cell](#cell) | see below | The cells. Default: one at the origin. |",
         "- `1.4 MHz`: 6 resource blocks.",
     ] {
         assert!(page.contains(line), "`{line}` is missing from\n{page}");

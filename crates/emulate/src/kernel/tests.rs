@@ -226,7 +226,7 @@ fn root_flows_live_in_the_namespaces_of_a_lab() {
     if !crate::lab::may() {
         return;
     }
-    let lab = Lab::new(&["server".to_owned(), "ue".to_owned()], 1_500, None).unwrap();
+    let lab = Lab::new(&["server".to_owned(), "ue".to_owned()], None, 1_500, None).unwrap();
     // Nobody carries its packets; its sockets and its route are there.
     let mut one = flow(None);
     one.tcp.initial_window = 4;

@@ -17,7 +17,7 @@ fn lab() -> Option<Lab> {
         return None;
     }
     let names = ["server", "phone", "ue 2"].map(String::from);
-    Some(Lab::new(&names, MTU as u32, None).expect("a lab"))
+    Some(Lab::new(&names, None, MTU as u32, None).expect("a lab"))
 }
 
 /// Waits for one of the interfaces to have a packet.
@@ -85,7 +85,7 @@ fn names_become_plain_and_stay_different() {
 
 #[test]
 fn hosts_are_known_by_their_names_and_by_what_they_are() {
-    let file = hosts_file(&["core", "phone", "ue", "car"].map(String::from));
+    let file = hosts_file(&["core", "phone", "ue", "car"].map(String::from), None);
     let expected = "127.0.0.1 localhost\n\
                     ::1 localhost\n\
                     10.0.0.1 core server\n\
@@ -101,7 +101,7 @@ fn hosts_are_known_by_their_names_and_by_what_they_are() {
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_made() {
-    let wrong = |names: &[String], mtu| Lab::new(names, mtu, None).expect_err("it cannot be").to_string();
+    let wrong = |names: &[String], mtu| Lab::new(names, None, mtu, None).expect_err("it cannot be").to_string();
     let one = ["server".to_owned()];
     assert_eq!(wrong(&one, 1279), "an MTU of 1279 bytes: real hosts need 1280 (for IPv6) to 65535");
     assert_eq!(wrong(&[], 1500), "0 hosts: there can be 1 to 64771");

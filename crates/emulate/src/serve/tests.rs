@@ -217,7 +217,7 @@ fn root_it_answers_in_the_namespace_of_its_listeners_alone() {
     if !crate::lab::may() {
         return;
     }
-    let lab = Lab::new(&["server".to_owned(), "phone".to_owned()], 1500, None).unwrap();
+    let lab = Lab::new(&["server".to_owned(), "phone".to_owned()], None, 1500, None).unwrap();
     let host = &lab.hosts()[0];
     let addresses = [SocketAddr::from((host.v4, 80)), SocketAddr::from((host.v6, 80))];
     let listeners = lab.inside(0, || addresses.map(|address| TcpListener::bind(address).unwrap())).unwrap();

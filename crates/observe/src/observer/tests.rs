@@ -62,7 +62,7 @@ impl Talk {
     }
 
     fn enter(&mut self, ms: u64, from: usize, header: Headers) -> Way {
-        Way(self.observer.entered(from, &header, at(ms)), header, ms)
+        Way(self.observer.entered(from, 1 - from, &header, at(ms)), header, ms)
     }
 
     fn segment(&self, from: usize, flags: Flags, seq: u32, ack: u32, payload: u32) -> Headers {
