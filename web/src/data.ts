@@ -2,6 +2,7 @@
 
 import { text } from "./format";
 import type { FlowSummary, Kind, PointSummary, Result, Series, Shown } from "./generated/report";
+import type { Drawn, Row as PublishedRow } from "./generated/reproduction";
 
 export type { FlowSummary, Kind, Lateness, Limited, LinkSummary, PointSummary, Result, Series, Shown, Stat, UeDirection, UeSummary } from "./generated/report";
 
@@ -10,48 +11,9 @@ export type Row = Record<string, string | number | null> & { point: number; run:
 
 export type Column = (number | null)[];
 
-/** A published value beside the measured one. */
-export interface ReproductionRow {
-  paper: string;
-  experiment: string;
-  variant: string;
-  parameter: string;
-  metric: string;
-  unit: string;
-  published: number | string | null;
-  published_ci: number | null;
-  measured: number | string | null;
-  ci: number | null;
-  floor?: number | null;
-  verdict: string;
-  why?: string | null;
-}
-
-export interface DrawnLine {
-  label: string;
-  x: number[];
-  y: (number | null)[];
-  ci: (number | null)[];
-  around: ([number, number, number, number] | null)[];
-  published: boolean;
-}
-
-/** A figure of a reproduction. */
-export interface Drawn {
-  paper: string;
-  experiment: string;
-  kind: "lines" | "steps" | "means" | "boxes" | "map";
-  title: string;
-  x: string;
-  y: string;
-  down: string;
-  names: string[];
-  lines: DrawnLine[];
-}
-
 export interface Data {
   shown: Shown;
-  reproduction: ReproductionRow[];
+  reproduction: PublishedRow[];
   figures: Drawn[];
   results: Result[];
 }

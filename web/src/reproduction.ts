@@ -1,7 +1,7 @@
 // Published figures beside measured ones: a table and a plot for each experiment.
 
-import type { Drawn, ReproductionRow } from "./data";
 import { h } from "./dom";
+import type { Drawn, Row } from "./generated/reproduction";
 import { number } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
 import { colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
@@ -9,9 +9,9 @@ import { linePlot } from "./plots";
 
 const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
 
-export function reproduction(rows: ReproductionRow[], figures: Drawn[]): HTMLElement {
+export function reproduction(rows: Row[], figures: Drawn[]): HTMLElement {
   const drawn = (name: string): HTMLElement[] => figures.filter((one) => `${one.paper} / ${one.experiment}` === name).flatMap((one) => figure(one) ?? []);
-  const groups = new Map<string, ReproductionRow[]>();
+  const groups = new Map<string, Row[]>();
   for (const row of rows) {
     const name = `${row.paper} / ${row.experiment}`;
     groups.set(name, [...(groups.get(name) ?? []), row]);
@@ -43,7 +43,7 @@ function badge(verdict: string): HTMLElement {
   return h("span", { class: `badge ${verdict.split(" ")[0]!}` }, VERDICTS[verdict] ?? verdict);
 }
 
-function experiment(name: string, rows: ReproductionRow[], figures: HTMLElement[]): HTMLElement {
+function experiment(name: string, rows: Row[], figures: HTMLElement[]): HTMLElement {
   const plots = plotsOf(rows);
   const same = shared(rows);
   return h(
@@ -111,19 +111,19 @@ function map(drawn: Drawn): HTMLElement {
 }
 
 /** The metric and unit of all rows, if they are the same. */
-function shared(rows: ReproductionRow[]): ReproductionRow | null {
+function shared(rows: Row[]): Row | null {
   const first = rows[0]!;
   return rows.length > 1 && rows.every((row) => row.metric === first.metric && row.unit === first.unit) ? first : null;
 }
 
-function table(rows: ReproductionRow[]): HTMLElement {
+function table(rows: Row[]): HTMLElement {
   const same = shared(rows);
-  const unit = (row: ReproductionRow): string => (row.unit === "" || row.unit === "1" || same !== null ? "" : ` ${row.unit}`);
-  const published = (row: ReproductionRow): string =>
+  const unit = (row: Row): string => (row.unit === "" || row.unit === "1" || same !== null ? "" : ` ${row.unit}`);
+  const published = (row: Row): string =>
     row.published === null ? "" : typeof row.published === "string" ? row.published + unit(row) : withCi(row.published, row.published_ci) + unit(row);
-  const measured = (row: ReproductionRow): string =>
+  const measured = (row: Row): string =>
     row.measured === null ? "–" : typeof row.measured === "string" ? row.measured + unit(row) : withCi(row.measured, row.ci) + unit(row);
-  const columns: [string, string, (row: ReproductionRow) => string][] = [
+  const columns: [string, string, (row: Row) => string][] = [
     ["Variant", "wrap", (row) => row.variant],
     ["Parameter", "wrap", (row) => row.parameter],
     ["Metric", "wrap", (row) => (same === null ? row.metric : "")],
@@ -146,7 +146,7 @@ function table(rows: ReproductionRow[]): HTMLElement {
 }
 
 /** The axis and what all rows of the plot have in common. */
-function titleOf(axis: string, rows: ReproductionRow[], keys: readonly ("variant" | "parameter")[]): string {
+function titleOf(axis: string, rows: Row[], keys: readonly ("variant" | "parameter")[]): string {
   const common = (["variant", "parameter"] as const).filter((key) => !keys.includes(key)).map((key) => rows[0]![key]);
   return [...common.filter((part) => part !== ""), axis].join(": ");
 }
@@ -157,16 +157,16 @@ function withCi(value: number, ci: number | null): string {
   return `${number(value)} ± ${ci === 0 ? "0" : ci.toFixed(Math.max(decimals, ci < 1 ? 2 : 1))}`;
 }
 
-function offBy(row: ReproductionRow): string {
+function offBy(row: Row): string {
   if (typeof row.published !== "number" || row.published === 0 || typeof row.measured !== "number") return "";
   const percent = (row.measured / row.published - 1) * 100;
   return `${percent >= 0 ? "+" : "−"}${Math.abs(percent).toFixed(1)} %`;
 }
 
 /** A plot for each metric: what was published and what was measured, side by side for each variant and parameter. */
-function plotsOf(rows: ReproductionRow[]): HTMLElement[] {
+function plotsOf(rows: Row[]): HTMLElement[] {
   const both = rows.filter((row) => typeof row.published === "number" && typeof row.measured === "number");
-  const metrics = new Map<string, ReproductionRow[]>();
+  const metrics = new Map<string, Row[]>();
   for (const row of both) {
     const axis = row.unit === "" || row.unit === "1" ? row.metric : `${row.metric}, ${row.unit}`;
     metrics.set(axis, [...(metrics.get(axis) ?? []), row]);

@@ -25,7 +25,8 @@ pub(crate) fn add(
     };
     for seen in observed {
         if let Some(measured) = measured.iter().find(|measured| is_sent(measured, seen)) {
-            tables.flows.push(&sent_row(measured, seen, which, warmup));
+            let far = observed.iter().find(|far| far.key == seen.key && far.to == hosts[measured.flow.to]);
+            tables.flows.push(&sent_row(measured, (seen, far.unwrap_or(seen)), which, warmup));
             tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
         } else if !measured.iter().any(|measured| is_answer(measured, seen)) {
             // The other direction of a connection of ours is no flow.
@@ -111,8 +112,14 @@ fn observed_sample_row<'a>(
     }
 }
 
-/// The row of a flow that the kernel sent.
-fn sent_row<'a>(measured: &'a Measured, seen: &'a observe::Flow, which: (u32, u32), warmup: Time) -> FlowRow<'a> {
+/// The row of a flow that the kernel sent, as observed next to its sender and next to its receiver. With a router in its path,
+/// these are two observed flows.
+fn sent_row<'a>(
+    measured: &'a Measured,
+    (near, far): (&'a observe::Flow, &'a observe::Flow),
+    which: (u32, u32),
+    warmup: Time,
+) -> FlowRow<'a> {
     let samples = &measured.samples;
     let warm = samples.partition_point(|sample| Time::ZERO + sample.at < warmup);
     let (before, after) = samples.split_at(warm);
@@ -121,6 +128,7 @@ fn sent_row<'a>(measured: &'a Measured, seen: &'a observe::Flow, which: (u32, u3
     let (zero, last) = (before.last(), samples.last());
     let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
     let times = Times::of(measured, warm);
+    let delivered = observed_row(far, which);
     FlowRow {
         flow: &measured.flow.name,
         conn: measured.flow.copy,
@@ -136,7 +144,14 @@ fn sent_row<'a>(measured: &'a Measured, seen: &'a observe::Flow, which: (u32, u3
         limited_other: times.share(times.buffer + times.handshake),
         mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
         max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
-        ..observed_row(seen, which)
+        to: delivered.to,
+        end_s: delivered.end_s,
+        completed: delivered.completed,
+        measured_to_s: delivered.measured_to_s,
+        bytes: delivered.bytes,
+        goodput_mbps: delivered.goodput_mbps,
+        throughput_mbps: delivered.throughput_mbps,
+        ..observed_row(near, which)
     }
 }
 

@@ -143,7 +143,10 @@ fn each_fault_of_a_folder_gets_a_line_that_says_where_and_what_would_be_right() 
         (toml("one_flow", "one/flow"), &["paper.toml: experiment `one/flow`: ", "no `/`"]),
         (toml("one_flow", "two_flows"), &["published.csv:2: unknown experiment `one_flow`", "two_flows"]),
         (toml("link.toml", "lin.toml"), &["experiment `one_flow`: ", "cannot read `mine/lin.toml`"]),
-        (toml("parameter = \"20 Mbit/s\"", "parameter = \"2 Mbit/s\""), &["`cubic`, `2 Mbit/s`, `throughput`: no such row"]),
+        (
+            toml("parameter = \"20 Mbit/s\"", "parameter = \"2 Mbit/s\""),
+            &["`cubic`, `2 Mbit/s`, `throughput`: no such row"],
+        ),
         (toml("rate = \"20 Mbit/s\"", "rate = \"2 Mbit/s\""), &["`point` matches no point", "rate = 10 Mbit/s"]),
         (toml("flow = \"download\"", "flow = \"upload\""), &["no flow `upload`; it has download"]),
         (toml("over = \"rate\"", "over = \"delay\""), &["figure `Figure 1`"]),

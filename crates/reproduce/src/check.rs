@@ -111,6 +111,7 @@ pub struct PublishedRow {
 /// A published value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Published {
     /// A number.
     Number(f64),

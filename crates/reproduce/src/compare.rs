@@ -12,6 +12,7 @@ const RATIO_TOLERANCE: f64 = 0.20;
 
 /// The outcome of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Within the larger of the published interval and the tolerance; for a claim, the measurements satisfy it.
@@ -25,6 +26,7 @@ pub enum Verdict {
 
 /// A published row and our measurement. The fields are the keys of `ranway reproduce --json`.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Row {
     /// The paper's folder.
     pub paper: String,
@@ -48,11 +50,13 @@ pub struct Row {
     pub ci: Option<f64>,
     /// The physical lower bound.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub floor: Option<f64>,
     /// The outcome.
     pub verdict: Verdict,
     /// For a missed row: what is known about the reason.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
     pub why: Option<String>,
 }
 

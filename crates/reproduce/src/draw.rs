@@ -1,6 +1,6 @@
 //! Draws the figures of an experiment.
 
-use crate::figure::Drawn;
+use crate::figure::{Drawn, Kind};
 use crate::paper::{Experiment, Paper};
 use record::Results;
 
@@ -9,7 +9,7 @@ pub fn draw(paper: &Paper, experiment: &Experiment, results: &Results) -> Vec<Dr
     let blank = Drawn {
         paper: paper.name.clone(),
         experiment: experiment.name.clone(),
-        kind: "lines",
+        kind: Kind::Lines,
         title: String::new(),
         x: String::new(),
         y: String::new(),

@@ -132,13 +132,14 @@ pub struct Level {
 
 /// A figure with its data.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Drawn {
     /// The paper's folder.
     pub paper: String,
     /// The experiment.
     pub experiment: String,
-    /// `lines`, `steps`, `means`, `boxes` or `map`.
-    pub kind: &'static str,
+    /// How it is drawn.
+    pub kind: Kind,
     /// Its title.
     pub title: String,
     /// Title of the horizontal axis.
@@ -153,8 +154,26 @@ pub struct Drawn {
     pub lines: Vec<Line>,
 }
 
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Values over time.
+    Lines,
+    /// A cumulative distribution.
+    Steps,
+    /// Means over a swept key.
+    Means,
+    /// Percentiles over a swept key.
+    Boxes,
+    /// A value for each combination of two swept keys.
+    Map,
+}
+
 /// A line with its data.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Line {
     /// Its name.
     pub label: String,
@@ -213,19 +232,19 @@ impl Figure {
             Figure::Completions { lines, .. } => {
                 let lines = lines.iter().map(|of| of.completions(results)).collect();
                 let (x, y) = ("completion time, s".to_owned(), "share".to_owned());
-                Drawn { title, kind: "steps", x, y, lines, ..blank }
+                Drawn { title, kind: Kind::Steps, x, y, lines, ..blank }
             }
             Figure::Means { y, over, lines, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
                 let names = values_of(results, over);
                 let lines = lines.iter().map(|of| means(results, &check, over, &names, &of.point, &of.label)).collect();
-                Drawn { title, kind: "means", x: over.clone(), y: y.clone(), names, lines, ..blank }
+                Drawn { title, kind: Kind::Means, x: over.clone(), y: y.clone(), names, lines, ..blank }
             }
             Figure::Boxes { over, flow, lines, .. } => {
                 let names = values_of(results, over);
                 let lines = lines.iter().map(|of| boxes(results, flow, over, &names, &of.point, &of.label)).collect();
                 let y = "one-way delay, ms".to_owned();
-                Drawn { title, kind: "boxes", x: over.clone(), y, names, lines, ..blank }
+                Drawn { title, kind: Kind::Boxes, x: over.clone(), y, names, lines, ..blank }
             }
             Figure::Map { y, over, down, point, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
@@ -236,7 +255,16 @@ impl Figure {
                     cells(results, &check, over, &names, here, row)
                 });
                 let lines = rows.collect();
-                Drawn { title, kind: "map", x: over.clone(), y: y.clone(), down: down.clone(), names, lines, ..blank }
+                Drawn {
+                    title,
+                    kind: Kind::Map,
+                    x: over.clone(),
+                    y: y.clone(),
+                    down: down.clone(),
+                    names,
+                    lines,
+                    ..blank
+                }
             }
         }
     }

@@ -13,11 +13,13 @@ mod measure;
 mod open;
 mod paper;
 mod points;
+#[cfg(test)]
+mod types;
 
 pub use check::{Check, Form, Published, PublishedRow};
 pub use compare::{Row, Verdict, compare};
 pub use draw::draw;
-pub use figure::{Drawn, Figure, Line};
+pub use figure::{Drawn, Figure, Kind, Line};
 pub use folder::Error;
 pub use measure::{Edge, Floor, Measure};
 pub use open::{is_folder, papers};

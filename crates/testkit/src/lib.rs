@@ -1,6 +1,7 @@
-//! Conformance suites for controllers and queues, and repetition of real-time tests.
+//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, and the report's types.
 
 pub mod controller;
+pub mod page;
 pub mod queue;
 pub mod realtime;
 pub mod root;

@@ -1,0 +1,14 @@
+//! The TypeScript types of reproductions in the report, generated from the Rust types.
+
+use ts_rs::{Config, TS};
+
+use crate::check::Published;
+use crate::compare::{Row, Verdict};
+use crate::figure::{Drawn, Kind, Line};
+
+#[test]
+fn the_page_types_are_those_of_the_rust_types() {
+    let config = &Config::new();
+    let declarations = testkit::declarations!(config, Verdict, Published, Row, Kind, Line, Drawn);
+    testkit::page::check_types("reproduction.ts", "reproduce", &declarations);
+}
