@@ -242,6 +242,8 @@ pub struct Listens {
     pub passages: bool,
     /// What a PEP reports as missing is retransmitted at once.
     pub early_retransmission: bool,
+    /// No reports have come for some time: the connection asks for them again. This may change at any time.
+    pub misses_passages: bool,
 }
 
 /// The reason for a reaction to congestion.

@@ -315,7 +315,11 @@ impl Controller for MultiDomain {
     }
 
     fn listens(&self) -> Listens {
-        Listens { passages: true, early_retransmission: self.config.early_retransmission }
+        Listens {
+            passages: true,
+            early_retransmission: self.config.early_retransmission,
+            misses_passages: !self.joined,
+        }
     }
 
     #[inline]

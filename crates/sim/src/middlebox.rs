@@ -146,9 +146,25 @@ impl Middleboxes {
         let now = parts.agenda.now();
         let Tap { place, towards_receiver, .. } = self.taps[tap as usize];
         let place = &mut self.places[place as usize];
-        let verdict = match view(tap, towards_receiver, &packet, network, external) {
-            Some(passing) => place.kind.as_mut().handle_packet(&passing, now),
-            None => Verdict::Forward,
+        let parcel = network.traffic.store.get(&packet);
+        let verdict = match &parcel.body {
+            Body::Tcp(Transmit { segment, .. }) => {
+                let Parcel { owner, towards, priority, .. } = *parcel;
+                let flow = FlowKey::Simulated(owner.connection, owner.generation);
+                let arrival = Arrival { packets: 1, packet_len: packet.len(), via: 0 };
+                let way = Way { tap, origin: Origin::Simulated { owner, towards, priority } };
+                let passing = Passing { flow, towards_receiver, segment, arrival, way };
+                place.kind.as_mut().handle_packet(&passing, now)
+            }
+            Body::Visitor(Visitor { tag, .. }) => match external.segment(*tag, towards_receiver) {
+                Some((flow, segment, arrival)) => {
+                    let way = Way { tap, origin: Origin::Visitor(*tag) };
+                    let passing = Passing { flow, towards_receiver, segment: &segment, arrival, way };
+                    place.kind.as_mut().handle_packet(&passing, now)
+                }
+                None => Verdict::Forward,
+            },
+            Body::Udp { .. } => Verdict::Forward,
         };
         parts.agenda.wake(place.part, place.kind.as_mut().poll_timeout());
         match verdict {
@@ -204,31 +220,6 @@ impl Middleboxes {
             }
         }
     }
-}
-
-/// What a middlebox sees of a packet, `None` if it is no TCP segment.
-fn view(
-    tap: u32,
-    towards_receiver: bool,
-    packet: &Packet,
-    network: &mut Network,
-    external: &dyn External,
-) -> Option<Passing> {
-    let parcel = network.traffic.store.get(packet);
-    let (flow, segment, arrival, origin) = match &parcel.body {
-        Body::Tcp(Transmit { segment, .. }) => {
-            let owner = parcel.owner;
-            let flow = FlowKey::Simulated(owner.connection, owner.generation);
-            let arrival = Arrival { packets: 1, packet_len: packet.len(), via: 0 };
-            (flow, *segment, arrival, Origin::Simulated { owner, towards: parcel.towards, priority: parcel.priority })
-        }
-        Body::Udp { .. } => return None,
-        Body::Visitor(Visitor { tag, .. }) => {
-            let (flow, segment, arrival) = external.segment(*tag, towards_receiver)?;
-            (flow, segment, arrival, Origin::Visitor(*tag))
-        }
-    };
-    Some(Passing { flow, towards_receiver, segment, arrival, way: Way { tap, origin } })
 }
 
 /// The scenario's link of a hop.

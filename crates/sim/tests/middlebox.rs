@@ -69,7 +69,7 @@ impl Middlebox for Delay {
         if !packet.towards_receiver {
             return Verdict::Forward;
         }
-        let emission = Emission { way: packet.way, onward: true, segment: packet.segment, ect: false };
+        let emission = Emission { way: packet.way, onward: true, segment: *packet.segment, ect: false };
         self.held.push_back((now + self.by, emission));
         Verdict::Consume
     }
@@ -144,7 +144,7 @@ impl Middlebox for Split {
         let cx = &mut Context { now, random, log: None };
         if packet.towards_receiver {
             *way = Some(packet.way);
-            near.handle_segment(&packet.segment, false, cx);
+            near.handle_segment(packet.segment, false, cx);
             while let Some(event) = near.poll_event() {
                 match event {
                     Event::Delivered(bytes) => far.write_all(bytes),
@@ -153,7 +153,7 @@ impl Middlebox for Split {
                 }
             }
         } else {
-            far.handle_segment(&packet.segment, false, cx);
+            far.handle_segment(packet.segment, false, cx);
             while let Some(event) = far.poll_event() {
                 if event == Event::PeerClosed {
                     near.close();
@@ -204,7 +204,7 @@ impl Middlebox for Echo {
         match packet.arrival.packet_len {
             700 => Verdict::Consume,
             _ if packet.towards_receiver => {
-                let segment = Segment { len: 0, ..packet.segment };
+                let segment = Segment { len: 0, ..*packet.segment };
                 Verdict::Emit(Emission { way: packet.way, onward: false, segment, ect: false })
             }
             _ => Verdict::Forward,

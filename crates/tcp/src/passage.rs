@@ -9,7 +9,6 @@ use crate::Context;
 use crate::queue::{ANNOUNCED, EVER_RETRANSMITTED, Queue, SACKED};
 use crate::ranges::Range;
 use crate::sender::Sender;
-use cc::multi_domain::{CWND_E2E, CWND_PEP};
 use cc::{Controller, Passage, Phase, Signal};
 use state::{ANNOUNCE_FIRST, ANNOUNCE_LAST, Pep};
 use units::{Span, Time};
@@ -21,12 +20,7 @@ impl<C: Controller> Sender<C> {
     #[inline]
     pub(crate) fn announcement_is_due(&self, now: Time) -> bool {
         let Some(pep) = &self.pep else { return false };
-        // While the PEP is heard, the controller has two windows.
-        let is_alone = || {
-            let gauge = |name| cc::gauge(&self.controller, name);
-            gauge(CWND_PEP).is_some() && gauge(CWND_E2E).is_none()
-        };
-        pep.heard && now >= pep.announce_at && is_alone()
+        pep.heard && now >= pep.announce_at && self.controller.listens().misses_passages
     }
 
     /// A data segment with an announcement leaves.

@@ -11,7 +11,10 @@ const MSS: u32 = 1448;
 
 /// A connection whose client works with PEPs; the handshake took until 150 ms.
 fn cooperating(retransmit: bool) -> Pipe<Fixed> {
-    let with = Fixed { listens: Listens { passages: true, early_retransmission: retransmit }, ..fixed(20) };
+    let with = Fixed {
+        listens: Listens { passages: true, early_retransmission: retransmit, ..Listens::default() },
+        ..fixed(20)
+    };
     let mut p = Pipe::new(&Config::default(), with, fixed(20));
     p.run_until(at(1000));
     p
@@ -52,7 +55,8 @@ fn the_syn_announces_it_once_and_only_if_the_controller_asks_for_it() {
         ),
         (1, 0)
     );
-    let with = Fixed { listens: Listens { passages: true, early_retransmission: true }, ..fixed(20) };
+    let with =
+        Fixed { listens: Listens { passages: true, early_retransmission: true, ..Listens::default() }, ..fixed(20) };
     p = Pipe::new(&Config::default(), with, fixed(20)).script(|e| if e.number == 1 { Fate::Drop } else { Fate::Pass });
     p.run_until(at(3000));
     let syns: Vec<_> = p.sent(Client).iter().filter(|e| e.has(Flags::SYN)).map(announces).collect();
@@ -199,7 +203,10 @@ fn a_sender_with_a_key_takes_no_report_without_its_tag_and_one_without_takes_non
         Segment { options: Options::Report(report), ..segment }
     };
     for report_key in [Some(key), None] {
-        let with = Fixed { listens: Listens { passages: true, early_retransmission: true }, ..fixed(20) };
+        let with = Fixed {
+            listens: Listens { passages: true, early_retransmission: true, ..Listens::default() },
+            ..fixed(20)
+        };
         let mut p = Pipe::new(&Config { report_key, ..Config::default() }, with, fixed(20));
         p.run_until(at(1000));
         p.write(Client, 8 * u64::from(MSS));

@@ -12,7 +12,7 @@ use wire::Segment;
 /// [`Middlebox::poll_timeout`] until it returns `None`. Time never goes back.
 pub trait Middlebox {
     /// Says what becomes of a packet.
-    fn handle_packet(&mut self, packet: &Passing, now: Time) -> Verdict;
+    fn handle_packet(&mut self, packet: &Passing<'_>, now: Time) -> Verdict;
 
     /// Returns the next packet to send at a deadline.
     fn handle_timeout(&mut self, _now: Time) -> Option<Emission> {
@@ -38,13 +38,13 @@ pub enum Verdict {
 
 /// A packet at a middlebox.
 #[derive(Clone, Copy, Debug)]
-pub struct Passing {
+pub struct Passing<'a> {
     /// The connection that it belongs to.
     pub flow: FlowKey,
     /// Whether it travels towards the receiver of the flow's data, and not back to the sender.
     pub towards_receiver: bool,
     /// Its TCP header.
-    pub segment: Segment,
+    pub segment: &'a Segment,
     /// Its length and how it came.
     pub arrival: Arrival,
     /// Its way, for [`Emission::way`].

@@ -45,7 +45,7 @@ impl PepBox {
 }
 
 impl Middlebox for PepBox {
-    fn handle_packet(&mut self, packet: &Passing, now: Time) -> Verdict {
+    fn handle_packet(&mut self, packet: &Passing<'_>, now: Time) -> Verdict {
         let Passing { flow, segment, arrival, way, .. } = packet;
         if !packet.towards_receiver {
             self.pep.on_reply(*flow, segment, now);
