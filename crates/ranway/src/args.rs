@@ -145,12 +145,12 @@ is updated every second; while a command runs, it occupies the last row.
 Examples:
   ranway emulate lte-20mhz-vehicular -- curl -o /dev/null http://server/100MB
   ranway emulate lte-20mhz-vehicular -- iperf3 -c server -R
-  ranway emulate lte-download -- ping -c 10 server        beside a simulated download
-  ranway emulate lte-cell --nat -- curl https://example.org/   the Internet behind the cell
-  ranway emulate lte-cell --ue 2 --shell                  a shell at the second UE
-  ranway emulate dumbbell --kernel                        the scenario's flows, sent by the kernel
-  ranway emulate lte-cell --router core -- traceroute server   through a host in the core network
-    ranway emulate lte-cell --attach eth1 eth2            the network between two cables
+  ranway emulate lte-download -- ping -c 10 server            beside a simulated download
+  ranway emulate lte-cell --nat -- curl https://example.org/  the Internet behind the cell
+  ranway emulate lte-cell --ue 2 --shell                      a shell at the second UE
+  ranway emulate dumbbell --kernel                            the scenario's flows, sent by the kernel
+  ranway emulate lte-cell --router core -- traceroute server  a router in the core network
+  ranway emulate lte-cell --attach eth1 eth2                  the network between two cables
 
 With --attach, the hosts are the devices connected to two Ethernet interfaces, whatever their addresses, as if a cable \
 joined them that carries IP packets through the network: from the server's side on the first interface to the UE's side on \
@@ -308,8 +308,8 @@ understand them; other senders receive none unless --all is given, and ignore th
 
 Examples:
   ranway pep --wan eth0 --ran eth1
-    ranway pep --wan eth0 --ran eth1 --take-over   replace the running PEP, after an upgrade
-    ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON every second"
+  ranway pep --wan eth0 --ran eth1 --take-over   replace the running PEP, after an upgrade
+  ranway pep --wan eth0 --ran eth1 --json        counters as a line of JSON every second"
 )]
 pub(crate) struct PepArgs {
     /// The interface towards the senders
@@ -362,9 +362,9 @@ the command ends, is killed or hangs, packets leave as without it, and it leaves
 
 Examples:
   ranway backlog --modem wwan0
-    ranway backlog --modem wwan0 --target 40ms     longer queue in the modem: slightly more throughput and delay
-    ranway backlog --modem wwan0 --rate '8 Mbit/s' at a fixed rate
-    ranway backlog --modem wwan0 --json            statistics as a line of JSON every second
+  ranway backlog --modem wwan0 --target 40ms     longer queue in the modem: slightly more throughput and delay
+  ranway backlog --modem wwan0 --rate '8 Mbit/s' at a fixed rate
+  ranway backlog --modem wwan0 --json            statistics as a line of JSON every second
   ranway backlog --modem wwan0 --rate '8 Mbit/s' --min-rate '2 Mbit/s' --max-rate '30 Mbit/s' \\
       --reflector 1.1.1.1 --reflector 9.9.9.9"
 )]
@@ -408,8 +408,8 @@ Reno and BBR. The table shows goodput, round-trip times, the end of slow start a
 with the bound for each, and the variation between the kernel's own runs.
 
 Examples:
-    ranway oracle                        all cases; takes more than an hour
-    ranway oracle short                  the shortest case
+  ranway oracle                        all cases; takes more than an hour
+  ranway oracle short                  the shortest case
   ranway oracle loss codel --runs 5
   ranway oracle --reuse ranway-out/oracle --out again
                                                                               after a change to the simulator: reuse the measured
@@ -440,7 +440,7 @@ pub(crate) struct OracleArgs {
 #[derive(ClapArgs)]
 #[command(after_help = "Examples:
   ranway show dumbbell
-    ranway show lte-cell > my.toml          a copy to edit
+  ranway show lte-cell > my.toml          a copy to edit
   ranway show preset:lte-drive            what `include = [\"preset:lte-drive\"]` stands for")]
 pub(crate) struct ShowArgs {
     /// The name of a built-in scenario, or of a preset (`ranway list`)
@@ -505,9 +505,9 @@ pub(crate) struct CompareArgs {
   ranway reproduce                               every experiment of every paper
   ranway reproduce mdcc-towards                  every experiment of one paper
   ranway reproduce mdcc-towards/wireless-loss    one experiment
-    ranway reproduce mdcc-lte@as-run --grid        a variant, in every setting of the parameters that its paper leaves open
-    ranway reproduce ./my-paper                    every experiment in a folder of your own
-    ranway reproduce ./my-paper/my-experiment      one experiment from it")]
+  ranway reproduce mdcc-lte@as-run --grid        a variant, in each of its settings
+  ranway reproduce ./my-paper                    every experiment in a folder of your own
+  ranway reproduce ./my-paper/my-experiment      one experiment from it")]
 pub(crate) struct ReproduceArgs {
     /// The experiments to reproduce: built-in papers (`ranway list`), folders with a `paper.toml`, or experiments of either
     /// [default: all built-in papers]
