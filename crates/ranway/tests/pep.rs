@@ -10,6 +10,7 @@ use common::text;
 use etherparse::{PacketBuilder, SlicedPacket, TransportSlice, VlanId};
 use netio::attach::{self, LONGEST, Wire};
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::ops::Deref;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -109,7 +110,9 @@ fn root_removing_an_interface_ends_the_pep_with_a_message() {
     for removal in ["-n {} link delete ran", "-n {} link set dev wan netns {}-away"] {
         let mut pep = net.ranway(&["pep", "--wan", "wan", "--ran", "ran"]);
         let mut pep = pep.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
-        thread::sleep(Duration::from_millis(1_500));
+        let mut stderr = BufReader::new(pep.stderr.take().expect("it is piped"));
+        let mut said = String::new();
+        stderr.read_line(&mut said).expect("it says that it runs");
         let router = net.space(ROUTER);
         let moves = removal.contains("netns");
         if moves {
@@ -120,7 +123,7 @@ fn root_removing_an_interface_ends_the_pep_with_a_message() {
         if code.is_none() {
             pep.kill().expect("it is ours");
         }
-        let said = text(&pep.wait_with_output().expect("it has ended").stderr);
+        stderr.read_to_string(&mut said).expect("it has ended");
         if moves {
             ip(&format!("netns delete {router}-away"));
         }
