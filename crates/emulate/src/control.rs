@@ -263,7 +263,7 @@ fn exchange(path: &Path, line: &str, timeout: Duration) -> io::Result<String> {
         answer.extend_from_slice(&more[..taken]);
         reader.consume(used);
         if end.is_some() {
-            return String::from_utf8(answer).map_err(|_| io::Error::other("its answer is no text"));
+            return String::from_utf8(answer).map_err(|_| io::Error::other("the answer is not valid UTF-8"));
         }
         if used == 0 || answer.len() > ANSWER {
             return Err(io::Error::new(ErrorKind::UnexpectedEof, "it closed the connection without an answer"));

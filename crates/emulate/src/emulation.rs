@@ -118,12 +118,13 @@ impl Finished {
     /// Warnings about the results, a line each.
     pub fn notes(&self) -> Vec<String> {
         let counts = [
-            (self.stray, "packets were for nobody here"),
-            (self.refused, "packets were refused: too many were on their way"),
-            (self.untaken, "packets were not taken by the interface that they were for"),
-            (self.not_captured, "packets are missing in the capture: the disk was too slow"),
+            (self.stray, "with an unknown destination"),
+            (self.refused, "rejected because too many were in the network"),
+            (self.untaken, "rejected by the receiving interface"),
+            (self.not_captured, "missing from the capture because the disk was too slow"),
         ];
-        let counted = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+        let counted =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("packets {what}: {count}"));
         counted.chain(self.incomplete.clone()).chain(self.failures.iter().cloned()).collect()
     }
 }
@@ -165,7 +166,7 @@ impl Emulation {
         let scenario = chosen(&loaded, &options)?;
         let names = hosts(scenario);
         if names.len() < 2 {
-            return Err(Error::Wrong("the scenario has no two hosts that a network could be between".into()));
+            return Err(Error::Wrong("an emulation needs at least two hosts; the scenario has fewer".into()));
         }
         if let Some(node) = &options.router {
             check_router(scenario, node)?;
@@ -192,11 +193,11 @@ impl Emulation {
         let scenario = chosen(&loaded, &options)?;
         let all = hosts(scenario);
         let (Some(server), Some(ue)) = (all.first(), all.get(ue)) else {
-            return Err(Error::Wrong(format!("the scenario has no host {ue}: there are {}", all.join(", "))));
+            return Err(Error::Wrong(format!("the scenario has no host {ue}; its hosts are {}", all.join(", "))));
         };
         for (from, to) in [(server, ue), (ue, server)] {
             if scenario::route(scenario, from, to).is_none() {
-                return Err(Error::Wrong(format!("the scenario has no way from {from} to {to}")));
+                return Err(Error::Wrong(format!("the scenario has no route from {from} to {to}")));
             }
         }
         let names = [server.clone(), ue.clone()];
@@ -291,7 +292,7 @@ pub fn check_router(scenario: &Scenario, node: &str) -> Result<(), Error> {
     }
     let valid =
         if valid.is_empty() { "this network has none".to_owned() } else { format!("use {}", valid.join(" or ")) };
-    Err(Error::Wrong(format!("`{node}` is not a node between the hosts, at which a router can be; {valid}")))
+    Err(Error::Wrong(format!("a router cannot be at `{node}`, which is not a node between the hosts; {valid}")))
 }
 
 /// Returns the scenario of the chosen point of `loaded`.

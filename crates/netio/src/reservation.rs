@@ -30,8 +30,8 @@ impl Role {
     /// What the holder does, and what can be done about it.
     const fn reason(self) -> &'static str {
         match self {
-            Role::Pep => "runs a PEP there already; --take-over puts another in its place",
-            Role::Packets => "handles its packets already",
+            Role::Pep => "already runs a PEP on it; --take-over replaces that",
+            Role::Packets => "already handles its packets",
         }
     }
 }
@@ -65,7 +65,7 @@ impl Reservation {
             Ok(socket) => Ok(Reservation { _socket: socket }),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                 let holder = holder(&address).unwrap_or_else(|| "another process".to_owned());
-                Err(Error::Wrong(format!("`{interface}` is taken: {holder} {}", role.reason())))
+                Err(Error::Wrong(format!("`{interface}` is in use: {holder} {}", role.reason())))
             }
             Err(error) => Err(Error::system(what())(error)),
         }
@@ -94,7 +94,7 @@ mod tests {
         let user = nix::unistd::getuid();
         let user = if user.is_root() { String::new() } else { format!(" of user {user}") };
         let holder = format!("process {}{user}", std::process::id());
-        assert!(refused.starts_with(&format!("`lo` is taken: {holder} runs a PEP there already")), "{refused}");
+        assert!(refused.starts_with(&format!("`lo` is in use: {holder} already runs a PEP on it")), "{refused}");
         assert!(Reservation::new(Role::Packets, "lo").is_ok());
         drop(first);
         assert!(Reservation::new(Role::Pep, "lo").is_ok());

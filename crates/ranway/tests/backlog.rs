@@ -362,7 +362,7 @@ fn wrong_arguments_are_one_line_each() {
     for (args, says) in [
         (
             &["backlog", "--modem", "nothing-there"][..],
-            "cannot keep the backlog of `nothing-there`: there is no such interface",
+            "cannot shape the traffic of `nothing-there`: there is no such interface",
         ),
         (&["backlog", "--modem", "lo", "--target", "0 ms"], "--target and --rate must be greater than 0"),
         (&search("0 bit/s", "8 Mbit/s", "::1"), "--min-rate and --delay-threshold must be greater than 0"),

@@ -74,8 +74,8 @@ fn root_an_interface_has_at_most_one_pep_and_one_program_that_takes_packets() {
     let mut pep = net.start_pep(&[]);
     // `ip netns exec` becomes the command.
     let taken =
-        |interface: &str, pid: u32, does: &str| format!("error: `{interface}` is taken: process {pid} {does}\n");
-    let runs = "runs a PEP there already; --take-over puts another in its place";
+        |interface: &str, pid: u32, does: &str| format!("error: `{interface}` is in use: process {pid} {does}\n");
+    let runs = "already runs a PEP on it; --take-over replaces that";
     let refused = |output: Output, expected: &str| {
         assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(2), expected));
     };
@@ -85,7 +85,7 @@ fn root_an_interface_has_at_most_one_pep_and_one_program_that_takes_packets() {
     }
     // A different role does not conflict: a PEP only observes.
     let mut backlog = net.start(ROUTER, &["backlog", "--modem", "wan"]);
-    let handles = "handles its packets already";
+    let handles = "already handles its packets";
     let second = net.ranway(&["backlog", "--modem", "wan"]).output().expect("it runs");
     refused(second, &taken("wan", backlog.id(), handles));
     fs::write(net.dir.path().join("way.toml"), WAY).expect("it is written");

@@ -96,7 +96,7 @@ fn each_side_of_the_router_is_a_flow_and_commands_run_in_it(watch: &mut Watch) {
     if is_late(dir.path(), watch) {
         return;
     }
-    assert!(!text(&output.stderr).contains("for nobody"), "{}", text(&output.stderr));
+    assert!(!text(&output.stderr).contains("unknown destination"), "{}", text(&output.stderr));
     let flows = flows(dir.path());
     let side = |sender: &str, receiver: &str| {
         let is = |flow: &&serde_json::Value| {

@@ -24,18 +24,18 @@ fn every_built_in_scenario_loads_without_a_warning() {
         );
     }
     insta::assert_snapshot!(table, @r#"
-dumbbell        1 points,  6 links, 1 flows: CUBIC alone on a bottleneck: how a sawtooth fills a link
-bufferbloat     1 points,  6 links, 2 flows: A deep queue under one download: what a small transfer on the same link suffers
+dumbbell        1 points,  6 links, 1 flows: CUBIC alone on a bottleneck: the sawtooth of its window
+bufferbloat     1 points,  6 links, 2 flows: A download fills a deep queue: the delay of a small transfer on the same link
 aqm-compare     5 points,  6 links, 2 flows: Five queue disciplines under the same load: throughput against delay
 cc-compare      7 points,  6 links, 1 flows: Seven congestion controls on the same lossy link
-loss-sweep     12 points,  6 links, 1 flows: Throughput against random loss: where the square-root law bites
-capacity-step   3 points,  6 links, 1 flows: Ten times the capacity appears at once, and goes again: who notices how fast
-trace           3 points,  6 links, 1 flows: A link whose capacity moves like a phone's: drawn at random, or from a recording
-page-load       3 points,  6 links, 2 flows: Web pages beside a download: page load time as people feel it
-parking-lot     1 points,  4 links, 3 flows: Two bottlenecks in a row: the long flow pays at both
-lte-download    1 points,  4 links, 2 flows: A download over LTE fills the bearer's queue: where a ping's time goes
+loss-sweep     12 points,  6 links, 1 flows: Throughput against random loss, with the square-root law
+capacity-step   3 points,  6 links, 1 flows: The capacity grows tenfold and falls back: how fast congestion controls react
+trace           3 points,  6 links, 1 flows: A link with a phone's varying capacity: random, or from a recording
+page-load       3 points,  6 links, 2 flows: Web pages beside a download: page load times
+parking-lot     1 points,  4 links, 3 flows: Two bottlenecks in a row: the long flow competes at both
+lte-download    1 points,  4 links, 2 flows: A download over LTE fills the bearer's queue: the parts of a ping's delay
 lte-cell        1 points,  4 links, 40 flows: Ten UEs share an LTE cell of 5 MHz, each with large and small flows in both directions
-lte-drive       2 points,  4 links, 2 flows: A drive past five LTE cells: what handovers cost with and without forwarding
+lte-drive       2 points,  4 links, 2 flows: A drive past five LTE cells: the cost of handovers with and without forwarding
 lte-20mhz-vehicular  1 points,  4 links, 0 flows: For `ranway emulate`: a car at 60 km/h past an LTE cell of 20 MHz, a server 10 ms behind it
 "#);
 }

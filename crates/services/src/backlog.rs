@@ -228,7 +228,7 @@ impl Backlog {
     fn take(&mut self) -> Result<usize, Error> {
         for count in 0..BATCH {
             let taken = self.modem.take(&mut self.buffer);
-            let Some(frame) = taken.map_err(Error::system("read what is to leave"))? else { return Ok(count) };
+            let Some(frame) = taken.map_err(Error::system("read outgoing packets"))? else { return Ok(count) };
             let header = self.modem.packet(frame).and_then(|ip| Some((Headers::parse(&frame[ip.clone()]).ok()?, ip)));
             let Some((header, ip)) = header else {
                 // Neighbours and the like do not wait.

@@ -37,5 +37,5 @@ pub enum Error {
 
 /// The message about a name that nothing has.
 pub(crate) fn unknown_name<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    format!("there is no {what} `{name}`; there are {}", known.collect::<Vec<_>>().join(", "))
+    format!("unknown {what} `{name}`; known: {}", known.collect::<Vec<_>>().join(", "))
 }

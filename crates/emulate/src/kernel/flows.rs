@@ -45,9 +45,7 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
         }
         let tos = tos(flow.priority).ok_or_else(|| {
             let priority = flow.priority;
-            wrong(format!(
-                "no TOS byte stands for priority {priority}; there are 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"
-            ))
+            wrong(format!("priority {priority} has no TOS byte; supported: 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"))
         })?;
         settings::check(&flow.tcp).map_err(wrong)?;
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);

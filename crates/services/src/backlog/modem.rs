@@ -38,7 +38,7 @@ impl Modem {
     /// Opens the interface, and makes one beside it to which its packets can be diverted. Sent packets have this mark.
     pub(super) fn open(name: &str, mark: u32) -> Result<Modem, Error> {
         rights::check_rights()?;
-        let what = || format!("cannot keep the backlog of `{name}`");
+        let what = || format!("cannot shape the traffic of `{name}`");
         let failed = |source: io::Error| Error::System { what: what(), source };
         let wrong = |why: &str| Error::Wrong(format!("{}: {why}", what()));
         let index = nix::net::if_::if_nametoindex(name).map_err(|_| wrong("there is no such interface"))?;
