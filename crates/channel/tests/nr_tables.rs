@@ -2,7 +2,7 @@
 
 use channel::tables::nr::{
     Allocation, FrequencyRange, LONG_LEVELS, Mcs, McsTable, Numerology, SHORT_LEVELS, SYMBOLS, bandwidths, bytes,
-    level, resource_blocks, tbs,
+    code_blocks, level, resource_blocks, tbs,
 };
 use units::Span;
 
@@ -103,7 +103,9 @@ fn transport_block_sizes_are_those_of_the_worked_vectors() {
             _ => 2,
         };
         assert_eq!(allocation.resource_elements(), number::<u32>(row[13]), "vector {}", row[0]);
-        assert_eq!(tbs(mcs, &allocation, halvings), number::<u32>(row[18]), "vector {} ({})", row[0], row[1]);
+        let size = tbs(mcs, &allocation, halvings);
+        assert_eq!(size, number::<u32>(row[18]), "vector {} ({})", row[0], row[1]);
+        assert_eq!(code_blocks(size, mcs.rate).count, number::<u32>(row[17]), "vector {}", row[0]);
     }
 }
 
@@ -141,6 +143,26 @@ fn transport_block_sizes_are_whole_bytes_and_grow_with_resource_blocks() {
                 let sizes: Vec<u32> = sizes.collect();
                 assert!(sizes.is_sorted() && sizes.iter().all(|size| size % 8 == 0), "{mcs:?}");
             }
+        }
+    }
+}
+
+/// Transport block sizes are chosen such that their code blocks need no filler bits at this level.
+#[test]
+fn large_transport_blocks_divide_into_equal_code_blocks() {
+    for &mcs in McsTable::ALL.iter().flat_map(|table| table.schemes()) {
+        for prbs in 1..=275 {
+            let size = tbs(mcs, &Allocation { prbs, symbols: 13, dmrs: 12, overhead: 0, layers: 4 }, 0);
+            let blocks = code_blocks(size, mcs.rate);
+            let crcs = if blocks.count > 1 {
+                24 * (blocks.count + 1)
+            } else if size > 3824 {
+                24
+            } else {
+                16
+            };
+            assert_eq!(blocks.count * blocks.bits, size + crcs, "{mcs:?}, {prbs}");
+            assert!(blocks.bits <= 8448, "{mcs:?}, {prbs}");
         }
     }
 }

@@ -2,10 +2,12 @@
 
 mod buffer;
 mod mcs;
+mod segmentation;
 mod tbs;
 
 pub use buffer::{LONG_LEVELS, SHORT_LEVELS, bytes, level};
 pub use mcs::{Mcs, McsTable};
+pub use segmentation::{CodeBlocks, code_blocks};
 pub use tbs::{Allocation, tbs};
 
 use units::Span;
