@@ -4,6 +4,7 @@
 
 mod information;
 pub mod lte;
+pub mod nr;
 
 pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
 
