@@ -1,10 +1,10 @@
-//! What an acknowledgement does to the sender, from the window update to the controller's sample.
+//! Processing of acknowledgements by the sender, from the window update to the controller's sample.
 //!
 //! Source: Linux `tcp_input.c` (`tcp_ack`, `tcp_ack_update_window`, `tcp_sacktag_write_queue`, `tcp_check_dsack`,
 //! `tcp_sacktag_one`, `tcp_clean_rtx_queue`, `tcp_skb_spurious_retrans`, `tcp_ack_update_rtt`, `tcp_check_sack_reordering`).
 //!
 //! Deviations:
-//! 1. SACK blocks that cover a segment in part do not count it. (Linux does the same below a segment's size.)
+//! 1. A SACK block that covers a segment in part does not acknowledge it. (Linux does the same below a segment's size.)
 
 use crate::Context;
 use crate::queue::{EVER_RETRANSMITTED, LOST, RETRANSMITTED, Record, SACKED};
@@ -15,7 +15,7 @@ use cc::{AckSample, Controller, Phase};
 use units::{Span, Time};
 use wire::Sack;
 
-/// The largest degree of reordering to believe in, in segments (`tcp_max_reordering`).
+/// Maximum degree of reordering, in segments (`tcp_max_reordering`).
 const REORDERING_MAX: u64 = 300;
 
 /// An acknowledgement, as offsets.
@@ -34,7 +34,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) echo: Option<u32>,
 }
 
-/// What was seen in an acknowledgement (Linux `FLAG_*` and `struct tcp_sacktag_state`).
+/// Findings about an acknowledgement (Linux `FLAG_*` and `struct tcp_sacktag_state`).
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) advanced: bool,
@@ -86,7 +86,7 @@ impl<C: Controller> Sender<C> {
             && self.rack.probe_end == 0
     }
 
-    /// Notes an acknowledgement that does not concern the sending side.
+    /// Records an acknowledgement that does not concern the sending side.
     #[inline]
     pub(crate) fn note_ack(&mut self, seq: u64, ece: bool) {
         self.retries = 0;
@@ -94,8 +94,8 @@ impl<C: Controller> Sender<C> {
         self.stats.ece_received += u64::from(ece);
     }
 
-    /// Digests an acknowledgement; gives its round-trip time sample. A window of zero is taken even from a segment with which
-    /// nothing else changes, as in 6.18; 6.1 takes a larger window alone (`tcp_may_update_window`).
+    /// Processes an acknowledgement and returns its RTT sample. A window of zero is accepted even from a segment with which
+    /// nothing else changes, as in 6.18; 6.1 accepts only a larger window (`tcp_may_update_window`).
     #[inline]
     pub(crate) fn on_ack(&mut self, a: &Incoming, cx: &mut Context) -> Option<Span> {
         let prior_una = self.una;
@@ -178,7 +178,7 @@ impl<C: Controller> Sender<C> {
         seen.rtt
     }
 
-    /// Removes what is cumulatively acknowledged (`tcp_clean_rtx_queue`).
+    /// Removes cumulatively acknowledged segments (`tcp_clean_rtx_queue`).
     #[inline]
     fn clean(&mut self, prior_una: u64, prior_highest: u64, seen: &mut Seen, now: Time) {
         let una = self.una;
@@ -245,7 +245,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Round-trip time from selective acknowledgements, or from a timestamp where only retransmissions were acknowledged
+    /// Returns the RTT from selective acknowledgements, or from a timestamp if only retransmissions were acknowledged
     /// (`tcp_ack_update_rtt`).
     #[inline]
     fn sample_rtt(&mut self, prior_una: u64, seen: &mut Seen, now: Time) {
@@ -285,13 +285,14 @@ impl<C: Controller> Sender<C> {
         self.backoff = 0;
     }
 
-    /// Whether a delivered segment is the newest, for RACK.
+    /// Informs RACK of a delivered segment, which may be the newest.
     #[inline]
     fn advance_rack(&mut self, record: &Record, now: Time) {
         self.rack.on_delivered(record, self.path.min_rtt, now);
     }
 
-    /// A never retransmitted segment from `low` was delivered after higher ones (`tcp_check_sack_reordering`).
+    /// Records reordering: a segment from `low`, never retransmitted, was delivered after higher ones
+    /// (`tcp_check_sack_reordering`).
     pub(crate) fn check_reordering(&mut self, low: u64) {
         let highest = self.highest_sacked();
         if low < highest {
@@ -302,7 +303,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Selective acknowledgements (`tcp_sacktag_write_queue`).
+    /// Processes selective acknowledgements (`tcp_sacktag_write_queue`).
     fn process_sacks(&mut self, a: &Incoming, prior_una: u64, seen: &mut Seen, cx: &mut Context) {
         let mut blocks = [Range::default(); 4];
         let mut count = 0;
@@ -351,7 +352,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// A segment is newly selectively acknowledged (`tcp_sacktag_one`).
+    /// Marks a segment as selectively acknowledged (`tcp_sacktag_one`).
     #[inline]
     fn sack_one(&mut self, id: u64, reordered_from: &mut u64, seen: &mut Seen, now: Time) {
         self.queue.unlink(id);
@@ -389,7 +390,7 @@ impl<C: Controller> Sender<C> {
         self.queue.get_mut(id).flags = flags;
     }
 
-    /// The receiver got something twice (`tcp_check_dsack`, `tcp_dsack_seen`).
+    /// Processes a D-SACK: the receiver got data twice (`tcp_check_dsack`, `tcp_dsack_seen`).
     fn on_d_sack(&mut self, range: Range, prior_una: u64, seen: &mut Seen) {
         let len = range.end - range.start;
         if len > self.max_window {

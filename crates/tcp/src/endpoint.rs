@@ -1,11 +1,11 @@
-//! One side of a connection: its states, the handshake, and what a segment does in each state.
+//! One side of a connection: its states, the handshake, and the processing of segments in each state.
 //!
 //! Sources: RFC 9293 section 3.10; RFC 7323 (window scale, timestamps); RFC 3168 section 6.1 (ECN); Linux
 //! `tcp_rcv_state_process`, `tcp_rcv_synsent_state_process`. Which segments are accepted is in `acceptance.rs`.
 //!
 //! Deviations:
-//! 1. A segment that is sent again keeps its size, so it carries no SACK blocks where there is no room for them.
-//! 2. A close before the handshake is complete waits for it; Linux gives a connection in SYN-SENT up.
+//! 1. A retransmitted segment keeps its size, so it carries no SACK blocks if there is no room for them.
+//! 2. A close before the handshake is complete waits for it; Linux drops a connection in SYN-SENT.
 
 use crate::Context;
 use crate::ack::Incoming;
@@ -45,22 +45,22 @@ pub enum State {
     TimeWait,
 }
 
-/// What the application learns.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The handshake is complete.
     Connected,
-    /// So many bytes of what was written were acknowledged since the last such event.
+    /// Bytes acknowledged since the previous event of this kind.
     Acked(u64),
-    /// So many bytes arrived in order since the last such event.
+    /// Bytes received in order since the previous event of this kind.
     Delivered(u64),
-    /// The peer will send no more.
+    /// The peer has closed its direction.
     PeerClosed,
     /// Both directions are closed and everything was acknowledged.
     Closed,
     /// The peer reset the connection, or this side aborted it.
     Reset,
-    /// The peer did not answer for too long.
+    /// The connection timed out: the peer did not answer.
     TimedOut,
 }
 
@@ -73,10 +73,10 @@ pub struct Transmit {
     pub ect: bool,
 }
 
-/// What a segment told.
+/// The effect of a received segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// A round-trip time sample, as Linux hands it to controllers: of the newest segment acknowledged that was sent once.
+    /// The RTT sample that Linux passes to controllers: from the newest acknowledged segment that was sent only once.
     pub rtt: Option<Span>,
     /// Payload bytes newly in order.
     pub delivered: u64,
@@ -84,11 +84,11 @@ pub struct Outcome {
     pub received: u64,
     /// Payload bytes newly acknowledged.
     pub acked: u64,
-    /// It is certain that there is nothing new to send, to tell or to wait for.
+    /// Whether the segment certainly causes no transmission, event or timer.
     pub quiet: bool,
 }
 
-/// A connection's state at a moment, for people and plots.
+/// A snapshot of a connection, for display and plots.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The connection's state.
@@ -123,9 +123,9 @@ pub struct Snapshot {
     pub receive_window: u64,
     /// Bytes of payload that the receive buffer holds.
     pub receive_buffer: u64,
-    /// Where loss recovery stands.
+    /// The phase of loss recovery.
     pub phase: Phase,
-    /// What keeps the sender from sending.
+    /// What limits the sender.
     pub limit: Limit,
     /// The controller's name and state.
     pub controller: &'static str,
@@ -133,19 +133,19 @@ pub struct Snapshot {
     pub controller_state: &'static str,
 }
 
-/// One side of a TCP connection, as a state machine that its driver feeds.
+/// One side of a TCP connection, as a state machine without I/O.
 ///
-/// The order of calls, each with a `now` that never goes back:
+/// Order of calls, each with a `now` that never decreases:
 ///
 /// 1. An input: [`handle_segment`](Endpoint::handle_segment) when a segment arrives, [`handle_timeout`](
 ///    Endpoint::handle_timeout) when the time of [`poll_timeout`](Endpoint::poll_timeout) has come, or a command:
 ///    [`write`](Endpoint::write), [`read`](Endpoint::read), [`close`](Endpoint::close), [`abort`](Endpoint::abort),
 ///    [`set_window_clamp`](Endpoint::set_window_clamp). Several inputs of one moment may come together.
-/// 2. [`poll_transmit`](Endpoint::poll_transmit) until it gives `None`: the end of what may leave now is itself noted.
-/// 3. [`poll_event`](Endpoint::poll_event) until it gives `None`.
-/// 4. [`poll_timeout`](Endpoint::poll_timeout): when to call next, if nothing happens before.
+/// 2. [`poll_transmit`](Endpoint::poll_transmit) until it returns `None`, which the endpoint records as the reason to stop.
+/// 3. [`poll_event`](Endpoint::poll_event) until it returns `None`.
+/// 4. [`poll_timeout`](Endpoint::poll_timeout): the time of the next call if there is no input before.
 ///
-/// A new endpoint, too, is polled before its first input: the SYN of an active one is its first transmission.
+/// Poll a new endpoint before its first input, too: the SYN of an active open is its first transmission.
 #[derive(Debug)]
 pub struct Endpoint<C> {
     pub(crate) state: State,
@@ -155,12 +155,12 @@ pub struct Endpoint<C> {
     /// In use on this connection.
     pub(crate) ecn: bool,
     pub(crate) timestamps: bool,
-    /// A SYN or SYN-ACK is to be sent; how many were; when the first was; when to send the next.
+    /// Whether a SYN or SYN-ACK is pending, the number sent so far, the time of the first, and when the next is due.
     pub(crate) syn_due: bool,
     pub(crate) syns: u8,
     pub(crate) syn_at: Time,
     pub(crate) syn_timeout: Time,
-    /// A reset with this sequence number is to be sent.
+    /// The sequence number of a pending reset.
     pub(crate) reset_due: Option<u32>,
     pub(crate) closing: bool,
     time_wait_end: Time,
@@ -168,7 +168,7 @@ pub struct Endpoint<C> {
     pub(crate) events: Events,
 }
 
-/// What this side offers in its SYN, and its patience.
+/// The options offered in the SYN, and the handshake's timeouts.
 #[derive(Debug)]
 pub(crate) struct Offers {
     pub(crate) mss: u16,
@@ -181,7 +181,7 @@ pub(crate) struct Offers {
     pub(crate) report_key: Option<Key>,
 }
 
-/// Events that wait to be polled, in the order in which they are told.
+/// Pending events, in the order in which they are returned.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     pub(crate) connected: bool,
@@ -192,7 +192,7 @@ pub(crate) struct Events {
 }
 
 impl<C: Controller> Endpoint<C> {
-    /// An active open: the SYN is the first transmission.
+    /// Creates an endpoint for an active open: the SYN is its first transmission.
     pub fn connect(config: &Config, controller: C, isn: u32, now: Time) -> Endpoint<C> {
         let mut endpoint = Endpoint::new(config, controller, isn, now);
         endpoint.enter(State::SynSent);
@@ -200,7 +200,7 @@ impl<C: Controller> Endpoint<C> {
         endpoint
     }
 
-    /// A passive open: the first SYN that arrives makes the connection.
+    /// Creates an endpoint for a passive open: the first SYN that arrives opens the connection.
     pub fn listen(config: &Config, controller: C, isn: u32) -> Endpoint<C> {
         // Its time begins with the SYN.
         let mut endpoint = Endpoint::new(config, controller, isn, Time::MAX);
@@ -244,28 +244,28 @@ impl<C: Controller> Endpoint<C> {
         self.state
     }
 
-    /// Whether the endpoint is closed and has nothing left to send: it can be dropped.
+    /// Returns whether the endpoint is closed and has nothing left to send, so that it can be dropped.
     pub fn is_over(&self) -> bool {
         self.state == State::Closed && self.reset_due.is_none()
     }
 
-    /// Counts since the start.
+    /// Returns the counters since the start.
     pub fn stats(&self) -> &Stats {
         &self.sender.stats
     }
 
-    /// How long each of [`Limit::ALL`] has kept the sender from sending: from the start, which for a listener is the SYN,
+    /// Returns for how long each of [`Limit::ALL`] has limited the sender, from the start (for a listener, the SYN)
     /// until `now` or the acknowledgement of its FIN.
     pub fn limited(&self, now: Time) -> [Span; 6] {
         self.sender.chrono.times(now)
     }
 
-    /// In-order bytes that wait to be read.
+    /// Returns the in-order bytes that have not been read.
     pub fn readable(&self) -> u64 {
         self.receiver.unread()
     }
 
-    /// Bytes written and not acknowledged.
+    /// Returns the bytes written and not yet acknowledged.
     pub fn unacked(&self) -> u64 {
         self.sender.unacked()
     }
@@ -275,7 +275,7 @@ impl<C: Controller> Endpoint<C> {
         &self.sender.controller
     }
 
-    /// The congestion window and the segments in flight, in bytes; zero once the FIN is acknowledged.
+    /// Returns the congestion window and the segments in flight, in bytes; zero once the FIN is acknowledged.
     #[inline]
     pub fn window(&self) -> (u64, u64) {
         let s = &self.sender;
@@ -286,7 +286,7 @@ impl<C: Controller> Endpoint<C> {
         (bytes(s.limits.cwnd), bytes(s.queue.in_flight()))
     }
 
-    /// The state now.
+    /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         let s = &self.sender;
         let limits = &s.limits;
@@ -318,33 +318,33 @@ impl<C: Controller> Endpoint<C> {
 
     // Commands.
 
-    /// Appends up to `bytes` to what is to be sent; gives how many the send buffer took. After a close it takes none.
+    /// Appends up to `bytes` to the send buffer and returns how many it accepted; none after a close.
     pub fn write(&mut self, bytes: u64) -> u64 {
         self.sender.write(bytes)
     }
 
-    /// Appends `bytes` to what is to be sent; what the send buffer has no room for enters it when there is, as in a blocking
+    /// Appends `bytes` to the stream. Bytes without room in the send buffer enter it as soon as there is room, as in a blocking
     /// write.
     pub fn write_all(&mut self, bytes: u64) {
         self.sender.write_all(bytes);
     }
 
-    /// From now on there is always something to send, until [`close`](Endpoint::close).
+    /// Provides unlimited data to send from now on, until [`close`](Endpoint::close).
     pub fn write_unlimited(&mut self) {
         self.sender.write_unlimited();
     }
 
-    /// Ends [`write_unlimited`](Endpoint::write_unlimited): what was not sent yet is not offered any more.
+    /// Ends [`write_unlimited`](Endpoint::write_unlimited): no further data is sent.
     pub fn pause(&mut self) {
         self.sender.pause();
     }
 
-    /// Reads up to `bytes` of what has arrived; gives how many there were. Not needed with [`Config::auto_read`].
+    /// Reads up to `bytes` of the received data and returns how many there were. Not needed with [`Config::auto_read`].
     pub fn read(&mut self, bytes: u64, now: Time) -> u64 {
         self.receiver.read(bytes, now)
     }
 
-    /// No more will be written: a FIN follows what was. Of an unlimited stream, what was not sent yet is dropped.
+    /// Closes the sending direction: a FIN follows the data written so far. Unsent data of an unlimited stream is dropped.
     pub fn close(&mut self) {
         match self.state {
             State::Listen => {
@@ -364,7 +364,7 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    /// Gives the connection up at once; the peer, if there is one, is sent a reset.
+    /// Aborts the connection at once and sends a reset to the peer, if there is one.
     pub fn abort(&mut self) {
         match self.state {
             State::Closed | State::TimeWait => {}
@@ -376,14 +376,14 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    /// Limits the receive window to announce from now on (`TCP_WINDOW_CLAMP`); what was announced stays valid.
+    /// Limits the receive window announced from now on (`TCP_WINDOW_CLAMP`). Windows already announced remain valid.
     pub fn set_window_clamp(&mut self, bytes: Option<u32>) {
         self.receiver.set_clamp(bytes);
     }
 
     // Inputs.
 
-    /// A segment arrived; `ce` if its packet carried a congestion mark.
+    /// Processes a received segment; `ce` is whether its packet carried a congestion mark.
     #[inline]
     pub fn handle_segment(&mut self, segment: &Segment, ce: bool, cx: &mut Context) -> Outcome {
         self.sender.stats.segments_received += 1;
@@ -405,7 +405,7 @@ impl<C: Controller> Endpoint<C> {
         }
     }
 
-    /// Does everything that is due by now.
+    /// Processes everything that is due by `now`.
     pub fn handle_timeout(&mut self, cx: &mut Context) {
         if self.syn_timeout <= cx.now {
             self.on_syn_timeout();
@@ -426,13 +426,13 @@ impl<C: Controller> Endpoint<C> {
 
     // Outputs.
 
-    /// The next segment to send now, if any.
+    /// Returns the next segment to send now, if any.
     pub fn poll_transmit(&mut self, cx: &mut Context) -> Option<Transmit> {
         let mut transmit = Transmit::default();
         self.poll_transmit_into(&mut transmit, cx).then_some(transmit)
     }
 
-    /// [`poll_transmit`](Endpoint::poll_transmit) into a place where the segment can stay; whether there was one.
+    /// Like [`poll_transmit`](Endpoint::poll_transmit), but writes the segment to `transmit`; returns whether there was one.
     #[inline]
     pub fn poll_transmit_into(&mut self, transmit: &mut Transmit, cx: &mut Context) -> bool {
         if let Some(seq) = self.reset_due.take() {
@@ -470,13 +470,13 @@ impl<C: Controller> Endpoint<C> {
         true
     }
 
-    /// Whether there is an event other than of bytes that were delivered or acknowledged.
+    /// Returns whether an event is pending that does not merely report delivered or acknowledged bytes.
     #[inline]
     pub fn has_news(&self) -> bool {
         self.events.connected || self.events.peer_closed || self.events.end.is_some()
     }
 
-    /// The next event, if any.
+    /// Returns the next event, if any.
     #[inline]
     pub fn poll_event(&mut self) -> Option<Event> {
         let events = &mut self.events;
@@ -495,7 +495,7 @@ impl<C: Controller> Endpoint<C> {
         events.end.take()
     }
 
-    /// When [`handle_timeout`](Endpoint::handle_timeout) is due; `None` if nothing is.
+    /// Returns when [`handle_timeout`](Endpoint::handle_timeout) is due, if it is.
     #[inline]
     pub fn poll_timeout(&self) -> Option<Time> {
         let sender = self.sender.deadline.min(self.sender.paced_until);

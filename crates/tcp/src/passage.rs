@@ -1,4 +1,4 @@
-//! What a PEP tells of the data in flight: what has passed it, what is missing there, and the early retransmission.
+//! A PEP's reports on data in flight: data that has passed it, data missing there, and early retransmissions.
 //!
 //! Source: Krämer et al., "Towards Multi-Domain Congestion Control in Next-Generation Networks" (WCNC 2019), section IV-B;
 //! `docs/src/pep-messages.md` for what makes a report acceptable.
@@ -16,14 +16,14 @@ use wire::Timestamps;
 use wire::report::Report;
 
 impl<C: Controller> Sender<C> {
-    /// Whether the next data segment is to announce that reports are understood.
+    /// Returns whether the next data segment announces that the sender understands reports.
     #[inline]
     pub(crate) fn announcement_is_due(&self, now: Time) -> bool {
         let Some(pep) = &self.pep else { return false };
         pep.heard && now >= pep.announce_at && self.controller.listens().misses_passages
     }
 
-    /// A data segment with an announcement leaves.
+    /// Records that a data segment with an announcement is sent.
     pub(crate) fn note_announcement(&mut self, now: Time) {
         if let Some(pep) = &mut self.pep {
             pep.announce_at = now + pep.announce_after;
@@ -31,7 +31,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// A PEP's report, in a segment with the acknowledgement number `base`; whether it was acceptable.
+    /// Processes a PEP's report in a segment with the acknowledgement number `base`; returns whether it was acceptable.
     pub(crate) fn on_report(&mut self, base: u32, report: &Report, stamps: Timestamps, cx: &mut Context) -> bool {
         let Some(mut pep) = self.pep.take() else { return false };
         let is_believed = match pep.key {
@@ -52,7 +52,7 @@ impl<C: Controller> Sender<C> {
         taken.is_some()
     }
 
-    /// Takes a report; gives the number of segments that it marked lost, or `None` if it is not acceptable.
+    /// Applies a report and returns the number of segments that it marked lost, or `None` if it is not acceptable.
     fn take_report(&mut self, pep: &mut Pep, base: u32, report: &Report, echo: u32, cx: &mut Context) -> Option<u32> {
         let offset = |number: u32| self.offset(base.wrapping_add(number));
         let (from, through) = (offset(report.from)?, offset(report.through)?);
@@ -112,7 +112,7 @@ impl<C: Controller> Sender<C> {
         Some(lost)
     }
 
-    /// SND.UNA has moved from `prior_una`: what was acknowledged has passed, whether a report told so or not.
+    /// Counts data acknowledged since `prior_una` as passed, whether it was reported or not.
     #[inline]
     pub(crate) fn pass_acknowledged(&mut self, prior_una: u64, cx: &mut Context) {
         let Some(mut pep) = self.pep.take() else { return };

@@ -1,12 +1,12 @@
-//! The receiving side: reassembly, when to acknowledge, and what an acknowledgement says.
+//! The receiving side: reassembly, and the timing and contents of acknowledgements.
 //!
 //! Sources: Linux `tcp_input.c` (`tcp_data_queue`, `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_measure_rcv_mss`),
 //! `tcp_output.c` (`tcp_send_delayed_ack`, `tcp_select_window`), `tcp.c` (`tcp_cleanup_rbuf`); RFC 2018 section 4 and RFC
 //! 2883 for the order of SACK blocks, RFC 3168 section 6.1.3 for ECN.
 //!
 //! Deviations:
-//! 1. A segment is taken in if it begins inside the window.
-//! 2. A retransmission without ECT is not taken as a sign to acknowledge quickly.
+//! 1. A segment is accepted if it begins inside the window.
+//! 2. A retransmission without ECT does not cause quick acknowledgements.
 //! 3. The timer of compressed acknowledgements has no slack.
 
 use crate::autotune::Space;
@@ -21,17 +21,17 @@ const ATO_MIN: Span = Span::from_millis(40);
 const DELAY_MAX: Span = Span::from_millis(200);
 /// Acknowledgements without delay at the start, after a pause and after a duplicate (`TCP_MAX_QUICKACKS`).
 const QUICK_ACKS: u32 = 16;
-/// Out-of-order segments that are acknowledged at once after each advance, and how many may be compressed into one.
+/// Number of out-of-order segments acknowledged at once after each advance, and the maximum compressed into one ACK.
 const DUP_ACKS: u8 = 3;
 const COMPRESSED_MAX: u8 = 44;
-/// As many blocks of an acknowledgement are relied on to arrive; before a change of one behind these, what is compressed is
+/// Number of blocks that compressed acknowledgements may rely on: before a later block changes, a compressed ACK is
 /// sent (`TCP_SACK_BLOCKS_EXPECTED`).
 const BLOCKS_EXPECTED: usize = 2;
 const COMPRESSION_MAX: Span = Span::from_millis(1);
 /// Beyond any offset.
 const NO_FIN: u64 = u64::MAX;
 
-/// What the sending side knows that the delay of acknowledgements depends on.
+/// State of the sending side that affects the delay of acknowledgements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delays {
     pub(crate) srtt: Option<Span>,
@@ -65,14 +65,14 @@ impl Blocks {
         *block = Range::new(block.start.min(data.start), block.end.max(data.end));
     }
 
-    /// The oldest is forgotten if there is no room.
+    /// Adds a block; drops the oldest if there is no room.
     fn push_front(&mut self, new: Range) {
         self.len = (self.len + 1).min(self.ranges.len() as u8);
         self.ranges[..usize::from(self.len)].rotate_right(1);
         self.ranges[0] = new;
     }
 
-    /// Makes one the newest, and one of all that it touches (`tcp_sack_maybe_coalesce`).
+    /// Makes a block the newest, merged with all blocks that it touches (`tcp_sack_maybe_coalesce`).
     fn bring_to_front(&mut self, at: usize) {
         self.ranges[..=at].rotate_right(1);
         let mut i = 1;
@@ -112,7 +112,7 @@ pub(crate) struct Receiver {
     pub(crate) scale: u8,
     /// Selective acknowledgements are in use.
     sack: bool,
-    /// What the application has read.
+    /// The offset up to which the application has read.
     copied: u64,
     auto_read: bool,
     /// The offset of the peer's FIN; [`NO_FIN`] until it is seen.
@@ -129,7 +129,7 @@ pub(crate) struct Receiver {
     max_mss: u64,
     /// The size of the last segment that was smaller.
     small_mss: u64,
-    /// An acknowledgement is owed; it must leave now; the peer pushed once, twice.
+    /// Whether an acknowledgement is pending, whether it is due now, and whether the peer has pushed once and twice.
     owed: bool,
     pub(crate) now_due: bool,
     pushed: bool,
@@ -213,7 +213,7 @@ impl Receiver {
         self.space.begin(self.max_mss as u32, self.window, self.scale, now);
     }
 
-    /// The connection is over: nothing is owed any more.
+    /// Ends the connection: no acknowledgement is pending any more.
     pub(crate) fn stop(&mut self) {
         self.owed = false;
         self.now_due = false;
@@ -253,7 +253,7 @@ impl Receiver {
         self.irs.wrapping_add(self.next as u32)
     }
 
-    /// The window that the peer still believes in (`tcp_receive_window`).
+    /// Returns the window as the peer knows it (`tcp_receive_window`).
     #[inline]
     pub(crate) fn open_window(&self) -> u64 {
         (self.acked + self.window).saturating_sub(self.next)
@@ -265,7 +265,7 @@ impl Receiver {
         end >= self.acked && seq <= self.next + self.open_window()
     }
 
-    /// Whether the peer has sent, in order, all it will ever send.
+    /// Returns whether all data up to the peer's FIN has arrived in order.
     #[inline]
     pub(crate) fn finished(&self) -> bool {
         self.next > self.fin
@@ -313,8 +313,8 @@ impl Receiver {
         }
     }
 
-    /// Takes in a segment that touches the window; gives the payload bytes that are newly in order. A FIN without data is taken
-    /// in by a closed window too, as in 6.18; 6.1 refuses it (`tcp_data_queue`).
+    /// Accepts a segment that touches the window and returns the payload bytes newly in order. A FIN without data is
+    /// accepted even if the window is closed, as in 6.18; 6.1 rejects it (`tcp_data_queue`).
     #[inline]
     pub(crate) fn on_data(&mut self, data: Payload, delays: Delays, now: Time, stats: &mut Stats) -> u64 {
         self.earlier = None;
@@ -355,7 +355,7 @@ impl Receiver {
         delivered
     }
 
-    /// A segment is not taken in; `old` if all of it had arrived before.
+    /// Rejects a segment; `old` is whether all of it had arrived before.
     #[cold]
     fn on_useless(&mut self, data: Payload, old: bool) {
         if old && data.len > 0 {
@@ -381,7 +381,7 @@ impl Receiver {
         self.recent.retain(|block| block.start >= next);
     }
 
-    /// Takes in data beyond a gap (`tcp_data_queue_ofo`). The buffer grows for it as in 6.18; in 6.1 it does not.
+    /// Accepts data beyond a gap (`tcp_data_queue_ofo`). The buffer grows for it as in 6.18, but not in 6.1.
     fn on_out_of_order(&mut self, data: Range) {
         if data.is_empty() {
             return;
@@ -399,7 +399,7 @@ impl Receiver {
         self.space.provide(self.beyond());
     }
 
-    /// Puts out-of-order data into the blocks to report (`tcp_sack_new_ofo_skb`).
+    /// Adds out-of-order data to the reported blocks (`tcp_sack_new_ofo_skb`).
     fn report(&mut self, data: Range) {
         let known = self.recent.as_slice().iter().position(|block| block.touches(&data));
         if let Some(at) = known {
@@ -420,7 +420,7 @@ impl Receiver {
         }
     }
 
-    /// How far out-of-order data reaches.
+    /// Returns the end of the highest out-of-order data.
     #[inline]
     fn beyond(&self) -> u64 {
         self.out_of_order.end().map_or(0, |end| end - self.next)
@@ -436,7 +436,7 @@ impl Receiver {
         });
     }
 
-    /// In-order data arrived (`tcp_event_data_recv`).
+    /// Records the arrival of in-order data (`tcp_event_data_recv`).
     #[inline]
     fn on_arrival(&mut self, len: u64, push: bool, delays: Delays, now: Time) {
         if len >= self.mss {
@@ -466,7 +466,7 @@ impl Receiver {
         }
     }
 
-    /// A segment was taken in; one that lets the window grow is acknowledged at once (`tcp_grow_window`).
+    /// Grows the window for an accepted segment; such a segment is acknowledged at once (`tcp_grow_window`).
     #[inline]
     fn grow_window(&mut self, len: u64) {
         if self.space.grow_window(self.used(), len) {
@@ -502,7 +502,7 @@ impl Receiver {
         self.ato = ATO_MIN;
     }
 
-    /// A segment that cannot be accepted must be answered (`tcp_send_dupack`).
+    /// Requests an acknowledgement of an unacceptable segment (`tcp_send_dupack`).
     pub(crate) fn on_unacceptable(&mut self, seq: u64, len: u64) {
         if len > 0 && seq < self.next {
             self.enter_quick_acks(QUICK_ACKS);
@@ -511,7 +511,7 @@ impl Receiver {
         self.now_due = true;
     }
 
-    /// After a segment was taken in: acknowledge now, or later (`__tcp_ack_snd_check`), and let the application read.
+    /// Decides after an accepted segment to acknowledge now or later (`__tcp_ack_snd_check`), and lets the application read.
     #[inline]
     pub(crate) fn check_ack(&mut self, delays: Delays, now: Time) {
         if self.owed && !self.now_due {
@@ -577,13 +577,13 @@ impl Receiver {
         }
     }
 
-    /// When an acknowledgement is due.
+    /// Returns when an acknowledgement is due.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
         self.delayed.min(self.compress)
     }
 
-    /// A timer of this side may have expired.
+    /// Processes the timers of the receiving side.
     pub(crate) fn on_timeout(&mut self, rto: Span, now: Time) {
         if self.compress <= now {
             self.compress = Time::MAX;
@@ -604,7 +604,7 @@ impl Receiver {
         }
     }
 
-    /// The application reads up to `bytes`; gives how many there were (`tcp_recvmsg`, `tcp_cleanup_rbuf`).
+    /// Reads up to `bytes` for the application and returns how many there were (`tcp_recvmsg`, `tcp_cleanup_rbuf`).
     #[inline]
     pub(crate) fn read(&mut self, bytes: u64, now: Time) -> u64 {
         let unread = self.unread();
@@ -629,7 +629,7 @@ impl Receiver {
         count
     }
 
-    /// Data was sent in reply to data (`tcp_event_data_sent`).
+    /// Records that data was sent in reply to data (`tcp_event_data_sent`).
     #[inline]
     pub(crate) fn on_data_sent(&mut self, now: Time) {
         if now.saturating_since(self.last_data) < self.ato {
@@ -637,8 +637,8 @@ impl Receiver {
         }
     }
 
-    /// The window to announce in a segment that leaves now: what was announced never shrinks (`tcp_select_window`). What
-    /// was owed is thereby acknowledged.
+    /// Returns the window to announce in a segment sent now; it never withdraws an earlier one (`tcp_select_window`). This
+    /// fulfils a pending acknowledgement.
     #[inline]
     pub(crate) fn announce(&mut self) -> u16 {
         let open = self.open_window();
@@ -668,7 +668,7 @@ impl Receiver {
         (window >> self.scale) as u16
     }
 
-    /// Sets a limit on the window to announce.
+    /// Limits the announced window.
     pub(crate) fn set_clamp(&mut self, bytes: Option<u32>) {
         self.space.set_clamp(bytes, self.window);
     }
@@ -678,14 +678,14 @@ impl Receiver {
         self.earlier.as_ref().unwrap_or(&self.recent).as_slice()
     }
 
-    /// The blocks that the next segment reports, a D-SACK first, and how many bytes of option they take.
+    /// Returns the blocks that the next segment reports, a D-SACK first, and the size of the option in bytes.
     #[inline]
     pub(crate) fn sack_option_len(&self) -> u32 {
         let count = self.reported().len() as u32 + u32::from(self.d_sack.is_some());
         if count == 0 { 0 } else { 4 + 8 * count.min(3) }
     }
 
-    /// The same, taken: a D-SACK is reported once.
+    /// Returns the same and removes the D-SACK, which is reported once.
     #[inline]
     pub(crate) fn take_sack(&mut self, max: usize, stats: &mut Stats) -> Sack {
         let mut sack = Sack::NONE;

@@ -1,4 +1,4 @@
-//! Loss recovery: its phases, what begins and ends them, and how a needless reaction is taken back.
+//! Loss recovery: its phases, their triggers, and the undo of spurious reductions.
 //!
 //! Sources: Linux `tcp_input.c` (`tcp_fastretrans_alert`, `tcp_enter_recovery`, `tcp_enter_loss`, `tcp_process_loss`,
 //! `tcp_try_undo_*`, `tcp_packet_delayed`, `tcp_process_tlp_ack`), `tcp_timer.c` (`tcp_retransmit_timer`); RFC 6675 with
@@ -27,7 +27,7 @@ use crate::sender::{Forced, Sender, Timer};
 use cc::{AckSample, Congestion, Controller, Phase, RateSample, Sign};
 use units::{Span, Time};
 
-/// Which evidence undid a reaction.
+/// The evidence for an undo.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     DSack,
@@ -54,7 +54,7 @@ impl<C: Controller> Sender<C> {
         self.limits = self.controller.limits();
     }
 
-    /// The reduction of the window begins (`tcp_init_cwnd_reduction`).
+    /// Begins the reduction of the window (`tcp_init_cwnd_reduction`).
     fn begin_reduction(&mut self, sign: Sign, cx: &mut Context) {
         self.recovery.high = self.next;
         self.rack.probe_end = 0;
@@ -87,7 +87,7 @@ impl<C: Controller> Sender<C> {
         }
     }
 
-    /// Takes the last reaction back (`tcp_undo_cwnd_reduction`).
+    /// Undoes the last reduction (`tcp_undo_cwnd_reduction`).
     fn undo(&mut self, evidence: Evidence, unmark_lost: bool, cx: &mut Context) {
         match evidence {
             Evidence::DSack => self.stats.undone_dsack += 1,
@@ -407,7 +407,7 @@ impl<C: Controller> Sender<C> {
 
     // Timers.
 
-    /// The sender's timer expired; whether the connection lives on.
+    /// Processes the expired timer of the sender; returns whether the connection survives.
     pub(crate) fn on_timer(&mut self, cx: &mut Context) -> bool {
         let timer = self.timer;
         self.disarm();
