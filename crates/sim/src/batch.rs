@@ -15,36 +15,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use units::Span;
 
-/// How to run.
+/// Options of a batch.
 pub struct Options<'a> {
     /// Threads; 0 means one for each core.
     pub jobs: usize,
-    /// Set to stop: runs that have not finished are given up, the others are kept.
+    /// Set this to stop: unfinished runs are discarded, finished ones are kept.
     pub stop: &'a AtomicBool,
-    /// Told now and then how far it is.
+    /// Called with the progress from time to time.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Where captures are written to, if the scenario asks for any.
+    /// The directory of captures, if the scenario requests any.
     pub output: Option<&'a Output>,
 }
 
-/// How far it is.
+/// The progress of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Runs that have finished.
     pub runs_done: u64,
     /// Runs in all.
     pub runs: u64,
-    /// The share of all simulated time that is behind (0 to 1).
+    /// The completed share of all simulated time (0 to 1).
     pub share: f64,
 }
 
-/// What came of it.
+/// The outcome of a batch.
 pub struct Outcome {
     /// The results of the runs that finished.
     pub results: Results,
-    /// How many of them finished.
+    /// Number of jobs that finished.
     pub finished: u64,
-    /// How many there were to do.
+    /// Number of jobs.
     pub runs: u64,
 }
 
@@ -56,14 +56,14 @@ pub struct Batch<'a> {
     jobs: Vec<Job>,
 }
 
-/// Why a list of jobs cannot be run.
+/// Errors in a list of jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobsError {
     /// The jobs that the scenario does not have, in order.
     pub unknown: Vec<Job>,
     /// The jobs that are listed more than once, in order.
     pub repeated: Vec<Job>,
-    /// How many points the scenario has.
+    /// Number of points of the scenario.
     points: usize,
     /// The fewest and the most runs of a point.
     runs: (u32, u32),
@@ -87,19 +87,19 @@ impl fmt::Display for JobsError {
 
 impl std::error::Error for JobsError {}
 
-/// The jobs of `loaded`: every run of every point, in order.
+/// Returns the jobs of `loaded`: every run of every point, in order.
 pub fn jobs(loaded: &Loaded) -> Vec<Job> {
     let runs = loaded.points().iter().map(|point| point.scenario.runs);
     (0..).zip(runs).flat_map(|(point, runs)| (0..runs).map(move |run| Job { point, run })).collect()
 }
 
 impl<'a> Batch<'a> {
-    /// All jobs of `loaded`.
+    /// Returns all jobs of `loaded`.
     pub fn all(loaded: &'a Loaded) -> Batch<'a> {
         Batch { loaded, jobs: jobs(loaded) }
     }
 
-    /// The `jobs` of `loaded`, which may be none. Their order does not matter.
+    /// Returns the given `jobs` of `loaded`, possibly none, in any order.
     ///
     /// # Errors
     /// Names the jobs that `loaded` does not have, and those that are listed more than once.
@@ -182,7 +182,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// How much of `loaded` the jobs that `finished` are, unless they are all.
+/// Returns which part of `loaded` the `finished` jobs are, or `None` if all.
 fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
     let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
     let of = runs.iter().map(|&runs| u64::from(runs)).sum();
@@ -193,12 +193,12 @@ fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
 /// Runs every repetition of every point of `loaded`: [`Batch::all`].
 ///
 /// # Errors
-/// As [`Batch::run`].
+/// See [`Batch::run`].
 pub fn run(loaded: &Loaded, options: &Options) -> Result<Outcome, Error> {
     Batch::all(loaded).run(options)
 }
 
-/// Checks what [`run`] would find out after loading: the recordings that a scenario names, and that its applications can
+/// Checks what [`run`] would only find after loading: the recordings that a scenario names, and that its applications can
 /// run with their parameters.
 ///
 /// # Errors

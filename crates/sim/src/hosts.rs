@@ -28,7 +28,7 @@ pub(crate) struct Flow<'a> {
     of: &'a scenario::Flow,
     /// Which of the description's copies.
     copy: u32,
-    /// Whether the application hears of each delivery.
+    /// Whether the application receives each delivery as an event.
     follows_delivery: bool,
     app: App,
     part: Part,
@@ -36,7 +36,7 @@ pub(crate) struct Flow<'a> {
     /// The numbers of the routes towards each end.
     routes: [u32; 2],
     start: Time,
-    /// The connections that live: the application's number and the slot.
+    /// The open connections: the application's number and the slot.
     connections: Vec<(u32, u32)>,
     meter: Meter,
     random: Random,
@@ -45,7 +45,7 @@ pub(crate) struct Flow<'a> {
 }
 
 impl<'a> Flow<'a> {
-    /// The copy `copy` of a flow over `routes`, which starts at `start` and is called as `part`.
+    /// Creates the copy `copy` of a flow over `routes`, which starts at `start` and is called as `part`.
     pub(crate) fn new(
         (of, copy): (&'a scenario::Flow, u32),
         app: App,
@@ -78,9 +78,9 @@ pub(crate) struct Hosts<'a> {
     id: RunId,
     flows: Vec<Flow<'a>>,
     connections: Connections,
-    /// Endpoints to be pumped.
+    /// Endpoints that may have segments to send.
     ready_ends: Vec<(u32, End)>,
-    /// Flows whose application may act.
+    /// Flows whose application may have actions.
     ready_flows: Vec<u32>,
     transfers: Transfers,
     /// Data packets that have arrived.
@@ -100,7 +100,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// How many flows there are; the number of the next one.
+    /// Returns the number of flows, which is the index of the next one.
     pub(crate) fn len(&self) -> u32 {
         self.flows.len() as u32
     }
@@ -110,7 +110,7 @@ impl<'a> Hosts<'a> {
         self.flows.push(flow);
     }
 
-    /// The routes of a flow: the way of its data, and the way back.
+    /// Returns the routes of a flow's data and of its acknowledgements.
     pub(crate) fn routes_of(&self, name: &str) -> Option<(u32, u32)> {
         let flow = self.flows.iter().find(|flow| flow.of.name == name)?;
         Some((flow.routes[End::To as usize], flow.routes[End::From as usize]))
@@ -121,7 +121,7 @@ impl<'a> Hosts<'a> {
         self.packets
     }
 
-    /// An endpoint is called at its deadline.
+    /// Handles the deadline of an endpoint.
     #[inline]
     pub(crate) fn call_end(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
         let now = parts.agenda.now();
@@ -133,13 +133,13 @@ impl<'a> Hosts<'a> {
         self.settle(parts, network);
     }
 
-    /// A flow's application is called at its deadline.
+    /// Handles the deadline of a flow's application.
     pub(crate) fn call_flow(&mut self, flow: u32, parts: &mut Parts, network: &mut Network) {
         self.ready_flows.push(flow);
         self.settle(parts, network);
     }
 
-    /// A packet of a flow has come to the end of its route, and what it reached acts.
+    /// Handles a packet of a flow at the end of its route.
     #[inline(always)]
     pub(crate) fn handle_packet(&mut self, packet: &Packet, parts: &mut Parts, network: &mut Network) {
         let reached = self.arrive(packet, parts.agenda.now(), &mut network.traffic);
@@ -150,7 +150,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Counts a packet and gives it to its endpoint. Returns the endpoint if that may act upon it.
+    /// Counts a packet and passes it to its endpoint. Returns the endpoint if it may have something to send.
     #[inline]
     fn arrive(&mut self, packet: &Packet, now: Time, traffic: &mut InTransit) -> Option<(u32, End)> {
         let InTransit { store, watch, .. } = traffic;
@@ -187,7 +187,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Lets everything that is ready act, until nothing more happens now.
+    /// Calls everything that is ready until nothing is left to do at this time.
     #[inline(always)]
     fn settle(&mut self, parts: &mut Parts, network: &mut Network) {
         if !self.ready_ends.is_empty() || !self.ready_flows.is_empty() {
@@ -207,7 +207,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Takes out of an endpoint what it wants to send and to tell.
+    /// Takes segments and events from an endpoint.
     #[inline]
     fn pump(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
         let Hosts { connections, flows, ready_flows, .. } = self;
@@ -261,7 +261,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// Lets an application act.
+    /// Carries out the actions of an application.
     fn drive(&mut self, number: u32, parts: &mut Parts, network: &mut Network) {
         let now = parts.agenda.now();
         while let Some(action) = self.flows[number as usize].app.poll_action(now) {
@@ -282,7 +282,7 @@ impl<'a> Hosts<'a> {
         parts.agenda.wake(flow.part, flow.app.poll_timeout());
     }
 
-    /// Does something to an endpoint of an application's connection, if that still lives.
+    /// Applies `act` to an endpoint of an application's connection, if it still exists.
     fn on(&mut self, flow: u32, conn: u32, side: Side, act: impl FnOnce(&mut Endpoint<AnyController>)) {
         let Some(&(_, slot)) = self.flows[flow as usize].connections.iter().find(|(n, _)| *n == conn) else { return };
         let end = end(side);
@@ -310,7 +310,7 @@ impl<'a> Hosts<'a> {
         self.ready_ends.push((slot, end(opener)));
     }
 
-    /// Both ends have forgotten a connection.
+    /// Removes a connection that both ends have finished.
     fn remove(&mut self, slot: u32, parts: &mut Parts) {
         let now = parts.agenda.now();
         let Some(mut c) = self.connections.remove(slot) else { return };
@@ -354,7 +354,7 @@ impl<'a> Hosts<'a> {
         });
     }
 
-    /// The rows of the flows at a sampling moment. By now `lost` packets were lost, by flow.
+    /// Writes the rows of the flows at a sampling time. `lost` holds the packets lost so far, by flow.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, lost: &[u64], tables: &mut Tables) {
         for (flow, &lost) in self.flows.iter_mut().zip(lost) {
             if now <= flow.start {
@@ -367,7 +367,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The warm-up ends: what was counted so far is left out of the summary.
+    /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up(&mut self, now: Time, lost: &[u64]) {
         for (flow, &lost) in self.flows.iter_mut().zip(lost) {
             for &(_, slot) in &flow.connections {
@@ -379,7 +379,7 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The rows of the flows at the end.
+    /// Writes the rows of the flows at the end.
     pub(crate) fn finish(mut self, end: Time, lost: &[u64], tables: &mut Tables) {
         for (flow, &lost) in self.flows.iter_mut().zip(lost) {
             for &(_, slot) in &flow.connections {

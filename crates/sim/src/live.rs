@@ -1,4 +1,4 @@
-//! A run whose time somebody else keeps, with packets from outside beside the scenario's own traffic.
+//! A run whose time is controlled from outside, with packets from outside beside the scenario's own traffic.
 //!
 //! The network is that of a simulation, and so are its tables. The emulator calls it in wall-clock time.
 
@@ -14,18 +14,18 @@ use record::{Output, Results, Timing};
 use scenario::{Loaded, Scenario};
 use units::{Rate, Time};
 
-/// What can be seen of a link at a moment.
+/// The state of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkStatus {
     /// Its name.
     pub link: String,
-    /// Packets that wait,
+    /// Queued packets,
     pub packets: u64,
     /// and their bytes.
     pub bytes: u64,
 }
 
-/// What can be seen of the network at a moment.
+/// The state of the network.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
     /// The links, in the scenario's order.
@@ -34,7 +34,7 @@ pub struct Status {
     pub ues: Vec<UeStatus>,
 }
 
-/// A run whose time somebody else keeps.
+/// A run whose time is controlled from outside.
 ///
 /// Order of calls: [`Live::advance`] to the present before anything else at that moment; then [`Live::send`] and the
 /// commands; [`Live::poll_arrival`] and [`Live::poll_lost`] until they return `None`; then [`Live::poll_timeout`]. Time
@@ -46,7 +46,7 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// A run of a point of `loaded` at time zero. `scenario` is that point's, perhaps without some of its flows.
+    /// Creates a run of a point of `loaded` at time zero. `scenario` is that point's, possibly without some of its flows.
     ///
     /// # Errors
     /// As [`crate::run`].
@@ -60,7 +60,7 @@ impl<'a> Live<'a> {
         Ok(Live { loaded, world })
     }
 
-    /// The number of a route over links and radio hops, for [`Live::send`].
+    /// Returns the number of a route over links and radio hops, for [`Live::send`].
     ///
     /// # Panics
     /// If one of them does not exist.
@@ -68,7 +68,7 @@ impl<'a> Live<'a> {
         self.world.network.add_route(links)
     }
 
-    /// The routes of a flow of the scenario: the way of its data, and the way back. `None` if there is no such flow.
+    /// Returns the routes of a flow's data and of its acknowledgements, or `None` if there is no such flow.
     pub fn routes_of(&self, flow: &str) -> Option<(u32, u32)> {
         self.world.hosts.routes_of(flow)
     }
@@ -92,32 +92,32 @@ impl<'a> Live<'a> {
         Err(format!("not both routes lead through `{node}`"))
     }
 
-    /// Does what is due until `now`, at the moments at which it is due. `external` has the packets of the visitors.
+    /// Processes everything due until `now`, each at its time. `external` holds the packets of the visitors.
     pub fn advance(&mut self, now: Time, external: &mut impl External) {
         self.world.advance(now, external);
     }
 
-    /// A packet sets out on `route` at the present.
+    /// Sends a packet on `route` now.
     pub fn send(&mut self, route: u32, visitor: Visitor) {
         self.world.enter(route, visitor);
     }
 
-    /// The next visitor that has come to the end of its route.
+    /// Returns the next visitor that has arrived.
     pub fn poll_arrival(&mut self) -> Option<Arrival> {
         self.world.arrived.pop_front()
     }
 
-    /// The tag of the next visitor that was lost.
+    /// Returns the tag of the next lost visitor.
     pub fn poll_lost(&mut self) -> Option<u32> {
         self.world.network.traffic.lost_visitors.pop()
     }
 
-    /// When to advance it again.
+    /// Returns when to advance it again.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.world.poll_timeout()
     }
 
-    /// What can be seen of the network at `now`, the present.
+    /// Returns the state of the network at `now`, the current time.
     pub fn status(&mut self, now: Time) -> Status {
         let network = &mut self.world.network;
         let link = |link: &mut PlacedLink| {
@@ -130,10 +130,10 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// From now on a UE hears its cell with this mean SINR in dB; `None` goes back to the scenario's channel.
+    /// Sets the mean SINR in dB of a UE from now on; `None` restores the scenario's channel.
     ///
     /// # Errors
-    /// As of the next three: what there is instead of what was named, or why it cannot be.
+    /// A message for an unknown name or an impossible change.
     pub fn set_sinr(&mut self, ue: &str, sinr_db: Option<f64>) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.set_sinr(ue, sinr_db, now)?;
@@ -149,7 +149,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// UEs of other cells hear a cell on this share of its resource blocks, 0 to 1, from now on.
+    /// Sets the share of a cell's resource blocks, 0 to 1, that interferes with UEs of other cells from now on.
     pub fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.set_load(cell, load, now)?;
@@ -157,7 +157,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// A link has this rate from now on.
+    /// Changes the rate of a link from now on.
     pub fn set_rate(&mut self, link: &str, rate: Rate) -> Result<(), String> {
         self.world.set_rate(link, rate)
     }
@@ -168,7 +168,7 @@ impl<'a> Live<'a> {
         Ok((now, radio))
     }
 
-    /// Ends the run at `end`, the present.
+    /// Ends the run at `end`, the current time.
     ///
     /// # Errors
     /// [`Error::Record`] if a capture could not be written.

@@ -1,4 +1,4 @@
-//! Middleboxes: what stands at a node between two links and sees the packets that pass.
+//! Middleboxes: components at a node between two links that see the passing packets.
 //!
 //! A route leads through a middlebox by a hop of its own, [`Hop::Middlebox`]. The network gives out a packet that has come
 //! to one; [`Middleboxes::handle_packet`] shows it to the middlebox, whose [`Verdict`] says what becomes of it.
@@ -33,7 +33,7 @@ struct Tap {
 struct Place {
     node: String,
     kind: MiddleboxKind,
-    /// By which the agenda calls it.
+    /// Its part of the agenda.
     part: Part,
 }
 
@@ -134,7 +134,7 @@ impl Middleboxes {
         true
     }
 
-    /// A packet has come to a middlebox by the hop `tap`. What that sends enters the network; the packet goes on, or ends.
+    /// Handles a packet at the hop `tap`: the packet is forwarded or consumed, and what the middlebox sends enters the network.
     pub(crate) fn handle_packet(
         &mut self,
         tap: u32,
@@ -180,7 +180,7 @@ impl Middleboxes {
         network.go_on(packet.passed(), &mut parts.agenda);
     }
 
-    /// A middlebox is called at its deadline.
+    /// Handles the deadline of a middlebox.
     pub(crate) fn handle_timeout(&mut self, place: u32, network: &mut Network, parts: &mut Parts) {
         let now = parts.agenda.now();
         while let Some(emission) = self.places[place as usize].kind.as_mut().handle_timeout(now) {
@@ -190,7 +190,7 @@ impl Middleboxes {
         parts.agenda.wake(place.part, place.kind.as_mut().poll_timeout());
     }
 
-    /// Sends what a middlebox emits.
+    /// Sends a packet that a middlebox emits.
     fn emit(&self, emission: &Emission, network: &mut Network, parts: &mut Parts, external: &mut dyn External) {
         let Emission { way: Way { tap, origin }, onward, segment, ect } = *emission;
         let tap = if onward { tap } else { self.taps[tap as usize].back };
@@ -211,7 +211,7 @@ impl Middleboxes {
         network.send_from(network.routes.behind(route, Hop::Middlebox(tap)), &mut parts.agenda);
     }
 
-    /// The rows of the middleboxes at the end.
+    /// Writes the rows of the middleboxes at the end.
     pub(crate) fn finish(&self, id: RunId, tables: &mut Tables) {
         for place in &self.places {
             match &place.kind {
@@ -222,7 +222,7 @@ impl Middleboxes {
     }
 }
 
-/// The scenario's link of a hop.
+/// Returns the scenario's link of a hop.
 fn link(links: &[scenario::Link], hop: Hop) -> Option<&scenario::Link> {
     match hop {
         Hop::Link(link) => links.get(link as usize),

@@ -25,19 +25,19 @@ use std::collections::BTreeMap;
 use units::Time;
 use watch::{Happening, Watch};
 
-/// All links, the routes over them, and the packets on their way.
+/// All links, the routes over them, and the packets in transit.
 #[derive(Default)]
 pub(crate) struct Network {
     pub(crate) links: Vec<PlacedLink>,
     /// Links and radio hops by name.
     pub(crate) hops: BTreeMap<String, Hop>,
     pub(crate) routes: Routes,
-    /// What radio hops lead through.
+    /// The network of all radio hops.
     pub(crate) radio: Option<Box<Radio>>,
     pub(crate) traffic: InTransit,
 }
 
-/// Where a packet has come to.
+/// The place that a packet has reached.
 pub(crate) enum Reached {
     /// The end of its route.
     End(Packet),
@@ -45,17 +45,17 @@ pub(crate) enum Reached {
     Middlebox(u32, Packet),
 }
 
-/// The packets on their way, and what becomes of those that are lost.
+/// The packets in transit, and the records of lost ones.
 #[derive(Default)]
 pub(crate) struct InTransit {
     pub(crate) store: Store,
     /// Packets lost so far, by flow.
     pub(crate) lost: Vec<u64>,
-    /// Losses that lie ahead: when, and the flow.
+    /// Future losses: time and flow.
     pending_losses: Vec<(Time, u32)>,
-    /// Tags of visitors that were lost and nobody has asked for yet.
+    /// Tags of lost visitors that have not been polled.
     pub(crate) lost_visitors: Vec<u32>,
-    /// Who is told what happens to each packet, if anybody.
+    /// Records what happens to each packet, if requested.
     pub(crate) watch: Option<Box<Watch>>,
 }
 
@@ -95,7 +95,7 @@ impl Network {
         (is_alone && is_foreseen(link) && is_foreseen(next)).then_some(next)
     }
 
-    /// A host hands over the packet whose parcel was drafted: it enters the first hop of its `route`.
+    /// Accepts the packet of the drafted parcel from a host: it enters the first hop of its `route`.
     #[inline(always)]
     pub(crate) fn send(&mut self, route: u32, agenda: &mut Agenda) {
         let first = self.routes.hops(route)[0];
@@ -104,20 +104,20 @@ impl Network {
         self.enter(first, packet, agenda);
     }
 
-    /// As [`Network::send`], but it enters after `passed` hops.
+    /// Like [`Network::send`], but the packet enters after `passed` hops.
     pub(crate) fn send_from(&mut self, passed: u16, agenda: &mut Agenda) {
         let packet = self.traffic.store.post().at_hop(passed);
         self.traffic.note(agenda.now(), &packet, Happening::Sent);
         self.go_on(packet, agenda);
     }
 
-    /// A packet that a middlebox has let pass or has sent enters the next hop of its route.
+    /// Enters a packet that a middlebox has forwarded or sent into the next hop of its route.
     pub(crate) fn go_on(&mut self, packet: Packet, agenda: &mut Agenda) {
         let hop = self.traffic.hop_of(&self.routes, &packet);
         self.enter(hop, packet, agenda);
     }
 
-    /// A woken link is called at its deadline.
+    /// Handles the deadline of a link.
     #[inline]
     pub(crate) fn call(&mut self, link: u32, agenda: &Agenda) {
         let now = agenda.now();
@@ -127,8 +127,8 @@ impl Network {
         }
     }
 
-    /// The next packet that has come over `link`, which was called, to a middlebox or to the end of its route; those that
-    /// go on are sent on. Call until `None`, and [`Store::free`] the parcel of what goes no further.
+    /// Returns the next packet of `link`, which was called, that has reached a middlebox or the end of its route. Packets that
+    /// continue are forwarded. Call until `None`, and [`Store::free`] the parcels of packets that end.
     #[inline]
     pub(crate) fn poll(&mut self, link: u32, agenda: &mut Agenda) -> Option<Reached> {
         let now = agenda.now();
@@ -148,7 +148,7 @@ impl Network {
         }
     }
 
-    /// Sends a packet on that has passed a hop, unless it has come to a middlebox or to the end of its route.
+    /// Forwards a packet that has passed a hop, unless it has reached a middlebox or the end of its route.
     #[inline(always)]
     fn next(&mut self, packet: Packet, agenda: &mut Agenda) -> Option<Reached> {
         let route = self.traffic.store.get(&packet).route;
@@ -161,7 +161,7 @@ impl Network {
         None
     }
 
-    /// The LTE network is called at its deadline.
+    /// Handles the deadline of the LTE network.
     #[inline]
     pub(crate) fn call_radio(&mut self, agenda: &Agenda) {
         let (now, Network { radio, routes, traffic, .. }) = (agenda.now(), self);
@@ -170,7 +170,7 @@ impl Network {
         }
     }
 
-    /// As [`Network::poll`], of the LTE network.
+    /// Like [`Network::poll`], for the LTE network.
     #[inline]
     pub(crate) fn poll_radio(&mut self, agenda: &mut Agenda) -> Option<Reached> {
         let now = agenda.now();
@@ -190,13 +190,13 @@ impl Network {
         }
     }
 
-    /// Brings all counters up to `moment`, before somebody looks at them.
+    /// Advances all counters to `moment`, before they are read.
     pub(crate) fn catch_up(&mut self, moment: Time) {
         self.links.iter_mut().for_each(|link| link.settle(moment));
         self.traffic.settle_losses(moment);
     }
 
-    /// Lets the watch, if there is one, write what happened before `moment`.
+    /// Has the watch, if there is one, write the events before `moment`.
     pub(crate) fn write_before(&mut self, moment: Time) {
         if let Some(watch) = &mut self.traffic.watch {
             watch.write_before(moment);
@@ -213,12 +213,12 @@ impl Network {
         }
     }
 
-    /// As [`Network::enter_link`], for a packet that is on its way already.
+    /// Like [`Network::enter_link`], for a packet in transit.
     fn enter_link_on(&mut self, link: u32, packet: Packet, agenda: &mut Agenda) {
         self.enter_link(link, packet, agenda);
     }
 
-    /// A packet enters `link` and passes the lane that begins there.
+    /// Enters a packet into `link` and the lane that begins there.
     #[inline(always)]
     fn enter_link(&mut self, mut link: u32, mut packet: Packet, agenda: &mut Agenda) {
         let now = agenda.now();
@@ -273,7 +273,7 @@ impl Network {
 }
 
 impl InTransit {
-    /// A packet enters a link with a queue of its own.
+    /// Enters a packet into a link that is not foreseen.
     fn queue(
         &mut self,
         link: u32,
@@ -289,7 +289,7 @@ impl InTransit {
         agenda.wake(part, carrier.poll_timeout());
     }
 
-    /// A packet is lost at `at`, which may lie ahead.
+    /// Counts a packet as lost at `at`, which may be in the future.
     #[cold]
     fn lose(&mut self, hop: Hop, packet: &Packet, reason: DropReason, at: Time, now: Time) {
         let parcel = *self.store.get(packet);
@@ -306,19 +306,19 @@ impl InTransit {
         }
     }
 
-    /// A packet is lost on the radio hop that it is on.
+    /// Counts a packet as lost on its radio hop.
     #[cold]
     fn lose_on_air(&mut self, routes: &Routes, packet: &Packet, reason: DropReason, now: Time) {
         let hop = self.hop_of(routes, packet);
         self.lose(hop, packet, reason, now, now);
     }
 
-    /// The hop that a packet is on.
+    /// Returns the hop that a packet is on.
     fn hop_of(&mut self, routes: &Routes, packet: &Packet) -> Hop {
         routes.hops(self.store.get(packet).route)[usize::from(packet.hop())]
     }
 
-    /// The parcel of a visitor that sets out on `route`.
+    /// Returns the parcel of a visitor on `route`.
     pub(crate) fn visit(&self, visitor: Visitor, route: u32, now: Time) -> Parcel {
         // The last of the flows is that of all visitors.
         let owner = Owner { flow: self.lost.len() as u32 - 1, connection: 0, generation: 0 };
@@ -326,7 +326,7 @@ impl InTransit {
         Parcel { body, sent: now, owner, route, towards: End::To, priority: visitor.priority, aired: None }
     }
 
-    /// Counts what was lost by `moment`.
+    /// Counts the losses up to `moment`.
     fn settle_losses(&mut self, moment: Time) {
         let lost = &mut self.lost;
         self.pending_losses.retain(|&(at, flow)| {
@@ -336,7 +336,7 @@ impl InTransit {
         });
     }
 
-    /// Tells the watch, if there is one, what happens to a packet at `at`.
+    /// Reports to the watch, if there is one, what happens to a packet at `at`.
     #[inline]
     pub(crate) fn note(&mut self, at: Time, packet: &Packet, what: impl FnOnce(Packet, Parcel) -> Happening) {
         if let Some(watch) = &mut self.watch {

@@ -1,9 +1,9 @@
-//! What the agenda's entries stand for.
+//! The parts of the agenda.
 
 use crate::network::packet::End;
 use des::{Agenda, Part};
 
-/// What is called when an entry is due.
+/// The component that an agenda entry calls.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Link(u32),

@@ -22,10 +22,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use units::{Rate, Span, Time};
 
-/// Simulated time between two looks at whether the run is to stop.
+/// Simulated time between two checks for a stop.
 const LOOK: Span = Span::from_millis(500);
 
-/// What a finished run leaves.
+/// The results of a run.
 pub(crate) struct Done {
     pub(crate) tables: Tables,
     pub(crate) simulated: Span,
@@ -44,14 +44,14 @@ pub(crate) struct World<'a> {
     pub(crate) hosts: Hosts<'a>,
     pub(crate) link_rows: LinkRows,
     pub(crate) tables: Tables,
-    /// Packets from outside that have come to the end of their route and were not asked for yet.
+    /// Packets from outside that have arrived and have not been polled.
     pub(crate) arrived: VecDeque<Arrival>,
-    /// Packets from outside that have come to the end of their route.
+    /// Packets from outside that have arrived.
     pub(crate) visitors: u64,
 }
 
 impl World<'_> {
-    /// Runs to the end; `None` if it was stopped before. `tell` hears of simulated time as it passes.
+    /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed.
     pub(crate) fn run(mut self, stop: &AtomicBool, tell: &dyn Fn(Span)) -> Result<Option<Done>, Error> {
         let end = Time::ZERO + self.scenario.duration;
         let mut told = Time::ZERO;
@@ -70,7 +70,7 @@ impl World<'_> {
         self.finish(end).map(Some)
     }
 
-    /// Does what is due until `now`. `external` has the packets of visitors.
+    /// Processes everything due until `now`. `external` holds the packets of the visitors.
     pub(crate) fn advance(&mut self, now: Time, external: &mut impl External) {
         while let Some(part) = self.parts.agenda.next(now) {
             self.call(part, external);
@@ -84,7 +84,7 @@ impl World<'_> {
         self.parts.agenda.now()
     }
 
-    /// When there is something to do.
+    /// Returns when to call it.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.parts.agenda.poll_timeout()
     }
@@ -148,7 +148,7 @@ impl World<'_> {
         self.arrived.push_back(Arrival { tag: visitor.tag, at: now, delay: now - sent, ce });
     }
 
-    /// A packet from outside sets out on a route.
+    /// Sends a packet from outside on a route.
     pub(crate) fn enter(&mut self, route: u32, visitor: Visitor) {
         let parcel = self.network.traffic.visit(visitor, route, self.parts.agenda.now());
         *self.network.traffic.store.draft() = parcel;
@@ -161,14 +161,14 @@ impl World<'_> {
         middleboxes.place_peps(&scenario.links, &mut network.routes, (one, other), parts, streams);
     }
 
-    /// Enters the radio network's deadline again after a change to it.
+    /// Renews the radio network's deadline after a change.
     pub(crate) fn wake_radio(&mut self) {
         if let Some(radio) = &self.network.radio {
             self.parts.agenda.wake(radio.part, radio.poll_timeout());
         }
     }
 
-    /// Gives a link another rate from now on.
+    /// Changes the rate of a link from now on.
     pub(crate) fn set_rate(&mut self, name: &str, rate: Rate) -> Result<(), String> {
         let links = &mut self.network.links;
         let Some(link) = links.iter_mut().find(|link| link.name == name) else {
@@ -181,7 +181,7 @@ impl World<'_> {
         Ok(())
     }
 
-    /// The rows of a sampling moment.
+    /// Writes the rows of a sampling time.
     fn sample(&mut self, part: Part) {
         let World { scenario, network, tables, .. } = self;
         let now = self.parts.agenda.now();

@@ -1,4 +1,4 @@
-//! What a middlebox is to the network, and the network to it.
+//! The interface between a middlebox and the network.
 
 use crate::network::packet::{End, Owner, Visitor};
 use pep::Arrival;
@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use units::Time;
 use wire::Segment;
 
-/// A middlebox. It sees the TCP segments of the flows whose routes lead through its node.
+/// A middlebox: sees the TCP segments of the flows whose routes lead through its node.
 ///
 /// Order of calls: [`Middlebox::handle_packet`] for each packet, [`Middlebox::handle_timeout`] at
 /// [`Middlebox::poll_timeout`] until it returns `None`. Time never goes back.
 pub trait Middlebox {
-    /// Says what becomes of a packet.
+    /// Decides what happens to a packet.
     fn handle_packet(&mut self, packet: &Passing<'_>, now: Time) -> Verdict;
 
     /// Returns the next packet to send at a deadline.
@@ -25,14 +25,14 @@ pub trait Middlebox {
     }
 }
 
-/// What becomes of a packet at a middlebox.
+/// The decision of a middlebox about a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Verdict {
-    /// It goes on.
+    /// The packet continues.
     Forward,
-    /// It ends here.
+    /// The packet ends here.
     Consume,
-    /// It goes on, and before it another packet sets out from here.
+    /// The packet continues, and another packet is sent before it.
     Emit(Emission),
 }
 
@@ -45,7 +45,7 @@ pub struct Passing<'a> {
     pub towards_receiver: bool,
     /// Its TCP header.
     pub segment: &'a Segment,
-    /// Its length and how it came.
+    /// Its length and its previous hop.
     pub arrival: Arrival,
     /// Its way, for [`Emission::way`].
     pub way: Way,
@@ -96,7 +96,7 @@ pub trait External {
     /// if that is impossible or there is no room.
     fn build(&mut self, tag: u32, onward: bool, segment: &Segment) -> Option<Visitor>;
 
-    /// A middlebox has consumed the visitor.
+    /// Called when a middlebox has consumed the visitor.
     fn consumed(&mut self, tag: u32);
 }
 

@@ -7,16 +7,16 @@ use rand_xoshiro::rand_core::Rng;
 use record::tables::{PepRow, Peps};
 use units::Time;
 
-/// A PEP, and the loss of its reports on their way out of it.
+/// A PEP, and the loss of its reports.
 pub(crate) struct PepBox {
     pep: Pep<FlowKey>,
-    /// Probability that a report is lost, and what decides.
+    /// Probability that a report is lost, and its random stream.
     report_loss: f64,
     random: link::Random,
 }
 
 impl PepBox {
-    /// A PEP whose reports are lost with the probability `report_loss`.
+    /// Creates a PEP whose reports are lost with the probability `report_loss`.
     pub(crate) fn new(report_loss: f64, random: link::Random) -> PepBox {
         PepBox { pep: Pep::new(::pep::Config::default()), report_loss, random }
     }
@@ -25,7 +25,7 @@ impl PepBox {
         self.report_loss > 0.0 && unit(&mut self.random) < self.report_loss
     }
 
-    /// Its row at the end.
+    /// Writes its row at the end.
     pub(super) fn finish(&self, RunId { point, run }: RunId, node: &str, table: &mut Peps) {
         let Stats { data, data_bytes, reports, nacks, report_bytes, withheld, flows, evicted } = self.pep.stats();
         table.push(&PepRow {
@@ -60,7 +60,7 @@ impl Middlebox for PepBox {
     }
 }
 
-/// A random number from 0 to 1, without 1.
+/// Returns a random number in [0, 1).
 fn unit(random: &mut link::Random) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }

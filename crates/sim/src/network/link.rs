@@ -14,15 +14,15 @@ pub(crate) struct PlacedLink {
     pub(super) carrier: Carrier,
     /// The next link of its lane.
     pub(super) onward: Option<u32>,
-    /// Its number in the agenda, by which it is woken for what waits at its end.
+    /// Its part of the agenda, which is called when a packet is delivered.
     pub(super) part: Part,
-    /// How long packets waited for the server, since the warm-up.
+    /// Waiting times for the server since the warm-up.
     pub(super) waits: Waits,
-    /// Whether its rate is not the scenario's any more.
+    /// Whether its rate was changed.
     changed: bool,
 }
 
-/// How long packets waited, apart from those that did not have to, of which there are many.
+/// Waiting times of packets; those that did not wait, which are many, are only counted.
 #[derive(Default)]
 pub(super) struct Waits {
     some: Distribution,
@@ -39,17 +39,17 @@ impl Waits {
     }
 }
 
-/// What carries packets over a link.
+/// The model of a link.
 // The larger one is the one that most links are.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Carrier {
-    /// The packets at the end of the lane, if this is its last link, with the times at which they are delivered.
+    /// At the last link of a lane: its packets with their delivery times.
     Foreseen(Foreseen, VecDeque<(Time, Packet)>),
     Link(Link<Packet>),
 }
 
 impl Carrier {
-    /// `foresee`: whether nothing will happen to the link but packets.
+    /// `foresee`: whether the link's parameters stay constant.
     pub(crate) fn new(config: link::Config, random: link::Random, foresee: bool) -> Carrier {
         match Foreseen::new(&config, random.clone()).filter(|_| foresee) {
             Some(foreseen) => Carrier::Foreseen(foreseen, VecDeque::new()),
@@ -63,19 +63,19 @@ impl PlacedLink {
         PlacedLink { name, carrier, onward: None, part, waits: Waits::default(), changed: false }
     }
 
-    /// The distribution of the waits in its queue, of those who did not wait too.
+    /// The distribution of waiting times in its queue, including packets that did not wait.
     pub(crate) fn waits(&self) -> Distribution {
         let mut waits = self.waits.some.clone();
         waits.record_many(Span::ZERO, self.waits.none);
         waits
     }
 
-    /// The warm-up ends.
+    /// Ends the warm-up.
     pub(crate) fn forget_waits(&mut self) {
         self.waits = Waits::default();
     }
 
-    /// What was done until `now`.
+    /// Returns the counters at `now`.
     pub(crate) fn stats(&mut self, now: Time) -> link::Stats {
         match &mut self.carrier {
             Carrier::Foreseen(foreseen, _) => foreseen.stats(now),
@@ -83,7 +83,7 @@ impl PlacedLink {
         }
     }
 
-    /// What waits for the server at `now`.
+    /// Returns the queue at `now`.
     pub(crate) fn backlog(&mut self, now: Time) -> Backlog {
         match &mut self.carrier {
             Carrier::Foreseen(foreseen, _) => foreseen.backlog(now),
@@ -99,7 +99,7 @@ impl PlacedLink {
         }
     }
 
-    /// Gives the link another rate, if it has one that can be changed.
+    /// Changes the rate of the link, if it has one that can change.
     pub(crate) fn set_rate(&mut self, rate: Rate, now: Time) -> bool {
         let Carrier::Link(link) = &mut self.carrier else { return false };
         let done = link.set_rate(rate, now);
@@ -112,19 +112,19 @@ impl PlacedLink {
         self.changed
     }
 
-    /// Its number in the agenda.
+    /// Its part of the agenda.
     pub(crate) fn part(&self) -> Part {
         self.part
     }
 
-    /// Sums up what has been delivered by `now`.
+    /// Adds up what has been delivered by `now`.
     pub(super) fn settle(&mut self, now: Time) {
         if let Carrier::Foreseen(foreseen, _) = &mut self.carrier {
             foreseen.settle(now);
         }
     }
 
-    /// The next packet that has come to its end by `now`.
+    /// Returns the next packet that has reached its end by `now`.
     #[inline]
     pub(super) fn leave(&mut self, now: Time) -> Option<Packet> {
         match &mut self.carrier {
@@ -137,7 +137,7 @@ impl PlacedLink {
         }
     }
 
-    /// When to call it.
+    /// Returns when to call it.
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         match &self.carrier {

@@ -59,7 +59,7 @@ impl Body {
         }
     }
 
-    /// The place of a TCP segment, whatever was there before.
+    /// Returns the place for a TCP segment, replacing the previous contents.
     #[inline]
     pub(crate) fn tcp(&mut self) -> &mut Transmit {
         if !matches!(self, Body::Tcp(_)) {
@@ -88,10 +88,10 @@ impl Default for Body {
     }
 }
 
-/// A packet from outside: the hosts have it, the network carries what stands for it.
+/// A packet from outside: the network carries its descriptor only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visitor {
-    /// Which one it is, to those who have it.
+    /// The number by which its owner knows it.
     pub tag: u32,
     /// Bytes of the IP packet.
     pub len: u32,
@@ -108,30 +108,30 @@ pub struct Visitor {
 pub struct Arrival {
     /// [`Visitor::tag`].
     pub tag: u32,
-    /// When it is to be given to the host.
+    /// When to deliver it to the host.
     pub at: Time,
-    /// Since when it has been on its way.
+    /// When it was sent.
     pub delay: Span,
     /// Whether it was marked with congestion experienced on its way.
     pub ce: bool,
 }
 
-/// Whose packet it is.
+/// The owner of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Index of the flow.
     pub(crate) flow: u32,
     /// Index of the connection; zero for UDP.
     pub(crate) connection: u32,
-    /// Tells a connection's packets from those of the one that had its index before.
+    /// Distinguishes a connection's packets from those of the previous one with its index.
     pub(crate) generation: u32,
 }
 
-/// What the hosts and the routes know of a packet.
+/// The parts of a packet that only hosts and routes need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) body: Body,
-    /// When the sending host gave it to its first link.
+    /// When the sending host sent it.
     pub(crate) sent: Time,
     pub(crate) owner: Owner,
     /// Index into the network's routes.
@@ -144,9 +144,9 @@ pub(crate) struct Parcel {
     pub(crate) aired: Option<(u32, Time)>,
 }
 
-/// What queues and links carry.
+/// The descriptor that queues and links carry.
 ///
-/// Whole words, because it is copied soon after it is made: a wide load has to wait for narrow stores.
+/// It consists of whole words because it is copied soon after it is created: a wide load would wait for narrow stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// In a queue: when it entered, in nanoseconds. On a wire: for how long it waited before.
@@ -181,18 +181,18 @@ impl Packet {
         (self.shape >> HOP_SHIFT) as u16
     }
 
-    /// The packet after a link more.
+    /// Returns the packet after one more hop.
     #[inline]
     pub(crate) fn passed(self) -> Packet {
         Packet { shape: self.shape + (1 << HOP_SHIFT), ..self }
     }
 
-    /// The packet as if it had come over so many links.
+    /// Returns the packet after `links` hops.
     pub(crate) fn at_hop(self, hop: u16) -> Packet {
         Packet { shape: self.shape + (u64::from(hop) << HOP_SHIFT), ..self }
     }
 
-    /// How long it waited in the queue of the link that it has just left.
+    /// Returns the time that it waited in the queue of the link that it has just left.
     #[inline]
     pub(crate) fn waited(&self) -> Span {
         Span::from_nanos(self.clock)
@@ -240,7 +240,7 @@ impl aqm::Packet for Packet {
     }
 }
 
-/// The parcels of all packets on their way.
+/// The parcels of all packets in transit.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     parcels: Vec<Parcel>,
@@ -260,7 +260,7 @@ impl Store {
         &mut self.parcels[slot as usize]
     }
 
-    /// The packet of the parcel that was drafted. The parcel is kept for as long as it travels.
+    /// Returns the packet of the drafted parcel, which is kept until the packet ends.
     #[inline(always)]
     pub(crate) fn post(&mut self) -> Packet {
         let slot = self.free.pop().expect("a parcel was drafted");
@@ -274,13 +274,13 @@ impl Store {
         Packet::new(slot, key, len, ecn, parcel.priority)
     }
 
-    /// The parcel of a packet that still travels.
+    /// Returns the parcel of a packet in transit.
     #[inline]
     pub(crate) fn get(&mut self, packet: &Packet) -> &mut Parcel {
         &mut self.parcels[packet.slot() as usize]
     }
 
-    /// Forgets the parcel of a packet that has arrived or was lost.
+    /// Frees the parcel of a packet that has arrived or was lost.
     #[inline]
     pub(crate) fn free(&mut self, packet: &Packet) {
         self.free.push(packet.slot());

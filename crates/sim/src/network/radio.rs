@@ -12,16 +12,16 @@ use ran::Ran;
 use record::Tables;
 use units::{Span, Time};
 
-/// What can be seen of a UE at a moment.
+/// The state of a UE.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UeStatus {
     /// Its name.
     pub ue: String,
     /// The cell that serves it; none during a handover.
     pub cell: Option<String>,
-    /// The CQI that it reported last.
+    /// Its latest CQI report.
     pub cqi: u8,
-    /// Bytes that wait at the cell for it,
+    /// Bytes queued for it at the cell,
     pub downlink_bytes: u64,
     /// and at itself for the cell, in the modem and in the host's queue.
     pub uplink_bytes: u64,
@@ -33,24 +33,24 @@ pub(crate) struct Radio {
     pub(crate) part: Part,
     meters: UeMeters,
     recorder: Recorder,
-    /// Whether the recorder listens.
+    /// Whether the recorder is active.
     is_recorded: bool,
 }
 
 impl Radio {
-    /// The network `ran`, whose carriers have so many resource blocks; it is called as `part`.
+    /// Creates the hop over `ran`, whose carriers have `prbs` resource blocks; it is called as `part`.
     pub(crate) fn new(ran: Ran<Packet>, part: Part, prbs: u8, recorder: Recorder, is_recorded: bool) -> Radio {
         let meters = UeMeters::new(recorder.ues().len(), prbs);
         Radio { ran, part, meters, recorder, is_recorded }
     }
 
-    /// When it is to be called.
+    /// Returns when to call it.
     #[inline]
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.ran.poll_timeout()
     }
 
-    /// A packet enters a UE's radio hop.
+    /// Enters a packet into a UE's radio hop.
     #[inline]
     pub(crate) fn enter(
         &mut self,
@@ -67,7 +67,7 @@ impl Radio {
         }
     }
 
-    /// Runs what is due.
+    /// Processes what is due.
     #[inline]
     pub(crate) fn run(&mut self, now: Time, drops: &mut impl FnMut(Packet, DropReason)) {
         if self.is_recorded {
@@ -77,7 +77,7 @@ impl Radio {
         }
     }
 
-    /// The next packet that has come through.
+    /// Returns the next packet that has passed.
     #[inline]
     pub(crate) fn poll(&mut self, now: Time, store: &mut Store) -> Option<Packet> {
         let delivery = self.ran.poll_delivery()?;
@@ -100,23 +100,23 @@ impl Radio {
         Some(packet)
     }
 
-    /// A packet of `ue` took so long from the cell to its end.
+    /// Records the delay of a packet of `ue` from the cell to its end.
     #[inline]
     pub(crate) fn beyond(&mut self, ue: u32, span: Span) {
         self.meters.uplink_core(ue, span);
     }
 
-    /// The warm-up ends: what was counted so far is left out of the summary.
+    /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up(&mut self, now: Time) {
         self.meters.warmed_up(&self.ran, now);
     }
 
-    /// The rows of the UEs at a sampling moment.
+    /// Writes the rows of the UEs at a sampling time.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, tables: &mut Tables) {
         self.meters.sample(&mut self.ran, &mut self.recorder, now, interval, &mut tables.radio);
     }
 
-    /// The rows of the UEs at the end, and the tables that were kept.
+    /// Writes the rows of the UEs at the end, and the collected tables.
     pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
         self.meters.finish(&self.ran, &self.recorder, end, &mut tables.ues);
         (tables.mobility, tables.transmissions) = self.recorder.finish();
@@ -140,7 +140,7 @@ impl Radio {
         Ok(())
     }
 
-    /// What can be seen of the UEs.
+    /// The state of the UEs.
     pub(crate) fn status(&mut self, now: Time) -> Vec<UeStatus> {
         let names = self.recorder.ues().iter();
         (0..)
@@ -158,7 +158,7 @@ impl Radio {
     }
 }
 
-/// The index of the element with this name.
+/// Returns the index of the element with this name.
 fn index_of(what: &str, name: &str, known: &[String]) -> Result<u32, String> {
     let found = known.iter().position(|known| known == name).map(|at| at as u32);
     found.ok_or_else(|| unknown_name(what, name, known.iter().map(String::as_str)))

@@ -5,11 +5,11 @@ use channel::Direction;
 /// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hop {
-    /// The index of a link.
+    /// Returns the index of a link.
     Link(u32),
-    /// The radio hop of a UE.
+    /// Returns the radio hop of a UE.
     Radio(u32, Direction),
-    /// A middlebox between two others: the number of the route's passage through it.
+    /// A middlebox: the number of the route's passage through it.
     Middlebox(u32),
 }
 
@@ -32,7 +32,7 @@ impl Routes {
         *hops = longer.into();
     }
 
-    /// How many hops of `route` are passed behind `hop`.
+    /// Returns the number of hops of `route` up to and including `hop`.
     ///
     /// # Panics
     /// If the route does not lead over it.
@@ -41,19 +41,19 @@ impl Routes {
         at as u16 + 1
     }
 
-    /// The hops of a route.
+    /// Returns the hops of a route.
     #[inline]
     pub(crate) fn hops(&self, route: u32) -> &[Hop] {
         &self.0[route as usize]
     }
 
-    /// The hop of a route after `passed` others; `None` at its end.
+    /// Returns the hop of a route after `passed` others; `None` at its end.
     #[inline]
     pub(crate) fn hop(&self, route: u32, passed: u16) -> Option<Hop> {
         self.hops(route).get(usize::from(passed)).copied()
     }
 
-    /// The hop that everything takes after `hop`, if there is just one and no route ends there.
+    /// Returns the only hop that follows `hop` on all routes, if there is one and no route ends there.
     pub(crate) fn only_next(&self, hop: Hop) -> Option<Hop> {
         only(self.0.iter().flat_map(|route| {
             let places = (0..route.len()).filter(move |&i| route[i] == hop);
@@ -61,7 +61,7 @@ impl Routes {
         }))
     }
 
-    /// The hop that everything takes before `hop`, if there is just one and no route begins there.
+    /// Returns the only hop that precedes `hop` on all routes, if there is one and no route begins there.
     pub(crate) fn only_before(&self, hop: Hop) -> Option<Hop> {
         only(self.0.iter().flat_map(|route| {
             let places = (0..route.len()).filter(move |&i| route[i] == hop);
@@ -70,7 +70,7 @@ impl Routes {
     }
 }
 
-/// The element that all are equal to, if they are all equal.
+/// Returns the common value of all elements, if they are equal.
 fn only(mut all: impl Iterator<Item = Option<Hop>>) -> Option<Hop> {
     let first = all.next()??;
     all.all(|other| other == Some(first)).then_some(first)

@@ -1,4 +1,4 @@
-//! What happens to single packets, for those who ask: the table of events, and captures.
+//! Records of single packets, if requested: the table of events, and captures.
 
 use super::packet::{Body, End, Packet, Parcel};
 use super::route::Hop;
@@ -16,7 +16,7 @@ const PORT_TO: u16 = 5_000;
 /// The first port of the other end; each connection adds its number.
 const PORT_FROM: u16 = 10_000;
 
-/// What happened to a packet, or to a flow's sender.
+/// An event of a packet, or of a flow's sender.
 #[derive(Clone, Debug)]
 pub(crate) enum Happening {
     Sent(Packet, Parcel),
@@ -33,7 +33,7 @@ pub(crate) enum Happening {
 /// before a moment is known, and then written in the order of time ([`Watch::write_before`]).
 pub(crate) struct Watch {
     pub(crate) id: RunId,
-    /// The table of events, if it is asked for.
+    /// The table of events, if requested.
     pub(crate) events: Option<Events>,
     pub(crate) captures: Option<Capture>,
     /// By link: the interface in the capture, if the link is captured.
@@ -43,9 +43,9 @@ pub(crate) struct Watch {
     pub(crate) radio_hops: Vec<[String; 2]>,
     /// By flow: its name, and the hosts of its two ends by number.
     pub(crate) flows: Vec<(String, [u32; 2])>,
-    /// What controllers told and is not noted yet.
+    /// Events of controllers that have not been recorded.
     pub(crate) log: Vec<cc::Event>,
-    /// What happened and is not written yet.
+    /// Events that have not been written.
     pub(crate) kept: Vec<(Time, Happening)>,
     /// The first failure to write a capture.
     pub(crate) failure: Option<Error>,
@@ -57,7 +57,7 @@ impl Watch {
         self.kept.push((at, what));
     }
 
-    /// Writes what happened before `moment`, when all of that has been noted.
+    /// Writes the events before `moment`, all of which have been recorded.
     pub(crate) fn write_before(&mut self, moment: Time) {
         // Stable: what happened at once stays in the order in which it was noted.
         self.kept.sort_by_key(|&(at, _)| at);
@@ -96,12 +96,12 @@ impl Watch {
         }
     }
 
-    /// Where controllers tell of their state changes.
+    /// Receives the state changes of controllers.
     pub(crate) fn log(&mut self) -> Option<&mut Vec<cc::Event>> {
         self.events.is_some().then_some(&mut self.log)
     }
 
-    /// What the controller of a flow's sender told.
+    /// An event of the controller of a flow's sender.
     pub(crate) fn states(&mut self, flow: u32, connection: u32, now: Time) {
         for event in std::mem::take(&mut self.log) {
             let detail = match event {
@@ -130,7 +130,7 @@ impl Watch {
         });
     }
 
-    /// Ends the captures and gives out the table. What lies behind `end` does not happen any more.
+    /// Ends the captures and returns the table. Events after `end` are dropped.
     pub(crate) fn finish(mut self, end: Time) -> Result<Events, Error> {
         self.write_before(end + Span::from_nanos(1));
         if let Some(failure) = self.failure {

@@ -74,7 +74,7 @@ impl LinkRows {
         }
     }
 
-    /// The warm-up ends: what was counted so far is left out of the summary.
+    /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up(&mut self, links: &mut [PlacedLink], of: &[scenario::Link], now: Time) {
         for ((link, of), before) in links.iter_mut().zip(of).zip(&mut self.before) {
             let stats = link.stats(now);

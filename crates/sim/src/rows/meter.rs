@@ -139,7 +139,7 @@ impl Meter {
         all
     }
 
-    /// The warm-up ends: what was counted so far is left out of the summary.
+    /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn begin(&mut self, now: Time, lost: u64, live: &[(&Stats, [Span; 6])]) {
         self.before = self.all(lost, live);
         self.measured_from = now;

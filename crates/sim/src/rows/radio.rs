@@ -66,7 +66,7 @@ impl UeMeters {
         self.ues[ue as usize].ways[Direction::Downlink as usize].add_core(span);
     }
 
-    /// A packet of `ue` took so long from the cell to its end.
+    /// Records the delay of a packet of `ue` from the cell to its end.
     #[inline]
     pub(crate) fn uplink_core(&mut self, ue: u32, span: Span) {
         self.ues[ue as usize].ways[Direction::Uplink as usize].add_core(span);
@@ -85,7 +85,7 @@ impl UeMeters {
         way.rlc_wait += now.saturating_since(decoded);
     }
 
-    /// The warm-up ends: what was counted so far is left out of the summary.
+    /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up<P: aqm::Packet>(&mut self, ran: &Ran<P>, now: Time) {
         self.since = now;
         self.ttis[0] = ran.begun(ALIKE, now);
