@@ -210,7 +210,7 @@ fn run(
     let progress = progress.map(|callback| callback.clone().unbind());
     let outcome = py.detach(|| run_apart(&jobs, threads, progress.as_ref(), output.as_ref()))?;
     if let Some(output) = output {
-        py.detach(|| outcome.results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
+        py.detach(|| outcome.results.commit(output)).map_err(record_error)?;
     }
     Ok(Results(outcome.results))
 }
@@ -320,7 +320,7 @@ impl Emulation {
         let notes = finished.notes();
         let ::emulate::Finished { results, output, gone, .. } = finished;
         if let Some(output) = output {
-            py.detach(|| results.write_to(&output).and_then(|()| output.commit())).map_err(record_error)?;
+            py.detach(|| results.commit(output)).map_err(record_error)?;
         }
         if let Some(what) = gone {
             return Err(RanwayError::new_err(what));

@@ -273,11 +273,13 @@ pub fn hosts(scenario: &Scenario) -> Vec<String> {
     hosts
 }
 
-/// Returns the nodes of a scenario at which a router can be: those with routes to and from every host.
+/// Returns the nodes of a scenario at which a router can be: those with routes to and from every host, and without a PEP,
+/// which would have to see packets before they reach the router's kernel.
 pub fn routers(scenario: &Scenario) -> Vec<&str> {
     let hosts = hosts(scenario);
     let joins = |from: &str, to: &str| scenario::route(scenario, from, to).is_some();
-    let fits = |node: &&str| hosts.iter().all(|host| joins(node, host) && joins(host, node));
+    let has_pep = |node: &str| scenario.links.iter().any(|link| link.pep && link.to == node);
+    let fits = |node: &&str| !has_pep(node) && hosts.iter().all(|host| joins(node, host) && joins(host, node));
     scenario.nodes().into_iter().filter(fits).collect()
 }
 
@@ -290,9 +292,11 @@ pub fn check_router(scenario: &Scenario, node: &str) -> Result<(), Error> {
     if valid.contains(&node) {
         return Ok(());
     }
-    let valid =
-        if valid.is_empty() { "this network has none".to_owned() } else { format!("use {}", valid.join(" or ")) };
-    Err(Error::Wrong(format!("a router cannot be at `{node}`, which is not a node between the hosts; {valid}")))
+    let valid = match &valid[..] {
+        [] => "this network has no node between the hosts without a PEP".to_owned(),
+        valid => format!("use {}", valid.join(" or ")),
+    };
+    Err(Error::Wrong(format!("no router can be placed at `{node}`; {valid}")))
 }
 
 /// Returns the scenario of the chosen point of `loaded`.

@@ -147,6 +147,7 @@ fn sent_row<'a>(
         to: delivered.to,
         end_s: delivered.end_s,
         completed: delivered.completed,
+        measured_from_s: delivered.measured_from_s,
         measured_to_s: delivered.measured_to_s,
         bytes: delivered.bytes,
         goodput_mbps: delivered.goodput_mbps,

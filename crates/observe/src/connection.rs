@@ -240,7 +240,7 @@ impl Connection {
 
     /// A packet that goes `way` has entered the network.
     #[inline]
-    pub(crate) fn entered(&mut self, way: usize, from: usize, header: &Headers, now: Time) {
+    pub(crate) fn entered(&mut self, way: usize, (from, to): (usize, Option<usize>), header: &Headers, now: Time) {
         if !self.began() {
             (self.start, self.opener) = (now, way);
         }
@@ -248,6 +248,8 @@ impl Connection {
         let open = self.closed.is_none();
         let (mine, other) = self.pair(way);
         mine.from = Some(from);
+        // An end that sends nothing is named by the vantage point in front of it.
+        other.from = other.from.or(to);
         mine.totals.packets.entered += 1;
         mine.payload += u64::from(header.payload_len);
         let mut sent = if header.payload_len > 0 { Sent::New } else { Sent::Nothing };

@@ -55,10 +55,10 @@ impl Observer {
     /// A packet enters the network at the vantage point `from` and leaves it at `to`. Returns the number of its direction
     /// of its connection. Packets with the same addresses between other vantage points belong to another connection.
     pub fn entered(&mut self, from: usize, to: usize, header: &Headers, now: Time) -> u32 {
-        self.enter(from, leg(from, to), header, now)
+        self.enter((from, Some(to)), leg(from, to), header, now)
     }
 
-    fn enter(&mut self, from: usize, leg: u32, header: &Headers, now: Time) -> u32 {
+    fn enter(&mut self, points: (usize, Option<usize>), leg: u32, header: &Headers, now: Time) -> u32 {
         let (ends, way) = Ends::of(header, leg);
         let hash = ends.hash();
         let found = self.table.find(hash, |&at| self.connections[at as usize].ends == Some(ends)).copied();
@@ -70,11 +70,11 @@ impl Observer {
                 if other.is_some() {
                     self.forget(&ends, hash);
                 }
-                (of_many(header.protocol), usize::from(from != 0))
+                (of_many(header.protocol), usize::from(points.0 != 0))
             }
         };
         self.touch(at);
-        self.connections[at as usize].entered(way, from, header, now);
+        self.connections[at as usize].entered(way, points, header, now);
         at << 1 | way as u32
     }
 
@@ -88,7 +88,7 @@ impl Observer {
     /// A packet passes the only vantage point, from the side `from`. What passes counts as delivered, there are no one-way
     /// delays, and each direction's round-trip times are those between the vantage point and its receiver.
     pub fn passed(&mut self, from: usize, header: &Headers, ce: bool, now: Time) {
-        let flow = self.enter(from, 0, header, now);
+        let flow = self.enter((from, None), 0, header, now);
         self.connections[(flow >> 1) as usize].arrived((flow & 1) as usize, header, None, ce, now);
     }
 

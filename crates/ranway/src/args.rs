@@ -173,7 +173,7 @@ pub(crate) struct EmulateArgs {
     /// Send the hosts' packets through a namespace at this node of the network, where its kernel forwards them
     #[arg(long, value_name = "NODE", conflicts_with = "attach")]
     pub(crate) router: Option<String>,
-    /// A shell command to run in the router's namespace, started before all others and ended after them
+    /// A shell command to run in the router's namespace; it is started before the other commands and ended after them
     #[arg(long, value_name = "COMMAND", requires = "router")]
     pub(crate) at_router: Option<String>,
     /// Run an interactive shell at the UE

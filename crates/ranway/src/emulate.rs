@@ -229,8 +229,8 @@ fn run_command(
     };
     // They end in the reverse order.
     let at_router = args.at_router.as_ref().zip(lab.router());
-    let _at_router = at_router.map(|(line, router)| start_at(router, line)).transpose()?;
-    let _at_server = args.server.as_ref().map(|line| start_at(0, line)).transpose()?;
+    let mut at_router = at_router.map(|(line, router)| start_at(router, line)).transpose()?;
+    let mut at_server = args.server.as_ref().map(|line| start_at(0, line)).transpose()?;
     let mut attended = match command {
         None => None,
         Some((program, rest)) => {
@@ -244,7 +244,7 @@ fn run_command(
     };
     let mut line = status_line(args);
     let mut warned = false;
-    loop {
+    let code = loop {
         let happened = signals.wait(TICK);
         warn(&emulation.glance(), &mut warned);
         if let Some(attended) = &mut attended
@@ -269,7 +269,13 @@ fn run_command(
             (Happened::Nothing, _) => line.iter_mut().for_each(|line| line.show(&status(&emulation.glance(), ue))),
             _ => {}
         }
+    };
+    for (option, attended) in [("--at-router", &mut at_router), ("--server", &mut at_server)] {
+        if let Some(code @ 1..) = attended.as_mut().map(Attended::ended).transpose()?.flatten() {
+            terminal::message!("warning: the command of {option} ended with the exit code {code}");
+        }
     }
+    code
 }
 
 /// The text of the status line; `host` is the index of the host whose packets are counted, `ue` the UE's name.

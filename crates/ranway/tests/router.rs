@@ -147,11 +147,31 @@ fn root_a_router_is_in_front_of_the_cells_or_behind_them() {
         return;
     }
     let dir = scratch(CELLS);
+    let pep = ["emulate", "net.toml", "--set", "lte.pep=true", "--router", "core"];
+    let output = command(dir.path(), &pep).output().expect("it starts");
+    assert!(text(&output.stderr).contains("use ran"), "a PEP would not see packets: {}", text(&output.stderr));
     for node in ["core", "ran"] {
         let ping = ["--quiet", "--router", node, "--", "ping", "-c", "3", "-i", "0.2", "server"];
         let output = emulate(dir.path(), &ping);
         assert!(text(&output.stdout).contains("ttl=63"), "{node}: {}{}", text(&output.stdout), text(&output.stderr));
     }
+}
+
+#[test]
+fn root_packets_that_the_router_drops_have_arrived_at_it() {
+    if !may() {
+        return;
+    }
+    let dir = scratch(PATH);
+    let send = "sleep 0.3; python3 -c 'import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); \
+                [s.sendto(b\"x\" * 100, (\"10.0.0.1\", 9)) for _ in range(50)]'; sleep 0.2";
+    let stop = "echo 0 > /proc/sys/net/ipv4/ip_forward; exit 3";
+    let output = emulate(dir.path(), &["--router", "mid", "--at-router", stop, "--", "sh", "-c", send]);
+    let said = text(&output.stderr);
+    assert!(said.contains("warning: the command of --at-router ended with the exit code 3"), "{said}");
+    let flows = flows(dir.path());
+    let names: Vec<_> = flows.iter().filter_map(|flow| flow["flow"].as_str()).collect();
+    assert!(names.len() == 1 && names[0].starts_with("udp b:") && names[0].ends_with("> mid:9"), "{names:?}");
 }
 
 #[test]

@@ -33,6 +33,12 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory holds complete results, and the new ones are partial.
+    #[error("{} holds complete results, which partial ones do not replace: choose another directory", .path.display())]
+    Complete {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The directory holds no results.
     #[error("{} holds no results (no meta.json)", .path.display())]
     NotResults {

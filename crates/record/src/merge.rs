@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::table::Table;
 use crate::tables::each_table;
-use crate::{Job, Meta, Results, Timing};
+use crate::{Job, Meta, Partial, Results, Timing};
+
+/// The most runs of a point, as in scenarios.
+const MAX_RUNS: u32 = 10_000;
 
 /// Why results cannot be merged. Parts are numbered from 0, in the order in which they were given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -33,6 +36,12 @@ pub enum MergeError {
         part: usize,
         /// The table's name.
         table: &'static str,
+    },
+    /// A part's `meta.json` has an impossible number of runs, or jobs that the scenario does not have.
+    #[error("results {part} are damaged: their meta.json does not fit the scenario's points and runs")]
+    Meta {
+        /// The part.
+        part: usize,
     },
     /// Several parts have the same jobs, or some are missing, or both.
     #[error("{}", jobs_message(.missing, .repeated))]
@@ -115,6 +124,9 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
     let (mut owners, mut repeated, mut missing) = (BTreeMap::new(), Vec::new(), Vec::new());
     for (part, results) in parts.iter().enumerate() {
         let jobs = results.jobs().ok_or(MergeError::Unnamed { part })?;
+        if results.meta.partial.as_ref().is_some_and(|partial| !is_plausible(partial)) {
+            return Err(MergeError::Meta { part });
+        }
         repeated.extend(jobs.into_iter().filter(|&job| owners.insert(job, part).is_some()));
     }
     if let Some(partial) = parts.iter().find_map(|part| part.meta.partial.as_ref()) {
@@ -127,6 +139,12 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
     repeated.sort_unstable();
     repeated.dedup();
     Err(MergeError::Jobs { missing, repeated })
+}
+
+/// Returns whether all jobs exist, and no point has more runs than a scenario can have.
+fn is_plausible(partial: &Partial) -> bool {
+    let exists = |job: &Job| partial.runs.get(job.point as usize).is_some_and(|&runs| job.run < runs);
+    partial.runs.iter().all(|&runs| runs <= MAX_RUNS) && partial.jobs.iter().all(exists)
 }
 
 fn one_after_the_other<'a>(timings: impl Iterator<Item = &'a Timing>) -> Timing {

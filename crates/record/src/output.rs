@@ -189,6 +189,17 @@ fn in_place(error: disk::Error) -> Error {
 }
 
 impl Output {
+    /// Puts partial results in place, unless complete ones are there.
+    ///
+    /// # Errors
+    /// [`Error::Complete`], [`Error::Io`]; what was there before is still there.
+    pub(crate) fn commit_over_partial(self) -> Result<(), Error> {
+        if is_complete(&self.parent, &self.name) {
+            return Err(Error::Complete { path: self.place() });
+        }
+        self.commit()
+    }
+
     /// Puts partial results in place, without replacing complete ones: where those are, partial ones go to the first of
     /// `NAME-interrupted`, `NAME-interrupted-2`, ... that holds nothing, or partial results. Returns where they are.
     ///

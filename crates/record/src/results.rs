@@ -20,11 +20,19 @@ impl Results {
     /// Writes everything to `dir`, whole or not at all. See [`Output::create`] for which directories are refused.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Foreign`], [`Error::Busy`]. What was in `dir` before is still there.
+    /// [`Error::Io`], [`Error::Foreign`], [`Error::Busy`]; [`Error::Complete`] if these results are partial and those in
+    /// `dir` are not. What was in `dir` before is still there.
     pub fn write(&self, dir: &Path) -> Result<(), Error> {
-        let output = Output::create(dir)?;
+        self.commit(Output::create(dir)?)
+    }
+
+    /// Writes everything into an output and puts it in place.
+    ///
+    /// # Errors
+    /// As [`Results::write`].
+    pub fn commit(&self, output: Output) -> Result<(), Error> {
         self.write_to(&output)?;
-        output.commit()
+        if self.meta.partial.is_some() { output.commit_over_partial() } else { output.commit() }
     }
 
     /// Writes everything but captures into an output that was created before the run, so that captures could go there

@@ -239,8 +239,25 @@ impl<'a> Network<'a> {
         } else {
             self.follow("return_route", &flow.return_route, to, from, c)
         };
+        let back = back.unwrap_or_default();
+        if c.faults.is_empty()
+            && flow.transport() == Transport::Tcp
+            && forward.iter().chain(&back).all(|&hop| self.takes_no_time(hop))
+        {
+            let message = format!(
+                "a round trip between `{}` and `{}` takes no time; give one of the links between them a `rate` or a `delay`",
+                flow.from, flow.to
+            );
+            c.key("to", |c| c.wrong(message));
+        }
         flow.route = self.names(&forward);
-        flow.return_route = self.names(&back.unwrap_or_default());
+        flow.return_route = self.names(&back);
+    }
+
+    /// Returns whether packets pass a hop in no time. Radio hops, which come after the links, take time.
+    fn takes_no_time(&self, hop: usize) -> bool {
+        let link = &self.links[hop].0;
+        hop < self.wired && link.rate.is_none() && link.delay == Span::ZERO && link.jitter.is_none()
     }
 
     fn names(&self, route: &[usize]) -> Vec<String> {

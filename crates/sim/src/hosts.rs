@@ -41,6 +41,8 @@ pub(crate) struct Flow<'a> {
     meter: Meter,
     random: Random,
     finished: bool,
+    /// Whether a connection was reset or timed out.
+    failed: bool,
     datagrams: u64,
 }
 
@@ -68,6 +70,7 @@ impl<'a> Flow<'a> {
             meter: Meter::default(),
             random,
             finished: false,
+            failed: false,
             datagrams: 0,
         }
     }
@@ -242,7 +245,10 @@ impl<'a> Hosts<'a> {
                 Event::Delivered(bytes) if follows => Notice::Delivered { conn, side, bytes },
                 Event::Delivered(_) | Event::Acked(_) => continue,
                 Event::PeerClosed => Notice::Closed { conn, side },
-                Event::Reset | Event::TimedOut => Notice::Failed { conn },
+                Event::Reset | Event::TimedOut => {
+                    flow.failed = true;
+                    Notice::Failed { conn }
+                }
                 Event::Closed => continue,
             };
             flow.app.handle(notice, now);
@@ -389,7 +395,7 @@ impl<'a> Hosts<'a> {
             let live = self.connections.senders(&flow.connections, end);
             let id = Identity::new(self.id, flow.of, flow.copy);
             // UDP flows end when their application does; TCP flows when everything was delivered, too.
-            let life = Life { start: flow.start.min(end), now: end, completed: flow.finished };
+            let life = Life { start: flow.start.min(end), now: end, completed: flow.finished && !flow.failed };
             tables.flows.push(&flow.meter.row(&id, &life, lost, &live));
             let (rtts, owds) = flow.meter.delays();
             tables.push_delays((id.point, id.run), (id.flow, id.copy), rtts, owds);
