@@ -201,7 +201,10 @@ impl End {
     fn of(way: &Way, Points { points, is_outside }: &Points) -> End {
         let (address, port) = (way.source.ip(), way.source.port());
         let has = |point: &&VantagePoint| address == IpAddr::V4(point.v4) || address == IpAddr::V6(point.v6);
-        let known = way.from.and_then(|from| points.get(from)).or_else(|| points.iter().find(has));
+        // An end that sent nothing may be an address of no host.
+        let is_host = || way.totals.packets.entered > 0 || points.iter().any(|point| has(&point));
+        let known =
+            way.from.filter(|_| is_host()).and_then(|from| points.get(from)).or_else(|| points.iter().find(has));
         let host = known.map_or_else(|| address.to_string(), |point| point.name.clone());
         // There may be many hosts behind a point without an address, or behind a router.
         let named = known.is_some_and(|point| !point.v4.is_unspecified() && (has(&point) || !is_outside(address)));

@@ -512,3 +512,38 @@ fn a_table_that_is_too_long_is_thinned_by_whole_moments() {
     let error = Results::read_within(&dir, 1).unwrap_err().to_string();
     assert!(error.contains("flows.parquet") && error.contains("are the most"), "{error}");
 }
+
+#[test]
+fn partial_results_written_directly_do_not_replace_complete_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("results");
+    let complete = made_up::single("Complete", 10);
+    complete.write(&place).unwrap();
+    let mut partial = complete.clone();
+    partial.meta.partial = Some(record::Partial { finished: 1, of: 9, ..Default::default() });
+    let error = partial.write(&place).unwrap_err().to_string();
+    assert!(
+        error.ends_with("holds complete results, which partial ones do not replace: choose another directory"),
+        "{error}"
+    );
+    assert_eq!(Results::read(&place).unwrap().meta.partial, None);
+    let other = dir.path().join("other");
+    partial.write(&other).unwrap();
+    partial.write(&other).unwrap();
+    complete.write(&other).unwrap();
+}
+
+#[test]
+fn impossible_numbers_of_runs_are_not_merged() {
+    let part = |runs: &[u32], jobs: &[(u32, u32)]| {
+        let mut results = made_up::single("Part", 10);
+        let jobs = jobs.iter().map(|&(point, run)| record::Job { point, run }).collect();
+        results.meta.partial = Some(record::Partial { finished: 1, of: 3, jobs, runs: runs.to_vec() });
+        record::merge(&[&results]).unwrap_err().to_string()
+    };
+    for (runs, jobs) in [(&[u32::MAX][..], &[(0, 0)][..]), (&[1], &[(0, 1)]), (&[1], &[(7, 0)])] {
+        let error = part(runs, jobs);
+        assert!(error.contains("their meta.json does not fit"), "{runs:?} {jobs:?}: {error}");
+    }
+    assert_eq!(part(&[2], &[(0, 0)]), "missing jobs: 0/1");
+}

@@ -38,6 +38,7 @@ to = \"b\"
 name = \"bc\"
 from = \"b\"
 to = \"c\"
+delay = \"1 ms\"
 ";
 
 #[test]
@@ -88,6 +89,30 @@ fn hosts_of_another_network_are_where_its_flows_end() {
         "[[flows]]\nfrom = \"t\"\nto = \"q\"\n[[flows]]\nfrom = \"s\"\nto = \"q\"\n[[flows]]\nfrom = \"t\"\nto = \"r\"";
     assert_eq!(says(&format!("{dumbbell}{flows}")), ["t", "q", "r", "s"]);
     assert_eq!(says(&format!("{LINE}[[flows]]\nfrom = \"c\"\nto = \"b\"")), ["c", "b"]);
+}
+
+#[test]
+fn a_tcp_flow_needs_a_round_trip_that_takes_time() {
+    let loads = |text: &str| {
+        let read = |path: &str| if path == "s" { Ok(text.to_owned()) } else { no_files(path) };
+        Scenario::load("s", &[], &read).map(|_| ()).map_err(|e| e.to_string())
+    };
+    let lan = "duration = \"1 s\"\n[[links]]\nname = \"lan\"\nfrom = \"a\"\nto = \"b\"\n";
+    let flow = "[[flows]]\nfrom = \"a\"\nto = \"b\"\n";
+    let why =
+        "a round trip between `a` and `b` takes no time; give one of the links between them a `rate` or a `delay`";
+    let between = "duration = \"1 s\"\n[dumbbell]\nrate = \"1 Mbit/s\"\nrtt = \"9 ms\"\nsenders = [\"a\", \"b\"]\n";
+    for text in [format!("{lan}{flow}"), format!("{between}{flow}")] {
+        assert!(loads(&text).unwrap_err().contains(why), "{text}");
+    }
+    for text in [
+        format!("{lan}delay = \"1 us\"\n{flow}"),
+        format!("{lan}rate = \"1 Gbit/s\"\n{flow}"),
+        format!("{lan}{flow}traffic = {{ kind = \"cbr\", rate = \"1 Mbit/s\" }}\n"),
+        format!("{between}access_rate = \"1 Gbit/s\"\n{flow}"),
+    ] {
+        assert_eq!(loads(&text), Ok(()), "{text}");
+    }
 }
 
 #[test]

@@ -475,3 +475,13 @@ cc = "bbr"
     println!("median RTT {:?} ms, {} Mbit/s", f.rtt_p50_ms, f.goodput_mbps);
     assert!(f.rtt_p50_ms.is_some_and(|rtt| rtt < 65.0) && f.goodput_mbps > 8.5);
 }
+
+#[test]
+fn a_transfer_that_was_given_up_is_not_completed() {
+    let tables =
+        run("duration = \"3000 s\"\n[[links]]\nname = \"dead\"\nfrom = \"a\"\nto = \"b\"\nrate = \"1 Mbit/s\"\n\
+         delay = \"5 ms\"\nloss = 1\n[[flows]]\nname = \"hopeless\"\nfrom = \"a\"\n\
+         to = \"b\"\ntraffic = { kind = \"transfer\", size = \"10 MB\" }\n");
+    let flow = flow(&tables, "hopeless");
+    assert!(!flow.completed && flow.end_s.is_none(), "{flow:?}");
+}

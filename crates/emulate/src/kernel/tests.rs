@@ -203,7 +203,7 @@ fn what_the_kernel_cannot_carry_is_refused_in_a_line() {
             "start_jitter = \"1 s\"",
             "`start_jitter` is drawn by the simulator; a flow of the kernel needs `start` and `stagger`",
         ),
-        ("priority = 3", "no TOS byte stands for priority 3; there are 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"),
+        ("priority = 3", "priority 3 has no TOS byte; supported: 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"),
         ("cc = { kind = \"scalable\", step = 0.02 }", "the kernel's `scalable` has step 0.01 and decrease 0.125 alone"),
         ("tcp.min_rto = \"1500 us\"", "`tcp.min_rto`: the kernel takes whole milliseconds"),
     ];
