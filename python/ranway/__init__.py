@@ -9,11 +9,11 @@
     with ranway.emulate("lte-20mhz-vehicular") as cell:     # as root: a real host behind a real-time cell
         cell.ue.run(["ping", "-c", "3", "server"])
 
-A `Scenario` is a file, a built-in name, TOML text or a dict; `run` takes it through all points of its sweep on all
-cores; `Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
+A `Scenario` is a file, a built-in name, TOML text or a dict; `run` simulates all points of its sweep on all cores;
+`Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
 
 To share the work between processes, `scenario.jobs()` lists the single runs, `scenario.run(jobs=[...])` runs some of
-them, and `merge` puts the results together. Scenarios, jobs and results can be pickled.
+them, and `merge` joins the results. Scenarios, jobs and results can be pickled.
 """
 
 import json

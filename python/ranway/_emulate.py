@@ -146,11 +146,11 @@ def emulate(
     - `router`: a node of the network, such as `core`, at which another namespace forwards the hosts' packets. Each of
       its two sides is a flow of its own in the results.
 
-    An emulation is one run: a sweep is refused. Everything that is made for it goes away with it, even if this process
-    is killed. What is worth knowing beside the results, as packets to addresses that nobody has, is a warning in the
-    end.
+    An emulation is a single run: a sweep is rejected. Everything created for it is removed when it ends, even if this
+    process is killed. Notes beside the results, such as packets to addresses that no host has, are issued as warnings
+    at the end.
 
-    Raises `ScenarioError`, `OSError` or `RanwayError`, the last also for what the machine lacks.
+    Raises `ScenarioError`, `OSError` or `RanwayError`, the last also if the machine lacks something that it needs.
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario(scenario)

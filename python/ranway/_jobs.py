@@ -22,7 +22,7 @@ class Job(NamedTuple):
 
 
 def texts(jobs: Iterable[Job | tuple[int, int]]) -> list[str]:
-    """The jobs as texts. Raises `TypeError` for what is no job."""
+    """Returns the jobs as texts. Raises `TypeError` for anything that is not a job."""
     if isinstance(jobs, int):
         raise TypeError(f"jobs={jobs}: should be a list of jobs; threads={jobs} sets the number of threads")
     return [str(_job(job)) for job in jobs]

@@ -1,4 +1,4 @@
-"""How far runs are, and the bar that shows it."""
+"""Progress of runs, and the bar that shows it."""
 
 import sys
 import time
@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 
 class Progress(NamedTuple):
-    """How far it is."""
+    """The progress of a call of `run`."""
 
     share: float
-    """The share of all simulated time that is behind (0 to 1)."""
+    """The simulated share of the total time, 0 to 1."""
     runs_done: int
-    """Runs that have finished."""
+    """Number of runs that have finished."""
     runs: int
-    """Runs in all."""
+    """Total number of runs."""
 
 
 class Bar:
-    """A line on standard error that is written over."""
+    """A progress bar on standard error: one line that is overwritten."""
 
     WIDTH = 30
 

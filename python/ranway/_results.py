@@ -53,16 +53,16 @@ class Results:
 
     @property
     def partial(self) -> dict[str, int] | None:
-        """Of results of some jobs alone, or of an interrupted `ranway run`: how many runs `finished`, `of` how many.
+        """The number of runs that `finished`, and `of` how many, if the results are partial; None if they are complete.
 
-        None if the results are complete.
+        Results of a list of jobs and of an interrupted `ranway run` are partial.
         """
         partial = self.meta.get("partial")
         return None if partial is None else {key: partial[key] for key in ("finished", "of")}
 
     @property
     def jobs(self) -> list[Job]:
-        """The jobs that these are the results of, ordered by point and run."""
+        """The jobs that these results cover, ordered by point and run."""
         return [Job(point, run) for point, run in self._inner.jobs()]
 
     @property
@@ -165,11 +165,11 @@ class Results:
     def summary_frame(self) -> pl.DataFrame:
         """Returns the summary values of each flow: one row per point, run and flow, and one column per swept key.
 
-        The copies of a flow count together, as in `summary`: rates are over the time in which any of them was measured,
+        The copies of a flow are combined, as in `summary`: rates cover the time in which any of them was measured,
         quantiles of round-trip times (`rtt_p50_ms`), one-way delays (`owd_p50_ms`) and completion times
-        (`completion_p50_s`) over all their samples. `loss` is the share of the packets sent that were lost, of UDP;
-        `retransmission_rate` that of segments sent again, of TCP. A swept key with the name of a figure, as `loss`,
-        has the column `sweep.loss`.
+        (`completion_p50_s`) cover all their samples. `loss` is the share of the packets sent that were lost, of UDP;
+        `retransmission_rate` is the share of segments that were retransmissions, of TCP. A swept key with the name of
+        another column, such as `loss`, has the column `sweep.loss`.
         """
         keys = list(dict.fromkeys(key for point in self.points for key in point))
         swept = [f"sweep.{key}" if f"sweep.{key}" in self.flows.columns else key for key in keys]
@@ -233,19 +233,20 @@ def read(dir: str | os.PathLike[str]) -> Results:
 
 
 def merge(results: Iterable[Results]) -> Results:
-    """Puts the results of disjoint lists of jobs of a scenario together.
+    """Joins the results of disjoint lists of jobs of a scenario.
 
-    The results may come in any order and from any processes. The merged ones are those of a single run of all jobs, and
-    `Results.write` makes the same files of them, but for the timing, which is that of one part after the other.
+    The results may come in any order and from any processes. The merged results equal those of a single run of all
+    jobs, and `Results.write` writes the same files, except for `timing.json`, which adds up the times of the parts, and
+    the report, which quotes it.
 
-    Raises `RanwayError` if jobs are missing or are in several of the results, which it names, or if the results are of
-    different scenarios.
+    Raises `RanwayError` if jobs are missing or repeated, and names them, or if the results belong to different
+    scenarios, seeds or versions.
     """
     return Results(_ranway.merge([part._inner for part in results]))
 
 
 def _restore(files: dict[str, bytes]) -> Results:
-    """Results from another process."""
+    """Returns results that another process has pickled."""
     return Results(_ranway.Results.from_files(files))
 
 

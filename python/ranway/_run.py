@@ -19,9 +19,9 @@ def run(
     progress: bool | Callable[[Progress], object] | None = True,
     out: str | os.PathLike[str] | None = None,
 ) -> Results:
-    """Runs every repetition of every point of `scenario`, or the `jobs` among them, and returns when all have finished.
+    """Runs all jobs of a scenario, or those of a list, and returns when they have finished.
 
-    `scenario` is a `Scenario`, or what makes one: a file or the name of a built-in scenario. The other arguments are
+    `scenario` is a `Scenario`, a scenario file, or the name of a built-in scenario. The other arguments are
     those of `Scenario.run`.
 
     Raises `ScenarioError`, `OSError` or `RanwayError`; `ValueError` for jobs that the scenario does not have.

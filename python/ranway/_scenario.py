@@ -22,8 +22,8 @@ _DICT = "<dict>"
 class Scenario:
     """A scenario: network, flows, duration, and what to record; read and checked. Immutable.
 
-    `source` is a scenario file, or the name of a built-in scenario (`ranway.builtin()`). `set` gives values to
-    parameters and keys that the file leaves open, as the method of that name does afterwards.
+    `source` is a scenario file, or the name of a built-in scenario (`ranway.builtin()`). `set` sets
+    parameters and keys, like the method of that name.
 
     A pickled scenario carries the contents of the files that it names, so it can run on machines without them.
 
@@ -49,8 +49,8 @@ class Scenario:
         """Returns the scenario with other values of parameters and keys.
 
         A key is a parameter (`loss=1e-3`) or a dotted path, which needs a mapping: `{"dumbbell.rate": "10 Mbit/s",
-        "flows.*.cc": "bbr"}`; an element of an array is its name, its number, or `*` for all of them. What is set is no
-        longer swept.
+        "flows.*.cc": "bbr"}`; an element of an array is its name, its number, or `*` for all of them. A key that is
+        set is no longer swept.
         """
         overrides = [*self._overrides, *_overrides({**(values or {}), **more})]
         return self._new(self._source, self._text, overrides, self._files)
@@ -81,7 +81,7 @@ class Scenario:
         return points
 
     def jobs(self) -> list[Job]:
-        """All jobs, ordered by point and run: each repetition of each point of the sweep is one."""
+        """Returns all jobs, ordered by point and run: one for each repetition of each point of the sweep."""
         return [Job(point, run) for point, run in self._loaded.jobs()]
 
     def run(
@@ -97,15 +97,15 @@ class Scenario:
         """Runs all jobs, or those of a list, and returns when they have finished.
 
         - `runs`, `seed`: repetitions of each point and the seed of all randomness, if not those of the scenario.
-        - `jobs`: which jobs to run, in any order, as `Job`s or pairs (point, run); all if it is not given.
-          `ranway.merge` puts the results of several lists together.
-        - `threads`: how many threads run the jobs; all cores if it is not given. It changes the speed and nothing else.
-        - `progress`: a function that is called now and then, in this thread; or True for a bar with an estimate on
-          standard error where that is a terminal; or None for silence.
-        - `out`: a directory to write the results to, as `Results.write` does, and with them the packet captures that
-          the scenario asks for (`record.pcap`), which are written nowhere else.
+        - `jobs`: the jobs to run, in any order, as `Job`s or pairs (point, run); by default all. `ranway.merge` joins
+          the results of several lists.
+        - `threads`: the number of threads; by default one per core. It changes the speed and nothing else.
+        - `progress`: a function that is called with the `Progress` from time to time, in this thread; or True for a bar
+          with an estimate on standard error if that is a terminal; or None for no output.
+        - `out`: a directory to write the results to, as `Results.write` does. Packet captures that the scenario
+          requests (`record.pcap`) are written there only.
 
-        Other Python threads run meanwhile. Ctrl-C stops the run, which then leaves nothing at `out`.
+        Other Python threads continue meanwhile. Ctrl-C stops the run, which then writes nothing to `out`.
 
         Raises `ScenarioError`, `OSError` or `RanwayError`; `ValueError` for jobs that the scenario does not have.
         """
@@ -138,7 +138,7 @@ class Scenario:
 
     @classmethod
     def _restore(cls, source: str, text: str | None, overrides: list[str], files: dict[str, str]) -> Self:
-        """A scenario from another process. What is suspicious in it was said there."""
+        """Returns a scenario that another process has pickled. Its warnings were issued there."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return cls._new(source, text, overrides, files)
@@ -150,7 +150,7 @@ class Scenario:
         return scenario
 
     def _load(self, source: str, text: str | None, overrides: list[str], files: dict[str, str] | None = None) -> None:
-        """`files` has the contents of files that are not read from the disk."""
+        """Loads and checks the scenario. `files` has the contents of files that are not read from the disk."""
         self._source, self._text, self._overrides, self._files = source, text, overrides, files
         contents = (files or {}) if text is None else {**(files or {}), source: text}
         try:

@@ -1,11 +1,12 @@
 """Figures of results, ready for papers.
 
-Each function draws one set of axes and returns them. Without `ax` it makes a figure of one column's width (3.5 in) in a
-plain style; with `ax` it draws there, in the style that is set. Colours are those of Okabe and Ito ("Color Universal
-Design", 2008), which the colour-blind can tell apart; lines also differ in their dashes or marks, for print in black.
+Each function draws one set of axes and returns them. Without `ax` it creates a figure of one column's width (3.5 in) in
+a plain style; with `ax` it draws there, in the current style. Colours are those of Okabe and Ito ("Color Universal
+Design", 2008), which colour-blind readers can distinguish; lines also differ in their dashes or marks, for print in
+black.
 
-Further keywords choose rows by column: a value or a list of values of `flow`, `link`, `ue`, `point`, or of what was
-swept (`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
+Further keywords select rows by column: a value or a list of values of `flow`, `link`, `ue`, `point`, or of a swept key
+(`rtt(results, cc="bbr")`; a key with dots in `**{"dumbbell.queue": "codel"}`).
 
 Needs matplotlib: `pip install ranway[plot]`.
 """
