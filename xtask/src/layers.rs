@@ -1,13 +1,13 @@
 //! The layering check: which of our crates may use which, and which libraries a pure crate may use.
 //!
-//! A dependency points down this table, never up. A pure crate also uses only libraries that touch no clock, file,
+//! A crate may use only crates above it in the table. A pure crate also uses only libraries that touch no clock, file,
 //! socket or entropy.
 
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// Crate, and those of ours that it may use. A crate may only name crates above itself in the table.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Each crate, and the crates of the workspace that it may use.
+const CRATES: &[(&str, &[&str])] = &[
     ("units", &[]),
     ("des", &["units"]),
     ("wire", &[]),
@@ -75,7 +75,7 @@ pub(crate) fn check() -> Result<()> {
     let mut wrong = Vec::new();
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
-        let Some(place) = ROOMS.iter().position(|(room, _)| *room == name) else {
+        let Some(place) = CRATES.iter().position(|(name_of, _)| *name_of == name) else {
             wrong.push(format!("{name} is not in the table of xtask/src/layers.rs"));
             continue;
         };
@@ -85,9 +85,9 @@ pub(crate) fn check() -> Result<()> {
                 continue;
             }
             let used = dependency["name"].as_str().unwrap_or_default();
-            match ROOMS.iter().position(|(room, _)| *room == used) {
+            match CRATES.iter().position(|(name_of, _)| *name_of == used) {
                 Some(other) if other >= place => wrong.push(format!("{name} uses {used}, which is above it")),
-                Some(_) if !ROOMS[place].1.contains(&used) => wrong.push(format!("{name} may not use {used}")),
+                Some(_) if !CRATES[place].1.contains(&used) => wrong.push(format!("{name} may not use {used}")),
                 None if PURE.contains(&name) && !PURE_LIBRARIES.contains(&used) => {
                     wrong.push(format!("{name} is pure and may not use the library {used}"));
                 }

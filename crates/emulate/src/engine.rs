@@ -146,7 +146,7 @@ impl State {
     }
 }
 
-/// What woke the engine.
+/// The reasons for a wake-up.
 struct Ready {
     hosts: Vec<bool>,
     control: bool,

@@ -1,4 +1,4 @@
-//! Puts the results of lists of jobs together.
+//! Merges the results of lists of jobs.
 
 use std::collections::BTreeMap;
 
@@ -60,10 +60,10 @@ fn jobs_message(missing: &[Job], repeated: &[Job]) -> String {
     missing.into_iter().chain(repeated).collect::<Vec<_>>().join("; ")
 }
 
-/// Puts the results of disjoint lists of jobs together, in any order. All jobs of the scenario must be there.
+/// Merges the results of disjoint lists of jobs, in any order. Together they must have all jobs of the scenario.
 ///
 /// What [`Results::write`] makes of the merged results is, byte for byte, what it makes of the results of one run of all
-/// jobs, but for the timing, which says what the parts would have taken one after the other. Captures are not part of
+/// jobs, except for the timing, which is that of the parts one after the other. Captures are not part of
 /// results: they stay where they were written.
 ///
 /// # Errors

@@ -180,7 +180,7 @@ impl Output {
     }
 }
 
-/// Says what a rename was for.
+/// Describes the purpose of a failed rename.
 fn in_place(error: disk::Error) -> Error {
     match error.into() {
         Error::Io { path, source, .. } => Error::Io { doing: "put results in place at", path, source },
