@@ -1,4 +1,4 @@
-//! What is remembered of a flow: how far its data has passed, which holes that has, and what a report needs to say.
+//! The state of a flow: how far its data has passed, the holes in it, and the contents of the next report.
 
 use crate::arrival::{Arrival, NEAR, is_after};
 use crate::newcomer::Newcomer;
@@ -7,21 +7,21 @@ use units::Time;
 use wire::report::{Key, RANGES, RANGES_TAGGED, Report};
 use wire::{Block, Flags, Options, Segment, Timestamps};
 
-/// Holes that are remembered at most. A segment that would open another is not noted.
+/// Maximum number of holes. A segment that would open another is ignored.
 const HOLES: usize = 8;
-/// Segments that pass above a hole before it counts as missing (RFC 5681's three duplicates), and the most that
-/// reordering can make of it (Linux `tcp_max_reordering`).
+/// Number of segments that pass above a hole before it counts as missing (RFC 5681's three duplicates), and its maximum
+/// after reordering (Linux `tcp_max_reordering`).
 const REORDERING: u32 = 3;
 const REORDERING_MAX: u32 = 300;
-/// What can follow the highest byte, or precede what the receiver has: as much as is on the way, and at least so many bytes.
-/// More after data has passed unseen.
+/// Minimum number of bytes that are plausible above the highest byte, or below the receiver's acknowledgement.
+/// The same after data has passed unseen.
 const SPAN: u64 = 1 << 23;
 const SPAN_ADRIFT: u64 = 1 << 28;
-/// How far timestamps of one side can lie apart in segments that are on the way at the same time: some seconds in
+/// Maximum difference between the timestamps of segments in flight at the same time: some seconds in
 /// microseconds, the finest clock in use.
 const SLACK: u32 = 1 << 22;
 
-/// A range that has not passed while higher bytes have.
+/// A hole: a range that has not passed although higher bytes have.
 #[derive(Clone, Copy, Debug, Default)]
 struct Hole {
     start: u64,
@@ -30,7 +30,7 @@ struct Hole {
     overtaken: u32,
     /// The `TSval` of the segment that opened it.
     opened_by: u32,
-    /// So many have that it is not merely late; a report has said so.
+    /// Whether it counts as missing, and whether a report has named it.
     missing: bool,
     reported: bool,
 }
@@ -39,48 +39,48 @@ struct Hole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Nothing,
-    /// Of everything.
+    /// A report on everything.
     All,
-    /// A hole was filled by this range.
+    /// A report on this range, which has filled a hole.
     Filled(u64, u64),
 }
 
-/// Offsets are sequence numbers of the sender without wrap-around: their low halves are what is on the wire.
+/// Offsets are sequence numbers of the sender without wrap-around; their low halves are the numbers on the wire.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// The sender understands reports.
+    /// Whether the sender understands reports.
     pub(crate) announced: bool,
-    /// The last segment of either side.
+    /// When the last segment of either side passed.
     pub(crate) seen: Time,
     /// The first byte after the SYN, if that was seen.
     start: Option<u32>,
-    /// Data has passed unseen: what is known begins with the next segment.
+    /// Whether data has passed unseen, so that the state begins with the next segment.
     adrift: bool,
     /// The neighbour through which the sender's segments come.
     via: u64,
-    /// Where it was first seen, and one past the highest byte that has passed.
+    /// The first observed offset, and one past the highest byte that has passed.
     first: u64,
     high: u64,
-    /// In rising order, the first `open` of them, all below `high`.
+    /// The holes: the first `open` entries, in ascending order, all below `high`.
     holes: [Hole; HOLES],
     open: usize,
-    /// What makes a hole count as missing.
+    /// The number of segments above a hole at which it counts as missing.
     reordering: u32,
     /// The newest `TSval` of the sender.
     stamp: u32,
-    /// New segments since the last report; the end of what it was about.
+    /// New segments since the last report, and the end of its range.
     unreported: u32,
     through: u64,
     due: Due,
-    /// Bytes that came and were not answered with bytes.
+    /// Bytes received from the sender's side minus bytes sent back.
     credit: u64,
     receiver: Receiver,
-    /// It has sent more than a SYN-ACK: the sender may be answered.
+    /// Whether the receiver has sent more than a SYN-ACK, so that the sender may be answered.
     answered: bool,
     closing: [bool; 2],
 }
 
-/// What a report says: of the bytes in `[from, through)`, all have passed but those in some holes.
+/// The contents of a report: all bytes in `[from, through)` have passed, except those in some holes.
 pub(crate) struct News {
     from: u64,
     through: u64,
@@ -95,30 +95,30 @@ impl News {
     }
 }
 
-/// The ranges that a report with this key names at most.
+/// Returns the maximum number of ranges in a report with this key.
 pub(crate) fn ranges(key: Option<Key>) -> usize {
     if key.is_some() { RANGES_TAGGED } else { RANGES }
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Receiver {
-    /// Its highest acknowledgement, as an offset, and whether that has moved.
+    /// Its highest acknowledgement, as an offset, and whether it has advanced.
     ack: u64,
     moved: bool,
-    /// One past what it has sent; its last window field and `TSval`.
+    /// One past its last sequence number; its last window field and `TSval`.
     next: u32,
     window: u16,
     stamp: u32,
 }
 
-/// Whether a timestamp can be on the way while `known` is the newest: it is not much older.
+/// Returns whether a timestamp is plausible in flight while `known` is the newest one: it is not much older.
 #[inline]
 fn is_recent(stamp: u32, known: u32) -> bool {
     !is_after(known.wrapping_sub(SLACK), stamp)
 }
 
 impl Flow {
-    /// The flow that a newcomer turns out to be, as this segment of the receiver shows.
+    /// Creates the flow of a newcomer that this segment of the receiver confirms.
     pub(crate) fn new(newcomer: &Newcomer, reply: &Segment, timestamps: Timestamps, now: Time) -> Flow {
         // Room below, for what is older.
         let first = (1 << 32) | u64::from(reply.ack);
@@ -155,7 +155,7 @@ impl Flow {
         self.start == Some(next)
     }
 
-    /// Whether a reset with this sequence number would be taken (RFC 5961 section 3.2).
+    /// Returns whether a reset with this sequence number would be accepted (RFC 5961 section 3.2).
     pub(crate) fn is_next(&self, seq: u32) -> bool {
         self.high as u32 == seq
     }
@@ -164,13 +164,13 @@ impl Flow {
         self.receiver.next == seq
     }
 
-    /// What may lie between the highest byte and a segment of this flow.
+    /// Returns the plausible distance between the highest byte and a segment of this flow.
     #[inline]
     fn span(&self) -> u64 {
         if self.adrift { SPAN_ADRIFT } else { SPAN.max(self.high - self.receiver.ack) }
     }
 
-    /// Whether a segment is of this flow, as far as its numbers tell: of the sender's window first (RFC 5961 in spirit), then
+    /// Returns whether a segment belongs to this flow by its numbers: by the sender's window (in the spirit of RFC 5961), then
     /// by the timestamps of both sides.
     #[inline]
     pub(crate) fn owns(&self, segment: &Segment, timestamps: Timestamps) -> bool {
@@ -184,7 +184,7 @@ impl Flow {
             && is_recent(value, self.stamp)
     }
 
-    /// Whether a segment of the receiver answers this flow, as far as its numbers tell: it echoes what has passed here, and is
+    /// Returns whether a segment of the receiver answers this flow by its numbers: it echoes what has passed here, and is
     /// within both windows.
     #[inline]
     pub(crate) fn is_answered_by(&self, segment: &Segment, timestamps: Timestamps) -> bool {
@@ -203,7 +203,7 @@ impl Flow {
         self.closing == [true; 2]
     }
 
-    /// The offset of a sequence number near the highest byte; `None` if there is none near.
+    /// Returns the offset of a sequence number near the highest byte, or `None` if it is not near.
     #[inline]
     fn offset(&self, number: u32) -> Option<u64> {
         let distance = i64::from(number.wrapping_sub(self.high as u32) as i32);
@@ -226,8 +226,8 @@ impl Flow {
         self.open += 1;
     }
 
-    /// A segment of the sender passes, which [owns](Flow::owns) it; whether it came by the flow's way, so that it may be
-    /// answered. Another way is taken from the first segment that continues the flow there.
+    /// Processes a segment of the sender that the flow [owns](Flow::owns). Returns whether it came from the flow's neighbour, so
+    /// that it may be answered. The neighbour changes with the first segment that continues the flow from another one.
     #[inline]
     pub(crate) fn pass(&mut self, segment: &Segment, stamp: u32, arrival: &Arrival, now: Time) -> bool {
         let &Arrival { packets, packet_len, via } = arrival;
@@ -260,7 +260,7 @@ impl Flow {
         known
     }
 
-    /// Forgets what has passed: what is known begins here.
+    /// Restarts the state at this offset.
     #[cold]
     fn begin(&mut self, at: u64) {
         self.adrift = false;
@@ -300,7 +300,7 @@ impl Flow {
         };
     }
 
-    /// Takes `[start, end)` out of the holes; whether it was in one.
+    /// Removes `[start, end)` from the holes; returns whether it was in one.
     fn fill(&mut self, start: u64, end: u64, stamp: u32) -> bool {
         let mut filled = false;
         let mut at = 0;
@@ -334,7 +334,7 @@ impl Flow {
         filled
     }
 
-    /// A segment of the receiver passes, which [answers](Flow::is_answered_by) this flow.
+    /// Processes a segment of the receiver that [answers](Flow::is_answered_by) this flow.
     #[inline]
     pub(crate) fn reply(&mut self, segment: &Segment, timestamps: Timestamps, now: Time) {
         let Some(ack) = self.offset(segment.ack) else { return };
@@ -365,7 +365,7 @@ impl Flow {
         self.high = self.high.max(ack);
     }
 
-    /// Nothing below is a hole.
+    /// Removes the holes below this offset.
     fn forget_holes(&mut self, bottom: u64) {
         while self.open > 0 && self.holes[0].end <= bottom {
             self.remove_hole(0);
@@ -375,7 +375,7 @@ impl Flow {
         }
     }
 
-    /// Whether a report is due, for a sender that takes it.
+    /// Returns whether a report is due, for a sender that accepts reports.
     #[inline]
     pub(crate) fn is_due(&self, every: u32, all: bool) -> bool {
         let asked =
@@ -384,7 +384,7 @@ impl Flow {
         self.answered && asked && (self.due != Due::Nothing || news || self.unreported >= every)
     }
 
-    /// What a report is to say that is due, if there is anything new.
+    /// Returns the contents of a due report, if there is anything new.
     #[inline]
     pub(crate) fn news(&self, ranges: usize) -> Option<News> {
         let receiver = &self.receiver;
@@ -403,8 +403,8 @@ impl Flow {
         &self.holes[news.missing.0..news.missing.1]
     }
 
-    /// The report that says so, after which it is not new any more; `None` if its packet, with an IP header of so many bytes,
-    /// would be more than what came and was not answered.
+    /// Returns the report with these contents and marks them as reported; `None` if its packet, with an IP header of
+    /// `ip_header` bytes, would exceed the bytes received and not yet answered.
     #[inline]
     pub(crate) fn report(&mut self, news: &News, key: Option<Key>, ip_header: u32) -> Option<(Segment, u32)> {
         let receiver = &self.receiver;
@@ -439,14 +439,14 @@ impl Flow {
         Some((segment, len))
     }
 
-    /// The acknowledgement number of a report: an old one, which changes nothing. Before any data is acknowledged Linux
+    /// Returns the acknowledgement number of a report: an old one, which has no effect. Before any data is acknowledged, Linux
     /// answers an old one (RFC 5961 section 5.2); a sender that knows reports then gets the receiver's own.
     #[inline]
     fn base(&self, receiver: &Receiver) -> u64 {
         if self.announced && self.start.is_some() && !receiver.moved { receiver.ack } else { receiver.ack - 1 }
     }
 
-    /// From where to where a report reaches, and what is missing in between.
+    /// The range of a report, and the missing ranges in it.
     #[inline]
     fn overview(&self, floor: u64, ranges: usize) -> News {
         if self.open == 0 {

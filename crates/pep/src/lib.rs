@@ -1,18 +1,18 @@
-//! The lightweight PEP (performance-enhancing proxy): where two domains meet, it watches TCP pass and tells the sender what
-//! has passed (PEP-ACK) and what is missing before that (PEP-NACK). It splits nothing, holds nothing up and keeps no
-//! payload; who does not understand it loses nothing.
+//! The lightweight PEP (performance-enhancing proxy): between two domains, it observes passing TCP segments and reports to
+//! the sender which data has passed (PEP-ACK) and which is missing (PEP-NACK). It splits no connection, delays nothing and
+//! stores no payload. Hosts that do not understand its reports ignore them.
 //!
 //! Source: Z. Krämer et al., "Towards Multi-Domain Congestion Control in Next-Generation Networks" (WCNC 2019), section
 //! IV-A, which leaves formats and rules open; those are this project's, in `docs/src/pep-messages.md`.
 //!
-//! [`Pep`] does no input or output. Its driver calls, with a `now` that never goes back,
+//! [`Pep`] does no I/O. Its driver calls, with a `now` that never decreases:
 //!
-//! - [`Pep::on_data`] for each segment that passes from the sender's side to the receiver's, and sends back what it gives;
-//! - [`Pep::on_reply`] for each segment that passes the other way.
+//! - [`Pep::on_data`] for each segment from the sender's side, and sends back the report that it returns;
+//! - [`Pep::on_reply`] for each segment from the receiver's side.
 //!
-//! What passes may be forged: `docs/src/threat-model.md` says by whom, and what that does.
+//! Segments may be forged: `docs/src/threat-model.md` describes by whom, and with which effect.
 //!
-//! Which flow a segment belongs to is the driver's to say: a key for each, the same in both directions.
+//! The driver identifies flows by a key, the same in both directions.
 
 mod arrival;
 mod flow;
@@ -28,23 +28,23 @@ use units::{Span, Time};
 use wire::report::Key;
 use wire::{Flags, Segment, Timestamps};
 
-/// How long a flow that both sides have closed is remembered at most: what is retransmitted then needs no report.
+/// Maximum lifetime of a flow that both sides have closed: later retransmissions need no report.
 const CLOSING: Span = Span::from_secs(10);
 
 /// A PEP's parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Flows that are remembered at most; then the one that has been idle for longest goes.
+    /// Maximum number of flows. The flow idle for longest is evicted for a new one.
     pub flows: usize,
-    /// A report for so many segments of data, unless something is missing or a burst ends.
+    /// Data segments per report, unless data is missing or a burst ends.
     pub every: u32,
-    /// Also to senders that have not announced that they understand reports.
+    /// Whether to report to senders that have not announced that they understand reports, too.
     pub all: bool,
-    /// Shows senders with the same key that reports are from here.
+    /// The key that authenticates reports to senders with the same key.
     pub key: Option<Key>,
 }
 
-/// Flows that wait to be confirmed, at most.
+/// Maximum number of unconfirmed flows.
 const NEWCOMERS: usize = 4096;
 
 impl Default for Config {
@@ -53,22 +53,22 @@ impl Default for Config {
     }
 }
 
-/// What a PEP has done.
+/// A PEP's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Segments that carried data, and their IP packets' bytes.
     pub data: u64,
     /// See `data`.
     pub data_bytes: u64,
-    /// Reports, those of them that named something missing, and the bytes of their IP packets.
+    /// Reports, reports that named missing data, and the bytes of their IP packets.
     pub reports: u64,
     /// See `reports`.
     pub nacks: u64,
     /// See `reports`.
     pub report_bytes: u64,
-    /// Reports that were due and not sent, because they would have been more than what came.
+    /// Reports withheld because they would have exceeded the bytes received from the sender's side.
     pub withheld: u64,
-    /// Flows that are remembered now, and those that had to go for others.
+    /// Current flows, and evicted ones.
     pub flows: u64,
     /// See `flows`.
     pub evicted: u64,
@@ -100,22 +100,22 @@ pub struct Pep<K> {
 }
 
 impl<K: Ord + Copy> Pep<K> {
-    /// A PEP that has seen nothing yet.
+    /// Creates a PEP without flows.
     pub fn new(config: Config) -> Pep<K> {
         Pep { config, flows: Table::default(), newcomers: Table::default(), stats: Stats::default() }
     }
 
-    /// What it has done.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         Stats { flows: self.flows.len() as u64, ..self.stats }
     }
 
-    /// A segment of the sender passes, in an IP packet of `packet_len` bytes; the report to send back, if any.
+    /// Processes a segment of the sender in an IP packet of `packet_len` bytes. Returns the report to send back, if any.
     pub fn on_data(&mut self, key: K, segment: &Segment, packet_len: u32, now: Time) -> Option<Segment> {
         self.on_arrival(key, segment, &Arrival { packets: 1, packet_len, via: 0 }, now)
     }
 
-    /// The same for a segment that came in another way.
+    /// The same with all details of the arrival.
     pub fn on_arrival(&mut self, key: K, segment: &Segment, arrival: &Arrival, now: Time) -> Option<Segment> {
         self.forget_closed(now);
         if segment.flags.has(Flags::RST) {
@@ -160,7 +160,7 @@ impl<K: Ord + Copy> Pep<K> {
         Some(report)
     }
 
-    /// A segment of the receiver passes.
+    /// Processes a segment of the receiver.
     pub fn on_reply(&mut self, key: K, segment: &Segment, now: Time) {
         if segment.flags.has(Flags::RST) {
             if self.flow(&key, now).is_some_and(|flow| flow.is_next_reply(segment.seq)) {
@@ -175,13 +175,13 @@ impl<K: Ord + Copy> Pep<K> {
         }
     }
 
-    /// The flow, if it is remembered, which is the newest from now on.
+    /// Returns the flow, if it is known, and makes it the most recent one.
     #[inline]
     fn flow(&mut self, key: &K, now: Time) -> Option<&mut Flow> {
         self.flows.touch(key).filter(|flow| !is_over(flow, now))
     }
 
-    /// Notes what may become a flow.
+    /// Records a newcomer.
     #[cold]
     fn note(&mut self, place: Place<K>, newcomer: Newcomer) {
         if let Some(there) = self.newcomers.touch(&place) {
@@ -195,7 +195,7 @@ impl<K: Ord + Copy> Pep<K> {
         self.newcomers.insert(place, newcomer);
     }
 
-    /// A segment of the receiver may answer a newcomer.
+    /// Checks whether a segment of the receiver answers a newcomer.
     #[cold]
     fn confirm(&mut self, key: K, segment: &Segment, timestamps: Timestamps, now: Time) {
         for place in [(key, Some(segment.ack)), (key, None)] {
@@ -220,7 +220,7 @@ impl<K: Ord + Copy> Pep<K> {
         }
     }
 
-    /// Forgets the flow that has been idle for longest, if it is over. One at each packet is enough.
+    /// Removes the flow idle for longest, if it is over. One per packet is enough.
     fn forget_closed(&mut self, now: Time) {
         if let Some((&key, flow)) = self.flows.oldest()
             && is_over(flow, now)
@@ -229,7 +229,7 @@ impl<K: Ord + Copy> Pep<K> {
         }
     }
 
-    /// A flow that is not remembered yet.
+    /// Adds a flow.
     fn remember(&mut self, key: K, flow: Flow) {
         if self.flows.len() >= self.config.flows.max(1)
             && let Some((&key, _)) = self.flows.oldest()
@@ -241,7 +241,7 @@ impl<K: Ord + Copy> Pep<K> {
     }
 }
 
-/// Whether both sides have closed a flow some time ago.
+/// Returns whether both sides closed a flow some time ago.
 #[inline]
 fn is_over(flow: &Flow, now: Time) -> bool {
     flow.is_closing() && now.saturating_since(flow.seen) > CLOSING

@@ -1,47 +1,47 @@
-//! A flow that is not known yet: a segment of a sender, until a segment of the receiver shows that it was genuine.
+//! An unconfirmed flow: a segment of a sender, until a segment of the receiver shows that it was genuine.
 //!
-//! Whoever forges the sender's segment does not see what the receiver answers to it, and whoever forges the answer does not know
-//! the timestamp that it has to echo. So nothing that is known is given up for a newcomer, and none is remembered among the
-//! flows, before it is confirmed.
+//! An attacker who forges the sender's segment does not see the receiver's answer, and one who forges the answer does not
+//! know the timestamp to echo. Therefore no known flow is evicted for a newcomer, and a newcomer does not become a flow
+//! before it is confirmed.
 
 use crate::arrival::{Arrival, NEAR, is_after};
 use units::{Span, Time};
 use wire::{Flags, Options, Segment, Timestamps};
 
-/// How long a segment in the middle of a connection waits for its answer before another takes its place.
+/// How long a segment in the middle of a connection waits for its answer before another replaces it.
 const HOLD: Span = Span::from_secs(1);
 
-/// Newcomers of a flow lie at these places: a SYN at the number that its answer acknowledges, so that forged ones take no
-/// place from it; data at one place.
+/// The places of a flow's newcomers: a SYN at the number that its answer acknowledges, so that forged ones do not take its
+/// place; data at a single place.
 pub(crate) type Place<K> = (K, Option<u32>);
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Newcomer {
-    /// It is a SYN, and not data.
+    /// Whether it is a SYN rather than data.
     pub(crate) syn: bool,
-    /// One past it.
+    /// One past its last sequence number.
     pub(crate) next: u32,
-    /// Its `TSval`, and that of the first time if it was sent again.
+    /// Its `TSval`, and that of the first transmission if it was retransmitted.
     pub(crate) stamp: u32,
     first_stamp: u32,
-    /// Its sender understands reports.
+    /// Whether its sender understands reports.
     pub(crate) announced: bool,
     pub(crate) via: u64,
     seen: Time,
 }
 
-/// What a segment of the receiver says of a newcomer.
+/// The meaning of a segment of the receiver for a newcomer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Nothing,
-    /// It answers it.
+    /// It answers the newcomer.
     Confirmed,
-    /// It shows that it will not be answered.
+    /// It rules out an answer.
     Refuted,
 }
 
-/// Whether a segment says that its sender understands reports.
+/// Returns whether a segment announces that its sender understands reports.
 pub(crate) fn announces(segment: &Segment) -> bool {
     match &segment.options {
         Options::Syn(options) => options.reports,
@@ -63,7 +63,7 @@ impl Newcomer {
         }
     }
 
-    /// Another comes to the same place: whether it is the same SYN again, or late enough to take it.
+    /// Returns whether another newcomer may take this place: the same SYN again, or one that arrives late enough.
     pub(crate) fn meet(&mut self, other: &Newcomer) {
         if self.syn {
             // One that is sent again carries no announcement.

@@ -1,4 +1,4 @@
-//! A map that knows which of its entries was not touched for longest.
+//! A map with its entries in the order of their last use.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ const NIL: u32 = u32::MAX;
 struct Slot<K, V> {
     key: K,
     value: V,
-    /// Neighbours in the order of their last touch: the older and the newer.
+    /// Neighbours in the order of last use: the older and the newer.
     older: u32,
     newer: u32,
 }
@@ -34,7 +34,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
         self.slots.len()
     }
 
-    /// Where an entry is: packets of a flow often follow each other.
+    /// Returns the place of an entry. Packets of a flow often follow each other, so the newest is tried first.
     #[inline]
     fn place(&self, key: &K) -> Option<u32> {
         match self.slots.get(self.newest as usize) {
@@ -48,7 +48,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
         self.place(key).map(|place| &self.slots[place as usize].value)
     }
 
-    /// The entry, which is the newest from now on.
+    /// Returns the entry and makes it the newest.
     #[inline]
     pub(crate) fn touch(&mut self, key: &K) -> Option<&mut V> {
         if self.slots.get(self.newest as usize).is_none_or(|newest| newest.key != *key) {
@@ -64,13 +64,13 @@ impl<K: Ord + Copy, V> Table<K, V> {
         Some(())
     }
 
-    /// The entry that was touched or added last.
+    /// Returns the entry that was used or added last.
     #[inline]
     pub(crate) fn newest(&mut self) -> Option<&mut V> {
         self.slots.get_mut(self.newest as usize).map(|slot| &mut slot.value)
     }
 
-    /// Adds an entry, which must not be there.
+    /// Adds an entry, which must be new.
     pub(crate) fn insert(&mut self, key: K, value: V) {
         let place = self.slots.len() as u32;
         self.slots.push(Slot { key, value, older: NIL, newer: NIL });
@@ -92,7 +92,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
         }
     }
 
-    /// The entry that was not touched for longest.
+    /// Returns the entry unused for longest.
     #[inline]
     pub(crate) fn oldest(&self) -> Option<(&K, &V)> {
         self.slots.get(self.oldest as usize).map(|slot| (&slot.key, &slot.value))
@@ -117,7 +117,7 @@ impl<K: Ord + Copy, V> Table<K, V> {
         }
     }
 
-    /// Lets the neighbours of `place` know it.
+    /// Links the neighbours of `place` to it.
     fn relate(&mut self, older: u32, place: u32, newer: u32) {
         match older {
             NIL => self.oldest = place,
