@@ -87,7 +87,7 @@ pub(crate) fn check() -> Result<()> {
             let used = dependency["name"].as_str().unwrap_or_default();
             match CRATES.iter().position(|(name_of, _)| *name_of == used) {
                 Some(other) if other >= place => {
-                    wrong.push(format!("{name} uses {used}, which is not above it in the table"))
+                    wrong.push(format!("{name} uses {used}, which is not above it in the table"));
                 }
                 Some(_) if !CRATES[place].1.contains(&used) => wrong.push(format!("{name} may not use {used}")),
                 None if PURE.contains(&name) && !PURE_LIBRARIES.contains(&used) => {
