@@ -9,7 +9,7 @@
 
 // This crate is where the program meets the machine.
 #![allow(clippy::disallowed_methods)]
-// It is for the command to say something, in a way that survives a terminal which is gone.
+// Only the command prints, in a way that survives a closed terminal.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod backlog;
