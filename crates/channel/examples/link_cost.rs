@@ -31,7 +31,7 @@ fn measure(name: &str, calls: u64, mut call: impl FnMut(u64)) {
 }
 
 fn air(bandwidth: Bandwidth, fading: Option<Config>) -> Air {
-    let site = Site { carrier: Carrier { bandwidth, ..Carrier::default() }, ..Site::default() };
+    let site = Site { carrier: Carrier::lte(bandwidth), ..Site::default() };
     Air::new(&AirConfig { fading, ..AirConfig::default() }, &[site], Random::seed_from_u64(1))
 }
 

@@ -24,7 +24,7 @@ use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::shadowing::Process;
 use crate::tables::Direction;
-use crate::tables::lte::{Bandwidth, SUBCARRIER_HZ, SUBCARRIERS};
+use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
 /// Margin in dB added to the minimum SINR of a recorded CQI, so that it results in the same CQI.
@@ -37,14 +37,29 @@ pub struct Carrier {
     pub downlink_hz: f64,
     /// Centre frequency of the uplink in Hz.
     pub uplink_hz: f64,
-    /// Bandwidth of each.
-    pub bandwidth: Bandwidth,
+    /// Resource blocks of each, of twelve subcarriers.
+    pub prbs: u16,
+    /// Their subcarrier spacing in Hz: 15,000 times a power of two.
+    pub subcarrier_hz: u32,
+}
+
+impl Carrier {
+    /// Returns a pair of LTE carriers of this bandwidth in band 1, EARFCN 100 and 18100.
+    pub const fn lte(bandwidth: Bandwidth) -> Carrier {
+        Carrier { downlink_hz: 2.12e9, uplink_hz: 1.93e9, prbs: bandwidth.prbs(), subcarrier_hz: 15_000 }
+    }
+
+    /// Nanoseconds for which a channel is constant: a slot of the numerology, which in LTE is a subframe.
+    #[inline]
+    fn slot_nanos(&self) -> u64 {
+        1_000_000 * 15_000 / u64::from(self.subcarrier_hz)
+    }
 }
 
 impl Default for Carrier {
-    /// 10 MHz in band 1, EARFCN 100 and 18100.
+    /// LTE with 10 MHz.
     fn default() -> Carrier {
-        Carrier { downlink_hz: 2.12e9, uplink_hz: 1.93e9, bandwidth: Bandwidth::default() }
+        Carrier::lte(Bandwidth::Mhz10)
     }
 }
 
@@ -150,13 +165,9 @@ pub struct Air {
     mobility: Mobility,
     channel: Channel,
     fading: Option<fading::Config>,
-    /// Turns of the fading in a subframe, if they do not depend on the UE's movement.
-    turns: Option<Turns>,
+    /// The Doppler frequency in Hz, if it does not depend on the UE's movement.
+    doppler_hz: Option<f64>,
     gain_db: f64,
-    /// Noise in a resource element of the UE's receiver, in dBm.
-    noise_dbm: f64,
-    /// The same in mW.
-    noise_mw: f64,
     power: UplinkPower,
     /// Maximum power of the UE in mW.
     max_mw: f64,
@@ -199,6 +210,10 @@ struct Cell {
     element_dbm: f64,
     /// Noise in dBm in a resource block of the cell's receiver.
     noise_dbm: f64,
+    /// Noise in a resource element of the UE's receiver, in dBm.
+    ue_noise_dbm: f64,
+    /// The same in mW.
+    ue_noise_mw: f64,
     /// Fraction of resource blocks in use.
     load: f64,
     /// Received power of a resource element in dBm.
@@ -251,14 +266,18 @@ impl Air {
                 });
                 masts.len() - 1
             });
-            let elements = f64::from(SUBCARRIERS) * f64::from(site.carrier.bandwidth.prbs());
+            let elements = f64::from(SUBCARRIERS) * f64::from(site.carrier.prbs);
+            let subcarrier_hz = f64::from(site.carrier.subcarrier_hz);
+            let ue_noise_dbm = noise_dbm(subcarrier_hz, config.noise_figure_db);
             cells.push(Cell {
                 position: site.position,
                 antenna: site.antenna,
                 carrier: site.carrier,
                 mast,
                 element_dbm: site.power_dbm - decibels(elements),
-                noise_dbm: noise_dbm(f64::from(SUBCARRIERS) * SUBCARRIER_HZ, site.noise_figure_db),
+                noise_dbm: noise_dbm(f64::from(SUBCARRIERS) * subcarrier_hz, site.noise_figure_db),
+                ue_noise_dbm,
+                ue_noise_mw: linear(ue_noise_dbm),
                 load: 0.0,
                 rsrp_dbm: f64::NEG_INFINITY,
                 rsrp_mw: 0.0,
@@ -272,18 +291,15 @@ impl Air {
         let max_speed = config.mobility.max_speed();
         let subframes = MOVED_M / max_speed * (1e9 / SUBFRAME_NANOS as f64);
         let period = (subframes as u64).max(1).saturating_mul(SUBFRAME_NANOS);
-        let noise_dbm = noise_dbm(SUBCARRIER_HZ, config.noise_figure_db);
         Air {
             mobility: config.mobility.clone(),
             channel: config.channel.clone(),
             fading: config.fading,
-            turns: config.fading.and_then(|fading| match fading.doppler {
-                Doppler::Hz(hz) => Some(Turns::new(hz * SUBFRAME_NANOS as f64 * 1e-9)),
+            doppler_hz: config.fading.and_then(|fading| match fading.doppler {
+                Doppler::Hz(hz) => Some(hz),
                 Doppler::Speed => None,
             }),
             gain_db: config.gain_db,
-            noise_dbm,
-            noise_mw: linear(noise_dbm),
             power: config.power,
             max_mw: linear(config.power.max_dbm),
             cells: cells.into(),
@@ -303,7 +319,7 @@ impl Air {
     /// Returns whether the received signal may change with time alone. If not, only [`Air::set_load`] and
     /// [`Air::set_sinr`] change it.
     pub fn varies(&self) -> bool {
-        let fades = self.turns.is_some() || self.period.is_some();
+        let fades = self.doppler_hz.is_some() || self.period.is_some();
         self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
     }
 
@@ -348,7 +364,7 @@ impl Air {
         let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == carrier.downlink_hz);
         let received: f64 =
             all.map(|other| other.rsrp_mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load)).sum();
-        decibels(self.cells[cell].rsrp_mw / (f64::from(SUBCARRIERS) * (received + self.noise_mw)))
+        decibels(self.cells[cell].rsrp_mw / (f64::from(SUBCARRIERS) * (received + self.cells[cell].ue_noise_mw)))
     }
 
     /// Computes the SINR of `serving`'s resource blocks at the UE.
@@ -390,7 +406,7 @@ impl Air {
     pub fn path_loss_db(&mut self, serving: usize, now: Time) -> f64 {
         self.update(now);
         let cell = &self.cells[serving];
-        cell.element_dbm - self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm)
+        cell.element_dbm - self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + cell.ue_noise_dbm)
     }
 
     /// Returns the UE's position at `now`.
@@ -459,8 +475,8 @@ impl Air {
                     self.valid_until = self.valid_until.min(until);
                     let value = f64::from(value);
                     let rsrp_dbm = match record.quantity() {
-                        Quantity::Sinr => value + self.noise_dbm,
-                        Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + self.noise_dbm,
+                        Quantity::Sinr => value + cell.ue_noise_dbm,
+                        Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + cell.ue_noise_dbm,
                         Quantity::Rsrp => value,
                     };
                     cell.complete = record.quantity() != Quantity::Rsrp;
@@ -480,13 +496,13 @@ impl Air {
             index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
         });
         let interference: f64 = others.map(|(_, other)| other.rsrp_mw * other.load).sum();
-        (cell.rsrp_mw / (self.noise_mw + interference)) as f32
+        (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
     }
 
     /// Returns the uplink's power and SINR without fading.
     fn flat_uplink(&self, serving: usize) -> Uplink {
         let cell = &self.cells[serving];
-        let rsrp_dbm = self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + self.noise_dbm);
+        let rsrp_dbm = self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + cell.ue_noise_dbm);
         let downlink_db = cell.element_dbm - rsrp_dbm;
         let uplink_db = match &self.channel {
             Channel::Modelled { path_loss, .. } if self.set_db.is_none() => {
@@ -521,18 +537,19 @@ impl Air {
         sinr: &mut Sinr,
     ) {
         let cell = &mut self.cells[serving];
-        let subframe = now.as_nanos() / SUBFRAME_NANOS;
-        let way = match self.turns {
-            Some(turns) => turns.times(subframe),
+        let length = cell.carrier.slot_nanos();
+        let slot = now.as_nanos() / length;
+        let way = match self.doppler_hz {
+            Some(hz) => Turns::new(hz * length as f64 * 1e-9).times(slot),
             None => {
                 let hz = match direction {
                     Direction::Downlink => cell.carrier.downlink_hz,
                     Direction::Uplink => cell.carrier.uplink_hz,
                 };
-                Turns::new(self.mobility.travelled(Time::from_nanos(subframe * SUBFRAME_NANOS)) * hz / LIGHT)
+                Turns::new(self.mobility.travelled(Time::from_nanos(slot * length)) * hz / LIGHT)
             }
         };
-        let prbs = cell.carrier.bandwidth.prbs();
+        let prbs = cell.carrier.prbs as u8;
         let fading = cell.fading.get_or_insert_with(|| {
             let mut random = Random::seed_from_u64(cell.seed);
             Box::new([(); 2].map(|()| Fading::new(config.profile, prbs, &mut random)))

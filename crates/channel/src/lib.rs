@@ -5,7 +5,7 @@
 //! errors from an SINR. Time and random numbers are arguments, and every result depends only on the requested time and
 //! not on earlier requests, so that observing a channel does not change it.
 //!
-//! A channel is constant for a millisecond, the length of a subframe.
+//! A channel is constant for a slot of its carrier, which in LTE is a subframe of a millisecond.
 
 #![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
@@ -32,7 +32,7 @@ use rand_core::Rng;
 /// The random stream of a UE's radio. The driver names it, so that runs can be repeated.
 pub type Random = rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Nanoseconds for which a channel is constant: one subframe.
+/// Nanoseconds of a subframe: UEs' positions are updated at multiples of it.
 pub(crate) const SUBFRAME_NANOS: u64 = 1_000_000;
 
 /// Draws a uniform number in [0, 1).

@@ -28,11 +28,7 @@ fn close(a: f64, b: f64, tolerance: f64) {
 }
 
 fn site(x: f64, bandwidth: Bandwidth) -> Site {
-    Site {
-        position: Position::new(x, 0.0, 30.0),
-        carrier: Carrier { bandwidth, ..Carrier::default() },
-        ..Site::default()
-    }
+    Site { position: Position::new(x, 0.0, 30.0), carrier: Carrier::lte(bandwidth), ..Site::default() }
 }
 
 fn modelled(path_loss: PathLoss, shadowing: Option<Shadowing>) -> Channel {

@@ -45,7 +45,7 @@ fn still(loss_db: f64) -> AirConfig {
 
 /// Downloads to the first `active` of `ues`, an acknowledgement for each other packet.
 fn run(name: &str, air: &AirConfig, limited: bool, ues: usize, active: u32, mac: MacConfig) {
-    let site = Site { carrier: Carrier { bandwidth: Bandwidth::Mhz20, ..Carrier::default() }, ..Site::default() };
+    let site = Site { carrier: Carrier::lte(Bandwidth::Mhz20), ..Site::default() };
     let config = Config {
         cells: vec![CellConfig { site, mac, ..CellConfig::default() }],
         ues: (0..ues).map(|_| ue(air.clone(), limited)).collect(),

@@ -16,7 +16,6 @@ pub use kind::Rat;
 pub(crate) use kind::{Grid, Need, Sizes, Timing};
 
 use aqm::{Drops, Packet};
-use channel::Bandwidth;
 use units::Span;
 
 use crate::mac::sched::{Candidate, Discipline, Scheduler};
@@ -76,10 +75,10 @@ impl Rat {
         }
     }
 
-    pub(crate) fn grid(self, bandwidth: Bandwidth) -> Grid {
+    pub(crate) fn grid(self, prbs: u16) -> Grid {
         match self {
-            Rat::Lte => lte::grid(bandwidth),
-            Rat::LteIdeal => ideal::grid(bandwidth),
+            Rat::Lte => lte::grid(prbs),
+            Rat::LteIdeal => ideal::grid(prbs),
         }
     }
 

@@ -13,9 +13,6 @@ pub use tbs::TBS;
 /// Subcarriers of a resource block.
 pub const SUBCARRIERS: u32 = 12;
 
-/// Width of a subcarrier in Hz.
-pub const SUBCARRIER_HZ: f64 = 15_000.0;
-
 /// Upper ends in bytes of the buffer sizes with indices 0 to 62; index 63 is open ended. 36.321 Table 6.1.3.1-1.
 pub const BUFFER_SIZES: [u32; 63] = [
     0, 10, 12, 14, 17, 19, 22, 26, 31, 36, 42, 49, 57, 67, 78, 91, 107, 125, 146, 171, 200, 234, 274, 321, 376, 440,
@@ -88,7 +85,19 @@ pub fn smaller_code_block_size(size: u32) -> u32 {
     size - step
 }
 
-/// A channel bandwidth. 36.101 5.6, 36.213 Table 7.1.6.1-1.
+/// Returns the resource blocks of a resource block group of allocation type 0 on a carrier of `prbs`; the last group may
+/// be smaller. 36.213 Table 7.1.6.1-1.
+#[inline]
+pub const fn rbg_size(prbs: u16) -> u16 {
+    match prbs {
+        0..=10 => 1,
+        11..=26 => 2,
+        27..=63 => 3,
+        _ => 4,
+    }
+}
+
+/// A channel bandwidth. 36.101 5.6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Bandwidth {
     /// 1.4 MHz.
@@ -113,19 +122,19 @@ impl Bandwidth {
 
     /// Resource blocks.
     #[inline]
-    pub const fn prbs(self) -> u8 {
+    pub const fn prbs(self) -> u16 {
         [6, 15, 25, 50, 75, 100][self as usize]
     }
 
     /// Resource blocks of a resource block group of allocation type 0; the last group may be smaller.
     #[inline]
-    pub const fn rbg_size(self) -> u8 {
-        [1, 2, 2, 3, 4, 4][self as usize]
+    pub const fn rbg_size(self) -> u16 {
+        rbg_size(self.prbs())
     }
 
     /// Resource block groups.
     #[inline]
-    pub const fn rbgs(self) -> u8 {
+    pub const fn rbgs(self) -> u16 {
         self.prbs().div_ceil(self.rbg_size())
     }
 

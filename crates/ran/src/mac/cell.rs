@@ -46,7 +46,7 @@ impl Cell {
             mac: config.mac,
             slots,
             decoding,
-            grid: rat.grid(config.site.carrier.bandwidth),
+            grid: rat.grid(config.site.carrier.prbs),
             downlink: side(downlink),
             uplink: side(uplink),
             reserved: Blocks::none(),
@@ -142,7 +142,7 @@ mod tests {
     use channel::{Bandwidth, Carrier, Site};
 
     fn cell(bandwidth: Bandwidth) -> Cell {
-        let site = Site { carrier: Carrier { bandwidth, ..Carrier::default() }, ..Site::default() };
+        let site = Site { carrier: Carrier::lte(bandwidth), ..Site::default() };
         Cell::new(&CellConfig { site, ..CellConfig::default() }, Span::from_millis(1))
     }
 
@@ -150,7 +150,7 @@ mod tests {
     fn groups_cover_the_carrier() {
         for bandwidth in Bandwidth::ALL {
             let cell = cell(bandwidth);
-            let prbs = u16::from(bandwidth.prbs());
+            let prbs = bandwidth.prbs();
             assert_eq!(cell.blocks(0, cell.grid.groups), 0..prbs, "{bandwidth:?}");
             assert_eq!(cell.groups_of(prbs), cell.grid.groups);
         }

@@ -1,7 +1,7 @@
 //! LTE with the idealisations of ns-3's LTE module: see [`super::Rat::LteIdeal`].
 
 use aqm::{Drops, Packet};
-use channel::{Bandwidth, Direction};
+use channel::Direction;
 
 use super::{Grid, Need, Sizes, lte};
 use crate::mac::blocks::Blocks;
@@ -14,8 +14,8 @@ use crate::ue::Ue;
 const LEAST: u16 = 3;
 
 /// ns-3 leaves out the last group if it is smaller than the others, and has no control region in the uplink.
-pub(super) fn grid(bandwidth: Bandwidth) -> Grid {
-    let lte = lte::grid(bandwidth);
+pub(super) fn grid(prbs: u16) -> Grid {
+    let lte = lte::grid(prbs);
     Grid { groups: lte.prbs / lte.group, shared: Blocks::run(0, lte.prbs), sizes: Sizes::Any, ..lte }
 }
 

@@ -1,7 +1,7 @@
 //! LTE in FDD: 36.211, 36.213, 36.321.
 
 use aqm::{Drops, Packet};
-use channel::{Bandwidth, Direction, tables::lte as tables};
+use channel::{Direction, tables::lte as tables};
 use units::Span;
 
 use super::{Grid, Need, Sizes, Timing};
@@ -37,13 +37,13 @@ pub(super) fn uplink_process(tti: u64) -> u8 {
 
 /// Downlink allocation of type 0 (36.213 7.1.6.1). The uplink's control channel occupies the edges: one block of 25 on
 /// both sides together, an estimate of operators' configurations.
-pub(super) fn grid(bandwidth: Bandwidth) -> Grid {
-    let prbs = u16::from(bandwidth.prbs());
+pub(super) fn grid(prbs: u16) -> Grid {
+    let group = tables::rbg_size(prbs);
     let control = prbs / 25;
     Grid {
         prbs,
-        group: bandwidth.rbg_size().into(),
-        groups: bandwidth.rbgs().into(),
+        group,
+        groups: prbs.div_ceil(group),
         shared: Blocks::run(control / 2, prbs - control),
         sizes: Sizes::Smooth,
     }

@@ -171,7 +171,7 @@ impl World {
 }
 
 pub fn cell(bandwidth: Bandwidth) -> CellConfig {
-    let site = Site { carrier: Carrier { bandwidth, ..Carrier::default() }, ..Site::default() };
+    let site = Site { carrier: Carrier::lte(bandwidth), ..Site::default() };
     CellConfig { site, ..CellConfig::default() }
 }
 

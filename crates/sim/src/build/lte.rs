@@ -48,7 +48,7 @@ fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
     let carrier = channel::Carrier {
         downlink_hz: lte.downlink_mhz * 1e6,
         uplink_hz: lte.uplink_mhz * 1e6,
-        bandwidth: bandwidth(lte.bandwidth),
+        ..channel::Carrier::lte(bandwidth(lte.bandwidth))
     };
     let cell = |cell: &scenario::Cell| CellConfig {
         site: Site {

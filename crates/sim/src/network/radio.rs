@@ -39,7 +39,7 @@ pub(crate) struct Radio {
 
 impl Radio {
     /// Creates the hop over `ran`, whose carriers have `prbs` resource blocks; it is called as `part`.
-    pub(crate) fn new(ran: Ran<Packet>, part: Part, prbs: u8, recorder: Recorder, is_recorded: bool) -> Radio {
+    pub(crate) fn new(ran: Ran<Packet>, part: Part, prbs: u16, recorder: Recorder, is_recorded: bool) -> Radio {
         let meters = UeMeters::new(recorder.ues().len(), prbs);
         Radio { ran, part, meters, recorder, is_recorded }
     }

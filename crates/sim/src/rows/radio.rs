@@ -18,7 +18,7 @@ const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (
 pub(crate) struct UeMeters {
     ues: Vec<Meter>,
     /// Resource blocks of a carrier.
-    prbs: u8,
+    prbs: u16,
     /// When the counters of `ues` began.
     since: Time,
     /// TTIs that had begun at `since`, and at the last sample.
@@ -56,7 +56,7 @@ impl Way {
 }
 
 impl UeMeters {
-    pub(crate) fn new(ues: usize, prbs: u8) -> UeMeters {
+    pub(crate) fn new(ues: usize, prbs: u16) -> UeMeters {
         UeMeters { ues: vec![Meter::default(); ues], prbs, since: Time::ZERO, ttis: [0; 2] }
     }
 
