@@ -25,6 +25,8 @@
 //! 3. A receiver's soft buffer has room for all coded bits.
 //! 4. With rank 2, each of the two blocks is evaluated separately, with the SINR of its layer given by the caller.
 
+pub mod nr;
+
 use core::ops::Range;
 
 use crate::tables::lte::{CQI, MAX_CODE_BLOCK, code_block_size, smaller_code_block_size};
@@ -126,15 +128,16 @@ impl Soft {
         self.coded_bits += coded_bits;
     }
 
-    /// Adds a transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it still
-    /// cannot be decoded. Discards earlier transmissions if decoding is more likely without them.
-    pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
+    /// Adds a transmission, as in [`Soft::add`]; returns the probability, 0 to 1, that the block still cannot be decoded, as
+    /// `block_error` computes it. Discards earlier transmissions if decoding is more likely without them.
+    #[inline]
+    pub fn receive(&mut self, information: f32, coded_bits: u32, block_error: impl Fn(&Soft) -> f64) -> f64 {
         let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
         alone.add(information, coded_bits);
         self.add(information, coded_bits);
-        let error = block_error(tb_bits, self);
+        let error = block_error(self);
         if held {
-            let without = block_error(tb_bits, &alone);
+            let without = block_error(&alone);
             if without < error {
                 *self = alone;
                 return without;

@@ -306,11 +306,11 @@ fn a_transmission_without_information_does_not_spoil_the_next() {
         let (bits, coded) = (tbs(scheme.i_tbs, prbs), coded_bits(Direction::Downlink, scheme.modulation, prbs));
         for db in -100..400 {
             let information = mutual_information(scheme.modulation, linear(f64::from(db) / 10.0));
-            let alone = Soft::default().receive(bits, information, coded);
+            let alone = Soft::default().receive(information, coded, |soft| block_error(bits, soft));
             for before in [0.0, 0.02, 0.5 * information, information] {
                 let mut soft = Soft::default();
-                assert!(soft.receive(bits, before, coded) >= alone - 1e-12);
-                let both = soft.receive(bits, information, coded);
+                assert!(soft.receive(before, coded, |soft| block_error(bits, soft)) >= alone - 1e-12);
+                let both = soft.receive(information, coded, |soft| block_error(bits, soft));
                 assert!(
                     both <= alone,
                     "MCS {index} at {} dB after {before}: {both}, alone {alone}",
@@ -322,11 +322,14 @@ fn a_transmission_without_information_does_not_spoil_the_next() {
     // MCS 28, -10 dB and then all information: the mean over both is below what their mean code rate needs.
     let (bits, coded) = (tbs(26, 2), coded_bits(Direction::Downlink, Modulation::Qam64, 2));
     let mut soft = Soft::default();
-    assert_eq!(soft.receive(bits, mutual_information(Modulation::Qam64, linear(-10.0)), coded), 1.0);
+    assert_eq!(
+        soft.receive(mutual_information(Modulation::Qam64, linear(-10.0)), coded, |soft| block_error(bits, soft)),
+        1.0
+    );
     let mut mean = soft;
     mean.add(1.0, coded);
     assert!(block_error(bits, &mean) > 0.9);
-    assert!(soft.receive(bits, 1.0, coded) < 1e-3);
+    assert!(soft.receive(1.0, coded, |soft| block_error(bits, soft)) < 1e-3);
 }
 
 #[test]
