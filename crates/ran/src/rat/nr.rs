@@ -275,7 +275,7 @@ impl Nr {
 
     #[inline]
     pub(super) fn modulation(&self, direction: Direction, mcs: u8) -> Modulation {
-        Modulation::ALL[usize::from(self.scheme(direction, mcs).order) / 2 - 1]
+        self.scheme(direction, mcs).modulation()
     }
 
     /// Returns the coded bits of a block.
@@ -293,8 +293,8 @@ impl Nr {
     pub(super) fn cqi(&self, sinr: &Sinr, prbs: Option<Range<u16>>) -> u8 {
         let table = self.tables[Direction::Downlink as usize];
         match prbs {
-            None => link::cqi_at(table, sinr),
-            Some(prbs) => link::subband_cqi_at(table, sinr, prbs),
+            None => link::wideband_cqi(table, sinr),
+            Some(prbs) => link::subband_cqi(table, sinr, prbs),
         }
     }
 
