@@ -234,7 +234,7 @@ pub fn wideband_cqi(sinr: &Sinr) -> u8 {
 
 /// Returns [`wideband_cqi`] for a block on the resource blocks `prbs` only.
 pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
-    for modulation in Modulation::ALL.into_iter().rev() {
+    for modulation in Modulation::LTE.into_iter().rev() {
         let information = sinr.information(modulation, prbs.clone());
         let fits = |&cqi: &usize| CQI[cqi].0 == modulation && CQI_INFORMATION[cqi] <= information;
         if let Some(cqi) = (0..CQI.len()).rev().find(fits) {

@@ -26,11 +26,19 @@ pub enum Modulation {
     Qam16,
     /// 6 bits per symbol.
     Qam64,
+    /// 8 bits per symbol, in NR only.
+    Qam256,
+    /// 10 bits per symbol, in NR's downlink only.
+    Qam1024,
 }
 
 impl Modulation {
     /// All modulations, most robust first.
-    pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
+    pub const ALL: [Modulation; 5] =
+        [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256, Modulation::Qam1024];
+
+    /// The modulations of this crate's LTE tables, most robust first.
+    pub const LTE: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
 
     /// Returns the coded bits per symbol.
     #[inline]

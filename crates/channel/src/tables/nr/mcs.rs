@@ -1,5 +1,7 @@
 //! Modulation and coding schemes and channel quality indicators: 38.214 Tables 5.1.3.1-1 to -4 and 5.2.2.1-2 to -4.
 
+use crate::tables::Modulation;
+
 /// A modulation and coding scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mcs {
@@ -10,6 +12,18 @@ pub struct Mcs {
 }
 
 impl Mcs {
+    /// Returns the modulation.
+    #[inline]
+    pub const fn modulation(self) -> Modulation {
+        match self.order {
+            2 => Modulation::Qpsk,
+            4 => Modulation::Qam16,
+            6 => Modulation::Qam64,
+            8 => Modulation::Qam256,
+            _ => Modulation::Qam1024,
+        }
+    }
+
     /// Returns the bits per resource element and layer.
     #[inline]
     pub fn efficiency(self) -> f64 {
