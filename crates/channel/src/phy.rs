@@ -1,4 +1,4 @@
-//! From SINR to CQI, MCS and block errors.
+//! From SINR to CQI, MCS and block errors: of LTE here, of NR in [`nr`].
 //!
 //! Each resource block's SINR gives a mutual information per coded bit, and a receiver's information about a transport
 //! block is the mean over all coded bits sent for it in all transmissions (mutual information effective SINR mapping
@@ -24,6 +24,8 @@
 //! 2. Control channels and HARQ feedback are free of errors.
 //! 3. A receiver's soft buffer has room for all coded bits.
 //! 4. With rank 2, each of the two blocks is evaluated separately, with the SINR of its layer given by the caller.
+
+pub mod nr;
 
 use core::ops::Range;
 
@@ -129,12 +131,18 @@ impl Soft {
     /// Adds a transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it still
     /// cannot be decoded. Discards earlier transmissions if decoding is more likely without them.
     pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
+        self.receive_with(information, coded_bits, |soft| block_error(tb_bits, soft))
+    }
+
+    /// Adds a transmission as in [`Soft::receive`], with the function that gives the error.
+    #[inline]
+    fn receive_with(&mut self, information: f32, coded_bits: u32, error_of: impl Fn(&Soft) -> f64) -> f64 {
         let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
         alone.add(information, coded_bits);
         self.add(information, coded_bits);
-        let error = block_error(tb_bits, self);
+        let error = error_of(self);
         if held {
-            let without = block_error(tb_bits, &alone);
+            let without = error_of(&alone);
             if without < error {
                 *self = alone;
                 return without;
