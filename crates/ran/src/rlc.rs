@@ -18,10 +18,11 @@
 //!    for them would be padding. They count again as soon as the window advances.
 //! 5. The sender does not inform upper layers of each acknowledged SDU (5.1.3.1.1): PDCP here knows what has arrived.
 
+mod block;
 pub(crate) mod lte;
 mod mode;
 
-pub use lte::pdu::Block;
+pub use block::Block;
 pub use mode::{Am, Mode, SnLength, Stats, Um};
 
 use aqm::{DropReason, Drops, Packet};
