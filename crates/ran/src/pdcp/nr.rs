@@ -195,8 +195,7 @@ impl<P: Packet> Sdus<P> {
         if self.reordering.followers.is_empty() {
             return;
         }
-        let mut number = self.gone;
-        for _ in 0..self.transit.len() {
+        for number in self.gone..self.gone + self.transit.len() as u64 {
             let Some(sdu) = self.transit.pop_front() else { return };
             let end = sdu.end;
             self.transit.push_back(sdu);
@@ -205,7 +204,6 @@ impl<P: Packet> Sdus<P> {
                 (follower.start, follower.end) = (end, end);
                 self.transit.push_back(follower);
             }
-            number += 1;
         }
     }
 
