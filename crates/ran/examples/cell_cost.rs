@@ -32,7 +32,14 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
         cell: Some(0),
         layers: 1,
         category: channel::tables::lte::Category::UNLIMITED,
-        bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, above: limited.then(|| above(BQL)) }],
+        bearers: vec![BearerConfig {
+            qci: 9,
+            filter: Filter::All,
+            group: 3,
+            rlc,
+            nr: None,
+            above: limited.then(|| above(BQL)),
+        }],
         host: above(if limited { BQL } else { Limit::None }),
         reports_host: limited,
     }

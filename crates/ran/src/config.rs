@@ -99,6 +99,8 @@ pub struct BearerConfig {
     pub group: u8,
     /// Its RLC and PDCP.
     pub rlc: rlc::Config,
+    /// Its RLC mode in NR cells; `None` is the same as in LTE cells.
+    pub nr: Option<rlc::Mode>,
     /// The queue above RLC's buffer in the eNodeB, if any.
     pub above: Option<Above>,
 }

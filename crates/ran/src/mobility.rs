@@ -213,10 +213,11 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        if !self.cells[ue.serving].mac.rat.carries_signalling() {
+        let rat = self.cells[ue.serving].mac.rat;
+        if !rat.carries_signalling() {
             return self.handle_message(index, message, now, io);
         }
-        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer()));
+        let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer(rat)));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
             Direction::Downlink => self.cells[ue.serving].downlink.activate(index),
@@ -312,8 +313,11 @@ impl<P: Packet> Ran<P> {
 
     /// Connects `index` to the serving cell.
     fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
-        let ue = &mut self.ues[index as usize];
+        let Ran { ues, cells, outbox, .. } = self;
+        let ue = &mut ues[index as usize];
         ue.link = Link::Connected;
+        // Nothing has been sent since the UE left its old cell: everything is kept.
+        ue.adopt(cells[ue.serving].mac.rat, now, outbox, io.drops);
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
         emit(io.sink, now, index, step);
         self.touched(index, now, io);

@@ -269,10 +269,17 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Returns the number of slots of `cell` that have begun by `now`, up to which everything was run.
-    pub fn begun(&self, cell: u32, now: Time) -> u64 {
-        let slots = self.cells[cell as usize].slots;
-        slots.next_at(self.next_tick).max(slots.next_after(now))
+    /// Returns the cell that serves a UE or served it last.
+    pub fn last_serving(&self, ue: u32) -> u32 {
+        self.ues[ue as usize].serving as u32
+    }
+
+    /// Returns how many resource blocks `cell` has had for data in `direction` in the slots that have begun by `now`, up
+    /// to which everything was run. Flexible slots count for both directions.
+    pub fn resource_blocks(&self, cell: u32, direction: Direction, now: Time) -> u64 {
+        let Cell { slots, mac, grid, .. } = &self.cells[cell as usize];
+        let begun = slots.next_at(self.next_tick).max(slots.next_after(now));
+        mac.rat.slots_with(direction, begun) * u64::from(grid.prbs)
     }
 
     /// Returns the number of UEs.

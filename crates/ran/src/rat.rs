@@ -52,6 +52,12 @@ impl Sizes {
 
 /// Slots and delays. Delays are in slots of the cell.
 impl Rat {
+    /// Returns whether bearers use NR's RLC and PDCP.
+    #[inline]
+    pub(crate) fn is_nr(self) -> bool {
+        matches!(self, Rat::Nr(_))
+    }
+
     /// Returns the length of a slot.
     #[inline]
     pub fn slot(self) -> Span {
@@ -68,6 +74,14 @@ impl Rat {
         match self {
             Rat::Lte | Rat::LteIdeal => self,
             Rat::Nr(nr) => Rat::Nr(nr.in_slot(slot, uplink)),
+        }
+    }
+
+    /// Returns how many of the first `slots` slots carry data of a direction.
+    pub(crate) fn slots_with(self, direction: Direction, slots: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slots,
+            Rat::Nr(nr) => nr.slots_with(direction, slots),
         }
     }
 

@@ -16,7 +16,8 @@ use units::{Span, Time};
 
 use crate::handover::Report;
 use crate::pdcp;
-use crate::rlc::{self, Am, Bearer, Mode};
+use crate::rat::Rat;
+use crate::rlc::{self, Am, AmSn, Bearer, Mode, NrAm};
 
 /// The number of SRB1, where data bearers are numbered.
 pub(crate) const SRB: u8 = 8;
@@ -28,6 +29,8 @@ pub(crate) const SRB_GROUP: usize = 0;
 pub(crate) const SRB_PRIORITY: u8 = 0;
 /// 36.323 6.2.2: the sequence number of a control plane PDU, and its MAC-I.
 const PDCP_OVERHEAD: u32 = 1 + 4;
+/// 38.323 6.2.2.1: likewise in NR.
+const NR_PDCP_OVERHEAD: u32 = 2 + 4;
 /// Maximum number of neighbours in a report (`maxCellReport`).
 const MOST_REPORTED: usize = 8;
 
@@ -96,8 +99,22 @@ impl Packet for Signal {
     }
 }
 
-/// SRB1 with the default parameters of 36.331 9.2.1.1.
-pub(crate) fn bearer() -> Bearer<Signal> {
+/// SRB1 with the default parameters of 36.331 9.2.1.1, or 38.331 9.2.1.
+pub(crate) fn bearer(rat: Rat) -> Bearer<Signal> {
+    let pdcp = pdcp::Config::default();
+    if let Rat::Nr(_) = rat {
+        let mode = Mode::NrAm(NrAm {
+            sn: AmSn::Twelve,
+            t_poll_retransmit: Span::from_millis(45),
+            poll_pdu: None,
+            poll_byte: None,
+            max_retx: 8,
+            t_reassembly: Span::from_millis(35),
+            t_status_prohibit: Span::ZERO,
+            pdcp: pdcp::Nr { t_reordering: None, ..pdcp::Nr::default() },
+        });
+        return Bearer::with_header(&rlc::Config { mode, downlink: pdcp, uplink: pdcp }, NR_PDCP_OVERHEAD);
+    }
     let mode = Mode::Am(Am {
         t_poll_retransmit: Span::from_millis(45),
         poll_pdu: None,
@@ -107,7 +124,6 @@ pub(crate) fn bearer() -> Bearer<Signal> {
         t_status_prohibit: Span::ZERO,
         status_alone: false,
     });
-    let pdcp = pdcp::Config::default();
     Bearer::with_header(&rlc::Config { mode, downlink: pdcp, uplink: pdcp }, PDCP_OVERHEAD)
 }
 

@@ -1,5 +1,7 @@
 //! The state of one UE: its radio, its bearers, and both ends of its transmissions.
 
+use std::collections::VecDeque;
+
 use aqm::{Drops, Gate, Packet};
 use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
@@ -13,6 +15,8 @@ use crate::mac::harq::Harq;
 use crate::mac::power::Reporting;
 use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
+use crate::network::Delivery;
+use crate::pdcp::Keep;
 use crate::rat::Rat;
 use crate::rlc::{self, Bearer, Completion};
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
@@ -53,6 +57,8 @@ impl<P: Packet> Above<P> {
 /// A bearer and its priority.
 pub(crate) struct Slot<P> {
     pub(crate) rlc: Bearer<P>,
+    /// Its RLC in LTE and NR cells.
+    configs: [rlc::Config; 2],
     /// The queue above its downlink.
     pub(crate) above: Option<Above<P>>,
     filter: Filter,
@@ -85,6 +91,8 @@ pub(crate) struct Ue<P> {
     pub(crate) bearers: Vec<Slot<P>>,
     /// SRB1, once it had a message in this cell.
     pub(crate) srb: Option<Box<Bearer<Signal>>>,
+    /// Whether its bearers are in their NR modes.
+    is_nr: bool,
     /// Indices of the bearers by descending priority.
     order: Vec<u8>,
     pub(crate) host: Above<P>,
@@ -140,8 +148,14 @@ impl<P: Packet> Ue<P> {
         (serving, cell): (usize, &Cell),
     ) -> Ue<P> {
         let processes = cell.mac.rat.processes();
+        let is_nr = cell.mac.rat.is_nr();
+        let configs = |bearer: &BearerConfig| {
+            let nr = rlc::Config { mode: bearer.nr.unwrap_or(bearer.rlc.mode), ..bearer.rlc };
+            [bearer.rlc, nr]
+        };
         let slot = |bearer: &BearerConfig| Slot {
-            rlc: Bearer::new(&bearer.rlc),
+            rlc: Bearer::new(&configs(bearer)[usize::from(is_nr)]),
+            configs: configs(bearer),
             above: bearer.above.as_ref().map(Above::new),
             filter: bearer.filter.clone(),
             group: bearer.group.min(GROUPS as u8 - 1),
@@ -172,6 +186,7 @@ impl<P: Packet> Ue<P> {
             down: Way::new(processes),
             up: Way { errors: Errors::of_uplink(config.category), ..Way::new(processes) },
             index,
+            is_nr,
             downlink: adaptation::Downlink::new(index),
             uplink: adaptation::Uplink::new(config.category, index),
             layers: config.layers.min(config.category.layers),
@@ -493,6 +508,19 @@ impl<P: Packet> Ue<P> {
         if usize::from(processes) != self.down.harq.processes.len() {
             self.down.harq = Harq::new(processes);
             self.up.harq = Harq::new(processes);
+        }
+    }
+
+    /// Changes the modes of its bearers to those of the technology of its cell, if that has changed.
+    pub(crate) fn adopt(&mut self, rat: Rat, now: Time, outbox: &mut VecDeque<Delivery<P>>, drops: &mut impl Drops<P>) {
+        let is_nr = rat.is_nr();
+        if core::mem::replace(&mut self.is_nr, is_nr) == is_nr {
+            return;
+        }
+        let ue = self.index;
+        for Slot { rlc, configs, .. } in &mut self.bearers {
+            let mut deliver = |direction, packet, times| outbox.push_back(Delivery { ue, direction, packet, times });
+            rlc.reconfigure(&configs[usize::from(is_nr)], Keep::All, Keep::All, now, &mut deliver, drops);
         }
     }
 

@@ -44,7 +44,8 @@ const PRESETS: &[Builtin] = files!(
     "lte-20mhz",
     "lte-pedestrian",
     "lte-vehicular",
-    "lte-drive"
+    "lte-drive",
+    "nr-fr2-200mhz"
 );
 
 impl Builtin {

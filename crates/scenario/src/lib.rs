@@ -52,7 +52,7 @@ pub use lte::{
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrBearer, NrMac, NrRlc, Technology};
-pub use radio::RadioNetwork;
+pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;
 pub use topology::{hosts, route};

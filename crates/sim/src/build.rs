@@ -2,7 +2,8 @@
 
 pub(crate) mod flows;
 mod links;
-mod lte;
+mod nr;
+mod radio;
 pub(crate) mod recordings;
 mod watch;
 
@@ -82,13 +83,13 @@ fn add_links(world: &mut World, recordings: &Recordings, live: bool) {
 
 fn add_radio(world: &mut World, recordings: &Recordings) {
     let World { scenario, id, streams, parts, network, .. } = world;
-    let Some(lte) = &scenario.lte else { return };
+    let Some(radio_network) = scenario.radio() else { return };
     let part = parts.add(Kind::Radio);
-    let radio = lte::radio(scenario, lte, *id, &recordings.channels, streams, part);
+    let radio = radio::radio(scenario, &radio_network, *id, &recordings.channels, streams, part);
     parts.agenda.wake(part, radio.poll_timeout());
     network.radio = Some(Box::new(radio));
-    for (ue, of) in (0..).zip(&lte.ues) {
-        for (name, direction) in lte::hop_names(of).into_iter().zip([Direction::Downlink, Direction::Uplink]) {
+    for (ue, of) in (0..).zip(radio_network.ues) {
+        for (name, direction) in radio::hop_names(of).into_iter().zip([Direction::Downlink, Direction::Uplink]) {
             network.hops.insert(name, Hop::Radio(ue, direction));
         }
     }

@@ -21,8 +21,8 @@ pub(crate) const GROUPS: usize = 8;
 pub(crate) const SHORT_BSR: u32 = 2;
 /// A MAC subheader and the three bytes of a long one.
 pub(crate) const LONG_BSR: u32 = 4;
-/// The maximum backlog in bytes that an eNodeB assumes for a UE that does not report.
-const MOST_ASSUMED: u32 = 1 << 20;
+/// The maximum backlog in bytes that a cell assumes for a UE that does not report it.
+pub(crate) const MOST_ASSUMED: u32 = 1 << 20;
 /// Number of consecutive lost blocks after which an eNodeB stops granting and waits for a request.
 const MOST_LOST: u8 = 4;
 /// The parameters of uplink requests.

@@ -28,7 +28,7 @@ use channel::{Direction, Modulation, Sinr, Soft};
 
 use super::{Grid, Sizes};
 use crate::mac::blocks::Blocks;
-use crate::mac::requests::{GROUPS, Report};
+use crate::mac::requests::{GROUPS, MOST_ASSUMED, Report};
 
 /// Maximum number of resource blocks of a carrier. 38.101-1 Table 5.3.2-1.
 pub(super) const WIDEST: u16 = 275;
@@ -59,9 +59,9 @@ pub struct Nr {
     /// The schemes of the downlink and of the uplink.
     pub tables: [McsTable; 2],
     /// Symbols of the downlink's control channel in each slot with downlink.
-    pub control: u8,
+    control: u8,
     /// Symbols of the uplink's control channel in each slot with uplink.
-    pub uplink_control: u8,
+    uplink_control: u8,
     /// Symbols of a block that carry reference signals (DMRS), and no data.
     pub dmrs: u8,
     /// Resource elements of a resource block that carry no data for other reasons: `xOverhead`, 0, 6, 12 or 18.
@@ -169,8 +169,13 @@ impl Nr {
         nr.of_whole_slots()
     }
 
+    /// Returns it with this many symbols for the control channels of downlink and uplink.
+    pub fn with_control(self, control: u8, uplink_control: u8) -> Nr {
+        Nr { control, uplink_control, ..self }.of_whole_slots()
+    }
+
     /// Returns it with the data symbols of a slot that is all of either direction.
-    pub(super) fn of_whole_slots(mut self) -> Nr {
+    fn of_whole_slots(mut self) -> Nr {
         let both = self.control + self.uplink_control;
         self.data = match self.duplex {
             Duplex::Flexible => [SYMBOLS - both; 2],
@@ -207,6 +212,14 @@ impl Nr {
             }
         };
         self
+    }
+
+    /// Returns how many of the first `slots` slots carry data of a direction.
+    pub(super) fn slots_with(&self, direction: Direction, slots: u64) -> u64 {
+        let Duplex::Tdd(pattern) = self.duplex else { return slots };
+        let period = u64::from(pattern.slots);
+        let among = |slots: u64| (0..slots).filter(|slot| self.in_slot(*slot, 0).data(direction) > 0).count() as u64;
+        slots / period * among(period) + among(slots % period)
     }
 
     /// Returns the data symbols of a direction in the slot at hand.
@@ -337,8 +350,10 @@ impl Nr {
 pub(super) fn report(waiting: [u32; GROUPS]) -> Report {
     let upper_ends: &[u32] = if is_long(&waiting) { &LONG_LEVELS } else { &SHORT_LEVELS };
     let levels = waiting.map(|waiting| level(upper_ends, waiting));
-    let assumed = levels.iter().fold(0u32, |sum, level| sum.saturating_add(bytes(upper_ends, *level)));
-    Report { levels, bytes: assumed }
+    // What an open-ended level stands for is the cell's assumption; a block with padding corrects it.
+    let is_open = |level: u8| usize::from(level) == upper_ends.len();
+    let bytes = |level| if is_open(level) { MOST_ASSUMED } else { bytes(upper_ends, level) };
+    Report { levels, bytes: levels.iter().fold(0u32, |sum, level| sum.saturating_add(bytes(*level))) }
 }
 
 /// Returns the size of that report with its subheader. 38.321 6.1.3.1.

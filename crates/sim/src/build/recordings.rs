@@ -41,8 +41,8 @@ fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
 /// The recorded channels that the UEs of `loaded` name.
 fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {
     let mut channels = Channels::new();
-    let networks = loaded.points().iter().filter_map(|point| point.scenario.lte.as_ref());
-    for ue in networks.flat_map(|lte| &lte.ues) {
+    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
+    for ue in networks.flat_map(|radio| radio.ues) {
         let scenario::Channel::Recorded { files } = &ue.channel else { continue };
         for file in files.values().filter(|file| !file.is_empty()) {
             if !channels.contains_key(file) {

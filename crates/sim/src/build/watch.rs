@@ -1,6 +1,6 @@
 //! Builds what follows single packets.
 
-use super::lte::hop_names;
+use super::radio::hop_names;
 use crate::error::Error;
 use crate::network::watch::Watch;
 use crate::rows::RunId;
@@ -38,7 +38,7 @@ pub(super) fn watch(scenario: &Scenario, id: RunId, output: Option<&Output>) -> 
         captures,
         interfaces,
         flows: scenario.flows.iter().flat_map(copies).chain([("visitors".to_owned(), [0, 0])]).collect(),
-        radio_hops: scenario.lte.iter().flat_map(|lte| &lte.ues).map(hop_names).collect(),
+        radio_hops: scenario.radio().into_iter().flat_map(|radio| radio.ues).map(hop_names).collect(),
         links,
         log: Vec::new(),
         kept: Vec::new(),

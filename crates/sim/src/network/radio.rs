@@ -38,9 +38,9 @@ pub(crate) struct Radio {
 }
 
 impl Radio {
-    /// Creates the hop over `ran`, whose carriers have `prbs` resource blocks; it is called as `part`.
-    pub(crate) fn new(ran: Ran<Packet>, part: Part, prbs: u16, recorder: Recorder, is_recorded: bool) -> Radio {
-        let meters = UeMeters::new(recorder.ues().len(), prbs);
+    /// Creates the hop over `ran`; it is called as `part`.
+    pub(crate) fn new(ran: Ran<Packet>, part: Part, recorder: Recorder, is_recorded: bool) -> Radio {
+        let meters = UeMeters::new(recorder.ues().len(), recorder.cells().len());
         Radio { ran, part, meters, recorder, is_recorded }
     }
 

@@ -9,20 +9,16 @@ use units::{Bytes, Rate, Span, Time};
 
 /// The temporary identifier of the first UE; those below are reserved for random access (36.321 table 7.1-1).
 const FIRST_RNTI: u32 = 61;
-/// All cells of a scenario have one carrier and one technology: this one stands for them.
-const ALIKE: u32 = 0;
 /// The names of the directions, downlink first.
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (Direction::Uplink, "uplink")];
 
 /// What is counted of all UEs.
 pub(crate) struct UeMeters {
     ues: Vec<Meter>,
-    /// Resource blocks of a carrier.
-    prbs: u16,
     /// When the counters of `ues` began.
     since: Time,
-    /// TTIs that had begun at `since`, and at the last sample.
-    ttis: [u64; 2],
+    /// Resource blocks that each cell had had at `since`, and at the last sample, downlink first.
+    blocks: [Vec<[u64; 2]>; 2],
 }
 
 /// What is counted of one UE, downlink first.
@@ -55,9 +51,16 @@ impl Way {
     }
 }
 
+/// Returns the resource blocks that each of `cells` has had by `now`.
+fn blocks_of<P: aqm::Packet>(ran: &Ran<P>, cells: usize, now: Time) -> Vec<[u64; 2]> {
+    let ways = DIRECTIONS.map(|(way, _)| way);
+    (0..cells as u32).map(|cell| ways.map(|way| ran.resource_blocks(cell, way, now))).collect()
+}
+
 impl UeMeters {
-    pub(crate) fn new(ues: usize, prbs: u16) -> UeMeters {
-        UeMeters { ues: vec![Meter::default(); ues], prbs, since: Time::ZERO, ttis: [0; 2] }
+    pub(crate) fn new(ues: usize, cells: usize) -> UeMeters {
+        let blocks = [(); 2].map(|()| vec![[0; 2]; cells]);
+        UeMeters { ues: vec![Meter::default(); ues], since: Time::ZERO, blocks }
     }
 
     /// A packet to `ue` took so long through the core.
@@ -88,7 +91,7 @@ impl UeMeters {
     /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up<P: aqm::Packet>(&mut self, ran: &Ran<P>, now: Time) {
         self.since = now;
-        self.ttis[0] = ran.begun(ALIKE, now);
+        self.blocks[0] = blocks_of(ran, self.blocks[0].len(), now);
         for (ue, meter) in (0..).zip(&mut self.ues) {
             meter.before = ran.stats(ue);
             for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
@@ -106,13 +109,18 @@ impl UeMeters {
         interval: Span,
         table: &mut Radio,
     ) {
-        let begun = ran.begun(ALIKE, now);
-        let blocks = (begun - std::mem::replace(&mut self.ttis[1], begun)) * u64::from(self.prbs);
-        let share = |prbs: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
+        let had = blocks_of(ran, self.blocks[1].len(), now);
+        let before = std::mem::replace(&mut self.blocks[1], had);
         let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
         for (ue, meter) in (0..).zip(&mut self.ues) {
             let heard = ran.hears(ue, now);
             let (all, last) = (ran.stats(ue), meter.sampled);
+            // Of the cell that serves it now.
+            let cell = ran.last_serving(ue) as usize;
+            let share = |prbs: u64, way: Direction| {
+                let blocks = self.blocks[1][cell][way as usize] - before[cell][way as usize];
+                if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 }
+            };
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -130,8 +138,8 @@ impl UeMeters {
                 ul_mcs: mean(mcs[1]),
                 dl_mbps: mbps(all.downlink.bits - last.downlink.bits),
                 ul_mbps: mbps(all.uplink.bits - last.uplink.bits),
-                dl_prbs: share(all.downlink.prbs - last.downlink.prbs),
-                ul_prbs: share(all.uplink.prbs - last.uplink.prbs),
+                dl_prbs: share(all.downlink.prbs - last.downlink.prbs, Direction::Downlink),
+                ul_prbs: share(all.uplink.prbs - last.uplink.prbs, Direction::Uplink),
                 dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
                 host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,
@@ -149,11 +157,13 @@ impl UeMeters {
     /// The rows at the end.
     pub(crate) fn finish<P: aqm::Packet>(&self, ran: &Ran<P>, recorder: &Recorder, end: Time, table: &mut Ues) {
         let measured = end.saturating_since(self.since);
-        let blocks = ((ran.begun(ALIKE, end) - self.ttis[0]) * u64::from(self.prbs)) as f64;
+        let had = blocks_of(ran, self.blocks[0].len(), end);
         let RunId { point, run } = recorder.id;
         let names = &recorder.names;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (ran.stats(ue), &meter.before);
+            let cell = ran.last_serving(ue) as usize;
+            let blocks = |way: Direction| (had[cell][way as usize] - self.blocks[0][cell][way as usize]) as f64;
             for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
                 let (now, then) = match direction {
                     Direction::Downlink => (&all.downlink, &before.downlink),
@@ -177,7 +187,7 @@ impl UeMeters {
                     block_error_rate: ratio(failed as f64, sent as f64),
                     residual_errors: now.residual_errors - then.residual_errors,
                     prbs: now.prbs - then.prbs,
-                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks),
+                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks(*direction)),
                     padding_bytes: now.padding - then.padding,
                     starved_blocks: now.starved - then.starved,
                     rlc_retx_pdus: rlc.retx_pdus - way.rlc.retx_pdus,

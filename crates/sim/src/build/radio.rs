@@ -1,41 +1,44 @@
-//! Builds the LTE network of a scenario.
+//! Builds the LTE or NR network of a scenario.
 
 use super::links::queue;
+use super::nr;
 use super::recordings::Channels;
 use crate::network::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
 use aqm::{bql, dyn_rlc};
+use channel::tables::lte::Category;
 use channel::{AirConfig, Channel, Mobility, PathLoss, Position, Shadowing, Site, fading, pathloss::Sight};
 use des::{Part, Streams};
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room, Stream,
     UeConfig, rlc,
 };
-use scenario::{Completed, Limit, Lte, Queue, Scenario};
+use scenario::{Completed, Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
 use units::{Bytes, Time};
 
 /// The network, which is called as `part`.
 pub(super) fn radio(
     scenario: &Scenario,
-    lte: &Lte,
+    network: &RadioNetwork,
     id: RunId,
     channels: &Channels,
     streams: &Streams,
     part: Part,
 ) -> Radio {
-    let ues: Vec<String> = lte.ues.iter().map(|ue| ue.name.clone()).collect();
-    let cells: Vec<String> = lte.cells.iter().map(|cell| cell.name.clone()).collect();
+    let ues: Vec<String> = network.ues.iter().map(|ue| ue.name.clone()).collect();
+    let cells: Vec<String> = network.cells.iter().map(|cell| cell.name.clone()).collect();
+    let config = config(network, channels, streams);
     let stream = |stream: Stream| match stream {
         Stream::Air(ue) => streams.named(&format!("ue {} air", ues[ue as usize])),
         Stream::Decoding(ue) => streams.named(&format!("ue {} decoding", ues[ue as usize])),
     };
-    let ran = Ran::new(&config(lte, channels, streams), stream);
+    let ran = Ran::new(&config, stream);
     // Without a reader, nothing is recorded.
     let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1;
     let recorder = Recorder::new(id, ues, cells, scenario.record.radio);
-    Radio::new(ran, part, bandwidth(lte.bandwidth).prbs(), recorder, is_recorded)
+    Radio::new(ran, part, recorder, is_recorded)
 }
 
 /// The names of a UE's radio hops, downlink first.
@@ -44,13 +47,34 @@ pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
 }
 
 /// The network's settings.
-fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
-    let carrier = channel::Carrier {
+fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams) -> ran::Config {
+    let lte = network.lte.map(|lte| (lte_carrier(&lte), mac(lte.mac)));
+    let nr = network.nr.map(|nr| (nr::carrier(nr), nr::mac(nr)));
+    let of = |cell: &scenario::Cell| match network.technology(cell) {
+        Technology::Lte => lte,
+        Technology::Nr => nr,
+    };
+    let cell = |cell: &scenario::Cell| {
+        let (carrier, mac) = of(cell).expect("a checked cell has a carrier");
+        self::cell(cell, carrier, mac)
+    };
+    ran::Config {
+        cells: network.cells.iter().map(cell).collect(),
+        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, streams)).collect(),
+        handover: handover(network.handover),
+    }
+}
+
+fn lte_carrier(lte: &scenario::LteSide) -> channel::Carrier {
+    channel::Carrier {
         downlink_hz: lte.downlink_mhz * 1e6,
         uplink_hz: lte.uplink_mhz * 1e6,
         ..channel::Carrier::lte(bandwidth(lte.bandwidth))
-    };
-    let cell = |cell: &scenario::Cell| CellConfig {
+    }
+}
+
+fn cell(cell: &scenario::Cell, carrier: channel::Carrier, mac: MacConfig) -> CellConfig {
+    CellConfig {
         site: Site {
             position: position(cell.position),
             antenna: cell.sector_deg.map_or_else(channel::Antenna::default, channel::Antenna::sector),
@@ -58,27 +82,22 @@ fn config(lte: &Lte, channels: &Channels, streams: &Streams) -> ran::Config {
             noise_figure_db: cell.noise_figure_db,
             carrier,
         },
-        mac: mac(&lte.mac),
+        mac,
         downlink: discipline(cell.scheduler),
         uplink: discipline(cell.uplink_scheduler),
         load: cell.load as f32,
-    };
-    ran::Config {
-        cells: lte.cells.iter().map(cell).collect(),
-        ues: lte.ues.iter().map(|ue| ue_config(ue, lte, channels, streams)).collect(),
-        handover: handover(&lte.handover),
     }
 }
 
-fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Streams) -> UeConfig {
-    let index = |name: &String| lte.cells.iter().position(|cell| cell.name == *name);
+fn ue_config(ue: &scenario::Ue, network: &RadioNetwork, channels: &Channels, streams: &Streams) -> UeConfig {
+    let index = |name: &String| network.cells.iter().position(|cell| cell.name == *name);
     // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it.
     let bearer = |of: &scenario::Bearer, filter, group: u8, name: &str| BearerConfig {
         qci: of.qci,
         filter,
         group,
         rlc: rlc::Config {
-            mode: mode(of.rlc, lte.mac.ideal),
+            mode: mode(of.rlc, network.lte.is_some_and(|lte| lte.mac.ideal)),
             downlink: ran::pdcp::Config {
                 // Below another queue, it is the other's to keep to the limit.
                 queue: of.above.as_ref().map_or_else(|| queue(&of.queue, streams, name), |_| aqm::Config::default()),
@@ -86,6 +105,7 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
             },
             uplink: ran::pdcp::Config { queue: aqm::Config::default(), discard: of.discard },
         },
+        nr: network.nr.map(|_| nr::mode(&of.nr)),
         above: of.above.as_ref().map(|above| {
             let waiting = queue(&above.queue, streams, &format!("above {name}"));
             let Queue::DropTail { packets, bytes, .. } = of.queue else {
@@ -103,19 +123,22 @@ fn ue_config(ue: &scenario::Ue, lte: &Lte, channels: &Channels, streams: &Stream
     UeConfig {
         air: AirConfig {
             mobility: mobility(&ue.mobility),
-            channel: channel(&ue.channel, lte, channels),
-            fading: ue.fading.map(|fading| self::fading(fading, lte.downlink_mhz)),
+            channel: channel(&ue.channel, network, channels),
+            fading: ue.fading.map(|fading| self::fading(fading, downlink_mhz(network))),
             gain_db: ue.gain_db,
             noise_figure_db: ue.noise_figure_db,
             power: channel::UplinkPower {
                 max_dbm: ue.power_dbm,
-                p0_dbm: lte.power_control.p0_dbm,
-                alpha: lte.power_control.alpha,
+                p0_dbm: network.power_control.p0_dbm,
+                alpha: network.power_control.alpha,
             },
         },
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
-        category: ue.category.and_then(channel::tables::lte::Category::numbered).unwrap_or_default(),
+        category: match ue.category.and_then(Category::numbered) {
+            Some(category) => category,
+            None => Category { layers: ue.layers, ..Category::UNLIMITED },
+        },
         bearers,
         host: above(
             queue(&ue.host_queue, streams, &format!("host {}", ue.name)),
@@ -143,7 +166,13 @@ fn above(queue: aqm::Config, limit: &Limit, room: Room) -> Above {
     Above { gate: aqm::gate::Config { queue, limit }, room, completion }
 }
 
-fn channel(channel: &scenario::Channel, lte: &Lte, channels: &Channels) -> Channel {
+/// Returns the centre frequency of the downlink that a Doppler shift is for.
+fn downlink_mhz(network: &RadioNetwork) -> f64 {
+    let lte = network.lte.map(|lte| lte.downlink_mhz);
+    network.nr.map(|nr| nr.frequency_mhz).or(lte).expect("a network has a carrier")
+}
+
+fn channel(channel: &scenario::Channel, network: &RadioNetwork, channels: &Channels) -> Channel {
     let modelled = |path_loss, shadowing| Channel::Modelled { path_loss, shadowing };
     match channel {
         scenario::Channel::Friis => modelled(PathLoss::Friis, None),
@@ -169,7 +198,7 @@ fn channel(channel: &scenario::Channel, lte: &Lte, channels: &Channels) -> Chann
         scenario::Channel::Fixed { loss_db } => modelled(PathLoss::Fixed(*loss_db), None),
         scenario::Channel::Recorded { files } => {
             let record = |cell: &scenario::Cell| files.get(&cell.name).map(|file| Arc::clone(&channels[file]));
-            Channel::Recorded(lte.cells.iter().map(record).collect())
+            Channel::Recorded(network.cells.iter().map(record).collect())
         }
     }
 }

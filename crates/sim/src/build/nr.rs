@@ -1,0 +1,101 @@
+//! The carrier, the MAC and the bearers of NR cells.
+
+use channel::{Carrier, tables};
+use ran::pdcp::{self, PdcpSn};
+use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
+use ran::{Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests};
+use scenario::{CqiOf, McsTable, NrBearer, NrRlc};
+
+pub(super) fn carrier(nr: &scenario::Nr) -> Carrier {
+    Carrier {
+        downlink_hz: nr.frequency_mhz * 1e6,
+        uplink_hz: nr.uplink_mhz() * 1e6,
+        prbs: nr.blocks().expect("a checked carrier has resource blocks"),
+        subcarrier_hz: nr.numerology().subcarrier_hz(),
+    }
+}
+
+pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
+    let of = &nr.mac;
+    let mut rat = Nr::new(nr.numerology(), duplex(nr)).with_control(of.control_symbols, of.uplink_control_symbols);
+    rat.tables = [nr.mcs_table, nr.uplink_mcs_table].map(table);
+    (rat.dmrs, rat.overhead) = (of.dmrs_symbols, of.overhead);
+    (rat.k1, rat.k2) = (of.k1.unwrap_or(rat.k1), of.k2.unwrap_or(rat.k2));
+    rat.processes = of.harq_processes;
+    let slot = nr.numerology().slot();
+    MacConfig {
+        rat: Rat::Nr(rat),
+        transmissions: of.harq_transmissions,
+        decoding: of.decoding,
+        link: LinkAdaptation {
+            period: of.cqi_period,
+            delay: of.cqi_delay,
+            step_db: of.outer_loop_db as f32,
+            worst_group: of.cqi == CqiOf::WorstGroup,
+        },
+        requests: Requests {
+            sr_period: of.sr_period.as_nanos().div_ceil(slot.as_nanos()) as u16,
+            sr_prohibit: of.sr_prohibit,
+            sr_maximum: of.sr_maximum,
+            bsr_periodic: Some(of.bsr_period),
+            bsr_retx: of.bsr_retx,
+            first_grant: of.first_grant.get() as u32,
+            ..Requests::default()
+        },
+        ..MacConfig::default()
+    }
+}
+
+fn duplex(nr: &scenario::Nr) -> Duplex {
+    match &nr.duplex {
+        scenario::Duplex::Fdd => Duplex::Fdd,
+        scenario::Duplex::Flexible => Duplex::Flexible,
+        scenario::Duplex::Tdd { downlink_symbols, uplink_symbols, .. } => {
+            let [downlink, special, uplink] = nr.pattern().expect("a checked pattern is valid").map(|n| n as u8);
+            let symbols = |symbols: u8| if special > 0 { symbols } else { 0 };
+            Duplex::Tdd(Pattern {
+                slots: downlink + special + uplink,
+                downlink_slots: downlink,
+                downlink_symbols: symbols(*downlink_symbols),
+                uplink_symbols: symbols(*uplink_symbols),
+                uplink_slots: uplink,
+            })
+        }
+    }
+}
+
+fn table(of: McsTable) -> tables::nr::McsTable {
+    match of {
+        McsTable::Qam64 => tables::nr::McsTable::Qam64,
+        McsTable::Qam256 => tables::nr::McsTable::Qam256,
+        McsTable::LowRate => tables::nr::McsTable::LowSpectralEfficiency,
+        McsTable::Qam1024 => tables::nr::McsTable::Qam1024,
+    }
+}
+
+/// The RLC mode of a bearer in NR cells.
+pub(super) fn mode(of: &NrBearer) -> Mode {
+    let pdcp = pdcp::Nr {
+        sn: if of.pdcp_sn == 12 { PdcpSn::Twelve } else { PdcpSn::Eighteen },
+        t_reordering: of.t_reordering,
+        sdap: of.sdap,
+        limit: [Some(of.buffer.get()); 2],
+    };
+    match of.rlc {
+        NrRlc::Um { sn, t_reassembly } => {
+            Mode::NrUm(NrUm { sn: if sn == 6 { UmSn::Six } else { UmSn::Twelve }, t_reassembly, pdcp })
+        }
+        NrRlc::Am { sn, t_poll_retransmit, t_reassembly, t_status_prohibit, poll_pdu, poll_byte, max_retx } => {
+            Mode::NrAm(NrAm {
+                sn: if sn == 12 { AmSn::Twelve } else { AmSn::Eighteen },
+                t_poll_retransmit,
+                poll_pdu: Some(poll_pdu),
+                poll_byte: Some(poll_byte.get() as u32),
+                max_retx,
+                t_reassembly,
+                t_status_prohibit,
+                pdcp,
+            })
+        }
+    }
+}
