@@ -1,13 +1,13 @@
 //! What the hot functions cost: nanoseconds a call.
 //!
-//! `cargo run --release -p radio --example link_cost`
+//! `cargo run --release -p channel --example link_cost`
 
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::hint::black_box;
 use std::time::Instant;
 
-use channel::fading::{Config, Doppler, Fading, Profile, Turns};
+use channel::fading::{Config, Doppler, Fading, Grid, Profile, Tdl, Turns};
 use channel::pathloss::Sight;
 use channel::tables::lte::tbs;
 use channel::{
@@ -53,6 +53,22 @@ fn main() {
                 black_box(fading.gains(Turns::new(0.07 * n as f64)));
             });
         }
+    }
+    let tdl = |model| Profile::Tdl { model, delay_spread_ns: 32.0 };
+    for (profile, name, blocks, subcarrier_hz) in [
+        (tdl(Tdl::A), "TDL-A", 264, 120_000),
+        (tdl(Tdl::D), "TDL-D", 264, 120_000),
+        (tdl(Tdl::A), "TDL-A", 132, 120_000),
+        (Profile::TdlA30, "TDLA30", 273, 30_000),
+    ] {
+        let mut fading = Fading::on_grid(profile, Grid::new(blocks, subcarrier_hz), &mut Random::seed_from_u64(1));
+        measure(
+            &format!("fading a slot, {name}, {blocks} blocks of {} kHz", 12 * subcarrier_hz / 1000),
+            100_000,
+            |n| {
+                black_box(fading.gains(Turns::new(0.07 * n as f64)));
+            },
+        );
     }
     let doppler = Doppler::Hz(70.0);
     let mut faded = air(Bandwidth::Mhz20, Some(Config { profile: Profile::Eva, doppler }));
