@@ -141,7 +141,7 @@ fn a_channel_does_not_repeat() {
     for profile in [tdl(Tdl::A, 32.0), tdl(Tdl::C, 300.0), Profile::TdlB100] {
         let mut fading = Fading::on_grid(profile, Grid::new(1, 120_000), &mut Random::seed_from_u64(3));
         let gains: Vec<f64> =
-            (0..40_000).map(|n| f64::from(fading.gains(Turns::new(n as f64 * 260.0 * 125e-6))[0])).collect();
+            (0..40_000).map(|n| f64::from(fading.gains(Turns::new(f64::from(n) * 260.0 * 125e-6))[0])).collect();
         let mean = gains.iter().sum::<f64>() / gains.len() as f64;
         let variance = gains.iter().map(|gain| (gain - mean) * (gain - mean)).sum::<f64>() / gains.len() as f64;
         for lag in (400..=20_000).step_by(100) {
