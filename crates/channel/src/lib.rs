@@ -10,6 +10,7 @@
 #![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
 mod air;
+pub mod buildings;
 pub mod fading;
 pub mod mobility;
 pub mod pathloss;
@@ -19,6 +20,7 @@ pub mod shadowing;
 pub mod tables;
 
 pub use air::{Air, AirConfig, Carrier, Channel, Site, UplinkPower};
+pub use buildings::{Building, Buildings};
 pub use mobility::{Mobility, Position};
 pub use pathloss::{Antenna, PathLoss};
 pub use phy::{Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};
