@@ -10,6 +10,7 @@
 #![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
 mod air;
+pub mod blockage;
 pub mod buildings;
 pub mod fading;
 pub mod mobility;
@@ -20,6 +21,7 @@ pub mod shadowing;
 pub mod tables;
 
 pub use air::{Air, AirConfig, Carrier, Channel, Site, UplinkPower};
+pub use blockage::Blockage;
 pub use buildings::{Building, Buildings};
 pub use mobility::{Mobility, Position};
 pub use pathloss::{Antenna, PathLoss};
