@@ -10,6 +10,7 @@
 #![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
 mod air;
+pub mod antenna;
 pub mod blockage;
 pub mod buildings;
 pub mod fading;
@@ -21,6 +22,7 @@ pub mod shadowing;
 pub mod tables;
 
 pub use air::{Air, AirConfig, Carrier, Channel, Site, UplinkPower};
+pub use antenna::Array;
 pub use blockage::Blockage;
 pub use buildings::{Building, Buildings};
 pub use mobility::{Mobility, Position};

@@ -12,6 +12,7 @@
 //! 3. A sector's antenna has its horizontal pattern only, without downtilt.
 //! 4. UMa's environment height is 1 m, as for UEs below 13 m; for higher ones TR 38.901 draws it.
 
+use crate::antenna::{Array, direction};
 use crate::mobility::Position;
 
 /// Speed of light in metres per second.
@@ -367,6 +368,8 @@ pub enum Antenna {
         /// Maximum attenuation in dB.
         front_to_back_db: f64,
     },
+    /// An array, which forms beams.
+    Array(Array),
 }
 
 impl Default for Antenna {
@@ -381,7 +384,8 @@ impl Antenna {
         Antenna::Sector { gain_db: 15.0, azimuth_deg, beamwidth_deg: 65.0, front_to_back_db: 20.0 }
     }
 
-    /// Returns the gain in dBi of the antenna at `site` towards `ue`.
+    /// Returns the gain in dBi of the antenna at `site` towards `ue`; of an array, that without a beam
+    /// ([`Array::mean_gain_db`]).
     pub fn gain_db(&self, site: Position, ue: Position) -> f64 {
         match *self {
             Antenna::Isotropic { gain_db } => gain_db,
@@ -390,6 +394,7 @@ impl Antenna {
                 let off = libm::remainder(bearing - azimuth_deg, 360.0) / beamwidth_deg;
                 gain_db - (12.0 * off * off).min(front_to_back_db)
             }
+            Antenna::Array(array) => array.mean_gain_db(direction(site, ue), 0.0),
         }
     }
 }
