@@ -25,10 +25,12 @@
 //! 3. A receiver's soft buffer has room for all coded bits.
 //! 4. With rank 2, each of the two blocks is evaluated separately, with the SINR of its layer given by the caller.
 
+pub mod nr;
+
 use core::ops::Range;
 
 use crate::tables::lte::{CQI, MAX_CODE_BLOCK, code_block_size, smaller_code_block_size};
-use crate::tables::{Direction, ENTRIES, FIRST_OCTAVE, INFORMATION, Modulation, STEPS};
+use crate::tables::{Direction, FIRST_OCTAVE, HIGH_INFORMATION, INFORMATION, Modulation, STEPS};
 
 /// Resource elements of a resource block pair that carry the downlink's data.
 pub const DOWNLINK_ELEMENTS: u32 = 138;
@@ -126,15 +128,16 @@ impl Soft {
         self.coded_bits += coded_bits;
     }
 
-    /// Adds a transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it still
-    /// cannot be decoded. Discards earlier transmissions if decoding is more likely without them.
-    pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
+    /// Adds a transmission, as in [`Soft::add`]; returns the probability, 0 to 1, that the block still cannot be decoded, as
+    /// `block_error` computes it. Discards earlier transmissions if decoding is more likely without them.
+    #[inline]
+    pub fn receive(&mut self, information: f32, coded_bits: u32, block_error: impl Fn(&Soft) -> f64) -> f64 {
         let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
         alone.add(information, coded_bits);
         self.add(information, coded_bits);
-        let error = block_error(tb_bits, self);
+        let error = block_error(self);
         if held {
-            let without = block_error(tb_bits, &alone);
+            let without = block_error(&alone);
             if without < error {
                 *self = alone;
                 return without;
@@ -160,7 +163,9 @@ pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
     /// Mantissa bits below those that index the table.
     const REST: u32 = 23 - STEPS.ilog2();
     const FIRST: i32 = (127 + FIRST_OCTAVE) * STEPS as i32;
-    let table = &INFORMATION[modulation as usize];
+    static TABLES: [&[f32]; 5] =
+        [&INFORMATION[0], &INFORMATION[1], &INFORMATION[2], &HIGH_INFORMATION[0], &HIGH_INFORMATION[1]];
+    let table = TABLES[modulation as usize];
     // A float's exponent and leading mantissa bits are the table index, the rest the position between entries.
     let bits = sinr.to_bits();
     let entry = (bits as i32 >> REST) - FIRST;
@@ -169,8 +174,8 @@ pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
         return (sinr * (table[0] / LEAST)).max(0.0);
     }
     let entry = entry as usize;
-    if entry >= ENTRIES - 1 {
-        return table[ENTRIES - 1];
+    if entry >= table.len() - 1 {
+        return table[table.len() - 1];
     }
     let way = (bits & ((1 << REST) - 1)) as f32 * (1.0 / (1 << REST) as f32);
     table[entry] + way * (table[entry + 1] - table[entry])
@@ -234,7 +239,7 @@ pub fn wideband_cqi(sinr: &Sinr) -> u8 {
 
 /// Returns [`wideband_cqi`] for a block on the resource blocks `prbs` only.
 pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
-    for modulation in Modulation::ALL.into_iter().rev() {
+    for modulation in [Modulation::Qam64, Modulation::Qam16, Modulation::Qpsk] {
         let information = sinr.information(modulation, prbs.clone());
         let fits = |&cqi: &usize| CQI[cqi].0 == modulation && CQI_INFORMATION[cqi] <= information;
         if let Some(cqi) = (0..CQI.len()).rev().find(fits) {
@@ -314,16 +319,22 @@ impl Curve {
     /// rate.
     #[inline]
     fn error(&self, above: f32, size: u32) -> f64 {
-        let size = size as f32;
-        let short = SHORT_BLOCK * self.width * (1.0 / size - 1.0 / GAP_BLOCK);
-        let deviations = f64::from((above - self.gap - short) * libm::sqrtf(size) / self.width);
-        if deviations > CERTAIN {
-            0.0
-        } else if deviations < -CERTAIN {
-            1.0
-        } else {
-            0.5 * libm::erfc(deviations * core::f64::consts::FRAC_1_SQRT_2)
-        }
+        let short = SHORT_BLOCK * self.width * (1.0 / size as f32 - 1.0 / GAP_BLOCK);
+        error(above - self.gap - short, self.width, size)
+    }
+}
+
+/// Returns the error rate of a code block of `size` bits with this much information per coded bit above what a half of the
+/// blocks needs, on a curve of this `width`.
+#[inline]
+fn error(above: f32, width: f32, size: u32) -> f64 {
+    let deviations = f64::from(above * libm::sqrtf(size as f32) / width);
+    if deviations > CERTAIN {
+        0.0
+    } else if deviations < -CERTAIN {
+        1.0
+    } else {
+        0.5 * libm::erfc(deviations * core::f64::consts::FRAC_1_SQRT_2)
     }
 }
 

@@ -6,7 +6,7 @@ mod information;
 pub mod lte;
 pub mod nr;
 
-pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
+pub(crate) use information::{FIRST_OCTAVE, HIGH_INFORMATION, INFORMATION, STEPS};
 
 /// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,11 +26,22 @@ pub enum Modulation {
     Qam16,
     /// 6 bits per symbol.
     Qam64,
+    /// 8 bits per symbol (NR).
+    Qam256,
+    /// 10 bits per symbol (NR's downlink).
+    Qam1024,
 }
 
 impl Modulation {
     /// All modulations, most robust first.
-    pub const ALL: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
+    pub const ALL: [Modulation; 5] =
+        [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256, Modulation::Qam1024];
+
+    /// Returns the modulation with this many coded bits per symbol: 2, 4, 6, 8 or 10.
+    #[inline]
+    pub(crate) const fn of_bits(bits: u8) -> Modulation {
+        Modulation::ALL[bits as usize / 2 - 1]
+    }
 
     /// Returns the coded bits per symbol.
     #[inline]

@@ -56,4 +56,5 @@ pub use mac::sched::Discipline;
 pub use mobility::Refused;
 pub use network::{Delivery, Heard, Ran, Stream};
 pub use rat::Rat;
+pub use rat::nr::{Duplex, Nr, Pattern};
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};

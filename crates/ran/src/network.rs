@@ -179,7 +179,7 @@ impl<P: Packet> Ran<P> {
         if state.is_served() {
             let Cell { slots, mac, grid, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
-            state.report_channel(&mac.link, grid.group, next);
+            state.report_channel(mac.rat, &mac.link, grid.group, next);
             state.sound(&mac.link, mac.rat, next);
         }
         state.invalidate_sinr();
@@ -265,7 +265,7 @@ impl<P: Packet> Ran<P> {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
-            cqi: reported.unwrap_or_else(|| channel::wideband_cqi(&sinr)),
+            cqi: reported.unwrap_or_else(|| rat.cqi(&sinr, None)),
         }
     }
 

@@ -1,9 +1,10 @@
 //! Radio access technologies: slots, grants, blocks and acknowledgements of a cell.
 //!
 //! Schedulers, the calendar, bearers, mobility and statistics use [`Rat`] instead of knowing a technology: the length
-//! of a slot, the timing of grants, data and feedback, the division of the carrier, the size of a transport block, the
-//! number of HARQ processes, and what MAC knows of a UE's buffers. Each property is a method here, and its values are
-//! in a file for each technology.
+//! of a slot and what it carries, the timing of grants, data and feedback, the division of the carrier, the size of a
+//! transport block and its errors, the number of HARQ processes, and what MAC knows of a UE's buffers. Each property is
+//! a method here, and its values are in a file for each technology. [`reported`] holds what technologies share whose
+//! UEs report their buffers and their power.
 //!
 //! To add a technology, add a variant, a file with the same functions, and its tables in `channel`; the compiler lists
 //! what is missing.
@@ -11,13 +12,19 @@
 mod ideal;
 mod kind;
 mod lte;
+pub(crate) mod nr;
+mod reported;
 
 pub use kind::Rat;
-pub(crate) use kind::{Grid, Need, Sizes, Timing};
+pub(crate) use kind::{Grid, Need, Sizes};
+
+use core::ops::Range;
 
 use aqm::{Drops, Packet};
+use channel::{Direction, Modulation, Sinr, Soft};
 use units::Span;
 
+use crate::mac::requests::{GROUPS, Report};
 use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
 use crate::stats::Sink;
@@ -43,19 +50,112 @@ impl Sizes {
     }
 }
 
+/// Slots and delays. Delays are in slots of the cell.
 impl Rat {
     /// Returns the length of a slot.
     #[inline]
     pub fn slot(self) -> Span {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::SLOT,
+            Rat::Nr(nr) => nr.numerology.slot(),
         }
     }
 
+    /// Returns the technology with the resources of `slot`, of which `uplink` symbols are granted in the uplink if slots
+    /// are flexible.
     #[inline]
-    pub(crate) fn timing(self) -> &'static Timing {
+    pub(crate) fn in_slot(self, slot: u64, uplink: u8) -> Rat {
         match self {
-            Rat::Lte | Rat::LteIdeal => &lte::TIMING,
+            Rat::Lte | Rat::LteIdeal => self,
+            Rat::Nr(nr) => Rat::Nr(nr.in_slot(slot, uplink)),
+        }
+    }
+
+    /// Returns whether the slot at hand ([`Rat::in_slot`]) carries data of a direction.
+    #[inline]
+    pub(crate) fn carries(self, direction: Direction) -> bool {
+        match self {
+            Rat::Lte | Rat::LteIdeal => true,
+            Rat::Nr(nr) => nr.data(direction) > 0,
+        }
+    }
+
+    /// Returns the data symbols of a direction in the slot at hand, 1 if all slots are alike.
+    #[inline]
+    pub(crate) fn symbols(self, direction: Direction) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => 1,
+            Rat::Nr(nr) => nr.data(direction),
+        }
+    }
+
+    /// Returns whether grants of the uplink also divide the slot's symbols between the directions.
+    #[inline]
+    pub(crate) fn is_flexible(self) -> bool {
+        matches!(self, Rat::Nr(nr) if nr.duplex == nr::Duplex::Flexible)
+    }
+
+    /// Returns the maximum decoding time for a block to be acknowledged in time.
+    pub(crate) fn longest_decoding(self) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::LONGEST_DECODING,
+            Rat::Nr(nr) => nr.k1.into(),
+        }
+    }
+
+    /// Returns when the cell knows whether a downlink block sent in `slot` was decoded.
+    #[inline]
+    pub(crate) fn feedback(self, slot: u64, decoding: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::DATA_TO_REUSE,
+            Rat::Nr(nr) => nr.acknowledged(slot) + 1 + decoding,
+        }
+    }
+
+    /// Returns the slots whose uplink is granted in `slot`.
+    #[inline]
+    pub(crate) fn granted_in(self, slot: u64) -> Range<u64> {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::GRANT_TO_DATA..slot + lte::GRANT_TO_DATA + 1,
+            Rat::Nr(nr) => nr.granted_in(slot),
+        }
+    }
+
+    /// Returns when an uplink block sent in `slot` is known to have failed: by the UE, which repeats it at once, or, if
+    /// repetitions are granted, by the cell.
+    #[inline]
+    pub(crate) fn uplink_failure(self, slot: u64, decoding: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::DATA_TO_NACK,
+            Rat::Nr(_) => slot + 1 + decoding,
+        }
+    }
+
+    /// Returns the slot in which a UE repeats a block that it has known to have failed since `slot`; `None` if that needs a
+    /// grant.
+    #[inline]
+    pub(crate) fn repetition(self, slot: u64) -> Option<u64> {
+        match self {
+            Rat::Lte | Rat::LteIdeal => Some(slot + lte::GRANT_TO_DATA),
+            Rat::Nr(_) => None,
+        }
+    }
+
+    /// Returns the first slot from `slot` on in which a UE can send a scheduling request.
+    #[inline]
+    pub(crate) fn request_slot(self, slot: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot,
+            Rat::Nr(nr) => nr.uplink_control_from(slot),
+        }
+    }
+
+    /// Returns when the cell can respond to a scheduling request sent in `slot`.
+    #[inline]
+    pub(crate) fn request_known(self, slot: u64, decoding: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::REQUEST_TO_GRANT,
+            Rat::Nr(_) => slot + 1 + decoding,
         }
     }
 
@@ -64,28 +164,35 @@ impl Rat {
     pub(crate) fn processes(self) -> u8 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::PROCESSES,
+            Rat::Nr(nr) => nr.processes,
         }
     }
 
-    /// Returns the HARQ process of a new uplink transmission in `slot`.
+    /// Returns the HARQ process of a new uplink transmission in `slot`, or `None` if any idle one may be used.
     #[inline]
-    pub(crate) fn uplink_process(self, slot: u64) -> u8 {
+    pub(crate) fn uplink_process(self, slot: u64) -> Option<u8> {
         match self {
-            Rat::Lte | Rat::LteIdeal => lte::uplink_process(slot),
+            Rat::Lte | Rat::LteIdeal => Some(lte::uplink_process(slot)),
+            Rat::Nr(_) => None,
         }
     }
+}
 
+/// The carrier, and blocks on it.
+impl Rat {
+    /// Returns the division of a carrier of `prbs` resource blocks.
     pub(crate) fn grid(self, prbs: u16) -> Grid {
         match self {
             Rat::Lte => lte::grid(prbs),
             Rat::LteIdeal => ideal::grid(prbs),
+            Rat::Nr(_) => nr::Nr::grid(prbs),
         }
     }
 
     /// Returns the schedulers of downlink and uplink.
     pub(crate) fn schedulers(self, downlink: Discipline, uplink: Discipline) -> (Scheduler, Scheduler) {
         match self {
-            Rat::Lte => (Scheduler::new(downlink), Scheduler::new(uplink)),
+            Rat::Lte | Rat::Nr(_) => (Scheduler::new(downlink), Scheduler::new(uplink)),
             Rat::LteIdeal => ideal::schedulers(downlink, uplink),
         }
     }
@@ -95,14 +202,34 @@ impl Rat {
     pub(crate) fn widest(self) -> u16 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::WIDEST,
+            Rat::Nr(_) => nr::WIDEST,
         }
     }
 
-    /// Returns the bits of a downlink code word with `mcs` on `prbs` resource blocks.
+    /// Returns the maximum number of layers of the downlink.
     #[inline]
-    pub(crate) fn downlink_bits(self, mcs: u8, prbs: u16) -> u32 {
+    pub(crate) fn most_layers(self) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => 2,
+            Rat::Nr(_) => 4,
+        }
+    }
+
+    /// Returns the number of code words of a block on `layers`.
+    #[inline]
+    pub(crate) fn words(self, layers: u8) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => layers,
+            Rat::Nr(_) => 1,
+        }
+    }
+
+    /// Returns the bits of a code word of a downlink block with `mcs` and `layers` on `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn downlink_bits(self, mcs: u8, layers: u8, prbs: u16) -> u32 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::downlink_bits(mcs, prbs),
+            Rat::Nr(nr) => nr.bits(Direction::Downlink, mcs, layers, prbs),
         }
     }
 
@@ -111,6 +238,7 @@ impl Rat {
     pub(crate) fn uplink_bits(self, mcs: u8, prbs: u16) -> u32 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::uplink_bits(mcs, prbs),
+            Rat::Nr(nr) => nr.bits(Direction::Uplink, mcs, 1, prbs),
         }
     }
 
@@ -119,15 +247,103 @@ impl Rat {
     pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::usable(mcs, prbs),
+            Rat::Nr(_) => mcs,
         }
     }
 
-    /// Returns whether transport blocks have MAC headers.
+    /// Returns the largest MCS index of a direction.
     #[inline]
-    pub(crate) fn has_headers(self) -> bool {
+    pub(crate) fn best_mcs(self, direction: Direction) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::BEST_MCS,
+            Rat::Nr(nr) => nr.best_mcs(direction),
+        }
+    }
+
+    /// Returns the lowest MCS of an uplink block on `prbs` resource blocks: headers and a report leave room for data.
+    #[inline]
+    pub(crate) fn least_mcs(self, prbs: u16) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::least_mcs(prbs),
+            Rat::Nr(nr) => nr.least_mcs(prbs),
+        }
+    }
+
+    /// Returns the modulation of an MCS.
+    #[inline]
+    pub(crate) fn modulation(self, direction: Direction, mcs: u8) -> Modulation {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::modulation(direction, mcs),
+            Rat::Nr(nr) => nr.modulation(direction, mcs),
+        }
+    }
+
+    /// Returns the coded bits of a code word sent with `modulation` on `layers` and `prbs` resource blocks.
+    #[inline]
+    pub(crate) fn coded_bits(self, direction: Direction, modulation: Modulation, layers: u8, prbs: u16) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::coded_bits(direction, modulation, prbs),
+            Rat::Nr(nr) => nr.coded_bits(direction, modulation, layers, prbs),
+        }
+    }
+
+    /// Returns the probability, 0 to 1, that a code word of `bits` with `mcs` cannot be decoded with this information.
+    #[inline]
+    pub(crate) fn block_error(self, direction: Direction, mcs: u8, bits: u32, soft: &Soft) -> f64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::block_error(bits, soft),
+            Rat::Nr(nr) => nr.block_error(direction, mcs, bits, soft),
+        }
+    }
+
+    /// Returns the largest CQI, up to 15, whose block would fail with a probability of at most 10 % on the resource blocks
+    /// `prbs`; 0 if there is none.
+    #[inline]
+    pub(crate) fn cqi(self, sinr: &Sinr, prbs: Option<Range<u16>>) -> u8 {
+        match (self, prbs) {
+            (Rat::Lte | Rat::LteIdeal, None) => channel::wideband_cqi(sinr),
+            (Rat::Lte | Rat::LteIdeal, Some(prbs)) => channel::phy::subband_cqi(sinr, prbs),
+            (Rat::Nr(nr), prbs) => nr.cqi(sinr, prbs),
+        }
+    }
+
+    /// Returns the downlink's MCS for a reported CQI, shifted by `offset_db`.
+    #[inline]
+    pub(crate) fn mcs_for(self, cqi: u8, offset_db: f32) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::mcs_for(cqi, Direction::Downlink, offset_db),
+            Rat::Nr(nr) => nr.mcs_for(cqi, offset_db),
+        }
+    }
+
+    /// Returns the uplink's MCS at an SINR in dB.
+    #[inline]
+    pub(crate) fn uplink_mcs_at(self, sinr_db: f32, has_64qam: bool) -> u8 {
+        match self {
+            Rat::Lte | Rat::LteIdeal if has_64qam => channel::phy::mcs_at(sinr_db, Direction::Uplink),
+            Rat::Lte | Rat::LteIdeal => channel::phy::mcs_at_16qam(sinr_db),
+            Rat::Nr(nr) => nr.uplink_mcs_at(sinr_db),
+        }
+    }
+
+    /// Returns the minimum SINR in dB of an uplink MCS.
+    #[inline]
+    pub(crate) fn uplink_sinr_db(self, mcs: u8) -> f32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => channel::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(mcs)],
+            Rat::Nr(nr) => nr.uplink_sinr_db(mcs),
+        }
+    }
+}
+
+/// What is reported, and headers.
+impl Rat {
+    /// Returns whether MAC adds subheaders to what RLC has built. If not, there are none, or RLC has counted them.
+    #[inline]
+    pub(crate) fn adds_headers(self) -> bool {
         match self {
             Rat::Lte => true,
-            Rat::LteIdeal => false,
+            Rat::LteIdeal | Rat::Nr(_) => false,
         }
     }
 
@@ -136,8 +352,35 @@ impl Rat {
     #[inline]
     pub(crate) fn reports_buffers(self) -> bool {
         match self {
-            Rat::Lte => true,
+            Rat::Lte | Rat::Nr(_) => true,
             Rat::LteIdeal => false,
+        }
+    }
+
+    /// Returns the report of the bytes that wait in each group.
+    #[inline]
+    pub(crate) fn report(self, waiting: [u32; GROUPS]) -> Report {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::report(waiting),
+            Rat::Nr(_) => nr::report(waiting),
+        }
+    }
+
+    /// Returns the size of that report with its subheader.
+    #[inline]
+    pub(crate) fn report_size(self, waiting: &[u32; GROUPS]) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::report_size(waiting),
+            Rat::Nr(_) => nr::report_size(waiting),
+        }
+    }
+
+    /// Returns the size of a power headroom report with its subheader.
+    #[inline]
+    pub(crate) fn headroom_report(self) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => lte::HEADROOM_REPORT,
+            Rat::Nr(_) => nr::HEADROOM_REPORT,
         }
     }
 
@@ -145,7 +388,7 @@ impl Rat {
     #[inline]
     pub(crate) fn reports_power(self) -> bool {
         match self {
-            Rat::Lte => true,
+            Rat::Lte | Rat::Nr(_) => true,
             Rat::LteIdeal => false,
         }
     }
@@ -154,7 +397,7 @@ impl Rat {
     #[inline]
     pub(crate) fn carries_signalling(self) -> bool {
         match self {
-            Rat::Lte => true,
+            Rat::Lte | Rat::Nr(_) => true,
             Rat::LteIdeal => false,
         }
     }
@@ -164,7 +407,7 @@ impl Rat {
     #[inline]
     pub(crate) fn downlink_want(self, useful: impl FnOnce() -> u16, groups: u16) -> u16 {
         match self {
-            Rat::Lte => useful(),
+            Rat::Lte | Rat::Nr(_) => useful(),
             Rat::LteIdeal => ideal::downlink_want(groups),
         }
     }
@@ -173,7 +416,7 @@ impl Rat {
     #[inline]
     pub(crate) fn uplink_need<P: Packet>(self, ue: &Ue<P>, slot: u64) -> Need {
         match self {
-            Rat::Lte => lte::uplink_need(ue),
+            Rat::Lte | Rat::Nr(_) => reported::uplink_need(self, ue),
             Rat::LteIdeal => ideal::uplink_need(ue, slot),
         }
     }
@@ -189,7 +432,7 @@ impl Rat {
         slot: u64,
     ) -> Option<Candidate> {
         match self {
-            Rat::Lte => lte::uplink_candidate(ran, index, (need, free), slot),
+            Rat::Lte | Rat::Nr(_) => reported::uplink_candidate(self, ran, index, (need, free), slot),
             Rat::LteIdeal => Some(ideal::uplink_candidate(index, free)),
         }
     }
@@ -198,7 +441,7 @@ impl Rat {
     #[inline]
     pub(crate) fn uplink_payload(self, bytes: u32) -> u32 {
         match self {
-            Rat::Lte => lte::uplink_payload(bytes),
+            Rat::Lte | Rat::Nr(_) => reported::uplink_payload(self, bytes),
             Rat::LteIdeal => bytes,
         }
     }
@@ -215,7 +458,7 @@ impl Rat {
         io: &mut Io<'_, D, S>,
     ) -> u32 {
         match self {
-            Rat::Lte => lte::fill_uplink(ran, index, process, slot, io),
+            Rat::Lte | Rat::Nr(_) => reported::fill_uplink(self, ran, index, process, slot, io),
             Rat::LteIdeal => ideal::fill_uplink(ran, index, process, slot, io),
         }
     }

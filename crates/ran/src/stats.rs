@@ -42,8 +42,9 @@ pub enum Event {
     BufferStatus {
         /// The UE.
         ue: u32,
-        /// The level of each logical channel group (36.321 table 6.1.3.1-1).
-        levels: [u8; 4],
+        /// The level of each logical channel group (36.321 table 6.1.3.1-1, 38.321 tables 6.1.3.1-1 and -2); LTE has the
+        /// first four.
+        levels: [u8; 8],
     },
     /// A cell receives a power headroom report.
     PowerHeadroom {

@@ -104,12 +104,13 @@ pub(crate) struct Ue<P> {
     pub(crate) up: Way,
     pub(crate) downlink: adaptation::Downlink,
     pub(crate) uplink: adaptation::Uplink,
-    /// Whether it can receive two layers.
-    pub(crate) two_layers: bool,
+    /// The layers that it can receive at most.
+    layers: u8,
     pub(crate) category: Category,
     pub(crate) sinr: Sinr,
-    /// Half of it, for two layers that share the power.
-    pub(crate) half: Sinr,
+    /// The share of each of several layers, if `divided` says how many.
+    pub(crate) share: Sinr,
+    divided: u8,
     /// The time for which `sinr` is the downlink's.
     sinr_at: Option<Time>,
     pub(crate) up_sinr: Sinr,
@@ -173,10 +174,11 @@ impl<P: Packet> Ue<P> {
             index,
             downlink: adaptation::Downlink::new(index),
             uplink: adaptation::Uplink::new(config.category, index),
-            two_layers: config.layers > 1 && config.category.layers > 1,
+            layers: config.layers.min(config.category.layers),
             category: config.category,
             sinr: Sinr::default(),
-            half: Sinr::default(),
+            share: Sinr::default(),
+            divided: 0,
             sinr_at: None,
             up_sinr: Sinr::default(),
             request_state: RequestState::new(),
@@ -433,15 +435,22 @@ impl<P: Packet> Ue<P> {
         left
     }
 
-    /// Computes the downlink's SINR at `now`, the beginning of a slot, into `self.sinr` and `self.half`.
+    /// Computes the downlink's SINR at `now`, the beginning of a slot, into `self.sinr`.
     #[inline]
     pub(crate) fn measure_downlink(&mut self, now: Time) {
         if self.sinr_at != Some(now) {
             self.air.downlink(self.serving, now, &mut self.sinr);
             self.sinr_at = Some(now);
-            if self.two_layers {
-                adaptation::halve(&self.sinr, &mut self.half);
-            }
+            self.divided = 0;
+        }
+    }
+
+    /// Computes the SINR of each of `layers` into `self.share`.
+    #[inline]
+    pub(crate) fn divide_among(&mut self, layers: u8) {
+        if layers > 1 && layers != self.divided {
+            adaptation::divide(&self.sinr, layers, &mut self.share);
+            self.divided = layers;
         }
     }
 
@@ -452,12 +461,14 @@ impl<P: Packet> Ue<P> {
 
     /// Makes the channel reports that the eNodeB, with resource block groups of `group` blocks, has in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, link: &LinkAdaptation, group: u16, slot: u64) {
+    pub(crate) fn report_channel(&mut self, rat: Rat, link: &LinkAdaptation, group: u16, slot: u64) {
         let slots = self.slots;
+        let layers = self.layers.min(rat.most_layers());
         while let Some(at) = self.downlink.reports.due(link, slots, slot) {
             self.measure_downlink(slots.start(at));
-            let half = self.two_layers.then_some(&self.half);
-            self.downlink.measure(link, &self.sinr, half, link.worst_group.then_some(group), slots, at);
+            let group = link.worst_group.then_some(group);
+            self.downlink.measure(rat, (link, group), (&self.sinr, layers, &mut self.share), slots, at);
+            self.divided = 0;
         }
     }
 

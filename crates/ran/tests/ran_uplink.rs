@@ -15,7 +15,7 @@ fn world(requests: Requests) -> World {
 
 #[test]
 fn the_latency_from_idle_is_the_sum_of_its_steps() {
-    for period in [5u8, 10, 20, 40] {
+    for period in [5u16, 10, 20, 40] {
         let mut latencies = Vec::new();
         for i in 0..400u64 {
             let mut world = world(Requests { sr_period: period, ..Requests::default() });
@@ -65,18 +65,18 @@ fn buffer_levels_are_quantised_as_in_the_table() {
         world.send(Direction::Uplink, 0, 1000);
     }
     world.run(ms(300));
-    let reports: Vec<[u8; 4]> = world
+    let reports: Vec<[u8; 8]> = world
         .events
         .iter()
         .filter_map(|(_, e)| if let Event::BufferStatus { levels, .. } = e { Some(*levels) } else { None })
         .collect();
     // The first grant is one resource block; ten packets of 1000 with two bytes of PDCP each, less what it took, and the
     // headers that the rest will need.
-    let [0, 0, 0, level] = reports[0] else { panic!("{reports:?}") };
+    let [0, 0, 0, level, 0, 0, 0, 0] = reports[0] else { panic!("{reports:?}") };
     let first = u64::from(tables::tbs(26, 1) / 8);
     let (least, most) = (10_020 - first as u32, 10_060);
     assert!((tables::bsr_index(least)..=tables::bsr_index(most)).contains(&level), "{reports:?}");
-    assert_eq!(reports.last().copied(), Some([0; 4]), "the last report says that nothing is left");
+    assert_eq!(reports.last().copied(), Some([0; 8]), "the last report says that nothing is left");
     assert_eq!(world.arrivals.len(), 10);
 }
 
@@ -100,7 +100,7 @@ fn levels_are_reported_by_group() {
         .events
         .iter()
         .find_map(|(_, e)| if let Event::BufferStatus { levels, .. } = e { Some(*levels) } else { None });
-    let Some([0, urgent, 0, rest]) = first else { panic!("{first:?}") };
+    let Some([0, urgent, 0, rest, 0, 0, 0, 0]) = first else { panic!("{first:?}") };
     assert!(urgent > 0 && rest > 0 && urgent <= rest, "{first:?}");
     // The urgent bearer goes first.
     let flows: Vec<u64> = world.arrivals.iter().map(|a| a.packet.flow).collect();

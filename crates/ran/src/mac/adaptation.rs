@@ -6,31 +6,27 @@
 //! succeeds, which settles at one failure in ten if the channel lies between two schemes (Sampath, Kumar, Holtzman, VTC
 //! 1997).
 //!
-//! With two layers (rank 2), each has half of the power and its own code word, both with the same scheme, and the UE
-//! reports a CQI for either rank; the eNodeB uses the rank that carries more.
+//! With several layers, each has its share of the power, and all have the same scheme: in LTE up to two, each with its own
+//! code word, in NR up to four with one code word. The UE reports a CQI for each number of layers (rank); the cell uses
+//! the rank that carries more.
 //!
 //! Deviations: one wideband report, no subband reports; the outer loop stops if there is no better scheme; layers do
 //! not interfere, which favours two layers at low SINR, and both code words of a block are decoded or neither is.
 
 use channel::tables::lte::Category;
-use channel::{Direction, Modulation, Sinr, Soft, tables::lte as tables};
+use channel::{Direction, Modulation, Sinr, Soft};
 use units::Span;
 
 use crate::mac::power::{Reported, Strength};
 use crate::rat::Rat;
 use crate::slots::Slots;
 
-/// The largest MCS index.
-const MAX_MCS: u8 = 28;
 /// Target of the outer loop: one failure in this many first transmissions.
 const FIRST_TRANSMISSIONS_PER_FAILURE: f32 = 10.0;
 /// Range of the outer loop in dB.
 const OUTER_LOOP_RANGE_DB: f32 = 10.0;
 /// The SINR in dB assumed for the uplink before it was measured.
 const UNKNOWN_SINR_DB: f64 = -6.5;
-/// The lowest MCS of an uplink block on one and on two resource blocks: with fewer than 56 bits, MAC and RLC headers
-/// and a report would leave no room for data.
-const LEAST_MCS: [u8; 2] = [4, 1];
 
 /// The parameters of link adaptation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,12 +56,12 @@ pub(crate) struct OuterLoop {
 }
 
 impl OuterLoop {
-    /// The outcome of a first transmission with `mcs`.
+    /// The outcome of a first transmission, with the best scheme or another.
     #[inline]
-    pub(crate) fn outcome(&mut self, step_db: f32, mcs: u8, decoded: bool) {
+    pub(crate) fn outcome(&mut self, step_db: f32, is_best: bool, decoded: bool) {
         if !decoded {
             self.offset_db = (self.offset_db - step_db).max(-OUTER_LOOP_RANGE_DB);
-        } else if mcs < MAX_MCS || self.offset_db < 0.0 {
+        } else if !is_best || self.offset_db < 0.0 {
             let up = step_db / (FIRST_TRANSMISSIONS_PER_FAILURE - 1.0);
             self.offset_db = (self.offset_db + up).min(OUTER_LOOP_RANGE_DB);
         }
@@ -154,12 +150,9 @@ impl<T: Copy> Reports<T> {
     }
 }
 
-/// A UE's report: the CQI with one layer, and of each of two layers, or 0 if it has only one.
+/// A UE's report: the CQI of each layer with one to four of them, or 0 for more than it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Quality {
-    single: u8,
-    double: u8,
-}
+pub(crate) struct Quality([u8; 4]);
 
 /// The modulation and coding of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -185,41 +178,47 @@ impl Downlink {
     /// Creates the initial state of a UE that reports in TTIs `offset` into each period.
     pub(crate) fn new(offset: u32) -> Downlink {
         Downlink {
-            reports: Reports::new(Quality { single: 1, double: 0 }, offset),
+            reports: Reports::new(Quality([1, 0, 0, 0]), offset),
             outer: OuterLoop::default(),
             measured: None,
             scheme: None,
         }
     }
 
-    /// Measures `sinr` in `tti`, and `half` of it in each of two layers if the UE has two, and reports it: with a
-    /// `group` size in resource blocks the worst group's, otherwise the carrier's.
+    /// Measures `sinr` in `slot`, and the share of each of up to `layers`, for which `share` is memory, and reports it:
+    /// with a `group` size in resource blocks the worst group's, otherwise the carrier's.
     pub(crate) fn measure(
         &mut self,
-        link: &LinkAdaptation,
-        sinr: &Sinr,
-        half: Option<&Sinr>,
-        group: Option<u16>,
+        rat: Rat,
+        (link, group): (&LinkAdaptation, Option<u16>),
+        (sinr, layers, share): (&Sinr, u8, &mut Sinr),
         slots: Slots,
-        tti: u64,
+        slot: u64,
     ) {
-        let cqi = |sinr: &Sinr| group.map_or_else(|| channel::wideband_cqi(sinr), |group| worst_cqi(sinr, group));
+        let cqi = |sinr: &Sinr| group.map_or_else(|| rat.cqi(sinr, None), |group| worst_cqi(rat, sinr, group));
         let quality = match (sinr, self.measured) {
             (Sinr::Flat(now), Some((then, quality))) if *now == then => quality,
-            _ => Quality { single: cqi(sinr), double: half.map_or(0, cqi) },
+            _ => {
+                let mut quality = Quality([cqi(sinr), 0, 0, 0]);
+                for more in 2..=layers {
+                    divide(sinr, more, share);
+                    quality.0[usize::from(more) - 1] = cqi(share);
+                }
+                quality
+            }
         };
         self.measured = match sinr {
             Sinr::Flat(now) => Some((*now, quality)),
             Sinr::PerRb(_) => None,
         };
-        self.reports.measured(link, slots, quality, tti);
+        self.reports.measured(link, slots, quality, slot);
     }
 
     /// Returns whether the newest report available to the eNodeB in `tti` is CQI 0 (36.213 Table 7.2.3-1: out of
     /// range).
     #[inline]
     pub(crate) fn is_out_of_range(&mut self, tti: u64) -> bool {
-        self.reports.at(tti).single == 0
+        self.reports.at(tti).0[0] == 0
     }
 
     /// Returns the scheme of a block in `tti`.
@@ -232,12 +231,12 @@ impl Downlink {
         {
             return scheme;
         }
-        let of = |cqi, layers| Scheme { cqi, mcs: channel::mcs_for(cqi, Direction::Downlink, offset), layers };
-        let mut scheme = of(quality.single, 1);
-        if quality.double > 0 {
-            let double = of(quality.double, 2);
-            if double.bits(rat, 50) > scheme.bits(rat, 50) {
-                scheme = double;
+        let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset), layers };
+        let mut scheme = of(quality.0[0], 1);
+        for (cqi, layers) in quality.0[1..].iter().zip(2..).filter(|(cqi, _)| **cqi > 0) {
+            let more = of(*cqi, layers);
+            if more.bits(rat, 50) > scheme.bits(rat, 50) {
+                scheme = more;
             }
         }
         self.scheme = Some((quality, offset, scheme));
@@ -249,7 +248,7 @@ impl Scheme {
     /// Returns this scheme, or the best lower one with which a code word on `prbs` resource blocks has at most `bits`.
     #[inline(always)]
     pub(crate) fn within(mut self, rat: Rat, prbs: u16, bits: u32) -> Scheme {
-        while self.mcs > 0 && rat.downlink_bits(self.mcs, prbs) > bits {
+        while self.mcs > 0 && rat.downlink_bits(self.mcs, self.layers, prbs) > bits {
             self.mcs -= 1;
         }
         self
@@ -258,35 +257,35 @@ impl Scheme {
     /// Returns the bits of a block on `prbs` resource blocks.
     #[inline]
     pub(crate) fn bits(&self, rat: Rat, prbs: u16) -> u32 {
-        rat.downlink_bits(self.mcs, prbs) * u32::from(self.layers)
+        rat.downlink_bits(self.mcs, self.layers, prbs) * u32::from(rat.words(self.layers))
     }
 }
 
 /// Returns the lowest CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is 0.
-fn worst_cqi(sinr: &Sinr, group: u16) -> u8 {
+fn worst_cqi(rat: Rat, sinr: &Sinr, group: u16) -> u8 {
     let worst = match sinr {
-        Sinr::Flat(_) => channel::wideband_cqi(sinr),
+        Sinr::Flat(_) => rat.cqi(sinr, None),
         Sinr::PerRb(all) => {
             let prbs = all.len() as u16;
             let groups = (0..prbs).step_by(usize::from(group.max(1)));
-            let cqis =
-                groups.map(|first| channel::phy::subband_cqi(sinr, first..first.saturating_add(group).min(prbs)));
+            let cqis = groups.map(|first| rat.cqi(sinr, Some(first..first.saturating_add(group).min(prbs))));
             cqis.min().unwrap_or(0)
         }
     };
-    if worst == 0 { channel::wideband_cqi(sinr).min(1) } else { worst }
+    if worst == 0 { rat.cqi(sinr, None).min(1) } else { worst }
 }
 
-/// Halves a channel's SINR, reusing memory.
-pub(crate) fn halve(sinr: &Sinr, half: &mut Sinr) {
-    match (sinr, &mut *half) {
-        (Sinr::PerRb(all), Sinr::PerRb(halves)) if all.len() == halves.len() => {
-            for (half, whole) in halves.iter_mut().zip(all.iter()) {
-                *half = whole / 2.0;
+/// Divides a channel's power among `layers`, reusing the memory of `share`.
+pub(crate) fn divide(sinr: &Sinr, layers: u8, share: &mut Sinr) {
+    let layers = f32::from(layers);
+    match (sinr, &mut *share) {
+        (Sinr::PerRb(all), Sinr::PerRb(shares)) if all.len() == shares.len() => {
+            for (share, whole) in shares.iter_mut().zip(all.iter()) {
+                *share = whole / layers;
             }
         }
-        (Sinr::PerRb(all), _) => *half = Sinr::PerRb(all.iter().map(|whole| whole / 2.0).collect()),
-        (Sinr::Flat(whole), _) => *half = Sinr::Flat(whole / 2.0),
+        (Sinr::PerRb(all), _) => *share = Sinr::PerRb(all.iter().map(|whole| whole / layers).collect()),
+        (Sinr::Flat(whole), _) => *share = Sinr::Flat(whole / layers),
     }
 }
 
@@ -365,17 +364,17 @@ impl Uplink {
         // The outer loop is not applied: without blocks it would never recover.
         let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
         let prbs = strength.full_power_prbs().min(rat.widest());
-        let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
-        if strength.sinr_db as f32 >= channel::phy::MCS_SINR_DB[Direction::Uplink as usize][usize::from(least)] {
+        let least = rat.least_mcs(prbs);
+        if strength.sinr_db as f32 >= rat.uplink_sinr_db(least) {
             return false;
         }
-        let modulation = tables::ul_mcs(least).modulation;
+        let (modulation, bits) = (rat.modulation(Direction::Uplink, least), rat.uplink_bits(least, prbs));
         let information = channel::mutual_information(modulation, channel::linear(strength.sinr_db) as f32);
         let mut soft = Soft::default();
         for _ in 0..transmissions {
-            soft.add(information, channel::coded_bits(Direction::Uplink, modulation, prbs));
+            soft.add(information, rat.coded_bits(Direction::Uplink, modulation, 1, prbs));
         }
-        channel::block_error(rat.uplink_bits(least, prbs), &soft) > 1.0 - channel::phy::TARGET
+        rat.block_error(Direction::Uplink, least, bits, &soft) > 1.0 - channel::phy::TARGET
     }
 
     /// Returns the MCS on `prbs` resource blocks.
@@ -385,16 +384,12 @@ impl Uplink {
         let mcs = match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
-                let mcs = if self.category.uplink_64qam {
-                    channel::phy::mcs_at(sinr_db as f32, Direction::Uplink)
-                } else {
-                    channel::phy::mcs_at_16qam(sinr_db as f32)
-                };
+                let mcs = rat.uplink_mcs_at(sinr_db as f32, self.category.uplink_64qam);
                 self.scheme = Some((sinr_db, mcs));
                 mcs
             }
         };
-        let least = LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0);
+        let least = rat.least_mcs(prbs);
         let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
         let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
         rat.usable(mcs, prbs)
@@ -404,7 +399,8 @@ impl Uplink {
 /// The block error probability, with a cache for an unchanged channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Errors {
-    last: Option<(f32, u8, u16, f64)>,
+    /// SINR, MCS and coded bits, and the probability.
+    last: Option<(f32, u8, u32, f64)>,
     /// Whether the UE uses 16QAM where others use 64QAM.
     without_64qam: bool,
 }
@@ -415,38 +411,38 @@ impl Errors {
         Errors { last: None, without_64qam: !category.uplink_64qam }
     }
 
-    /// Adds a transmission of a code word of `bits` on the resource blocks `prbs` to the receiver's `soft` information,
-    /// and returns the probability that it still cannot be decoded.
+    /// Adds a transmission of a code word of `bits` in direction `way`, with `mcs` on `layers` with an SINR of `sinr` each,
+    /// on the resource blocks `prbs`, to the receiver's `soft` information; returns the probability that it still cannot
+    /// be decoded.
     #[inline]
     pub(crate) fn transmit(
         &mut self,
-        direction: Direction,
-        mcs: u8,
+        rat: Rat,
+        (way, mcs, layers): (Direction, u8, u8),
         bits: u32,
-        sinr: &Sinr,
-        prbs: impl ExactSizeIterator<Item = u16>,
+        (sinr, prbs): (&Sinr, impl ExactSizeIterator<Item = u16>),
         soft: &mut Soft,
     ) -> f64 {
         let first = soft.coded_bits == 0;
         let count = prbs.len() as u16;
-        let mut modulation = tables::mcs(direction, mcs).modulation;
+        let mut modulation = rat.modulation(way, mcs);
         if self.without_64qam {
             // 36.213 8.6.1.
             modulation = modulation.min(Modulation::Qam16);
         }
         let information = sinr.information(modulation, prbs);
-        let coded_bits = channel::coded_bits(direction, modulation, count);
+        let coded_bits = rat.coded_bits(way, modulation, layers, count);
         match (sinr, self.last) {
-            (Sinr::Flat(flat), Some((s, m, p, error))) if first && *flat == s && m == mcs && p == count => {
+            (Sinr::Flat(flat), Some((s, m, c, error))) if first && *flat == s && m == mcs && c == coded_bits => {
                 soft.add(information, coded_bits);
                 error
             }
             _ => {
-                let error = soft.receive(bits, information, coded_bits);
+                let error = soft.receive(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
                 if let Sinr::Flat(flat) = sinr
                     && first
                 {
-                    self.last = Some((*flat, mcs, count, error));
+                    self.last = Some((*flat, mcs, coded_bits, error));
                 }
                 error
             }
@@ -470,7 +466,7 @@ mod tests {
         let failures = (0..20_000)
             .filter(|_| {
                 let decoded = outer.offset_db <= 1.7;
-                outer.outcome(0.5, 12, decoded);
+                outer.outcome(0.5, false, decoded);
                 !decoded
             })
             .count();
@@ -481,7 +477,7 @@ mod tests {
     fn the_outer_loop_does_not_wind_up_at_the_best_scheme() {
         let mut outer = OuterLoop::default();
         for _ in 0..10_000 {
-            outer.outcome(0.5, MAX_MCS, true);
+            outer.outcome(0.5, true, true);
         }
         assert_eq!(outer.offset_db, 0.0);
     }
@@ -500,14 +496,20 @@ mod tests {
         let sinr = Sinr::PerRb((0..50).map(|prb| if (15..18).contains(&prb) { 2.0 } else { 1000.0 }).collect());
         let reported = |group| {
             let mut downlink = Downlink::new(0);
-            downlink.measure(&LinkAdaptation::default(), &sinr, None, group, Slots::LTE, 0);
+            downlink.measure(
+                Rat::Lte,
+                (&LinkAdaptation::default(), group),
+                (&sinr, 1, &mut Sinr::default()),
+                Slots::LTE,
+                0,
+            );
             downlink.scheme(Rat::Lte, 0).cqi
         };
         assert_eq!((reported(None), reported(Some(3))), (14, channel::wideband_cqi(&Sinr::Flat(2.0))));
-        assert_eq!(worst_cqi(&Sinr::Flat(1000.0), 3), 15);
+        assert_eq!(worst_cqi(Rat::Lte, &Sinr::Flat(1000.0), 3), 15);
         // A group without a signal does not put the UE out of range.
         let around = |sinr: f32| (0..50).map(|prb| if (15..18).contains(&prb) { 0.0 } else { sinr }).collect();
-        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(&Sinr::PerRb(around(sinr)), 3)), [1, 0]);
+        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(Rat::Lte, &Sinr::PerRb(around(sinr)), 3)), [1, 0]);
     }
 
     #[test]
@@ -560,7 +562,7 @@ mod tests {
             uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) }, 0);
             for prbs in 1..=100u16 {
                 let mcs = uplink.scheme(Rat::Lte, prbs, 0);
-                let scheme = tables::ul_mcs(mcs);
+                let scheme = channel::tables::lte::ul_mcs(mcs);
                 let bits = Rat::Lte.uplink_bits(mcs, prbs);
                 let coded = channel::coded_bits(Direction::Uplink, scheme.modulation, prbs);
                 assert!(bits + 24 <= coded, "MCS {mcs} on {prbs}: {bits} of {coded}");

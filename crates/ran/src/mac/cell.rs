@@ -5,7 +5,7 @@ use units::Span;
 use crate::config::{CellConfig, MacConfig};
 use crate::mac::blocks::Blocks;
 use crate::mac::sched::Scheduler;
-use crate::rat::Grid;
+use crate::rat::{Grid, Rat};
 use crate::slots::Slots;
 
 /// One direction of a cell.
@@ -28,7 +28,12 @@ pub(crate) struct Cell {
     pub(crate) uplink: Side,
     /// Uplink resource blocks used by retransmissions in the slot for which grants are made next.
     pub(crate) reserved: Blocks,
+    /// Symbols granted in the uplink of flexible slots, and their slots, by slot number modulo the length.
+    granted: [(u64, u8); MOST_AHEAD],
 }
+
+/// Slots for which grants of flexible slots may be made ahead: more than K2.
+const MOST_AHEAD: usize = 32;
 
 impl Cell {
     /// Creates the cell of `config`, in a network whose calendar counts `tick`s.
@@ -39,7 +44,7 @@ impl Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
-        assert!(decoding <= rat.timing().longest_decoding, "a block is decoded before it is acknowledged");
+        assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
         let side = |scheduler| Side { scheduler, active: Vec::new() };
         let (downlink, uplink) = rat.schedulers(config.downlink, config.uplink);
         Cell {
@@ -50,7 +55,21 @@ impl Cell {
             downlink: side(downlink),
             uplink: side(uplink),
             reserved: Blocks::none(),
+            granted: [(0, 0); MOST_AHEAD],
         }
+    }
+
+    /// Returns the technology with the resources of `slot`, after grants for its uplink.
+    #[inline]
+    pub(crate) fn rat_in(&self, slot: u64) -> Rat {
+        let (granted, symbols) = self.granted[slot as usize % MOST_AHEAD];
+        self.mac.rat.in_slot(slot, if granted == slot { symbols } else { 0 })
+    }
+
+    /// Records that `symbols` of the flexible slot `slot` are the uplink's.
+    #[inline]
+    pub(crate) fn grant_symbols(&mut self, slot: u64, symbols: u8) {
+        self.granted[slot as usize % MOST_AHEAD] = (slot, symbols);
     }
 
     /// Returns whether any UE is active.
@@ -72,23 +91,24 @@ impl Cell {
         prbs.div_ceil(self.grid.group)
     }
 
-    /// Returns the smallest number of groups in which `bytes` fit with `mcs`, or all of them.
+    /// Returns the smallest number of groups in which a code word of `bytes` with `mcs` and `layers` fits in a slot of
+    /// `rat`, or all of them.
     #[inline(always)]
-    pub(crate) fn groups_for(&self, mcs: u8, bytes: u32) -> u16 {
-        let (rat, prbs) = (self.mac.rat, self.grid.prbs);
+    pub(crate) fn groups_for(&self, rat: Rat, (mcs, layers): (u8, u8), bytes: u32) -> u16 {
+        let prbs = self.grid.prbs;
         let bits = bytes.saturating_mul(8);
-        let size = |prbs| rat.downlink_bits(mcs, prbs);
+        let size = |prbs| rat.downlink_bits(mcs, layers, prbs);
         if size(prbs) <= bits {
             return self.grid.groups;
         }
-        self.groups_of(fewest(size, |prbs| rat.downlink_bits(rat.usable(mcs, prbs), prbs), bits, prbs))
+        self.groups_of(fewest(size, |prbs| rat.downlink_bits(rat.usable(mcs, prbs), layers, prbs), bits, prbs))
     }
 
-    /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs`, or the
-    /// maximum.
+    /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs` in a slot
+    /// of `rat`, or the maximum.
     #[inline(always)]
-    pub(crate) fn grant_for(&self, mcs: u8, bytes: u32) -> u16 {
-        let (rat, sizes) = (self.mac.rat, self.grid.sizes);
+    pub(crate) fn grant_for(&self, rat: Rat, mcs: u8, bytes: u32) -> u16 {
+        let sizes = self.grid.sizes;
         let most = self.grid.shared.count();
         let bits = bytes.saturating_mul(8);
         let size = |prbs| rat.uplink_bits(mcs, prbs);
@@ -138,7 +158,6 @@ impl Side {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rat::Rat;
     use channel::{Bandwidth, Carrier, Site};
 
     fn cell(bandwidth: Bandwidth) -> Cell {
@@ -161,12 +180,12 @@ mod tests {
         let cell = cell(Bandwidth::Mhz20);
         for mcs in [0, 6, 13, 28] {
             for bytes in (1..9500).step_by(7) {
-                let groups = cell.groups_for(mcs, bytes);
-                let holds = |groups: u16| Rat::Lte.downlink_bits(mcs, cell.blocks(0, groups).end) >= bytes * 8;
+                let groups = cell.groups_for(Rat::Lte, (mcs, 1), bytes);
+                let holds = |groups: u16| Rat::Lte.downlink_bits(mcs, 1, cell.blocks(0, groups).end) >= bytes * 8;
                 assert!(holds(groups) || groups == cell.grid.groups, "{mcs} {bytes}");
                 // The table has one entry that is larger than its neighbour: it may save a group.
                 assert!(groups == 1 || !holds(groups - 1), "{mcs} {bytes} {groups}");
-                let grant = cell.grant_for(mcs, bytes);
+                let grant = cell.grant_for(Rat::Lte, mcs, bytes);
                 assert!(cell.grid.sizes.up_to(grant) == grant && grant <= 96);
                 assert!(Rat::Lte.uplink_bits(mcs, grant) >= bytes * 8 || grant == 96);
             }

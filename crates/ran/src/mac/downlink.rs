@@ -1,8 +1,8 @@
 //! The downlink of a slot: scheduling, transmission, decoding and feedback.
 //!
 //! A block is sent in the slot in which it is assigned. The UE has decoded it [`crate::MacConfig::decoding`] after its
-//! end; after [`crate::rat::Timing::data_to_reuse`], its acknowledgement allows the process to be reused.
-//! Retransmissions precede new blocks, with the same scheme and number of resource block groups; proportional fair
+//! end; its acknowledgement ([`crate::Rat`] says when) allows the process to be reused. Retransmissions precede new
+//! blocks, with the same scheme and as many resource elements; proportional fair
 //! counts them as service. A UE that reports CQI 0, "out of range" (36.213 Table 7.2.3-1), gets no new data until it
 //! reports another CQI. RRC messages are still sent to it: retransmissions may deliver a handover command.
 //!
@@ -15,11 +15,11 @@ use channel::Direction;
 use units::Time;
 
 use crate::calendar::Kind;
-use crate::config::MacConfig;
 use crate::mac::adaptation::{Scheme, decibels};
 use crate::mac::cell::Cell;
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
+use crate::rat::Rat;
 use crate::stats::{Event, Sink, Transmission};
 
 /// MAC overhead of a UE's first SDU: its subheader.
@@ -27,8 +27,12 @@ const HEADER: u32 = 1;
 
 impl<P: Packet> Ran<P> {
     pub(crate) fn schedule_downlink<D: Drops<P>, S: Sink>(&mut self, cell: usize, tti: u64, io: &mut Io<'_, D, S>) {
+        let rat = self.cells[cell].rat_in(tti);
+        if !rat.carries(Direction::Downlink) {
+            return;
+        }
         let Cell { slots, mac, grid, .. } = self.cells[cell];
-        let (now, rat, groups) = (slots.start(tti), mac.rat, grid.groups);
+        let (now, groups) = (slots.start(tti), grid.groups);
         let mut first = 0;
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
@@ -36,9 +40,11 @@ impl<P: Packet> Ran<P> {
             self.work += 1;
             let ue = &mut self.ues[*index as usize];
             if let Some(process) = ue.down.harq.again() {
-                let want = self.cells[cell].groups_of(ue.down.harq.processes[usize::from(process)].prbs);
+                let transport = &ue.down.harq.processes[usize::from(process)];
+                let prbs = transport.prbs_in(rat.symbols(Direction::Downlink)).min(grid.prbs);
+                let want = self.cells[cell].groups_of(prbs);
                 if want <= groups - first {
-                    self.send_downlink(cell, *index, process, (first, want), tti, io);
+                    self.send_downlink((cell, rat), *index, process, (first, want), tti, io);
                     first += want;
                 }
                 return true;
@@ -47,7 +53,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            ue.report_channel(&mac.link, grid.group, tti);
+            ue.report_channel(mac.rat, &mac.link, grid.group, tti);
             let out_of_range = ue.downlink.is_out_of_range(tti);
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
@@ -60,6 +66,7 @@ impl<P: Packet> Ran<P> {
                 let cell = &self.cells[cell];
                 let scheme = ue.downlink.scheme(rat, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
+                let words = u32::from(rat.words(scheme.layers));
                 let whole = scheme.within(rat, grid.prbs, word).bits(rat, grid.prbs);
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
@@ -72,10 +79,10 @@ impl<P: Packet> Ran<P> {
                         return true;
                     }
                     backlog = fits;
-                    least = cell.groups_for(scheme.mcs, bytes.div_ceil(u32::from(scheme.layers)));
+                    least = cell.groups_for(rat, (scheme.mcs, scheme.layers), bytes.div_ceil(words));
                 }
-                let bytes = backlog.saturating_add(HEADER).div_ceil(u32::from(scheme.layers)).min(word / 8);
-                let want = rat.downlink_want(|| cell.groups_for(scheme.mcs, bytes), groups);
+                let bytes = backlog.saturating_add(HEADER).div_ceil(words).min(word / 8);
+                let want = rat.downlink_want(|| cell.groups_for(rat, (scheme.mcs, scheme.layers), bytes), groups);
                 candidates.push(Candidate { least, scheme, ..Candidate::new(*index, metric, want) });
             }
             true
@@ -83,8 +90,8 @@ impl<P: Packet> Ran<P> {
         self.cells[cell].downlink.active = active;
         self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
-            if let Some(process) = self.fill_downlink(cell, c, first, tti, io) {
-                self.send_downlink(cell, c.ue, process, (first, c.got), tti, io);
+            if let Some(process) = self.fill_downlink((cell, rat), c, first, tti, io) {
+                self.send_downlink((cell, rat), c.ue, process, (first, c.got), tti, io);
                 first += c.got;
             }
         }
@@ -95,14 +102,14 @@ impl<P: Packet> Ran<P> {
     /// Builds a new block; returns its process, or `None` if there is nothing to send.
     fn fill_downlink<D: Drops<P>, S: Sink>(
         &mut self,
-        cell: usize,
+        (cell, rat): (usize, Rat),
         c: &Candidate,
         first: u16,
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) -> Option<u8> {
         let cell = &self.cells[cell];
-        let (rat, now) = (cell.mac.rat, cell.slots.start(tti));
+        let now = cell.slots.start(tti);
         let prbs = cell.blocks(first, c.got).len() as u16;
         let ue = &mut self.ues[c.ue as usize];
         let process = ue.down.harq.idle()?;
@@ -113,10 +120,11 @@ impl<P: Packet> Ran<P> {
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;
+        transport.symbols = rat.symbols(Direction::Downlink);
         transport.bits = scheme.bits(rat, prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
-        let left = ue.fill(Direction::Downlink, process, bytes, rat.has_headers(), now, io.drops);
+        let left = ue.fill(Direction::Downlink, process, bytes, rat.adds_headers(), now, io.drops);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         if transport.parcels().is_empty() {
             return None;
@@ -133,28 +141,30 @@ impl<P: Packet> Ran<P> {
     /// Sends the block of `process`, for the first time or again, on the groups `(first, count)`.
     fn send_downlink<D: Drops<P>, S: Sink>(
         &mut self,
-        cell: usize,
+        (cell, rat): (usize, Rat),
         index: u32,
         process: u8,
         (first, count): (u16, u16),
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) {
-        let Cell { slots, mac: MacConfig { rat, .. }, decoding, .. } = self.cells[cell];
+        let Cell { slots, decoding, .. } = self.cells[cell];
         let now = slots.start(tti);
         let mut blocks = self.cells[cell].blocks(first, count);
         let ue = &mut self.ues[index as usize];
         ue.measure_downlink(now);
+        ue.divide_among(ue.down.harq.processes[usize::from(process)].layers);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller than where the block was first sent.
-        blocks.end = blocks.end.min(blocks.start + transport.prbs);
+        blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.symbols(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
         ue.down.past.served(tti, transport.bits);
         let (mcs, layers) = (transport.mcs, transport.layers);
-        let word = transport.bits / u32::from(layers);
-        let sinr = if layers > 1 { &ue.half } else { &ue.sinr };
-        let error = ue.down.errors.transmit(Direction::Downlink, mcs, word, sinr, blocks, &mut transport.soft);
+        let word = transport.bits / u32::from(rat.words(layers));
+        let sinr = if layers > 1 { &ue.share } else { &ue.sinr };
+        let scheme = (Direction::Downlink, mcs, layers);
+        let error = ue.down.errors.transmit(rat, scheme, word, (sinr, blocks), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
         let stats = &mut ue.stats.downlink;
@@ -186,7 +196,7 @@ impl<P: Packet> Ran<P> {
         if decoded {
             self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, process);
         }
-        self.note(tti + rat.timing().data_to_reuse, index, Kind::DownlinkFeedback, process);
+        self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, process);
         if attempt == 1 {
             // Filling the block has started timers.
             self.note_rlc(index);
@@ -216,7 +226,8 @@ impl<P: Packet> Ran<P> {
         let transport = &ue.down.harq.processes[usize::from(process)];
         let decoded = transport.decoded;
         if transport.attempts == 1 {
-            ue.downlink.outer.outcome(mac.link.step_db, transport.mcs, decoded);
+            let is_best = transport.mcs == mac.rat.best_mcs(Direction::Downlink);
+            ue.downlink.outer.outcome(mac.link.step_db, is_best, decoded);
         }
         if decoded {
             ue.down.harq.finished(process);

@@ -2,9 +2,9 @@
 //!
 //! The technology determines the number of processes in each direction; each process has one transport block. In the
 //! downlink a process can be reused, or retransmitted with any later assignment, once its ACK or NACK is known (LTE,
-//! 36.213 7.3: sent 4 TTIs after the block, and known to the scheduler 8 TTIs after it). In LTE's uplink the process is
-//! the TTI's number modulo 8, and a retransmission repeats the same resources 8 TTIs later without a grant (36.321
-//! 5.4.2).
+//! 36.213 7.3: sent 4 TTIs after the block, and known to the scheduler 8 TTIs after it). NR's uplink does the same
+//! (38.321 5.4.2). In LTE's uplink the process is the TTI's number modulo 8, and a retransmission repeats the same
+//! resources 8 TTIs later without a grant (36.321 5.4.2).
 //!
 //! Deviations: acknowledgements are free of errors; all transmissions of a block carry the same number of coded bits
 //! regardless of their redundancy version, and soft information accumulates as in [`channel::Soft`].
@@ -30,6 +30,8 @@ pub(crate) struct Transport {
     /// Number of layers, each with a code word.
     pub(crate) layers: u8,
     pub(crate) prbs: u16,
+    /// Data symbols of the slot that `prbs` is for; 1 if all slots are alike.
+    pub(crate) symbols: u8,
     /// The first resource block (uplink).
     pub(crate) first_prb: u16,
     /// Transmissions so far.
@@ -55,6 +57,12 @@ impl Transport {
     #[inline]
     pub(crate) fn parcels(&self) -> &[Parcel] {
         &self.parcels[..self.filled]
+    }
+
+    /// Returns the resource blocks that it needs in a slot with this many data symbols, not 0.
+    #[inline]
+    pub(crate) fn prbs_in(&self, symbols: u8) -> u16 {
+        if symbols == self.symbols { self.prbs } else { (self.prbs * u16::from(self.symbols)).div_ceil(symbols.into()) }
     }
 
     /// Starts a new block.

@@ -12,8 +12,6 @@ use units::Span;
 
 use crate::slots::Slots;
 
-/// A MAC subheader and the byte of a power headroom report (36.321 6.1.3.6).
-pub(crate) const HEADROOM_REPORT: u32 = 2;
 /// The headroom of level 0 in dB; each level adds 1 dB (36.133 9.1.8.4).
 const LOWEST_DB: f64 = -23.0;
 /// The highest level.

@@ -15,8 +15,8 @@ use units::Span;
 
 use crate::slots::Slots;
 
-/// Logical channel groups.
-pub(crate) const GROUPS: usize = 4;
+/// Logical channel groups: NR's eight, of which LTE has four.
+pub(crate) const GROUPS: usize = 8;
 /// A MAC subheader and the one byte of a short buffer status report.
 pub(crate) const SHORT_BSR: u32 = 2;
 /// A MAC subheader and the three bytes of a long one.
@@ -28,8 +28,8 @@ const MOST_LOST: u8 = 4;
 /// The parameters of uplink requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Requests {
-    /// Period of the opportunities for a scheduling request, in TTIs (1, 2, 5, 10, 20, 40 or 80).
-    pub sr_period: u8,
+    /// Period of the opportunities for a scheduling request, in slots (in LTE 1, 2, 5, 10, 20, 40 or 80).
+    pub sr_period: u16,
     /// Number of periods for which a request suppresses the next one (`sr-ProhibitTimer`, 0..7).
     pub sr_prohibit: u8,
     /// Number of requests before random access (`dsr-TransMax`: 4 to 64).
@@ -59,30 +59,13 @@ impl Default for Requests {
     }
 }
 
-/// A buffer status report: the level of each group.
+/// A buffer status report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
+    /// The level of each group.
     pub(crate) levels: [u8; GROUPS],
-}
-
-impl Report {
-    /// Returns the report for these bytes in each group.
-    #[inline]
-    pub(crate) fn of(bytes: [u32; GROUPS]) -> Report {
-        Report { levels: bytes.map(channel::tables::lte::bsr_index) }
-    }
-
-    /// Returns the maximum number of bytes that the levels represent.
-    #[inline]
-    pub(crate) fn bytes(&self) -> u32 {
-        self.levels.iter().map(|l| if *l == 0 { 0 } else { channel::tables::lte::bsr_bytes(*l) }).sum()
-    }
-
-    /// Returns its size in a transport block, including the subheader: short if at most one group has data.
-    #[inline]
-    pub(crate) fn size(bytes: &[u32; GROUPS]) -> u32 {
-        if bytes.iter().filter(|b| **b > 0).count() > 1 { LONG_BSR } else { SHORT_BSR }
-    }
+    /// The maximum number of bytes that the levels represent.
+    pub(crate) bytes: u32,
 }
 
 /// The UE's state: pending reports and requests. Times are TTIs.
@@ -246,7 +229,7 @@ impl BufferEstimate {
         if tti >= self.written {
             self.written = tti;
             self.assumed = 0;
-            self.reported = report.bytes();
+            self.reported = report.bytes;
             self.waiting = self.reported.saturating_sub(self.granted_after(tti));
         }
     }
@@ -316,6 +299,7 @@ impl BufferEstimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rat::Rat;
 
     #[test]
     fn opportunities_come_once_a_period_at_the_ues_offset() {
@@ -354,21 +338,23 @@ mod tests {
     #[test]
     fn a_report_counts_less_what_was_granted_since_it_was_written() {
         let mut estimate = BufferEstimate::default();
-        let report = Report::of([0, 0, 0, 5000]);
+        let report = Rat::Lte.report([0, 0, 0, 5000, 0, 0, 0, 0]);
         estimate.grant(20, 1000);
         estimate.grant(22, 2000);
         estimate.grant(24, 500);
         estimate.learn(&report, 20);
         assert_eq!(estimate.waiting, 5476 - 2500);
-        estimate.learn(&Report::of([0; 4]), 19);
+        estimate.learn(&Report::default(), 19);
         assert_eq!(estimate.waiting, 5476 - 2500, "an older report changes nothing");
     }
 
     #[test]
     fn a_report_is_as_long_as_the_groups_that_have_data_need() {
-        assert_eq!(Report::size(&[0, 0, 0, 10]), SHORT_BSR);
-        assert_eq!(Report::size(&[0; 4]), SHORT_BSR);
-        assert_eq!(Report::size(&[1, 0, 0, 10]), LONG_BSR);
+        let size = |waiting: [u32; 4]| {
+            let [a, b, c, d] = waiting;
+            Rat::Lte.report_size(&[a, b, c, d, 0, 0, 0, 0])
+        };
+        assert_eq!([[0, 0, 0, 10], [0; 4], [1, 0, 0, 10]].map(size), [SHORT_BSR, SHORT_BSR, LONG_BSR]);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The uplink of a slot: grants, transmissions and decoding.
 //!
-//! [`crate::rat::Timing`] gives the delay from a grant to the transmission. It is decoded
-//! [`crate::MacConfig::decoding`] after its end; if that fails, the UE is informed later, and repeats the block on the
-//! same resource blocks, which new grants for that slot leave free; proportional fair counts repetitions as service. A
+//! [`crate::Rat`] gives the delay from a grant to the transmission. It is decoded [`crate::MacConfig::decoding`] after its
+//! end. If that fails, the UE of an LTE cell is informed and repeats the block on the same resource blocks, which new
+//! grants for that slot leave free; an NR cell grants the repetition. Proportional fair counts repetitions as service. A
 //! UE gets no grants while its sounding shows that even the most robust block would fail in all its transmissions.
 //!
 //! Deviation: a block is filled when it is sent; a real UE begins about two milliseconds earlier.
@@ -17,9 +17,9 @@ use crate::mac::adaptation::decibels;
 use crate::mac::blocks::Blocks;
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
-use crate::mac::requests::{Opportunity, Report, RequestState, SHORT_BSR};
+use crate::mac::requests::{Opportunity, RequestState, SHORT_BSR};
 use crate::network::{Io, Ran, emit};
-use crate::rat::Need;
+use crate::rat::{Need, Rat};
 use crate::stats::{Event, Sink, Transmission};
 use crate::ue::Ue;
 
@@ -52,14 +52,15 @@ impl<P: Packet> Ran<P> {
         let Ue { request_state, serving, .. } = &mut self.ues[index as usize];
         if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
             request_state.opportunity_noted = true;
-            let tti = RequestState::opportunity(&self.cells[*serving].mac.requests, index, from);
-            self.note(tti, index, Kind::SchedulingRequest, 0);
+            let mac = &self.cells[*serving].mac;
+            let tti = RequestState::opportunity(&mac.requests, index, from);
+            self.note(mac.rat.request_slot(tti), index, Kind::SchedulingRequest, 0);
         }
     }
 
     pub(crate) fn request_opportunity<D: Drops<P>, S: Sink>(&mut self, index: u32, tti: u64, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
-        let MacConfig { rat, requests, .. } = &self.cells[ue.serving].mac;
+        let Cell { mac: MacConfig { rat, requests, .. }, decoding, .. } = &self.cells[ue.serving];
         ue.request_state.opportunity_noted = false;
         if !ue.estimate.has_grant(tti) {
             match ue.request_state.opportunity_comes(requests, tti) {
@@ -67,7 +68,7 @@ impl<P: Packet> Ran<P> {
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
                     emit(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
-                    self.note(tti + rat.timing().request_to_grant, index, Kind::SchedulingRequestReceived, 0);
+                    self.note(rat.request_known(tti, *decoding), index, Kind::SchedulingRequestReceived, 0);
                 }
                 Opportunity::Exhausted => {
                     ue.stats.random_accesses += 1;
@@ -131,23 +132,46 @@ impl<P: Packet> Ran<P> {
 
     /// Makes the grants of `tti`.
     pub(crate) fn schedule_uplink(&mut self, cell: usize, tti: u64) {
+        for sent in self.cells[cell].mac.rat.granted_in(tti) {
+            self.grant_slot(cell, tti, sent);
+        }
+    }
+
+    /// Grants in `tti` the uplink of slot `sent`.
+    fn grant_slot(&mut self, cell: usize, tti: u64, sent: u64) {
+        let rat = self.uplink_slot(cell, tti, sent);
+        if !rat.carries(Direction::Uplink) {
+            return;
+        }
         let Cell { mac, grid, reserved, .. } = self.cells[cell];
-        let rat = mac.rat;
-        let process = rat.uplink_process(tti + rat.timing().grant_to_data);
         let mut free = grid.shared.without(reserved);
-        let count = free.count();
+        let mut count = free.count();
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             self.work += 1;
             let ue = &mut self.ues[*index as usize];
+            if rat.repetition(tti).is_none()
+                && let Some(process) = ue.up.harq.again()
+            {
+                let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.symbols(Direction::Uplink));
+                let (first, found) = free.find(prbs.min(grid.prbs));
+                if found == prbs.min(grid.prbs) {
+                    free = free.without(Blocks::run(first, found));
+                    count -= found;
+                    self.grant_again(*index, process, (first, found), (rat, tti, sent));
+                }
+                return true;
+            }
             let need = match rat.uplink_need(ue, tti) {
                 Need::Nothing => return false,
                 Need::Later => return true,
                 Need::Bytes(need) => need.min(ue.category.uplink_block_bits / 8),
             };
-            if ue.up.harq.is_busy(process) {
-                return true;
+            match rat.uplink_process(sent) {
+                Some(process) if ue.up.harq.is_busy(process) => return true,
+                None if ue.up.harq.idle().is_none() => return true,
+                _ => {}
             }
             ue.sound(&mac.link, rat, tti);
             if ue.uplink.is_out_of_range(rat, mac.transmissions, tti) {
@@ -171,21 +195,64 @@ impl<P: Packet> Ran<P> {
             }
             let (first, _) = free.find(prbs);
             free = free.without(Blocks::run(first, prbs));
-            self.grant(c.ue, process, (first, prbs), tti);
+            self.grant(c.ue, (first, prbs), (rat, tti, sent));
         }
         candidates.clear();
         self.candidates = candidates;
     }
 
-    fn grant(&mut self, index: u32, process: u8, (first, prbs): (u16, u16), tti: u64) {
+    /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
+    /// uplink gets as many symbols as the active UEs need, with all resource blocks.
+    fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Rat {
+        let Cell { mac: MacConfig { rat, link, .. }, grid, .. } = self.cells[cell];
+        if !rat.is_flexible() {
+            return rat.in_slot(sent, 0);
+        }
+        let whole = rat.symbols(Direction::Uplink);
+        // In resource blocks times symbols.
+        let mut need = 0u32;
+        for index in &self.cells[cell].uplink.active {
+            let ue = &mut self.ues[*index as usize];
+            need += match (ue.up.harq.again(), rat.uplink_need(ue, tti)) {
+                (Some(process), _) => {
+                    let transport = &ue.up.harq.processes[usize::from(process)];
+                    u32::from(transport.prbs) * u32::from(transport.symbols)
+                }
+                (None, Need::Bytes(bytes)) => {
+                    ue.sound(&link, rat, tti);
+                    let mcs = ue.uplink.scheme(rat, grid.prbs, tti);
+                    u32::from(self.cells[cell].grant_for(rat, mcs, bytes)) * u32::from(whole)
+                }
+                _ => 0,
+            };
+        }
+        let symbols = need.div_ceil(grid.prbs.into()).min(whole.into()) as u8;
+        // A block has at least two symbols, of which one is for reference signals.
+        let symbols = if symbols == 0 { 0 } else { (symbols + 1).clamp(2, whole) };
+        self.cells[cell].grant_symbols(sent, symbols);
+        rat.in_slot(sent, symbols)
+    }
+
+    /// Grants the repetition of the block of `process` on these resource blocks of slot `sent`.
+    fn grant_again(&mut self, index: u32, process: u8, (first, prbs): (u16, u16), (rat, tti, sent): (Rat, u64, u64)) {
         let ue = &mut self.ues[index as usize];
-        let rat = self.cells[ue.serving].mac.rat;
-        let sent = tti + rat.timing().grant_to_data;
+        let transport = &mut ue.up.harq.processes[usize::from(process)];
+        (transport.first_prb, transport.prbs) = (first, prbs);
+        transport.symbols = rat.symbols(Direction::Uplink);
+        ue.up.past.served(tti, transport.bits);
+        ue.up.harq.sent(process);
+        self.note(sent, index, Kind::UplinkTransmit, process);
+    }
+
+    fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (Rat, u64, u64)) {
+        let ue = &mut self.ues[index as usize];
+        let Some(process) = rat.uplink_process(sent).or_else(|| ue.up.harq.idle()) else { return };
         let mcs = ue.uplink.scheme(rat, prbs, tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.clear();
         transport.mcs = mcs;
         transport.prbs = prbs;
+        transport.symbols = rat.symbols(Direction::Uplink);
         transport.first_prb = first;
         transport.bits = rat.uplink_bits(mcs, prbs);
         transport.built = sent;
@@ -212,12 +279,13 @@ impl<P: Packet> Ran<P> {
         let Cell { slots, mac: MacConfig { rat, .. }, decoding, .. } = self.cells[ue.serving];
         let now = slots.start(tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
-        let prbs = transport.prbs;
+        let (rat, prbs) = (rat.in_slot(tti, transport.symbols), transport.prbs);
         ue.air.uplink(ue.serving, now, prbs, &mut ue.up_sinr);
         transport.attempts += 1;
         let blocks = transport.first_prb..transport.first_prb + prbs;
         let (first_prb, mcs, bits) = (blocks.start, transport.mcs, transport.bits);
-        let error = ue.up.errors.transmit(Direction::Uplink, mcs, bits, &ue.up_sinr, blocks, &mut transport.soft);
+        let scheme = (Direction::Uplink, mcs, 1);
+        let error = ue.up.errors.transmit(rat, scheme, bits, (&ue.up_sinr, blocks), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let (attempt, decoded, padding) = (transport.attempts, transport.decoded, transport.padding);
         let stats = &mut ue.stats.uplink;
@@ -247,7 +315,7 @@ impl<P: Packet> Ran<P> {
         if decoded {
             self.note(tti + 1 + decoding, index, Kind::UplinkDecoded, process);
         } else {
-            self.note(tti + rat.timing().data_to_nack, index, Kind::UplinkNack, process);
+            self.note(rat.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
         }
         if is_new {
             // Filling the block has started timers.
@@ -287,13 +355,14 @@ impl<P: Packet> Ran<P> {
         ue.estimate.decoded();
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts == 1 {
-            ue.uplink.outer.outcome(link.step_db, transport.mcs, true);
+            let is_best = transport.mcs == rat.best_mcs(Direction::Uplink);
+            ue.uplink.outer.outcome(link.step_db, is_best, true);
         }
         if let Some(level) = transport.headroom {
             ue.uplink.power.learn(level, transport.prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
-        let reports = transport.report.is_some_and(|report| report.levels != Report::default().levels);
+        let reports = transport.report.is_some_and(|report| report.bytes > 0);
         ue.estimate.carried(transport.bits / 8, !transport.parcels().is_empty(), reports);
         if let Some(report) = transport.report {
             ue.estimate.learn(&report, transport.built);
@@ -320,13 +389,18 @@ impl<P: Packet> Ran<P> {
         let cell = &mut self.cells[ue.serving];
         let transport = &ue.up.harq.processes[usize::from(process)];
         if transport.attempts == 1 {
-            ue.uplink.outer.outcome(cell.mac.link.step_db, transport.mcs, false);
+            let is_best = transport.mcs == cell.mac.rat.best_mcs(Direction::Uplink);
+            ue.uplink.outer.outcome(cell.mac.link.step_db, is_best, false);
         }
         if transport.attempts < cell.mac.transmissions {
-            cell.reserved = cell.reserved.and(Blocks::run(transport.first_prb, transport.prbs));
-            ue.up.past.served(tti, transport.bits);
-            let again = tti + cell.mac.rat.timing().grant_to_data;
-            self.note(again, index, Kind::UplinkTransmit, process);
+            if let Some(again) = cell.mac.rat.repetition(tti) {
+                cell.reserved = cell.reserved.and(Blocks::run(transport.first_prb, transport.prbs));
+                ue.up.past.served(tti, transport.bits);
+                self.note(again, index, Kind::UplinkTransmit, process);
+            } else {
+                ue.up.harq.failed(process);
+                cell.uplink.activate(index);
+            }
         } else {
             let now = ue.slots.start(tti);
             ue.up.harq.finished(process);

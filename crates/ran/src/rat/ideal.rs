@@ -5,7 +5,6 @@ use channel::Direction;
 
 use super::{Grid, Need, Sizes, lte};
 use crate::mac::blocks::Blocks;
-use crate::mac::requests::Report;
 use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
@@ -36,7 +35,7 @@ pub(super) fn downlink_want(groups: u16) -> u16 {
 /// Returns the known backlog minus pending grants.
 #[inline]
 pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>, tti: u64) -> Need {
-    let known = Report::of(ue.uplink_groups(ue.slots.start(tti)).0).bytes();
+    let known = lte::report(ue.uplink_groups(ue.slots.start(tti)).0).bytes;
     if known == 0 {
         return Need::Nothing;
     }

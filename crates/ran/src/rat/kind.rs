@@ -1,5 +1,6 @@
 //! The technologies, and the words in which they answer.
 
+use super::nr::Nr;
 use crate::mac::blocks::Blocks;
 
 /// The radio access technology of a cell.
@@ -18,21 +19,8 @@ pub enum Rat {
     ///   can fill it or not;
     /// - RRC messages arrive at once and without error.
     LteIdeal,
-}
-
-/// Delays in slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timing {
-    /// From a scheduling request to the resulting grant.
-    pub(crate) request_to_grant: u64,
-    /// From an uplink grant to the transmission, and from a NACK to the repetition.
-    pub(crate) grant_to_data: u64,
-    /// From an uplink transmission until the UE knows that it has failed.
-    pub(crate) data_to_nack: u64,
-    /// From a downlink transmission until its process can be reused.
-    pub(crate) data_to_reuse: u64,
-    /// The maximum decoding time for a block to be acknowledged in time.
-    pub(crate) longest_decoding: u64,
+    /// NR, according to 38.211 to 38.323.
+    Nr(Nr),
 }
 
 /// The division of a carrier among UEs.

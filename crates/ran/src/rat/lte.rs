@@ -1,24 +1,29 @@
 //! LTE in FDD: 36.211, 36.213, 36.321.
 
-use aqm::{Drops, Packet};
-use channel::{Direction, tables::lte as tables};
+use channel::{Direction, Modulation, tables::lte as tables};
 use units::Span;
 
-use super::{Grid, Need, Sizes, Timing};
+use super::{Grid, Sizes};
 use crate::mac::blocks::Blocks;
-use crate::mac::power::{self, HEADROOM_REPORT};
-use crate::mac::requests::{Report, SHORT_BSR};
-use crate::mac::sched::Candidate;
-use crate::network::{Io, Ran};
-use crate::ue::Ue;
+use crate::mac::requests::{GROUPS, LONG_BSR, Report, SHORT_BSR};
 
 /// The length of a subframe, which is a TTI.
 pub(super) const SLOT: Span = Span::from_millis(1);
 
-/// A request takes its own TTI and three more for decoding and scheduling; grants, data and feedback are four TTIs
-/// apart (36.213 7.3, 8.0).
-pub(super) const TIMING: Timing =
-    Timing { request_to_grant: 4, grant_to_data: 4, data_to_nack: 4, data_to_reuse: 8, longest_decoding: 3 };
+/// TTIs from a scheduling request to the resulting grant: its own, and three for decoding and scheduling.
+pub(super) const REQUEST_TO_GRANT: u64 = 4;
+
+/// TTIs from an uplink grant to the transmission, and from a NACK to the repetition (36.213 8.0).
+pub(super) const GRANT_TO_DATA: u64 = 4;
+
+/// TTIs from an uplink transmission until the UE knows that it has failed (36.213 9.1.2).
+pub(super) const DATA_TO_NACK: u64 = 4;
+
+/// TTIs from a downlink transmission until its process can be reused: feedback comes after four (36.213 7.3).
+pub(super) const DATA_TO_REUSE: u64 = 8;
+
+/// The maximum decoding time in TTIs for a block to be acknowledged in time.
+pub(super) const LONGEST_DECODING: u64 = 3;
 
 /// 36.321 5.3.2, 5.4.2.
 pub(super) const PROCESSES: u8 = 8;
@@ -26,8 +31,15 @@ pub(super) const PROCESSES: u8 = 8;
 /// Maximum number of resource blocks in the tables of transport block sizes.
 pub(super) const WIDEST: u16 = 110;
 
-/// The MAC overhead of a grant: a subheader, a short buffer status report and a power headroom report.
-const MAC_PART: u32 = 1 + SHORT_BSR + HEADROOM_REPORT;
+/// The largest MCS index.
+pub(super) const BEST_MCS: u8 = 28;
+
+/// A MAC subheader and the byte of a power headroom report (36.321 6.1.3.6).
+pub(super) const HEADROOM_REPORT: u32 = 2;
+
+/// The lowest MCS of an uplink block on one and on two resource blocks: with fewer than 56 bits, MAC and RLC headers
+/// and a report would leave no room for data.
+const LEAST_MCS: [u8; 2] = [4, 1];
 
 /// Synchronous HARQ: the TTI number determines the process (36.321 5.4.2).
 #[inline]
@@ -59,112 +71,45 @@ pub(super) fn uplink_bits(mcs: u8, prbs: u16) -> u32 {
     tables::tbs(tables::ul_mcs(mcs).i_tbs, prbs)
 }
 
+#[inline]
+pub(super) fn modulation(direction: Direction, mcs: u8) -> Modulation {
+    tables::mcs(direction, mcs).modulation
+}
+
+#[inline]
+pub(super) fn least_mcs(prbs: u16) -> u8 {
+    LEAST_MCS.get(usize::from(prbs) - 1).copied().unwrap_or(0)
+}
+
+/// Returns the report for these bytes in each group. 36.321 6.1.3.1.
+#[inline]
+pub(super) fn report(waiting: [u32; GROUPS]) -> Report {
+    let mut report = Report::default();
+    for (level, waiting) in report.levels.iter_mut().zip(four(&waiting)) {
+        *level = tables::bsr_index(waiting);
+        report.bytes += if *level == 0 { 0 } else { tables::bsr_bytes(*level) };
+    }
+    report
+}
+
+/// Returns the size of that report: short if at most one group has data. 36.321 6.1.3.1.
+#[inline]
+pub(super) fn report_size(waiting: &[u32; GROUPS]) -> u32 {
+    if four(waiting).iter().filter(|bytes| **bytes > 0).count() > 1 { LONG_BSR } else { SHORT_BSR }
+}
+
+/// LTE has four groups; the last one stands for further ones.
+#[inline]
+fn four(waiting: &[u32; GROUPS]) -> [u32; 4] {
+    let [first, second, third, rest @ ..] = *waiting;
+    [first, second, third, rest.iter().fold(0, |sum: u32, bytes| sum.saturating_add(*bytes))]
+}
+
 /// I_TBS 6 has more bits than coded bits on one block (36.213 table 7.1.7.2.1-1). In both directions it corresponds to
 /// MCS 6.
 #[inline]
 pub(super) fn usable(mcs: u8, prbs: u16) -> u8 {
     if mcs == 6 && prbs == 1 { 5 } else { mcs }
-}
-
-#[inline]
-pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>) -> Need {
-    let estimate = &ue.estimate;
-    if !estimate.wants() {
-        return Need::Nothing;
-    }
-    Need::Bytes((estimate.waiting.max(estimate.asked) + MAC_PART).max(estimate.least().unwrap_or(0)))
-}
-
-#[inline]
-pub(super) fn uplink_candidate<P: Packet>(
-    ran: &mut Ran<P>,
-    index: u32,
-    (need, free): (u32, u16),
-    tti: u64,
-) -> Option<Candidate> {
-    let ue = &mut ran.ues[index as usize];
-    let cell = &ran.cells[ue.serving];
-    let (rat, sizes) = (cell.mac.rat, cell.grid.sizes);
-    let strength = ue.uplink.strength(tti);
-    let most = strength.most_prbs();
-    // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block.
-    let few = cell.grant_for(ue.uplink.scheme(rat, 1, tti), need).min(most);
-    let mcs = ue.uplink.scheme(rat, few, tti);
-    let want = cell.grant_for(mcs, need).min(sizes.up_to(most));
-    let mut least = 1;
-    if let Some(bytes) = ue.estimate.least() {
-        let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
-        let enough = bytes.saturating_mul(8);
-        if bits_at(ue, want) < enough {
-            ue.estimate.give_up();
-            return None;
-        }
-        least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);
-    }
-    let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
-    Some(if want <= strength.full_power_prbs() {
-        let whole = sizes.up_to(free).max(1);
-        let rate = rat.uplink_bits(mcs, whole) as f32 / f32::from(whole);
-        Candidate { least, ..Candidate::new(index, weight * rate, want) }
-    } else {
-        Candidate::limited(index, weight, (least, want), strength, sizes)
-    })
-}
-
-#[inline]
-pub(super) fn uplink_payload(bytes: u32) -> u32 {
-    bytes.saturating_sub(MAC_PART).max(1)
-}
-
-/// 36.321 5.4.3, 5.4.5.
-#[inline]
-pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
-    ran: &mut Ran<P>,
-    index: u32,
-    process: u8,
-    tti: u64,
-    io: &mut Io<'_, D, S>,
-) -> u32 {
-    let ue = &mut ran.ues[index as usize];
-    let cell = &ran.cells[ue.serving];
-    let (slots, mac) = (cell.slots, &cell.mac);
-    let now = slots.start(tti);
-    let transport = &ue.up.harq.processes[usize::from(process)];
-    let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
-    ue.request_state.granted(&mac.requests, slots, tti);
-    let (before, _) = ue.uplink_groups(now);
-    let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
-    // A report that would displace the last of the data is not sent.
-    let reports = ue.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
-    if reports {
-        bytes = bytes.saturating_sub(Report::size(&before));
-    }
-    // 36.321 5.4.3.1: after the buffer status report, before data.
-    let mut headroom = None;
-    let path_loss_db = ue.air.path_loss_db(ue.serving, now);
-    if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= HEADROOM_REPORT {
-        bytes -= HEADROOM_REPORT;
-        headroom = Some(power::level(ue.air.headroom_db(ue.serving, now, prbs)));
-        ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
-    }
-    let mut left = ue.fill(Direction::Uplink, process, bytes, true, now, io.drops);
-    let (after, with_data) = ue.uplink_groups(now);
-    let mut report = reports.then(|| Report::of(after));
-    let size = Report::size(&after);
-    if !reports && left >= size {
-        // Room that would be padding is used for a report.
-        report = Some(Report::of(after));
-        left -= size;
-    }
-    if report.is_some() {
-        ue.request_state.reported(&mac.requests, slots, tti);
-    } else if with_data == 0 {
-        ue.request_state.settled();
-    }
-    let transport = &mut ue.up.harq.processes[usize::from(process)];
-    transport.report = report;
-    transport.headroom = headroom;
-    left
 }
 
 /// Returns the smallest valid number of blocks of an uplink grant from `n` on.

@@ -233,7 +233,7 @@ fn mode(rlc: scenario::Rlc, ideal: bool) -> rlc::Mode {
 
 fn mac(of: &scenario::Mac) -> MacConfig {
     let requests = Requests {
-        sr_period: of.sr_period,
+        sr_period: of.sr_period.into(),
         sr_prohibit: of.sr_prohibit,
         sr_maximum: of.sr_maximum,
         bsr_periodic: Some(of.bsr_period),

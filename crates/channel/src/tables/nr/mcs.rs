@@ -1,5 +1,7 @@
 //! Modulation and coding schemes and channel quality indicators: 38.214 Tables 5.1.3.1-1 to -4 and 5.2.2.1-2 to -4.
 
+use crate::tables::Modulation;
+
 /// A modulation and coding scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mcs {
@@ -10,6 +12,12 @@ pub struct Mcs {
 }
 
 impl Mcs {
+    /// Returns the modulation.
+    #[inline]
+    pub const fn modulation(self) -> Modulation {
+        Modulation::of_bits(self.order)
+    }
+
     /// Returns the bits per resource element and layer.
     #[inline]
     pub fn efficiency(self) -> f64 {

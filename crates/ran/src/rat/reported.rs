@@ -1,0 +1,121 @@
+//! What technologies share whose UEs report their buffers and their power: 36.321 and 38.321, 5.4.3 to 5.4.6.
+
+use aqm::{Drops, Packet};
+use channel::Direction;
+
+use super::{Need, Rat};
+use crate::mac::power;
+use crate::mac::requests::SHORT_BSR;
+use crate::mac::sched::Candidate;
+use crate::network::{Io, Ran};
+use crate::ue::Ue;
+
+/// Returns the MAC overhead of a grant: the subheader of its data, a short buffer status report and a power headroom
+/// report.
+#[inline]
+fn mac_part(rat: Rat) -> u32 {
+    u32::from(rat.adds_headers()) + SHORT_BSR + rat.headroom_report()
+}
+
+#[inline]
+pub(super) fn uplink_need<P: Packet>(rat: Rat, ue: &Ue<P>) -> Need {
+    let estimate = &ue.estimate;
+    if !estimate.wants() {
+        return Need::Nothing;
+    }
+    Need::Bytes((estimate.waiting.max(estimate.asked) + mac_part(rat)).max(estimate.least().unwrap_or(0)))
+}
+
+#[inline]
+pub(super) fn uplink_candidate<P: Packet>(
+    rat: Rat,
+    ran: &mut Ran<P>,
+    index: u32,
+    (need, free): (u32, u16),
+    tti: u64,
+) -> Option<Candidate> {
+    let ue = &mut ran.ues[index as usize];
+    let cell = &ran.cells[ue.serving];
+    let sizes = cell.grid.sizes;
+    let strength = ue.uplink.strength(tti);
+    let most = strength.most_prbs();
+    // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block.
+    let few = cell.grant_for(rat, ue.uplink.scheme(rat, 1, tti), need).min(most);
+    let mcs = ue.uplink.scheme(rat, few, tti);
+    let want = cell.grant_for(rat, mcs, need).min(sizes.up_to(most));
+    let mut least = 1;
+    if let Some(bytes) = ue.estimate.least() {
+        let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
+        let enough = bytes.saturating_mul(8);
+        if bits_at(ue, want) < enough {
+            ue.estimate.give_up();
+            return None;
+        }
+        least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);
+    }
+    let weight = cell.uplink.scheduler.weight(&mut ue.up.past, tti);
+    Some(if want <= strength.full_power_prbs() {
+        let whole = sizes.up_to(free).max(1);
+        let rate = rat.uplink_bits(mcs, whole) as f32 / f32::from(whole);
+        Candidate { least, ..Candidate::new(index, weight * rate, want) }
+    } else {
+        Candidate::limited(index, weight, (least, want), strength, sizes)
+    })
+}
+
+#[inline]
+pub(super) fn uplink_payload(rat: Rat, bytes: u32) -> u32 {
+    bytes.saturating_sub(mac_part(rat)).max(1)
+}
+
+/// 36.321 5.4.3, 5.4.5.
+#[inline]
+pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
+    rat: Rat,
+    ran: &mut Ran<P>,
+    index: u32,
+    process: u8,
+    tti: u64,
+    io: &mut Io<'_, D, S>,
+) -> u32 {
+    let ue = &mut ran.ues[index as usize];
+    let cell = &ran.cells[ue.serving];
+    let (slots, mac) = (cell.slots, &cell.mac);
+    let now = slots.start(tti);
+    let transport = &ue.up.harq.processes[usize::from(process)];
+    let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
+    ue.request_state.granted(&mac.requests, slots, tti);
+    let (before, _) = ue.uplink_groups(now);
+    let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
+    // A report that would displace the last of the data is not sent.
+    let reports = ue.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
+    if reports {
+        bytes = bytes.saturating_sub(rat.report_size(&before));
+    }
+    // 36.321 5.4.3.1: after the buffer status report, before data.
+    let mut headroom = None;
+    let path_loss_db = ue.air.path_loss_db(ue.serving, now);
+    if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= rat.headroom_report() {
+        bytes -= rat.headroom_report();
+        headroom = Some(power::level(ue.air.headroom_db(ue.serving, now, prbs)));
+        ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
+    }
+    let mut left = ue.fill(Direction::Uplink, process, bytes, rat.adds_headers(), now, io.drops);
+    let (after, with_data) = ue.uplink_groups(now);
+    let mut report = reports.then(|| rat.report(after));
+    let size = rat.report_size(&after);
+    if !reports && left >= size {
+        // Room that would be padding is used for a report.
+        report = Some(rat.report(after));
+        left -= size;
+    }
+    if report.is_some() {
+        ue.request_state.reported(&mac.requests, slots, tti);
+    } else if with_data == 0 {
+        ue.request_state.settled();
+    }
+    let transport = &mut ue.up.harq.processes[usize::from(process)];
+    transport.report = report;
+    transport.headroom = headroom;
+    left
+}
