@@ -154,6 +154,15 @@ impl Array {
         gains.fold(f64::NEG_INFINITY, f64::max)
     }
 
+    /// Returns the gain in dBi in a direction to which a beam was not steered. Without a known beam, and with ideal
+    /// steering, whose beam's sides are unknown, it is the mean gain.
+    pub fn gain_beside_db(&self, beam: Option<u16>, direction: [f64; 3], orientation: f64) -> f64 {
+        match (self.steering, beam) {
+            (Steering::Codebook { .. }, Some(beam)) => self.gain_db(beam, direction, orientation),
+            _ => self.mean_gain_db(direction, orientation),
+        }
+    }
+
     fn ideal_db(&self) -> f64 {
         decibels(f64::from(self.rows) * f64::from(self.columns))
     }

@@ -21,7 +21,7 @@ pub mod recorded;
 pub mod shadowing;
 pub mod tables;
 
-pub use air::{Air, AirConfig, Carrier, Channel, Site, UplinkPower};
+pub use air::{Air, AirConfig, Carrier, Channel, Orientation, Site, UplinkPower};
 pub use antenna::Array;
 pub use blockage::Blockage;
 pub use buildings::{Building, Buildings};

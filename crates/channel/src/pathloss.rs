@@ -85,6 +85,8 @@ pub enum Sight {
     /// Random with the probability of TR 38.901, correlated over 50 m of movement (RMa: 60 m, InH: 10 m).
     #[default]
     Random,
+    /// If no building is in between ([`crate::Buildings`]).
+    Buildings,
 }
 
 /// The kind of an office, which determines the probability of line of sight. TR 38.901 Table 7.4.2-1.

@@ -26,6 +26,8 @@ pub struct Shadowing {
     pub nlos: Spread,
     /// Standard deviation in dB with line of sight beyond the break point of the path loss.
     pub far_los_sigma_db: f64,
+    /// Of a UE in a building, whether or not there is line of sight outside.
+    pub indoors: Spread,
 }
 
 /// A normal process over distance.
@@ -43,6 +45,7 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 10.0 },
         nlos: Spread { sigma_db: 7.82, correlation_m: 13.0 },
         far_los_sigma_db: 4.0,
+        indoors: Spread { sigma_db: 7.0, correlation_m: 7.0 },
     };
 
     /// TR 38.901 UMa.
@@ -50,6 +53,7 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
         nlos: Spread { sigma_db: 6.0, correlation_m: 50.0 },
         far_los_sigma_db: 4.0,
+        indoors: Spread { sigma_db: 7.0, correlation_m: 7.0 },
     };
 
     /// TR 38.901 RMa.
@@ -57,6 +61,7 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
         nlos: Spread { sigma_db: 8.0, correlation_m: 120.0 },
         far_los_sigma_db: 6.0,
+        indoors: Spread { sigma_db: 8.0, correlation_m: 120.0 },
     };
 
     /// TR 38.901 InH office.
@@ -64,12 +69,13 @@ impl Shadowing {
         los: Spread { sigma_db: 3.0, correlation_m: 10.0 },
         nlos: Spread { sigma_db: 8.03, correlation_m: 6.0 },
         far_los_sigma_db: 3.0,
+        indoors: Spread { sigma_db: 8.03, correlation_m: 6.0 },
     };
 
     /// Creates shadowing that is the same with and without line of sight.
     pub const fn uniform(sigma_db: f64, correlation_m: f64) -> Shadowing {
         let spread = Spread { sigma_db, correlation_m };
-        Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db }
+        Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db, indoors: spread }
     }
 }
 

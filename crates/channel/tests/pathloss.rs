@@ -75,6 +75,10 @@ fn shadowing_has_the_deviations_and_distances_of_the_table() {
             }
         }
     }
+    for (scenario, shadowing) in [("UMi/UMa", Shadowing::UMI), ("UMi/UMa", Shadowing::UMA), ("RMa", Shadowing::RMA)] {
+        let (row, Spread { sigma_db, correlation_m }) = (row(scenario, "O2I"), shadowing.indoors);
+        assert_eq!((sigma_db, correlation_m), (row[4].parse().unwrap(), row[5].parse().unwrap()), "{scenario} O2I");
+    }
 }
 
 #[test]
