@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use channel::antenna::{Element, Steering, direction};
 use channel::blockage::Grip;
-use channel::buildings::{Car, Wall};
+use channel::buildings::{Car, Penetration, Wall};
 use channel::fading::{self, Doppler, Profile, Tdl};
 use channel::pathloss::Sight;
 use channel::{
@@ -98,6 +98,34 @@ fn a_walk_around_a_corner_loses_sight_where_the_corner_is() {
     assert!(air.is_los(0, ms(40_000)));
 }
 
+#[test]
+fn the_shadow_behind_a_corner_is_a_new_one() {
+    let config = |shadowing| AirConfig {
+        mobility: Mobility::line(Position::new(70.0, 0.0, 1.5), [0.0, 1.0, 0.0]),
+        channel: umi(Sight::Buildings, shadowing),
+        buildings: street(),
+        ..AirConfig::default()
+    };
+    let mut plain = Air::new(&config(None), &[site(CELL, ISOTROPIC)], random(1));
+    // In the street, 2.5 m farther, and 1.3 m farther behind the corner.
+    let times = [0, 2500, 3800];
+    let means = times.map(|time| plain.rsrp(0, ms(time)));
+    assert!(means[1] - means[2] > 15.0);
+    let (mut squares, mut products) = ([0.0; 3], [0.0; 2]);
+    for seed in 0..5000 {
+        let mut air = Air::new(&config(Some(Shadowing::UMI)), &[site(CELL, ISOTROPIC)], random(seed));
+        let [a, b, c] = [0, 1, 2].map(|n| air.rsrp(0, ms(times[n])) - means[n]);
+        squares = [squares[0] + a * a, squares[1] + b * b, squares[2] + c * c];
+        products = [products[0] + a * b, products[1] + b * c];
+    }
+    for (square, sigma) in squares.into_iter().zip([4.0, 4.0, 7.82]) {
+        close(libm::sqrt(square / 5000.0) / sigma, 1.0, 0.03);
+    }
+    // exp(-2.5 / 10), and none.
+    close(products[0] / libm::sqrt(squares[0] * squares[1]), 0.7788, 0.02);
+    close(products[1] / libm::sqrt(squares[1] * squares[2]), 0.0, 0.05);
+}
+
 /// A UE in the fifth building, a centimetre behind its southern face.
 fn indoors(sight: Sight, shadowing: Option<Shadowing>) -> AirConfig {
     AirConfig {
@@ -132,6 +160,27 @@ fn an_indoor_ue_loses_the_wall_and_what_is_behind_it() {
     let loss = air.walls_db(0, ms(0));
     close(air.rsrp(0, ms(0)), 3.0024 + 18.0618 - 103.380 - loss, 2e-3);
     assert!(!air.is_los(0, ms(0)));
+}
+
+#[test]
+fn houses_in_the_country_are_less_deep() {
+    // The smaller of two numbers up to 10 m: mean 10/3. A high-loss wall has 6.5 dB of deviation.
+    let house = Building { x: [90.0, 110.0], y: [-10.0, 10.0], height: 9.0, wall: Wall::HighLoss };
+    let path_loss = PathLoss::RuralMacro { sight: Sight::Los, building_m: 5.0, street_m: 20.0 };
+    let config = AirConfig {
+        channel: Channel::Modelled { path_loss, shadowing: None },
+        buildings: Some(Arc::new(Buildings::new(&[house]).unwrap())),
+        ..AirConfig::default()
+    };
+    let mut rural = site(CELL, ISOTROPIC);
+    rural.carrier.downlink_hz = 3.5e9;
+    let loss = |seed| Air::new(&config, &[rural], random(seed)).walls_db(0, ms(0));
+    let losses: Vec<f64> = (0..5000).map(loss).collect();
+    let mean = losses.iter().sum::<f64>() / 5000.0;
+    close(mean, 26.850 + 3.333 / 2.0, 0.3);
+    let compatible = AirConfig { penetration: Penetration::Below6Ghz, ..config.clone() };
+    let loss = |seed| Air::new(&compatible, &[rural], random(seed)).walls_db(0, ms(0));
+    assert!((0..100).map(loss).all(|loss| (20.0..25.0).contains(&loss)));
 }
 
 #[test]
