@@ -23,7 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("observe", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
-    ("scenario", &["units"]),
+    ("scenario", &["units", "channel"]),
     ("disk", &[]),
     ("record", &["units", "wire", "disk"]),
     (

@@ -11,7 +11,9 @@ use std::time::Instant;
 use channel::buildings::Wall;
 use channel::fading::{Config, Doppler, Fading, Grid, Profile, Tdl, Turns};
 use channel::pathloss::Sight;
+use channel::phy::nr;
 use channel::tables::lte::tbs;
+use channel::tables::nr::McsTable;
 use channel::{
     Air, AirConfig, Antenna, Array, Bandwidth, Blockage, Building, Buildings, Carrier, Channel, Direction, Mobility,
     Modulation, PathLoss, Position, Random, Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for,
@@ -146,5 +148,22 @@ fn main() {
     soft.information *= 0.91;
     measure("block_error, at the edge", 10_000_000, |_| {
         black_box(block_error(tbs(26, 100), black_box(&soft)));
+    });
+
+    // 132 resource blocks at MCS 28: 106,576 bits in 13 code blocks.
+    let (rate, coded) = (1896, 114_048);
+    let information = [("certain", 0.999), ("at the edge", 0.96), ("repeated", 0.2)];
+    for (name, information) in information {
+        let mut soft = Soft::default();
+        soft.add(information, if name == "repeated" { 5 * coded } else { coded });
+        measure(&format!("nr::block_error, 13 code blocks, {name}"), 10_000_000, |_| {
+            black_box(nr::block_error(black_box(106_576), rate, black_box(&soft)));
+        });
+    }
+    measure("nr::mcs_for", 10_000_000, |n| {
+        black_box(nr::mcs_for(McsTable::Qam256, 1 + (n % 15) as u8, black_box(-0.3)));
+    });
+    measure("nr::cqi_at, flat", 10_000_000, |_| {
+        black_box(nr::cqi_at(McsTable::Qam256, black_box(&Sinr::Flat(1.7))));
     });
 }

@@ -1,4 +1,4 @@
-//! From SINR to CQI, MCS and block errors.
+//! From SINR to CQI, MCS and block errors: of LTE here, of NR in [`nr`].
 //!
 //! Each resource block's SINR gives a mutual information per coded bit, and a receiver's information about a transport
 //! block is the mean over all coded bits sent for it in all transmissions (mutual information effective SINR mapping
@@ -30,7 +30,7 @@ pub mod nr;
 use core::ops::Range;
 
 use crate::tables::lte::{CQI, MAX_CODE_BLOCK, code_block_size, smaller_code_block_size};
-use crate::tables::{Direction, FIRST_OCTAVE, HIGH_INFORMATION, INFORMATION, Modulation, STEPS};
+use crate::tables::{Direction, ENTRIES, FIRST_OCTAVE, INFORMATION, Modulation, STEPS};
 
 /// Resource elements of a resource block pair that carry the downlink's data.
 pub const DOWNLINK_ELEMENTS: u32 = 138;
@@ -128,16 +128,21 @@ impl Soft {
         self.coded_bits += coded_bits;
     }
 
-    /// Adds a transmission, as in [`Soft::add`]; returns the probability, 0 to 1, that the block still cannot be decoded, as
-    /// `block_error` computes it. Discards earlier transmissions if decoding is more likely without them.
+    /// Adds a transmission of a block of `tb_bits`, as in [`Soft::add`]; returns the probability, 0 to 1, that it still
+    /// cannot be decoded. Discards earlier transmissions if decoding is more likely without them.
+    pub fn receive(&mut self, tb_bits: u32, information: f32, coded_bits: u32) -> f64 {
+        self.receive_with(information, coded_bits, |soft| block_error(tb_bits, soft))
+    }
+
+    /// Like [`Soft::receive`], with the function that gives the probability.
     #[inline]
-    pub fn receive(&mut self, information: f32, coded_bits: u32, block_error: impl Fn(&Soft) -> f64) -> f64 {
+    pub fn receive_with(&mut self, information: f32, coded_bits: u32, error_of: impl Fn(&Soft) -> f64) -> f64 {
         let (mut alone, held) = (Soft::default(), self.coded_bits > 0);
         alone.add(information, coded_bits);
         self.add(information, coded_bits);
-        let error = block_error(self);
+        let error = error_of(self);
         if held {
-            let without = block_error(&alone);
+            let without = error_of(&alone);
             if without < error {
                 *self = alone;
                 return without;
@@ -163,9 +168,7 @@ pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
     /// Mantissa bits below those that index the table.
     const REST: u32 = 23 - STEPS.ilog2();
     const FIRST: i32 = (127 + FIRST_OCTAVE) * STEPS as i32;
-    static TABLES: [&[f32]; 5] =
-        [&INFORMATION[0], &INFORMATION[1], &INFORMATION[2], &HIGH_INFORMATION[0], &HIGH_INFORMATION[1]];
-    let table = TABLES[modulation as usize];
+    let table = &INFORMATION[modulation as usize];
     // A float's exponent and leading mantissa bits are the table index, the rest the position between entries.
     let bits = sinr.to_bits();
     let entry = (bits as i32 >> REST) - FIRST;
@@ -174,8 +177,8 @@ pub fn mutual_information(modulation: Modulation, sinr: f32) -> f32 {
         return (sinr * (table[0] / LEAST)).max(0.0);
     }
     let entry = entry as usize;
-    if entry >= table.len() - 1 {
-        return table[table.len() - 1];
+    if entry >= ENTRIES - 1 {
+        return table[ENTRIES - 1];
     }
     let way = (bits & ((1 << REST) - 1)) as f32 * (1.0 / (1 << REST) as f32);
     table[entry] + way * (table[entry + 1] - table[entry])
@@ -239,7 +242,7 @@ pub fn wideband_cqi(sinr: &Sinr) -> u8 {
 
 /// Returns [`wideband_cqi`] for a block on the resource blocks `prbs` only.
 pub fn subband_cqi(sinr: &Sinr, prbs: Range<u16>) -> u8 {
-    for modulation in [Modulation::Qam64, Modulation::Qam16, Modulation::Qpsk] {
+    for modulation in Modulation::LTE.into_iter().rev() {
         let information = sinr.information(modulation, prbs.clone());
         let fits = |&cqi: &usize| CQI[cqi].0 == modulation && CQI_INFORMATION[cqi] <= information;
         if let Some(cqi) = (0..CQI.len()).rev().find(fits) {
@@ -319,22 +322,16 @@ impl Curve {
     /// rate.
     #[inline]
     fn error(&self, above: f32, size: u32) -> f64 {
-        let short = SHORT_BLOCK * self.width * (1.0 / size as f32 - 1.0 / GAP_BLOCK);
-        error(above - self.gap - short, self.width, size)
-    }
-}
-
-/// Returns the error rate of a code block of `size` bits with this much information per coded bit above what a half of the
-/// blocks needs, on a curve of this `width`.
-#[inline]
-fn error(above: f32, width: f32, size: u32) -> f64 {
-    let deviations = f64::from(above * libm::sqrtf(size as f32) / width);
-    if deviations > CERTAIN {
-        0.0
-    } else if deviations < -CERTAIN {
-        1.0
-    } else {
-        0.5 * libm::erfc(deviations * core::f64::consts::FRAC_1_SQRT_2)
+        let size = size as f32;
+        let short = SHORT_BLOCK * self.width * (1.0 / size - 1.0 / GAP_BLOCK);
+        let deviations = f64::from((above - self.gap - short) * libm::sqrtf(size) / self.width);
+        if deviations > CERTAIN {
+            0.0
+        } else if deviations < -CERTAIN {
+            1.0
+        } else {
+            0.5 * libm::erfc(deviations * core::f64::consts::FRAC_1_SQRT_2)
+        }
     }
 }
 

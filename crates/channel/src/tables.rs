@@ -6,7 +6,7 @@ mod information;
 pub mod lte;
 pub mod nr;
 
-pub(crate) use information::{FIRST_OCTAVE, HIGH_INFORMATION, INFORMATION, STEPS};
+pub(crate) use information::{ENTRIES, FIRST_OCTAVE, INFORMATION, STEPS};
 
 /// The direction of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,9 +26,9 @@ pub enum Modulation {
     Qam16,
     /// 6 bits per symbol.
     Qam64,
-    /// 8 bits per symbol (NR).
+    /// 8 bits per symbol, in NR only.
     Qam256,
-    /// 10 bits per symbol (NR's downlink).
+    /// 10 bits per symbol, in NR's downlink only.
     Qam1024,
 }
 
@@ -37,11 +37,8 @@ impl Modulation {
     pub const ALL: [Modulation; 5] =
         [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64, Modulation::Qam256, Modulation::Qam1024];
 
-    /// Returns the modulation with this many coded bits per symbol: 2, 4, 6, 8 or 10.
-    #[inline]
-    pub(crate) const fn of_bits(bits: u8) -> Modulation {
-        Modulation::ALL[bits as usize / 2 - 1]
-    }
+    /// The modulations of this crate's LTE tables, most robust first.
+    pub const LTE: [Modulation; 3] = [Modulation::Qpsk, Modulation::Qam16, Modulation::Qam64];
 
     /// Returns the coded bits per symbol.
     #[inline]

@@ -33,6 +33,7 @@ fn modulation_and_coding_schemes_are_the_standards() {
         assert_eq!((rows.len(), table.schemes().len()), (len, len), "{table:?}");
         for (row, mcs) in rows.iter().zip(table.schemes()) {
             assert_eq!((mcs.order, mcs.rate), (number(row[1]), rate(row[2])), "{table:?}, MCS {}", row[0]);
+            assert_eq!(mcs.modulation().bits(), u32::from(mcs.order), "{table:?}, MCS {}", row[0]);
             // Four decimals in the table.
             assert!((mcs.efficiency() - number::<f64>(row[3])).abs() < 1.1e-4, "{table:?}, MCS {}", row[0]);
         }

@@ -74,7 +74,7 @@ fn channel_quality_indicators_are_the_standards() {
             Modulation::Qpsk => "QPSK",
             Modulation::Qam16 => "16QAM",
             Modulation::Qam64 => "64QAM",
-            Modulation::Qam256 | Modulation::Qam1024 => panic!("not in LTE here"),
+            Modulation::Qam256 | Modulation::Qam1024 => panic!("CQI {cqi}: {modulation:?}"),
         };
         assert_eq!((name, modulation.bits(), rate), (row[1], number(row[2]), number(row[3])), "CQI {cqi}");
         // Four decimals in the table.

@@ -1,4 +1,4 @@
-//! PDCP: the SDUs of one direction of a bearer, from the queue in front of RLC to their delivery (36.323).
+//! PDCP: the SDUs of one direction of a bearer, from the queue in front of RLC to their delivery (36.323, 38.323).
 //!
 //! SDUs are never copied or split. An SDU waits in a queue discipline; when RLC begins to send it, it joins the SDUs in
 //! transit, whose PDCP PDUs (with a header of [`HEADER`] bytes each) form one byte stream. RLC's PDUs are ranges of
@@ -16,11 +16,17 @@
 //!    nothing is sent twice, so duplicate removal (5.1.2.1.2) is not needed.
 //! 4. The SN has 12 bits in every mode; no ciphering (which does not change lengths) and no header compression.
 
+mod nr;
+
+pub use nr::{Nr, PdcpSn};
+
 use std::collections::VecDeque;
 
 use aqm::{AnyQueue, DropReason, Drops, Packet, Queue, sojourn};
 use channel::Direction;
 use units::{Span, Time};
+
+use nr::Reordering;
 
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
 pub const HEADER: u32 = 2;
@@ -103,6 +109,7 @@ pub(crate) struct Mapped {
 pub(crate) struct Sdus<P> {
     way: Direction,
     queue: AnyQueue<P>,
+    queue_config: aqm::Config,
     discard: Option<Span>,
     header: u32,
     /// SDUs that left the queue and were neither delivered nor lost, in order; their ranges are contiguous.
@@ -115,6 +122,26 @@ pub(crate) struct Sdus<P> {
     next: u64,
     /// The end of the stream.
     end: u64,
+    /// The receiving entity of NR's PDCP.
+    reordering: Reordering<P>,
+}
+
+/// What RLC's receiver has when its entities are re-established.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// LTE: these ranges of the stream.
+    Ranges(Vec<(u64, u64)>),
+    /// NR: the SDUs that RLC delivered to PDCP.
+    Decoded,
+}
+
+impl Received {
+    fn has<P>(&self, sdu: &Sdu<P>) -> bool {
+        match self {
+            Received::Ranges(ranges) => ranges.iter().any(|&(from, to)| from <= sdu.start && sdu.end <= to),
+            Received::Decoded => sdu.times.decoded.is_some(),
+        }
+    }
 }
 
 /// An SDU in transit. Its range is empty if the receiver already holds it.
@@ -131,6 +158,7 @@ impl<P: Packet> Sdus<P> {
         Sdus {
             way,
             queue: AnyQueue::new(&config.queue),
+            queue_config: config.queue,
             discard: config.discard,
             header,
             transit: VecDeque::new(),
@@ -138,6 +166,26 @@ impl<P: Packet> Sdus<P> {
             sending: 0,
             next: 0,
             end: 0,
+            reordering: Reordering::new(),
+        }
+    }
+
+    /// Sets NR's parameters, if the mode is one of NR.
+    pub(crate) fn set_nr(&mut self, nr: Option<&Nr>) {
+        self.reordering.t_reordering = nr.and_then(|nr| nr.t_reordering);
+    }
+
+    /// Changes the parameters; the queue keeps its SDUs as far as they fit. [`Sdus::reestablish`] has to follow.
+    pub(crate) fn configure(&mut self, config: &Config, header: u32, now: Time, drops: &mut impl Drops<P>) {
+        self.discard = config.discard;
+        self.header = header;
+        if config.queue == self.queue_config {
+            return;
+        }
+        self.queue_config = config.queue;
+        let mut before = core::mem::replace(&mut self.queue, AnyQueue::new(&config.queue));
+        while let Some(packet) = before.dequeue(now, drops) {
+            self.take_over(packet, now, drops);
         }
     }
 
@@ -180,7 +228,7 @@ impl<P: Packet> Sdus<P> {
     }
 
     pub(crate) fn in_transit(&self) -> usize {
-        self.transit.len()
+        self.transit.len() + self.reordering.followers.len()
     }
 
     /// Returns the bytes never sent, with PDCP headers, and the number of SDUs they belong to.
@@ -332,26 +380,27 @@ impl<P: Packet> Sdus<P> {
         Some((sdu.packet, sdu.times))
     }
 
-    /// 36.322, 5.4, and 36.323, 5.2: begins a new stream. `has` returns whether the receiver has a range of the old
-    /// one.
+    /// 36.322, 5.4, and 36.323, 5.2; 38.322, 5.1.2, and 38.323, 5.1.2: begins a new stream, for NR if `nr` is true.
     pub(crate) fn reestablish(
         &mut self,
         keep: Keep,
-        has: impl Fn(u64, u64) -> bool,
+        received: &Received,
+        nr: bool,
         now: Time,
         deliver: &mut impl Deliver<P>,
         drops: &mut impl Drops<P>,
     ) {
+        self.insert_followers();
         let sent = self.next;
         (self.next, self.end) = (0, 0);
         for _ in 0..self.transit.len() {
             let Some(mut sdu) = self.transit.pop_front() else { break };
-            let held = sdu.is_held() || has(sdu.start, sdu.end);
+            let held = sdu.is_held() || received.has(&sdu);
             // Held SDUs keep waiting for the earlier ones that are kept.
             let waits = sdu.start >= sent && (!held || self.end > 0);
             let kept = keep == Keep::All || (keep == Keep::Queue && waits);
             if kept {
-                let len = if held { 0 } else { sdu.end - sdu.start };
+                let len = if held { 0 } else { u64::from(sdu.packet.len() + self.header) };
                 (sdu.start, sdu.end) = (self.end, self.end + len);
                 self.end = sdu.end;
                 self.transit.push_back(sdu);
@@ -372,6 +421,12 @@ impl<P: Packet> Sdus<P> {
                 drops.dropped(packet, DropReason::Loss);
             }
         }
+        self.restart_reordering(nr);
+    }
+
+    /// Returns the lengths, with headers, of the SDUs in transit, and the number of the first.
+    pub(crate) fn lengths(&self) -> (u64, impl Iterator<Item = u32> + '_) {
+        (self.gone, self.transit.iter().map(|sdu| (sdu.end - sdu.start) as u32))
     }
 
     /// Returns where the SDUs in transit end, for a sender that starts again.

@@ -1,4 +1,4 @@
-//! RLC: the transparent, unacknowledged and acknowledged modes (36.322).
+//! RLC: the transparent, unacknowledged and acknowledged modes of LTE (36.322), and the last two of NR (38.322).
 //!
 //! A [`Bearer`] holds both ends of both directions. In each direction a transmitting entity segments the stream of SDUs
 //! ([`crate::pdcp`]) into PDUs according to its grants, and a receiving entity processes what arrives. The two ends
@@ -10,7 +10,8 @@
 //! the next timeout may have changed. Time never goes back. A timeout that is handled late takes effect late.
 //!
 //! Deviations, in addition to those of `am_transmit`, `am_receive`, `um` and [`crate::pdcp`]:
-//! 1. A block carries at most eight data PDUs of a bearer (one new, and retransmissions).
+//! 1. In LTE, a block carries at most eight data PDUs of a bearer (one new, and retransmissions). In NR, it carries any
+//!    number of new ones, and retransmissions of at most twelve gaps.
 //! 2. No LI of 15 bits (36.322, release 11) and no SN of 16 bits (release 13): an element longer than 2047 bytes is the
 //!    last of its PDU, as in 6.2.2.5.
 //! 3. Both directions of a bearer have the same parameters.
@@ -18,17 +19,19 @@
 //!    for them would be padding. They count again as soon as the window advances.
 //! 5. The sender does not inform upper layers of each acknowledged SDU (5.1.3.1.1): PDCP here knows what has arrived.
 
+mod block;
 pub(crate) mod lte;
 mod mode;
+pub(crate) mod nr;
 
-pub use lte::pdu::Block;
-pub use mode::{Am, Mode, SnLength, Stats, Um};
+pub use block::Block;
+pub use mode::{Am, AmSn, Mode, NrAm, NrUm, SnLength, Stats, Um, UmSn};
 
 use aqm::{DropReason, Drops, Packet};
 use channel::Direction;
 use units::Time;
 
-use crate::pdcp::{self, Deliver, Keep, Sdus};
+use crate::pdcp::{self, Deliver, Keep, Received, Sdus};
 use lte::am_receive::Receiver;
 use lte::am_transmit::Transmitter;
 use lte::elements::LengthIndicators;
@@ -78,6 +81,10 @@ pub struct Bearer<P> {
     pipes: [Pipe<P>; 2],
     /// Number of re-establishments so far.
     epoch: u32,
+    /// Bytes that PDCP adds to each SDU.
+    header: u32,
+    /// NR: maximum occupancy of each direction, in bytes.
+    limits: [u64; 2],
 }
 
 /// One direction.
@@ -94,6 +101,8 @@ enum Entity {
     Tm,
     Um(um::Entity),
     Am(Transmitter, Receiver),
+    NrUm(nr::um::Entity),
+    NrAm(nr::am_transmit::Transmitter, nr::am_receive::Receiver),
 }
 
 impl Backlog {
@@ -120,19 +129,22 @@ impl Backlog {
 impl<P: Packet> Bearer<P> {
     /// Creates a bearer with nothing to send.
     pub fn new(config: &Config) -> Self {
-        Bearer::with_header(config, if config.mode == Mode::Tm { 0 } else { pdcp::HEADER })
+        Bearer::with_header(config, header(&config.mode))
     }
 
     /// Creates a bearer whose PDCP adds `header` bytes to each SDU.
     pub(crate) fn with_header(config: &Config, header: u32) -> Self {
         let pipe = |way, pdcp| {
-            let sdus = Sdus::new(way, pdcp, header);
-            Pipe { entity: Entity::new(&config.mode, &sdus), sdus, stats: Stats::default() }
+            let mut sdus = Sdus::new(way, pdcp, header);
+            sdus.set_nr(config.mode.nr());
+            Pipe { entity: Entity::new(&config.mode, &sdus, header), sdus, stats: Stats::default() }
         };
         Bearer {
             mode: config.mode,
             pipes: [pipe(Direction::Downlink, &config.downlink), pipe(Direction::Uplink, &config.uplink)],
             epoch: 0,
+            header,
+            limits: limits(&config.mode),
         }
     }
 
@@ -142,6 +154,30 @@ impl<P: Packet> Bearer<P> {
         let (this, other) = (&self.pipes[way as usize], &self.pipes[1 - way as usize]);
         let (new, sdus) = this.sdus.unsent();
         let mut backlog = Backlog { new, ..Backlog::default() };
+        match (&this.entity, &other.entity) {
+            (Entity::NrAm(transmitter, _), Entity::NrAm(_, receiver)) => {
+                let (retx, headers) = transmitter.pending();
+                (backlog.retx, backlog.headers) = (retx, headers);
+                let mut pdus = sdus;
+                if transmitter.is_full() {
+                    // The rest of an SDU that is partly sent is inside the window.
+                    let rest = this.sdus.partly_sent();
+                    backlog.new = rest.map_or(0, u64::from);
+                    backlog.held_back = new - backlog.new;
+                    pdus = u64::from(rest.is_some());
+                }
+                backlog.headers += transmitter.headers.estimate(pdus, pdus.min(1));
+                let (status, subheader) = receiver.status_size(now);
+                backlog.status = status;
+                backlog.headers += u64::from(subheader);
+                return backlog;
+            }
+            (Entity::NrUm(entity), _) => {
+                backlog.headers = entity.headers.estimate(sdus, sdus.min(1));
+                return backlog;
+            }
+            _ => {}
+        }
         if new > 0 {
             backlog.headers = u64::from(AMD_HEADER) + (3 * sdus).div_ceil(2);
         }
@@ -166,7 +202,7 @@ impl<P: Packet> Bearer<P> {
     pub(crate) fn next_whole(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {
         match self.mode {
             Mode::Tm => self.pipes[way as usize].sdus.next_len(now, drops),
-            Mode::Um(_) | Mode::Am(_) => None,
+            Mode::Um(_) | Mode::Am(_) | Mode::NrUm(_) | Mode::NrAm(_) => None,
         }
     }
 
@@ -195,17 +231,33 @@ impl<P: Packet> Bearer<P> {
     /// radio link of its sender has failed.
     #[inline]
     pub fn failed(&self) -> Option<Direction> {
-        let failed = |way: &Direction| matches!(&self.pipe(*way).entity, Entity::Am(sender, _) if sender.failed);
+        let failed = |way: &Direction| match &self.pipe(*way).entity {
+            Entity::Am(sender, _) => sender.failed,
+            Entity::NrAm(sender, _) => sender.failed,
+            Entity::Tm | Entity::Um(_) | Entity::NrUm(_) => false,
+        };
         [Direction::Downlink, Direction::Uplink].into_iter().find(failed)
     }
 
     /// Passes `packet` to the PDCP entity that sends in direction `way`.
     #[inline]
     pub fn enqueue(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
+        let limit = self.limits[way as usize];
+        if limit != u64::MAX && self.occupancy(way) + u64::from(packet.len()) > limit {
+            return drops.dropped(packet, DropReason::Overflow);
+        }
         self.pipes[way as usize].sdus.enqueue(packet, now, drops);
     }
 
-    /// Passes `packet`, which waited in a queue above, to the PDCP entity that sends in direction `way`.
+    /// Returns the bytes, without headers, of the SDUs of `way` that the sender stores: those that wait and, in AM,
+    /// those that were sent and are not acknowledged. NR's limit applies to it ([`pdcp::Nr::limit`]).
+    #[inline]
+    pub fn occupancy(&self, way: Direction) -> u64 {
+        self.held(way, Completion::Acknowledged)
+    }
+
+    /// Passes `packet`, which waited in a queue above, to the PDCP entity that sends in direction `way`. NR's limit does
+    /// not apply: the queue above respects the room below.
     #[inline]
     pub fn take_over(&mut self, way: Direction, packet: P, now: Time, drops: &mut impl Drops<P>) {
         self.pipes[way as usize].sdus.take_over(packet, now, drops);
@@ -217,6 +269,9 @@ impl<P: Packet> Bearer<P> {
         let pipe = self.pipe(way);
         match (&pipe.entity, completion) {
             (Entity::Am(transmitter, _), Completion::Acknowledged) => transmitter.held(&pipe.sdus),
+            (Entity::NrAm(transmitter, _), Completion::Acknowledged) => {
+                transmitter.unacknowledged() + pipe.sdus.queued().bytes
+            }
             _ => pipe.sdus.not_sent(),
         }
     }
@@ -232,6 +287,9 @@ impl<P: Packet> Bearer<P> {
         block: &mut Block,
         drops: &mut impl Drops<P>,
     ) -> u32 {
+        if self.mode.nr().is_some() {
+            return self.build_nr(way, grant, now, block, drops);
+        }
         block.clear(self.epoch);
         let status_alone = matches!(self.mode, Mode::Am(am) if am.status_alone);
         let (this, other) = self.both(way);
@@ -255,6 +313,27 @@ impl<P: Packet> Bearer<P> {
         block.bytes()
     }
 
+    #[inline]
+    fn build_nr(&mut self, way: Direction, grant: u32, now: Time, block: &mut Block, drops: &mut impl Drops<P>) -> u32 {
+        let (contents, bytes) = block.clear_nr(self.epoch);
+        let (this, other) = self.both(way);
+        match (&mut this.entity, &mut other.entity) {
+            (Entity::NrAm(transmitter, _), Entity::NrAm(_, receiver)) => {
+                if let Some((report, size)) = receiver.status(now, grant) {
+                    contents.set_report(report);
+                    *bytes = size;
+                }
+                *bytes += transmitter.build(&mut this.sdus, grant - *bytes, now, contents, &mut this.stats, drops);
+            }
+            (Entity::NrUm(entity), _) => {
+                *bytes = entity.build(&mut this.sdus, grant, now, contents, drops);
+                this.stats.pdus += contents.pdus() as u64;
+            }
+            _ => {}
+        }
+        *bytes
+    }
+
     /// Receives `block`, decoded by HARQ, from direction `way`. A STATUS PDU in it goes to the sender of the other
     /// direction.
     #[inline]
@@ -270,6 +349,12 @@ impl<P: Packet> Bearer<P> {
             return;
         }
         let (this, other) = self.both(way);
+        if let (Some(report), Entity::NrAm(transmitter, receiver)) = (block.report(), &mut other.entity)
+            && let Some(nacks) = receiver.nacks(report)
+        {
+            transmitter.handle_status(report, nacks);
+            other.stats.statuses += 1;
+        }
         if let (Some(status), Entity::Am(transmitter, _)) = (block.status(), &mut other.entity) {
             transmitter.handle_status(status);
             other.stats.statuses += 1;
@@ -290,6 +375,19 @@ impl<P: Packet> Bearer<P> {
             Entity::Tm => {
                 for (packet, times) in block.data().iter().filter_map(|pdu| this.sdus.take(pdu.start)) {
                     deliver.delivered(way, packet, times);
+                }
+            }
+            Entity::NrAm(_, receiver) => {
+                for run in block.runs() {
+                    let (from, to) = receiver.receive(run, now);
+                    if from < to {
+                        this.sdus.complete(from, to, now, deliver, drops);
+                    }
+                }
+            }
+            Entity::NrUm(entity) => {
+                for run in block.runs() {
+                    entity.receive(run, now, |from, to| this.sdus.complete(from, to, now, deliver, drops));
                 }
             }
         }
@@ -321,8 +419,12 @@ impl<P: Packet> Bearer<P> {
                 Entity::Am(sender, receiver) => {
                     sender.poll_retransmit.min(receiver.reordering).min(receiver.status_due)
                 }
+                Entity::NrUm(entity) => entity.reassembly,
+                Entity::NrAm(sender, receiver) => {
+                    sender.poll_retransmit.min(receiver.reassembly).min(receiver.status_due)
+                }
             };
-            entity.min(pipe.sdus.next_discard())
+            entity.min(pipe.sdus.next_discard()).min(pipe.sdus.reordering())
         };
         let due = due(&self.pipes[0]).min(due(&self.pipes[1]));
         (due != Time::MAX).then_some(due)
@@ -339,12 +441,19 @@ impl<P: Packet> Bearer<P> {
                     transmitter.handle_timeout(now, &pipe.sdus);
                     receiver.handle_timeout(now);
                 }
+                Entity::NrUm(entity) => entity.handle_timeout(now),
+                Entity::NrAm(transmitter, receiver) => {
+                    transmitter.handle_timeout(now, &pipe.sdus);
+                    receiver.handle_timeout(now);
+                }
             }
+            pipe.sdus.reorder(now, deliver, drops);
         }
     }
 
-    /// 36.322, 5.4: re-establishes the bearer, at a handover or after a radio link failure. SDUs that are complete at
-    /// the receiver are not lost. Blocks built before are void: [`Bearer::receive`] and [`Bearer::lost`] ignore them.
+    /// 36.322, 5.4; 38.322, 5.1.2: re-establishes the bearer, at a handover or after a radio link failure. SDUs that are
+    /// complete at the receiver are not lost. Blocks built before are void: [`Bearer::receive`] and [`Bearer::lost`]
+    /// ignore them.
     pub fn reestablish(
         &mut self,
         downlink: Keep,
@@ -353,16 +462,53 @@ impl<P: Packet> Bearer<P> {
         deliver: &mut impl Deliver<P>,
         drops: &mut impl Drops<P>,
     ) {
+        self.restart(&self.mode.clone(), [downlink, uplink], now, deliver, drops);
+    }
+
+    /// Re-establishes the bearer, as [`Bearer::reestablish`], with other parameters and possibly another mode: a
+    /// handover between LTE and NR, or with a reconfiguration. If the bearer retransmits before and after,
+    /// [`Keep::All`] loses nothing; otherwise it is the same as [`Keep::Queue`]. SDUs in a queue stay, as far as the
+    /// limits of another discipline permit.
+    pub fn reconfigure(
+        &mut self,
+        config: &Config,
+        downlink: Keep,
+        uplink: Keep,
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
+        self.header = header(&config.mode);
+        self.limits = limits(&config.mode);
+        for (pipe, pdcp) in self.pipes.iter_mut().zip([&config.downlink, &config.uplink]) {
+            pipe.sdus.configure(pdcp, self.header, now, drops);
+            pipe.sdus.set_nr(config.mode.nr());
+        }
+        self.restart(&config.mode, [downlink, uplink], now, deliver, drops);
+    }
+
+    /// Begins again with empty entities of `mode`.
+    fn restart(
+        &mut self,
+        mode: &Mode,
+        keep: [Keep; 2],
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
         self.epoch += 1;
-        for (pipe, keep) in self.pipes.iter_mut().zip([downlink, uplink]) {
-            let (keep, received) = match &pipe.entity {
-                Entity::Tm => (keep.at_most_queue(), Vec::new()),
-                Entity::Um(entity) => (keep.at_most_queue(), merged(entity.received())),
-                Entity::Am(_, receiver) => (keep, merged(receiver.received())),
+        let lossless = self.mode.retransmits() && mode.retransmits();
+        self.mode = *mode;
+        for (pipe, keep) in self.pipes.iter_mut().zip(keep) {
+            let keep = if lossless { keep } else { keep.at_most_queue() };
+            let received = match &pipe.entity {
+                Entity::Tm => Received::Ranges(Vec::new()),
+                Entity::Um(entity) => Received::Ranges(merged(entity.received())),
+                Entity::Am(_, receiver) => Received::Ranges(merged(receiver.received())),
+                Entity::NrUm(_) | Entity::NrAm(..) => Received::Decoded,
             };
-            let has = |start, end| received.iter().any(|&(from, to)| from <= start && end <= to);
-            pipe.sdus.reestablish(keep, has, now, deliver, drops);
-            pipe.entity = Entity::new(&self.mode, &pipe.sdus);
+            pipe.sdus.reestablish(keep, &received, mode.nr().is_some(), now, deliver, drops);
+            pipe.entity = Entity::new(mode, &pipe.sdus, self.header);
         }
     }
 
@@ -395,13 +541,33 @@ impl<P: Packet> Pipe<P> {
 }
 
 impl Entity {
-    fn new<P: Packet>(mode: &Mode, sdus: &Sdus<P>) -> Self {
+    fn new<P: Packet>(mode: &Mode, sdus: &Sdus<P>, header: u32) -> Self {
         match mode {
+            Mode::NrUm(um) => Entity::NrUm(nr::um::Entity::new(um)),
+            Mode::NrAm(am) => {
+                let lengths = sdus.lengths();
+                let receiver = nr::am_receive::Receiver::new(am, lengths.0);
+                Entity::NrAm(nr::am_transmit::Transmitter::new(am, header, lengths), receiver)
+            }
             Mode::Tm => Entity::Tm,
             Mode::Um(um) => Entity::Um(um::Entity::new(um)),
             Mode::Am(am) => Entity::Am(Transmitter::new(am, sdus.borders()), Receiver::new(am)),
         }
     }
+}
+
+/// Returns the bytes that PDCP adds to each SDU.
+fn header(mode: &Mode) -> u32 {
+    match mode {
+        Mode::Tm => 0,
+        Mode::Um(_) | Mode::Am(_) => pdcp::HEADER,
+        Mode::NrUm(NrUm { pdcp, .. }) | Mode::NrAm(NrAm { pdcp, .. }) => pdcp.header(),
+    }
+}
+
+/// Returns the maximum occupancy of each direction, in bytes.
+fn limits(mode: &Mode) -> [u64; 2] {
+    mode.nr().map_or([u64::MAX; 2], |nr| nr.limit.map(|limit| limit.unwrap_or(u64::MAX)))
 }
 
 /// Merges adjacent ranges of an ascending list.

@@ -2,6 +2,7 @@
 
 mod links;
 mod lte;
+mod nr;
 
 use crate::faults::*;
 use crate::*;
@@ -36,6 +37,9 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     }
     if let Some(lte) = &s.lte {
         c.key("lte", |c| lte::check(lte, c));
+    }
+    if let Some(nr) = &s.nr {
+        c.key("nr", |c| nr::check(nr, c));
     }
     for (i, link) in s.links.iter().enumerate() {
         c.key("links", |c| c.index(i, |c| check_link(link, c)));

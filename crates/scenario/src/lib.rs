@@ -10,7 +10,7 @@
 //! 3. `[sweep]`: the Cartesian product of its arrays gives the points; each key is a parameter or a dotted path.
 //! 4. `[parameters]`: `"${name}"` becomes the parameter's value, or its text inside a longer string.
 //! 5. The table `[tcp]` provides the defaults of the table `tcp` of each flow.
-//! 6. The dumbbell, the LTE network and duplex links are expanded to one-way links and radio hops, flows get their
+//! 6. The dumbbell, the LTE or NR network and duplex links are expanded to one-way links and radio hops, flows get their
 //!    routes, and everything is checked.
 //!
 //! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Quantities are strings with a
@@ -33,6 +33,8 @@ mod load;
 mod lte;
 mod model;
 mod network;
+mod nr;
+mod radio;
 mod reference;
 mod replicates;
 mod schema;
@@ -49,6 +51,8 @@ pub use lte::{
 };
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
+pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrBearer, NrMac, NrRlc, Technology};
+pub use radio::RadioNetwork;
 pub use reference::reference_markdown;
 pub use schema::schema;
 pub use topology::{hosts, route};

@@ -403,7 +403,7 @@ fn expand(mut root: Node, overrides: &[String], files: &impl Files, flows: Flows
             }
             Error::new(faults)
         })?;
-        size += scenario.lte.as_ref().map_or(0, |lte| EXPANDED_SIZE * (lte.ues.len() + scenario.flows.len()));
+        size += scenario.radio().map_or(0, |radio| EXPANDED_SIZE * (radio.ues.len() + scenario.flows.len()));
         fits(size)?;
         points.push(Point { label, scenario, values: values_here });
     }

@@ -2,6 +2,7 @@
 
 use crate::handover::Handover;
 use crate::kinds::kinds;
+use crate::nr::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -63,14 +64,12 @@ pub struct Lte {
     pub handover: Handover,
 }
 
-impl Lte {
-    /// Returns the cells' names, including default ones.
-    pub(crate) fn cell_names(&self) -> Vec<String> {
-        let name = |(i, cell): (usize, &Cell)| {
-            if cell.name.is_empty() { format!("cell-{}", i + 1) } else { cell.name.clone() }
-        };
-        self.cells.iter().enumerate().map(name).collect()
-    }
+/// Returns the cells' names, including default ones.
+pub(crate) fn cell_names(cells: &[Cell]) -> Vec<String> {
+    let name = |(i, cell): (usize, &Cell)| {
+        if cell.name.is_empty() { format!("cell-{}", i + 1) } else { cell.name.clone() }
+    };
+    cells.iter().enumerate().map(name).collect()
 }
 
 /// Bandwidth of a carrier (36.101 table 5.6-1).
@@ -125,6 +124,9 @@ pub struct Cell {
     /// Fraction of the resource blocks that interferes with UEs of other cells, 0 to 1.
     #[serde(default)]
     pub load: f64,
+    /// The technology, in a network that has both. Default: that of the table in which the cell is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rat: Option<Technology>,
 }
 
 /// The scheduling policy.
@@ -171,10 +173,10 @@ pub struct Ue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
     /// UE category, 1 to 12, which limits the bits per TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1
-    /// and 4.1-2, on one carrier). Default: no limits.
+    /// and 4.1-2, on one carrier). LTE only. Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<u8>,
-    /// Number of spatial layers in the downlink, 1 or 2.
+    /// Number of spatial layers in the downlink: 1 or 2, in NR up to 4.
     #[serde(default = "one_layer")]
     pub layers: u8,
     /// The default bearer.
@@ -358,9 +360,13 @@ kinds! { "Fading",
 pub struct Bearer {
     /// Quality-of-service class identifier (QCI), 1 to 9 (23.203 table 6.1.7).
     pub qci: u8,
-    /// The RLC mode.
+    /// The RLC mode in LTE cells.
     pub rlc: Rlc,
-    /// The queue in front of RLC in the eNodeB.
+    /// RLC and PDCP in NR cells.
+    #[serde(skip_serializing_if = "is_default")]
+    pub nr: NrBearer,
+    /// The queue in front of RLC in the cell. In NR cells the limit `nr.buffer` applies as well, whichever is reached
+    /// first.
     pub queue: Queue,
     /// A queue above that one, which then serves as the buffer below it. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -375,6 +381,7 @@ impl Default for Bearer {
         Bearer {
             qci: 9,
             rlc: Rlc::default(),
+            nr: NrBearer::default(),
             queue: Queue::DropTail { packets: None, bytes: Some(Bytes::new(1_000_000)), drop: Drop::default() },
             above: None,
             discard: None,
@@ -601,6 +608,9 @@ impl Default for Mac {
     }
 }
 
+fn is_default(bearer: &NrBearer) -> bool {
+    *bearer == NrBearer::default()
+}
 fn one() -> u32 {
     1
 }
@@ -610,10 +620,10 @@ fn one_layer() -> u8 {
 fn yes() -> bool {
     true
 }
-fn one_server() -> Vec<String> {
+pub(crate) fn one_server() -> Vec<String> {
     vec!["server".into()]
 }
-fn one_cell() -> Vec<Cell> {
+pub(crate) fn one_cell() -> Vec<Cell> {
     vec![Cell {
         name: "cell-1".into(),
         position: cell_position(),
@@ -623,12 +633,13 @@ fn one_cell() -> Vec<Cell> {
         scheduler: Scheduler::default(),
         uplink_scheduler: Scheduler::default(),
         load: 0.0,
+        rat: None,
     }]
 }
-fn downlink_mhz() -> f64 {
+pub(crate) fn downlink_mhz() -> f64 {
     2120.0
 }
-fn uplink_mhz() -> f64 {
+pub(crate) fn uplink_mhz() -> f64 {
     1930.0
 }
 fn cell_position() -> [f64; 3] {

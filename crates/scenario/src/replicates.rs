@@ -21,7 +21,7 @@ pub(crate) fn warning(points: &[&Scenario]) -> Option<Fault> {
 
 /// Returns whether anything in the network or the traffic is random.
 fn varies(scenario: &Scenario) -> bool {
-    scenario.lte.is_some()
+    scenario.radio().is_some()
         || scenario.links.iter().any(|link| {
             link.rate.as_ref().is_some_and(capacity) || link.loss.is_some_and(loss) || link.jitter.is_some_and(jitter)
         })

@@ -1,8 +1,8 @@
-//! Expands the dumbbell, the LTE network and duplex links to one-way links, and the ends of flows to routes.
+//! Expands the dumbbell, the LTE or NR network and duplex links to one-way links, and the ends of flows to routes.
 
 mod hosts;
 mod link;
-mod lte;
+mod radio;
 
 pub use hosts::hosts;
 
@@ -18,18 +18,25 @@ const MAX_HOPS: usize = 64;
 
 /// Resolves the network of `s` in place.
 pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
-    if s.lte.is_some() && s.dumbbell.is_some() {
-        return c.key("lte", |c| c.wrong("a scenario has either `[dumbbell]` or `[lte]`, not both"));
+    let tables = [("nr", s.nr.is_some()), ("lte", s.lte.is_some()), ("dumbbell", s.dumbbell.is_some())];
+    let mut given = tables.into_iter().filter_map(|(table, given)| given.then_some(table));
+    if let (Some(one), Some(other)) = (given.next(), given.next()) {
+        return c.key(one, |c| c.wrong(format!("a scenario has either `[{other}]` or `[{one}]`, not both")));
     }
     if let Some(lte) = &mut s.lte
-        && !c.key("lte", |c| lte::expand(lte, c))
+        && !c.key("lte", |c| radio::expand(&lte.servers, &mut lte.cells, &mut lte.ues, c))
+    {
+        return;
+    }
+    if let Some(nr) = &mut s.nr
+        && !c.key("nr", |c| radio::expand(&nr.servers, &mut nr.cells, &mut nr.ues, c))
     {
         return;
     }
     let given = core::mem::take(&mut s.links);
-    let short_form = match (&s.dumbbell, &s.lte) {
+    let short_form = match (&s.dumbbell, s.radio()) {
         (Some(dumbbell), _) => dumbbell_links(dumbbell),
-        (None, Some(lte)) => lte::links(lte),
+        (None, Some(radio)) => radio::links(&radio),
         (None, None) => Vec::new(),
     };
     if given.len() + short_form.len() > MAX_LINKS / 2 {
@@ -42,10 +49,13 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         add(link, &mut links);
     }
     let of_short_form = links.len();
-    names.extend(s.lte.iter().flat_map(lte::radio_hops).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
+    names.extend(radio::radio_hops(s).flat_map(|hop| [reverse_name(&hop.name), hop.name]));
     for (i, link) in given.into_iter().enumerate() {
-        // A resolved scenario that is read again lists the links of its `[lte]`.
-        if s.lte.is_some() && names.contains(&link.name) && links[..of_short_form].iter().any(|(own, _)| *own == link) {
+        // A resolved scenario that is read again lists the links of its `[lte]` or `[nr]`.
+        if s.radio().is_some()
+            && names.contains(&link.name)
+            && links[..of_short_form].iter().any(|(own, _)| *own == link)
+        {
             continue;
         }
         let (name, twin) = (link.name.clone(), link.duplex.then(|| reverse_name(&link.name)));
@@ -58,13 +68,13 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         add(link, &mut links);
     }
     s.links = links.iter().map(|(link, _)| link.clone()).collect();
-    for hop in s.lte.iter().flat_map(lte::radio_hops) {
+    for hop in radio::radio_hops(s) {
         add(hop, &mut links);
     }
     let network = Network::new(&links, s.links.len());
-    let (from, to) = match (s.dumbbell.take(), &s.lte) {
+    let (from, to) = match (s.dumbbell.take(), s.radio()) {
         (Some(d), _) => (d.senders.into_iter().next(), d.receivers.into_iter().next()),
-        (None, Some(lte)) => (lte.servers.first().cloned(), lte.ues.first().map(|ue| ue.name.clone())),
+        (None, Some(radio)) => (radio.servers.first().cloned(), radio.ues.first().map(|ue| ue.name.clone())),
         (None, None) => (None, None),
     };
     let mut flow_names = BTreeSet::new();
@@ -85,8 +95,8 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
         }
         c.key("flows", |c| {
             c.index(i, |c| {
-                let flows = match &s.lte {
-                    Some(lte) => lte::flows(flow, lte, count, c),
+                let flows = match s.radio() {
+                    Some(radio) => radio::flows(flow, &radio, count, c),
                     None => vec![flow],
                 };
                 for mut flow in flows {
@@ -105,7 +115,10 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
     for (i, name) in s.record.pcap.iter().enumerate().filter(|(_, name)| *name != "*") {
         let message = match network.by_name.get(name.as_str()) {
             Some(&index) if index < network.wired => continue,
-            Some(_) => format!("`{name}` is a radio hop and cannot be captured; capture `s1`, the link in front of it"),
+            Some(_) => {
+                let link = s.radio().map_or("", |radio| radio.core_link);
+                format!("`{name}` is a radio hop and cannot be captured; capture `{link}`, the link in front of it")
+            }
             None => unknown("link", name, s.links.iter().map(|link| link.name.as_str())),
         };
         c.key("record", |c| c.key("pcap", |c| c.index(i, |c| c.wrong(message))));
@@ -117,7 +130,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
 /// there is no route or no such node, or if both nodes are the same.
 pub fn route(scenario: &Scenario, from: &str, to: &str) -> Option<Vec<String>> {
     let mut links: Vec<_> = scenario.links.iter().map(|link| (link.clone(), None)).collect();
-    for hop in scenario.lte.iter().flat_map(lte::radio_hops) {
+    for hop in radio::radio_hops(scenario) {
         add(hop, &mut links);
     }
     let network = Network::new(&links, scenario.links.len());
@@ -304,8 +317,8 @@ impl<'a> Network<'a> {
     ) -> Option<Vec<usize>> {
         // Traffic between UEs passes through the core.
         if self.ues.contains(from) && self.ues.contains(to) {
-            let up = self.find(key, from, lte::CORE, trees, c)?;
-            let down = self.find(key, lte::CORE, to, trees, c)?;
+            let up = self.find(key, from, radio::CORE, trees, c)?;
+            let down = self.find(key, radio::CORE, to, trees, c)?;
             return Some([up, down].concat());
         }
         // If a host has only one outgoing link, the tree of the node behind it is used, which many hosts share.

@@ -7,6 +7,7 @@ mod tbs;
 
 pub use buffer::{LONG_LEVELS, SHORT_LEVELS, bytes, level};
 pub use mcs::{Mcs, McsTable};
+pub(crate) use segmentation::has_base_graph_2;
 pub use segmentation::{CodeBlocks, code_blocks};
 pub use tbs::{Allocation, tbs};
 

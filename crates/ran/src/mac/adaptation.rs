@@ -438,7 +438,7 @@ impl Errors {
                 error
             }
             _ => {
-                let error = soft.receive(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
+                let error = soft.receive_with(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
                 if let Sinr::Flat(flat) = sinr
                     && first
                 {

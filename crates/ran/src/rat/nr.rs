@@ -293,8 +293,8 @@ impl Nr {
     pub(super) fn cqi(&self, sinr: &Sinr, prbs: Option<Range<u16>>) -> u8 {
         let table = self.tables[Direction::Downlink as usize];
         match prbs {
-            None => link::wideband_cqi(table, sinr),
-            Some(prbs) => link::subband_cqi(table, sinr, prbs),
+            None => link::cqi_at(table, sinr),
+            Some(prbs) => link::subband_cqi_at(table, sinr, prbs),
         }
     }
 

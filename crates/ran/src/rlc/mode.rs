@@ -2,6 +2,8 @@
 
 use units::Span;
 
+use crate::pdcp;
+
 /// The RLC mode of a bearer, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -11,6 +13,76 @@ pub enum Mode {
     Um(Um),
     /// Acknowledged (5.1.3).
     Am(Am),
+    /// NR's unacknowledged mode (38.322, 5.2.2).
+    NrUm(NrUm),
+    /// NR's acknowledged mode (38.322, 5.2.3).
+    NrAm(NrAm),
+}
+
+impl Mode {
+    /// Returns whether lost PDUs are retransmitted.
+    pub(crate) fn retransmits(&self) -> bool {
+        matches!(self, Mode::Am(_) | Mode::NrAm(_))
+    }
+
+    /// Returns the parameters of NR's PDCP in NR's modes.
+    pub(crate) fn nr(&self) -> Option<&pdcp::Nr> {
+        match self {
+            Mode::NrUm(um) => Some(&um.pdcp),
+            Mode::NrAm(am) => Some(&am.pdcp),
+            Mode::Tm | Mode::Um(_) | Mode::Am(_) => None,
+        }
+    }
+}
+
+/// Parameters of NR's UM. The default is an SN of 12 bits with the timer of [`NrAm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NrUm {
+    /// Length of the sequence number.
+    pub sn: UmSn,
+    /// t-Reassembly: how long to wait for a missing segment.
+    pub t_reassembly: Span,
+    /// PDCP above it.
+    pub pdcp: pdcp::Nr,
+}
+
+/// Length of the sequence number of NR's UM, which only segments carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UmSn {
+    /// 6 bits: a window of 32 and a header of one byte.
+    Six,
+    /// 12 bits: a window of 2048 and a header of two bytes.
+    Twelve,
+}
+
+/// Parameters of NR's AM. The default is srsRAN Project's for 5QI 9.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NrAm {
+    /// Length of the sequence number.
+    pub sn: AmSn,
+    /// t-PollRetransmit: how long to wait for the response to a poll.
+    pub t_poll_retransmit: Span,
+    /// pollPDU: number of new PDUs between polls; `None` is infinity.
+    pub poll_pdu: Option<u32>,
+    /// pollByte: number of new bytes between polls; `None` is infinity.
+    pub poll_byte: Option<u32>,
+    /// maxRetxThreshold: the RETX_COUNT of an SDU that is a radio link failure.
+    pub max_retx: u32,
+    /// t-Reassembly: how long to wait for missing data before reporting it.
+    pub t_reassembly: Span,
+    /// t-StatusProhibit: minimum interval between STATUS PDUs.
+    pub t_status_prohibit: Span,
+    /// PDCP above it.
+    pub pdcp: pdcp::Nr,
+}
+
+/// Length of the sequence number of NR's AM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AmSn {
+    /// 12 bits: a window of 2048 and a header of two bytes.
+    Twelve,
+    /// 18 bits: a window of 131072 and a header of three bytes.
+    Eighteen,
 }
 
 /// Parameters of UM. The default is srsRAN 4G's example.
@@ -66,6 +138,27 @@ impl Default for Am {
             t_reordering: Span::from_millis(50),
             t_status_prohibit: Span::from_millis(50),
             status_alone: false,
+        }
+    }
+}
+
+impl Default for NrUm {
+    fn default() -> Self {
+        NrUm { sn: UmSn::Twelve, t_reassembly: Span::from_millis(80), pdcp: pdcp::Nr::default() }
+    }
+}
+
+impl Default for NrAm {
+    fn default() -> Self {
+        NrAm {
+            sn: AmSn::Twelve,
+            t_poll_retransmit: Span::from_millis(80),
+            poll_pdu: Some(64),
+            poll_byte: Some(125_000),
+            max_retx: 4,
+            t_reassembly: Span::from_millis(80),
+            t_status_prohibit: Span::from_millis(10),
+            pdcp: pdcp::Nr::default(),
         }
     }
 }

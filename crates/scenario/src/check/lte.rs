@@ -1,10 +1,10 @@
-//! Checks of the table `[lte]`: ranges, names of cells, and priorities of bearers.
+//! Checks of the table `[lte]`, and of what it shares with `[nr]`: ranges, names of cells, and priorities of bearers.
 
 mod propagation;
 
 use super::*;
 use crate::Drop;
-use crate::lte::{Channel, Limit};
+use crate::lte::{Channel, Limit, cell_names};
 
 /// Maximum number of cells.
 const MAX_CELLS: usize = 100;
@@ -26,8 +26,8 @@ const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
 const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
 
 /// Longer than any useful timer of the radio protocols.
-const MAX_TIMER: Span = Span::from_secs(100);
-const MILLISECOND: Span = Span::from_millis(1);
+pub(super) const MAX_TIMER: Span = Span::from_secs(100);
+pub(super) const MILLISECOND: Span = Span::from_millis(1);
 /// Intervals between scheduling request opportunities in milliseconds (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
 /// Path loss compensation factors (36.213 5.1.1.1).
@@ -38,36 +38,46 @@ const CATEGORIES: RangeInclusive<u8> = 1..=12;
 const MAX_SDU: Bytes = Bytes::new(8188);
 
 pub(super) fn check(lte: &Lte, c: &mut Check) {
+    c.span("s1_delay", lte.s1_delay);
+    if let Some(rate) = &lte.s1_rate {
+        check_capacity("s1_rate", rate, c);
+    }
+    check_pep(lte.pep, lte.pep_report_loss, c);
+    check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
+    check_shared(&RadioNetwork::from(lte), c);
+}
+
+/// Checks the carriers of LTE cells.
+pub(super) fn check_carrier(downlink_mhz: f64, uplink_mhz: f64, mac: &Mac, c: &mut Check) {
+    c.range("downlink_mhz", downlink_mhz, CARRIER_MHZ);
+    c.range("uplink_mhz", uplink_mhz, CARRIER_MHZ);
+    c.key("mac", |c| check_mac(mac, c));
+}
+
+/// Checks what `[lte]` and `[nr]` have in common.
+pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
     for (key, empty) in
-        [("servers", lte.servers.is_empty()), ("cells", lte.cells.is_empty()), ("ues", lte.ues.is_empty())]
+        [("servers", radio.servers.is_empty()), ("cells", radio.cells.is_empty()), ("ues", radio.ues.is_empty())]
     {
         if empty {
             c.key(key, |c| c.wrong("at least one is required"));
         }
     }
-    for (i, server) in lte.servers.iter().enumerate() {
+    for (i, server) in radio.servers.iter().enumerate() {
         c.key("servers", |c| c.index(i, |c| c.is_name(server)));
     }
-    for (key, delay, rate_key, rate) in [
-        ("server_delay", lte.server_delay, "server_rate", &lte.server_rate),
-        ("s1_delay", lte.s1_delay, "s1_rate", &lte.s1_rate),
-    ] {
-        c.span(key, delay);
-        if let Some(rate) = rate {
-            check_capacity(rate_key, rate, c);
-        }
+    c.span("server_delay", radio.server_delay);
+    if let Some(rate) = radio.server_rate {
+        check_capacity("server_rate", rate, c);
     }
-    check_pep(lte.pep, lte.pep_report_loss, c);
-    c.range("downlink_mhz", lte.downlink_mhz, CARRIER_MHZ);
-    c.range("uplink_mhz", lte.uplink_mhz, CARRIER_MHZ);
-    check_cells(lte, c);
-    let cells = lte.cell_names();
+    check_cells(radio, c);
+    let cells = cell_names(radio.cells);
     let mut ues = 0;
-    for (i, ue) in lte.ues.iter().enumerate() {
+    for (i, ue) in radio.ues.iter().enumerate() {
         c.key("ues", |c| {
             c.index(i, |c| {
-                check_ue(ue, &cells, c);
-                c.key("channel", |c| propagation::check(ue, lte, &cells, c));
+                check_ue(ue, &cells, radio.nr.is_some(), c);
+                c.key("channel", |c| propagation::check(ue, radio, &cells, c));
             });
         });
         ues += u64::from(ue.count);
@@ -78,22 +88,21 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
     }
     c.key("power_control", |c| {
         // The nominal and the UE's part of P0 together (36.331 6.3.2).
-        c.range("p0_dbm", lte.power_control.p0_dbm, -134.0..=31.0);
-        let alpha = lte.power_control.alpha;
+        c.range("p0_dbm", radio.power_control.p0_dbm, -134.0..=31.0);
+        let alpha = radio.power_control.alpha;
         if !ALPHAS.contains(&alpha) {
             c.key("alpha", |c| c.wrong(format!("{alpha} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
         }
     });
-    c.key("mac", |c| check_mac(&lte.mac, c));
-    c.key("handover", |c| check_handover(&lte.handover, c));
+    c.key("handover", |c| check_handover(radio.handover, c));
 }
 
-fn check_cells(lte: &Lte, c: &mut Check) {
-    if lte.cells.len() > MAX_CELLS {
+fn check_cells(radio: &RadioNetwork, c: &mut Check) {
+    if radio.cells.len() > MAX_CELLS {
         c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
     }
     let mut names = std::collections::BTreeSet::new();
-    for (i, (cell, name)) in lte.cells.iter().zip(lte.cell_names()).enumerate() {
+    for (i, (cell, name)) in radio.cells.iter().zip(cell_names(radio.cells)).enumerate() {
         c.key("cells", |c| {
             c.index(i, |c| {
                 c.name("name", &name);
@@ -102,6 +111,17 @@ fn check_cells(lte: &Lte, c: &mut Check) {
                 c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
                 c.range("sector_deg", cell.sector_deg.unwrap_or_default(), -360.0..=360.0);
                 c.range("load", cell.load, 0.0..=1.0);
+                match radio.technology(cell) {
+                    Technology::Lte if radio.lte.is_none() => {
+                        c.key("rat", |c| c.wrong("an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"));
+                    }
+                    Technology::Nr if radio.nr.is_none() => {
+                        c.key("rat", |c| {
+                            c.wrong("an NR cell needs a 5G network: use `[nr]`, with `[nr.lte]` for LTE cells")
+                        });
+                    }
+                    _ => {}
+                }
                 let message = format!("duplicate cell `{name}`");
                 if !names.insert(name) {
                     c.key("name", |c| c.wrong(message));
@@ -117,7 +137,7 @@ fn check_vector(vector: &[f64; 3], range: RangeInclusive<f64>, c: &mut Check) {
     }
 }
 
-fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
+fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
     c.name("name", &ue.name);
     c.range("count", ue.count, 1..=MAX_UES as u32);
     c.key("mobility", |c| check_mobility(&ue.mobility, c));
@@ -131,7 +151,7 @@ fn check_ue(ue: &Ue, cells: &[String], c: &mut Check) {
     if let Some(cell) = &ue.cell {
         c.key("cell", |c| check_cell(cell, cells, c));
     }
-    c.range("layers", ue.layers, 1..=2);
+    c.range("layers", ue.layers, 1..=if has_nr { 4 } else { 2 });
     if let Some(category) = ue.category {
         c.range("category", category, CATEGORIES);
         if category == 1 && ue.layers > 1 {
@@ -278,6 +298,7 @@ fn check_bearer(bearer: &Bearer, c: &mut Check) {
             c.range("max_retx", max_retx, 1..=32);
         }
     });
+    c.key("nr", |c| nr::check_bearer(&bearer.nr, c));
     c.key("queue", |c| check_queue(&bearer.queue, c));
     if let Some(above) = &bearer.above {
         c.key("above", |c| {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the nodes of a loaded scenario at which real hosts are placed. The first is the server.
 ///
-/// In an LTE network these are the first server and the UEs; otherwise the ends of the flows: the first flow's sender,
+/// In a radio network these are the first server and the UEs; otherwise the ends of the flows: the first flow's sender,
 /// all receivers, then the other senders. Without flows, they are the nodes with one outgoing link, in the order of
 /// [`Scenario::nodes`].
 pub fn hosts(scenario: &Scenario) -> Vec<String> {
     let flows = &scenario.flows;
-    let hosts: Vec<&String> = match &scenario.lte {
-        Some(lte) => lte.servers.iter().take(1).chain(lte.ues.iter().map(|ue| &ue.name)).collect(),
+    let hosts: Vec<&String> = match scenario.radio() {
+        Some(radio) => radio.servers.iter().take(1).chain(radio.ues.iter().map(|ue| &ue.name)).collect(),
         None => {
             let senders = || flows.iter().map(|flow| &flow.from);
             senders().take(1).chain(flows.iter().map(|flow| &flow.to)).chain(senders()).collect()

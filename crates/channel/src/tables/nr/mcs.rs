@@ -15,7 +15,13 @@ impl Mcs {
     /// Returns the modulation.
     #[inline]
     pub const fn modulation(self) -> Modulation {
-        Modulation::of_bits(self.order)
+        match self.order {
+            2 => Modulation::Qpsk,
+            4 => Modulation::Qam16,
+            6 => Modulation::Qam64,
+            8 => Modulation::Qam256,
+            _ => Modulation::Qam1024,
+        }
     }
 
     /// Returns the bits per resource element and layer.

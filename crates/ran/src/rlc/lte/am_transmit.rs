@@ -13,9 +13,9 @@ use aqm::{Drops, Packet};
 use units::Time;
 
 use super::elements::{LengthIndicators, fit};
-use super::pdu::{AM_WINDOW, AMD_HEADER, Block, Pdu, SEGMENT_HEADER, SO_END, Status, after, ahead, header};
+use super::pdu::{AM_WINDOW, AMD_HEADER, Pdu, SEGMENT_HEADER, SO_END, Status, after, ahead, header};
 use crate::pdcp::Sdus;
-use crate::rlc::{Am, Stats};
+use crate::rlc::{Am, Block, Stats};
 
 /// The state of one transmitting side.
 #[derive(Clone, Debug)]

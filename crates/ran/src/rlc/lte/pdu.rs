@@ -1,4 +1,4 @@
-//! RLC PDUs as ranges of a direction's stream, and the part of a transport block that carries them (36.322, 6.2).
+//! RLC PDUs as ranges of a direction's stream (36.322, 6.2).
 
 use super::elements::LengthIndicators;
 use crate::pdcp::Concatenation;
@@ -138,12 +138,9 @@ impl Status {
     }
 }
 
-/// The part of a transport block of one direction of one bearer: a STATUS PDU about the other direction, and data PDUs.
+/// LTE's contents of a block: a STATUS PDU about the other direction, and data PDUs.
 #[derive(Clone, Debug, Default)]
-pub struct Block {
-    /// The number of re-establishments at the time it was built, which identifies its stream.
-    pub(in crate::rlc) epoch: u32,
-    bytes: u32,
+pub(in crate::rlc) struct Contents {
     /// Bytes of its last PDU.
     last: u32,
     has_status: bool,
@@ -152,29 +149,16 @@ pub struct Block {
     status: Status,
 }
 
-impl Block {
-    /// Returns its bytes, including all RLC headers and the MAC subheader of each PDU but the last, which MAC counts
-    /// itself.
+impl Contents {
     #[inline]
-    pub fn bytes(&self) -> u32 {
-        self.bytes
+    pub(in crate::rlc) fn clear(&mut self) {
+        (self.last, self.has_status, self.len) = (0, false, 0);
     }
 
-    /// Returns whether it is empty.
+    /// Returns the number of PDUs.
     #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-
-    /// Returns the number of its RLC PDUs, including STATUS PDUs.
-    #[inline]
-    pub fn pdus(&self) -> usize {
+    pub(in crate::rlc) fn pdus(&self) -> usize {
         usize::from(self.len) + usize::from(self.has_status)
-    }
-
-    #[inline]
-    pub(in crate::rlc) fn clear(&mut self, epoch: u32) {
-        (self.epoch, self.bytes, self.last, self.has_status, self.len) = (epoch, 0, 0, false, 0);
     }
 
     #[inline]
@@ -187,16 +171,16 @@ impl Block {
         self.has_status.then_some(&self.status)
     }
 
-    /// Returns how many of `grant` bytes are left for another PDU.
+    /// Returns whether there is no room for another data PDU.
     #[inline]
-    pub(in crate::rlc) fn room(&self, grant: u32) -> u32 {
-        if usize::from(self.len) == MAX_PDUS { 0 } else { grant.saturating_sub(self.bytes + self.subheader()) }
+    pub(in crate::rlc) fn is_full(&self) -> bool {
+        usize::from(self.len) == MAX_PDUS
     }
 
     /// Returns the additional overhead of another PDU after its last, in bytes: the subheader of the last gets a length
     /// field of 7 or 15 bits (36.321 6.2.1), and the new one has a subheader without.
     #[inline]
-    pub(crate) fn subheader(&self) -> u32 {
+    pub(in crate::rlc) fn subheader(&self) -> u32 {
         match self.last {
             0 => 0,
             last if last < LONG_PDU => MAC_SUBHEADER - 1,
@@ -204,23 +188,26 @@ impl Block {
         }
     }
 
+    /// Adds a data PDU of `bytes`; returns by how much the block grows.
     #[inline]
-    pub(in crate::rlc) fn push(&mut self, pdu: Pdu, header: u32) {
-        self.add(header + u32::from(pdu.len));
+    pub(in crate::rlc) fn push(&mut self, pdu: Pdu, bytes: u32) -> u32 {
         self.pdus[usize::from(self.len)] = pdu;
         self.len += 1;
+        self.add(bytes)
     }
 
-    pub(in crate::rlc) fn set_status(&mut self, status: Status) {
-        self.add(status.bytes());
+    /// Sets the STATUS PDU; returns by how much the block grows.
+    pub(in crate::rlc) fn set_status(&mut self, status: Status) -> u32 {
         self.status = status;
         self.has_status = true;
+        self.add(status.bytes())
     }
 
     #[inline]
-    fn add(&mut self, bytes: u32) {
-        self.bytes += self.subheader() + bytes;
+    fn add(&mut self, bytes: u32) -> u32 {
+        let more = self.subheader() + bytes;
         self.last = bytes;
+        more
     }
 }
 
@@ -262,13 +249,10 @@ mod tests {
     #[test]
     fn the_length_field_of_a_pdu_below_128_bytes_has_7_bits() {
         for (first, subheader) in [(2, 2), (127, 2), (128, 3), (1500, 3)] {
-            let mut block = Block::default();
-            block.clear(0);
-            assert_eq!(block.room(2000), 2000);
-            block.add(first);
-            assert_eq!(block.room(2000), 2000 - first - subheader);
-            block.add(100);
-            assert_eq!(block.bytes(), first + subheader + 100);
+            let mut contents = Contents::default();
+            assert_eq!((contents.subheader(), contents.add(first)), (0, first));
+            assert_eq!(contents.subheader(), subheader);
+            assert_eq!(contents.add(100), subheader + 100);
         }
     }
 

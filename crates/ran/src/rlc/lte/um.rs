@@ -12,9 +12,9 @@ use aqm::{Drops, Packet};
 use units::{Span, Time};
 
 use super::elements::LengthIndicators;
-use super::pdu::{Block, Pdu, SO_END, header};
+use super::pdu::{Pdu, SO_END, header};
 use crate::pdcp::{Deliver, Sdus};
-use crate::rlc::{SnLength, Um};
+use crate::rlc::{Block, SnLength, Um};
 
 /// Both ends of one direction.
 #[derive(Clone, Debug)]

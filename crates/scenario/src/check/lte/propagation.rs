@@ -59,14 +59,16 @@ impl Validity {
 }
 
 /// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at.
-pub(super) fn check(ue: &Ue, lte: &Lte, cells: &[String], c: &mut Check) {
+pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Check) {
     let Some(validity) = Validity::of(&ue.channel) else { return };
-    for (key, mhz) in [("downlink_mhz", lte.downlink_mhz), ("uplink_mhz", lte.uplink_mhz)] {
+    let lte = radio.lte.map(|lte| [("downlink_mhz", lte.downlink_mhz), ("uplink_mhz", lte.uplink_mhz)]);
+    let nr = radio.nr.map(|nr| [("frequency_mhz", nr.frequency_mhz), ("uplink_mhz", nr.uplink_mhz())]);
+    for (key, mhz) in lte.into_iter().chain(nr).flatten() {
         if !validity.mhz.contains(&mhz) {
             validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {mhz}"), c);
         }
     }
-    for (cell, name) in lte.cells.iter().zip(cells) {
+    for (cell, name) in radio.cells.iter().zip(cells) {
         if !validity.antenna.contains(&cell.position[2]) {
             let but = format!("cell `{name}` is at {} m", cell.position[2]);
             validity.wrong("antennas at a height of", &validity.antenna, "m", &but, c);
@@ -88,7 +90,7 @@ pub(super) fn check(ue: &Ue, lte: &Lte, cells: &[String], c: &mut Check) {
             let (east, north) = (cell.position[0] - x, cell.position[1] - y);
             (east * east + north * north).sqrt()
         };
-        let nearest = lte.cells.iter().zip(cells).min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
+        let nearest = radio.cells.iter().zip(cells).min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
         if let Some((cell, name)) = nearest
             && !validity.distance.contains(&distance(cell))
         {

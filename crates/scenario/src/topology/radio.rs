@@ -1,4 +1,4 @@
-//! Expands the table `[lte]` to links, radio hops and flows.
+//! Expands the tables `[lte]` and `[nr]` to links, radio hops and flows.
 
 use super::*;
 use crate::faults::{MAX_FLOWS, MAX_UES};
@@ -10,14 +10,14 @@ const RAN: &str = "ran";
 
 /// Names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
 /// whether the rest of the network can be checked.
-pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
+pub(super) fn expand(servers: &[String], cells: &mut [Cell], all: &mut Vec<Ue>, c: &mut Check) -> bool {
     // The check has already reported too few or too many.
-    let ues = lte.ues.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
-    if lte.servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
+    let ues = all.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
+    if servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
         return false;
     }
-    let names = lte.cell_names();
-    for (cell, name) in lte.cells.iter_mut().zip(names) {
+    let names = lte::cell_names(cells);
+    for (cell, name) in cells.iter_mut().zip(names) {
         cell.name = name;
     }
     let mut nodes = BTreeSet::from([CORE.to_owned(), RAN.to_owned()]);
@@ -29,10 +29,10 @@ pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
             c.wrong(format!("`{name}` ends in `-reverse`, which is reserved for reverse links"));
         }
     };
-    for (i, server) in lte.servers.iter().enumerate() {
+    for (i, server) in servers.iter().enumerate() {
         c.key("servers", |c| c.index(i, |c| node(server, c)));
     }
-    for (i, mut ue) in core::mem::take(&mut lte.ues).into_iter().enumerate() {
+    for (i, mut ue) in core::mem::take(all).into_iter().enumerate() {
         let (name, count) = (ue.name.clone(), core::mem::replace(&mut ue.count, 1));
         let bearers = core::iter::once(&mut ue.bearer).chain(ue.dedicated.iter_mut().map(|d| &mut d.bearer));
         for queue in bearers.map(|bearer| &mut bearer.queue).chain([&mut ue.host_queue]) {
@@ -46,33 +46,35 @@ pub(super) fn expand(lte: &mut Lte, c: &mut Check) -> bool {
             if c.faults.len() > MAX_FAULTS {
                 return false;
             }
-            lte.ues.push(ue.clone());
+            all.push(ue.clone());
         }
     }
     true
 }
 
 /// Returns the duplex links.
-pub(super) fn links(lte: &Lte) -> Vec<Link> {
+pub(super) fn links(radio: &RadioNetwork) -> Vec<Link> {
     let internet = |server: &String| Link {
-        rate: lte.server_rate.clone(),
-        delay: lte.server_delay,
-        pep: lte.pep,
-        pep_report_loss: lte.pep_report_loss,
+        rate: radio.server_rate.cloned(),
+        delay: radio.server_delay,
+        pep: radio.pep.is_some(),
+        pep_report_loss: radio.pep.unwrap_or_default(),
         ..plain_link(format!("internet-{server}"), server, CORE)
     };
-    let s1 = Link { rate: lte.s1_rate.clone(), delay: lte.s1_delay, ..plain_link("s1".into(), CORE, RAN) };
-    lte.servers.iter().map(internet).chain([s1]).collect()
+    let core = plain_link(radio.core_link.into(), CORE, RAN);
+    let core = Link { rate: radio.core_rate.cloned(), delay: radio.core_delay, ..core };
+    radio.servers.iter().map(internet).chain([core]).collect()
 }
 
 /// Returns the radio hops, as duplex links.
-pub(super) fn radio_hops(lte: &Lte) -> impl Iterator<Item = Link> {
-    lte.ues.iter().map(|ue| plain_link(format!("radio-{}", ue.name), RAN, &ue.name))
+pub(super) fn radio_hops(scenario: &Scenario) -> impl Iterator<Item = Link> {
+    let ues = scenario.radio().map_or(&[][..], |radio| radio.ues);
+    ues.iter().map(|ue| plain_link(format!("radio-{}", ue.name), RAN, &ue.name))
 }
 
 /// Returns one flow for each UE or host that matches the `*` at one end of `flow`. `count` is the number of flows
 /// before it.
-pub(super) fn flows(flow: Flow, lte: &Lte, count: u64, c: &mut Check) -> Vec<Flow> {
+pub(super) fn flows(flow: Flow, radio: &RadioNetwork, count: u64, c: &mut Check) -> Vec<Flow> {
     let (key, end) = match (flow.from.ends_with('*'), flow.to.ends_with('*')) {
         (false, false) => return vec![flow],
         (true, false) => ("from", &flow.from),
@@ -84,8 +86,8 @@ pub(super) fn flows(flow: Flow, lte: &Lte, count: u64, c: &mut Check) -> Vec<Flo
     };
     let prefix = end.trim_end_matches('*');
     let fits = |name: &&str| name.starts_with(prefix);
-    let ues = || lte.ues.iter().map(|ue| ue.name.as_str());
-    let hosts = || lte.servers.iter().map(String::as_str);
+    let ues = || radio.ues.iter().map(|ue| ue.name.as_str());
+    let hosts = || radio.servers.iter().map(String::as_str);
     let mut names: Vec<&str> = ues().filter(fits).collect();
     if names.is_empty() {
         names = hosts().filter(fits).collect();

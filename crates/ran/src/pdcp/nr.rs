@@ -1,0 +1,261 @@
+//! NR's PDCP: headers, the order of delivery, and one limit for PDCP and RLC (38.323).
+//!
+//! RLC delivers an SDU as soon as it is complete, out of order. PDCP delivers in order, and gives up on missing SDUs when
+//! t-Reordering expires: they are lost (`DropReason::Loss`), whether or not RLC completes them later.
+//!
+//! Deviations, in addition to those of [`crate::pdcp`]:
+//! 1. The SDUs of a block of RLC are processed together, at the same time, with the result of one after the other.
+//! 2. At a re-establishment t-Reordering stops, also in AM (38.323, 5.1.2, lets it run there): it starts again with the
+//!    next SDU that arrives out of order, so that a long interruption does not lose what a lossless handover forwards.
+//! 3. outOfOrderDelivery is not modelled.
+
+use std::collections::VecDeque;
+
+use aqm::{DropReason, Drops, Packet};
+use units::{Span, Time};
+
+use super::{Deliver, Sdus};
+
+/// Length of the sequence number of NR's PDCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PdcpSn {
+    /// 12 bits: a header of two bytes.
+    Twelve,
+    /// 18 bits: a header of three bytes.
+    Eighteen,
+}
+
+/// Parameters of NR's PDCP and SDAP in both directions. The default is srsRAN Project's for 5QI 9, without an SDAP
+/// header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nr {
+    /// Length of the sequence number.
+    pub sn: PdcpSn,
+    /// t-Reordering: how long to wait for a missing SDU before delivering later ones; `None` is infinity.
+    pub t_reordering: Option<Span>,
+    /// Whether SDUs have an SDAP header of one byte.
+    pub sdap: bool,
+    /// By direction: the maximum bytes, without headers, of SDUs in PDCP and RLC together, as counted by
+    /// [`crate::rlc::Bearer::occupancy`]. An SDU that does not fit is dropped on arrival (`DropReason::Overflow`);
+    /// `None` is unlimited.
+    pub limit: [Option<u64>; 2],
+}
+
+impl Default for Nr {
+    fn default() -> Self {
+        Nr { sn: PdcpSn::Twelve, t_reordering: Some(Span::from_millis(80)), sdap: false, limit: [None; 2] }
+    }
+}
+
+impl Nr {
+    /// Returns the bytes before each SDU: 38.323, 6.2.2.2 and 6.2.2.3, and 37.324, 6.2.2.
+    pub fn header(&self) -> u32 {
+        let pdcp = match self.sn {
+            PdcpSn::Twelve => 2,
+            PdcpSn::Eighteen => 3,
+        };
+        pdcp + u32::from(self.sdap)
+    }
+}
+
+/// The first bytes that have not been sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// The SDU they belong to.
+    pub(crate) number: u64,
+    /// How much of it has been sent.
+    pub(crate) so: u32,
+    /// How much of it has not.
+    pub(crate) left: u32,
+}
+
+/// The state of the receiving PDCP entity. RX_DELIV is the number of the first SDU in transit.
+#[derive(Clone, Debug)]
+pub(super) struct Reordering<P> {
+    pub(super) t_reordering: Option<Span>,
+    /// When t-Reordering expires; `Time::MAX` if it is not running.
+    pub(super) expires: Time,
+    /// RX_NEXT: after the highest SDU received.
+    next: u64,
+    /// RX_REORD: after the SDU that started t-Reordering.
+    trigger: u64,
+    /// SDUs that arrived before the last re-establishment, out of order, and the number of the SDU that precedes each.
+    pub(super) followers: VecDeque<(u64, super::Sdu<P>)>,
+}
+
+impl<P> Reordering<P> {
+    pub(super) fn new() -> Self {
+        Reordering { t_reordering: None, expires: Time::MAX, next: 0, trigger: 0, followers: VecDeque::new() }
+    }
+}
+
+impl<P: Packet> Sdus<P> {
+    /// Returns the first bytes that have not been sent. Calls `pulled` with the length of an SDU that leaves the queue
+    /// for it.
+    #[inline]
+    pub(crate) fn head(&mut self, now: Time, drops: &mut impl Drops<P>, mut pulled: impl FnMut(u32)) -> Option<Head> {
+        if self.next == self.end {
+            let start = self.end;
+            if !self.pull(now, drops, &mut |end| pulled((end - start) as u32)) {
+                return None;
+            }
+        }
+        let sdu = &self.transit[(self.sending - self.gone) as usize];
+        Some(Head { number: self.sending, so: (self.next - sdu.start) as u32, left: (sdu.end - self.next) as u32 })
+    }
+
+    /// Records that `bytes` of [`Sdus::head`] are sent.
+    #[inline]
+    pub(crate) fn send(&mut self, bytes: u32, now: Time) {
+        let sdu = &mut self.transit[(self.sending - self.gone) as usize];
+        if self.next == sdu.start {
+            sdu.times.first_sent = now;
+        }
+        self.next += u64::from(bytes);
+        if self.next == sdu.end {
+            sdu.times.last_sent = now;
+            self.sending += 1;
+        }
+    }
+
+    /// Returns whether a part of an SDU has been sent, and the rest has not.
+    #[inline]
+    pub(crate) fn partly_sent(&self) -> Option<u32> {
+        let sdu = self.transit.get((self.sending - self.gone) as usize)?;
+        (self.next > sdu.start).then(|| (sdu.end - self.next) as u32)
+    }
+
+    /// 38.323, 5.2.2.1: RLC delivers the SDUs `from..to`. Those that were received before or given up are ignored.
+    #[inline]
+    pub(crate) fn complete(
+        &mut self,
+        from: u64,
+        to: u64,
+        now: Time,
+        deliver: &mut impl Deliver<P>,
+        drops: &mut impl Drops<P>,
+    ) {
+        self.reordering.next = self.reordering.next.max(to);
+        let mut waiting = false;
+        if from <= self.gone {
+            for _ in self.gone..to {
+                self.deliver_first(deliver);
+            }
+            // RX_DELIV = RX_NEXT unless later ones have arrived, or did before a re-establishment.
+            if self.gone < self.reordering.next {
+                self.deliver_decoded(deliver);
+                waiting = self.gone < self.reordering.next;
+            }
+        } else {
+            let (first, last) = ((from - self.gone) as usize, (to - self.gone) as usize);
+            for sdu in self.transit.range_mut(first..last) {
+                sdu.times.decoded.get_or_insert(now);
+            }
+            waiting = true;
+        }
+        if self.reordering.expires != Time::MAX && self.gone >= self.reordering.trigger {
+            self.reordering.expires = Time::MAX;
+        }
+        if waiting && self.reordering.expires == Time::MAX {
+            self.start_reordering(now);
+            if self.reordering.t_reordering == Some(Span::ZERO) {
+                self.reorder(now, deliver, drops);
+            }
+        }
+    }
+
+    /// 38.323, 5.2.2.2: handles the expiry of t-Reordering.
+    pub(crate) fn reorder(&mut self, now: Time, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
+        while now >= self.reordering.expires {
+            self.reordering.expires = Time::MAX;
+            while self.gone < self.reordering.trigger {
+                if self.transit[0].times.decoded.is_some() {
+                    self.deliver_first(deliver);
+                } else if let Some(sdu) = self.transit.pop_front() {
+                    drops.dropped(sdu.packet, DropReason::Loss);
+                    self.passed(deliver);
+                }
+            }
+            self.deliver_decoded(deliver);
+            if self.gone < self.reordering.next {
+                self.start_reordering(now);
+            }
+        }
+        self.sending = self.sending.max(self.gone);
+    }
+
+    /// Returns when t-Reordering expires; `Time::MAX` if it is not running.
+    #[inline]
+    pub(crate) fn reordering(&self) -> Time {
+        self.reordering.expires
+    }
+
+    /// Puts the followers back in their places, as held SDUs.
+    pub(super) fn insert_followers(&mut self) {
+        if self.reordering.followers.is_empty() {
+            return;
+        }
+        for number in self.gone..self.gone + self.transit.len() as u64 {
+            let Some(sdu) = self.transit.pop_front() else { return };
+            let end = sdu.end;
+            self.transit.push_back(sdu);
+            while self.reordering.followers.front().is_some_and(|follower| follower.0 == number) {
+                let Some((_, mut follower)) = self.reordering.followers.pop_front() else { return };
+                (follower.start, follower.end) = (end, end);
+                self.transit.push_back(follower);
+            }
+        }
+    }
+
+    /// Resets the receiving entity for a new stream. In NR, held SDUs become followers.
+    pub(super) fn restart_reordering(&mut self, nr: bool) {
+        self.reordering.expires = Time::MAX;
+        self.reordering.next = self.gone;
+        if !nr {
+            return;
+        }
+        let mut kept = 0;
+        for _ in 0..self.transit.len() {
+            let Some(mut sdu) = self.transit.pop_front() else { return };
+            if sdu.is_held() {
+                self.reordering.followers.push_back((self.gone + kept - 1, sdu));
+            } else {
+                sdu.times.decoded = None;
+                self.transit.push_back(sdu);
+                kept += 1;
+            }
+        }
+    }
+
+    fn start_reordering(&mut self, now: Time) {
+        if let Some(t_reordering) = self.reordering.t_reordering {
+            self.reordering.expires = now + t_reordering;
+            self.reordering.trigger = self.reordering.next;
+        }
+    }
+
+    fn deliver_decoded(&mut self, deliver: &mut impl Deliver<P>) {
+        while self.transit.front().is_some_and(|sdu| sdu.times.decoded.is_some()) {
+            self.deliver_first(deliver);
+        }
+    }
+
+    #[inline]
+    fn deliver_first(&mut self, deliver: &mut impl Deliver<P>) {
+        if let Some(sdu) = self.transit.pop_front() {
+            deliver.delivered(self.way, sdu.packet, sdu.times);
+            self.passed(deliver);
+        }
+    }
+
+    /// The first SDU in transit was delivered or lost: the ones that waited for it are delivered.
+    #[inline]
+    fn passed(&mut self, deliver: &mut impl Deliver<P>) {
+        let number = self.gone;
+        self.gone += 1;
+        while self.reordering.followers.front().is_some_and(|follower| follower.0 == number) {
+            let Some((_, sdu)) = self.reordering.followers.pop_front() else { return };
+            deliver.delivered(self.way, sdu.packet, sdu.times);
+        }
+    }
+}

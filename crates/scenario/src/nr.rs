@@ -1,0 +1,407 @@
+//! An NR network: its carrier, its MAC, and the NR side of bearers.
+
+use crate::handover::Handover;
+use crate::kinds::kinds;
+use crate::lte::{Bandwidth, Cell, CqiOf, Mac, PowerControl, Ue};
+use crate::{Capacity, lte};
+use channel::tables::nr::{self as tables, FrequencyRange, Numerology};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use units::{Bytes, Span};
+
+/// A 5G network of NR cells, and of LTE cells if `lte` is given.
+///
+/// It creates the same nodes, links and radio hops as an LTE network, except that the link from `core` to `ran` is
+/// named `n3`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Nr {
+    /// The hosts behind the core.
+    #[serde(default = "lte::one_server")]
+    pub servers: Vec<String>,
+    /// One-way delay between each host and the core.
+    #[serde(default)]
+    pub server_delay: Span,
+    /// Rate of each host's link. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_rate: Option<Capacity>,
+    /// Whether a lightweight PEP at the core reports on traffic to the cells, to senders that understand its reports
+    /// (`cc = "mdcc"`).
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub pep: bool,
+    /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
+    #[serde(default, skip_serializing_if = "crate::network::is_zero")]
+    pub pep_report_loss: f64,
+    /// One-way delay between the core and the cells.
+    #[serde(default)]
+    pub n3_delay: Span,
+    /// Rate between the core and the cells. Default: unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n3_rate: Option<Capacity>,
+    /// Centre frequency of the carrier in MHz: 410 to 7125 (FR1) or 24250 to 52600 (FR2). With FDD, of the downlink's.
+    #[serde(default = "frequency_mhz")]
+    pub frequency_mhz: f64,
+    /// Centre frequency of the uplink's carrier in MHz, with FDD. Default: `frequency_mhz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uplink_mhz: Option<f64>,
+    /// Bandwidth of the carrier in MHz, 5 to 400, as far as 38.104 tables 5.3.2-1 and -2 have it for the numerology.
+    #[serde(default = "bandwidth_mhz")]
+    pub bandwidth_mhz: u16,
+    /// Number of resource blocks, 1 to 275, for carriers that the standard does not have, such as all of 240 kHz.
+    /// Default: that of the bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_blocks: Option<u16>,
+    /// The numerology µ, 0 to 4: subcarriers of 15, 30, 60, 120 or 240 kHz, and slots of 1, 0.5, 0.25, 0.125 or
+    /// 0.0625 ms.
+    #[serde(default = "numerology")]
+    pub numerology: u8,
+    /// The division of slots between downlink and uplink.
+    #[serde(default)]
+    pub duplex: Duplex,
+    /// Modulation and coding schemes of the downlink.
+    #[serde(default)]
+    pub mcs_table: McsTable,
+    /// Modulation and coding schemes of the uplink.
+    #[serde(default)]
+    pub uplink_mcs_table: McsTable,
+    /// LTE carriers, for cells with `rat = "lte"`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lte: Option<LteCarrier>,
+    /// The cells. Default: one at the origin.
+    #[serde(default = "lte::one_cell")]
+    pub cells: Vec<Cell>,
+    /// The UEs.
+    pub ues: Vec<Ue>,
+    /// Uplink power control.
+    #[serde(default)]
+    pub power_control: PowerControl,
+    /// Parameters of the MAC layer.
+    #[serde(default)]
+    pub mac: NrMac,
+    /// Handover between cells.
+    #[serde(default)]
+    pub handover: Handover,
+}
+
+impl Nr {
+    /// Returns the numerology.
+    pub fn numerology(&self) -> Numerology {
+        Numerology::ALL[usize::from(self.numerology).min(4)]
+    }
+
+    /// Returns the bandwidths in MHz that the standard has for the carrier, and their resource blocks.
+    pub fn bandwidths(&self) -> &'static [(u16, u16)] {
+        let range = if self.frequency_mhz < 10_000.0 { FrequencyRange::Fr1 } else { FrequencyRange::Fr2 };
+        tables::bandwidths(range, self.numerology())
+    }
+
+    /// Returns the number of resource blocks, or `None` if the standard has no such carrier.
+    pub fn blocks(&self) -> Option<u16> {
+        let of_standard = || self.bandwidths().iter().find(|(mhz, _)| *mhz == self.bandwidth_mhz).map(|(_, n)| *n);
+        self.resource_blocks.or_else(of_standard)
+    }
+
+    /// Returns the numbers of downlink, special and uplink slots of the TDD pattern, or `None` if it has none, or not in
+    /// this order.
+    pub fn pattern(&self) -> Option<[usize; 3]> {
+        let Duplex::Tdd { pattern, .. } = &self.duplex else { return None };
+        let rest = pattern.trim_start_matches('D');
+        let uplink = rest.trim_start_matches('S');
+        let [downlink, special] = [pattern.len() - rest.len(), rest.len() - uplink.len()];
+        let fits = special <= 1 && pattern.len() <= 160 && !pattern.is_empty() && uplink.bytes().all(|b| b == b'U');
+        fits.then_some([downlink, special, uplink.len()])
+    }
+
+    /// Returns the centre frequency of the uplink in MHz.
+    pub fn uplink_mhz(&self) -> f64 {
+        match self.duplex {
+            Duplex::Fdd => self.uplink_mhz.unwrap_or(self.frequency_mhz),
+            Duplex::Tdd { .. } | Duplex::Flexible => self.frequency_mhz,
+        }
+    }
+}
+
+/// The carriers of LTE cells in a 5G network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LteCarrier {
+    /// Centre frequency of the downlink carrier in MHz.
+    pub downlink_mhz: f64,
+    /// Centre frequency of the uplink carrier in MHz.
+    pub uplink_mhz: f64,
+    /// Bandwidth of each carrier.
+    pub bandwidth: Bandwidth,
+    /// Parameters of the MAC layer.
+    pub mac: Mac,
+}
+
+impl Default for LteCarrier {
+    fn default() -> LteCarrier {
+        LteCarrier {
+            downlink_mhz: lte::downlink_mhz(),
+            uplink_mhz: lte::uplink_mhz(),
+            bandwidth: Bandwidth::default(),
+            mac: Mac::default(),
+        }
+    }
+}
+
+/// A radio access technology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Technology {
+    /// LTE.
+    Lte,
+    /// NR.
+    Nr,
+}
+
+kinds! { "Duplex",
+    /// The division of slots between downlink and uplink.
+    pub enum Duplex {
+        /// A carrier for each direction.
+        Fdd,
+        /// A fixed pattern of slots on one carrier.
+        Tdd {
+            /// One letter for each slot: `D` downlink, `S` special, `U` uplink, such as `DDDSU` or `DDDDDDDSUU`. It takes
+            /// 0.5, 0.625, 1, 1.25, 2, 2.5, 3, 4, 5 or 10 ms.
+            #[serde(default = "pattern")]
+            pattern: String,
+            /// Downlink symbols at the start of the special slot, which has 14.
+            #[serde(default = "downlink_symbols")]
+            downlink_symbols: u8,
+            /// Uplink symbols at its end; those between are guard.
+            #[serde(default = "uplink_symbols")]
+            uplink_symbols: u8,
+        },
+        /// Each slot begins with the downlink's control channel and ends with the uplink's, and the symbols between
+        /// are divided by demand, as in ns-3's mmWave module.
+        Flexible,
+    }
+}
+
+impl Default for Duplex {
+    fn default() -> Duplex {
+        Duplex::Tdd { pattern: pattern(), downlink_symbols: downlink_symbols(), uplink_symbols: uplink_symbols() }
+    }
+}
+
+/// A table of modulation and coding schemes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum McsTable {
+    /// Up to 64QAM (38.214 table 5.1.3.1-1).
+    #[default]
+    #[serde(rename = "64qam")]
+    Qam64,
+    /// Up to 256QAM (table 5.1.3.1-2).
+    #[serde(rename = "256qam")]
+    Qam256,
+    /// Up to 64QAM with lower code rates, for reliability (table 5.1.3.1-3).
+    LowRate,
+    /// Up to 1024QAM, in the downlink only (table 5.1.3.1-4).
+    #[serde(rename = "1024qam")]
+    Qam1024,
+}
+
+/// Parameters of the MAC layer of NR.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NrMac {
+    /// Maximum number of HARQ transmissions of a transport block.
+    pub harq_transmissions: u8,
+    /// HARQ processes of either direction, 1 to 16.
+    pub harq_processes: u8,
+    /// K1: slots from a downlink block to its acknowledgement, at least, 1 to 15. Default: as the UE's processing time
+    /// requires (38.214 5.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k1: Option<u8>,
+    /// K2: slots from a grant to its uplink block, at least, 1 to 16. Default: as the UE's processing time requires
+    /// (38.214 6.4).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub k2: Option<u8>,
+    /// Decoding delay, from the end of a transmission until RLC receives the block; at most `k1` slots.
+    pub decoding: Span,
+    /// Symbols of the downlink's control channel in each slot with downlink, 1 to 3.
+    pub control_symbols: u8,
+    /// Symbols of the uplink's control channel in each slot with uplink, 1 or 2.
+    pub uplink_control_symbols: u8,
+    /// Symbols of a block with reference signals (DMRS), 0 to 4.
+    pub dmrs_symbols: u8,
+    /// Resource elements of each resource block that are lost otherwise: 0, 6, 12 or 18.
+    pub overhead: u8,
+    /// Interval between channel quality reports.
+    pub cqi_period: Span,
+    /// Delay from the measurement until the scheduler has the report.
+    pub cqi_delay: Span,
+    /// The scope of a CQI; for `worst-group`, a group is a resource block.
+    pub cqi: CqiOf,
+    /// Step of the outer-loop link adaptation towards 10 % block errors, in dB; 0 disables it.
+    pub outer_loop_db: f64,
+    /// Interval between a UE's scheduling request opportunities, from two symbols to 640 slots. One opportunity a slot
+    /// is used.
+    pub sr_period: Span,
+    /// Number of these opportunities for which a request suppresses the next one, 0 to 7.
+    pub sr_prohibit: u8,
+    /// Number of scheduling requests before random access, 4 to 64.
+    pub sr_maximum: u8,
+    /// Size of the grant that answers a scheduling request.
+    pub first_grant: Bytes,
+    /// Interval between buffer status reports while data waits.
+    pub bsr_period: Span,
+    /// How long a UE with data waits without a grant before it requests again.
+    pub bsr_retx: Span,
+}
+
+impl Default for NrMac {
+    fn default() -> NrMac {
+        NrMac {
+            harq_transmissions: 4,
+            harq_processes: 16,
+            k1: None,
+            k2: None,
+            decoding: Span::from_micros(100),
+            control_symbols: 1,
+            uplink_control_symbols: 1,
+            dmrs_symbols: 1,
+            overhead: 0,
+            cqi_period: Span::from_millis(5),
+            cqi_delay: Span::from_millis(2),
+            cqi: CqiOf::Carrier,
+            outer_loop_db: 0.1,
+            sr_period: Span::from_millis(5),
+            sr_prohibit: 1,
+            sr_maximum: 64,
+            first_grant: Bytes::new(150),
+            bsr_period: Span::from_millis(5),
+            bsr_retx: Span::from_millis(80),
+        }
+    }
+}
+
+/// A bearer in NR cells: RLC (38.322), PDCP (38.323) and SDAP (37.324).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NrBearer {
+    /// The RLC mode.
+    pub rlc: NrRlc,
+    /// Bits of PDCP's sequence number, 12 or 18.
+    pub pdcp_sn: u8,
+    /// How long PDCP waits for a missing packet before it delivers later ones. Default: without end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub t_reordering: Option<Span>,
+    /// Whether each packet has an SDAP header.
+    pub sdap: bool,
+    /// The limit on what a bearer's PDCP and RLC hold together, in either direction: packets that wait, and in AM those
+    /// that were sent and not acknowledged.
+    pub buffer: Bytes,
+}
+
+impl Default for NrBearer {
+    fn default() -> NrBearer {
+        NrBearer {
+            rlc: NrRlc::default(),
+            pdcp_sn: 18,
+            t_reordering: Some(Span::from_millis(80)),
+            sdap: true,
+            buffer: Bytes::new(6_172_672),
+        }
+    }
+}
+
+kinds! { "NrRlc",
+    /// The RLC mode of NR (38.322) and its parameters.
+    #[derive(Copy)]
+    pub enum NrRlc {
+        /// Unacknowledged.
+        Um {
+            /// Bits of the sequence number of segments, 6 or 12.
+            #[serde(default = "um_sn")]
+            sn: u8,
+            /// How long to wait for a missing segment.
+            #[serde(default = "t_reassembly")]
+            t_reassembly: Span,
+        },
+        /// Acknowledged.
+        Am {
+            /// Bits of the sequence number, 12 or 18.
+            #[serde(default = "am_sn")]
+            sn: u8,
+            /// How long to wait for the response to a poll.
+            #[serde(default = "t_poll_retransmit")]
+            t_poll_retransmit: Span,
+            /// How long to wait for a missing PDU or segment before reporting it.
+            #[serde(default = "t_reassembly")]
+            t_reassembly: Span,
+            /// Minimum interval between status reports.
+            #[serde(default = "t_status_prohibit")]
+            t_status_prohibit: Span,
+            /// Number of new PDUs between polls.
+            #[serde(default = "poll_pdu")]
+            poll_pdu: u32,
+            /// New bytes between polls.
+            #[serde(default = "poll_byte")]
+            poll_byte: Bytes,
+            /// Number of retransmissions of a PDU after which the radio link has failed.
+            #[serde(default = "max_retx")]
+            max_retx: u32,
+        },
+    }
+}
+
+impl Default for NrRlc {
+    fn default() -> NrRlc {
+        NrRlc::Am {
+            sn: am_sn(),
+            t_poll_retransmit: t_poll_retransmit(),
+            t_reassembly: t_reassembly(),
+            t_status_prohibit: t_status_prohibit(),
+            poll_pdu: poll_pdu(),
+            poll_byte: poll_byte(),
+            max_retx: max_retx(),
+        }
+    }
+}
+
+fn frequency_mhz() -> f64 {
+    3500.0
+}
+fn bandwidth_mhz() -> u16 {
+    100
+}
+fn numerology() -> u8 {
+    1
+}
+fn pattern() -> String {
+    "DDDSU".into()
+}
+fn downlink_symbols() -> u8 {
+    10
+}
+fn uplink_symbols() -> u8 {
+    2
+}
+fn um_sn() -> u8 {
+    12
+}
+fn am_sn() -> u8 {
+    18
+}
+fn t_poll_retransmit() -> Span {
+    Span::from_millis(80)
+}
+fn t_reassembly() -> Span {
+    Span::from_millis(80)
+}
+fn t_status_prohibit() -> Span {
+    Span::from_millis(10)
+}
+fn poll_pdu() -> u32 {
+    64
+}
+fn poll_byte() -> Bytes {
+    Bytes::new(125_000)
+}
+fn max_retx() -> u32 {
+    4
+}

@@ -1,0 +1,108 @@
+//! What a network of LTE cells and one of NR cells have in common.
+
+use crate::Capacity;
+use crate::handover::Handover;
+use crate::lte::{Bandwidth, Cell, Lte, Mac, PowerControl, Ue};
+use crate::nr::{Nr, Technology};
+use units::Span;
+
+/// The radio network of a scenario, `[lte]` or `[nr]`.
+#[derive(Clone, Copy, Debug)]
+pub struct RadioNetwork<'a> {
+    /// The hosts behind the core.
+    pub servers: &'a [String],
+    /// One-way delay between each host and the core.
+    pub server_delay: Span,
+    /// Rate of each host's link.
+    pub server_rate: Option<&'a Capacity>,
+    /// Whether a PEP at the core reports on traffic, and the probability that a report is lost.
+    pub pep: Option<f64>,
+    /// The name of the link between the core and the cells,
+    pub core_link: &'static str,
+    /// its one-way delay,
+    pub core_delay: Span,
+    /// and its rate.
+    pub core_rate: Option<&'a Capacity>,
+    /// The cells.
+    pub cells: &'a [Cell],
+    /// The UEs.
+    pub ues: &'a [Ue],
+    /// Uplink power control.
+    pub power_control: PowerControl,
+    /// Handover between cells.
+    pub handover: &'a Handover,
+    /// The carriers of LTE cells.
+    pub lte: Option<LteSide<'a>>,
+    /// The carrier of NR cells.
+    pub nr: Option<&'a Nr>,
+}
+
+/// The carriers of LTE cells.
+#[derive(Clone, Copy, Debug)]
+pub struct LteSide<'a> {
+    /// Centre frequency of the downlink carrier in MHz.
+    pub downlink_mhz: f64,
+    /// Centre frequency of the uplink carrier in MHz.
+    pub uplink_mhz: f64,
+    /// Bandwidth of each carrier.
+    pub bandwidth: Bandwidth,
+    /// Parameters of the MAC layer.
+    pub mac: &'a Mac,
+}
+
+impl RadioNetwork<'_> {
+    /// Returns the technology of one of its cells.
+    pub fn technology(&self, cell: &Cell) -> Technology {
+        cell.rat.unwrap_or(if self.nr.is_some() { Technology::Nr } else { Technology::Lte })
+    }
+}
+
+impl<'a> From<&'a Lte> for RadioNetwork<'a> {
+    fn from(lte: &'a Lte) -> RadioNetwork<'a> {
+        RadioNetwork {
+            servers: &lte.servers,
+            server_delay: lte.server_delay,
+            server_rate: lte.server_rate.as_ref(),
+            pep: lte.pep.then_some(lte.pep_report_loss),
+            core_link: "s1",
+            core_delay: lte.s1_delay,
+            core_rate: lte.s1_rate.as_ref(),
+            cells: &lte.cells,
+            ues: &lte.ues,
+            power_control: lte.power_control,
+            handover: &lte.handover,
+            lte: Some(LteSide {
+                downlink_mhz: lte.downlink_mhz,
+                uplink_mhz: lte.uplink_mhz,
+                bandwidth: lte.bandwidth,
+                mac: &lte.mac,
+            }),
+            nr: None,
+        }
+    }
+}
+
+impl<'a> From<&'a Nr> for RadioNetwork<'a> {
+    fn from(nr: &'a Nr) -> RadioNetwork<'a> {
+        RadioNetwork {
+            servers: &nr.servers,
+            server_delay: nr.server_delay,
+            server_rate: nr.server_rate.as_ref(),
+            pep: nr.pep.then_some(nr.pep_report_loss),
+            core_link: "n3",
+            core_delay: nr.n3_delay,
+            core_rate: nr.n3_rate.as_ref(),
+            cells: &nr.cells,
+            ues: &nr.ues,
+            power_control: nr.power_control,
+            handover: &nr.handover,
+            lte: nr.lte.as_ref().map(|lte| LteSide {
+                downlink_mhz: lte.downlink_mhz,
+                uplink_mhz: lte.uplink_mhz,
+                bandwidth: lte.bandwidth,
+                mac: &lte.mac,
+            }),
+            nr: Some(nr),
+        }
+    }
+}
