@@ -1,20 +1,23 @@
 //! What the hot functions cost: nanoseconds a call.
 //!
-//! `cargo run --release -p radio --example link_cost`
+//! `cargo run --release -p channel --example link_cost`
 
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
-use channel::fading::{Config, Doppler, Fading, Profile, Turns};
+use channel::buildings::Wall;
+use channel::fading::{Config, Doppler, Fading, Grid, Profile, Tdl, Turns};
 use channel::pathloss::Sight;
 use channel::phy::nr;
 use channel::tables::lte::tbs;
 use channel::tables::nr::McsTable;
 use channel::{
-    Air, AirConfig, Bandwidth, Carrier, Channel, Direction, Mobility, Modulation, PathLoss, Position, Random,
-    Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi,
+    Air, AirConfig, Antenna, Array, Bandwidth, Blockage, Building, Buildings, Carrier, Channel, Direction, Mobility,
+    Modulation, PathLoss, Position, Random, Shadowing, Sinr, Site, Soft, block_error, coded_bits, mcs_for,
+    mutual_information, wideband_cqi,
 };
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
@@ -37,6 +40,34 @@ fn air(bandwidth: Bandwidth, fading: Option<Config>) -> Air {
     Air::new(&AirConfig { fading, ..AirConfig::default() }, &[site], Random::seed_from_u64(1))
 }
 
+/// A UE with an array that walks among blockers and 300 buildings, and seven cells with arrays.
+fn city() -> Air {
+    let block = |n: u32| {
+        let (x, y) = (f64::from(n % 20) * 60.0, f64::from(n / 20) * 60.0);
+        Building { x: [x, x + 45.0], y: [y, y + 45.0], height: 20.0, wall: Wall::LowLoss }
+    };
+    let blocks: Vec<Building> = (0..300).map(block).collect();
+    let carrier = Carrier { downlink_hz: 28e9, uplink_hz: 28e9, prbs: 264, subcarrier_hz: 120_000 };
+    let site = |n: i32| Site {
+        position: Position::new(170.0 * f64::from(n), 110.0 * f64::from(n), 10.0),
+        antenna: Antenna::Array(Array::default()),
+        carrier,
+        ..Site::default()
+    };
+    let config = AirConfig {
+        mobility: Mobility::line(Position::new(-7.0, 53.0, 1.5), [1.0, 0.0, 0.0]),
+        channel: Channel::Modelled {
+            path_loss: PathLoss::UmiStreetCanyon(Sight::Buildings),
+            shadowing: Some(Shadowing::UMI),
+        },
+        buildings: Some(Arc::new(Buildings::new(&blocks).expect("blocks have a volume"))),
+        blockage: Some(Blockage::default()),
+        array: Some(Array { rows: 2, columns: 2, panels: 2, ..Array::default() }),
+        ..AirConfig::default()
+    };
+    Air::new(&config, &(0..7).map(site).collect::<Vec<_>>(), Random::seed_from_u64(1))
+}
+
 fn main() {
     let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
     let mut sinr = Sinr::default();
@@ -55,6 +86,22 @@ fn main() {
                 black_box(fading.gains(Turns::new(0.07 * n as f64)));
             });
         }
+    }
+    let tdl = |model| Profile::Tdl { model, delay_spread_ns: 32.0 };
+    for (profile, name, blocks, subcarrier_hz) in [
+        (tdl(Tdl::A), "TDL-A", 264, 120_000),
+        (tdl(Tdl::D), "TDL-D", 264, 120_000),
+        (tdl(Tdl::A), "TDL-A", 132, 120_000),
+        (Profile::TdlA30, "TDLA30", 273, 30_000),
+    ] {
+        let mut fading = Fading::on_grid(profile, Grid::new(blocks, subcarrier_hz), &mut Random::seed_from_u64(1));
+        measure(
+            &format!("fading a slot, {name}, {blocks} blocks of {} kHz", 12 * subcarrier_hz / 1000),
+            100_000,
+            |n| {
+                black_box(fading.gains(Turns::new(0.07 * n as f64)));
+            },
+        );
     }
     let doppler = Doppler::Hz(70.0);
     let mut faded = air(Bandwidth::Mhz20, Some(Config { profile: Profile::Eva, doppler }));
@@ -76,6 +123,10 @@ fn main() {
     let mut drive = Air::new(&config, &sites, Random::seed_from_u64(1));
     let mut flat = Sinr::default();
     measure("downlink, 20 UMi cells at 120 km/h, next subframe", 100_000, |n| drive.downlink(0, at(n), &mut flat));
+    let mut walk = city();
+    measure("rsrp, 7 cells with beams among 300 buildings, next update", 100_000, |n| {
+        black_box(walk.rsrp(0, at(20 * n)));
+    });
     measure("information, 100 blocks", 1_000_000, |_| {
         black_box(black_box(&sinr).information(Modulation::Qam16, 0..100));
     });

@@ -11,14 +11,28 @@
 //!    interfere with data.
 //! 4. A recorded SINR or CQI, or one that is set ([`Air::set_sinr`]), is converted to the received power that it would
 //!    need without interference; the uplink is derived from that as from a path loss.
+//! 5. A cell with an array is received with the best pair of beams, which also is its RSRP and part of the RSRQ of
+//!    others. Its interference with another link uses the beam that it was said to use ([`Air::set_interfering_beam`]),
+//!    and otherwise, or with ideal steering, the gain of an element: the mean over beams that point anywhere. The UE
+//!    receives interference through the beam with which it listens to its serving cell.
+//! 6. Walls, the car and blockers attenuate both directions as at the downlink's frequency.
+//! 7. A cell in a building is behind that building's wall, but its depth and the deviation of the wall's loss are left
+//!    out.
+//! 8. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
+//!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
+
+mod surroundings;
 
 use std::sync::Arc;
 
 use rand_core::Rng;
 use rand_xoshiro::rand_core::SeedableRng;
-use units::Time;
+use units::{Span, Time};
 
-use crate::fading::{self, Doppler, Fading, Turns};
+use crate::antenna::{Array, Beams, Ends, SWEEP, direction};
+use crate::blockage::Blockage;
+use crate::buildings::{Buildings, Car, Penetration};
+use crate::fading::{self, Doppler, Fading, Grid, Turns};
 use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
@@ -26,6 +40,9 @@ use crate::shadowing::Process;
 use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
+
+pub use surroundings::Orientation;
+use surroundings::{Place, Surroundings};
 
 /// Margin in dB added to the minimum SINR of a recorded CQI, so that it results in the same CQI.
 const CQI_MARGIN_DB: f64 = 0.05;
@@ -138,10 +155,24 @@ pub struct AirConfig {
     pub noise_figure_db: f64,
     /// Uplink power control.
     pub power: UplinkPower,
+    /// The buildings. Walls attenuate a UE indoors; line of sight depends on buildings with [`Sight::Buildings`].
+    pub buildings: Option<Arc<Buildings>>,
+    /// The loss into buildings.
+    pub penetration: Penetration,
+    /// The loss of the car in which the UE is.
+    pub car: Option<Car>,
+    /// Blockage by the user and others.
+    pub blockage: Option<Blockage>,
+    /// The UE's array, whose gain adds to `gain_db`.
+    pub array: Option<Array>,
+    /// The UE's orientation.
+    pub orientation: Orientation,
+    /// Interval between sweeps of beams; above zero.
+    pub sweep: Span,
 }
 
 impl Default for AirConfig {
-    /// At (100, 0, 1.5) m in free space without fading, noise figure 9 dB.
+    /// At (100, 0, 1.5) m in free space without fading, noise figure 9 dB, without an array and with nothing around.
     fn default() -> AirConfig {
         AirConfig {
             mobility: Mobility::fixed(Position::new(100.0, 0.0, 1.5)),
@@ -150,6 +181,13 @@ impl Default for AirConfig {
             gain_db: 0.0,
             noise_figure_db: 9.0,
             power: UplinkPower::default(),
+            buildings: None,
+            penetration: Penetration::default(),
+            car: None,
+            blockage: None,
+            array: None,
+            orientation: Orientation::default(),
+            sweep: SWEEP,
         }
     }
 }
@@ -158,8 +196,8 @@ impl Default for AirConfig {
 ///
 /// Results depend only on the time of a call and not on earlier calls, as long as time does not go back further than
 /// the UE needs to move one correlation distance of the shadowing. The UE's position is updated often enough that it
-/// moves at most a decimetre in between; until the next update, and on a channel without fading, a call costs one
-/// comparison.
+/// moves at most a decimetre in between, and with arrays or moving blockers at least at each sweep; until the next
+/// update, and on a channel without fading, a call costs one comparison.
 #[derive(Clone, Debug)]
 pub struct Air {
     mobility: Mobility,
@@ -173,13 +211,19 @@ pub struct Air {
     max_mw: f64,
     cells: Box<[Cell]>,
     masts: Box<[Mast]>,
+    surroundings: Surroundings,
+    array: Option<Array>,
+    orientation: Orientation,
+    /// Nanoseconds between sweeps, at which the positions are updated too; `None` if nothing depends on sweeps.
+    sweep: Option<u64>,
     /// Nanoseconds between updates of the UE's position; `None` if it is stationary.
     period: Option<u64>,
     /// The interval in which the large-scale values are valid.
     valid_from: Time,
     valid_until: Time,
-    /// The UE's position.
+    /// The UE's position and orientation in degrees.
     place: Position,
+    orientation_deg: f64,
     /// The SINR in dB set by [`Air::set_sinr`].
     set_db: Option<f64>,
     /// The cell whose flat downlink SINR is in `downlink`; `None` if it has to be recomputed.
@@ -220,10 +264,22 @@ struct Cell {
     rsrp_dbm: f64,
     /// The same in mW.
     rsrp_mw: f64,
-    /// Gains of both antennas minus shadowing, in dB.
+    /// Gains of both antennas minus shadowing and the losses of walls and blockers, in dB.
     gain_db: f64,
-    /// Whether there is line of sight.
+    /// Whether there is line of sight, apart from walls around the ends.
     sees: bool,
+    /// Whether the UE and the cell are in different buildings, or one of them outdoors.
+    walled: bool,
+    /// Losses of walls and the car, and of blockers, in dB.
+    walls_db: f64,
+    blocked_db: f64,
+    /// The beams, if either end has an array.
+    beams: Option<Beams>,
+    /// The beam with which the cell interferes with other links.
+    interfering_beam: Option<u16>,
+    /// Gains in dBi of the cell's antenna and the UE's array towards each other, with their beams.
+    site_db: f64,
+    ue_db: f64,
     /// Whether a recorded SINR already includes interference.
     complete: bool,
     /// Seed of the fading, which is created when the cell first serves the UE.
@@ -239,6 +295,10 @@ struct Mast {
     sight: Process,
     /// Shadowing with and without line of sight, if configured.
     shadows: Option<[Process; 2]>,
+    /// Shadowing of a UE in a building, if there are any.
+    indoor_shadow: Option<Process>,
+    /// The building around it.
+    building: Option<usize>,
 }
 
 /// Distance in metres that a UE moves before its large-scale values are recomputed.
@@ -263,6 +323,8 @@ impl Air {
                     position: site.position,
                     sight: process(sight_m),
                     shadows: shadowing.map(|s| [process(s.los.correlation_m), process(s.nlos.correlation_m)]),
+                    indoor_shadow: None,
+                    building: None,
                 });
                 masts.len() - 1
             });
@@ -283,14 +345,40 @@ impl Air {
                 rsrp_mw: 0.0,
                 gain_db: 0.0,
                 sees: true,
+                walled: false,
+                walls_db: 0.0,
+                blocked_db: 0.0,
+                beams: match (site.antenna, config.array) {
+                    (Antenna::Array(array), ue) => Some(Beams::new(Some(array), ue, config.sweep)),
+                    (_, Some(array)) => Some(Beams::new(None, Some(array), config.sweep)),
+                    (_, None) => None,
+                },
+                interfering_beam: None,
+                site_db: 0.0,
+                ue_db: 0.0,
                 complete: false,
                 seed: random.next_u64(),
                 fading: None,
             });
         }
+        let path_loss = match config.channel {
+            Channel::Modelled { path_loss, .. } => path_loss,
+            Channel::Recorded(_) => PathLoss::default(),
+        };
+        let surroundings = Surroundings::new(config, path_loss, &mut random);
+        for mast in &mut masts {
+            mast.building = surroundings.around(mast.position);
+            let seed = random.next_u64();
+            mast.indoor_shadow = shadowing
+                .filter(|_| config.buildings.is_some())
+                .map(|shadowing| Process::new(shadowing.indoors.correlation_m, seed));
+        }
         let max_speed = config.mobility.max_speed();
         let subframes = MOVED_M / max_speed * (1e9 / SUBFRAME_NANOS as f64);
         let period = (subframes as u64).max(1).saturating_mul(SUBFRAME_NANOS);
+        let blockers_move = config.blockage.is_some_and(|blockage| blockage.blockers > 0 && blockage.speed > 0.0);
+        let sweeps = max_speed > 0.0 && cells.iter().any(|cell: &Cell| cell.beams.is_some()) || blockers_move;
+        let sweep = sweeps.then_some(config.sweep.as_nanos().max(1));
         Air {
             mobility: config.mobility.clone(),
             channel: config.channel.clone(),
@@ -304,10 +392,15 @@ impl Air {
             max_mw: linear(config.power.max_dbm),
             cells: cells.into(),
             masts: masts.into(),
-            period: (max_speed > 0.0).then_some(period),
+            surroundings,
+            array: config.array,
+            orientation: config.orientation,
+            sweep,
+            period: (max_speed > 0.0 || sweep.is_some()).then_some(period.min(sweep.unwrap_or(u64::MAX))),
             valid_from: Time::ZERO,
             valid_until: Time::ZERO,
             place: Position::default(),
+            orientation_deg: 0.0,
             set_db: None,
             downlink_of: None,
             downlink: 0.0,
@@ -339,6 +432,16 @@ impl Air {
         }
     }
 
+    /// Sets the beam of `cell`'s array with which it interferes with other cells' links; `None`, as initially, if it is
+    /// unknown or changes all the time.
+    #[inline]
+    pub fn set_interfering_beam(&mut self, cell: usize, beam: Option<u16>) {
+        if self.cells[cell].interfering_beam != beam {
+            self.cells[cell].interfering_beam = beam;
+            self.downlink_of = None;
+        }
+    }
+
     /// Sets the mean SINR in dB with which the UE receives its serving cell, regardless of interference; the uplink
     /// follows from the path loss that it implies. Fading applies on top. `None` restores the channel.
     ///
@@ -365,6 +468,31 @@ impl Air {
         let received: f64 =
             all.map(|other| other.rsrp_mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load)).sum();
         decibels(self.cells[cell].rsrp_mw / (f64::from(SUBCARRIERS) * (received + self.cells[cell].ue_noise_mw)))
+    }
+
+    /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is
+    /// outdoors.
+    pub fn is_los(&mut self, cell: usize, now: Time) -> bool {
+        self.update(now);
+        self.cells[cell].sees && !self.cells[cell].walled
+    }
+
+    /// Returns the loss in dB of the walls and the car between the UE and a cell. It is part of the path loss.
+    pub fn walls_db(&mut self, cell: usize, now: Time) -> f64 {
+        self.update(now);
+        self.cells[cell].walls_db
+    }
+
+    /// Returns the loss in dB of blockers between the UE and a cell. It is part of the path loss.
+    pub fn blocked_db(&mut self, cell: usize, now: Time) -> f64 {
+        self.update(now);
+        self.cells[cell].blocked_db
+    }
+
+    /// Returns the beams of a cell and of the UE for each other; `None` if neither has an array.
+    pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u16, u16)> {
+        self.update(now);
+        self.cells[cell].beams.as_ref().map(Beams::pair)
     }
 
     /// Computes the SINR of `serving`'s resource blocks at the UE.
@@ -443,25 +571,57 @@ impl Air {
         (self.downlink_of, self.uplink_of) = (None, None);
         match &self.channel {
             Channel::Modelled { path_loss, shadowing } => {
-                // Positions are evaluated at multiples of the period, independent of the times of calls.
+                // Positions are evaluated at multiples of the period, counted from the last sweep, independent of the
+                // times of calls.
                 let (start, end) = match self.period {
                     Some(period) => {
-                        let start = now.as_nanos() / period * period;
-                        (Time::from_nanos(start), Time::from_nanos(start.saturating_add(period)))
+                        let sweep = self.sweep.map_or(0, |sweep| now.as_nanos() / sweep * sweep);
+                        let start = sweep + (now.as_nanos() - sweep) / period * period;
+                        let next = self.sweep.map_or(u64::MAX, |interval| sweep.saturating_add(interval));
+                        (Time::from_nanos(start), Time::from_nanos(start.saturating_add(period).min(next)))
                     }
                     None => (Time::ZERO, Time::MAX),
                 };
                 (self.valid_from, self.valid_until) = (start, end);
                 self.place = self.mobility.position(start);
+                if self.array.is_some() || self.surroundings.has_blockers() {
+                    self.orientation_deg = self.orientation.degrees(&self.mobility, start);
+                }
                 let travelled = self.mobility.travelled(start);
+                let place = Place {
+                    now: start,
+                    position: self.place,
+                    orientation_deg: self.orientation_deg,
+                    travelled,
+                    building: self.surroundings.around(self.place),
+                };
                 for cell in &mut self.cells {
                     let mast = &mut self.masts[cell.mast];
                     let hz = cell.carrier.downlink_hz;
-                    cell.sees = mast.is_seen(*path_loss, self.place, travelled);
+                    cell.sees = mast.is_seen(*path_loss, &self.surroundings, self.place, travelled);
+                    cell.walled = mast.building != place.building;
+                    cell.walls_db = self.surroundings.walls_db(mast.building, &place, hz);
+                    cell.blocked_db = self.surroundings.blocked_db(cell.position, &place, hz);
                     let far = path_loss.is_beyond_break(cell.position, self.place, hz);
-                    let shadow_db =
-                        shadowing.map_or(0.0, |shadowing| mast.shadow_db(shadowing, cell.sees, far, travelled));
-                    cell.gain_db = cell.antenna.gain_db(cell.position, self.place) + self.gain_db - shadow_db;
+                    let indoors = cell.walled && place.building.is_some();
+                    let shadow_db = shadowing
+                        .map_or(0.0, |shadowing| mast.shadow_db(shadowing, cell.sees, far, indoors, travelled));
+                    (cell.site_db, cell.ue_db) = (cell.antenna.gain_db(cell.position, self.place), 0.0);
+                    if let Some(beams) = &mut cell.beams {
+                        let ends = |now| Ends {
+                            site: cell.position,
+                            ue: self.mobility.position(now),
+                            orientation_deg: self.orientation.degrees(&self.mobility, now),
+                        };
+                        beams.update(start, ends);
+                        let [site_db, ue_db] = beams.gains_db(&ends(start));
+                        if matches!(cell.antenna, Antenna::Array(_)) {
+                            cell.site_db = site_db;
+                        }
+                        cell.ue_db = ue_db;
+                    }
+                    cell.gain_db = cell.site_db + self.gain_db - shadow_db + cell.ue_db;
+                    cell.gain_db -= cell.walls_db + cell.blocked_db;
                     let loss_db = path_loss.loss_db(cell.position, self.place, hz, cell.sees);
                     cell.receive(cell.element_dbm - loss_db + cell.gain_db);
                 }
@@ -495,8 +655,26 @@ impl Air {
         let others = self.cells.iter().enumerate().filter(|&(index, other)| {
             index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
         });
-        let interference: f64 = others.map(|(_, other)| other.rsrp_mw * other.load).sum();
+        let interference: f64 = others.map(|(_, other)| self.interfering_mw(cell, other) * other.load).sum();
         (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
+    }
+
+    /// Returns the power in mW of a resource element of `other` that the UE receives while it listens to `serving`.
+    fn interfering_mw(&self, serving: &Cell, other: &Cell) -> f64 {
+        if other.beams.is_none() {
+            return other.rsrp_mw;
+        }
+        let site_db = match other.antenna {
+            Antenna::Array(array) => {
+                array.gain_beside_db(other.interfering_beam, direction(other.position, self.place), 0.0)
+            }
+            Antenna::Isotropic { .. } | Antenna::Sector { .. } => other.site_db,
+        };
+        let ue_db = self.array.map_or(0.0, |array| {
+            let beam = serving.beams.as_ref().map(|beams| beams.pair().1);
+            array.gain_beside_db(beam, direction(self.place, other.position), self.orientation_deg)
+        });
+        linear(other.rsrp_dbm - other.site_db - other.ue_db + site_db + ue_db)
     }
 
     /// Returns the uplink's power and SINR without fading.
@@ -549,10 +727,10 @@ impl Air {
                 Turns::new(self.mobility.travelled(Time::from_nanos(slot * length)) * hz / LIGHT)
             }
         };
-        let prbs = cell.carrier.prbs as u8;
+        let grid = Grid::new(cell.carrier.prbs, cell.carrier.subcarrier_hz);
         let fading = cell.fading.get_or_insert_with(|| {
             let mut random = Random::seed_from_u64(cell.seed);
-            Box::new([(); 2].map(|()| Fading::new(config.profile, prbs, &mut random)))
+            Box::new([(); 2].map(|()| Fading::on_grid(config.profile, grid, &mut random)))
         });
         let gains = fading[direction as usize].gains(way);
         if !matches!(sinr, Sinr::PerRb(all) if all.len() == gains.len()) {
@@ -575,10 +753,11 @@ impl Cell {
 }
 
 impl Mast {
-    fn is_seen(&mut self, path_loss: PathLoss, ue: Position, travelled: f64) -> bool {
+    fn is_seen(&mut self, path_loss: PathLoss, surroundings: &Surroundings, ue: Position, travelled: f64) -> bool {
         match path_loss.sight() {
             Sight::Los => true,
             Sight::Nlos => false,
+            Sight::Buildings => surroundings.sees(self.position, ue),
             Sight::Random => {
                 let normal = self.sight.at(travelled);
                 let uniform = 0.5 * libm::erfc(-normal * core::f64::consts::FRAC_1_SQRT_2);
@@ -587,7 +766,10 @@ impl Mast {
         }
     }
 
-    fn shadow_db(&mut self, shadowing: Shadowing, sees: bool, far: bool, travelled: f64) -> f64 {
+    fn shadow_db(&mut self, shadowing: Shadowing, sees: bool, far: bool, indoors: bool, travelled: f64) -> f64 {
+        if let Some(process) = self.indoor_shadow.as_mut().filter(|_| indoors) {
+            return shadowing.indoors.sigma_db * process.at(travelled);
+        }
         let Some([los, nlos]) = &mut self.shadows else { return 0.0 };
         match (sees, far) {
             (true, false) => shadowing.los.sigma_db * los.at(travelled),

@@ -1,15 +1,19 @@
-//! The LTE radio: from positions and powers to SINR, from SINR to CQI, MCS and block errors, and the 3GPP tables.
+//! The radio of LTE and NR: from positions and powers to SINR, from SINR to CQI, MCS and block errors, and the 3GPP
+//! tables.
 //!
-//! [`Air`] models everything between one UE and all cells: path loss, shadowing, fast fading, interference and power
-//! control, or a recorded channel instead. It returns the SINR at a given time; [`phy`] derives CQI, MCS and block
-//! errors from an SINR. Time and random numbers are arguments, and every result depends only on the requested time and
-//! not on earlier requests, so that observing a channel does not change it.
+//! [`Air`] models everything between one UE and all cells: path loss, buildings, blockers, shadowing, beams, fast
+//! fading, interference and power control, or a recorded channel instead. It returns the SINR at a given time; [`phy`]
+//! derives CQI, MCS and block errors from an SINR. Time and random numbers are arguments, and every result depends only
+//! on the requested time and not on earlier requests, so that observing a channel does not change it.
 //!
 //! A channel is constant for a slot of its carrier, which in LTE is a subframe of a millisecond.
 
 #![allow(clippy::doc_markdown, reason = "I_TBS and QoS are names, not code")]
 
 mod air;
+pub mod antenna;
+pub mod blockage;
+pub mod buildings;
 pub mod fading;
 pub mod mobility;
 pub mod pathloss;
@@ -18,7 +22,10 @@ pub mod recorded;
 pub mod shadowing;
 pub mod tables;
 
-pub use air::{Air, AirConfig, Carrier, Channel, Site, UplinkPower};
+pub use air::{Air, AirConfig, Carrier, Channel, Orientation, Site, UplinkPower};
+pub use antenna::Array;
+pub use blockage::Blockage;
+pub use buildings::{Building, Buildings};
 pub use mobility::{Mobility, Position};
 pub use pathloss::{Antenna, PathLoss};
 pub use phy::{Sinr, Soft, block_error, coded_bits, mcs_for, mutual_information, wideband_cqi};

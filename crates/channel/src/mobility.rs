@@ -57,6 +57,21 @@ struct Leg {
     travelled: f64,
 }
 
+/// A part of a movement at constant speed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    /// Where it begins.
+    pub(crate) from: Position,
+    /// Metres per second along each axis.
+    pub(crate) velocity: [f64; 3],
+    /// Length of `velocity`.
+    pub(crate) speed: f64,
+    /// Metres travelled before it.
+    pub(crate) travelled: f64,
+    /// Its duration, which may be infinite.
+    pub(crate) seconds: f64,
+}
+
 /// The error for an invalid list of points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MobilityError {
@@ -181,6 +196,28 @@ impl Mobility {
     /// Returns the speed of its fastest leg, in metres per second.
     pub fn max_speed(&self) -> f64 {
         self.legs.iter().fold(0.0, |fastest, leg| leg.speed.max(fastest))
+    }
+
+    /// Returns the direction of its movement along the ground at `now`, in degrees counter-clockwise from east; while it
+    /// stops or moves vertically, that of the previous leg, and before the first movement that of the next one. `None` if
+    /// it never moves.
+    pub fn heading_deg(&self, now: Time) -> Option<f64> {
+        let index = self.legs.partition_point(|leg| leg.start <= now);
+        let (past, future) = self.legs.split_at(index);
+        let moving = |leg: &&Leg| leg.velocity[0] != 0.0 || leg.velocity[1] != 0.0;
+        let leg = past.iter().rev().find(moving).or_else(|| future.iter().find(moving))?;
+        Some(libm::atan2(leg.velocity[1], leg.velocity[0]).to_degrees())
+    }
+
+    /// Returns its legs in order.
+    pub(crate) fn legs(&self) -> impl Iterator<Item = Segment> + '_ {
+        self.legs.iter().enumerate().map(|(index, leg)| Segment {
+            from: leg.from,
+            velocity: leg.velocity,
+            speed: leg.speed,
+            travelled: leg.travelled,
+            seconds: self.legs.get(index + 1).map_or(f64::INFINITY, |next| (next.start - leg.start).as_secs_f64()),
+        })
     }
 
     fn leg(&self, now: Time) -> &Leg {

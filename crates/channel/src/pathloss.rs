@@ -1,17 +1,18 @@
 //! Mean path loss, antennas and noise.
 //!
 //! Sources: H. T. Friis, "A Note on a Simple Transmission Formula" (Proc. IRE 34(5), 1946); 3GPP TR 38.901 Tables
-//! 7.4.1-1 and 7.4.2-1 (UMi street canyon, UMa, RMa); COST Action 231, "Digital mobile radio towards future generation
+//! 7.4.1-1 and 7.4.2-1 (UMi street canyon, UMa, RMa, InH office); COST Action 231, "Digital mobile radio towards future generation
 //! systems", final report, 4.4.1 (Hata's model from 1.5 to 2 GHz); 3GPP TR 36.942 4.2.1 (the sector's antenna).
 //!
 //! Deviations:
-//! 1. Friis and log-distance are valid from 1 m, and TR 38.901 from 10 m; at shorter distances, the loss at that
-//!    distance is used. Beyond its 5 km (RMa with line of sight: 10 km), TR 38.901 is extrapolated. COST 231 is
-//!    extrapolated on both sides of its 1 to 20 km, but is never less than free space.
-//! 2. There is no additional loss for UEs indoors or in a car (no O2I).
+//! 1. Friis, log-distance and InH are valid from 1 m, and the rest of TR 38.901 from 10 m; at shorter distances, the
+//!    loss at that distance is used. Beyond its 5 km (RMa with line of sight: 10 km; InH: 150 m), TR 38.901 is
+//!    extrapolated. COST 231 is extrapolated on both sides of its 1 to 20 km, but is never less than free space.
+//! 2. There is no additional loss for UEs indoors or in a car: [`crate::buildings`] adds it.
 //! 3. A sector's antenna has its horizontal pattern only, without downtilt.
 //! 4. UMa's environment height is 1 m, as for UEs below 13 m; for higher ones TR 38.901 draws it.
 
+use crate::antenna::{Array, direction};
 use crate::mobility::Position;
 
 /// Speed of light in metres per second.
@@ -26,6 +27,9 @@ const EFFECTIVE_M: f64 = 1.0;
 
 /// The minimum ground distance in metres for which TR 38.901 is valid.
 const LEAST_M: f64 = 10.0;
+
+/// The minimum distance in space in metres for which TR 38.901's InH is valid.
+const INDOOR_LEAST_M: f64 = 1.0;
 
 /// The mean path loss as a function of distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -55,6 +59,13 @@ pub enum PathLoss {
         /// Mean width of streets in metres, 5 to 50.
         street_m: f64,
     },
+    /// TR 38.901 InH: an office with antennas on its ceiling.
+    IndoorOffice {
+        /// Line of sight to the cell.
+        sight: Sight,
+        /// Its walls and partitions.
+        office: Office,
+    },
     /// COST 231's extension of Hata's model, for masts above the roofs.
     Cost231Hata {
         /// Whether the area is a metropolitan centre: 3 dB more than in medium cities and suburbs.
@@ -71,9 +82,21 @@ pub enum Sight {
     Los,
     /// No line of sight (NLOS).
     Nlos,
-    /// Random with the probability of TR 38.901, correlated over 50 m of movement.
+    /// Random with the probability of TR 38.901, correlated over 50 m of movement (RMa: 60 m, InH: 10 m).
     #[default]
     Random,
+    /// If no building is in between ([`crate::Buildings`]).
+    Buildings,
+}
+
+/// The kind of an office, which determines the probability of line of sight. TR 38.901 Table 7.4.2-1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Office {
+    /// Rooms and open areas.
+    #[default]
+    Mixed,
+    /// One open area.
+    Open,
 }
 
 impl PathLoss {
@@ -93,6 +116,8 @@ impl PathLoss {
             PathLoss::RuralMacro { building_m, street_m, .. } => {
                 rma_nlos_db(site.ground_distance(ue), site.z, ue.z, hz, building_m, street_m)
             }
+            PathLoss::IndoorOffice { .. } if sees => inh_los_db(site.distance(ue), hz),
+            PathLoss::IndoorOffice { .. } => inh_nlos_db(site.distance(ue), hz),
             PathLoss::Cost231Hata { metropolitan } => {
                 let hata = cost231_hata_db(site.ground_distance(ue), site.z, ue.z, hz, metropolitan);
                 hata.max(friis_db(site.distance(ue), hz))
@@ -104,9 +129,10 @@ impl PathLoss {
     /// Returns the line-of-sight setting. Models without this distinction assume line of sight.
     pub fn sight(&self) -> Sight {
         match *self {
-            PathLoss::UmiStreetCanyon(sight) | PathLoss::UrbanMacro(sight) | PathLoss::RuralMacro { sight, .. } => {
-                sight
-            }
+            PathLoss::UmiStreetCanyon(sight)
+            | PathLoss::UrbanMacro(sight)
+            | PathLoss::RuralMacro { sight, .. }
+            | PathLoss::IndoorOffice { sight, .. } => sight,
             _ => Sight::Los,
         }
     }
@@ -117,13 +143,30 @@ impl PathLoss {
             PathLoss::UmiStreetCanyon(_) => Urban::MICRO.sight_probability(ground),
             PathLoss::UrbanMacro(_) => Urban::MACRO.sight_probability(ground),
             PathLoss::RuralMacro { .. } => rma_sight_probability(ground),
+            PathLoss::IndoorOffice { office, .. } => office.sight_probability(ground),
             _ => 1.0,
         }
     }
 
     /// Returns the correlation distance of line of sight in metres. TR 38.901 Table 7.6.3.1-2.
     pub(crate) fn sight_correlation_m(&self) -> f64 {
-        if matches!(self, PathLoss::RuralMacro { .. }) { 60.0 } else { 50.0 }
+        match self {
+            PathLoss::RuralMacro { .. } => 60.0,
+            PathLoss::IndoorOffice { .. } => 10.0,
+            _ => 50.0,
+        }
+    }
+
+    /// Returns the carrier frequencies in Hz for which the model was made.
+    ///
+    /// TR 38.901 Table 7.4.1-1, notes: 0.5 to 100 GHz, for RMa up to 30 GHz. COST 231 4.4.1: 1.5 to 2 GHz.
+    pub fn frequencies(&self) -> core::ops::RangeInclusive<f64> {
+        match self {
+            PathLoss::UmiStreetCanyon(_) | PathLoss::UrbanMacro(_) | PathLoss::IndoorOffice { .. } => 0.5e9..=100e9,
+            PathLoss::RuralMacro { .. } => 0.5e9..=30e9,
+            PathLoss::Cost231Hata { .. } => 1.5e9..=2e9,
+            PathLoss::Friis | PathLoss::LogDistance { .. } | PathLoss::Fixed(_) => 0.0..=f64::INFINITY,
+        }
     }
 
     /// Returns whether `ue` is beyond the break point of `site`, where shadowing depends on it.
@@ -269,6 +312,31 @@ pub fn rma_nlos_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, build
     hidden.max(rma_los_db(ground, site_height, ue_height, hz, building))
 }
 
+/// Returns the InH loss in dB with line of sight, at a distance in space of `metres`. TR 38.901 Table 7.4.1-1.
+pub fn inh_los_db(metres: f64, hz: f64) -> f64 {
+    32.4 + 17.3 * libm::log10(metres.max(INDOOR_LEAST_M)) + 20.0 * libm::log10(hz / 1e9)
+}
+
+/// Returns the InH loss in dB without line of sight, at a distance in space of `metres`. TR 38.901 Table 7.4.1-1.
+pub fn inh_nlos_db(metres: f64, hz: f64) -> f64 {
+    let hidden = 17.3 + 38.3 * libm::log10(metres.max(INDOOR_LEAST_M)) + 24.9 * libm::log10(hz / 1e9);
+    hidden.max(inh_los_db(metres, hz))
+}
+
+impl Office {
+    /// Returns the probability of line of sight at a ground distance of `ground` metres. TR 38.901 Table 7.4.2-1.
+    pub fn sight_probability(self, ground: f64) -> f64 {
+        match self {
+            Office::Mixed if ground <= 1.2 => 1.0,
+            Office::Mixed if ground < 6.5 => libm::exp(-(ground - 1.2) / 4.7),
+            Office::Mixed => 0.32 * libm::exp(-(ground - 6.5) / 32.6),
+            Office::Open if ground <= 5.0 => 1.0,
+            Office::Open if ground <= 49.0 => libm::exp(-(ground - 5.0) / 70.8),
+            Office::Open => 0.54 * libm::exp(-(ground - 49.0) / 211.7),
+        }
+    }
+}
+
 /// Returns the COST 231-Hata loss in dB at a ground distance of `ground` metres.
 pub fn cost231_hata_db(ground: f64, site_height: f64, ue_height: f64, hz: f64, metropolitan: bool) -> f64 {
     let (mhz, km) = (libm::log10(hz / 1e6), libm::log10(ground.max(LEAST_M) / 1e3));
@@ -302,6 +370,8 @@ pub enum Antenna {
         /// Maximum attenuation in dB.
         front_to_back_db: f64,
     },
+    /// An array, which forms beams.
+    Array(Array),
 }
 
 impl Default for Antenna {
@@ -316,7 +386,8 @@ impl Antenna {
         Antenna::Sector { gain_db: 15.0, azimuth_deg, beamwidth_deg: 65.0, front_to_back_db: 20.0 }
     }
 
-    /// Returns the gain in dBi of the antenna at `site` towards `ue`.
+    /// Returns the gain in dBi of the antenna at `site` towards `ue`; of an array, that without a beam
+    /// ([`Array::mean_gain_db`]).
     pub fn gain_db(&self, site: Position, ue: Position) -> f64 {
         match *self {
             Antenna::Isotropic { gain_db } => gain_db,
@@ -325,6 +396,7 @@ impl Antenna {
                 let off = libm::remainder(bearing - azimuth_deg, 360.0) / beamwidth_deg;
                 gain_db - (12.0 * off * off).min(front_to_back_db)
             }
+            Antenna::Array(array) => array.mean_gain_db(direction(site, ue), 0.0),
         }
     }
 }

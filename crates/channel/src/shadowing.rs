@@ -2,7 +2,7 @@
 //!
 //! Source: M. Gudmundson, "Correlation Model for Shadow Fading in Mobile Radio Systems" (Electronics Letters 27(23),
 //! 1991), used by 3GPP TR 38.901 7.4.4: normal in dB, with a correlation of `exp(-d / correlation distance)`. Standard
-//! deviations and distances of UMi, UMa and RMa: TR 38.901 Tables 7.4.1-1 and 7.5-6.
+//! deviations and distances of UMi, UMa, RMa and InH: TR 38.901 Tables 7.4.1-1 and 7.5-6.
 //!
 //! Deviations:
 //! 1. `d` is the distance travelled by the UE, not the distance between two positions: a UE that returns to a position
@@ -26,6 +26,8 @@ pub struct Shadowing {
     pub nlos: Spread,
     /// Standard deviation in dB with line of sight beyond the break point of the path loss.
     pub far_los_sigma_db: f64,
+    /// Of a UE in a building, whether or not there is line of sight outside.
+    pub indoors: Spread,
 }
 
 /// A normal process over distance.
@@ -43,6 +45,7 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 10.0 },
         nlos: Spread { sigma_db: 7.82, correlation_m: 13.0 },
         far_los_sigma_db: 4.0,
+        indoors: Spread { sigma_db: 7.0, correlation_m: 7.0 },
     };
 
     /// TR 38.901 UMa.
@@ -50,6 +53,7 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
         nlos: Spread { sigma_db: 6.0, correlation_m: 50.0 },
         far_los_sigma_db: 4.0,
+        indoors: Spread { sigma_db: 7.0, correlation_m: 7.0 },
     };
 
     /// TR 38.901 RMa.
@@ -57,12 +61,21 @@ impl Shadowing {
         los: Spread { sigma_db: 4.0, correlation_m: 37.0 },
         nlos: Spread { sigma_db: 8.0, correlation_m: 120.0 },
         far_los_sigma_db: 6.0,
+        indoors: Spread { sigma_db: 8.0, correlation_m: 120.0 },
+    };
+
+    /// TR 38.901 InH office.
+    pub const INH: Shadowing = Shadowing {
+        los: Spread { sigma_db: 3.0, correlation_m: 10.0 },
+        nlos: Spread { sigma_db: 8.03, correlation_m: 6.0 },
+        far_los_sigma_db: 3.0,
+        indoors: Spread { sigma_db: 8.03, correlation_m: 6.0 },
     };
 
     /// Creates shadowing that is the same with and without line of sight.
     pub const fn uniform(sigma_db: f64, correlation_m: f64) -> Shadowing {
         let spread = Spread { sigma_db, correlation_m };
-        Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db }
+        Shadowing { los: spread, nlos: spread, far_los_sigma_db: sigma_db, indoors: spread }
     }
 }
 

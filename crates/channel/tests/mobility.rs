@@ -57,3 +57,20 @@ fn a_movement_that_is_none_is_refused() {
     assert_eq!(Mobility::route(&[A, nowhere], &[1.0]), Err(MobilityError::NotFinite(1)));
     assert_eq!(Mobility::route(&[A, B, A], &[1e-300, 1e-300]), Err(MobilityError::TooLong(1)));
 }
+
+#[test]
+fn a_heading_is_that_of_the_movement_and_is_kept_while_it_stops() {
+    let p = |x, y| Position::new(x, y, 1.5);
+    let points = [
+        (Time::ZERO + Span::from_secs(1), p(0.0, 0.0)),
+        (Time::ZERO + Span::from_secs(2), p(0.0, 5.0)),
+        (Time::ZERO + Span::from_secs(3), p(0.0, 5.0)),
+        (Time::ZERO + Span::from_secs(4), p(-3.0, 8.0)),
+    ];
+    let mobility = Mobility::waypoints(&points).unwrap();
+    for (milliseconds, degrees) in [(0, 90.0), (1500, 90.0), (2500, 90.0), (3000, 135.0), (9000, 135.0)] {
+        let heading = mobility.heading_deg(Time::ZERO + Span::from_millis(milliseconds)).unwrap();
+        assert!((heading - degrees).abs() < 1e-9, "{heading} after {milliseconds} ms");
+    }
+    assert_eq!(Mobility::fixed(p(1.0, 2.0)).heading_deg(Time::ZERO), None);
+}

@@ -1,7 +1,8 @@
 //! The path losses beside worked values, beside the standard's table, and at their break points.
 
 use channel::pathloss::{
-    PathLoss, Sight, Urban, cost231_hata_db, friis_db, rma_break_m, rma_los_db, rma_nlos_db, rma_sight_probability,
+    Office, PathLoss, Sight, Urban, cost231_hata_db, friis_db, inh_los_db, inh_nlos_db, rma_break_m, rma_los_db,
+    rma_nlos_db, rma_sight_probability,
 };
 use channel::{Air, AirConfig, Channel, Mobility, Position, Random, Shadowing, Site, shadowing::Spread};
 use rand_xoshiro::rand_core::SeedableRng;
@@ -61,7 +62,8 @@ fn losses_near_the_mast_have_the_coefficients_of_the_table() {
 
 #[test]
 fn shadowing_has_the_deviations_and_distances_of_the_table() {
-    for (scenario, shadowing) in [("UMi", Shadowing::UMI), ("UMa", Shadowing::UMA), ("RMa", Shadowing::RMA)] {
+    let models = [("UMi", Shadowing::UMI), ("UMa", Shadowing::UMA), ("RMa", Shadowing::RMA), ("InH", Shadowing::INH)];
+    for (scenario, shadowing) in models {
         for (state, Spread { sigma_db, correlation_m }) in [("LOS", shadowing.los), ("NLOS", shadowing.nlos)] {
             let row = row(scenario, state);
             // `4 (d2D<=dBP) / 6` has one before the break point and one beyond.
@@ -72,6 +74,10 @@ fn shadowing_has_the_deviations_and_distances_of_the_table() {
                 assert_eq!(shadowing.far_los_sigma_db, *sigmas.last().unwrap(), "{scenario}");
             }
         }
+    }
+    for (scenario, shadowing) in [("UMi/UMa", Shadowing::UMI), ("UMi/UMa", Shadowing::UMA), ("RMa", Shadowing::RMA)] {
+        let (row, Spread { sigma_db, correlation_m }) = (row(scenario, "O2I"), shadowing.indoors);
+        assert_eq!((sigma_db, correlation_m), (row[4].parse().unwrap(), row[5].parse().unwrap()), "{scenario} O2I");
     }
 }
 
@@ -95,6 +101,63 @@ fn rma_losses_are_the_formulas() {
     close(rma_nlos_db(1000.0, 35.0, 1.5, 8e8, 5.0, 20.0), 117.604_74, 1e-4);
     close(rma_sight_probability(1000.0), 0.371_577, 1e-6);
     assert_eq!(rma_sight_probability(10.0), 1.0);
+}
+
+#[test]
+fn inh_losses_are_the_formulas() {
+    // 20 m: log10 = 1.30103. 3.5 GHz: log10 = 0.5440680; 28 GHz: 1.4471580; 100 GHz: 2.
+    close(inh_los_db(20.0, 3.5e9), 32.4 + 22.507_82 + 10.881_36, 1e-4);
+    close(inh_los_db(20.0, 28e9), 32.4 + 22.507_82 + 28.943_16, 1e-4);
+    close(inh_los_db(150.0, 100e9), 32.4 + 17.3 * 2.176_091_3 + 40.0, 1e-4);
+    close(inh_nlos_db(20.0, 3.5e9), 17.3 + 49.829_45 + 13.547_29, 1e-4);
+    close(inh_nlos_db(20.0, 28e9), 17.3 + 49.829_45 + 36.034_23, 1e-4);
+    // At 3 m and 3.5 GHz the formula without line of sight gives 49.121 dB, and the other one 51.536 dB.
+    close(inh_nlos_db(3.0, 3.5e9), 51.535_56, 1e-4);
+    // The distance is that in space: 4 m along the ground and 3 m up are 5 m.
+    let model = |sight| PathLoss::IndoorOffice { sight, office: Office::Mixed };
+    let (site, ue) = (Position::new(0.0, 0.0, 4.0), Position::new(0.0, 4.0, 1.0));
+    assert_eq!(model(Sight::Los).loss_db(site, ue, 28e9, true), inh_los_db(5.0, 28e9));
+    assert_eq!(model(Sight::Nlos).loss_db(site, ue, 28e9, false), inh_nlos_db(5.0, 28e9));
+    assert_eq!(inh_los_db(0.2, 28e9), inh_los_db(1.0, 28e9));
+}
+
+#[test]
+fn an_office_is_in_sight_with_the_probability_of_the_table() {
+    for (office, ground, probability) in [
+        (Office::Mixed, 1.2, 1.0),
+        // exp(-3.8 / 4.7)
+        (Office::Mixed, 5.0, 0.445_521),
+        // exp(-5.3 / 4.7) = 0.323790 just before it and 0.32 from there on.
+        (Office::Mixed, 6.499_999_999, 0.323_790),
+        (Office::Mixed, 6.5, 0.32),
+        // 0.32 exp(-23.5 / 32.6)
+        (Office::Mixed, 30.0, 0.155_627),
+        (Office::Open, 5.0, 1.0),
+        // exp(-15 / 70.8)
+        (Office::Open, 20.0, 0.809_074),
+        // exp(-44 / 70.8)
+        (Office::Open, 49.0, 0.537_155),
+        // 0.54 exp(-51 / 211.7)
+        (Office::Open, 100.0, 0.424_394),
+    ] {
+        close(office.sight_probability(ground), probability, 1e-6);
+        let model = PathLoss::IndoorOffice { sight: Sight::Random, office };
+        assert_eq!(model.sight_probability(ground), office.sight_probability(ground));
+    }
+}
+
+#[test]
+fn models_name_the_frequencies_they_were_made_for() {
+    for (model, hz, inside) in [
+        (PathLoss::UmiStreetCanyon(Sight::Los), 100e9, true),
+        (PathLoss::UrbanMacro(Sight::Los), 101e9, false),
+        (PathLoss::IndoorOffice { sight: Sight::Los, office: Office::Open }, 0.4e9, false),
+        (PathLoss::RuralMacro { sight: Sight::Los, building_m: 5.0, street_m: 20.0 }, 31e9, false),
+        (PathLoss::Cost231Hata { metropolitan: true }, 28e9, false),
+        (PathLoss::Friis, 300e9, true),
+    ] {
+        assert_eq!(model.frequencies().contains(&hz), inside, "{model:?} at {hz} Hz");
+    }
 }
 
 #[test]
