@@ -138,7 +138,12 @@ fn main() {
     run("UM, 9422 B grants, 1500 B SDUs", um, 9422, 1500, 0, ttis);
     run("UM, each 100th block lost", um, 9422, 1500, 100, ttis);
     // 850 Mbit/s in slots of 125 us, and the widest carrier. Time runs eight times too fast for the timers here.
-    let nr = Nr { sn: PdcpSn::Eighteen, t_reordering: Some(Span::from_millis(200)), sdap: true, limit: [Some(20_000_000); 2] };
+    let nr = Nr {
+        sn: PdcpSn::Eighteen,
+        t_reordering: Some(Span::from_millis(200)),
+        sdap: true,
+        limit: [Some(20_000_000); 2],
+    };
     let am = |sn| Mode::NrAm(NrAm { sn, pdcp: nr, ..NrAm::default() });
     let um = Mode::NrUm(NrUm { pdcp: nr, ..NrUm::default() });
     run("NR AM, 13321 B grants, 1500 B SDUs", am(AmSn::Eighteen), 13321, 1500, 0, ttis);
