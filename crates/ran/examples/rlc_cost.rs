@@ -94,7 +94,7 @@ fn run(name: &str, mode: Mode, grant: u32, sdu: u32, loss_every: u64, ttis: u64)
         for _ in 0..acks {
             bearer.enqueue(Uplink, Descriptor::new(40), now, &mut drops);
         }
-        while bearer.backlog(Downlink, now).new < u64::from(2 * grant) {
+        while bearer.queue(Downlink).bytes < u64::from(2 * grant) {
             bearer.enqueue(Downlink, Descriptor::new(sdu), now, &mut drops);
         }
         for (way, grant) in [(Downlink, grant), (Uplink, 1000)] {
@@ -138,7 +138,12 @@ fn main() {
     run("UM, 9422 B grants, 1500 B SDUs", um, 9422, 1500, 0, ttis);
     run("UM, each 100th block lost", um, 9422, 1500, 100, ttis);
     // 850 Mbit/s in slots of 125 us, and the widest carrier. Time runs eight times too fast for the timers here.
-    let nr = Nr { sn: PdcpSn::Eighteen, t_reordering: None, sdap: true, limit: [Some(6_172_672); 2] };
+    let nr = Nr {
+        sn: PdcpSn::Eighteen,
+        t_reordering: Some(Span::from_millis(200)),
+        sdap: true,
+        limit: [Some(20_000_000); 2],
+    };
     let am = |sn| Mode::NrAm(NrAm { sn, pdcp: nr, ..NrAm::default() });
     let um = Mode::NrUm(NrUm { pdcp: nr, ..NrUm::default() });
     run("NR AM, 13321 B grants, 1500 B SDUs", am(AmSn::Eighteen), 13321, 1500, 0, ttis);

@@ -318,3 +318,205 @@ impl Receiver {
         sn + offsets + range
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use units::Span;
+
+    use super::*;
+
+    /// t-Reassembly 10 ms, t-StatusProhibit 20 ms; the first SDU is number 7.
+    struct Story(Receiver);
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// Whole SDUs `from..to`.
+    fn sdus(from: u64, to: u64) -> Run {
+        Run { to: Pos::start(7 + to), ..Run::at(Pos::start(7 + from)) }
+    }
+
+    /// Bytes `from..to` of an SDU; `None` is its end.
+    fn part(number: u64, from: u32, to: Option<u32>) -> Run {
+        let to = to.map_or(Pos::start(8 + number), |to| Pos::new(7 + number, to));
+        Run { to, ..Run::at(Pos::new(7 + number, from)) }
+    }
+
+    /// With a poll of the last PDU.
+    fn polling(mut run: Run) -> Run {
+        run.poll(run.to.ceil() - 1);
+        run
+    }
+
+    impl Story {
+        fn new(sn: AmSn) -> Story {
+            let (t_reassembly, t_status_prohibit) = (Span::from_millis(10), Span::from_millis(20));
+            Story(Receiver::new(&NrAm { sn, t_reassembly, t_status_prohibit, ..NrAm::default() }, 7))
+        }
+
+        /// Returns the complete SDUs.
+        fn receive(&mut self, ms: u64, run: Run) -> Vec<u64> {
+            let (from, to) = self.0.receive(&run, at(ms));
+            (from..to).map(|number| number - 7).collect()
+        }
+
+        /// ACK_SN, bytes without MAC subheader, and missing ranges.
+        fn status(&mut self, ms: u64, room: u32) -> Option<(u64, u32, Vec<[(u64, u32); 2]>)> {
+            let announced = self.0.status_size(at(ms));
+            let (report, bytes) = self.0.status(at(ms), room)?;
+            assert!(bytes <= room && bytes <= announced.0 + announced.1);
+            let list = self.0.nacks(&report).expect("the log has it");
+            let split = |pos: Pos| (pos.number() - 7, pos.so());
+            let subheader = if bytes < 258 { 2 } else { 3 };
+            Some((report.ack - 7, bytes - subheader, list.map(|(from, to)| [split(from), split(to)]).collect()))
+        }
+
+        /// RX_Next, RX_Next_Status_Trigger, RX_Highest_Status and RX_Next_Highest.
+        fn state(&self) -> [u64; 4] {
+            [self.0.next(), self.0.trigger, self.0.highest_status, self.0.highest].map(|number| number - 7)
+        }
+    }
+
+    #[test]
+    fn a_gap_is_reported_when_t_reassembly_ends() {
+        let mut story = Story::new(AmSn::Twelve);
+        assert_eq!(story.receive(0, sdus(0, 1)), [0]);
+        assert_eq!(story.receive(0, sdus(2, 4)), [2, 3], "RLC delivers out of order");
+        // The first PDU behind the gap starts the timer, the second does not move the trigger.
+        assert_eq!((story.state(), story.0.reassembly), ([1, 3, 1, 4], at(10)));
+        assert_eq!(story.status(9, 100), None);
+        story.receive(5, sdus(5, 6));
+        story.0.handle_timeout(at(10));
+        // SDU 4 is not reported: it is behind the PDU that started the timer, which runs again for it.
+        assert_eq!((story.state(), story.0.reassembly), ([1, 6, 4, 6], at(20)));
+        assert_eq!(story.status(10, 100), Some((4, 5, vec![[(1, 0), (2, 0)]])));
+        story.0.handle_timeout(at(20));
+        assert_eq!(story.status(29, 100), None, "t-StatusProhibit runs");
+        assert_eq!(story.0.status_due, at(30));
+        assert_eq!(story.status(30, 100), Some((6, 7, vec![[(1, 0), (2, 0)], [(4, 0), (5, 0)]])));
+        assert_eq!(story.receive(31, sdus(1, 2)), [1]);
+        assert_eq!(story.receive(31, sdus(4, 5)), [4]);
+        assert_eq!((story.state()[0], story.0.reassembly), (6, Time::MAX));
+        assert!(story.0.got.is_empty());
+    }
+
+    #[test]
+    fn t_reassembly_ends_with_the_gap_and_begins_with_the_next() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, sdus(0, 1));
+        story.receive(0, sdus(2, 3));
+        assert_eq!((story.state(), story.0.reassembly), ([1, 3, 1, 3], at(10)));
+        assert_eq!(story.receive(4, sdus(1, 2)), [1]);
+        assert_eq!((story.state(), story.0.reassembly), ([3, 3, 3, 3], Time::MAX));
+        story.receive(5, sdus(4, 5));
+        story.receive(6, sdus(6, 7));
+        assert_eq!((story.state(), story.0.reassembly), ([3, 5, 3, 7], at(15)));
+        story.receive(8, sdus(3, 4));
+        assert_eq!((story.state(), story.0.reassembly), ([5, 7, 5, 7], at(18)), "anew, for SDU 5");
+    }
+
+    #[test]
+    fn a_segment_missing_inside_the_last_sdu_starts_t_reassembly_and_its_end_does_not() {
+        let mut story = Story::new(AmSn::Twelve);
+        assert_eq!(story.receive(0, part(0, 0, Some(10))), []);
+        assert_eq!((story.state(), story.0.reassembly), ([0, 0, 0, 1], Time::MAX), "the end may follow");
+        assert_eq!(story.receive(1, part(0, 20, Some(30))), []);
+        assert_eq!((story.state(), story.0.reassembly), ([0, 1, 0, 1], at(11)));
+        assert_eq!(story.receive(2, part(0, 10, Some(20))), []);
+        assert_eq!(story.0.reassembly, Time::MAX, "no segment is missing before the last");
+        story.receive(3, part(0, 40, Some(50)));
+        story.0.handle_timeout(at(13));
+        // The receiver cannot know whether bytes from 50 on were sent.
+        assert_eq!(story.status(13, 100), Some((1, 3 + 6 + 6, vec![[(0, 30), (0, 40)], [(0, 50), (1, 0)]])));
+        assert_eq!(story.receive(20, part(0, 30, Some(40))), []);
+        assert_eq!(story.receive(20, part(0, 50, None)), [0]);
+    }
+
+    #[test]
+    fn polls_are_answered_at_once_unless_something_before_them_is_missing() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, polling(sdus(0, 2)));
+        assert_eq!(story.status(0, 100), Some((2, 3, vec![])));
+        story.receive(30, polling(sdus(3, 5)));
+        assert_eq!(story.status(33, 100), None, "HARQ may fill the gap");
+        story.receive(38, sdus(2, 3));
+        assert_eq!(story.status(38, 100), Some((5, 3, vec![])));
+        // A duplicate.
+        story.receive(60, polling(sdus(4, 5)));
+        assert_eq!(story.status(60, 100), Some((5, 3, vec![])));
+        assert_eq!(story.status(90, 100), None);
+        // A segment, which waits for its SDU.
+        story.receive(90, polling(part(5, 0, Some(40))));
+        assert_eq!(story.status(90, 100), None);
+        story.receive(91, part(5, 40, None));
+        assert_eq!(story.status(91, 100), Some((6, 3, vec![])));
+    }
+
+    #[test]
+    fn a_gap_is_one_nack_with_offsets_and_a_range() {
+        // 6.2.2.5: 3 bytes, a NACK of 2 or 3, 4 for offsets, 1 for a range.
+        for (sn, nack) in [(AmSn::Twelve, 2), (AmSn::Eighteen, 3)] {
+            let mut story = Story::new(sn);
+            story.receive(0, part(0, 0, Some(60)));
+            // The end of SDU 0, SDUs 1 and 2, and the beginning of SDU 3.
+            assert_eq!(story.receive(0, Run { to: Pos::start(7 + 5), ..part(3, 20, None) }), [4]);
+            story.receive(0, sdus(6, 7));
+            story.0.handle_timeout(at(10));
+            story.0.handle_timeout(at(20));
+            let nacks = vec![[(0, 60), (3, 20)], [(5, 0), (6, 0)]];
+            assert_eq!(story.status(20, 100), Some((7, 3 + nack + 5 + nack, nacks)));
+        }
+    }
+
+    #[test]
+    fn a_nack_range_has_at_most_255_sdus() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, sdus(600, 601));
+        story.0.handle_timeout(at(10));
+        let nacks = vec![[(0, 0), (255, 0)], [(255, 0), (510, 0)], [(510, 0), (600, 0)]];
+        assert_eq!(story.status(10, 100), Some((601, 12, nacks)));
+    }
+
+    #[test]
+    fn a_status_that_does_not_fit_acknowledges_up_to_what_it_leaves_out() {
+        let story = || {
+            let mut story = Story::new(AmSn::Twelve);
+            story.receive(0, sdus(1, 2));
+            story.receive(0, sdus(3, 4));
+            story.receive(0, part(4, 20, Some(40)));
+            story.receive(0, sdus(5, 6));
+            story.0.handle_timeout(at(10));
+            story.0.handle_timeout(at(20));
+            story
+        };
+        let fits = |room| story().status(20, room).map(|(ack, bytes, nacks)| (ack, bytes, nacks.len()));
+        assert_eq!(fits(4), None);
+        assert_eq!(fits(5), Some((0, 3, 0)));
+        assert_eq!(fits(7), Some((2, 5, 1)));
+        assert_eq!(fits(9), Some((4, 7, 2)));
+        assert_eq!(fits(14), Some((4, 7, 2)), "one of two parts would take 15");
+        let (ack, bytes, nacks) = story().status(20, 15).expect("it fits");
+        assert_eq!((ack, bytes, nacks[2]), (5, 13, [(4, 0), (5, 0)]), "which then stands for both");
+        assert_eq!(fits(21), Some((6, 19, 4)));
+    }
+
+    #[test]
+    fn a_status_reports_hundreds_of_gaps_and_the_log_remembers_thousands() {
+        let mut story = Story::new(AmSn::Eighteen);
+        for n in 0..1000 {
+            story.receive(0, sdus(2 * n + 1, 2 * n + 2));
+        }
+        story.0.handle_timeout(at(10));
+        story.0.handle_timeout(at(20));
+        let (first, _) = story.0.status(at(20), 10_000).expect("a reception failure");
+        assert_eq!((first.ack - 7, first.nacks), (2000, 1000));
+        for n in 1..=4u64 {
+            assert!(story.0.nacks(&first).is_some_and(|nacks| nacks.count() == 1000));
+            story.0.trigger_status(at(20 * n + 20));
+            assert!(story.0.status(at(20 * n + 20), 10_000).is_some());
+        }
+        assert!(story.0.nacks(&first).is_none(), "more than 4096 have followed");
+        assert!(story.0.log.len() <= LOG);
+    }
+}
