@@ -365,7 +365,15 @@ impl Air {
             Channel::Modelled { path_loss, .. } => path_loss,
             Channel::Recorded(_) => PathLoss::default(),
         };
-        let surroundings = Surroundings::new(config, path_loss, &mut random);
+        let around = surroundings::Config {
+            mobility: &config.mobility,
+            path_loss,
+            buildings: config.buildings.as_ref(),
+            penetration: config.penetration,
+            car: config.car,
+            blockage: config.blockage,
+        };
+        let surroundings = Surroundings::new(around, &mut random);
         for mast in &mut masts {
             mast.building = surroundings.around(mast.position);
             let seed = random.next_u64();

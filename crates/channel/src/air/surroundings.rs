@@ -6,10 +6,9 @@ use rand_core::Rng;
 use rand_xoshiro::rand_core::SeedableRng;
 use units::Time;
 
-use super::AirConfig;
 use crate::antenna::{angles, direction};
-use crate::blockage::Blockers;
-use crate::buildings::{Buildings, Penetration, RURAL_DEPTH_M, URBAN_DEPTH_M, Visits};
+use crate::blockage::{Blockage, Blockers};
+use crate::buildings::{Buildings, Car, Penetration, RURAL_DEPTH_M, URBAN_DEPTH_M, Visits};
 use crate::{Mobility, PathLoss, Position, Random};
 
 /// The direction of the x-axis of a UE, to which its array and its user's body are fixed.
@@ -30,6 +29,17 @@ impl Orientation {
             Orientation::Fixed(degrees) => degrees,
         }
     }
+}
+
+/// The configuration of [`Surroundings`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Config<'a> {
+    pub(super) mobility: &'a Mobility,
+    pub(super) path_loss: PathLoss,
+    pub(super) buildings: Option<&'a Arc<Buildings>>,
+    pub(super) penetration: Penetration,
+    pub(super) car: Option<Car>,
+    pub(super) blockage: Option<Blockage>,
 }
 
 /// The surroundings of one UE.
@@ -55,15 +65,16 @@ pub(super) struct Place {
 }
 
 impl Surroundings {
-    pub(super) fn new(config: &AirConfig, path_loss: PathLoss, random: &mut Random) -> Surroundings {
+    pub(super) fn new(config: Config<'_>, random: &mut Random) -> Surroundings {
         // One stream for each, so that none depends on which others are configured.
         let [mut car, mut visits, mut blockers] = [(); 3].map(|()| Random::seed_from_u64(random.next_u64()));
+        let Config { mobility, path_loss, buildings, penetration, .. } = config;
         let depth_m = if matches!(path_loss, PathLoss::RuralMacro { .. }) { RURAL_DEPTH_M } else { URBAN_DEPTH_M };
         Surroundings {
-            buildings: config.buildings.clone(),
-            penetration: config.penetration,
-            visits: config.buildings.as_ref().map_or_else(Visits::default, |buildings| {
-                Visits::new(buildings, &config.mobility, config.penetration, depth_m, &mut visits)
+            buildings: buildings.cloned(),
+            penetration,
+            visits: buildings.map_or_else(Visits::default, |buildings| {
+                Visits::new(buildings, mobility, penetration, depth_m, &mut visits)
             }),
             car_db: config.car.map_or(0.0, |model| model.draw_db(&mut car)),
             blockers: config.blockage.map(|blockage| Blockers::new(blockage, &mut blockers)),
