@@ -51,6 +51,12 @@ pub struct Heard {
     pub sinr_db: Option<f64>,
     /// The CQI that it reported last, or would report.
     pub cqi: u8,
+    /// Whether it has line of sight to the cell; models without this distinction assume it.
+    pub is_los: bool,
+    /// The beams of the cell's and of its own array; an end without one has beam 0. `None` if neither has an array.
+    pub beams: Option<(u16, u16)>,
+    /// The loss of blockers in dB.
+    pub blocked_db: f64,
 }
 
 /// The receivers of packets and events of one call.
@@ -266,6 +272,9 @@ impl<P: Packet> Ran<P> {
             rsrq_db: state.air.rsrq(state.serving, now),
             sinr_db: served.then(|| decibels(f64::from(sinr.mean()))),
             cqi: reported.unwrap_or_else(|| rat.cqi(&sinr, None)),
+            is_los: state.air.is_los(state.serving, now),
+            beams: state.air.beam(state.serving, now),
+            blocked_db: state.air.blocked_db(state.serving, now),
         }
     }
 

@@ -31,7 +31,9 @@ const SCENARIOS: &[Builtin] = files!(
     "lte-download",
     "lte-cell",
     "lte-drive",
-    "lte-20mhz-vehicular"
+    "lte-20mhz-vehicular",
+    "nr-street",
+    "nr-drive"
 );
 
 const PRESETS: &[Builtin] = files!(
@@ -45,7 +47,11 @@ const PRESETS: &[Builtin] = files!(
     "lte-pedestrian",
     "lte-vehicular",
     "lte-drive",
-    "nr-fr2-200mhz"
+    "nr-fr1-100mhz",
+    "nr-fr2-200mhz",
+    "nr-street",
+    "nr-drive",
+    "nr-lte"
 );
 
 impl Builtin {

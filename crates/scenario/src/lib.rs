@@ -38,6 +38,7 @@ mod radio;
 mod reference;
 mod replicates;
 mod schema;
+mod surroundings;
 mod topology;
 mod tree;
 
@@ -46,8 +47,8 @@ pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use handover::Handover;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Mobility,
-    PowerControl, Rlc, Scheduler, Sight, Ue,
+    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Mobility, Office,
+    PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
 };
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
@@ -55,4 +56,5 @@ pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrBearer, NrMac, NrRlc, Technolog
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;
+pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
 pub use topology::{hosts, route};

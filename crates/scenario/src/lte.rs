@@ -3,6 +3,7 @@
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::nr::{NrBearer, Technology};
+use crate::surroundings::{Array, Blockage, Car};
 use crate::{Capacity, Drop, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,9 @@ pub struct Cell {
     /// The technology, in a network that has both. Default: that of the table in which the cell is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rat: Option<Technology>,
+    /// An antenna array with beams, instead of a sector's antenna. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<Array>,
 }
 
 /// The scheduling policy.
@@ -166,6 +170,19 @@ pub struct Ue {
     /// Antenna gain in dBi.
     #[serde(default)]
     pub gain_db: f64,
+    /// An antenna array with beams, whose gain adds to `gain_db`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub array: Option<Array>,
+    /// Direction of the UE, to which its array and its user's body are fixed, in degrees from east towards north.
+    /// Default: that of its movement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orientation_deg: Option<f64>,
+    /// Blockage by the user's body, people and vehicles. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blockage: Option<Blockage>,
+    /// The car in which the UE is. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub car: Option<Car>,
     /// Maximum transmit power in dBm.
     #[serde(default = "ue_power")]
     pub power_dbm: f64,
@@ -289,6 +306,18 @@ kinds! { "Channel",
             #[serde(default = "street")]
             street_m: f64,
         },
+        /// An office with antennas on its ceiling (TR 38.901).
+        Inh {
+            /// Whether there is line of sight to the antenna.
+            #[serde(default)]
+            sight: Sight,
+            /// Whether there is shadowing.
+            #[serde(default = "yes")]
+            shadowing: bool,
+            /// The kind of office, for `sight = "random"`.
+            #[serde(default)]
+            office: Office,
+        },
         /// COST 231's extension of Hata's model: 1500 to 2000 MHz, antennas 30 to 200 m high, 1 to 20 km away.
         #[serde(rename = "cost-231")]
         Cost231 {
@@ -316,6 +345,17 @@ kinds! { "Channel",
     }
 }
 
+/// The kind of an office (TR 38.901 table 7.4.2-1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Office {
+    /// Rooms and open areas.
+    #[default]
+    Mixed,
+    /// One open area.
+    Open,
+}
+
 /// Line of sight between a UE and an antenna.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -324,13 +364,16 @@ pub enum Sight {
     Los,
     /// Never line of sight.
     Nlos,
+    /// If no building is in between. Only in 5G networks with `buildings`.
+    Buildings,
     /// Random, with a probability that falls with the distance.
     #[default]
     Random,
 }
 
 kinds! { "Fading",
-    /// Fast fading with the profiles of 36.104 annex B.2. A bare number is the speed for `epa`.
+    /// Fast fading with the profiles of 36.104 annex B.2, TR 38.901 7.7.2 and 38.104 annex G. A bare number is the speed
+    /// for `epa`.
     #[derive(Copy)]
     pub enum Fading {
         /// Extended pedestrian A.
@@ -351,7 +394,54 @@ kinds! { "Fading",
             #[serde(default, skip_serializing_if = "Option::is_none")]
             kmh: Option<f64>,
         },
+        /// A tapped delay line of TR 38.901.
+        Tdl {
+            /// The profile: A to C without line of sight, D and E with it.
+            profile: Tdl,
+            /// The delay spread.
+            delay_spread: Span,
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            kmh: Option<f64>,
+        },
+        /// TDL-A with a delay spread of 30 ns, simplified.
+        #[serde(rename = "tdla30")]
+        TdlA30 {
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            kmh: Option<f64>,
+        },
+        /// TDL-B with a delay spread of 100 ns, simplified.
+        #[serde(rename = "tdlb100")]
+        TdlB100 {
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            kmh: Option<f64>,
+        },
+        /// TDL-C with a delay spread of 300 ns, simplified.
+        #[serde(rename = "tdlc300")]
+        TdlC300 {
+            /// Speed for the Doppler shift in km/h. Default: the UE's own speed.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            kmh: Option<f64>,
+        },
     }
+}
+
+/// A profile of TR 38.901 7.7.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tdl {
+    /// TDL-A.
+    A,
+    /// TDL-B.
+    B,
+    /// TDL-C.
+    C,
+    /// TDL-D.
+    D,
+    /// TDL-E.
+    E,
 }
 
 /// A bearer: RLC, PDCP and the queues in front of them.
@@ -634,6 +724,7 @@ pub(crate) fn one_cell() -> Vec<Cell> {
         uplink_scheduler: Scheduler::default(),
         load: 0.0,
         rat: None,
+        array: None,
     }]
 }
 pub(crate) fn downlink_mhz() -> f64 {

@@ -3,6 +3,7 @@
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::lte::{Bandwidth, Cell, CqiOf, Mac, PowerControl, Ue};
+use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
 use channel::tables::nr::{self as tables, FrequencyRange, Numerology};
 use schemars::JsonSchema;
@@ -64,6 +65,16 @@ pub struct Nr {
     /// Modulation and coding schemes of the uplink.
     #[serde(default)]
     pub uplink_mcs_table: McsTable,
+    /// The buildings. They attenuate UEs inside them, and obstruct the line of sight of channels with
+    /// `sight = "buildings"`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buildings: Vec<Building>,
+    /// The loss into buildings.
+    #[serde(default)]
+    pub penetration: Penetration,
+    /// Interval between beam sweeps, at which arrays with a codebook pick their beams.
+    #[serde(default = "sweep")]
+    pub beam_sweep: Span,
     /// LTE carriers, for cells with `rat = "lte"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lte: Option<LteCarrier>,
@@ -368,6 +379,9 @@ fn frequency_mhz() -> f64 {
 }
 fn bandwidth_mhz() -> u16 {
     100
+}
+fn sweep() -> Span {
+    Span::from_millis(20)
 }
 fn numerology() -> u8 {
     1

@@ -5,6 +5,7 @@ mod links;
 mod nr;
 mod radio;
 pub(crate) mod recordings;
+mod surroundings;
 mod watch;
 
 use crate::error::Error;

@@ -12,7 +12,7 @@ const MAX_CELLS: usize = 100;
 const MAX_BEARERS: usize = 8;
 
 /// Metres from the origin; larger than any country.
-const METRES: RangeInclusive<f64> = -1e6..=1e6;
+pub(super) const METRES: RangeInclusive<f64> = -1e6..=1e6;
 /// Metres per second; several times the speed of sound.
 const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
 const DBM: RangeInclusive<f64> = -50.0..=80.0;
@@ -77,6 +77,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
         c.key("ues", |c| {
             c.index(i, |c| {
                 check_ue(ue, &cells, radio.nr.is_some(), c);
+                check_sight(&ue.channel, radio.nr, c);
                 c.key("channel", |c| propagation::check(ue, radio, &cells, c));
             });
         });
@@ -111,6 +112,12 @@ fn check_cells(radio: &RadioNetwork, c: &mut Check) {
                 c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
                 c.range("sector_deg", cell.sector_deg.unwrap_or_default(), -360.0..=360.0);
                 c.range("load", cell.load, 0.0..=1.0);
+                if let Some(array) = &cell.array {
+                    c.key("array", |c| check_array(array, c));
+                    if cell.sector_deg.is_some() {
+                        c.key("sector_deg", |c| c.wrong("an array has a direction of its own, `array.azimuth_deg`"));
+                    }
+                }
                 match radio.technology(cell) {
                     Technology::Lte if radio.lte.is_none() => {
                         c.key("rat", |c| c.wrong("an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"));
@@ -142,8 +149,24 @@ fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
     c.range("count", ue.count, 1..=MAX_UES as u32);
     c.key("mobility", |c| check_mobility(&ue.mobility, c));
     c.key("channel", |c| check_channel(&ue.channel, cells, c));
-    if let Some(Fading::Epa { kmh } | Fading::Eva { kmh } | Fading::Etu { kmh }) = ue.fading {
+    if let Some(fading) = ue.fading {
+        let kmh = match fading {
+            Fading::Epa { kmh } | Fading::Eva { kmh } | Fading::Etu { kmh } => kmh,
+            Fading::TdlA30 { kmh } | Fading::TdlB100 { kmh } | Fading::TdlC300 { kmh } => kmh,
+            Fading::Tdl { delay_spread, kmh, .. } => {
+                let most = Span::from_micros(10);
+                c.key("fading", |c| c.range("delay_spread", delay_spread, Span::ZERO..=most));
+                kmh
+            }
+        };
         c.key("fading", |c| c.range("kmh", kmh.unwrap_or_default(), 0.0..=1000.0));
+    }
+    if let Some(array) = &ue.array {
+        c.key("array", |c| check_array(array, c));
+    }
+    c.range("orientation_deg", ue.orientation_deg.unwrap_or_default(), -360.0..=360.0);
+    if let Some(Blockage::Outdoor { kmh, .. } | Blockage::Indoor { kmh, .. }) = ue.blockage {
+        c.key("blockage", |c| c.range("kmh", kmh, 0.0..=1000.0));
     }
     c.range("noise_figure_db", ue.noise_figure_db, NOISE_DB);
     c.range("gain_db", ue.gain_db, GAIN_DB);
@@ -177,6 +200,29 @@ fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
     c.size("modem", ue.modem);
     c.key("host_queue", |c| check_queue(&ue.host_queue, c));
     c.key("modem_limit", |c| check_limit(&ue.modem_limit, c));
+}
+
+/// Line of sight by buildings needs buildings.
+fn check_sight(channel: &Channel, nr: Option<&Nr>, c: &mut Check) {
+    let (Channel::Umi { sight, .. }
+    | Channel::Uma { sight, .. }
+    | Channel::Rma { sight, .. }
+    | Channel::Inh { sight, .. }) = channel
+    else {
+        return;
+    };
+    if *sight == Sight::Buildings && nr.is_none_or(|nr| nr.buildings.is_empty()) {
+        c.key("channel", |c| c.key("sight", |c| c.wrong("there are no buildings: add `[[nr.buildings]]`")));
+    }
+}
+
+fn check_array(array: &Array, c: &mut Check) {
+    for (key, elements) in [("rows", array.rows), ("columns", array.columns)] {
+        c.range(key, elements, 1..=64);
+    }
+    c.range("panels", array.panels, 1..=8);
+    c.range("azimuth_deg", array.azimuth_deg, -360.0..=360.0);
+    c.range("downtilt_deg", array.downtilt_deg, -90.0..=90.0);
 }
 
 fn check_cell(cell: &str, cells: &[String], c: &mut Check) {
@@ -253,7 +299,7 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
 
 fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
     match channel {
-        Channel::Friis | Channel::Umi { .. } | Channel::Uma { .. } => {}
+        Channel::Friis | Channel::Umi { .. } | Channel::Uma { .. } | Channel::Inh { .. } => {}
         Channel::Rma { building_m, street_m, .. } => {
             c.range("building_m", *building_m, 5.0..=50.0);
             c.range("street_m", *street_m, 5.0..=50.0);

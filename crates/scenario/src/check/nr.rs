@@ -1,6 +1,6 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::lte::{MAX_TIMER, MILLISECOND, check_carrier, check_shared};
+use super::lte::{MAX_TIMER, METRES, MILLISECOND, check_carrier, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrBearer, NrMac, NrRlc};
 
@@ -11,6 +11,8 @@ const RANGES: [(&str, RangeInclusive<f64>); 2] = [("FR1", 410.0..=7125.0), ("FR2
 const PERIODS_US: [u64; 10] = [500, 625, 1000, 1250, 2000, 2500, 3000, 4000, 5000, 10_000];
 
 const SYMBOLS: u8 = 14;
+/// Maximum number of buildings.
+const MAX_BUILDINGS: usize = 10_000;
 
 pub(super) fn check(nr: &Nr, c: &mut Check) {
     c.span("n3_delay", nr.n3_delay);
@@ -33,6 +35,13 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     }
     check_bandwidth(nr, c);
     c.key("duplex", |c| check_duplex(nr, c));
+    if nr.buildings.len() > MAX_BUILDINGS {
+        c.key("buildings", |c| c.wrong(format!("more than {MAX_BUILDINGS} buildings")));
+    }
+    for (i, building) in nr.buildings.iter().enumerate().take(MAX_BUILDINGS) {
+        c.key("buildings", |c| c.index(i, |c| check_building(building, c)));
+    }
+    c.range("beam_sweep", nr.beam_sweep, Span::from_millis(5)..=Span::from_millis(160));
     if nr.uplink_mcs_table == McsTable::Qam1024 {
         c.key("uplink_mcs_table", |c| c.wrong("1024QAM is for the downlink only: use `64qam`, `256qam` or `low-rate`"));
     }
@@ -60,6 +69,19 @@ fn check_bandwidth(nr: &Nr, c: &mut Check) {
         };
         c.key("bandwidth_mhz", |c| c.wrong(message));
     }
+}
+
+fn check_building(building: &Building, c: &mut Check) {
+    for (key, [from, to]) in [("x", building.x), ("y", building.y)] {
+        c.key(key, |c| {
+            c.index(0, |c| c.within(from, METRES));
+            c.index(1, |c| c.within(to, METRES));
+            if from >= to {
+                c.wrong(format!("the second side, {to}, must be greater than the first, {from}"));
+            }
+        });
+    }
+    c.positive("height", building.height, 0.0, 1000.0);
 }
 
 fn check_duplex(nr: &Nr, c: &mut Check) {

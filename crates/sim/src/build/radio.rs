@@ -3,12 +3,14 @@
 use super::links::queue;
 use super::nr;
 use super::recordings::Channels;
+use super::surroundings::{self, Surroundings};
 use crate::network::radio::Radio;
 use crate::rows::RunId;
 use crate::rows::radio::Recorder;
 use aqm::{bql, dyn_rlc};
+use channel::pathloss::{Office, Sight};
 use channel::tables::lte::Category;
-use channel::{AirConfig, Channel, Mobility, PathLoss, Position, Shadowing, Site, fading, pathloss::Sight};
+use channel::{AirConfig, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
 use des::{Part, Streams};
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room, Stream,
@@ -48,6 +50,7 @@ pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
 
 /// The network's settings.
 fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams) -> ran::Config {
+    let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
     let lte = network.lte.map(|lte| (lte_carrier(&lte), mac(lte.mac)));
     let nr = network.nr.map(|nr| (nr::carrier(nr), nr::mac(nr)));
     let of = |cell: &scenario::Cell| match network.technology(cell) {
@@ -60,7 +63,7 @@ fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams) -> ran
     };
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
-        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, streams)).collect(),
+        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, &surroundings, streams)).collect(),
         handover: handover(network.handover),
     }
 }
@@ -77,7 +80,11 @@ fn cell(cell: &scenario::Cell, carrier: channel::Carrier, mac: MacConfig) -> Cel
     CellConfig {
         site: Site {
             position: position(cell.position),
-            antenna: cell.sector_deg.map_or_else(channel::Antenna::default, channel::Antenna::sector),
+            antenna: match (&cell.array, cell.sector_deg) {
+                (Some(array), _) => channel::Antenna::Array(surroundings::array(array)),
+                (None, Some(degrees)) => channel::Antenna::sector(degrees),
+                (None, None) => channel::Antenna::default(),
+            },
             power_dbm: cell.power_dbm,
             noise_figure_db: cell.noise_figure_db,
             carrier,
@@ -89,7 +96,13 @@ fn cell(cell: &scenario::Cell, carrier: channel::Carrier, mac: MacConfig) -> Cel
     }
 }
 
-fn ue_config(ue: &scenario::Ue, network: &RadioNetwork, channels: &Channels, streams: &Streams) -> UeConfig {
+fn ue_config(
+    ue: &scenario::Ue,
+    network: &RadioNetwork,
+    channels: &Channels,
+    surroundings: &Surroundings,
+    streams: &Streams,
+) -> UeConfig {
     let index = |name: &String| network.cells.iter().position(|cell| cell.name == *name);
     // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it.
     let bearer = |of: &scenario::Bearer, filter, group: u8, name: &str| BearerConfig {
@@ -132,6 +145,13 @@ fn ue_config(ue: &scenario::Ue, network: &RadioNetwork, channels: &Channels, str
                 p0_dbm: network.power_control.p0_dbm,
                 alpha: network.power_control.alpha,
             },
+            buildings: surroundings.buildings.clone(),
+            penetration: surroundings.penetration,
+            car: ue.car.map(surroundings::car),
+            blockage: ue.blockage.map(surroundings::blockage),
+            array: ue.array.as_ref().map(surroundings::array),
+            orientation: ue.orientation_deg.map_or(Orientation::Movement, Orientation::Fixed),
+            sweep: surroundings.sweep,
         },
         cell: ue.cell.as_ref().and_then(index),
         layers: ue.layers,
@@ -191,6 +211,14 @@ fn channel(channel: &scenario::Channel, network: &RadioNetwork, channels: &Chann
             let loss = PathLoss::RuralMacro { sight, building_m: *building_m, street_m: *street_m };
             modelled(loss, shadowing.then_some(Shadowing::RMA))
         }
+        scenario::Channel::Inh { sight, shadowing, office } => {
+            let office = match office {
+                scenario::Office::Mixed => Office::Mixed,
+                scenario::Office::Open => Office::Open,
+            };
+            let loss = PathLoss::IndoorOffice { sight: self::sight(*sight), office };
+            modelled(loss, shadowing.then_some(Shadowing::INH))
+        }
         scenario::Channel::Cost231 { metropolitan, shadowing_db, correlation_m } => {
             let loss = PathLoss::Cost231Hata { metropolitan: *metropolitan };
             modelled(loss, (*shadowing_db > 0.0).then(|| Shadowing::uniform(*shadowing_db, *correlation_m)))
@@ -207,6 +235,7 @@ fn sight(of: scenario::Sight) -> Sight {
     match of {
         scenario::Sight::Los => Sight::Los,
         scenario::Sight::Nlos => Sight::Nlos,
+        scenario::Sight::Buildings => Sight::Buildings,
         scenario::Sight::Random => Sight::Random,
     }
 }
@@ -216,6 +245,19 @@ fn fading(fading: scenario::Fading, downlink_mhz: f64) -> fading::Config {
         scenario::Fading::Epa { kmh } => (fading::Profile::Epa, kmh),
         scenario::Fading::Eva { kmh } => (fading::Profile::Eva, kmh),
         scenario::Fading::Etu { kmh } => (fading::Profile::Etu, kmh),
+        scenario::Fading::Tdl { profile, delay_spread, kmh } => {
+            let model = match profile {
+                scenario::Tdl::A => fading::Tdl::A,
+                scenario::Tdl::B => fading::Tdl::B,
+                scenario::Tdl::C => fading::Tdl::C,
+                scenario::Tdl::D => fading::Tdl::D,
+                scenario::Tdl::E => fading::Tdl::E,
+            };
+            (fading::Profile::Tdl { model, delay_spread_ns: delay_spread.as_nanos() as f64 }, kmh)
+        }
+        scenario::Fading::TdlA30 { kmh } => (fading::Profile::TdlA30, kmh),
+        scenario::Fading::TdlB100 { kmh } => (fading::Profile::TdlB100, kmh),
+        scenario::Fading::TdlC300 { kmh } => (fading::Profile::TdlC300, kmh),
     };
     // f_d = v f / c.
     let hz = |kmh: f64| kmh / 3.6 * downlink_mhz * 1e6 / 299_792_458.0;

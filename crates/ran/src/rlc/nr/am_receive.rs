@@ -419,17 +419,17 @@ mod tests {
     #[test]
     fn a_segment_missing_inside_the_last_sdu_starts_t_reassembly_and_its_end_does_not() {
         let mut story = Story::new(AmSn::Twelve);
-        assert_eq!(story.receive(0, part(0, 0, Some(10))), []);
+        assert!(story.receive(0, part(0, 0, Some(10))).is_empty());
         assert_eq!((story.state(), story.0.reassembly), ([0, 0, 0, 1], Time::MAX), "the end may follow");
-        assert_eq!(story.receive(1, part(0, 20, Some(30))), []);
+        assert!(story.receive(1, part(0, 20, Some(30))).is_empty());
         assert_eq!((story.state(), story.0.reassembly), ([0, 1, 0, 1], at(11)));
-        assert_eq!(story.receive(2, part(0, 10, Some(20))), []);
+        assert!(story.receive(2, part(0, 10, Some(20))).is_empty());
         assert_eq!(story.0.reassembly, Time::MAX, "no segment is missing before the last");
         story.receive(3, part(0, 40, Some(50)));
         story.0.handle_timeout(at(13));
         // The receiver cannot know whether bytes from 50 on were sent.
         assert_eq!(story.status(13, 100), Some((1, 3 + 6 + 6, vec![[(0, 30), (0, 40)], [(0, 50), (1, 0)]])));
-        assert_eq!(story.receive(20, part(0, 30, Some(40))), []);
+        assert!(story.receive(20, part(0, 30, Some(40))).is_empty());
         assert_eq!(story.receive(20, part(0, 50, None)), [0]);
     }
 

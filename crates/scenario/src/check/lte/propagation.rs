@@ -19,7 +19,7 @@ struct Validity {
 impl Validity {
     fn of(channel: &Channel) -> Option<Validity> {
         let tr_38_901 = "TR 38.901 table 7.4.1-1";
-        let wide = 500.0..=30_000.0;
+        let wide = 500.0..=100_000.0;
         Some(match channel {
             Channel::Uma { .. } => Validity {
                 model: "uma",
@@ -33,10 +33,18 @@ impl Validity {
             Channel::Rma { sight, .. } => Validity {
                 model: "rma",
                 source: tr_38_901,
-                mhz: wide,
+                mhz: 500.0..=30_000.0,
                 antenna: 10.0..=150.0,
                 ue: 1.0..=10.0,
                 distance: 10.0..=if *sight == Sight::Los { 10_000.0 } else { 5000.0 },
+            },
+            Channel::Inh { .. } => Validity {
+                model: "inh",
+                source: tr_38_901,
+                mhz: 500.0..=100_000.0,
+                antenna: 1.0..=10.0,
+                ue: 0.5..=5.0,
+                distance: 0.0..=150.0,
             },
             Channel::Cost231 { .. } => Validity {
                 model: "cost-231",
