@@ -317,7 +317,8 @@ impl<P: Packet> Ran<P> {
         let ue = &mut ues[index as usize];
         ue.link = Link::Connected;
         // Nothing has been sent since the UE left its old cell: everything is kept.
-        ue.adopt(cells[ue.serving].mac.rat, now, outbox, io.drops);
+        let mut deliver = |direction, packet, times| outbox.push_back(Delivery { ue: index, direction, packet, times });
+        ue.adopt(cells[ue.serving].mac.rat, now, &mut deliver, io.drops);
         let step = Step::Connected { cell: ue.serving as u32, interruption: now.saturating_since(since) };
         emit(io.sink, now, index, step);
         self.touched(index, now, io);

@@ -9,14 +9,15 @@
 //! To add a technology, add a variant, a file with the same functions, and its tables in `channel`; the compiler lists
 //! what is missing.
 
+mod grid;
 mod ideal;
 mod kind;
 mod lte;
 pub(crate) mod nr;
 mod reported;
 
+pub(crate) use grid::{Grid, Need, Sizes};
 pub use kind::Rat;
-pub(crate) use kind::{Grid, Need, Sizes};
 
 use core::ops::Range;
 

@@ -1,7 +1,5 @@
 //! The state of one UE: its radio, its bearers, and both ends of its transmissions.
 
-use std::collections::VecDeque;
-
 use aqm::{Drops, Gate, Packet};
 use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
@@ -15,8 +13,7 @@ use crate::mac::harq::Harq;
 use crate::mac::power::Reporting;
 use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
-use crate::network::Delivery;
-use crate::pdcp::Keep;
+use crate::pdcp::{Deliver, Keep};
 use crate::rat::Rat;
 use crate::rlc::{self, Bearer, Completion};
 use crate::signalling::{SRB, SRB_BIT, SRB_GROUP, SRB_PRIORITY, Signal};
@@ -512,15 +509,13 @@ impl<P: Packet> Ue<P> {
     }
 
     /// Changes the modes of its bearers to those of the technology of its cell, if that has changed.
-    pub(crate) fn adopt(&mut self, rat: Rat, now: Time, outbox: &mut VecDeque<Delivery<P>>, drops: &mut impl Drops<P>) {
+    pub(crate) fn adopt(&mut self, rat: Rat, now: Time, deliver: &mut impl Deliver<P>, drops: &mut impl Drops<P>) {
         let is_nr = rat.is_nr();
         if core::mem::replace(&mut self.is_nr, is_nr) == is_nr {
             return;
         }
-        let ue = self.index;
         for Slot { rlc, configs, .. } in &mut self.bearers {
-            let mut deliver = |direction, packet, times| outbox.push_back(Delivery { ue, direction, packet, times });
-            rlc.reconfigure(&configs[usize::from(is_nr)], Keep::All, Keep::All, now, &mut deliver, drops);
+            rlc.reconfigure(&configs[usize::from(is_nr)], Keep::All, Keep::All, now, deliver, drops);
         }
     }
 

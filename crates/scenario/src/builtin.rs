@@ -32,6 +32,7 @@ const SCENARIOS: &[Builtin] = files!(
     "lte-cell",
     "lte-drive",
     "lte-20mhz-vehicular",
+    "nr-fr2-200mhz",
     "nr-street",
     "nr-drive"
 );

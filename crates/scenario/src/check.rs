@@ -3,6 +3,7 @@
 mod links;
 mod lte;
 mod nr;
+mod radio;
 
 use crate::faults::*;
 use crate::*;

@@ -39,6 +39,7 @@ mod reference;
 mod replicates;
 mod schema;
 mod surroundings;
+mod technology;
 mod topology;
 mod tree;
 
@@ -52,9 +53,10 @@ pub use lte::{
 };
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
-pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrBearer, NrMac, NrRlc, Technology};
+pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;
 pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
+pub use technology::{NrBearer, NrRlc, Technology};
 pub use topology::{hosts, route};

@@ -2,8 +2,8 @@
 
 use crate::handover::Handover;
 use crate::kinds::kinds;
-use crate::nr::{NrBearer, Technology};
 use crate::surroundings::{Array, Blockage, Car};
+use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 use crate::Capacity;
 use crate::handover::Handover;
 use crate::lte::{Bandwidth, Cell, Lte, Mac, PowerControl, Ue};
-use crate::nr::{Nr, Technology};
+use crate::nr::Nr;
+use crate::technology::Technology;
 use units::Span;
 
 /// The radio network of a scenario, `[lte]` or `[nr]`.

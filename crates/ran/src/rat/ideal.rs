@@ -3,7 +3,8 @@
 use aqm::{Drops, Packet};
 use channel::Direction;
 
-use super::{Grid, Need, Sizes, lte};
+use super::grid::{Grid, Need, Sizes};
+use super::lte;
 use crate::mac::blocks::Blocks;
 use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};

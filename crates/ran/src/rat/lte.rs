@@ -3,7 +3,7 @@
 use channel::{Direction, Modulation, tables::lte as tables};
 use units::Span;
 
-use super::{Grid, Sizes};
+use super::grid::{Grid, Sizes};
 use crate::mac::blocks::Blocks;
 use crate::mac::requests::{GROUPS, LONG_BSR, Report, SHORT_BSR};
 

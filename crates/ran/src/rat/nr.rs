@@ -26,7 +26,7 @@ use channel::tables::nr::{
 };
 use channel::{Direction, Modulation, Sinr, Soft};
 
-use super::{Grid, Sizes};
+use super::grid::{Grid, Sizes};
 use crate::mac::blocks::Blocks;
 use crate::mac::requests::{GROUPS, MOST_ASSUMED, Report};
 

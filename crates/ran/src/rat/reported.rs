@@ -3,7 +3,8 @@
 use aqm::{Drops, Packet};
 use channel::Direction;
 
-use super::{Need, Rat};
+use super::grid::Need;
+use super::kind::Rat;
 use crate::mac::power;
 use crate::mac::requests::SHORT_BSR;
 use crate::mac::sched::Candidate;

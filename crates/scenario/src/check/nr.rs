@@ -1,8 +1,9 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::lte::{MAX_TIMER, METRES, MILLISECOND, check_carrier, check_shared};
+use super::lte::check_carrier;
+use super::radio::{MAX_TIMER, METRES, MILLISECOND, check_shared};
 use super::*;
-use crate::nr::{Duplex, McsTable, NrBearer, NrMac, NrRlc};
+use crate::nr::{Duplex, McsTable, NrMac};
 
 /// Frequency ranges in MHz (38.104 table 5.1-1), and their names.
 const RANGES: [(&str, RangeInclusive<f64>); 2] = [("FR1", 410.0..=7125.0), ("FR2", 24_250.0..=52_600.0)];
@@ -24,13 +25,13 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     for (key, mhz) in [("frequency_mhz", nr.frequency_mhz), ("uplink_mhz", nr.uplink_mhz.unwrap_or(nr.frequency_mhz))] {
         if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
             c.key(key, |c| {
-                c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)"))
+                c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)"));
             });
         }
     }
     if nr.uplink_mhz.is_some() && nr.duplex != Duplex::Fdd {
         c.key("uplink_mhz", |c| {
-            c.wrong("only FDD has a carrier for each direction; leave it out or set `duplex = \"fdd\"`")
+            c.wrong("only FDD has a carrier for each direction; leave it out or set `duplex = \"fdd\"`");
         });
     }
     check_bandwidth(nr, c);
@@ -137,30 +138,4 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
     c.range("first_grant", mac.first_grant, Bytes::new(1)..=Bytes::new(100_000));
     c.range("bsr_period", mac.bsr_period, slot..=MAX_TIMER);
     c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
-}
-
-pub(super) fn check_bearer(bearer: &NrBearer, c: &mut Check) {
-    let one_of = |key: &str, bits: u8, valid: [u8; 2], c: &mut Check| {
-        if !valid.contains(&bits) {
-            c.key(key, |c| c.wrong(format!("{bits} is not one of {}, {}", valid[0], valid[1])));
-        }
-    };
-    c.key("rlc", |c| match bearer.rlc {
-        NrRlc::Um { sn, t_reassembly } => {
-            one_of("sn", sn, [6, 12], c);
-            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
-        }
-        NrRlc::Am { sn, t_poll_retransmit, t_reassembly, t_status_prohibit, poll_pdu, poll_byte, max_retx } => {
-            one_of("sn", sn, [12, 18], c);
-            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
-            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
-            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
-            c.range("poll_pdu", poll_pdu, 1..=65_536);
-            c.range("poll_byte", poll_byte, Bytes::new(1)..=Bytes::new(40_000_000));
-            c.range("max_retx", max_retx, 1..=32);
-        }
-    });
-    one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
-    c.range("t_reordering", bearer.t_reordering.unwrap_or(MILLISECOND), Span::ZERO..=MAX_TIMER);
-    c.size("buffer", bearer.buffer);
 }

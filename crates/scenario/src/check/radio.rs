@@ -1,0 +1,408 @@
+//! Checks of what the tables `[lte]` and `[nr]` have in common: ranges, names of cells, and bearers.
+
+mod propagation;
+
+use super::*;
+use crate::Drop;
+use crate::lte::{Channel, Limit, cell_names};
+
+/// Maximum number of cells.
+const MAX_CELLS: usize = 100;
+/// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
+const MAX_BEARERS: usize = 8;
+
+/// Metres from the origin; larger than any country.
+pub(super) const METRES: RangeInclusive<f64> = -1e6..=1e6;
+/// Metres per second; several times the speed of sound.
+const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
+const DBM: RangeInclusive<f64> = -50.0..=80.0;
+const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
+/// Thresholds of radio link failure, in SINR.
+const SYNC_DB: RangeInclusive<f64> = -50.0..=50.0;
+const NOISE_DB: RangeInclusive<f64> = 0.0..=50.0;
+/// From no loss to far more than hides a cell.
+const LOSS_DB: RangeInclusive<f64> = 0.0..=300.0;
+
+/// Longer than any useful timer of the radio protocols.
+pub(super) const MAX_TIMER: Span = Span::from_secs(100);
+pub(super) const MILLISECOND: Span = Span::from_millis(1);
+/// Path loss compensation factors (36.213 5.1.1.1).
+const ALPHAS: [f64; 8] = [0.0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// Categories whose parameters are common to uplink and downlink (36.306 table 4.1-1).
+const CATEGORIES: RangeInclusive<u8> = 1..=12;
+/// The longest PDCP SDU (36.323 4.3.1).
+const MAX_SDU: Bytes = Bytes::new(8188);
+
+/// Checks what `[lte]` and `[nr]` have in common.
+pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
+    for (key, empty) in
+        [("servers", radio.servers.is_empty()), ("cells", radio.cells.is_empty()), ("ues", radio.ues.is_empty())]
+    {
+        if empty {
+            c.key(key, |c| c.wrong("at least one is required"));
+        }
+    }
+    for (i, server) in radio.servers.iter().enumerate() {
+        c.key("servers", |c| c.index(i, |c| c.is_name(server)));
+    }
+    c.span("server_delay", radio.server_delay);
+    if let Some(rate) = radio.server_rate {
+        check_capacity("server_rate", rate, c);
+    }
+    check_cells(radio, c);
+    let cells = cell_names(radio.cells);
+    let mut ues = 0;
+    for (i, ue) in radio.ues.iter().enumerate() {
+        c.key("ues", |c| {
+            c.index(i, |c| {
+                check_ue(ue, &cells, radio.nr.is_some(), c);
+                check_sight(&ue.channel, radio.nr, c);
+                c.key("channel", |c| propagation::check(ue, radio, &cells, c));
+            });
+        });
+        ues += u64::from(ue.count);
+        if ues > MAX_UES {
+            c.key("ues", |c| c.index(i, |c| c.wrong(format!("more than {MAX_UES} UEs"))));
+            break;
+        }
+    }
+    c.key("power_control", |c| {
+        // The nominal and the UE's part of P0 together (36.331 6.3.2).
+        c.range("p0_dbm", radio.power_control.p0_dbm, -134.0..=31.0);
+        let alpha = radio.power_control.alpha;
+        if !ALPHAS.contains(&alpha) {
+            c.key("alpha", |c| c.wrong(format!("{alpha} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
+        }
+    });
+    c.key("handover", |c| check_handover(radio.handover, c));
+}
+
+fn check_cells(radio: &RadioNetwork, c: &mut Check) {
+    if radio.cells.len() > MAX_CELLS {
+        c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
+    }
+    let mut names = std::collections::BTreeSet::new();
+    for (i, (cell, name)) in radio.cells.iter().zip(cell_names(radio.cells)).enumerate() {
+        c.key("cells", |c| {
+            c.index(i, |c| {
+                c.name("name", &name);
+                c.key("position", |c| check_vector(&cell.position, METRES, c));
+                c.range("power_dbm", cell.power_dbm, DBM);
+                c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
+                c.range("sector_deg", cell.sector_deg.unwrap_or_default(), -360.0..=360.0);
+                c.range("load", cell.load, 0.0..=1.0);
+                if let Some(array) = &cell.array {
+                    c.key("array", |c| check_array(array, c));
+                    if cell.sector_deg.is_some() {
+                        c.key("sector_deg", |c| c.wrong("an array has a direction of its own, `array.azimuth_deg`"));
+                    }
+                }
+                match radio.technology(cell) {
+                    Technology::Lte if radio.lte.is_none() => {
+                        c.key("rat", |c| c.wrong("an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"));
+                    }
+                    Technology::Nr if radio.nr.is_none() => {
+                        c.key("rat", |c| {
+                            c.wrong("an NR cell needs a 5G network: use `[nr]`, with `[nr.lte]` for LTE cells");
+                        });
+                    }
+                    _ => {}
+                }
+                let message = format!("duplicate cell `{name}`");
+                if !names.insert(name) {
+                    c.key("name", |c| c.wrong(message));
+                }
+            });
+        });
+    }
+}
+
+fn check_vector(vector: &[f64; 3], range: RangeInclusive<f64>, c: &mut Check) {
+    for (i, x) in vector.iter().enumerate() {
+        c.index(i, |c| c.within(*x, range.clone()));
+    }
+}
+
+fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
+    c.name("name", &ue.name);
+    c.range("count", ue.count, 1..=MAX_UES as u32);
+    c.key("mobility", |c| check_mobility(&ue.mobility, c));
+    c.key("channel", |c| check_channel(&ue.channel, cells, c));
+    if let Some(fading) = ue.fading {
+        let kmh = match fading {
+            Fading::Epa { kmh } | Fading::Eva { kmh } | Fading::Etu { kmh } => kmh,
+            Fading::TdlA30 { kmh } | Fading::TdlB100 { kmh } | Fading::TdlC300 { kmh } => kmh,
+            Fading::Tdl { delay_spread, kmh, .. } => {
+                let most = Span::from_micros(10);
+                c.key("fading", |c| c.range("delay_spread", delay_spread, Span::ZERO..=most));
+                kmh
+            }
+        };
+        c.key("fading", |c| c.range("kmh", kmh.unwrap_or_default(), 0.0..=1000.0));
+    }
+    if let Some(array) = &ue.array {
+        c.key("array", |c| check_array(array, c));
+    }
+    c.range("orientation_deg", ue.orientation_deg.unwrap_or_default(), -360.0..=360.0);
+    if let Some(Blockage::Outdoor { kmh, .. } | Blockage::Indoor { kmh, .. }) = ue.blockage {
+        c.key("blockage", |c| c.range("kmh", kmh, 0.0..=1000.0));
+    }
+    c.range("noise_figure_db", ue.noise_figure_db, NOISE_DB);
+    c.range("gain_db", ue.gain_db, GAIN_DB);
+    c.range("power_dbm", ue.power_dbm, DBM);
+    if let Some(cell) = &ue.cell {
+        c.key("cell", |c| check_cell(cell, cells, c));
+    }
+    c.range("layers", ue.layers, 1..=if has_nr { 4 } else { 2 });
+    if let Some(category) = ue.category {
+        c.range("category", category, CATEGORIES);
+        if category == 1 && ue.layers > 1 {
+            c.key("layers", |c| c.wrong("a UE of category 1 supports one layer (36.306 table 4.1-1)"));
+        }
+    }
+    c.key("bearer", |c| check_bearer(&ue.bearer, c));
+    if ue.dedicated.len() >= MAX_BEARERS {
+        let most = MAX_BEARERS - 1;
+        c.key("dedicated", |c| {
+            c.wrong(format!("a UE may have at most {most} dedicated bearers in addition to its default one"));
+        });
+    }
+    let mut taken = [false; 16];
+    for (i, dedicated) in ue.dedicated.iter().enumerate() {
+        c.key("dedicated", |c| {
+            c.index(i, |c| {
+                c.key("priorities", |c| check_priorities(&dedicated.priorities, &mut taken, c));
+                c.key("bearer", |c| check_bearer(&dedicated.bearer, c));
+            });
+        });
+    }
+    c.size("modem", ue.modem);
+    c.key("host_queue", |c| check_queue(&ue.host_queue, c));
+    c.key("modem_limit", |c| check_limit(&ue.modem_limit, c));
+}
+
+/// Line of sight by buildings needs buildings.
+fn check_sight(channel: &Channel, nr: Option<&Nr>, c: &mut Check) {
+    let (Channel::Umi { sight, .. }
+    | Channel::Uma { sight, .. }
+    | Channel::Rma { sight, .. }
+    | Channel::Inh { sight, .. }) = channel
+    else {
+        return;
+    };
+    if *sight == Sight::Buildings && nr.is_none_or(|nr| nr.buildings.is_empty()) {
+        c.key("channel", |c| c.key("sight", |c| c.wrong("there are no buildings: add `[[nr.buildings]]`")));
+    }
+}
+
+fn check_array(array: &Array, c: &mut Check) {
+    for (key, elements) in [("rows", array.rows), ("columns", array.columns)] {
+        c.range(key, elements, 1..=64);
+    }
+    c.range("panels", array.panels, 1..=8);
+    c.range("azimuth_deg", array.azimuth_deg, -360.0..=360.0);
+    c.range("downtilt_deg", array.downtilt_deg, -90.0..=90.0);
+}
+
+fn check_cell(cell: &str, cells: &[String], c: &mut Check) {
+    if !cells.iter().any(|name| name == cell) {
+        c.wrong(unknown("cell", cell, cells.iter().map(String::as_str)));
+    }
+}
+
+/// `taken` holds the priorities already assigned to a bearer.
+fn check_priorities(priorities: &[u8], taken: &mut [bool; 16], c: &mut Check) {
+    if priorities.is_empty() {
+        c.wrong("at least one is required");
+    }
+    for (i, priority) in priorities.iter().enumerate() {
+        c.index(i, |c| match taken.get_mut(usize::from(*priority)) {
+            None => c.within(*priority, 0..=15),
+            Some(true) => c.wrong(format!("priority {priority} is already assigned to a dedicated bearer")),
+            Some(free) => *free = true,
+        });
+    }
+}
+
+fn check_mobility(mobility: &Mobility, c: &mut Check) {
+    match mobility {
+        Mobility::Still { position } => c.key("position", |c| check_vector(position, METRES, c)),
+        Mobility::Line { from, velocity } => {
+            c.key("from", |c| check_vector(from, METRES, c));
+            c.key("velocity", |c| check_vector(velocity, SPEED, c));
+        }
+        Mobility::Waypoints { points } => c.key("points", |c| {
+            if points.is_empty() {
+                c.wrong("at least one is required");
+            }
+            for (i, (at, position)) in points.iter().enumerate() {
+                c.index(i, |c| {
+                    c.index(0, |c| c.within(*at, Span::ZERO..=MAX_SPAN));
+                    c.index(1, |c| check_vector(position, METRES, c));
+                });
+            }
+            for (i, pair) in points.windows(2).enumerate() {
+                if pair[0].0 >= pair[1].0 {
+                    let message = format!("{} must be later than the point before it, {}", pair[1].0, pair[0].0);
+                    c.index(i + 1, |c| c.wrong(message));
+                }
+            }
+        }),
+        Mobility::Route { points, speeds } => {
+            let legs = points.len().saturating_sub(1);
+            c.key("points", |c| {
+                if legs == 0 {
+                    c.wrong("at least two are required");
+                }
+                for (i, point) in points.iter().enumerate() {
+                    c.index(i, |c| check_vector(point, METRES, c));
+                }
+            });
+            c.key("speeds", |c| {
+                if speeds.is_empty() || speeds.len() > legs.max(1) {
+                    let given = speeds.len();
+                    c.wrong(format!("expected at most one speed for each leg, 1 to {}, found {given}", legs.max(1)));
+                }
+                for (i, speed) in speeds.iter().enumerate() {
+                    if !(*speed > 0.0 && SPEED.contains(speed)) {
+                        let most = SPEED.end();
+                        c.index(i, |c| {
+                            c.wrong(format!("{speed} is out of range: must be greater than 0 and at most {most}"));
+                        });
+                    }
+                }
+            });
+        }
+    }
+}
+
+fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {
+    match channel {
+        Channel::Friis | Channel::Umi { .. } | Channel::Uma { .. } | Channel::Inh { .. } => {}
+        Channel::Rma { building_m, street_m, .. } => {
+            c.range("building_m", *building_m, 5.0..=50.0);
+            c.range("street_m", *street_m, 5.0..=50.0);
+        }
+        Channel::Cost231 { shadowing_db, correlation_m, .. } => {
+            c.range("shadowing_db", *shadowing_db, 0.0..=30.0);
+            c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
+        }
+        Channel::LogDistance { exponent, at_1m_db, shadowing_db, correlation_m } => {
+            c.positive("exponent", *exponent, 0.0, 10.0);
+            c.range("at_1m_db", *at_1m_db, LOSS_DB);
+            c.range("shadowing_db", *shadowing_db, 0.0..=30.0);
+            c.positive("correlation_m", *correlation_m, 0.0, *METRES.end());
+        }
+        Channel::Fixed { loss_db } => c.range("loss_db", *loss_db, LOSS_DB),
+        Channel::Recorded { files } => c.key("files", |c| {
+            if files.is_empty() {
+                c.wrong("at least one is required");
+            }
+            for (cell, file) in files {
+                c.key(cell, |c| {
+                    check_cell(cell, cells, c);
+                    if file.is_empty() {
+                        c.wrong("a file name is required");
+                    }
+                });
+            }
+        }),
+    }
+}
+
+fn check_bearer(bearer: &Bearer, c: &mut Check) {
+    c.range("qci", bearer.qci, 1..=9);
+    c.key("rlc", |c| match bearer.rlc {
+        Rlc::Tm => {}
+        Rlc::Um { t_reordering } => c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER),
+        Rlc::Am { t_poll_retransmit, t_reordering, t_status_prohibit, poll_pdu, max_retx, status_alone: _ } => {
+            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
+            c.range("t_reordering", t_reordering, Span::ZERO..=MAX_TIMER);
+            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
+            c.range("poll_pdu", poll_pdu, 1..=65_536);
+            c.range("max_retx", max_retx, 1..=32);
+        }
+    });
+    c.key("nr", |c| check_nr_bearer(&bearer.nr, c));
+    c.key("queue", |c| check_queue(&bearer.queue, c));
+    if let Some(above) = &bearer.above {
+        c.key("above", |c| {
+            c.key("queue", |c| check_queue(&above.queue, c));
+            c.key("limit", |c| check_limit(&above.limit, c));
+        });
+        if !matches!(bearer.queue, Queue::DropTail { drop: Drop::Tail, .. }) {
+            let what = "with `above`, RLC's buffer must be a `drop-tail` queue that drops arriving packets (`drop = \"tail\"`)";
+            c.key("queue", |c| c.wrong(what));
+        }
+    }
+    c.range("discard", bearer.discard.unwrap_or(MILLISECOND), MILLISECOND..=MAX_TIMER);
+}
+
+/// Checks the NR side of a bearer.
+fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
+    let one_of = |key: &str, bits: u8, valid: [u8; 2], c: &mut Check| {
+        if !valid.contains(&bits) {
+            c.key(key, |c| c.wrong(format!("{bits} is not one of {}, {}", valid[0], valid[1])));
+        }
+    };
+    c.key("rlc", |c| match bearer.rlc {
+        NrRlc::Um { sn, t_reassembly } => {
+            one_of("sn", sn, [6, 12], c);
+            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
+        }
+        NrRlc::Am { sn, t_poll_retransmit, t_reassembly, t_status_prohibit, poll_pdu, poll_byte, max_retx } => {
+            one_of("sn", sn, [12, 18], c);
+            c.range("t_poll_retransmit", t_poll_retransmit, MILLISECOND..=MAX_TIMER);
+            c.range("t_reassembly", t_reassembly, Span::ZERO..=MAX_TIMER);
+            c.range("t_status_prohibit", t_status_prohibit, Span::ZERO..=MAX_TIMER);
+            c.range("poll_pdu", poll_pdu, 1..=65_536);
+            c.range("poll_byte", poll_byte, Bytes::new(1)..=Bytes::new(40_000_000));
+            c.range("max_retx", max_retx, 1..=32);
+        }
+    });
+    one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
+    c.range("t_reordering", bearer.t_reordering.unwrap_or(MILLISECOND), Span::ZERO..=MAX_TIMER);
+    c.size("buffer", bearer.buffer);
+}
+
+fn check_limit(limit: &Limit, c: &mut Check) {
+    match *limit {
+        Limit::None => {}
+        Limit::Bql { min, max, hold, completed: _ } => {
+            c.size("max", max);
+            c.range("min", min, Bytes::ZERO..=max);
+            c.positive_span("hold", hold);
+        }
+        Limit::DynRlc { target, interval, min, max, completed: _ } => {
+            c.range("target", target, MILLISECOND..=MAX_TIMER);
+            c.range("interval", interval, MILLISECOND..=MAX_TIMER);
+            c.range("max", max, 1..=1_000_000);
+            c.range("min", min, 1..=max);
+        }
+    }
+}
+
+fn check_handover(handover: &Handover, c: &mut Check) {
+    // The values of 36.331, 6.3.5; twice that range for the time to trigger.
+    c.range("offset_db", handover.offset_db, -15.0..=15.0);
+    c.range("hysteresis_db", handover.hysteresis_db, 0.0..=15.0);
+    c.range("time_to_trigger", handover.time_to_trigger, Span::ZERO..=Span::from_secs(10));
+    c.range("report_interval", handover.report_interval, MILLISECOND..=MAX_TIMER);
+    c.range("measurement_period", handover.measurement_period, MILLISECOND..=Span::from_secs(1));
+    c.range("filter", handover.filter, 0..=19);
+    c.range("preparation", handover.preparation, Span::ZERO..=MAX_TIMER);
+    c.range("command_size", handover.command_size, Bytes::new(1)..=MAX_SDU);
+    c.range("interruption", handover.interruption, Span::ZERO..=MAX_TIMER);
+    c.range("t304", handover.t304, MILLISECOND..=MAX_TIMER);
+    c.range("reestablishment", handover.reestablishment, Span::ZERO..=MAX_TIMER);
+    c.range("q_out_db", handover.q_out_db, SYNC_DB);
+    c.range("q_in_db", handover.q_in_db, SYNC_DB);
+    if handover.q_in_db < handover.q_out_db {
+        let message = format!("{} is below `q_out_db`, {}", handover.q_in_db, handover.q_out_db);
+        c.key("q_in_db", |c| c.wrong(message));
+    }
+    // The values of 36.331, 6.3.6.
+    c.range("n310", handover.n310, 1..=20);
+    c.range("n311", handover.n311, 1..=10);
+    c.range("t310", handover.t310, Span::ZERO..=Span::from_secs(6));
+}
