@@ -114,7 +114,7 @@ impl Check {
 pub(crate) fn unknown<'a>(what: &str, name: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let mut hint = did_you_mean(name, names.iter().copied());
-    if hint.is_empty() && names.len() <= 12 {
+    if hint.is_empty() && names.len() <= 16 {
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         hint = format!("; valid: {known}");
     }

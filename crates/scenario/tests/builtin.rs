@@ -37,6 +37,9 @@ lte-download    1 points,  4 links, 2 flows: A download over LTE fills the beare
 lte-cell        1 points,  4 links, 40 flows: Ten UEs share an LTE cell of 5 MHz, each with large and small flows in both directions
 lte-drive       2 points,  4 links, 2 flows: A drive past five LTE cells: the cost of handovers with and without forwarding
 lte-20mhz-vehicular  1 points,  4 links, 0 flows: For `ranway emulate`: a car at 60 km/h past an LTE cell of 20 MHz, a server 10 ms behind it
+nr-fr2-200mhz   1 points,  4 links, 1 flows: A download on 200 MHz at 28 GHz, RAPID's carrier: 852.6 Mbit/s, and a buffer of 10 MB
+nr-street       1 points,  4 links, 2 flows: One building between a 28 GHz cell and a walking UE: what it does to a download
+nr-drive        1 points,  4 links, 2 flows: A drive past four NR sites: handovers, and the reach of 3.5 GHz
 "#);
 }
 

@@ -239,10 +239,10 @@ fn a_route_that_leaves_out_the_radio_hop_is_refused() {
 #[test]
 fn a_value_of_a_cell_out_of_range_says_the_range() {
     assert_snapshot!(says("downlink_mhz = 28000\nuplink_mhz = 0\nserver_delay = \"2000 h\"\ns1_rate = \"0 bit/s\"\nues = [{ name = \"a\" }]"), @r#"
-s:6:16: lte.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h
 s:7:11: lte.s1_rate: 0 bit/s is out of range: must be greater than 0 bit/s and at most 10000 Gbit/s
 s:4:16: lte.downlink_mhz: 28000 is out of range: must be from 400 to 6000
 s:5:14: lte.uplink_mhz: 0 is out of range: must be from 400 to 6000
+s:6:16: lte.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h
 "#);
     assert_snapshot!(says("bandwidth = \"7 MHz\""), @"s:4:13: lte.bandwidth: unknown value `7 MHz`; did you mean `3 MHz`?");
     assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of length 3, found 2");
@@ -468,7 +468,7 @@ fn a_path_loss_model_is_refused_where_it_does_not_hold() {
 s:8:11: lte.ues[0].channel: `uma` holds for antennas at a height of 25 m (TR 38.901 table 7.4.1-1), but cell `cell-1` is at 30 m
 s:8:11: lte.ues[0].channel: `uma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 5 m from (5, 0)
 s:8:11: lte.ues[0].channel: `uma` holds for UEs at a height of 1.5 to 13 m (TR 38.901 table 7.4.1-1), but this one is at 20 m
-s:8:11: lte.ues[0].channel: `uma` holds for carriers of 500 to 30000 MHz (TR 38.901 table 7.4.1-1), but `uplink_mhz` is 450
+s:8:11: lte.ues[0].channel: `uma` holds for carriers of 500 to 100000 MHz (TR 38.901 table 7.4.1-1), but `uplink_mhz` is 450
 s:8:11: lte.ues[0].channel: `rma` holds for distances of 10 to 5000 m (TR 38.901 table 7.4.1-1), but the nearest cell, `cell-1`, is 6000 m from (6000, 0)
 s:8:40: lte.ues[0].channel.building_m: 4 is out of range: must be from 5 to 50
 s:8:54: lte.ues[0].channel.street_m: 60 is out of range: must be from 5 to 50

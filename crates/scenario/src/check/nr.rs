@@ -22,7 +22,8 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     }
     check_pep(nr.pep, nr.pep_report_loss, c);
     c.range("numerology", nr.numerology, 0..=4);
-    for (key, mhz) in [("frequency_mhz", nr.frequency_mhz), ("uplink_mhz", nr.uplink_mhz.unwrap_or(nr.frequency_mhz))] {
+    let uplink = nr.uplink_mhz.map(|mhz| ("uplink_mhz", mhz));
+    for (key, mhz) in [("frequency_mhz", nr.frequency_mhz)].into_iter().chain(uplink) {
         if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
             c.key(key, |c| {
                 c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)"));
@@ -34,8 +35,11 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
             c.wrong("only FDD has a carrier for each direction; leave it out or set `duplex = \"fdd\"`");
         });
     }
-    check_bandwidth(nr, c);
-    c.key("duplex", |c| check_duplex(nr, c));
+    // What follows depends on the numerology.
+    if nr.numerology <= 4 {
+        check_bandwidth(nr, c);
+        c.key("duplex", |c| check_duplex(nr, c));
+    }
     if nr.buildings.len() > MAX_BUILDINGS {
         c.key("buildings", |c| c.wrong(format!("more than {MAX_BUILDINGS} buildings")));
     }
@@ -58,7 +62,7 @@ fn check_bandwidth(nr: &Nr, c: &mut Check) {
         return c.range("resource_blocks", blocks, 1..=275);
     }
     let Some((name, _)) = RANGES.iter().find(|(_, range)| range.contains(&nr.frequency_mhz)) else { return };
-    if nr.numerology <= 4 && nr.blocks().is_none() {
+    if nr.blocks().is_none() {
         let valid = nr.bandwidths().iter().map(|(mhz, _)| mhz.to_string()).collect::<Vec<_>>().join(", ");
         let khz = 15 << nr.numerology;
         let message = if valid.is_empty() {
@@ -127,7 +131,7 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
         c.key("overhead", |c| c.wrong(format!("{} is not one of 0, 6, 12, 18", mac.overhead)));
     }
     // 38.214 5.3: a block is decoded when it is acknowledged.
-    let k1 = u64::from(mac.k1.unwrap_or(if numerology < 2 { 1 } else { 2 }));
+    let k1 = u64::from(mac.k1.unwrap_or(if numerology < 2 { 1 } else { 2 })).max(1);
     c.range("decoding", mac.decoding, Span::ZERO..=slot * k1);
     c.range("cqi_period", mac.cqi_period, slot..=MAX_TIMER);
     c.range("cqi_delay", mac.cqi_delay, Span::ZERO..=MAX_TIMER);

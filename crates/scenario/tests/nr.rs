@@ -1,0 +1,114 @@
+//! Networks of NR cells: what they expand to, and what each wrong value is told.
+
+mod common;
+
+use scenario::{Duplex, McsTable, Scenario, Technology};
+
+fn load(nr: &str) -> Result<Scenario, String> {
+    let text = format!("duration = \"1 s\"\n{nr}\n[[flows]]\ncc = \"cubic\"\n");
+    read(&text)
+}
+
+fn read(text: &str) -> Result<Scenario, String> {
+    let loaded = common::load(&[("s", text)], &[])?;
+    Ok(loaded.points()[0].scenario.clone())
+}
+
+const UE: &str = "[[nr.ues]]\nname = \"ue\"\n";
+
+#[test]
+fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
+    let scenario = load(&format!("[nr]\nn3_delay = \"2 ms\"\n{UE}count = 2")).unwrap();
+    let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+    assert_eq!(links, ["internet-server", "internet-server-reverse", "n3", "n3-reverse"]);
+    assert_eq!(scenario.flows[0].route, ["internet-server", "n3", "radio-ue-1"]);
+    assert_eq!(scenario::hosts(&scenario), ["server", "ue-1", "ue-2"]);
+    let nr = scenario.nr.as_ref().unwrap();
+    assert_eq!((nr.blocks(), nr.pattern(), nr.mcs_table), (Some(273), Some([3, 1, 1]), McsTable::Qam64));
+    assert!(matches!(nr.duplex, Duplex::Tdd { .. }));
+}
+
+#[test]
+fn a_loaded_network_is_read_again_as_it_is() {
+    let text = format!(
+        "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nlte = {{ bandwidth = \"5 MHz\" }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\
+         buildings = [{{ x = [1, 2], y = [3, 4], height = 5 }}]\n{UE}layers = 4\n\
+         bearer = {{ nr = {{ rlc = \"um\", buffer = \"1 MB\" }} }}\nblockage = \"indoor\"\ncar = \"metallised\"\n\
+         array = {{ rows = 2 }}\nfading = {{ kind = \"tdl\", profile = \"c\", delay_spread = \"300 ns\" }}"
+    );
+    let scenario = load(&text).unwrap();
+    let radio = scenario.radio().unwrap();
+    let technologies: Vec<Technology> = radio.cells.iter().map(|cell| radio.technology(cell)).collect();
+    assert_eq!(technologies, [Technology::Nr, Technology::Lte]);
+    let again = toml::to_string(&scenario).unwrap();
+    assert_eq!(read(&again).unwrap(), scenario);
+}
+
+#[test]
+fn each_wrong_value_is_told_what_would_be_valid() {
+    let mut wrong = String::new();
+    for (keys, ue, message) in [
+        (
+            "frequency_mhz = 10000",
+            "",
+            "nr.frequency_mhz: 10000 is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)",
+        ),
+        (
+            "bandwidth_mhz = 7",
+            "",
+            "nr.bandwidth_mhz: 7 is not one of 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100 (FR1, 30 kHz)",
+        ),
+        (
+            "numerology = 4",
+            "",
+            "nr.bandwidth_mhz: FR1 has no carriers with subcarriers of 240 kHz; set `resource_blocks`",
+        ),
+        ("numerology = 5", "", "nr.numerology: 5 is out of range: must be from 0 to 4"),
+        ("resource_blocks = 276", "", "nr.resource_blocks: 276 is out of range: must be from 1 to 275"),
+        ("uplink_mhz = 3600", "", "only FDD has a carrier for each direction"),
+        ("duplex = { kind = \"tdd\", pattern = \"DSDU\" }", "", "nr.duplex.pattern: `DSDU` is not a pattern"),
+        ("duplex = { kind = \"tdd\", pattern = \"\" }", "", "nr.duplex.pattern: `` is not a pattern"),
+        ("duplex = { kind = \"tdd\", pattern = \"DDDDDDU\" }", "", "7 slots take 3.5 ms with this numerology"),
+        ("duplex = { kind = \"tdd\", pattern = \"DDDDD\" }", "", "nr.duplex.pattern: either direction needs symbols"),
+        ("duplex = { kind = \"tdd\", downlink_symbols = 13 }", "", "a special slot has 14 symbols, not 15"),
+        ("uplink_mcs_table = \"1024qam\"", "", "1024QAM is for the downlink only"),
+        ("mac = { k1 = 0 }", "", "nr.mac.k1: 0 is out of range: must be from 1 to 15"),
+        ("mac = { overhead = 5 }", "", "nr.mac.overhead: 5 is not one of 0, 6, 12, 18"),
+        ("mac = { decoding = \"1 ms\" }", "", "nr.mac.decoding: 1 ms is out of range: must be from 0 ns to 500 us"),
+        ("mac = { harq_processes = 17 }", "", "nr.mac.harq_processes: 17 is out of range: must be from 1 to 16"),
+        ("mac = { sr_period = \"1 us\" }", "", "nr.mac.sr_period: 1 us is out of range"),
+        ("cells = [{ rat = \"lte\" }]", "", "an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"),
+        ("cells = [{ array = { rows = 0 } }]", "", "nr.cells[0].array.rows: 0 is out of range: must be from 1 to 64"),
+        ("cells = [{ sector_deg = 0, array = {} }]", "", "an array has a direction of its own"),
+        (
+            "buildings = [{ x = [2, 1], y = [3, 4], height = 5 }]",
+            "",
+            "nr.buildings[0].x: the second side, 1, must be greater than the first, 2",
+        ),
+        ("beam_sweep = \"1 ms\"", "", "nr.beam_sweep: 1 ms is out of range: must be from 5 ms to 160 ms"),
+        ("", "layers = 5", "nr.ues[0].layers: 5 is out of range: must be from 1 to 4"),
+        ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
+        (
+            "",
+            "bearer = { nr = { rlc = { kind = \"am\", sn = 10 } } }",
+            "nr.ues[0].bearer.nr.rlc.sn: 10 is not one of 12, 18",
+        ),
+        ("", "bearer = { nr = { pdcp_sn = 7 } }", "nr.ues[0].bearer.nr.pdcp_sn: 7 is not one of 12, 18"),
+        ("", "bearer = { nr = { buffer = \"0 B\" } }", "nr.ues[0].bearer.nr.buffer"),
+        (
+            "",
+            "fading = { kind = \"tdl\", profile = \"a\", delay_spread = \"1 s\" }",
+            "nr.ues[0].fading.delay_spread: 1 s is out of range",
+        ),
+    ] {
+        let told = load(&format!("[nr]\n{keys}\n{UE}{ue}")).expect_err(keys);
+        if !told.contains(message) || told.lines().count() > 1 {
+            wrong += &format!("{keys}{ue}: {told}\n    not {message}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    let both = load(&format!("[nr]\n{UE}[lte]\n[[lte.ues]]\nname = \"x\"")).unwrap_err();
+    assert!(both.contains("a scenario has either `[lte]` or `[nr]`, not both"), "{both}");
+    let foreign = load("[lte]\ncells = [{ rat = \"nr\" }]\n[[lte.ues]]\nname = \"x\"").unwrap_err();
+    assert!(foreign.contains("an NR cell needs a 5G network"), "{foreign}");
+}
