@@ -1,10 +1,14 @@
 //! What a bearer of NR does, by hand-worked sizes and timelines: headers, segmentation, the repair of a gap, each timer,
 //! the window, the limit, handovers and failure.
 
+use std::collections::BTreeMap;
+
 use aqm::DropReason;
 use channel::Direction::{self, Downlink, Uplink};
 use ran::pdcp::{self, Keep, Nr, PdcpSn, Times};
 use ran::rlc::{Am, AmSn, Bearer, Block, Completion, Config, Mode, NrAm, NrUm, UmSn};
+use rand_core::{Rng, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
 use testkit::queue::TestPacket;
 use units::{Span, Time};
 
@@ -508,4 +512,110 @@ fn an_sdu_that_waited_too_long_is_discarded() {
     assert_eq!(story.lost(DropReason::Control), [1, 2], "SDU 0 is partly sent");
     story.pass(Downlink, 70, 500);
     assert_eq!(story.delivered, [(0, Times { first_sent: at(1), last_sent: at(70), decoded: None })]);
+}
+
+/// Slots of 125 us for five seconds with random grants, SDUs, losses of HARQ, handovers to random configurations and
+/// outages. Returns the delivered and the lost SDUs.
+fn ordeal(seed: u64, configs: &[Mode], handovers: bool) -> (Story, u64) {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut dice = move |below: u64| (random.next_u64() >> 11) % below;
+    let slot = |n: u64| Time::from_nanos(n * 125_000);
+    let mut story = Story::new(configs[0]);
+    let mut air: BTreeMap<(u64, u64), (Direction, Block)> = BTreeMap::new();
+    let (mut max_bytes, mut sdu, mut loss, mut built) = (14_000, 1500, 1, 0);
+    let (end, rest) = (40_000, 48_000);
+    for now in 0..rest {
+        if now % 500 == 0 {
+            max_bytes = [20, 300, 1600, 14_000, 60_000][dice(5) as usize];
+            sdu = [40, 300, 1500, 9000][dice(4) as usize];
+            // Per cent of blocks that HARQ abandons: nearly none, some, an outage.
+            loss = if now + 2000 > end { 0 } else { [0, 1, 10, 50, 100][dice(5) as usize] };
+        }
+        if now + 2000 > end {
+            (max_bytes, loss) = (60_000, 0);
+        }
+        while story.bearer.poll_timeout().is_some_and(|due| due <= slot(now)) {
+            let due = story.bearer.poll_timeout();
+            let mut deliver = |_: Direction, p: TestPacket, times: Times| story.delivered.push((p.id, times));
+            let mut drops = |p: TestPacket, r| story.dropped.push((p.id, r));
+            story.bearer.handle_timeout(slot(now), &mut deliver, &mut drops);
+            assert_ne!((story.bearer.poll_timeout(), due), (due, None), "a timer that does not go off");
+            assert!(story.bearer.poll_timeout().is_none_or(|due| due > slot(now)));
+        }
+        while let Some(entry) = air.first_entry().filter(|entry| entry.key().0 <= now) {
+            let (way, block) = entry.remove();
+            let mut deliver = |_: Direction, p: TestPacket, times: Times| story.delivered.push((p.id, times));
+            let mut drops = |p: TestPacket, r| story.dropped.push((p.id, r));
+            story.bearer.receive(way, &block, slot(now), &mut deliver, &mut drops);
+        }
+        if handovers && now < end && dice(2000) == 0 {
+            let to = configs[dice(configs.len() as u64) as usize];
+            let mut deliver = |_: Direction, p: TestPacket, times: Times| story.delivered.push((p.id, times));
+            let mut drops = |p: TestPacket, r| story.dropped.push((p.id, r));
+            story.bearer.reconfigure(&plain(to), Keep::All, Keep::All, slot(now), &mut deliver, &mut drops);
+        }
+        while now < end && story.bearer.queue(Downlink).bytes < 2 * max_bytes {
+            let len = 1 + dice(sdu) as u32;
+            let packet = TestPacket::new(story.sent, 0, len);
+            story.bearer.enqueue(Downlink, packet, slot(now), &mut |_, _| panic!("there is no limit"));
+            story.sent += 1;
+        }
+        for way in [Downlink, Uplink] {
+            let grant = 1 + dice(if way == Downlink { max_bytes } else { 200 }) as u32;
+            let mut block = Block::default();
+            story.bearer.build(way, grant, slot(now), &mut block, &mut |_, _| panic!("nothing is dropped"));
+            assert!(block.bytes() <= grant);
+            if block.is_empty() || dice(100) < loss {
+                continue;
+            }
+            // One retransmission in ten, after 2 ms each.
+            let again = (0..3).find(|_| dice(10) > 0).unwrap_or(3);
+            built += 1;
+            air.insert((now + 4 + 16 * again, built), (way, block));
+        }
+        let inside = story.bearer.in_transit(Downlink) as u64 + story.bearer.queue(Downlink).packets;
+        assert_eq!(story.sent, story.delivered.len() as u64 + story.dropped.len() as u64 + inside);
+    }
+    assert!(story.delivered.is_sorted_by(|a, b| a.0 < b.0), "out of order or twice");
+    (story, built)
+}
+
+#[test]
+fn am_survives_an_ordeal() {
+    let poll = |t: u64| Span::from_micros(t);
+    let am = NrAm { max_retx: u32::MAX, ..am() };
+    let eighteen = NrAm {
+        sn: AmSn::Eighteen,
+        t_poll_retransmit: poll(5000),
+        t_reassembly: poll(2000),
+        t_status_prohibit: Span::ZERO,
+        pdcp: Nr { sdap: true, sn: PdcpSn::Eighteen, ..am.pdcp },
+        ..am
+    };
+    let lte = Mode::Am(Am { max_retx: u32::MAX, ..Am::default() });
+    let configs = [Mode::NrAm(am), Mode::NrAm(eighteen), lte];
+    for seed in 0..6 {
+        let handovers = seed >= 2;
+        let configs = if handovers { &configs[..] } else { &configs[seed as usize..=seed as usize] };
+        let (story, _) = ordeal(seed, configs, handovers);
+        assert!(story.sent > 50_000, "{} SDUs", story.sent);
+        assert_eq!((story.delivered.len() as u64, story.dropped.len()), (story.sent, 0));
+        assert_eq!((story.bearer.occupancy(Downlink), story.bearer.in_transit(Downlink)), (0, 0));
+        assert_eq!(story.bearer.poll_timeout(), None);
+    }
+}
+
+#[test]
+fn um_and_an_impatient_pdcp_keep_order_in_an_ordeal() {
+    let um = |sn, t| Mode::NrUm(NrUm { sn, ..um(10, t) });
+    let impatient = NrAm { max_retx: u32::MAX, pdcp: Nr { t_reordering: Some(ms(20)), ..Nr::default() }, ..am() };
+    let configs = [um(UmSn::Six, 20), um(UmSn::Twelve, 0), Mode::NrAm(impatient), Mode::Um(Default::default())];
+    for seed in 0..6 {
+        let handovers = seed >= 3;
+        let configs = if handovers { &configs[..] } else { &configs[seed as usize..=seed as usize] };
+        let (story, _) = ordeal(10 + seed, configs, handovers);
+        let lost = story.sent - story.delivered.len() as u64;
+        // A third of the blocks is lost in the mean.
+        assert!(lost > story.sent / 10 && lost < story.sent / 4 * 3, "{lost} of {} SDUs", story.sent);
+    }
 }
