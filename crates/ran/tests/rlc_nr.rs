@@ -514,6 +514,21 @@ fn an_sdu_that_waited_too_long_is_discarded() {
     assert_eq!(story.delivered, [(0, Times { first_sent: at(1), last_sent: at(70), decoded: None })]);
 }
 
+#[test]
+fn sdus_that_expire_leave_nobody_without_a_poll() {
+    let pdcp = pdcp::Config { discard: Some(ms(50)), ..pdcp::Config::default() };
+    let bearer = Bearer::new(&Config { mode: Mode::NrAm(am()), downlink: pdcp, uplink: pdcp });
+    let mut story = Story { bearer, ..Story::new(Mode::Tm) };
+    story.enqueue(0, 2);
+    assert_eq!(story.pass(Downlink, 1, GRANT), GRANT);
+    // SDU 1, which would have carried the poll, is discarded when it would be sent.
+    assert_eq!(story.pass(Downlink, 60, GRANT), 0);
+    assert_eq!(story.lost(DropReason::Control), [1]);
+    assert_eq!(story.pass(Downlink, 61, GRANT), GRANT);
+    assert_eq!(story.pass(Uplink, 62, 100), 5);
+    assert_eq!(story.bearer.occupancy(Downlink), 0);
+}
+
 /// Slots of 125 us for five seconds with random grants, SDUs, losses of HARQ, handovers to random configurations and
 /// outages. Returns the delivered and the lost SDUs.
 fn ordeal(seed: u64, configs: &[Mode], handovers: bool) -> (Story, u64) {

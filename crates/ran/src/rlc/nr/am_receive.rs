@@ -85,7 +85,7 @@ impl Receiver {
             self.in_order = run.to;
             self.highest = self.highest.max(run.to.ceil());
             self.highest_status = self.highest_status.max(self.next());
-            self.reassembly = Time::MAX;
+            debug_assert_eq!(self.reassembly, Time::MAX, "nothing is missing before the last byte received");
             if run.polls[0] > 0 {
                 run.polls.iter().for_each(|&poll| self.poll(first + u64::from(poll) - 1, now));
             }
@@ -524,9 +524,9 @@ mod tests {
         assert!(story.0.log.len() <= LOG);
     }
 
-    /// 38.322, 5.2.3.2, taken literally: PDU by PDU and byte by byte, for SDUs of four bytes numbered from 7.
+    /// 38.322, 5.2.3.2, taken literally: PDU by PDU and byte by byte, for SDUs of six bytes numbered from 7.
     struct Literal {
-        got: Vec<[bool; 4]>,
+        got: Vec<[bool; 6]>,
         next: usize,
         trigger: usize,
         highest_status: usize,
@@ -539,7 +539,7 @@ mod tests {
 
     impl Literal {
         fn all(&self, sn: usize) -> bool {
-            self.got[sn] == [true; 4]
+            self.got[sn] == [true; 6]
         }
 
         fn first_missing(&self, from: usize) -> usize {
@@ -617,13 +617,13 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        let pos = |byte: u64| Pos::new(7 + byte / 4, (byte % 4) as u32);
+        let pos = |byte: u64| Pos::new(7 + byte / 6, (byte % 6) as u32);
         let (mut timers, mut dups) = (0, 0);
         for _ in 0..400 {
             let mut story = Story::new(AmSn::Twelve);
             story.0.config.t_status_prohibit = Span::ZERO;
             let mut literal = Literal {
-                got: vec![[false; 4]; 400],
+                got: vec![[false; 6]; 400],
                 next: 0,
                 trigger: 0,
                 highest_status: 0,
@@ -651,13 +651,13 @@ mod tests {
                     continue;
                 }
                 let mut run = Run { to: pos(from + len), ..Run::at(pos(from)) };
-                let numbers = (from / 4)..=((from + len - 1) / 4);
+                let numbers = (from / 6)..=((from + len - 1) / 6);
                 let polls: Vec<u64> = numbers.clone().filter(|_| dice(6) == 0).collect();
                 polls.iter().for_each(|&sdu| run.poll(7 + sdu));
                 complete.extend(story.receive(ms, run));
                 for sdu in numbers {
                     let bytes =
-                        (from.max(4 * sdu) - 4 * sdu) as usize..((from + len).min(4 * sdu + 4) - 4 * sdu) as usize;
+                        (from.max(6 * sdu) - 6 * sdu) as usize..((from + len).min(6 * sdu + 6) - 6 * sdu) as usize;
                     dups += u32::from(literal.got[sdu as usize][bytes.clone()].iter().all(|&have| have));
                     // Of several polls the ones between the first and the last are left out.
                     let poll = polls.first() == Some(&sdu) || polls.last() == Some(&sdu);
@@ -676,10 +676,10 @@ mod tests {
                 {
                     literal.status = false;
                     assert_eq!(ack as usize, literal.highest_status);
-                    let missing = |byte: u64| !literal.got[byte as usize / 4][byte as usize % 4];
-                    let byte = |(sdu, so): (u64, u32)| 4 * sdu + u64::from(so);
+                    let missing = |byte: u64| !literal.got[byte as usize / 6][byte as usize % 6];
+                    let byte = |(sdu, so): (u64, u32)| 6 * sdu + u64::from(so);
                     let reported: Vec<u64> = nacks.iter().flat_map(|&[from, to]| byte(from)..byte(to)).collect();
-                    assert!(reported.into_iter().eq((0..4 * ack).filter(|&byte| missing(byte))));
+                    assert!(reported.into_iter().eq((0..6 * ack).filter(|&byte| missing(byte))));
                 }
             }
             // Those that were complete before may be named again: PDCP ignores them.

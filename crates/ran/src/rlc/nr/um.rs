@@ -365,5 +365,6 @@ mod tests {
         assert!(story.complete.is_empty());
         story.receive(1, 1, 1);
         assert_eq!(story.complete, [1]);
+        assert!(story.entity.got.is_empty());
     }
 }
