@@ -442,6 +442,9 @@ mod tests {
         Time::from_nanos(ms * 1_000_000)
     }
 
+    /// Where a run begins and ends, and whether it polls.
+    type SentRun = ([(u64, u32); 2], bool);
+
     const WHOLE: (u32, Option<u32>) = (0, None);
 
     impl Story {
@@ -461,8 +464,8 @@ mod tests {
             story
         }
 
-        /// The bytes used, and the first and last byte of each run and whether it polls.
-        fn build(&mut self, ms: u64, room: u32) -> (u32, Vec<([(u64, u32); 2], bool)>) {
+        /// Returns the bytes used, and the runs.
+        fn build(&mut self, ms: u64, room: u32) -> (u32, Vec<SentRun>) {
             let mut block = Contents::default();
             let mut none = |_, _| panic!("nothing is dropped");
             let stats = &mut Stats::default();
