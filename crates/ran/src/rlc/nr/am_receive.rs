@@ -438,6 +438,18 @@ mod tests {
     }
 
     #[test]
+    fn rx_highest_status_does_not_go_back() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, part(0, 0, Some(10)));
+        story.receive(0, part(0, 20, Some(30)));
+        story.0.handle_timeout(at(10));
+        story.receive(11, part(0, 10, Some(20)));
+        story.receive(12, part(0, 30, Some(40)));
+        assert_eq!(story.state(), [0, 1, 1, 1]);
+        assert_eq!(story.status(12, 100), Some((1, 9, vec![[(0, 40), (1, 0)]])), "its end may not have been sent");
+    }
+
+    #[test]
     fn polls_are_answered_at_once_unless_something_before_them_is_missing() {
         let mut story = Story::new(AmSn::Twelve);
         story.receive(0, polling(sdus(0, 2)));
