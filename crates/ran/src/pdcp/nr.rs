@@ -259,3 +259,126 @@ impl<P: Packet> Sdus<P> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use channel::Direction;
+    use testkit::queue::TestPacket;
+
+    use super::*;
+    use crate::pdcp::{Config, Times};
+
+    /// 38.323, 5.2.2, taken literally: PDU by PDU.
+    #[derive(Default)]
+    struct Literal {
+        deliv: u64,
+        next: u64,
+        reord: u64,
+        timer: Option<u64>,
+        stored: std::collections::BTreeSet<u64>,
+        delivered: Vec<u64>,
+    }
+
+    impl Literal {
+        fn deliver_consecutive(&mut self, from: u64) {
+            self.deliv = from;
+            while self.stored.remove(&self.deliv) {
+                self.delivered.push(self.deliv);
+                self.deliv += 1;
+            }
+        }
+
+        fn receive(&mut self, count: u64, now: u64) {
+            if count < self.deliv || !self.stored.insert(count) {
+                return;
+            }
+            self.next = self.next.max(count + 1);
+            if count == self.deliv {
+                self.deliver_consecutive(count);
+            }
+            if self.timer.is_some() && self.deliv >= self.reord {
+                self.timer = None;
+            }
+            if self.timer.is_none() && self.deliv < self.next {
+                self.reord = self.next;
+                self.timer = Some(now + 10);
+            }
+        }
+
+        fn time_out(&mut self, now: u64) {
+            if self.timer.is_some_and(|timer| now >= timer) {
+                self.timer = None;
+                let late = self.stored.split_off(&self.reord);
+                self.delivered.extend(core::mem::replace(&mut self.stored, late));
+                self.deliver_consecutive(self.reord);
+                if self.deliv < self.next {
+                    self.reord = self.next;
+                    self.timer = Some(now + 10);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_of_sdus_are_reordered_as_if_one_by_one() {
+        let mut state = 5u64;
+        let mut dice = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let (mut lost, mut expiries) = (0, 0);
+        for _ in 0..300 {
+            let mut sdus = Sdus::new(Direction::Downlink, &Config::default(), 2);
+            sdus.set_nr(Some(&Nr { t_reordering: Some(Span::from_millis(10)), ..Nr::default() }));
+            let mut literal = Literal::default();
+            let (mut delivered, mut dropped, mut sent) = (Vec::new(), Vec::new(), 0);
+            let mut late: Vec<(u64, u64)> = Vec::new();
+            for ms in 0..150 {
+                let now = Time::from_nanos(ms * 1_000_000);
+                let mut deliver = |_: Direction, packet: TestPacket, _: Times| delivered.push(packet.id);
+                let mut drops = |packet: TestPacket, reason| {
+                    assert_eq!(reason, DropReason::Loss);
+                    dropped.push(packet.id);
+                };
+                expiries += u32::from(sdus.reordering() <= now);
+                sdus.reorder(now, &mut deliver, &mut drops);
+                literal.time_out(ms);
+                let count = 1 + dice(6);
+                for id in sent..sent + count {
+                    sdus.enqueue(TestPacket::new(id, 0, 98), now, &mut drops);
+                    let head = sdus.head(now, &mut drops, |_| {}).expect("it was just added");
+                    assert_eq!((head.number, head.so, head.left), (id, 0, 100));
+                    sdus.send(100, now);
+                }
+                let block = (sent, sent + count);
+                sent += count;
+                match dice(4) {
+                    0 => late.push(block),
+                    1 if !late.is_empty() => {
+                        let (from, to) = late.swap_remove(dice(late.len() as u64) as usize);
+                        late.push(block);
+                        sdus.complete(from, to, now, &mut deliver, &mut drops);
+                        (from..to).for_each(|count| literal.receive(count, ms));
+                    }
+                    _ => {
+                        sdus.complete(block.0, block.1, now, &mut deliver, &mut drops);
+                        (block.0..block.1).for_each(|count| literal.receive(count, ms));
+                    }
+                }
+                assert_eq!((&delivered, sdus.gone), (&literal.delivered, literal.deliv));
+                let timer = literal.timer.map_or(Time::MAX, |ms| Time::from_nanos(ms * 1_000_000));
+                assert_eq!(sdus.reordering(), timer);
+                assert_eq!(delivered.len() + dropped.len() + sdus.in_transit(), sent as usize);
+            }
+            lost += dropped.len();
+        }
+        assert!(lost > 1000 && expiries > 1000, "{lost} lost, {expiries} expiries");
+    }
+
+    #[test]
+    fn headers_have_the_lengths_of_the_standard() {
+        let header = |sn, sdap| Nr { sn, sdap, ..Nr::default() }.header();
+        assert_eq!([header(PdcpSn::Twelve, false), header(PdcpSn::Eighteen, false)], [2, 3]);
+        assert_eq!([header(PdcpSn::Twelve, true), header(PdcpSn::Eighteen, true)], [3, 4]);
+    }
+}

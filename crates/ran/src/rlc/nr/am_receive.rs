@@ -4,7 +4,9 @@
 //! 1. Numbers are never ambiguous: a PDU that HARQ delays for more than half a cycle of the SN is a duplicate.
 //! 2. If a STATUS PDU has no room for all missing segments of an SDU, the last one reported extends to the end of the
 //!    SDU, so that nothing missing counts as acknowledged.
-//! 3. A STATUS PDU that more than 4096 later NACKs overtake is ignored, as if it were lost.
+//! 3. Of the polls in one run of PDUs, those between the first and the last have no effect of their own: they would
+//!    be answered together with one of these, except for duplicates.
+//! 4. A STATUS PDU that more than 4096 later NACKs overtake is ignored, as if it were lost.
 
 use std::collections::VecDeque;
 
@@ -83,7 +85,7 @@ impl Receiver {
             self.in_order = run.to;
             self.highest = self.highest.max(run.to.ceil());
             self.highest_status = self.highest_status.max(self.next());
-            self.reassembly = Time::MAX;
+            debug_assert_eq!(self.reassembly, Time::MAX, "nothing is missing before the last byte received");
             if run.polls[0] > 0 {
                 run.polls.iter().for_each(|&poll| self.poll(first + u64::from(poll) - 1, now));
             }
@@ -349,6 +351,9 @@ mod tests {
         run
     }
 
+    /// ACK_SN, bytes without MAC subheader, and missing ranges.
+    type Reported = (u64, u32, Vec<[(u64, u32); 2]>);
+
     impl Story {
         fn new(sn: AmSn) -> Story {
             let (t_reassembly, t_status_prohibit) = (Span::from_millis(10), Span::from_millis(20));
@@ -361,8 +366,7 @@ mod tests {
             (from..to).map(|number| number - 7).collect()
         }
 
-        /// ACK_SN, bytes without MAC subheader, and missing ranges.
-        fn status(&mut self, ms: u64, room: u32) -> Option<(u64, u32, Vec<[(u64, u32); 2]>)> {
+        fn status(&mut self, ms: u64, room: u32) -> Option<Reported> {
             let announced = self.0.status_size(at(ms));
             let (report, bytes) = self.0.status(at(ms), room)?;
             assert!(bytes <= room && bytes <= announced.0 + announced.1);
@@ -431,6 +435,18 @@ mod tests {
         assert_eq!(story.status(13, 100), Some((1, 3 + 6 + 6, vec![[(0, 30), (0, 40)], [(0, 50), (1, 0)]])));
         assert!(story.receive(20, part(0, 30, Some(40))).is_empty());
         assert_eq!(story.receive(20, part(0, 50, None)), [0]);
+    }
+
+    #[test]
+    fn rx_highest_status_does_not_go_back() {
+        let mut story = Story::new(AmSn::Twelve);
+        story.receive(0, part(0, 0, Some(10)));
+        story.receive(0, part(0, 20, Some(30)));
+        story.0.handle_timeout(at(10));
+        story.receive(11, part(0, 10, Some(20)));
+        story.receive(12, part(0, 30, Some(40)));
+        assert_eq!(story.state(), [0, 1, 1, 1]);
+        assert_eq!(story.status(12, 100), Some((1, 9, vec![[(0, 40), (1, 0)]])), "its end may not have been sent");
     }
 
     #[test]
@@ -518,5 +534,172 @@ mod tests {
         }
         assert!(story.0.nacks(&first).is_none(), "more than 4096 have followed");
         assert!(story.0.log.len() <= LOG);
+    }
+
+    /// 38.322, 5.2.3.2, taken literally: PDU by PDU and byte by byte, for SDUs of six bytes numbered from 7.
+    struct Literal {
+        got: Vec<[bool; 6]>,
+        next: usize,
+        trigger: usize,
+        highest_status: usize,
+        highest: usize,
+        timer: Option<u64>,
+        delayed_polls: Vec<usize>,
+        status: bool,
+        delivered: Vec<usize>,
+    }
+
+    impl Literal {
+        fn all(&self, sn: usize) -> bool {
+            self.got[sn] == [true; 6]
+        }
+
+        fn first_missing(&self, from: usize) -> usize {
+            (from..).find(|&sn| !self.all(sn)).expect("there are more SDUs than received")
+        }
+
+        /// A missing byte segment before the last byte of all received segments.
+        fn missing(&self, sn: usize) -> bool {
+            let last = self.got[sn].iter().rposition(|&have| have);
+            last.is_some_and(|last| self.got[sn][..last].contains(&false))
+        }
+
+        fn receive(&mut self, x: usize, bytes: core::ops::Range<usize>, poll: bool, now: u64) {
+            let discarded = x < self.next || self.got[x][bytes.clone()].iter().all(|&have| have);
+            if !discarded {
+                self.got[x][bytes].fill(true);
+                self.highest = self.highest.max(x + 1);
+                if self.all(x) {
+                    self.delivered.push(x);
+                    if x == self.highest_status {
+                        self.highest_status = self.first_missing(x);
+                    }
+                    if x == self.next {
+                        self.next = self.first_missing(x);
+                    }
+                }
+                if self.timer.is_some()
+                    && (self.trigger == self.next || (self.trigger == self.next + 1 && !self.missing(self.next))
+                        // Outside of the window: below it.
+                        || self.trigger < self.next)
+                {
+                    self.timer = None;
+                }
+                let gap = self.highest > self.next + 1 || (self.highest == self.next + 1 && self.missing(self.next));
+                if self.timer.is_none() && gap {
+                    self.timer = Some(now + 10);
+                    self.trigger = self.highest;
+                }
+            }
+            if poll {
+                if discarded || x < self.highest_status {
+                    self.status = true;
+                } else {
+                    self.delayed_polls.push(x);
+                }
+            }
+            self.release();
+        }
+
+        fn release(&mut self) {
+            let before = self.delayed_polls.len();
+            self.delayed_polls.retain(|&x| x >= self.highest_status);
+            self.status |= self.delayed_polls.len() < before;
+        }
+
+        fn time_out(&mut self, now: u64) {
+            if self.timer.is_some_and(|timer| now >= timer) {
+                self.timer = None;
+                let next = self.first_missing(self.trigger);
+                self.highest_status = next;
+                if self.highest > next + 1 || (self.highest == next + 1 && self.missing(next)) {
+                    self.timer = Some(now + 10);
+                    self.trigger = self.highest;
+                }
+                self.status = true;
+                self.release();
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_received_as_if_pdu_by_pdu() {
+        let mut state = 9u64;
+        let mut dice = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let pos = |byte: u64| Pos::new(7 + byte / 6, (byte % 6) as u32);
+        let (mut timers, mut dups) = (0, 0);
+        for _ in 0..400 {
+            let mut story = Story::new(AmSn::Twelve);
+            story.0.config.t_status_prohibit = Span::ZERO;
+            let mut literal = Literal {
+                got: vec![[false; 6]; 400],
+                next: 0,
+                trigger: 0,
+                highest_status: 0,
+                highest: 0,
+                timer: None,
+                delayed_polls: Vec::new(),
+                status: false,
+                delivered: Vec::new(),
+            };
+            let mut sent = 0;
+            let mut complete = Vec::new();
+            for ms in 0..120 {
+                story.0.handle_timeout(at(ms));
+                literal.time_out(ms);
+                // New data, of which half is lost, or a retransmission of anything, duplicates included.
+                let (from, len) = if dice(3) > 0 {
+                    let len = 1 + dice(12);
+                    sent += len;
+                    (sent - len, len)
+                } else {
+                    let from = dice(sent + 1).min(sent.saturating_sub(1));
+                    (from, (1 + dice(20)).min(sent - from))
+                };
+                if len == 0 || dice(2) == 0 {
+                    continue;
+                }
+                let mut run = Run { to: pos(from + len), ..Run::at(pos(from)) };
+                let numbers = (from / 6)..=((from + len - 1) / 6);
+                let polls: Vec<u64> = numbers.clone().filter(|_| dice(6) == 0).collect();
+                polls.iter().for_each(|&sdu| run.poll(7 + sdu));
+                complete.extend(story.receive(ms, run));
+                for sdu in numbers {
+                    let bytes =
+                        (from.max(6 * sdu) - 6 * sdu) as usize..((from + len).min(6 * sdu + 6) - 6 * sdu) as usize;
+                    dups += u32::from(literal.got[sdu as usize][bytes.clone()].iter().all(|&have| have));
+                    // Of several polls the ones between the first and the last are left out.
+                    let poll = polls.first() == Some(&sdu) || polls.last() == Some(&sdu);
+                    literal.receive(sdu as usize, bytes, poll, ms);
+                }
+                let timer = literal.timer.map_or(Time::MAX, at);
+                timers += u32::from(literal.timer == Some(ms + 10));
+                assert_eq!(story.0.reassembly, timer);
+                let expected = [literal.next, literal.trigger, literal.highest_status, literal.highest];
+                let got = story.state().map(|number| number as usize);
+                assert_eq!([got[0], got[2], got[3]], [expected[0], expected[2], expected[3]]);
+                assert!(timer == Time::MAX || got[1] == expected[1]);
+                assert_eq!(story.0.status_triggered, literal.status, "polls {polls:?}");
+                if dice(4) == 0
+                    && let Some((ack, _, nacks)) = story.status(ms, 1000)
+                {
+                    literal.status = false;
+                    assert_eq!(ack as usize, literal.highest_status);
+                    let missing = |byte: u64| !literal.got[byte as usize / 6][byte as usize % 6];
+                    let byte = |(sdu, so): (u64, u32)| 6 * sdu + u64::from(so);
+                    let reported: Vec<u64> = nacks.iter().flat_map(|&[from, to]| byte(from)..byte(to)).collect();
+                    assert!(reported.into_iter().eq((0..6 * ack).filter(|&byte| missing(byte))));
+                }
+            }
+            // Those that were complete before may be named again: PDCP ignores them.
+            complete.sort_unstable();
+            complete.dedup();
+            literal.delivered.sort_unstable();
+            assert!(complete.into_iter().eq(literal.delivered.into_iter().map(|sdu| sdu as u64)));
+        }
+        assert!(timers > 1000 && dups > 1000, "{timers} starts of the timer, {dups} duplicates");
     }
 }

@@ -421,3 +421,192 @@ fn append(ranges: &mut VecDeque<(Pos, Pos)>, (from, to): (Pos, Pos)) {
         _ => ranges.push_back((from, to)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use channel::Direction;
+    use testkit::queue::TestPacket;
+    use units::Span;
+
+    use super::*;
+    use crate::pdcp;
+
+    /// SDUs of 100 bytes with PDCP's header; t-PollRetransmit 30 ms; no polls but those of 5.3.3.2.
+    struct Story {
+        transmitter: Transmitter,
+        sdus: Sdus<TestPacket>,
+        ids: u64,
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::from_nanos(ms * 1_000_000)
+    }
+
+    /// Where a run begins and ends, and whether it polls.
+    type SentRun = ([(u64, u32); 2], bool);
+
+    const WHOLE: (u32, Option<u32>) = (0, None);
+
+    impl Story {
+        fn new(sdus: u64, max_retx: u32) -> Story {
+            let t_poll_retransmit = Span::from_millis(30);
+            let config = NrAm { t_poll_retransmit, poll_pdu: None, poll_byte: None, max_retx, ..NrAm::default() };
+            let mut story = Story {
+                transmitter: Transmitter::new(&config, 2, (0, core::iter::empty())),
+                sdus: Sdus::new(Direction::Downlink, &pdcp::Config::default(), 2),
+                ids: 0,
+            };
+            for _ in 0..sdus {
+                let packet = TestPacket::new(story.ids, 0, 98);
+                story.sdus.enqueue(packet, Time::ZERO, &mut |_, _| panic!("nothing is dropped"));
+                story.ids += 1;
+            }
+            story
+        }
+
+        /// Returns the bytes used, and the runs.
+        fn build(&mut self, ms: u64, room: u32) -> (u32, Vec<SentRun>) {
+            let mut block = Contents::default();
+            let mut none = |_, _| panic!("nothing is dropped");
+            let stats = &mut Stats::default();
+            let used = self.transmitter.build(&mut self.sdus, room, at(ms), &mut block, stats, &mut none);
+            assert!(used <= room);
+            let split = |pos: Pos| (pos.number(), pos.so());
+            let runs = block.runs().iter().map(|run| ([split(run.from), split(run.to)], run.polls[0] > 0));
+            (used, runs.collect())
+        }
+
+        /// A STATUS PDU with NACKs of these parts of SDUs; `None` is the end.
+        fn status(&mut self, ack: u64, nacks: &[(u64, (u32, Option<u32>))]) {
+            let ranges = nacks.iter().map(|&(number, (from, to))| {
+                (Pos::new(number, from), to.map_or(Pos::start(number + 1), |to| Pos::new(number, to)))
+            });
+            let report = Report { ack, first: 0, nacks: nacks.len() as u32 };
+            self.transmitter.handle_status(&report, ranges);
+        }
+
+        fn pending(&self) -> (u64, u64, usize) {
+            let transmitter = &self.transmitter;
+            (transmitter.pending_bytes, transmitter.pending_pdus, transmitter.pending.len())
+        }
+    }
+
+    #[test]
+    fn a_status_answers_the_poll_of_the_sdus_it_covers() {
+        let mut story = Story::new(3, 4);
+        assert_eq!(story.build(0, 500), (312, vec![([(0, 0), (3, 0)], true)]));
+        assert_eq!((story.transmitter.poll_sn, story.transmitter.poll_retransmit), (2, at(30)));
+        story.status(2, &[]);
+        assert_eq!(story.transmitter.poll_retransmit, at(30), "POLL_SN is not reported on");
+        story.status(3, &[(2, WHOLE)]);
+        assert_eq!(story.transmitter.poll_retransmit, Time::MAX, "a negative acknowledgement is an answer");
+        assert_eq!((story.transmitter.next_ack, story.transmitter.unacknowledged()), (2, 98));
+    }
+
+    #[test]
+    fn what_arrived_while_it_was_pending_is_not_retransmitted() {
+        let mut story = Story::new(4, 8);
+        story.build(0, 500);
+        story.status(4, &[(0, WHOLE), (2, WHOLE), (3, WHOLE)]);
+        assert_eq!((story.transmitter.next_ack, story.pending()), (0, (300, 3, 2)));
+        // SDU 3 stays pending, and only a part of SDU 2.
+        story.status(3, &[(2, (50, Some(60)))]);
+        assert_eq!((story.transmitter.next_ack, story.pending()), (2, (110, 2, 2)));
+        let segments = vec![([(2, 50), (2, 60)], false), ([(3, 0), (4, 0)], true)];
+        assert_eq!(story.build(9, 500), (16 + 104, segments));
+        // Two that HARQ has delayed, and one that has become obsolete.
+        story.status(4, &[(2, WHOLE)]);
+        story.status(4, &[(2, WHOLE), (3, WHOLE)]);
+        assert_eq!(story.pending(), (100, 1, 1), "SDU 3 has been acknowledged");
+        story.status(1, &[(0, WHOLE)]);
+        assert_eq!((story.transmitter.next_ack, story.pending()), (2, (100, 1, 1)));
+        story.status(4, &[]);
+        assert_eq!((story.transmitter.next_ack, story.pending()), (4, (0, 0, 0)));
+    }
+
+    #[test]
+    fn an_obsolete_status_answers_no_poll() {
+        let mut story = Story::new(1, 8);
+        story.build(0, 500);
+        story.status(1, &[]);
+        story.transmitter.poll_retransmit = at(30);
+        story.status(0, &[]);
+        assert_eq!(story.transmitter.poll_retransmit, at(30));
+    }
+
+    #[test]
+    fn a_retransmission_that_does_not_fit_is_cut_and_its_parts_are_retransmitted() {
+        let mut story = Story::new(2, 8);
+        assert_eq!(story.build(0, 208).0, 208);
+        story.status(2, &[(0, WHOLE)]);
+        // First segments have 4 bytes of headers, others 6.
+        assert_eq!(story.build(10, 44), (44, vec![([(0, 0), (0, 40)], false)]));
+        assert_eq!(story.build(11, 36), (36, vec![([(0, 40), (0, 70)], false)]));
+        assert_eq!(story.build(12, 500), (36, vec![([(0, 70), (1, 0)], true)]));
+        story.status(2, &[(0, (0, Some(40))), (0, (70, None))]);
+        assert_eq!(story.pending(), (70, 2, 2));
+        let both = vec![([(0, 0), (0, 40)], false), ([(0, 70), (1, 0)], true)];
+        assert_eq!(story.build(20, 500), (44 + 36, both));
+    }
+
+    #[test]
+    fn a_nack_of_what_was_never_sent_is_clipped() {
+        let mut story = Story::new(1, 8);
+        assert_eq!(story.build(0, 44).1, [([(0, 0), (0, 40)], false)]);
+        story.status(1, &[(0, (20, None))]);
+        assert_eq!(story.pending(), (20, 1, 1));
+        assert_eq!(story.build(1, 500).1, [([(0, 20), (0, 40)], false), ([(0, 40), (1, 0)], true)]);
+        story.status(1, &[(0, (40, None))]);
+        assert_eq!(story.pending(), (60, 1, 1));
+    }
+
+    #[test]
+    fn an_sdu_that_is_missing_too_often_fails_the_link() {
+        let mut story = Story::new(1, 2);
+        story.build(0, 104);
+        let nacks = [(0, (10, Some(20))), (0, (30, None))];
+        story.status(1, &nacks);
+        story.status(1, &nacks);
+        assert_eq!(story.transmitter.sdus[0].retransmissions, 1, "once for two parts, and pending already");
+        story.build(1, 500);
+        story.status(1, &nacks);
+        assert!(!story.transmitter.failed, "RETX_COUNT is 1");
+        story.build(2, 500);
+        story.status(1, &nacks);
+        assert!(story.transmitter.failed, "RETX_COUNT is maxRetxThreshold");
+    }
+
+    #[test]
+    fn a_poll_without_an_answer_retransmits_the_last_sdu() {
+        let mut story = Story::new(3, 8);
+        story.build(0, 500);
+        story.status(3, &[(0, WHOLE), (2, (30, Some(40)))]);
+        assert_eq!(story.pending(), (110, 2, 2));
+        // The part of SDU 2 that is pending already belongs to it.
+        story.transmitter.retransmit_last();
+        assert_eq!((story.pending(), story.transmitter.sdus[2].retransmissions), ((200, 2, 2), 2));
+        story.transmitter.retransmit_last();
+        assert_eq!((story.pending(), story.transmitter.sdus[2].retransmissions), ((200, 2, 2), 2), "pending already");
+        assert_eq!(story.build(1, 500).1, [([(0, 0), (1, 0)], true), ([(2, 0), (3, 0)], true)]);
+
+        // A part that is one with the end of the SDU before it.
+        let mut story = Story::new(3, 8);
+        story.build(0, 500);
+        story.status(3, &[(1, WHOLE), (2, (0, Some(40)))]);
+        assert_eq!(story.pending(), (140, 2, 1));
+        story.transmitter.retransmit_last();
+        assert_eq!(story.pending(), (200, 2, 1));
+        assert_eq!(story.build(1, 500).0, 208);
+    }
+
+    #[test]
+    fn a_poll_without_an_answer_rides_on_new_data_if_there_is_any() {
+        let mut story = Story::new(2, 8);
+        story.build(0, 104);
+        story.transmitter.poll_retransmit = at(30);
+        story.transmitter.handle_timeout(at(30), &story.sdus);
+        assert_eq!(story.pending(), (0, 0, 0));
+        assert_eq!(story.build(31, 50).1, [([(1, 0), (1, 46)], true)]);
+        assert_eq!(story.transmitter.poll_retransmit, at(61));
+    }
+}

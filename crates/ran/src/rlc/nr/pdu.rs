@@ -180,10 +180,10 @@ impl Headers {
         (take > 0).then(|| (take, with_subheader(header + take)))
     }
 
-    /// Returns an upper bound of the headers of `pdus` PDUs in `runs` runs.
+    /// Returns an upper bound of the headers of `pdus` PDUs in `runs` runs, of which only the first is a segment.
     #[inline]
     pub(in crate::rlc) fn estimate(self, pdus: u64, runs: u64) -> u64 {
-        pdus * u64::from(self.segment + LONG_SUBHEADER) + runs * u64::from(SO)
+        pdus * u64::from(self.whole + LONG_SUBHEADER) + runs * u64::from(self.segment - self.whole + SO)
     }
 }
 

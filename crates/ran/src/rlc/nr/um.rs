@@ -232,3 +232,139 @@ impl Entity {
         sn.wrapping_sub(self.highest.wrapping_sub(self.window())) & self.mask
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SDUs in two segments each; t-Reassembly 10 ms.
+    struct Story {
+        entity: Entity,
+        complete: Vec<u64>,
+    }
+
+    impl Story {
+        fn new(sn: UmSn) -> Story {
+            let t_reassembly = Span::from_millis(10);
+            Story { entity: Entity::new(&NrUm { sn, t_reassembly, ..NrUm::default() }), complete: Vec::new() }
+        }
+
+        /// Receives the first (0) or second (1) segment of SDU `number`. Returns RX_Next_Reassembly, RX_Timer_Trigger
+        /// and RX_Next_Highest.
+        fn receive(&mut self, ms: u64, number: u64, segment: u32) -> [u16; 3] {
+            let middle = Pos::new(number, 50);
+            let (from, to) = if segment == 0 { (Pos::start(number), middle) } else { (middle, Pos::start(number + 1)) };
+            let run = Run { to, sn: number as u16 & self.entity.mask, ..Run::at(from) };
+            let complete = &mut self.complete;
+            self.entity.receive(&run, Time::from_nanos(ms * 1_000_000), |from, to| complete.extend(from..to));
+            self.state()
+        }
+
+        fn time_out(&mut self, ms: u64) -> [u16; 3] {
+            self.entity.handle_timeout(Time::from_nanos(ms * 1_000_000));
+            self.state()
+        }
+
+        fn state(&self) -> [u16; 3] {
+            [self.entity.next_reassembly, self.entity.trigger, self.entity.highest]
+        }
+
+        fn timer(&self) -> Option<u64> {
+            let timer = self.entity.reassembly;
+            (timer != Time::MAX).then(|| timer.as_nanos() / 1_000_000)
+        }
+    }
+
+    #[test]
+    fn segments_that_harq_reorders_are_reassembled() {
+        let mut story = Story::new(UmSn::Twelve);
+        assert_eq!((story.receive(0, 0, 0), story.timer()), ([0, 0, 1], None), "the end may follow");
+        assert_eq!((story.receive(1, 1, 1), story.timer()), ([0, 2, 2], Some(11)));
+        assert_eq!(story.receive(2, 1, 0), [0, 2, 2]);
+        assert_eq!(story.complete, [1], "out of order");
+        assert_eq!((story.receive(3, 0, 1), story.timer()), ([2, 2, 2], None));
+        assert_eq!(story.complete, [1, 0]);
+        assert!(story.entity.got.is_empty() && story.entity.slots.is_empty());
+    }
+
+    #[test]
+    fn an_end_without_its_beginning_starts_t_reassembly() {
+        let mut story = Story::new(UmSn::Twelve);
+        assert_eq!((story.receive(0, 0, 1), story.timer()), ([0, 1, 1], Some(10)));
+        assert_eq!((story.receive(1, 0, 0), story.timer()), ([1, 1, 1], None));
+        assert_eq!(story.complete, [0]);
+    }
+
+    #[test]
+    fn what_is_incomplete_is_discarded_when_t_reassembly_ends() {
+        let mut story = Story::new(UmSn::Twelve);
+        story.receive(0, 0, 0);
+        story.receive(0, 2, 0);
+        assert_eq!((story.state(), story.timer()), ([0, 3, 3], Some(10)));
+        assert_eq!(story.receive(5, 4, 1), [0, 3, 5]);
+        assert_eq!((story.time_out(10), story.timer()), ([3, 5, 5], Some(20)), "anew, for SDUs 3 and 4");
+        assert_eq!(story.receive(11, 0, 1), [3, 5, 5]);
+        assert_eq!(story.receive(11, 2, 1), [3, 5, 5]);
+        assert!(story.complete.is_empty(), "too late");
+        assert_eq!(story.receive(12, 4, 0), [3, 5, 5]);
+        assert_eq!((story.time_out(20), story.timer()), ([5, 5, 5], None));
+        assert_eq!(story.complete, [4]);
+    }
+
+    #[test]
+    fn the_reassembly_window_pushes_out_what_is_older() {
+        for (sn, window) in [(UmSn::Six, 32), (UmSn::Twelve, 2048)] {
+            let mut story = Story::new(sn);
+            story.receive(0, 0, 0);
+            for number in 1..window {
+                story.receive(0, number, 0);
+                assert_eq!(story.receive(0, number, 1)[0], 0);
+            }
+            // SDU 0 leaves the window of SNs.
+            let next = window as u16 + 1;
+            assert_eq!(story.receive(1, window, 0), [next - 1, 2, next]);
+            assert_eq!(story.timer(), None);
+            story.receive(1, 0, 1);
+            assert_eq!(story.complete.len() as u64, window - 1);
+        }
+    }
+
+    #[test]
+    fn sequence_numbers_wrap() {
+        for (sn, modulus) in [(UmSn::Six, 64), (UmSn::Twelve, 4096)] {
+            let mut story = Story::new(sn);
+            for number in 0..4 * modulus {
+                story.receive(number, number, (number % 2) as u32);
+                story.receive(number, number, 1 - (number % 2) as u32);
+            }
+            assert!(story.complete.iter().copied().eq(0..4 * modulus));
+            // The timer ran for each second SDU, last for the last one.
+            assert_eq!((story.state(), story.timer()), ([0, 0, 0], None));
+        }
+    }
+
+    #[test]
+    fn after_half_a_cycle_without_reception_sns_are_taken_for_old_ones() {
+        let mut story = Story::new(UmSn::Six);
+        story.receive(0, 0, 0);
+        story.receive(0, 0, 1);
+        // SDUs 1 to 33 are lost. The SN of 34 is inside the window that ends at 1.
+        for number in 34..80 {
+            story.receive(1, number, 0);
+            story.receive(1, number, 1);
+        }
+        // SDUs 34 to 64 have SNs 34 to 63 and 0, those before RX_Next_Reassembly; 65 has SN 1.
+        assert!(story.complete.iter().copied().eq([0].into_iter().chain(65..80)));
+    }
+
+    #[test]
+    fn a_segment_with_the_sn_of_another_sdu_is_ignored() {
+        let mut story = Story::new(UmSn::Six);
+        story.receive(0, 1, 0);
+        story.receive(0, 65, 1);
+        assert!(story.complete.is_empty());
+        story.receive(1, 1, 1);
+        assert_eq!(story.complete, [1]);
+        assert!(story.entity.got.is_empty());
+    }
+}
