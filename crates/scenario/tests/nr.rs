@@ -59,7 +59,7 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.bandwidth_mhz: 7 is not one of 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100 (FR1, 30 kHz)",
         ),
         (
-            "numerology = 4",
+            "numerology = 4\nduplex = \"fdd\"",
             "",
             "nr.bandwidth_mhz: FR1 has no carriers with subcarriers of 240 kHz; set `resource_blocks`",
         ),
