@@ -14,7 +14,7 @@
 //! 3. At a lossless re-establishment (5.2) the sender knows what the receiver has, as after a PDCP status report (5.3)
 //!    that is never lost and has no size. An SDU that had arrived out of order is held and delivered in order, and
 //!    nothing is sent twice, so duplicate removal (5.1.2.1.2) is not needed.
-//! 4. The SN has 12 bits in every mode; no ciphering (which does not change lengths) and no header compression.
+//! 4. In LTE the SN has 12 bits in every mode; no ciphering (which does not change lengths) and no header compression.
 
 mod nr;
 

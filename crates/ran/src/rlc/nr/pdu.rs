@@ -1,4 +1,6 @@
 //! RLC PDUs as runs of positions, and their sizes (38.322, 6.2; 38.321, 6.1.2).
+//!
+//! Deviation: an SO has two bytes, but the offset that it stands for is not limited to 65,535; an SDU may have 16 MB.
 
 /// A byte of an SDU: the number of the SDU and the offset in it (SO). The end of an SDU is the start of the next one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -8,7 +10,7 @@ pub(in crate::rlc) struct Pos(u64);
 const OFFSET_BITS: u32 = 24;
 
 /// The longest SDU with its header.
-pub(crate) const LONGEST: u32 = (1 << OFFSET_BITS) - 1;
+const LONGEST: u32 = (1 << OFFSET_BITS) - 1;
 
 impl Pos {
     /// Returns the first byte of SDU `number`.
