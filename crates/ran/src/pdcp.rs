@@ -17,8 +17,9 @@
 //! 4. In LTE the SN has 12 bits in every mode; no ciphering (which does not change lengths) and no header compression.
 
 mod nr;
+mod reordering;
 
-pub use nr::{Nr, PdcpSn};
+pub use reordering::{Nr, PdcpSn};
 
 use std::collections::VecDeque;
 
@@ -26,7 +27,7 @@ use aqm::{AnyQueue, DropReason, Drops, Packet, Queue, sojourn};
 use channel::Direction;
 use units::{Span, Time};
 
-use nr::Reordering;
+use reordering::Reordering;
 
 /// Bytes of header before each SDU: 36.323, 6.2.3, the data PDU of a DRB with a 12-bit SN.
 pub const HEADER: u32 = 2;
@@ -123,7 +124,7 @@ pub(crate) struct Sdus<P> {
     /// The end of the stream.
     end: u64,
     /// The receiving entity of NR's PDCP.
-    reordering: Reordering<P>,
+    reordering: Reordering<Sdu<P>>,
 }
 
 /// What RLC's receiver has when its entities are re-established.

@@ -23,9 +23,9 @@ pub struct NrBearer {
     pub rlc: NrRlc,
     /// Bits of PDCP's sequence number, 12 or 18.
     pub pdcp_sn: u8,
-    /// How long PDCP waits for a missing packet before it delivers later ones. Default: without end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub t_reordering: Option<Span>,
+    /// How long PDCP waits for a missing packet before it delivers later ones; longer than RLC takes to repair a gap in
+    /// AM, which is `t_reassembly` and a few blocks.
+    pub t_reordering: Span,
     /// Whether each packet has an SDAP header.
     pub sdap: bool,
     /// The limit on what a bearer's PDCP and RLC hold together, in either direction: packets that wait, and in AM those
@@ -38,7 +38,7 @@ impl Default for NrBearer {
         NrBearer {
             rlc: NrRlc::default(),
             pdcp_sn: 18,
-            t_reordering: Some(Span::from_millis(80)),
+            t_reordering: Span::from_millis(200),
             sdap: true,
             buffer: Bytes::new(6_172_672),
         }

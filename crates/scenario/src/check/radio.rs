@@ -361,7 +361,7 @@ fn check_nr_bearer(bearer: &NrBearer, c: &mut Check) {
         }
     });
     one_of("pdcp_sn", bearer.pdcp_sn, [12, 18], c);
-    c.range("t_reordering", bearer.t_reordering.unwrap_or(MILLISECOND), Span::ZERO..=MAX_TIMER);
+    c.range("t_reordering", bearer.t_reordering, Span::ZERO..=MAX_TIMER);
     c.size("buffer", bearer.buffer);
 }
 

@@ -77,7 +77,7 @@ fn table(of: McsTable) -> tables::nr::McsTable {
 pub(super) fn mode(of: &NrBearer) -> Mode {
     let pdcp = pdcp::Nr {
         sn: if of.pdcp_sn == 12 { PdcpSn::Twelve } else { PdcpSn::Eighteen },
-        t_reordering: of.t_reordering,
+        t_reordering: Some(of.t_reordering),
         sdap: of.sdap,
         limit: [Some(of.buffer.get()); 2],
     };
