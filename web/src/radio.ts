@@ -78,6 +78,14 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
   const lines = (y: string, suffix = "", dash?: number[]): Line[] =>
     ues.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
   const above = lines("dl_above_bytes", ": above", HOST_DASH).filter((line) => line.y.some((bytes) => (bytes ?? 0) > 0));
+  const percents = (y: string): Line[] => lines(y).map((line) => ({ ...line, y: scaled(line.y, 100) }));
+  const buffers = lines("dl_buffer_bytes", ": held", HOST_DASH);
+  // What says the same about all UEs at all times is left out.
+  const sight = lines("los").map((line) => ({ ...line, steps: true }));
+  const hides = sight.some((line) => line.y.includes(0));
+  const beams = (y: string, suffix: string, dash?: number[]): Line[] => lines(y, suffix, dash).map((line) => ({ ...line, steps: true }));
+  const directed = [...beams("cell_beam", ": cell"), ...beams("ue_beam", ": UE", HOST_DASH)];
+  const moves = directed.some((line) => new Set(line.y.filter((beam) => beam !== null)).size > 1);
   const cells = cases.flatMap(({ of, prefix, second }) =>
     seriesOf(of, run, "cell").map((series, i) => ({ series, label: prefix + series.name, look: lookOf(i, second) })),
   );
@@ -93,6 +101,8 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     linePlot("Uplink capacity", lines("ul_mbps"), { ...time, y: "Mbit/s" }, join(rate, note)),
     linePlot("Downlink MCS", lines("dl_mcs"), { ...time, y: "index" }, note),
     linePlot("Uplink MCS", lines("ul_mcs"), { ...time, y: "index" }, note),
+    linePlot("Downlink block errors", percents("dl_bler"), { ...time, y: "% of first transmissions" }, note),
+    linePlot("Uplink block errors", percents("ul_bler"), { ...time, y: "% of first transmissions" }, note),
     linePlot("Downlink SINR", lines("sinr_db"), { ...time, y: "dB", fit: true }, note),
     linePlot(
       "RSRP of the serving cell",
@@ -106,6 +116,9 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
       { ...time, y: "bytes" },
       join(above.length > 0 ? "PDCP and RLC and, dotted, above them" : "PDCP and RLC", note),
     ),
+    linePlot("Buffers of PDCP and RLC", buffers, { ...time, y: "bytes" }, join("with what is sent and not acknowledged", note)),
+    hides && linePlot("Line of sight", sight, { ...time, y: "", names: ["hidden", "in sight"] }, note),
+    moves && linePlot("Beams", directed, { ...time, y: "number" }, join("of the cell and, dotted, of the UE", note)),
     linePlot(
       "Queues of the UE",
       [...lines("ul_queue_bytes", ": modem"), ...lines("host_queue_bytes", ": host", HOST_DASH)],

@@ -242,6 +242,11 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].queued(direction)
     }
 
+    /// Returns the bytes that PDCP and RLC hold for a UE in one direction ([`crate::rlc::Bearer::occupancy`]).
+    pub fn occupancy(&self, ue: u32, direction: Direction) -> u64 {
+        self.ues[ue as usize].bearers.iter().map(|bearer| bearer.rlc.occupancy(direction)).sum()
+    }
+
     /// Returns a UE's counters.
     pub fn stats(&self, ue: u32) -> UeStats {
         self.ues[ue as usize].stats

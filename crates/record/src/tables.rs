@@ -421,6 +421,25 @@ table! {
         "B" ul_limit_bytes: opt_u64,
         /// HARQ retransmissions since the sample before, both directions together.
         "" harq_retx: u64,
+        /// Share of the downlink transport blocks first sent since the sample before that were not decoded at once (0 to
+        /// 1); missing without any.
+        "1" dl_bler: opt_f64,
+        /// The same of the uplink.
+        "1" ul_bler: opt_f64,
+        /// Bytes of packets that PDCP and RLC of the base station hold for it: those that wait and, in AM, those that
+        /// were sent and are not acknowledged.
+        "B" dl_buffer_bytes: u64,
+        /// The same of its modem.
+        "B" ul_buffer_bytes: u64,
+        /// Whether it has line of sight to the serving cell, or the last that served; true for channels that do not
+        /// distinguish.
+        "" los: bool,
+        /// The beam of that cell's antenna array; missing without an array at either end.
+        "" cell_beam: opt_u64,
+        /// The beam of its own antenna array; likewise.
+        "" ue_beam: opt_u64,
+        /// Loss by blockers between it and that cell.
+        "dB" blocked_db: f64,
     }
 }
 

@@ -164,6 +164,12 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         "host_queue_bytes",
         "dl_above_bytes",
         "dl_prbs",
+        "dl_bler",
+        "ul_bler",
+        "dl_buffer_bytes",
+        "los",
+        "cell_beam",
+        "ue_beam",
     ];
     const CELL: &[&str] = &["t", "dl_prbs", "ul_prbs"];
     type Shares<'a> = BTreeMap<&'a str, [f64; 2]>;
@@ -186,6 +192,12 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
             Some(row.host_queue_bytes as f64),
             Some(row.dl_above_bytes as f64),
             Some(row.dl_prbs),
+            row.dl_bler,
+            row.ul_bler,
+            Some(row.dl_buffer_bytes as f64),
+            Some(f64::from(u8::from(row.los))),
+            row.cell_beam.map(|beam| beam as f64),
+            row.ue_beam.map(|beam| beam as f64),
         ];
         all.push(key, RADIO, &values);
         let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();

@@ -93,6 +93,14 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             dl_above_bytes: 0,
             dl_limit_bytes: None,
             ul_limit_bytes: None,
+            dl_bler: busy.then_some(0.08 + 0.04 * noise.next()),
+            ul_bler: None,
+            dl_buffer_bytes: 0,
+            ul_buffer_bytes: 0,
+            los: true,
+            cell_beam: None,
+            ue_beam: None,
+            blocked_db: 0.0,
             harq_retx: (noise.next() * 9.0) as u64,
         });
         if i % 50 == 0 {

@@ -2,7 +2,7 @@
 
 use super::RunId;
 use channel::Direction;
-use ran::{Delivery, Event, Ran, Sink, Step, Transmission, rlc};
+use ran::{Delivery, DirectionStats, Event, Ran, Sink, Step, Transmission, rlc};
 use record::ms;
 use record::tables::{Mobility, MobilityRow, Radio, RadioRow, TransmissionRow, Transmissions, UeRow, Ues};
 use units::{Bytes, Rate, Span, Time};
@@ -49,6 +49,12 @@ impl Way {
         self.core.0 += span;
         self.core.1 += 1;
     }
+}
+
+/// Returns the share of first transmissions since `last` that were not decoded.
+fn bler(all: &DirectionStats, last: &DirectionStats) -> Option<f64> {
+    let blocks = all.blocks - last.blocks;
+    (blocks > 0).then(|| (all.first_failures - last.first_failures) as f64 / blocks as f64)
 }
 
 /// Returns the resource blocks that each of `cells` has had by `now`.
@@ -149,6 +155,14 @@ impl UeMeters {
                 harq_retx: all.downlink.retransmissions + all.uplink.retransmissions
                     - last.downlink.retransmissions
                     - last.uplink.retransmissions,
+                dl_bler: bler(&all.downlink, &last.downlink),
+                ul_bler: bler(&all.uplink, &last.uplink),
+                dl_buffer_bytes: ran.occupancy(ue, Direction::Downlink),
+                ul_buffer_bytes: ran.occupancy(ue, Direction::Uplink),
+                los: heard.is_los,
+                cell_beam: heard.beams.map(|(cell, _)| cell.into()),
+                ue_beam: heard.beams.map(|(_, ue)| ue.into()),
+                blocked_db: heard.blocked_db,
             });
             meter.sampled = all;
         }
