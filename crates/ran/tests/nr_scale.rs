@@ -3,7 +3,7 @@
 
 mod ran_support;
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use aqm::DropReason;
 use channel::tables::nr::{McsTable, Numerology};
@@ -206,7 +206,7 @@ fn any_network(dice: &mut Dice) -> Config {
 /// A run with what was sent in it.
 struct Run {
     world: World,
-    sent: HashMap<u64, (u32, Direction, u64)>,
+    sent: BTreeMap<u64, (u32, Direction, u64)>,
 }
 
 impl Run {
@@ -217,7 +217,7 @@ impl Run {
 
     /// Traffic that comes and goes, channels that fail and recover, handovers. `World` checks the books after each step.
     fn live(config: &Config, dice: &mut Dice, seed: u64) -> Run {
-        let mut run = Run { world: World::seeded(config, seed), sent: HashMap::new() };
+        let mut run = Run { world: World::seeded(config, seed), sent: BTreeMap::new() };
         let ues = config.ues.len() as u64;
         for _ in 0..80 {
             let longest = if dice.below(10) == 0 { 100_000 } else { 4_000 };
@@ -305,7 +305,7 @@ fn check(seed: u64) {
     let mut ids: Vec<u64> = world.arrivals.iter().map(|a| a.packet.id).collect();
     ids.sort_unstable();
     assert!(ids.windows(2).all(|w| w[0] < w[1]), "seed {seed}: a packet came twice");
-    let mut last = HashMap::new();
+    let mut last = BTreeMap::new();
     for a in &world.arrivals {
         let key = (a.ue, a.direction as usize, a.packet.flow);
         assert_eq!(run.sent[&a.packet.id], (a.ue, a.direction, a.packet.flow), "seed {seed}");
