@@ -130,13 +130,19 @@ fn any_modes(dice: &mut Dice) -> (Mode, Mode) {
         let sn = dice.one(&[UmSn::Six, UmSn::Twelve]);
         return (Mode::Um(um), Mode::NrUm(NrUm { sn, t_reassembly: any_span(dice), pdcp: nr }));
     }
+    // A timer shorter than a round trip repeats an SDU many times; with few repetitions the link would never last.
+    let (t_poll_retransmit, max_retx) = if dice.below(2) == 0 {
+        (any_span(dice), 100_000)
+    } else {
+        (Span::from_millis(320), dice.one(&[4, 32]))
+    };
     let am = NrAm {
         sn: dice.one(&[AmSn::Twelve, AmSn::Eighteen]),
-        t_poll_retransmit: any_span(dice),
+        t_poll_retransmit,
         poll_pdu: dice.one(&[Some(1), Some(4), Some(64), None]),
         poll_byte: dice.one(&[Some(1000), Some(125_000), None]),
-        max_retx: dice.one(&[1, 4, 32]),
-        t_reassembly: any_span(dice),
+        max_retx,
+        t_reassembly: if max_retx < 100 { Span::from_millis(320) } else { any_span(dice) },
         t_status_prohibit: any_span(dice),
         pdcp: nr,
     };
@@ -253,12 +259,17 @@ impl Run {
         for ue in 0..ues {
             self.world.ran.set_sinr(ue, Some(25.0), now);
         }
-        for round in 0..40 {
-            if self.world.ran.held() == 0 && self.world.ran.poll_timeout().is_none() {
-                return;
-            }
+        let (mut idle, mut flushed) = (0, 0);
+        while self.world.ran.held() > 0 || self.world.ran.poll_timeout().is_some() {
+            let before = self.world.arrivals.len() + self.world.drops.len();
             self.world.run(self.world.now + Span::from_millis(500));
-            if round % 4 == 3 && self.world.ran.held() > 0 {
+            let after = self.world.arrivals.len() + self.world.drops.len();
+            idle = if before == after { idle + 1 } else { 0 };
+            if idle == 6 {
+                if flushed == 4 {
+                    return;
+                }
+                (idle, flushed) = (0, flushed + 1);
                 // What UM has lost is noticed with the next packets.
                 for ue in 0..ues {
                     for (direction, flow) in WAYS.into_iter().flat_map(|way| [(way, 0), (way, 1)]) {
