@@ -266,7 +266,7 @@ impl Run {
             let after = self.world.arrivals.len() + self.world.drops.len();
             idle = if before == after { idle + 1 } else { 0 };
             if idle == 6 {
-                if flushed == 4 {
+                if flushed == 40 {
                     return;
                 }
                 (idle, flushed) = (0, flushed + 1);

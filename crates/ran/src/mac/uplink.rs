@@ -180,7 +180,7 @@ impl<P: Packet> Ran<P> {
             }
             let candidate = rat.uplink_candidate(self, *index, (need, count), tti);
             candidates.extend(candidate);
-            candidate.is_some()
+            candidate.is_some() || self.ues[*index as usize].estimate.wants()
         });
         self.cells[cell].uplink.active = active;
         self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
