@@ -262,12 +262,12 @@ impl Rat {
         }
     }
 
-    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
+    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `layers` and `prbs` resource blocks.
     #[inline]
-    pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
+    pub(crate) fn usable(self, direction: Direction, (mcs, layers): (u8, u8), prbs: u16) -> u8 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::usable(mcs, prbs),
-            Rat::Nr(_) => mcs,
+            Rat::Nr(nr) => nr.usable(direction, (mcs, layers), prbs),
         }
     }
 

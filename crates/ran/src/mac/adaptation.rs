@@ -399,7 +399,7 @@ impl Uplink {
         let least = rat.least_mcs(prbs);
         let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
         let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
-        rat.usable(mcs, prbs)
+        rat.usable(Direction::Uplink, (mcs, 1), prbs)
     }
 }
 

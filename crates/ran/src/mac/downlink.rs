@@ -116,7 +116,7 @@ impl<P: Packet> Ran<P> {
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         transport.clear();
         let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let scheme = Scheme { mcs: rat.usable(scheme.mcs, prbs), ..scheme };
+        let scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;

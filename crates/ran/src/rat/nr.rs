@@ -40,6 +40,10 @@ const FEWEST: u8 = 2;
 /// The fewest bits of an uplink block: MAC and RLC headers and a report leave room for data.
 pub(super) const LEAST_BITS: u32 = 80;
 
+/// The largest transport block of one code block with a CRC of 16 bits. 38.212 6.2.1, 7.2.1.
+const SMALL: u32 = 3824;
+const CRC: u32 = 16;
+
 /// A MAC subheader and a single entry power headroom report. 38.321 6.1.3.8.
 pub(super) const HEADROOM_REPORT: u32 = 3;
 
@@ -310,6 +314,18 @@ impl Nr {
     #[inline]
     pub(super) fn bits(&self, direction: Direction, mcs: u8, layers: u8, prbs: u16) -> u32 {
         tbs(self.scheme(direction, mcs), &self.allocation(direction, layers, prbs), 0)
+    }
+
+    /// Returns `mcs`, or the next lower scheme if the CRC and the steps between the sizes of small blocks bring the
+    /// code rate above 0.95, which a UE need not decode (38.214 5.1.3).
+    #[inline]
+    pub(super) fn usable(&self, direction: Direction, (mcs, layers): (u8, u8), prbs: u16) -> u8 {
+        let is_usable = |mcs: &u8| {
+            let bits = self.bits(direction, *mcs, layers, prbs);
+            let coded = self.coded_bits(direction, self.modulation(direction, *mcs), layers, prbs);
+            bits > SMALL || 20 * (bits + CRC) <= 19 * coded
+        };
+        (1..=mcs).rev().find(is_usable).unwrap_or(0)
     }
 
     #[inline]
