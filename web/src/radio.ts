@@ -79,7 +79,6 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
     ues.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
   const above = lines("dl_above_bytes", ": above", HOST_DASH).filter((line) => line.y.some((bytes) => (bytes ?? 0) > 0));
   const percents = (y: string): Line[] => lines(y).map((line) => ({ ...line, y: scaled(line.y, 100) }));
-  const buffers = lines("dl_buffer_bytes", ": held", HOST_DASH);
   // What says the same about all UEs at all times is left out.
   const sight = lines("los").map((line) => ({ ...line, steps: true }));
   const hides = sight.some((line) => line.y.includes(0));
@@ -116,7 +115,7 @@ function plots(cases: Shown[], run: number, names: string[]): HTMLElement[] {
       { ...time, y: "bytes" },
       join(above.length > 0 ? "PDCP and RLC and, dotted, above them" : "PDCP and RLC", note),
     ),
-    linePlot("Buffers of PDCP and RLC", buffers, { ...time, y: "bytes" }, join("with what is sent and not acknowledged", note)),
+    linePlot("Buffers of PDCP and RLC in the base station", lines("dl_buffer_bytes"), { ...time, y: "bytes" }, join("with what is sent and not acknowledged", note)),
     hides && linePlot("Line of sight", sight, { ...time, y: "", names: ["hidden", "in sight"] }, note),
     moves && linePlot("Beams", directed, { ...time, y: "number" }, join("of the cell and, dotted, of the UE", note)),
     linePlot(

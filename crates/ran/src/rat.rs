@@ -91,23 +91,28 @@ impl Rat {
     pub(crate) fn carries(self, direction: Direction) -> bool {
         match self {
             Rat::Lte | Rat::LteIdeal => true,
-            Rat::Nr(nr) => nr.data(direction) > 0,
+            Rat::Nr(nr) => nr.carries(direction),
         }
     }
 
-    /// Returns the data symbols of a direction in the slot at hand, 1 if all slots are alike.
+    /// Returns the resource elements of a resource block that carry data of a direction in the slot at hand, 1 if all
+    /// slots are alike.
     #[inline]
-    pub(crate) fn symbols(self, direction: Direction) -> u8 {
+    pub(crate) fn elements(self, direction: Direction) -> u32 {
         match self {
             Rat::Lte | Rat::LteIdeal => 1,
-            Rat::Nr(nr) => nr.data(direction),
+            Rat::Nr(nr) => nr.elements(direction),
         }
     }
 
-    /// Returns whether grants of the uplink also divide the slot's symbols between the directions.
+    /// Returns the uplink symbols of a flexible slot in which a resource block has this many resource elements, or all of
+    /// them; `None` if grants of the uplink do not divide the slot's symbols between the directions.
     #[inline]
-    pub(crate) fn is_flexible(self) -> bool {
-        matches!(self, Rat::Nr(nr) if nr.duplex == nr::Duplex::Flexible)
+    pub(crate) fn uplink_symbols(self, elements: u32) -> Option<u8> {
+        match self {
+            Rat::Nr(nr) if nr.duplex == nr::Duplex::Flexible => Some(nr.uplink_symbols(elements)),
+            _ => None,
+        }
     }
 
     /// Returns the maximum decoding time for a block to be acknowledged in time.
@@ -257,12 +262,12 @@ impl Rat {
         }
     }
 
-    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `prbs` resource blocks.
+    /// Returns `mcs`, or the next lower one if `mcs` cannot be decoded on `layers` and `prbs` resource blocks.
     #[inline]
-    pub(crate) fn usable(self, mcs: u8, prbs: u16) -> u8 {
+    pub(crate) fn usable(self, direction: Direction, (mcs, layers): (u8, u8), prbs: u16) -> u8 {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::usable(mcs, prbs),
-            Rat::Nr(_) => mcs,
+            Rat::Nr(nr) => nr.usable(direction, (mcs, layers), prbs),
         }
     }
 
@@ -272,6 +277,15 @@ impl Rat {
         match self {
             Rat::Lte | Rat::LteIdeal => lte::BEST_MCS,
             Rat::Nr(nr) => nr.best_mcs(direction),
+        }
+    }
+
+    /// Returns the bytes for which the smallest uplink block has room.
+    #[inline]
+    pub(crate) fn least_bytes(self) -> u32 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => 1,
+            Rat::Nr(_) => nr::LEAST_BITS / 8,
         }
     }
 

@@ -377,22 +377,29 @@ impl Uplink {
         rat.block_error(Direction::Uplink, least, bits, &soft) > 1.0 - channel::phy::TARGET
     }
 
-    /// Returns the MCS on `prbs` resource blocks.
+    /// Returns the MCS for the channel on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn scheme(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
+    pub(crate) fn scheme_at(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
         let sinr_db = self.strength(tti).on(prbs);
-        let mcs = match self.scheme {
+        match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
             _ => {
                 let mcs = rat.uplink_mcs_at(sinr_db as f32, self.category.uplink_64qam);
                 self.scheme = Some((sinr_db, mcs));
                 mcs
             }
-        };
+        }
+    }
+
+    /// Returns the MCS on `prbs` resource blocks: that for the channel, or the lowest one with which headers and a report
+    /// leave room for data, as far as the UE's category permits.
+    #[inline]
+    pub(crate) fn scheme(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
+        let mcs = self.scheme_at(rat, prbs, tti);
         let least = rat.least_mcs(prbs);
         let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
         let mcs = (0..=mcs.max(least)).rev().find(fits).unwrap_or(0);
-        rat.usable(mcs, prbs)
+        rat.usable(Direction::Uplink, (mcs, 1), prbs)
     }
 }
 

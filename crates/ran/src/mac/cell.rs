@@ -1,5 +1,6 @@
 //! A cell: its carriers and active UEs.
 
+use channel::Direction;
 use units::Span;
 
 use crate::config::{CellConfig, MacConfig};
@@ -101,7 +102,8 @@ impl Cell {
         if size(prbs) <= bits {
             return self.grid.groups;
         }
-        self.groups_of(fewest(size, |prbs| rat.downlink_bits(rat.usable(mcs, prbs), layers, prbs), bits, prbs))
+        let usable = |prbs| rat.usable(Direction::Downlink, (mcs, layers), prbs);
+        self.groups_of(fewest(size, |prbs| rat.downlink_bits(usable(prbs), layers, prbs), bits, prbs))
     }
 
     /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs` in a slot
@@ -115,7 +117,8 @@ impl Cell {
         if size(most) <= bits {
             return sizes.up_to(most);
         }
-        let fewest = fewest(size, |prbs| rat.uplink_bits(rat.usable(mcs, prbs), prbs), bits, most);
+        let usable = |prbs| rat.usable(Direction::Uplink, (mcs, 1), prbs);
+        let fewest = fewest(size, |prbs| rat.uplink_bits(usable(prbs), prbs), bits, most);
         sizes.from(fewest).min(sizes.up_to(most))
     }
 }

@@ -41,7 +41,7 @@ impl<P: Packet> Ran<P> {
             let ue = &mut self.ues[*index as usize];
             if let Some(process) = ue.down.harq.again() {
                 let transport = &ue.down.harq.processes[usize::from(process)];
-                let prbs = transport.prbs_in(rat.symbols(Direction::Downlink)).min(grid.prbs);
+                let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
                 let want = self.cells[cell].groups_of(prbs);
                 if want <= groups - first {
                     self.send_downlink((cell, rat), *index, process, (first, want), tti, io);
@@ -116,11 +116,11 @@ impl<P: Packet> Ran<P> {
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         transport.clear();
         let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
-        let scheme = Scheme { mcs: rat.usable(scheme.mcs, prbs), ..scheme };
+        let scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
         transport.mcs = scheme.mcs;
         transport.layers = scheme.layers;
         transport.prbs = prbs;
-        transport.symbols = rat.symbols(Direction::Downlink);
+        transport.elements = rat.elements(Direction::Downlink) * u32::from(prbs);
         transport.bits = scheme.bits(rat, prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
@@ -156,7 +156,7 @@ impl<P: Packet> Ran<P> {
         ue.divide_among(ue.down.harq.processes[usize::from(process)].layers);
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller than where the block was first sent.
-        blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.symbols(Direction::Downlink)));
+        blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
         ue.down.past.served(tti, transport.bits);

@@ -30,8 +30,8 @@ pub(crate) struct Transport {
     /// Number of layers, each with a code word.
     pub(crate) layers: u8,
     pub(crate) prbs: u16,
-    /// Data symbols of the slot that `prbs` is for; 1 if all slots are alike.
-    pub(crate) symbols: u8,
+    /// Resource elements for data of its first transmission; resource blocks if all slots are alike.
+    pub(crate) elements: u32,
     /// The first resource block (uplink).
     pub(crate) first_prb: u16,
     /// Transmissions so far.
@@ -59,10 +59,10 @@ impl Transport {
         &self.parcels[..self.filled]
     }
 
-    /// Returns the resource blocks that it needs in a slot with this many data symbols, not 0.
+    /// Returns the resource blocks that it needs in a slot with this many resource elements in each, not 0.
     #[inline]
-    pub(crate) fn prbs_in(&self, symbols: u8) -> u16 {
-        if symbols == self.symbols { self.prbs } else { (self.prbs * u16::from(self.symbols)).div_ceil(symbols.into()) }
+    pub(crate) fn prbs_in(&self, elements: u32) -> u16 {
+        self.elements.div_ceil(elements) as u16
     }
 
     /// Starts a new block.

@@ -154,12 +154,12 @@ impl<P: Packet> Ran<P> {
             if rat.repetition(tti).is_none()
                 && let Some(process) = ue.up.harq.again()
             {
-                let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.symbols(Direction::Uplink));
+                let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink));
                 let (first, found) = free.find(prbs.min(grid.prbs));
                 if found == prbs.min(grid.prbs) {
                     free = free.without(Blocks::run(first, found));
                     count -= found;
-                    self.grant_again(*index, process, (first, found), (rat, tti, sent));
+                    self.grant_again(*index, process, (first, found), (tti, sent));
                 }
                 return true;
             }
@@ -180,7 +180,7 @@ impl<P: Packet> Ran<P> {
             }
             let candidate = rat.uplink_candidate(self, *index, (need, count), tti);
             candidates.extend(candidate);
-            candidate.is_some()
+            candidate.is_some() || self.ues[*index as usize].estimate.wants()
         });
         self.cells[cell].uplink.active = active;
         self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
@@ -202,43 +202,55 @@ impl<P: Packet> Ran<P> {
     }
 
     /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
-    /// uplink gets as many symbols as the active UEs need, with all resource blocks.
+    /// uplink gets as many symbols as the UEs that can be granted need with all resource blocks, and as the weakest of
+    /// them needs with those for which its power suffices.
     fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Rat {
-        let Cell { mac: MacConfig { rat, link, .. }, grid, .. } = self.cells[cell];
-        if !rat.is_flexible() {
+        let Cell { mac: MacConfig { rat, link, transmissions, .. }, grid, .. } = self.cells[cell];
+        if rat.uplink_symbols(0).is_none() {
             return rat.in_slot(sent, 0);
         }
-        let whole = rat.symbols(Direction::Uplink);
-        // In resource blocks times symbols.
-        let mut need = 0u32;
-        for index in &self.cells[cell].uplink.active {
+        let whole = rat.elements(Direction::Uplink);
+        let prbs = u32::from(grid.prbs);
+        // Resource elements of all, and of a resource block for the weakest.
+        let (mut all, mut weakest) = (0, 0);
+        let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
+        active.retain(|index| {
             let ue = &mut self.ues[*index as usize];
-            need += match (ue.up.harq.again(), rat.uplink_need(ue, tti)) {
-                (Some(process), _) => {
-                    let transport = &ue.up.harq.processes[usize::from(process)];
-                    u32::from(transport.prbs) * u32::from(transport.symbols)
-                }
-                (None, Need::Bytes(bytes)) => {
-                    ue.sound(&link, rat, tti);
-                    let mcs = ue.uplink.scheme(rat, grid.prbs, tti);
-                    u32::from(self.cells[cell].grant_for(rat, mcs, bytes)) * u32::from(whole)
-                }
-                _ => 0,
+            if let Some(process) = ue.up.harq.again() {
+                all += ue.up.harq.processes[usize::from(process)].elements;
+                return true;
+            }
+            let need = match rat.uplink_need(ue, tti) {
+                Need::Nothing => return false,
+                Need::Later => return true,
+                Need::Bytes(need) => need,
             };
-        }
-        let symbols = need.div_ceil(grid.prbs.into()).min(whole.into()) as u8;
-        // A block has at least two symbols, of which one is for reference signals.
-        let symbols = if symbols == 0 { 0 } else { (symbols + 1).clamp(2, whole) };
+            if ue.up.harq.idle().is_none() {
+                return true;
+            }
+            ue.sound(&link, rat, tti);
+            if ue.uplink.is_out_of_range(rat, transmissions, tti) {
+                return true;
+            }
+            let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes());
+            let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
+            let mcs = ue.uplink.scheme(rat, most, tti);
+            let elements = u32::from(self.cells[cell].grant_for(rat, mcs, need)) * whole;
+            all += elements;
+            weakest = weakest.max(elements.div_ceil(most.into()));
+            true
+        });
+        self.cells[cell].uplink.active = active;
+        let symbols = rat.uplink_symbols(all.div_ceil(prbs).max(weakest)).unwrap_or(0);
         self.cells[cell].grant_symbols(sent, symbols);
         rat.in_slot(sent, symbols)
     }
 
     /// Grants the repetition of the block of `process` on these resource blocks of slot `sent`.
-    fn grant_again(&mut self, index: u32, process: u8, (first, prbs): (u16, u16), (rat, tti, sent): (Rat, u64, u64)) {
+    fn grant_again(&mut self, index: u32, process: u8, (first, prbs): (u16, u16), (tti, sent): (u64, u64)) {
         let ue = &mut self.ues[index as usize];
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         (transport.first_prb, transport.prbs) = (first, prbs);
-        transport.symbols = rat.symbols(Direction::Uplink);
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
         self.note(sent, index, Kind::UplinkTransmit, process);
@@ -252,7 +264,7 @@ impl<P: Packet> Ran<P> {
         transport.clear();
         transport.mcs = mcs;
         transport.prbs = prbs;
-        transport.symbols = rat.symbols(Direction::Uplink);
+        transport.elements = rat.elements(Direction::Uplink) * u32::from(prbs);
         transport.first_prb = first;
         transport.bits = rat.uplink_bits(mcs, prbs);
         transport.built = sent;
@@ -276,10 +288,11 @@ impl<P: Packet> Ran<P> {
             self.fill_uplink(index, process, tti, io);
         }
         let ue = &mut self.ues[index as usize];
-        let Cell { slots, mac: MacConfig { rat, .. }, decoding, .. } = self.cells[ue.serving];
+        let cell = &self.cells[ue.serving];
+        let (slots, decoding, rat) = (cell.slots, cell.decoding, cell.rat_in(tti));
         let now = slots.start(tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
-        let (rat, prbs) = (rat.in_slot(tti, transport.symbols), transport.prbs);
+        let prbs = transport.prbs;
         ue.air.uplink(ue.serving, now, prbs, &mut ue.up_sinr);
         transport.attempts += 1;
         let blocks = transport.first_prb..transport.first_prb + prbs;

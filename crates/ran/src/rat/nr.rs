@@ -33,11 +33,16 @@ use crate::mac::requests::{GROUPS, MOST_ASSUMED, Report};
 /// Maximum number of resource blocks of a carrier. 38.101-1 Table 5.3.2-1.
 pub(super) const WIDEST: u16 = 275;
 
-/// The fewest symbols that data is sent on (a mapping of type B, 38.214 Table 5.1.2.1-1).
+/// The fewest symbols that data is sent on (a mapping of type B, 38.214 Table 5.1.2.1-1), if reference signals leave
+/// room for data.
 const FEWEST: u8 = 2;
 
 /// The fewest bits of an uplink block: MAC and RLC headers and a report leave room for data.
-const LEAST_BITS: u32 = 80;
+pub(super) const LEAST_BITS: u32 = 80;
+
+/// The largest transport block of one code block with a CRC of 16 bits. 38.212 6.2.1, 7.2.1.
+const SMALL: u32 = 3824;
+const CRC: u32 = 16;
 
 /// A MAC subheader and a single entry power headroom report. 38.321 6.1.3.8.
 pub(super) const HEADROOM_REPORT: u32 = 3;
@@ -193,12 +198,19 @@ impl Nr {
         }
     }
 
+    /// Returns the fewest symbols of a block of which reference signals and overhead leave resource elements for data.
+    #[inline]
+    fn fewest(&self) -> u8 {
+        FEWEST.max(self.dmrs + self.overhead / 12 + 1)
+    }
+
     /// Returns it with the data symbols of `slot`; in a flexible slot, `uplink` of them are the uplink's.
     #[inline]
     pub(super) fn in_slot(mut self, slot: u64, uplink: u8) -> Nr {
+        let fewest = self.fewest();
         let data = |symbols: u8, control: u8| {
             let data = symbols.saturating_sub(control);
-            if data < FEWEST { 0 } else { data }
+            if data < fewest { 0 } else { data }
         };
         self.data = match &self.duplex {
             Duplex::Fdd => return self,
@@ -222,10 +234,28 @@ impl Nr {
         slots / period * among(period) + among(slots % period)
     }
 
+    /// Returns whether the slot at hand carries data of a direction.
+    #[inline]
+    pub(super) fn carries(&self, direction: Direction) -> bool {
+        self.data(direction) > 0
+    }
+
     /// Returns the data symbols of a direction in the slot at hand.
     #[inline]
-    pub(super) fn data(&self, direction: Direction) -> u8 {
+    fn data(&self, direction: Direction) -> u8 {
         self.data[direction as usize]
+    }
+
+    /// Returns the symbols of a flexible slot in which a resource block has at least this many resource elements for data
+    /// of the uplink, or all of them; none for no elements.
+    #[inline]
+    pub(super) fn uplink_symbols(&self, elements: u32) -> u8 {
+        if elements == 0 {
+            return 0;
+        }
+        let symbols = u32::from(self.dmrs) + (elements + u32::from(self.overhead)).div_ceil(12);
+        let free = SYMBOLS - self.control - self.uplink_control;
+        symbols.clamp(self.fewest().min(free).into(), free.into()) as u8
     }
 
     /// Returns whether `slot` has a control channel of the downlink.
@@ -265,7 +295,7 @@ impl Nr {
 
     /// Returns the resource elements of a resource block that carry data of a direction in the slot at hand.
     #[inline]
-    fn elements(&self, direction: Direction) -> u32 {
+    pub(super) fn elements(&self, direction: Direction) -> u32 {
         let data = 12 * u32::from(self.data(direction).saturating_sub(self.dmrs));
         data.saturating_sub(self.overhead.into())
     }
@@ -284,6 +314,18 @@ impl Nr {
     #[inline]
     pub(super) fn bits(&self, direction: Direction, mcs: u8, layers: u8, prbs: u16) -> u32 {
         tbs(self.scheme(direction, mcs), &self.allocation(direction, layers, prbs), 0)
+    }
+
+    /// Returns `mcs`, or the next lower scheme if the CRC and the steps between the sizes of small blocks bring the
+    /// code rate above 0.95, which a UE need not decode (38.214 5.1.3).
+    #[inline]
+    pub(super) fn usable(&self, direction: Direction, (mcs, layers): (u8, u8), prbs: u16) -> u8 {
+        let is_usable = |mcs: &u8| {
+            let bits = self.bits(direction, *mcs, layers, prbs);
+            let coded = self.coded_bits(direction, self.modulation(direction, *mcs), layers, prbs);
+            bits > SMALL || 20 * (bits + CRC) <= 19 * coded
+        };
+        (1..=mcs).rev().find(is_usable).unwrap_or(0)
     }
 
     #[inline]

@@ -40,16 +40,24 @@ pub(super) fn uplink_candidate<P: Packet>(
     let sizes = cell.grid.sizes;
     let strength = ue.uplink.strength(tti);
     let most = strength.most_prbs();
-    // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block.
-    let few = cell.grant_for(rat, ue.uplink.scheme(rat, 1, tti), need).min(most);
+    // A UE at its power limit has a better scheme on fewer blocks: try the number for the scheme of one block. In a slot
+    // of a few symbols, one block is too small for the channel's scheme.
+    let one = if rat.is_nr() { ue.uplink.scheme_at(rat, 1, tti) } else { ue.uplink.scheme(rat, 1, tti) };
+    let need = need.max(rat.least_bytes());
+    let few = cell.grant_for(rat, one, need).min(most);
     let mcs = ue.uplink.scheme(rat, few, tti);
     let want = cell.grant_for(rat, mcs, need).min(sizes.up_to(most));
-    let mut least = 1;
+    let fits_one = rat.uplink_bits(mcs, 1) >= rat.least_bytes() * 8;
+    let mut least = if fits_one { 1 } else { cell.grant_for(rat, mcs, rat.least_bytes()).min(want) };
     if let Some(bytes) = ue.estimate.least() {
         let bits_at = |ue: &mut Ue<P>, prbs| rat.uplink_bits(ue.uplink.scheme(rat, prbs, tti), prbs);
         let enough = bytes.saturating_mul(8);
         if bits_at(ue, want) < enough {
-            ue.estimate.give_up();
+            let is_whole = rat.elements(Direction::Uplink) >= cell.mac.rat.elements(Direction::Uplink);
+            if is_whole {
+                ue.estimate.give_up();
+            }
+            // Otherwise it waits for a slot with more symbols.
             return None;
         }
         least = (1..want).find(|prbs| bits_at(ue, *prbs) >= enough).map_or(want, |prbs| sizes.from(prbs)).min(want);

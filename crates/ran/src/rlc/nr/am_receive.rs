@@ -7,6 +7,8 @@
 //! 3. Of the polls in one run of PDUs, those between the first and the last have no effect of their own: they would
 //!    be answered together with one of these, except for duplicates.
 //! 4. A STATUS PDU that more than 4096 later NACKs overtake is ignored, as if it were lost.
+//! 5. A STATUS PDU without room for a single NACK is not sent unless it acknowledges more than the last one: it would
+//!    leave the sender in the belief that its poll was answered. The standard sends it.
 
 use std::collections::VecDeque;
 
@@ -44,6 +46,8 @@ pub(in crate::rlc) struct Receiver {
     prohibited: Time,
     /// When it expires, if a STATUS PDU waits for it; `Time::MAX` otherwise.
     pub(in crate::rlc) status_due: Time,
+    /// ACK_SN of the last STATUS PDU.
+    acknowledged: u64,
     /// The last NACKs, as missing ranges.
     log: VecDeque<(Pos, Pos)>,
     /// Number of NACKs that have left the log.
@@ -65,6 +69,7 @@ impl Receiver {
             status_triggered: false,
             prohibited: Time::ZERO,
             status_due: Time::MAX,
+            acknowledged: first,
             log: VecDeque::new(),
             forgotten: 0,
         }
@@ -242,12 +247,29 @@ impl Receiver {
     #[inline]
     pub(in crate::rlc) fn status(&mut self, now: Time, room: u32) -> Option<(Report, u32)> {
         let most = largest(room);
-        (self.may_report(now) && most >= STATUS_HEADER).then(|| {
+        (self.may_report(now) && most >= STATUS_HEADER && self.says_anything(most)).then(|| {
             self.status_triggered = false;
             self.status_due = Time::MAX;
             self.prohibited = now + self.config.t_status_prohibit;
-            self.construct(most)
+            let (report, bytes) = self.construct(most);
+            self.acknowledged = report.ack;
+            (report, bytes)
         })
+    }
+
+    /// Returns whether a STATUS PDU of at most `most` bytes has room for what is missing, or acknowledges more than the
+    /// last one.
+    #[inline]
+    fn says_anything(&self, most: u32) -> bool {
+        if self.in_order >= Pos::start(self.highest_status) || self.next() > self.acknowledged {
+            return true;
+        }
+        let mut fits = false;
+        self.gaps(|from, to| {
+            fits = STATUS_HEADER + self.nack_size(from, to) <= most;
+            false
+        });
+        fits
     }
 
     fn construct(&mut self, most: u32) -> (Report, u32) {
@@ -508,7 +530,7 @@ mod tests {
         };
         let fits = |room| story().status(20, room).map(|(ack, bytes, nacks)| (ack, bytes, nacks.len()));
         assert_eq!(fits(4), None);
-        assert_eq!(fits(5), Some((0, 3, 0)));
+        assert_eq!(fits(5), None, "nothing to acknowledge, and no room for a NACK");
         assert_eq!(fits(7), Some((2, 5, 1)));
         assert_eq!(fits(9), Some((4, 7, 2)));
         assert_eq!(fits(14), Some((4, 7, 2)), "one of two parts would take 15");

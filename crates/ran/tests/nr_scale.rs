@@ -1,0 +1,360 @@
+//! NR cells of any configuration, alone and beside LTE: no packet is lost from the books, everything that can be
+//! delivered is, runs repeat, and an idle network costs nothing.
+
+mod ran_support;
+
+use std::collections::BTreeMap;
+
+use aqm::DropReason;
+use channel::tables::nr::{McsTable, Numerology};
+use channel::{Bandwidth, Carrier, Direction, Site};
+use ran::pdcp::{self, PdcpSn};
+use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
+use ran::{Above, CellConfig, Config, Discipline, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, Room};
+use ran_support::{World, bearer, cell, ms, ue};
+use units::{Span, Time};
+
+const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
+
+/// A few numbers that look random and are the same on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % n
+    }
+
+    fn from(&mut self, from: u64, to: u64) -> u64 {
+        from + self.below(to - from + 1)
+    }
+
+    fn one<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// Whether a slot with this many symbols of a direction carries data.
+fn suffices(symbols: u8, control: u8, nr: &Nr) -> bool {
+    symbols >= control + (nr.dmrs + nr.overhead.div_ceil(12) + 1).max(2)
+}
+
+fn any_pattern(dice: &mut Dice, control: [u8; 2], nr: &Nr) -> Pattern {
+    loop {
+        let slots = if dice.below(4) == 0 { dice.from(1, 160) } else { dice.from(1, 10) } as u8;
+        let downlink_slots = dice.from(0, slots.into()) as u8;
+        let uplink_slots = dice.from(0, (slots - downlink_slots).into()) as u8;
+        let special = dice.below(4) > 0;
+        let symbols = |dice: &mut Dice| if special { dice.below(14) as u8 } else { 0 };
+        let (downlink_symbols, uplink_symbols) = (symbols(dice), symbols(dice));
+        let pattern = Pattern { slots, downlink_slots, downlink_symbols, uplink_symbols, uplink_slots };
+        if pattern.is_valid()
+            && (downlink_slots > 0 || suffices(downlink_symbols, control[0], nr))
+            && (uplink_slots > 0 || suffices(uplink_symbols, control[1], nr))
+        {
+            return pattern;
+        }
+    }
+}
+
+fn any_nr(dice: &mut Dice) -> Nr {
+    let numerology = dice.one(&Numerology::ALL);
+    let control = [dice.from(1, 3) as u8, dice.from(1, 2) as u8];
+    let mut nr = Nr::new(numerology, Duplex::Fdd);
+    nr.dmrs = dice.from(0, 4) as u8;
+    nr.overhead = dice.one(&[0, 0, 6, 12, 18]);
+    let duplex = match dice.below(5) {
+        0 => Duplex::Fdd,
+        1 => Duplex::Flexible,
+        2 => Duplex::Tdd(dice.one(&[Pattern::DDDSU, Pattern::DDDDDDDSUU])),
+        _ => Duplex::Tdd(any_pattern(dice, control, &nr)),
+    };
+    let tables =
+        [McsTable::Qam64, McsTable::Qam256, McsTable::LowSpectralEfficiency, McsTable::Qam1024].map(|table| table);
+    nr.duplex = duplex;
+    nr.tables = [dice.one(&tables), dice.one(&tables)];
+    nr.k1 = dice.from(1, 16) as u8;
+    nr.k2 = dice.from(1, 16) as u8;
+    nr.processes = dice.one(&[1, 2, 4, 16]);
+    nr.with_control(control[0], control[1])
+}
+
+fn any_requests(dice: &mut Dice) -> Requests {
+    Requests {
+        sr_period: dice.one(&[0, 1, 2, 5, 8, 80]),
+        sr_prohibit: dice.below(8) as u8,
+        sr_maximum: dice.one(&[1, 4, 64]),
+        random_access: Span::from_millis(dice.from(1, 24)),
+        bsr_periodic: dice.one(&[None, Some(Span::from_millis(1)), Some(Span::from_millis(10))]),
+        bsr_retx: Span::from_millis(dice.one(&[10, 80, 320])),
+        first_grant: dice.one(&[1, 20, 150, 1000]),
+    }
+}
+
+fn any_nr_cell(dice: &mut Dice) -> CellConfig {
+    let nr = any_nr(dice);
+    let prbs = dice.one(&[1, 2, 11, 24, 66, 132, 273, 275]);
+    let carrier =
+        Carrier { downlink_hz: 3.5e9, uplink_hz: 3.5e9, prbs, subcarrier_hz: nr.numerology.subcarrier_hz() };
+    let slot = Rat::Nr(nr).slot();
+    let decoding = slot * dice.from(0, nr.k1.into());
+    let link = LinkAdaptation {
+        period: dice.one(&[slot, Span::from_millis(1), Span::from_millis(10)]),
+        delay: Span::from_millis(dice.below(7)),
+        worst_group: dice.below(4) == 0,
+        ..LinkAdaptation::default()
+    };
+    let mac = MacConfig {
+        rat: Rat::Nr(nr),
+        transmissions: dice.from(1, 8) as u8,
+        decoding,
+        link,
+        requests: any_requests(dice),
+        ..MacConfig::default()
+    };
+    CellConfig { site: Site { carrier, ..Site::default() }, mac, ..CellConfig::default() }
+}
+
+fn any_span(dice: &mut Dice) -> Span {
+    Span::from_micros(dice.one(&[0, 50, 1000, 10_000, 80_000]))
+}
+
+/// The modes of a bearer in LTE and NR. In AM, nothing is lost.
+fn any_modes(dice: &mut Dice) -> (Mode, Mode) {
+    let sn = dice.one(&[PdcpSn::Twelve, PdcpSn::Eighteen]);
+    let limit = if dice.below(3) == 0 { [Some(dice.from(3_000, 200_000)); 2] } else { [None; 2] };
+    let mut nr = pdcp::Nr { sn, t_reordering: None, sdap: dice.below(2) == 0, limit };
+    if dice.below(2) == 0 {
+        nr.t_reordering = Some(any_span(dice));
+        let um = Um { t_reordering: any_span(dice), ..Um::default() };
+        let sn = dice.one(&[UmSn::Six, UmSn::Twelve]);
+        return (Mode::Um(um), Mode::NrUm(NrUm { sn, t_reassembly: any_span(dice), pdcp: nr }));
+    }
+    // A timer shorter than a round trip repeats an SDU many times; with few repetitions the link would never last.
+    let (t_poll_retransmit, max_retx) = if dice.below(2) == 0 {
+        (any_span(dice), 100_000)
+    } else {
+        (Span::from_millis(320), dice.one(&[4, 32]))
+    };
+    let am = NrAm {
+        sn: dice.one(&[AmSn::Twelve, AmSn::Eighteen]),
+        t_poll_retransmit,
+        poll_pdu: dice.one(&[Some(1), Some(4), Some(64), None]),
+        poll_byte: dice.one(&[Some(1000), Some(125_000), None]),
+        max_retx,
+        t_reassembly: if max_retx < 100 { Span::from_millis(320) } else { any_span(dice) },
+        t_status_prohibit: any_span(dice),
+        pdcp: nr,
+    };
+    (Mode::Am(Am::default()), Mode::NrAm(am))
+}
+
+fn any_limit(dice: &mut Dice) -> aqm::Limit {
+    match dice.below(3) {
+        0 => aqm::Limit::None,
+        1 => aqm::Limit::Bql(aqm::bql::Config::default()),
+        _ => aqm::Limit::DynRlc(aqm::dyn_rlc::Config::default()),
+    }
+}
+
+fn any_above(dice: &mut Dice) -> Above {
+    let queues = [
+        aqm::Config::default(),
+        aqm::Config::PfifoFast(aqm::pfifo_fast::Config::default()),
+        aqm::Config::FqCodel(aqm::fq_codel::Config::default()),
+    ];
+    Above {
+        gate: aqm::gate::Config { queue: dice.one(&queues), limit: any_limit(dice) },
+        room: Room { packets: None, bytes: Some(3000 + dice.below(100_000)) },
+        completion: dice.one(&[rlc::Completion::Sent, rlc::Completion::Acknowledged]),
+    }
+}
+
+/// A network of anything that can be configured, drawn from `dice`.
+fn any_network(dice: &mut Dice) -> Config {
+    let mut config = Config::default();
+    for _ in 0..dice.from(1, 3) {
+        let lte = dice.below(4) == 0;
+        let mut any = if lte { cell(Bandwidth::ALL[dice.below(6) as usize]) } else { any_nr_cell(dice) };
+        let disciplines = [Discipline::RoundRobin, Discipline::ProportionalFair, Discipline::MaxThroughput];
+        (any.downlink, any.uplink) = (dice.one(&disciplines), dice.one(&disciplines));
+        config.cells.push(any);
+    }
+    for _ in 0..dice.from(1, 5) {
+        let (lte, nr) = any_modes(dice);
+        // From strong to out of range.
+        let mut fresh = ue(lte, dice.one(&[60.0, 100.0, 110.0, 120.0, 130.0, 160.0]));
+        fresh.bearers[0].nr = Some(nr);
+        fresh.cell = Some(dice.below(config.cells.len() as u64) as usize);
+        fresh.layers = dice.from(1, 4) as u8;
+        fresh.category.layers = 4;
+        if dice.below(3) == 0 {
+            let (lte, nr) = any_modes(dice);
+            let mut second = bearer(lte);
+            second.nr = Some(nr);
+            second.qci = dice.from(1, 9) as u8;
+            second.group = dice.below(8) as u8;
+            second.filter = ran::Filter::Flows(vec![1]);
+            fresh.bearers.push(second);
+        }
+        fresh.host = any_above(dice);
+        fresh.reports_host = dice.below(2) == 0;
+        for bearer in &mut fresh.bearers {
+            bearer.above = (dice.below(3) == 0).then(|| any_above(dice));
+        }
+        config.ues.push(fresh);
+    }
+    config.handover.a3 = None;
+    config.handover.forwarding = dice.below(3) > 0;
+    config
+}
+
+/// A run with what was sent in it.
+struct Run {
+    world: World,
+    sent: BTreeMap<u64, (u32, Direction, u64)>,
+}
+
+impl Run {
+    fn send(&mut self, direction: Direction, ue: u32, len: u32, flow: u64) {
+        self.sent.insert(self.world.sent, (ue, direction, flow));
+        self.world.send_flow(direction, ue, len, flow);
+    }
+
+    /// Traffic that comes and goes, channels that fail and recover, handovers. `World` checks the books after each step.
+    fn live(config: &Config, dice: &mut Dice, seed: u64) -> Run {
+        let mut run = Run { world: World::seeded(config, seed), sent: BTreeMap::new() };
+        let ues = config.ues.len() as u64;
+        for _ in 0..80 {
+            let longest = if dice.below(10) == 0 { 100_000 } else { 4_000 };
+            let next = run.world.now + Span::from_micros(dice.below(longest));
+            run.world.run(next);
+            let ue = dice.below(ues) as u32;
+            match dice.below(12) {
+                0 => run.world.ran.set_sinr(ue, Some(-30.0), next),
+                1 | 2 => {
+                    let sinr = dice.one(&[None, Some(-6.0), Some(0.0), Some(12.0), Some(40.0)]);
+                    run.world.ran.set_sinr(ue, sinr, next);
+                }
+                3 | 4 => {
+                    let target = dice.below(config.cells.len() as u64) as u32;
+                    // Rejections are part of it.
+                    let _ = run.world.ran.hand_over(ue, target, next, &mut ());
+                }
+                _ => {
+                    let (direction, flow) = (dice.one(&WAYS), dice.below(2));
+                    let most = dice.one(&[1, 12, 12, 100]);
+                    for _ in 0..dice.from(1, most) {
+                        run.send(direction, ue, 40 + dice.below(1460) as u32, flow);
+                    }
+                }
+            }
+        }
+        run
+    }
+
+    /// Good channels for everybody, and time.
+    fn settle(&mut self, ues: u32) {
+        let now = self.world.now;
+        for ue in 0..ues {
+            self.world.ran.set_sinr(ue, Some(25.0), now);
+        }
+        let (mut idle, mut flushed) = (0, 0);
+        while self.world.ran.held() > 0 || self.world.ran.poll_timeout().is_some() {
+            let before = self.world.arrivals.len() + self.world.drops.len();
+            self.world.run(self.world.now + Span::from_millis(500));
+            let after = self.world.arrivals.len() + self.world.drops.len();
+            idle = if before == after { idle + 1 } else { 0 };
+            if idle == 6 {
+                if flushed == 40 {
+                    return;
+                }
+                (idle, flushed) = (0, flushed + 1);
+                // What UM has lost is noticed with the next packets.
+                for ue in 0..ues {
+                    for (direction, flow) in WAYS.into_iter().flat_map(|way| [(way, 0), (way, 1)]) {
+                        self.send(direction, ue, 40, flow);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn modes(config: &Config, ue: u32, flow: u64) -> (Mode, Mode) {
+    let bearers = &config.ues[ue as usize].bearers;
+    let bearer = &bearers[if flow == 1 { bearers.len() - 1 } else { 0 }];
+    (bearer.rlc.mode, bearer.nr.unwrap())
+}
+
+fn check(seed: u64) {
+    let mut dice = Dice(seed);
+    let config = any_network(&mut dice);
+    let mut run = Run::live(&config, &mut dice, seed);
+    run.settle(config.ues.len() as u32);
+    let world = &mut run.world;
+    if std::env::var("NR_SHOW").is_ok() {
+        for c in &config.cells {
+            println!("CELL {:?} prbs {} tx {} dec {} link {:?} req {:?}", c.mac.rat, c.site.carrier.prbs, c.mac.transmissions, c.mac.decoding, c.mac.link, c.mac.requests);
+        }
+        for (i, u) in config.ues.iter().enumerate() {
+            println!("UE {i} serving {:?} at {} link {:?}", world.ran.serving(i as u32), world.now, world.ran.stats(i as u32));
+            for way in WAYS { println!("  {way:?} above {:?} rlc {:?} {:?}", world.ran.above_backlog(i as u32, way), world.ran.rlc_backlog(i as u32, way), world.ran.rlc_stats(i as u32, way)); }
+            for b in &u.bearers { println!("  {:?} above {:?}", (b.nr, b.rlc.mode, b.qci, b.group), b.above); }
+            println!("  host {:?}", u.host);
+        }
+        let (now, n) = (world.now, world.events.len());
+        println!("next {:?}", world.ran.poll_timeout());
+        world.run(now + Span::from_millis(100));
+        for e in world.events[n..].iter().take(60) { println!("{:?}", e); }
+    }
+    assert_eq!(world.ran.held(), 0, "seed {seed}: something is held for ever");
+    assert_eq!(world.ran.poll_timeout(), None, "seed {seed}: an idle network asks for calls");
+    let work = world.ran.work();
+    world.run(world.now + Span::from_secs(10));
+    assert_eq!(world.ran.work(), work, "seed {seed}: idle time costs");
+    let mut ids: Vec<u64> = world.arrivals.iter().map(|a| a.packet.id).collect();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|w| w[0] < w[1]), "seed {seed}: a packet came twice");
+    let mut last = BTreeMap::new();
+    for a in &world.arrivals {
+        let key = (a.ue, a.direction as usize, a.packet.flow);
+        assert_eq!(run.sent[&a.packet.id], (a.ue, a.direction, a.packet.flow), "seed {seed}");
+        assert!(last.insert(key, a.packet.id).is_none_or(|id| id < a.packet.id), "seed {seed}: {key:?} out of order");
+    }
+    for (packet, reason) in world.drops.iter().filter(|(_, reason)| *reason == DropReason::Loss) {
+        let (ue, direction, flow) = run.sent[&packet.id];
+        let is_am = matches!(modes(&config, ue, flow), (Mode::Am(_), Mode::NrAm(_)));
+        let kept = config.handover.forwarding || direction == Direction::Uplink;
+        assert!(!(is_am && kept), "seed {seed}: AM has lost {packet:?} of ue {ue} {direction:?}, {reason:?}");
+    }
+}
+
+#[test]
+fn everything_is_delivered_or_dropped_in_the_end_in_any_network() {
+    let seeds = std::env::var("NR_SEEDS").map_or(0..60, |seeds| {
+        let (from, to) = seeds.split_once("..").expect("a range");
+        from.parse().expect("a number")..to.parse().expect("a number")
+    });
+    for seed in seeds {
+        check(seed);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in [3, 7, 11] {
+        let run = || {
+            let mut dice = Dice(seed);
+            let config = any_network(&mut dice);
+            let Run { world, .. } = Run::live(&config, &mut dice, seed);
+            (world.arrivals, world.events, world.drops, world.ran.work())
+        };
+        assert_eq!(run(), run(), "seed {seed}");
+    }
+}
+
+#[allow(dead_code)]
+fn unused() -> Time {
+    ms(0)
+}
