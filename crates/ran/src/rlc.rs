@@ -353,6 +353,7 @@ impl<P: Packet> Bearer<P> {
             && let Some(nacks) = receiver.nacks(report)
         {
             transmitter.handle_status(report, nacks);
+            transmitter.ensure_answer(&other.sdus);
             other.stats.statuses += 1;
         }
         if let (Some(status), Entity::Am(transmitter, _)) = (block.status(), &mut other.entity) {

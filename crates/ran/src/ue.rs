@@ -524,8 +524,10 @@ impl<P: Packet> Ue<P> {
         self.epoch = self.epoch.wrapping_add(1);
         self.down.harq.flush();
         self.up.harq.flush();
-        self.down.past = Past::default();
-        self.up.past = Past::default();
+        for way in [&mut self.down, &mut self.up] {
+            way.past = Past::default();
+            way.errors.forget();
+        }
         self.downlink = adaptation::Downlink::new(self.index);
         self.uplink = adaptation::Uplink::new(self.category, self.index);
         self.sinr_at = None;

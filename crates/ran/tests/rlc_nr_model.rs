@@ -356,3 +356,22 @@ fn um_with_short_numbers_never_reorders() {
     let configs = [plain(um(UmSn::Six, 10))];
     check!().with_type::<Vec<Op>>().for_each(|ops| play(&configs, ops, false));
 }
+
+#[test]
+fn what_a_discard_leaves_without_a_poll_is_acknowledged() {
+    // Others wait, so that the last SDU has no poll. They are discarded before the poll of an earlier one is answered.
+    let codel = codel::Params { target: Span::from_millis(5), interval: Span::from_millis(20), ..Default::default() };
+    let codel = aqm::Config::Codel(codel::Config { packets: Some(100), params: codel });
+    let configs = [config(Mode::NrAm(am()), codel, Some(100))];
+    let grant = |downlink| Op::Grant { downlink, uplink: 0, lost: [false; 2], late: [3; 2] };
+    for wait in 60..110 {
+        let ops = [
+            Op::Arrive { uplink: false, count: 30, len: 4316 },
+            grant(126),
+            grant(839),
+            Op::Wait { ms: wait },
+            Op::HandOver { keep: [0; 2], to: 0 },
+        ];
+        play(&configs, &ops, false);
+    }
+}

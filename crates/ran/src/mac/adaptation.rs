@@ -418,6 +418,11 @@ impl Errors {
         Errors { last: None, without_64qam: !category.uplink_64qam }
     }
 
+    /// Forgets the last result, which is of another cell.
+    pub(crate) fn forget(&mut self) {
+        self.last = None;
+    }
+
     /// Adds a transmission of a code word of `bits` in direction `way`, with `mcs` on `layers` with an SINR of `sinr` each,
     /// on the resource blocks `prbs`, to the receiver's `soft` information; returns the probability that it still cannot
     /// be decoded.

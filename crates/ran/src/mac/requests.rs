@@ -186,7 +186,8 @@ pub(crate) struct BufferEstimate {
     pub(crate) waiting: u32,
     /// Bytes to grant in response to a request although no backlog is known; 0 without a request.
     pub(crate) asked: u32,
-    /// Grants of the last 16 transmission TTIs: the TTI and the bytes.
+    /// Grants of the last 16 transmission TTIs: the TTI and the bytes. Those to come are never lost: they are at most as
+    /// many as HARQ processes, although in slots at any distance.
     grants: [(u64, u32); 16],
     /// When the newest report was written.
     written: u64,
@@ -208,10 +209,14 @@ impl BufferEstimate {
         self.waiting > 0 || self.asked > 0
     }
 
-    /// Records a grant of `bytes` of payload for a transmission in `tti`.
+    /// Records a grant in `now` of `bytes` of payload for a transmission in `tti`.
     #[inline]
-    pub(crate) fn grant(&mut self, tti: u64, bytes: u32) {
-        self.grants[(tti % 16) as usize] = (tti, bytes);
+    pub(crate) fn grant(&mut self, (now, tti): (u64, u64), bytes: u32) {
+        let mut place = (tti % 16) as usize;
+        if self.grants[place].0 >= now {
+            place = (0..16).min_by_key(|place| self.grants[*place].0).unwrap_or(place);
+        }
+        self.grants[place] = (tti, bytes);
         self.waiting = self.waiting.saturating_sub(bytes);
         self.asked = 0;
     }
@@ -268,8 +273,7 @@ impl BufferEstimate {
     /// Returns whether the UE has a grant for a new transmission in `tti`.
     #[inline]
     pub(crate) fn has_grant(&self, tti: u64) -> bool {
-        let (at, bytes) = self.grants[(tti % 16) as usize];
-        at == tti && bytes > 0
+        self.grants.iter().any(|(at, bytes)| *at == tti && *bytes > 0)
     }
 
     /// Called when a transport block was abandoned, possibly with a report.
@@ -339,9 +343,9 @@ mod tests {
     fn a_report_counts_less_what_was_granted_since_it_was_written() {
         let mut estimate = BufferEstimate::default();
         let report = Rat::Lte.report([0, 0, 0, 5000, 0, 0, 0, 0]);
-        estimate.grant(20, 1000);
-        estimate.grant(22, 2000);
-        estimate.grant(24, 500);
+        estimate.grant((20 - 4, 20), 1000);
+        estimate.grant((22 - 4, 22), 2000);
+        estimate.grant((24 - 4, 24), 500);
         estimate.learn(&report, 20);
         assert_eq!(estimate.waiting, 5476 - 2500);
         estimate.learn(&Report::default(), 19);
@@ -360,17 +364,27 @@ mod tests {
     #[test]
     fn a_full_block_without_a_report_is_answered_by_one_more_grant() {
         let mut estimate = BufferEstimate::default();
-        estimate.grant(10, 300);
+        estimate.grant((10 - 4, 10), 300);
         estimate.full_without_report(9, 300);
         assert!(!estimate.wants(), "another grant is under way");
         estimate.full_without_report(10, 300);
         assert_eq!(estimate.waiting, 600);
-        estimate.grant(18, 600);
+        estimate.grant((18 - 4, 18), 600);
         assert!(!estimate.wants());
         estimate.full_without_report(18, 600);
         assert_eq!(estimate.waiting, 1200);
         estimate.learn(&Report::default(), 18);
         assert!(!estimate.wants());
+    }
+
+    #[test]
+    fn grants_to_come_are_known_at_any_distance() {
+        let mut estimate = BufferEstimate::default();
+        for n in 0..16 {
+            estimate.grant((7, 100 + 16 * n), 10);
+        }
+        assert_eq!((estimate.granted_after(99), estimate.granted_after(100)), (160, 150));
+        assert!((0..16).all(|n| estimate.has_grant(100 + 16 * n)) && !estimate.has_grant(101));
     }
 
     #[test]

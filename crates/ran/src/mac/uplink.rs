@@ -271,7 +271,7 @@ impl<P: Packet> Ran<P> {
         let bytes = transport.bits / 8;
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
-        ue.estimate.grant(sent, rat.uplink_payload(bytes));
+        ue.estimate.grant((tti, sent), rat.uplink_payload(bytes));
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
