@@ -113,7 +113,7 @@ fn a_block_that_fails_is_sent_again_after_its_acknowledgement() {
         config.ues[0] = ue(am(), 96.0);
         let mut world = World::new(&config);
         world.saturate(Direction::Downlink, &[0], 400, ms(200));
-        let mut last = std::collections::HashMap::new();
+        let mut last = std::collections::BTreeMap::new();
         let (mut seen, mut at_once) = (0, 0);
         for (at, event) in &world.events {
             let Event::Transmission(t) = event else { continue };

@@ -347,6 +347,9 @@ mod tests {
 
     use super::*;
 
+    /// The first byte of a missing range and that of what follows it: SDU and offset.
+    type Ends = [(u64, u32); 2];
+
     /// t-Reassembly 10 ms, t-StatusProhibit 20 ms; the first SDU is number 7.
     struct Story(Receiver);
 
@@ -384,7 +387,7 @@ mod tests {
         }
 
         /// ACK_SN, bytes without MAC subheader, and missing ranges.
-        fn status(&mut self, ms: u64, room: u32) -> Option<(u64, u32, Vec<[(u64, u32); 2]>)> {
+        fn status(&mut self, ms: u64, room: u32) -> Option<(u64, u32, Vec<Ends>)> {
             let announced = self.0.status_size(at(ms));
             let (report, bytes) = self.0.status(at(ms), room)?;
             assert!(bytes <= room && bytes <= announced.0 + announced.1);
