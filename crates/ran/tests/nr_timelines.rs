@@ -140,7 +140,9 @@ fn flexible_slots_come_to_rest_and_serve_the_downlink_beside_a_ue_out_of_reach()
 #[test]
 fn small_blocks_at_the_highest_sinr_are_decoded() {
     // A flexible slot gives a small grant two symbols, one of them for reference signals.
-    let mut world = World::new(&network(Nr::new(Numerology::Khz120, Duplex::Flexible)));
+    let mut config = network(Nr::new(Numerology::Khz120, Duplex::Flexible));
+    config.cells[0].mac.requests.first_grant = 1;
+    let mut world = World::new(&config);
     world.run(ms(100));
     for n in 0..200 {
         world.send(Direction::Uplink, 0, 20);

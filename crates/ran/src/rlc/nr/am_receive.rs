@@ -349,6 +349,9 @@ mod tests {
 
     use super::*;
 
+    /// The first byte of a missing range and that of what follows it: SDU and offset.
+    type Ends = [(u64, u32); 2];
+
     /// t-Reassembly 10 ms, t-StatusProhibit 20 ms; the first SDU is number 7.
     struct Story(Receiver);
 
