@@ -199,7 +199,7 @@ mod tests {
     struct Literal {
         deliv: u64,
         next: u64,
-        reord: u64,
+        trigger: u64,
         timer: Option<u64>,
         stored: std::collections::BTreeSet<u64>,
         delivered: Vec<u64>,
@@ -222,11 +222,11 @@ mod tests {
             if count == self.deliv {
                 self.deliver_consecutive(count);
             }
-            if self.timer.is_some() && self.deliv >= self.reord {
+            if self.timer.is_some() && self.deliv >= self.trigger {
                 self.timer = None;
             }
             if self.timer.is_none() && self.deliv < self.next {
-                self.reord = self.next;
+                self.trigger = self.next;
                 self.timer = Some(now + 10);
             }
         }
@@ -234,11 +234,11 @@ mod tests {
         fn time_out(&mut self, now: u64) {
             if self.timer.is_some_and(|timer| now >= timer) {
                 self.timer = None;
-                let late = self.stored.split_off(&self.reord);
+                let late = self.stored.split_off(&self.trigger);
                 self.delivered.extend(core::mem::replace(&mut self.stored, late));
-                self.deliver_consecutive(self.reord);
+                self.deliver_consecutive(self.trigger);
                 if self.deliv < self.next {
-                    self.reord = self.next;
+                    self.trigger = self.next;
                     self.timer = Some(now + 10);
                 }
             }

@@ -377,7 +377,7 @@ mod tests {
     }
 
     /// ACK_SN, bytes without MAC subheader, and missing ranges.
-    type Reported = (u64, u32, Vec<[(u64, u32); 2]>);
+    type Reported = (u64, u32, Vec<Ends>);
 
     impl Story {
         fn new(sn: AmSn) -> Story {
