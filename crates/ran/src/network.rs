@@ -88,8 +88,8 @@ impl<P: Packet> Ran<P> {
     /// once.
     ///
     /// # Panics
-    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, or decoding takes longer than
-    /// the technology allows (3 ms in LTE): the code that reads the configuration checks that.
+    /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, decoding takes longer than the
+    /// technology allows (3 ms in LTE), or a TDD pattern is invalid: the code that reads the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
@@ -288,11 +288,13 @@ impl<P: Packet> Ran<P> {
         self.ues[ue as usize].serving as u32
     }
 
-    /// Returns how many resource blocks `cell` has had for data in `direction` in the slots that have begun by `now`, up
-    /// to which everything was run. Flexible slots count for both directions.
+    /// Returns how many resource blocks `cell` has had for data in `direction` in the slots that have begun before `now`,
+    /// or by `now` if they were run. Flexible slots count for both directions.
     pub fn resource_blocks(&self, cell: u32, direction: Direction, now: Time) -> u64 {
         let Cell { slots, mac, grid, .. } = &self.cells[cell as usize];
-        let begun = slots.next_at(self.next_tick).max(slots.next_after(now));
+        let is_past = now.as_nanos() / self.tick.as_nanos() + 1 < self.next_tick;
+        let run = if is_past { 0 } else { slots.next_at(self.next_tick) };
+        let begun = run.max(slots.next_after(now));
         mac.rat.slots_with(direction, begun) * u64::from(grid.prbs)
     }
 

@@ -39,7 +39,8 @@ pub(super) fn radio(
     let ran = Ran::new(&config, stream);
     // Without a reader, nothing is recorded.
     let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1;
-    let recorder = Recorder::new(id, ues, cells, scenario.record.radio);
+    let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
+    let recorder = Recorder::new(id, (ues, serving), cells, scenario.record.radio);
     Radio::new(ran, part, recorder, is_recorded)
 }
 

@@ -176,14 +176,14 @@ impl UeMeters {
         let names = &recorder.names;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (ran.stats(ue), &meter.before);
-            let cell = ran.last_serving(ue) as usize;
-            let blocks = |way: Direction| (had[cell][way as usize] - self.blocks[0][cell][way as usize]) as f64;
+            let served = &recorder.served[ue as usize];
             for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
                 let (now, then) = match direction {
                     Direction::Downlink => (&all.downlink, &before.downlink),
                     Direction::Uplink => (&all.uplink, &before.uplink),
                 };
                 let rlc = ran.rlc_stats(ue, *direction);
+                let blocks = self.blocks_of_served(ran, served, *direction, &had) as f64;
                 // Counts of both directions stand in the uplink's row.
                 let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
                 let (sent, failed) = (now.blocks - then.blocks, now.first_failures - then.first_failures);
@@ -201,7 +201,7 @@ impl UeMeters {
                     block_error_rate: ratio(failed as f64, sent as f64),
                     residual_errors: now.residual_errors - then.residual_errors,
                     prbs: now.prbs - then.prbs,
-                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks(*direction)),
+                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks),
                     padding_bytes: now.padding - then.padding,
                     starved_blocks: now.starved - then.starved,
                     rlc_retx_pdus: rlc.retx_pdus - way.rlc.retx_pdus,
@@ -223,6 +223,28 @@ impl UeMeters {
     }
 }
 
+impl UeMeters {
+    /// Returns the resource blocks since the end of the warm-up of the cells that `served` a UE, of each while it did, if
+    /// each has had what `had` says until now.
+    fn blocks_of_served<P: aqm::Packet>(
+        &self,
+        ran: &Ran<P>,
+        served: &[(Time, u32)],
+        way: Direction,
+        had: &[[u64; 2]],
+    ) -> u64 {
+        let first = served.partition_point(|(at, _)| *at <= self.since).saturating_sub(1);
+        let mut cell = served[first].1;
+        let mut before = self.blocks[0][cell as usize][way as usize];
+        let mut sum = 0;
+        for &(at, next) in &served[first + 1..] {
+            sum += ran.resource_blocks(cell, way, at).saturating_sub(before);
+            (cell, before) = (next, ran.resource_blocks(next, way, at));
+        }
+        sum + had[cell as usize][way as usize].saturating_sub(before)
+    }
+}
+
 /// Listens to the network.
 pub(crate) struct Recorder {
     id: RunId,
@@ -230,6 +252,8 @@ pub(crate) struct Recorder {
     cells: Vec<String>,
     /// By UE and direction: the sum of the transmissions' MCS since the last sample, and how many they were.
     mcs: Vec<[(u64, u64); 2]>,
+    /// By UE: since when which cells have served it, from the beginning. Kept if there are several.
+    served: Vec<Vec<(Time, u32)>>,
     /// The table of transmissions, if it is asked for.
     transmissions: Option<Transmissions>,
     mobility: Mobility,
@@ -244,7 +268,12 @@ impl Sink for Recorder {
                 *count += 1;
                 self.transmission(now, t);
             }
-            Event::Mobility { ue, step } => self.step(now, *ue, *step),
+            Event::Mobility { ue, step } => {
+                if let Step::Connected { cell, .. } = step {
+                    self.served[*ue as usize].push((now, *cell));
+                }
+                self.step(now, *ue, *step);
+            }
             Event::BufferStatus { .. }
             | Event::PowerHeadroom { .. }
             | Event::SchedulingRequest { .. }
@@ -254,11 +283,18 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// Listens to these UEs and cells, and keeps a row of each transmission if `transmissions` are asked for.
-    pub(crate) fn new(id: RunId, ues: Vec<String>, cells: Vec<String>, transmissions: bool) -> Recorder {
+    /// Listens to these UEs, which the cells with the numbers `serving` serve at first, and these cells, and keeps a row
+    /// of each transmission if `transmissions` are asked for.
+    pub(crate) fn new(
+        id: RunId,
+        (ues, serving): (Vec<String>, impl Iterator<Item = u32>),
+        cells: Vec<String>,
+        transmissions: bool,
+    ) -> Recorder {
         Recorder {
             id,
             mcs: vec![Default::default(); ues.len()],
+            served: serving.map(|cell| vec![(Time::ZERO, cell)]).collect(),
             names: ues,
             cells,
             transmissions: transmissions.then(Default::default),
