@@ -1,4 +1,5 @@
-//! An LTE network from the packets for a UE to the packets from it: PDCP, RLC, MAC and HARQ of cells and UEs.
+//! A network of LTE and NR cells, from the packets for a UE to the packets from it: PDCP, RLC, MAC and HARQ of cells and
+//! UEs.
 //!
 //! Sans-IO: time, packets and randomness are arguments, and everything is generic over the packet ([`aqm::Packet`]).
 //!
@@ -15,17 +16,17 @@
 //! the [`aqm::Drops`] of the call that dropped it, or is counted by [`Ran::held`].
 //!
 //! # Time
-//! Time is divided into slots, whose length depends on the technology ([`Rat`]): in LTE, TTIs of a millisecond. The
-//! calendar ticks at the shortest slot of all cells. Slots run only while a UE has data to send or data is in flight:
-//! if all UEs are idle and stationary, `poll_timeout` returns `None`. A slot processes only the UEs that are active in
-//! it.
+//! Time is divided into slots, whose length depends on the technology ([`Rat`]): in LTE, TTIs of a millisecond, in NR
+//! down to 62.5 us. The calendar ticks at the shortest slot of all cells. Slots run only while a UE has data to send or
+//! data is in flight: if all UEs are idle and stationary, `poll_timeout` returns `None`. A slot processes only the UEs
+//! that are active in it.
 //!
 //! # The path of a packet
 //! Downlink: PDCP queue ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE,
 //! delivery.
 //! A bearer may have a queue above PDCP's, which then serves as the buffer below it ([`Above`]).
 //! Uplink: the host's queue, the modem's queue when there is room, scheduling request and buffer status report, grant,
-//! transport block, HARQ, RLC at the eNodeB, delivery.
+//! transport block, HARQ, RLC at the cell, delivery.
 //!
 //! # What is not modelled
 //! Measurement gaps, DRX, carrier aggregation, guaranteed bit rates, subband CQI, control channels with errors or

@@ -59,6 +59,14 @@ impl Rat {
         matches!(self, Rat::Nr(_))
     }
 
+    /// Returns whether grants and acknowledgements can be sent.
+    pub(crate) fn is_valid(self) -> bool {
+        match self {
+            Rat::Lte | Rat::LteIdeal => true,
+            Rat::Nr(nr) => nr.is_valid(),
+        }
+    }
+
     /// Returns the length of a slot.
     #[inline]
     pub fn slot(self) -> Span {

@@ -40,11 +40,13 @@ impl Cell {
     /// Creates the cell of `config`, in a network whose calendar counts `tick`s.
     ///
     /// # Panics
-    /// If decoding takes longer than the technology's acknowledgements allow.
+    /// If decoding takes longer than the technology's acknowledgements allow, or an NR carrier's pattern is invalid
+    /// ([`crate::Nr::is_valid`]).
     pub(crate) fn new(config: &CellConfig, tick: Span) -> Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
+        assert!(rat.is_valid(), "a pattern has control channels");
         assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
         let side = |scheduler| Side { scheduler, active: Vec::new() };
         let (downlink, uplink) = rat.schedulers(config.downlink, config.uplink);

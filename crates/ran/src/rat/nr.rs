@@ -9,8 +9,8 @@
 //! if need be, with the same scheme. On a slot with fewer symbols it takes more of them.
 //!
 //! Deviations:
-//! 1. The mean over a slot decides: a slot is scheduled, sent and decoded as a whole, so that shorter allocations than
-//!    the slot's data symbols, and scheduling request periods of a few symbols, bring nothing over whole slots.
+//! 1. A slot is scheduled, sent and decoded as a whole: blocks take all its data symbols, and scheduling request periods
+//!    of a few symbols are like one of a slot.
 //! 2. Control channels take whole symbols of the carrier, whatever they carry; they have no errors and no limit of
 //!    capacity. Synchronisation, broadcast, sounding and random access take no resources.
 //! 3. Feedback is for whole transport blocks (no code block groups), and a UE has decoded a block when it acknowledges it.
@@ -187,6 +187,14 @@ impl Nr {
             _ => [SYMBOLS - self.control, SYMBOLS - self.uplink_control],
         };
         self
+    }
+
+    /// Returns whether the pattern is valid and either direction has a control channel, without which nothing could be
+    /// granted or acknowledged.
+    pub fn is_valid(&self) -> bool {
+        let Duplex::Tdd(pattern) = self.duplex else { return true };
+        let mut slots = 0..u64::from(pattern.slots);
+        pattern.is_valid() && slots.any(|slot| self.has_control(slot))
     }
 
     /// Returns the symbols of downlink and uplink in `slot`, with those for control.
@@ -451,8 +459,15 @@ mod tests {
             Pattern { downlink_slots: 0, downlink_symbols: 0, ..pattern },
             Pattern { downlink_slots: 255, uplink_slots: 255, ..pattern },
         ] {
-            assert!(!invalid.is_valid(), "{invalid:?}");
+            assert!(!invalid.is_valid() && !tdd(Numerology::Khz30, invalid).is_valid(), "{invalid:?}");
         }
+    }
+
+    #[test]
+    fn a_pattern_without_a_control_channel_is_invalid() {
+        let pattern = Pattern { downlink_slots: 0, downlink_symbols: 1, ..Pattern::DDDSU };
+        assert!(tdd(Numerology::Khz30, pattern).is_valid());
+        assert!(!tdd(Numerology::Khz30, pattern).with_control(2, 1).is_valid());
     }
 
     #[test]
