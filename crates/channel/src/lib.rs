@@ -21,6 +21,7 @@ pub mod phy;
 pub mod recorded;
 pub mod shadowing;
 pub mod tables;
+pub mod wandering;
 
 pub use air::{Air, AirConfig, Carrier, Channel, Orientation, Site, UplinkPower};
 pub use antenna::Array;

@@ -72,6 +72,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         ("duplex = { kind = \"tdd\", pattern = \"DDDDD\" }", "", "nr.duplex.pattern: either direction needs symbols"),
         ("duplex = { kind = \"tdd\", downlink_symbols = 13 }", "", "a special slot has 14 symbols, not 15"),
         ("uplink_mcs_table = \"1024qam\"", "", "1024QAM is for the downlink only"),
+        (
+            "mac = { cqi_period = \"1 ms\", cqi_delay = \"16 ms\" }",
+            "",
+            "nr.mac.cqi_delay: 16 ms is out of range: must be from 0 ns to 15 ms",
+        ),
         ("mac = { k1 = 0 }", "", "nr.mac.k1: 0 is out of range: must be from 1 to 15"),
         ("mac = { overhead = 5 }", "", "nr.mac.overhead: 5 is not one of 0, 6, 12, 18"),
         ("mac = { decoding = \"1 ms\" }", "", "nr.mac.decoding: 1 ms is out of range: must be from 0 ns to 500 us"),
@@ -86,6 +91,26 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.buildings[0].x: the second side, 1, must be greater than the first, 2",
         ),
         ("beam_sweep = \"1 ms\"", "", "nr.beam_sweep: 1 ms is out of range: must be from 5 ms to 160 ms"),
+        (
+            "",
+            "mobility = { kind = \"disc\", centre = [0, 0, 1.5], radius_m = 0 }",
+            "nr.ues[0].mobility.radius_m: 0 is out of range",
+        ),
+        (
+            "",
+            "mobility = { kind = \"random-waypoint\", x = [0, 9], y = [0, 9], kmh = [0, 5] }",
+            "nr.ues[0].mobility.kmh[0]: 0 is out of range: must be from 0.1 to 1000",
+        ),
+        (
+            "",
+            "mobility = { kind = \"manhattan\", x = [9, 0], y = [0, 9], block_m = 3, kmh = [5, 5] }",
+            "nr.ues[0].mobility.x: the second side, 0, must be greater than the first, 9",
+        ),
+        (
+            "",
+            "mobility = { kind = \"manhattan\", x = [0, 9], y = [0, 9], block_m = 0, kmh = [5, 5] }",
+            "nr.ues[0].mobility.block_m: 0 is out of range: must be from 1 to 10000",
+        ),
         ("", "layers = 5", "nr.ues[0].layers: 5 is out of range: must be from 1 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
         (

@@ -1,7 +1,7 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
 use super::lte::check_carrier;
-use super::radio::{MAX_TIMER, METRES, MILLISECOND, check_shared};
+use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
 
@@ -77,15 +77,7 @@ fn check_bandwidth(nr: &Nr, c: &mut Check) {
 }
 
 fn check_building(building: &Building, c: &mut Check) {
-    for (key, [from, to]) in [("x", building.x), ("y", building.y)] {
-        c.key(key, |c| {
-            c.index(0, |c| c.within(from, METRES));
-            c.index(1, |c| c.within(to, METRES));
-            if from >= to {
-                c.wrong(format!("the second side, {to}, must be greater than the first, {from}"));
-            }
-        });
-    }
+    check_rectangle(&building.x, &building.y, c);
     c.positive("height", building.height, 0.0, 1000.0);
 }
 
@@ -133,8 +125,7 @@ fn check_mac(mac: &NrMac, numerology: u8, c: &mut Check) {
     // 38.214 5.3: a block is decoded when it is acknowledged.
     let k1 = u64::from(mac.k1.unwrap_or(if numerology < 2 { 1 } else { 2 })).max(1);
     c.range("decoding", mac.decoding, Span::ZERO..=slot * k1);
-    c.range("cqi_period", mac.cqi_period, slot..=MAX_TIMER);
-    c.range("cqi_delay", mac.cqi_delay, Span::ZERO..=MAX_TIMER);
+    check_reports(mac.cqi_period, mac.cqi_delay, slot, c);
     c.range("outer_loop_db", mac.outer_loop_db, 0.0..=10.0);
     c.range("sr_period", mac.sr_period, slot / 7..=slot * 640);
     c.range("sr_prohibit", mac.sr_prohibit, 0..=7);

@@ -77,6 +77,13 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
     c.key("handover", |c| check_handover(radio.handover, c));
 }
 
+/// Checks the channel reports: a cell keeps track of fifteen that are on their way.
+pub(super) fn check_reports(period: Span, delay: Span, least: Span, c: &mut Check) {
+    c.range("cqi_period", period, least..=MAX_TIMER);
+    let most = if period < least { MAX_TIMER } else { (period * 15).min(MAX_TIMER) };
+    c.range("cqi_delay", delay, Span::ZERO..=most);
+}
+
 fn check_cells(radio: &RadioNetwork, c: &mut Check) {
     if radio.cells.len() > MAX_CELLS {
         c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
@@ -248,6 +255,23 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
                 }
             }
         }),
+        Mobility::Disc { centre, radius_m } => {
+            c.key("centre", |c| check_vector(centre, METRES, c));
+            c.positive("radius_m", *radius_m, 0.0, *METRES.end());
+        }
+        Mobility::RandomWaypoint { x, y, height, kmh, pause } => {
+            check_rectangle(x, y, c);
+            c.range("height", *height, 0.0..=1000.0);
+            check_kmh(kmh, c);
+            c.range("pause", *pause, Span::ZERO..=MAX_SPAN);
+        }
+        Mobility::Manhattan { x, y, height, block_m, turn, kmh } => {
+            check_rectangle(x, y, c);
+            c.range("height", *height, 0.0..=1000.0);
+            c.range("block_m", *block_m, 1.0..=10_000.0);
+            c.range("turn", *turn, 0.0..=1.0);
+            check_kmh(kmh, c);
+        }
         Mobility::Route { points, speeds } => {
             let legs = points.len().saturating_sub(1);
             c.key("points", |c| {
@@ -274,6 +298,30 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             });
         }
     }
+}
+
+/// Checks the sides of a rectangle.
+pub(super) fn check_rectangle(x: &[f64; 2], y: &[f64; 2], c: &mut Check) {
+    for (key, [from, to]) in [("x", x), ("y", y)] {
+        c.key(key, |c| {
+            c.index(0, |c| c.within(*from, METRES));
+            c.index(1, |c| c.within(*to, METRES));
+            if from >= to {
+                c.wrong(format!("the second side, {to}, must be greater than the first, {from}"));
+            }
+        });
+    }
+}
+
+/// Checks the least and the greatest speed.
+fn check_kmh([least, most]: &[f64; 2], c: &mut Check) {
+    c.key("kmh", |c| {
+        c.index(0, |c| c.within(*least, 0.1..=1000.0));
+        c.index(1, |c| c.within(*most, 0.1..=1000.0));
+        if least > most {
+            c.wrong(format!("the greatest speed, {most}, must not be less than the least, {least}"));
+        }
+    });
 }
 
 fn check_channel(channel: &Channel, cells: &[String], c: &mut Check) {

@@ -10,6 +10,7 @@ use crate::rows::radio::Recorder;
 use aqm::{bql, dyn_rlc};
 use channel::pathloss::{Office, Sight};
 use channel::tables::lte::Category;
+use channel::wandering::{self, Area, Pace};
 use channel::{AirConfig, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
 use des::{Part, Streams};
 use ran::{
@@ -18,7 +19,7 @@ use ran::{
 };
 use scenario::{Completed, Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
-use units::{Bytes, Time};
+use units::{Bytes, Span, Time};
 
 /// The network, which is called as `part`.
 pub(super) fn radio(
@@ -31,15 +32,15 @@ pub(super) fn radio(
 ) -> Radio {
     let ues: Vec<String> = network.ues.iter().map(|ue| ue.name.clone()).collect();
     let cells: Vec<String> = network.cells.iter().map(|cell| cell.name.clone()).collect();
-    let config = config(network, channels, streams);
+    let config = config(network, channels, streams, Time::ZERO + scenario.duration);
     let stream = |stream: Stream| match stream {
         Stream::Air(ue) => streams.named(&format!("ue {} air", ues[ue as usize])),
         Stream::Decoding(ue) => streams.named(&format!("ue {} decoding", ues[ue as usize])),
     };
     let ran = Ran::new(&config, stream);
+    let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
     // Without a reader, nothing is recorded.
     let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1;
-    let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
     let recorder = Recorder::new(id, (ues, serving), cells, scenario.record.radio);
     Radio::new(ran, part, recorder, is_recorded)
 }
@@ -50,7 +51,7 @@ pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
 }
 
 /// The network's settings.
-fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams) -> ran::Config {
+fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams, end: Time) -> ran::Config {
     let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
     let lte = network.lte.map(|lte| (lte_carrier(&lte), mac(lte.mac)));
     let nr = network.nr.map(|nr| (nr::carrier(nr), nr::mac(nr)));
@@ -64,7 +65,7 @@ fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams) -> ran
     };
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
-        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, &surroundings, streams)).collect(),
+        ues: network.ues.iter().map(|ue| ue_config(ue, network, channels, &surroundings, (streams, end))).collect(),
         handover: handover(network.handover),
     }
 }
@@ -102,7 +103,7 @@ fn ue_config(
     network: &RadioNetwork,
     channels: &Channels,
     surroundings: &Surroundings,
-    streams: &Streams,
+    (streams, end): (&Streams, Time),
 ) -> UeConfig {
     let index = |name: &String| network.cells.iter().position(|cell| cell.name == *name);
     // Logical channel groups: the default bearer's is the last, as eNodeBs commonly have it.
@@ -136,7 +137,7 @@ fn ue_config(
     }
     UeConfig {
         air: AirConfig {
-            mobility: mobility(&ue.mobility),
+            mobility: mobility(ue, streams, end),
             channel: channel(&ue.channel, network, channels),
             fading: ue.fading.map(|fading| self::fading(fading, downlink_mhz(network))),
             gain_db: ue.gain_db,
@@ -266,7 +267,11 @@ fn fading(fading: scenario::Fading, downlink_mhz: f64) -> fading::Config {
     fading::Config { profile, doppler }
 }
 
-fn mobility(of: &scenario::Mobility) -> Mobility {
+/// The movement of a UE until `end`, at which a random one may stop.
+fn mobility(ue: &scenario::Ue, streams: &Streams, end: Time) -> Mobility {
+    let random = || streams.named(&format!("ue {} movement", ue.name));
+    let pace = |kmh: &[f64; 2], pause| Pace { speeds: kmh.map(|kmh| kmh / 3.6), pause, until: end };
+    let of = &ue.mobility;
     const CHECKED: &str = "a checked scenario's movements are sound";
     match of {
         scenario::Mobility::Still { position: at } => Mobility::fixed(position(*at)),
@@ -274,6 +279,16 @@ fn mobility(of: &scenario::Mobility) -> Mobility {
         scenario::Mobility::Waypoints { points } => {
             let points: Vec<_> = points.iter().map(|(at, point)| (Time::ZERO + *at, position(*point))).collect();
             Mobility::waypoints(&points).expect(CHECKED)
+        }
+        scenario::Mobility::Disc { centre, radius_m } => {
+            Mobility::fixed(wandering::on_disc(position(*centre), *radius_m, &mut random()))
+        }
+        scenario::Mobility::RandomWaypoint { x, y, height, kmh, pause } => {
+            wandering::random_waypoint(&Area { x: *x, y: *y, z: *height }, &pace(kmh, *pause), &mut random())
+        }
+        scenario::Mobility::Manhattan { x, y, height, block_m, turn, kmh } => {
+            let area = Area { x: *x, y: *y, z: *height };
+            wandering::manhattan(&area, *block_m, *turn, &pace(kmh, Span::ZERO), &mut random())
         }
         scenario::Mobility::Route { points, speeds } => {
             let points: Vec<_> = points.iter().map(|point| position(*point)).collect();

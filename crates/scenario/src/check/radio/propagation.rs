@@ -87,6 +87,11 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
         Mobility::Line { from, .. } => vec![*from],
         Mobility::Waypoints { points } => points.iter().map(|(_, point)| *point).collect(),
         Mobility::Route { points, .. } => points.clone(),
+        Mobility::Disc { centre, .. } => vec![*centre],
+        // The middle of the area stands for the others.
+        Mobility::RandomWaypoint { x, y, height, .. } | Mobility::Manhattan { x, y, height, .. } => {
+            vec![[f64::midpoint(x[0], x[1]), f64::midpoint(y[0], y[1]), *height]]
+        }
     };
     for point in points {
         let [x, y, z] = point;

@@ -1,0 +1,89 @@
+//! Networks of NR cells in the simulator: presets, buildings, both technologies in one network, and random places.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+mod common;
+
+use common::{flow, near, run};
+use record::Tables;
+use std::collections::BTreeSet;
+
+/// A scenario of `seconds` that extends a preset by `more` and one flow with the lines `flow`.
+fn preset(name: &str, seconds: u32, more: &str, flow: &str) -> Tables {
+    run(&format!(
+        "duration = \"{seconds} s\"\ninclude = [\"preset:{name}\"]\n{more}\n[[flows]]\nname = \"f\"\n{flow}\n"
+    ))
+}
+
+const BUFFERS: &str = "[tcp]\nsend_buffer = \"16 MB\"\nreceive_buffer = \"32 MB\"";
+
+#[test]
+fn a_download_fills_rapids_carrier() {
+    let tables = preset("nr-fr2-200mhz", 4, &format!("warmup = \"2 s\"\n{BUFFERS}"), "");
+    // 852.608 Mbit/s of transport blocks; a packet of 1500 bytes with 1448 of payload costs 1510 in RLC.
+    near("goodput", flow(&tables, "f").goodput_mbps, 852.608 * 1448.0 / 1510.0, 0.01);
+    // 10 MB of queue: RLC's limit.
+    let held: Vec<u64> = tables.radio.iter().map(|row| row.dl_buffer_bytes).collect();
+    assert!(held.iter().all(|bytes| *bytes <= 10_000_000) && held.iter().any(|bytes| *bytes > 5_000_000), "{held:?}");
+}
+
+#[test]
+fn one_building_takes_the_line_of_sight_and_most_of_the_rate() {
+    let tables = preset("nr-street", 16, BUFFERS, "");
+    let rows: Vec<_> = tables.radio.iter().collect();
+    // 9.33 m at 2 m/s.
+    let hidden: Vec<f64> = rows.iter().filter(|row| !row.los).map(|row| row.t_s).collect();
+    assert!((4.6..4.9).contains(&hidden[0]), "{}", hidden[0]);
+    assert!(rows.iter().all(|row| row.los == (row.t_s < hidden[0])), "it stays behind the corner");
+    let mean = |from: f64, to: f64| {
+        let these: Vec<f64> = rows.iter().filter(|r| r.t_s > from && r.t_s <= to).map(|r| r.dl_mbps).collect();
+        these.iter().sum::<f64>() / these.len() as f64
+    };
+    let (seen, behind) = (mean(1.0, 4.6), mean(5.0, 16.0));
+    assert!(seen > 400.0 && behind < 0.75 * seen, "{seen} Mbit/s, {behind} behind the corner");
+    let beams: BTreeSet<Option<u64>> = rows.iter().map(|row| row.cell_beam).collect();
+    assert!(beams.len() > 1 && !beams.contains(&None), "{beams:?}");
+    let failed: Vec<f64> = rows.iter().filter(|row| row.t_s > 5.0).filter_map(|row| row.dl_bler).collect();
+    let bler = failed.iter().sum::<f64>() / failed.len() as f64;
+    assert!((0.05..0.15).contains(&bler), "the outer loop aims at a tenth, not {bler}");
+}
+
+#[test]
+fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
+    let tables = preset("nr-lte", 60, "", "");
+    let served: Vec<&str> = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.cell).collect();
+    assert!(served.contains(&"lte") && served.iter().any(|cell| cell.starts_with("nr-")), "{served:?}");
+    assert!(tables.mobility.iter().all(|row| !row.event.contains("fail") && row.event != "link-lost"));
+    assert!(flow(&tables, "f").goodput_mbps > 50.0);
+    for row in tables.ues.iter() {
+        assert!(row.utilisation > 0.0 && row.utilisation <= 1.0, "{}: {}", row.direction, row.utilisation);
+    }
+}
+
+#[test]
+fn ues_at_random_places_are_elsewhere_in_another_run_and_not_in_the_same() {
+    let text = |mobility: &str, seed: u32| {
+        format!(
+            "duration = \"2 s\"\nseed = {seed}\n[nr]\n[[nr.ues]]\nname = \"ue\"\ncount = 20\nmobility = {{ {mobility} }}\n\
+             channel = {{ kind = \"umi\", sight = \"los\", shadowing = false }}\n[[flows]]\n\
+             traffic = {{ kind = \"cbr\", rate = \"1 Mbit/s\" }}\n"
+        )
+    };
+    for (mobility, moves) in [
+        ("kind = \"disc\", centre = [0, 0, 1.5], radius_m = 200", false),
+        ("kind = \"random-waypoint\", x = [-200, 200], y = [-100, 100], kmh = [30, 60]", true),
+        ("kind = \"manhattan\", x = [-200, 200], y = [-200, 200], block_m = 50, kmh = [30, 60]", true),
+    ] {
+        let powers = |seed: u32, at: f64| -> Vec<f64> {
+            let tables = run(&text(mobility, seed));
+            let rows = tables.radio.iter().filter(|row| (row.t_s - at).abs() < 0.01);
+            rows.map(|row| row.rsrp_dbm).collect()
+        };
+        let first = powers(1, 0.1);
+        assert_eq!((first.len(), &first), (20, &powers(1, 0.1)), "{mobility}");
+        assert_ne!(first, powers(2, 0.1), "{mobility}");
+        let different: BTreeSet<u64> = first.iter().map(|dbm| dbm.to_bits()).collect();
+        assert!(different.len() > 15, "{mobility}: {first:?}");
+        assert_eq!(first != powers(1, 2.0), moves, "{mobility}");
+    }
+}
