@@ -7,20 +7,21 @@
 //! 1. Fast fading applies only to the serving cell's link: interference and RSRP are means over fading. The layer-3
 //!    filter of a UE removes most of it from an RSRP.
 //! 2. Uplink and downlink fade independently, as on two carriers, with the same shadowing.
-//! 3. Uplink interference is a constant noise rise, in the cell's noise figure. Reference signals of an idle cell do not
-//!    interfere with data.
+//! 3. The path loss between a UE and the other cells that it interferes with differs from the downlink's by the ratio of the
+//!    squared frequencies, as in free space. Reference signals of an idle cell do not interfere with data.
 //! 4. A recorded SINR or CQI, or one that is set ([`Air::set_sinr`]), is converted to the received power that it would
 //!    need without interference; the uplink is derived from that as from a path loss.
 //! 5. A cell with an array is received with the best pair of beams, which also is its RSRP and part of the RSRQ of
-//!    others. Its interference with another link uses the beam that it was said to use ([`Air::set_interfering_beam`]),
-//!    and otherwise, or with ideal steering, the gain of an element: the mean over beams that point anywhere. The UE
-//!    receives interference through the beam with which it listens to its serving cell.
+//!    others. Its interference with another link uses the beam of its transmission ([`Occupied::beam`]), and if that is
+//!    unknown, or with ideal steering, the gain of an element: the mean over beams that point anywhere. The UE receives
+//!    and causes interference through the beam for its serving cell.
 //! 6. Walls, the car and blockers attenuate both directions as at the downlink's frequency.
 //! 7. A cell in a building is behind that building's wall, but its depth and the deviation of the wall's loss are left
 //!    out.
 //! 8. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
 //!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
 
+mod interference;
 mod surroundings;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use rand_core::Rng;
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
 
-use crate::antenna::{Array, Beams, Ends, SWEEP, direction};
+use crate::antenna::{Array, Beams, Ends, SWEEP};
 use crate::blockage::Blockage;
 use crate::buildings::{Buildings, Car, Penetration};
 use crate::fading::{self, Doppler, Fading, Grid, Turns};
@@ -41,6 +42,7 @@ use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
+pub use interference::Occupied;
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
 
@@ -254,6 +256,9 @@ struct Cell {
     element_dbm: f64,
     /// Noise in dBm in a resource block of the cell's receiver.
     noise_dbm: f64,
+    /// Power over noise in a resource block of the cell's receiver for a transmit power of 1 mW, per mW of the received power
+    /// of a resource element in the downlink.
+    uplink_per_rsrp: f64,
     /// Noise in a resource element of the UE's receiver, in dBm.
     ue_noise_dbm: f64,
     /// The same in mW.
@@ -275,8 +280,6 @@ struct Cell {
     blocked_db: f64,
     /// The beams, if either end has an array.
     beams: Option<Beams>,
-    /// The beam with which the cell interferes with other links.
-    interfering_beam: Option<u16>,
     /// Gains in dBi of the cell's antenna and the UE's array towards each other, with their beams.
     site_db: f64,
     ue_db: f64,
@@ -331,13 +334,17 @@ impl Air {
             let elements = f64::from(SUBCARRIERS) * f64::from(site.carrier.prbs);
             let subcarrier_hz = f64::from(site.carrier.subcarrier_hz);
             let ue_noise_dbm = noise_dbm(subcarrier_hz, config.noise_figure_db);
+            let noise = noise_dbm(f64::from(SUBCARRIERS) * subcarrier_hz, site.noise_figure_db);
+            let element_dbm = site.power_dbm - decibels(elements);
+            let higher = site.carrier.downlink_hz / site.carrier.uplink_hz;
             cells.push(Cell {
                 position: site.position,
                 antenna: site.antenna,
                 carrier: site.carrier,
                 mast,
-                element_dbm: site.power_dbm - decibels(elements),
-                noise_dbm: noise_dbm(f64::from(SUBCARRIERS) * subcarrier_hz, site.noise_figure_db),
+                element_dbm,
+                noise_dbm: noise,
+                uplink_per_rsrp: linear(decibels(higher * higher) - element_dbm - noise),
                 ue_noise_dbm,
                 ue_noise_mw: linear(ue_noise_dbm),
                 load: 0.0,
@@ -353,7 +360,6 @@ impl Air {
                     (_, Some(array)) => Some(Beams::new(None, Some(array), config.sweep)),
                     (_, None) => None,
                 },
-                interfering_beam: None,
                 site_db: 0.0,
                 ue_db: 0.0,
                 complete: false,
@@ -427,27 +433,6 @@ impl Air {
     /// Returns the number of cells.
     pub fn cells(&self) -> usize {
         self.cells.len()
-    }
-
-    /// Sets the fraction of resource blocks, 0 to 1, on which `cell` transmits and interferes with others. Initially
-    /// zero.
-    #[inline]
-    pub fn set_load(&mut self, cell: usize, load: f32) {
-        let load = f64::from(load);
-        if self.cells[cell].load != load {
-            self.cells[cell].load = load;
-            self.downlink_of = None;
-        }
-    }
-
-    /// Sets the beam of `cell`'s array with which it interferes with other cells' links; `None`, as initially, if it is
-    /// unknown or changes all the time.
-    #[inline]
-    pub fn set_interfering_beam(&mut self, cell: usize, beam: Option<u16>) {
-        if self.cells[cell].interfering_beam != beam {
-            self.cells[cell].interfering_beam = beam;
-            self.downlink_of = None;
-        }
     }
 
     /// Sets the mean SINR in dB with which the UE receives its serving cell, regardless of interference; the uplink
@@ -555,9 +540,9 @@ impl Air {
         self.mobility.speed(now)
     }
 
-    /// Returns the power in mW of each of `prbs` resource blocks to `serving`.
+    /// Returns the power in mW of each of `prbs` resource blocks (at least one) that the UE sends to `serving`.
     #[inline]
-    fn block_mw(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
+    pub fn block_mw(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.update(now);
         if self.uplink_of != Some(serving) {
             self.uplink = self.flat_uplink(serving);
@@ -652,37 +637,6 @@ impl Air {
                 }
             }
         }
-    }
-
-    /// Returns the downlink's SINR without fading.
-    fn flat_downlink(&self, serving: usize) -> f32 {
-        if let Some(sinr_db) = self.set_db {
-            return linear(sinr_db) as f32;
-        }
-        let cell = &self.cells[serving];
-        let others = self.cells.iter().enumerate().filter(|&(index, other)| {
-            index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
-        });
-        let interference: f64 = others.map(|(_, other)| self.interfering_mw(cell, other) * other.load).sum();
-        (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
-    }
-
-    /// Returns the power in mW of a resource element of `other` that the UE receives while it listens to `serving`.
-    fn interfering_mw(&self, serving: &Cell, other: &Cell) -> f64 {
-        if other.beams.is_none() {
-            return other.rsrp_mw;
-        }
-        let site_db = match other.antenna {
-            Antenna::Array(array) => {
-                array.gain_beside_db(other.interfering_beam, direction(other.position, self.place), 0.0)
-            }
-            Antenna::Isotropic { .. } | Antenna::Sector { .. } => other.site_db,
-        };
-        let ue_db = self.array.map_or(0.0, |array| {
-            let beam = serving.beams.as_ref().map(|beams| beams.pair().1);
-            array.gain_beside_db(beam, direction(self.place, other.position), self.orientation_deg)
-        });
-        linear(other.rsrp_dbm - other.site_db - other.ue_db + site_db + ue_db)
     }
 
     /// Returns the uplink's power and SINR without fading.

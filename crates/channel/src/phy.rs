@@ -94,6 +94,36 @@ impl Sinr {
         }
     }
 
+    /// Returns the linear mean over the resource blocks `prbs`.
+    pub fn mean_over(&self, prbs: Range<u16>) -> f32 {
+        match self {
+            Sinr::Flat(sinr) => *sinr,
+            Sinr::PerRb(all) => {
+                let own = &all[usize::from(prbs.start)..usize::from(prbs.end)];
+                own.iter().sum::<f32>() / own.len() as f32
+            }
+        }
+    }
+
+    /// Multiplies all values by `factor`.
+    pub fn scale(&mut self, factor: f32) {
+        match self {
+            Sinr::Flat(sinr) => *sinr *= factor,
+            Sinr::PerRb(all) => all.iter_mut().for_each(|sinr| *sinr *= factor),
+        }
+    }
+
+    /// Returns the values of `prbs` resource blocks, so that each can be changed.
+    pub fn per_block(&mut self, prbs: usize) -> &mut [f32] {
+        if let Sinr::Flat(sinr) = *self {
+            *self = Sinr::PerRb(vec![sinr; prbs].into());
+        }
+        match self {
+            Sinr::PerRb(all) => all,
+            Sinr::Flat(_) => &mut [],
+        }
+    }
+
     /// Returns the mean mutual information per coded bit, 0 to 1, of a block sent on `prbs`.
     #[inline]
     pub fn information(&self, modulation: Modulation, prbs: impl IntoIterator<Item = u16>) -> f32 {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use channel::pathloss::{Sight, Urban};
 use channel::phy::CQI_SINR_DB;
 use channel::{
-    Air, AirConfig, Antenna, Bandwidth, Carrier, Channel, Mobility, PathLoss, Position, Random, Recorded, Shadowing,
-    Sinr, Site, UplinkPower, fading, wideband_cqi,
+    Air, AirConfig, Antenna, Bandwidth, Carrier, Channel, Mobility, Occupied, PathLoss, Position, Random, Recorded,
+    Shadowing, Sinr, Site, UplinkPower, fading, wideband_cqi,
 };
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
@@ -87,6 +87,38 @@ fn the_uplink_makes_up_for_the_loss_until_its_power_ends() {
     // Half of the loss made up for.
     let mut air = at(100.0, UplinkPower { alpha: 0.5, p0_dbm: -60.0, ..UplinkPower::default() });
     close(air.uplink_power_dbm(0, ms(0), 1), -60.0 + 78.975 / 2.0, 5e-3);
+}
+
+#[test]
+fn neighbours_interfere_on_the_blocks_on_which_they_transmit() {
+    let sites = [site(0.0, Bandwidth::Mhz5), site(200.0, Bandwidth::Mhz5), site(200.0, Bandwidth::Mhz10)];
+    let mut air = Air::new(&AirConfig::default(), &sites, random(1));
+    let alone = flat_downlink(&mut air, 0, ms(0));
+    let (mut steps, mut sinr) = (Vec::new(), Sinr::default());
+    let mut among = |prbs: [u16; 2], background: f32| {
+        let of = |prbs| Occupied { prbs, background, beam: None };
+        air.downlink_among(0, ms(0), &[of(25), of(prbs[0]), of(prbs[1])], &mut steps, &mut sinr);
+        [0, 9, 10, 24].map(|prb| db(sinr.at(prb)))
+    };
+    let near = |a: [f64; 4], b: [f64; 4]| a.into_iter().zip(b).for_each(|(a, b)| close(a, b, 2e-3));
+    near(among([0, 0], 0.0), [alone; 4]);
+    near(among([25, 0], 0.0), [0.0; 4]);
+    // Cell 1 on the first ten blocks.
+    near(among([10, 0], 0.0), [0.0, 0.0, alone, alone]);
+    // A quarter of the others, and of cell 2, whose elements have half the power.
+    near(among([10, 0], 0.25), [-0.512, -0.512, 4.260, 4.260]);
+    // Half of the wider carrier is everywhere a half: 0.25 of cell 1's power.
+    near(among([10, 25], 0.0), [-0.969, -0.969, 6.020, 6.020]);
+    // Each block of the UE's in the uplink: 0 dBm + 1.025 arrive 78.5 dB weaker at either.
+    let mw = air.block_mw(0, ms(0), 1);
+    let mut own = Sinr::default();
+    air.uplink(0, ms(0), 1, &mut own);
+    close(mw * air.interference_per_mw(0, 1), f64::from(own.at(0)), 1e-3 * f64::from(own.at(0)));
+    // A SINR that was set has no interference.
+    air.set_sinr(Some(7.0));
+    assert!(air.is_set() && air.interference_per_mw(0, 1) == 0.0);
+    air.downlink_among(0, ms(0), &[Occupied { prbs: 50, background: 1.0, beam: None }; 3], &mut Vec::new(), &mut own);
+    close(db(own.at(0)), 7.0, 1e-5);
 }
 
 #[test]

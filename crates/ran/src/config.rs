@@ -34,7 +34,7 @@ pub struct CellConfig {
     pub downlink: Discipline,
     /// The scheduler of the uplink.
     pub uplink: Discipline,
-    /// Fraction of the resource blocks that interferes with UEs of other cells, 0 to 1.
+    /// Fraction of the resource blocks without data that interferes with UEs of other cells, 0 to 1.
     pub load: f32,
 }
 

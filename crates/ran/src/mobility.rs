@@ -128,13 +128,14 @@ impl<P: Packet> Ran<P> {
         }
         let Ue { air, measurements, serving, .. } = state;
         let settled = measurements.are_settled(self.handover.a3.as_ref(), *serving, |cell| air.rsrp(cell, now));
-        !settled || state.sync.is_t310_running() || self.sinr_db(ue, now) < self.handover.link.q_out_db
+        !settled || state.sync.is_t310_running() || self.least_sinr_db(ue, now) < self.handover.link.q_out_db
     }
 
     pub(crate) fn measure<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
         let ue = &mut self.ues[index as usize];
         let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
         ue.measures = false;
+        ue.hear(&self.interference);
         for cell in 0..self.cells.len() {
             let rsrp_dbm = ue.air.rsrp(cell, now);
             ue.measurements.measured(cell, rsrp_dbm);
@@ -194,7 +195,7 @@ impl<P: Packet> Ran<P> {
                 let target = strongest(&mut self.ues[index as usize].air, cells, now);
                 if self.reaches(index, target, now) {
                     self.connect(index, since, now, io);
-                } else if self.ues[index as usize].air.varies() {
+                } else if self.may_reach(index, target, now) {
                     self.note_after(RETRY, now, index, Kind::Mobility);
                 } else {
                     self.ues[index as usize].dormant = true;
@@ -338,9 +339,27 @@ impl<P: Packet> Ran<P> {
         self.sinr_db(index, now) >= self.handover.link.q_out_db
     }
 
+    /// Returns whether `target` may serve `index` later without a change from outside: the channel varies, or other cells
+    /// may fall silent.
+    fn may_reach(&mut self, index: u32, target: usize, now: Time) -> bool {
+        let air = &mut self.ues[index as usize].air;
+        let is_shared = self.interference.is_shared(target, Direction::Downlink);
+        air.varies() || is_shared && decibels(air.sinr_at_load(target, now, 0.0)) >= self.handover.link.q_out_db
+    }
+
+    /// Returns the lowest SINR in dB that interference may cause at a UE whose channel is constant.
+    fn least_sinr_db(&mut self, index: u32, now: Time) -> f64 {
+        let Ue { air, serving, .. } = &mut self.ues[index as usize];
+        if self.interference.is_shared(*serving, Direction::Downlink) && !self.interference.is_quiet() {
+            return decibels(air.sinr_at_load(*serving, now, 1.0)).min(self.sinr_db(index, now));
+        }
+        self.sinr_db(index, now)
+    }
+
     /// Returns the serving cell's mean SINR at a UE in dB.
     fn sinr_db(&mut self, index: u32, now: Time) -> f64 {
         let ue = &mut self.ues[index as usize];
+        ue.hear(&self.interference);
         ue.measure_downlink(now);
         decibels(f64::from(ue.sinr.mean()))
     }

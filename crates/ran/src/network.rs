@@ -11,7 +11,9 @@ use crate::config::Config;
 use crate::handover::{Handover, Measurements};
 use crate::mac::adaptation::decibels;
 use crate::mac::cell::Cell;
+use crate::mac::downlink::OnAir;
 use crate::mac::harq::Parcel;
+use crate::mac::interference::Interference;
 use crate::mac::sched::Candidate;
 use crate::pdcp::Times;
 use crate::signalling::{Message, SRB, Signal};
@@ -69,6 +71,7 @@ pub(crate) struct Io<'a, D, S> {
 pub struct Ran<P> {
     pub(crate) handover: Handover,
     pub(crate) cells: Vec<Cell>,
+    pub(crate) interference: Interference,
     pub(crate) ues: Vec<Ue<P>>,
     pub(crate) calendar: Calendar,
     /// The calendar's unit: the shortest slot of all cells.
@@ -80,6 +83,7 @@ pub struct Ran<P> {
     /// Reused buffers.
     due: Vec<Entry>,
     pub(crate) candidates: Vec<Candidate>,
+    pub(crate) on_air: Vec<OnAir>,
     pub(crate) messages: Vec<Message>,
 }
 
@@ -112,6 +116,7 @@ impl<P: Packet> Ran<P> {
         }
         let mut ran = Ran {
             handover: config.handover,
+            interference: Interference::new(&config.cells),
             cells,
             ues,
             calendar: Calendar::new(),
@@ -121,6 +126,7 @@ impl<P: Packet> Ran<P> {
             work: 0,
             due: Vec::new(),
             candidates: Vec::new(),
+            on_air: Vec::new(),
             messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
@@ -157,13 +163,15 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
-    /// Sets the fraction of `cell`'s resource blocks, 0 to 1, that interferes with UEs of other cells from `now` on.
-    /// May cause radio link failures.
+    /// Sets the fraction, 0 to 1, of `cell`'s resource blocks without data that interferes with UEs of other cells from
+    /// `now` on. May cause radio link failures.
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
         self.reach(now);
         for ue in 0..self.ues.len() as u32 {
             self.report_until_now(ue);
-            self.ues[ue as usize].air.set_load(cell as usize, load);
+        }
+        self.interference.set_background(cell as usize, load);
+        for ue in 0..self.ues.len() as u32 {
             self.wake(ue, now);
         }
     }
@@ -186,7 +194,7 @@ impl<P: Packet> Ran<P> {
             let Cell { slots, mac, grid, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
             state.report_channel(mac.rat, &mac.link, grid.group, next);
-            state.sound(&mac.link, mac.rat, next);
+            state.sound(&mac.link, mac.rat, self.interference.uplink_factor(state.serving), next);
         }
         state.invalidate_sinr();
     }
@@ -267,6 +275,7 @@ impl<P: Packet> Ran<P> {
     pub fn hears(&mut self, ue: u32, now: Time) -> Heard {
         let served = self.serving(ue).is_some();
         let state = &mut self.ues[ue as usize];
+        state.hear_at(now, &self.interference, &self.cells);
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
         let fresh = state.downlink.reports.is_fresh(state.slots.at(now));
@@ -339,6 +348,12 @@ impl<P: Packet> Ran<P> {
         let mut due = core::mem::take(&mut self.due);
         self.calendar.take(tick, &mut due);
         self.next_tick = tick + 1;
+        if self.interference.advance(now, &self.cells) {
+            for ue in 0..self.ues.len() as u32 {
+                self.note_measurement(ue, self.ues[ue as usize].slots.next_after(now));
+            }
+        }
+        self.find_senders(&due, now);
         for entry in &due {
             let ue = entry.ue;
             let state = &self.ues[ue as usize];
@@ -364,15 +379,18 @@ impl<P: Packet> Ran<P> {
         }
         due.clear();
         self.due = due;
+        let beginning = |cell: &Cell| cell.slots.begins_at(tick).then(|| cell.slots.next_at(tick));
+        self.interference.begin(tick);
         for cell in 0..self.cells.len() {
-            let slots = self.cells[cell].slots;
-            if !slots.begins_at(tick) {
-                continue;
-            }
-            let slot = slots.next_at(tick);
-            if !self.cells[cell].downlink.active.is_empty() {
+            if let Some(slot) = beginning(&self.cells[cell])
+                && !self.cells[cell].downlink.active.is_empty()
+            {
                 self.schedule_downlink(cell, slot, io);
             }
+        }
+        self.send_downlinks(io);
+        for cell in 0..self.cells.len() {
+            let Some(slot) = beginning(&self.cells[cell]) else { continue };
             if !self.cells[cell].uplink.active.is_empty() {
                 self.schedule_uplink(cell, slot);
             }

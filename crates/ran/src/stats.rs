@@ -101,7 +101,7 @@ pub struct Transmission {
     pub layers: u8,
     /// The quality that the UE reported last; 0 in the uplink.
     pub cqi: u8,
-    /// The linear mean SINR of the carrier in hundredths of a dB.
+    /// The linear mean of the SINR over its resource blocks, in hundredths of a dB.
     pub sinr_cdb: i32,
     /// The first resource block.
     pub first_prb: u16,

@@ -10,6 +10,7 @@ use crate::handover::{Measurements, Sync};
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::cell::Cell;
 use crate::mac::harq::Harq;
+use crate::mac::interference::Interference;
 use crate::mac::power::Reporting;
 use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
 use crate::mac::sched::Past;
@@ -83,6 +84,8 @@ pub(crate) struct Ue<P> {
     /// Its number, which spreads its reports over their period.
     index: u32,
     pub(crate) air: Air,
+    /// The version of the loads in `air`.
+    loads: u32,
     /// Random stream for decoding.
     pub(crate) random: Random,
     pub(crate) bearers: Vec<Slot<P>>,
@@ -115,7 +118,7 @@ pub(crate) struct Ue<P> {
     pub(crate) sinr: Sinr,
     /// The share of each of several layers, if `divided` says how many.
     pub(crate) share: Sinr,
-    divided: u8,
+    pub(crate) divided: u8,
     /// The time for which `sinr` is the downlink's.
     sinr_at: Option<Time>,
     pub(crate) up_sinr: Sinr,
@@ -163,6 +166,7 @@ impl<P: Packet> Ue<P> {
         order.sort_by_key(|b| bearers[usize::from(*b)].priority);
         Ue {
             air,
+            loads: 0,
             random,
             bearers,
             srb: None,
@@ -466,6 +470,22 @@ impl<P: Packet> Ue<P> {
         }
     }
 
+    /// Brings the loads of the cells up to date.
+    #[inline]
+    pub(crate) fn hear(&mut self, interference: &Interference) {
+        if self.loads != interference.version() {
+            self.loads = interference.version();
+            interference.load(&mut self.air);
+            self.sinr_at = None;
+        }
+    }
+
+    /// Sets the loads that the cells have at `now`, until the next call of [`Ue::hear`].
+    pub(crate) fn hear_at(&mut self, now: Time, interference: &Interference, cells: &[Cell]) {
+        interference.foresee(&mut self.air, now, cells);
+        self.loads = interference.version().wrapping_sub(1);
+    }
+
     /// Invalidates the SINR of this slot after a change of the channel.
     pub(crate) fn invalidate_sinr(&mut self) {
         self.sinr_at = None;
@@ -485,12 +505,16 @@ impl<P: Packet> Ue<P> {
     }
 
     /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
+    /// Interference lowers the SINR by `factor`.
     #[inline]
-    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, slot: u64) {
+    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, factor: f32, slot: u64) {
         let slots = self.slots;
         while let Some(at) = self.uplink.reports.due(link, slots, slot) {
             let now = slots.start(at);
             self.air.uplink(self.serving, now, 1, &mut self.up_sinr);
+            if factor < 1.0 && !self.air.is_set() {
+                self.up_sinr.scale(factor);
+            }
             let headroom_db = (!rat.reports_power()).then(|| self.air.headroom_db(self.serving, now, 1));
             self.uplink.measure(link, &self.up_sinr, headroom_db, slots, at);
         }

@@ -2,12 +2,12 @@
 
 mod ran_support;
 
-use channel::{Bandwidth, Channel, Direction, PathLoss, Position, Site};
+use channel::{Bandwidth, Carrier, Channel, Direction, PathLoss, Position, Site};
 use ran::{CellConfig, Config, Event, Refused, Step, UeConfig};
 use ran_support::{TTI, World, am, cell, ms, network, ue, us};
 use units::{Span, Time};
 
-/// Two cells, a kilometre apart, and a UE that stands near the first.
+/// Two cells on different carriers, a kilometre apart, and a UE that stands near the first.
 fn two_cells() -> Config {
     let place = |x| CellConfig {
         site: Site { position: Position::new(x, 0.0, 30.0), ..cell(Bandwidth::Mhz5).site },
@@ -15,7 +15,9 @@ fn two_cells() -> Config {
     };
     let mut ue = UeConfig { cell: None, ..ue(am(), 0.0) };
     ue.air.channel = Channel::Modelled { path_loss: PathLoss::Friis, shadowing: None };
-    Config { cells: vec![place(0.0), place(1000.0)], ues: vec![ue], ..Config::default() }
+    let mut other = place(1000.0);
+    other.site.carrier = Carrier { downlink_hz: 2.16e9, uplink_hz: 1.97e9, ..other.site.carrier };
+    Config { cells: vec![place(0.0), other], ues: vec![ue], ..Config::default() }
 }
 
 fn hand_over(world: &mut World, cell: u32) -> Result<(), Refused> {

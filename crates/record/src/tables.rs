@@ -495,7 +495,7 @@ table! {
         "" layers: u32,
         /// The channel quality indicator that the UE reported last; 0 in the uplink.
         "" cqi: u32,
-        /// Signal to interference and noise over the carrier, the linear mean.
+        /// Signal to interference and noise, the linear mean over its resource blocks.
         "dB" sinr_db: f64,
         /// The first resource block.
         "" first_prb: u32,

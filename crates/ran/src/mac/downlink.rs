@@ -15,7 +15,7 @@ use channel::Direction;
 use units::Time;
 
 use crate::calendar::Kind;
-use crate::mac::adaptation::{Scheme, decibels};
+use crate::mac::adaptation::{Scheme, decibels, divide};
 use crate::mac::cell::Cell;
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
@@ -25,7 +25,21 @@ use crate::stats::{Event, Sink, Transmission};
 /// MAC overhead of a UE's first SDU: its subheader.
 const HEADER: u32 = 1;
 
+/// A block that a cell sends in this slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnAir {
+    cell: usize,
+    /// The technology with the resources of the slot, and the slot.
+    rat: Rat,
+    tti: u64,
+    ue: u32,
+    process: u8,
+    /// The first group of resource blocks, and how many.
+    groups: (u16, u16),
+}
+
 impl<P: Packet> Ran<P> {
+    /// Chooses the blocks that `cell` sends in slot `tti`: [`Ran::send_downlinks`] sends them.
     pub(crate) fn schedule_downlink<D: Drops<P>, S: Sink>(&mut self, cell: usize, tti: u64, io: &mut Io<'_, D, S>) {
         let rat = self.cells[cell].rat_in(tti);
         if !rat.carries(Direction::Downlink) {
@@ -39,12 +53,13 @@ impl<P: Packet> Ran<P> {
         active.retain(|index| {
             self.work += 1;
             let ue = &mut self.ues[*index as usize];
+            ue.hear(&self.interference);
             if let Some(process) = ue.down.harq.again() {
                 let transport = &ue.down.harq.processes[usize::from(process)];
                 let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
                 let want = self.cells[cell].groups_of(prbs);
                 if want <= groups - first {
-                    self.send_downlink((cell, rat), *index, process, (first, want), tti, io);
+                    self.assign((cell, rat), *index, process, (first, want), tti);
                     first += want;
                 }
                 return true;
@@ -91,12 +106,37 @@ impl<P: Packet> Ran<P> {
         self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
             if let Some(process) = self.fill_downlink((cell, rat), c, first, tti, io) {
-                self.send_downlink((cell, rat), c.ue, process, (first, c.got), tti, io);
+                self.assign((cell, rat), c.ue, process, (first, c.got), tti);
                 first += c.got;
             }
         }
         candidates.clear();
         self.candidates = candidates;
+        if self.interference.is_shared(cell, Direction::Downlink) && first > 0 {
+            let prbs = self.cells[cell].blocks(0, first).end;
+            let beam = self.beam_of_slot(cell, now);
+            self.interference.occupy(cell, prbs, beam, slots.tick(tti + 1));
+        }
+    }
+
+    /// Returns the beam with which `cell` sends the first block of this slot.
+    fn beam_of_slot(&mut self, cell: usize, now: Time) -> Option<u16> {
+        let first = self.on_air.iter().find(|on_air| on_air.cell == cell)?;
+        self.ues[first.ue as usize].air.beam(cell, now).map(|(beam, _)| beam)
+    }
+
+    /// Assigns the `groups` to the block of `process` in slot `tti`.
+    fn assign(&mut self, (cell, rat): (usize, Rat), ue: u32, process: u8, groups: (u16, u16), tti: u64) {
+        let harq = &mut self.ues[ue as usize].down.harq;
+        harq.sent(process);
+        self.on_air.push(OnAir { cell, rat, tti, ue, process, groups });
+    }
+
+    /// Sends the blocks that all cells have assigned.
+    pub(crate) fn send_downlinks<D: Drops<P>, S: Sink>(&mut self, io: &mut Io<'_, D, S>) {
+        let mut on_air = core::mem::take(&mut self.on_air);
+        on_air.drain(..).for_each(|block| self.send_downlink(block, io));
+        self.on_air = on_air;
     }
 
     /// Builds a new block; returns its process, or `None` if there is nothing to send.
@@ -138,33 +178,35 @@ impl<P: Packet> Ran<P> {
         Some(process)
     }
 
-    /// Sends the block of `process`, for the first time or again, on the groups `(first, count)`.
-    fn send_downlink<D: Drops<P>, S: Sink>(
-        &mut self,
-        (cell, rat): (usize, Rat),
-        index: u32,
-        process: u8,
-        (first, count): (u16, u16),
-        tti: u64,
-        io: &mut Io<'_, D, S>,
-    ) {
+    /// Sends a block, for the first time or again.
+    fn send_downlink<D: Drops<P>, S: Sink>(&mut self, block: OnAir, io: &mut Io<'_, D, S>) {
+        let OnAir { cell, rat, tti, ue: index, process, groups } = block;
         let Cell { slots, decoding, .. } = self.cells[cell];
         let now = slots.start(tti);
-        let mut blocks = self.cells[cell].blocks(first, count);
+        let mut blocks = self.cells[cell].blocks(groups.0, groups.1);
         let ue = &mut self.ues[index as usize];
-        ue.measure_downlink(now);
-        ue.divide_among(ue.down.harq.processes[usize::from(process)].layers);
+        let layers = ue.down.harq.processes[usize::from(process)].layers;
+        let sinr = if self.interference.is_shared(cell, Direction::Downlink) {
+            let sinr = self.interference.downlink(&mut ue.air, cell, now);
+            divide(sinr, layers, &mut ue.share);
+            ue.divided = 0;
+            sinr
+        } else {
+            ue.measure_downlink(now);
+            ue.divide_among(layers);
+            &ue.sinr
+        };
         let transport = &mut ue.down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller than where the block was first sent.
         blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
         ue.down.past.served(tti, transport.bits);
-        let (mcs, layers) = (transport.mcs, transport.layers);
+        let mcs = transport.mcs;
         let word = transport.bits / u32::from(rat.words(layers));
-        let sinr = if layers > 1 { &ue.share } else { &ue.sinr };
         let scheme = (Direction::Downlink, mcs, layers);
-        let error = ue.down.errors.transmit(rat, scheme, word, (sinr, blocks), &mut transport.soft);
+        let each = if layers > 1 { &ue.share } else { sinr };
+        let error = ue.down.errors.transmit(rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
         let stats = &mut ue.stats.downlink;
@@ -172,7 +214,6 @@ impl<P: Packet> Ran<P> {
         stats.retransmissions += u64::from(transport.attempts > 1);
         stats.first_failures += u64::from(transport.attempts == 1 && !decoded);
         let (attempt, bits, padding) = (transport.attempts, transport.bits, transport.padding);
-        ue.down.harq.sent(process);
         if S::LISTENS {
             let event = Transmission {
                 cell: cell as u32,
@@ -184,7 +225,7 @@ impl<P: Packet> Ran<P> {
                 mcs,
                 layers,
                 cqi: ue.downlink.scheme(rat, tti).cqi,
-                sinr_cdb: (decibels(f64::from(ue.sinr.mean())) * 100.0) as i32,
+                sinr_cdb: (decibels(f64::from(sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
                 bits,

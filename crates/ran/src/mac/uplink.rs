@@ -11,12 +11,13 @@ use aqm::{Drops, Packet};
 use channel::Direction;
 use units::Time;
 
-use crate::calendar::Kind;
+use crate::calendar::{Entry, Kind};
 use crate::config::MacConfig;
 use crate::mac::adaptation::decibels;
 use crate::mac::blocks::Blocks;
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
+use crate::mac::harq::Transport;
 use crate::mac::requests::{Opportunity, RequestState, SHORT_BSR};
 use crate::network::{Io, Ran, emit};
 use crate::rat::{Need, Rat};
@@ -173,7 +174,7 @@ impl<P: Packet> Ran<P> {
                 None if ue.up.harq.idle().is_none() => return true,
                 _ => {}
             }
-            ue.sound(&mac.link, rat, tti);
+            ue.sound(&mac.link, rat, self.interference.uplink_factor(cell), tti);
             if ue.uplink.is_out_of_range(rat, mac.transmissions, tti) {
                 // The UE waits for a better channel.
                 return true;
@@ -228,7 +229,7 @@ impl<P: Packet> Ran<P> {
             if ue.up.harq.idle().is_none() {
                 return true;
             }
-            ue.sound(&link, rat, tti);
+            ue.sound(&link, rat, self.interference.uplink_factor(cell), tti);
             if ue.uplink.is_out_of_range(rat, transmissions, tti) {
                 return true;
             }
@@ -275,6 +276,18 @@ impl<P: Packet> Ran<P> {
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
+    /// Finds the UEs that transmit at `now`, in the order of `due`, if they may interfere.
+    pub(crate) fn find_senders(&mut self, due: &[Entry], now: Time) {
+        self.interference.clear_senders();
+        for entry in due.iter().filter(|entry| entry.kind == Kind::UplinkTransmit) {
+            let ue = &mut self.ues[entry.ue as usize];
+            if ue.epoch == entry.epoch && self.interference.is_shared(ue.serving, Direction::Uplink) {
+                let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(entry.process)];
+                self.interference.add_sender((entry.ue, &mut ue.air), ue.serving, (first_prb, prbs), now);
+            }
+        }
+    }
+
     /// Transmits a UE's granted block, or retransmits it.
     pub(crate) fn uplink_transmit<D: Drops<P>, S: Sink>(
         &mut self,
@@ -291,14 +304,20 @@ impl<P: Packet> Ran<P> {
         let cell = &self.cells[ue.serving];
         let (slots, decoding, rat) = (cell.slots, cell.decoding, cell.rat_in(tti));
         let now = slots.start(tti);
-        let transport = &mut ue.up.harq.processes[usize::from(process)];
-        let prbs = transport.prbs;
+        let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(process)];
+        let blocks = first_prb..first_prb + prbs;
         ue.air.uplink(ue.serving, now, prbs, &mut ue.up_sinr);
+        if self.interference.is_shared(ue.serving, Direction::Uplink) && !ue.air.is_set() {
+            let (serving, mut sinr) = (ue.serving, core::mem::take(&mut ue.up_sinr));
+            self.interference.uplink(serving, blocks.clone(), |ue| &self.ues[ue as usize].air, &mut sinr);
+            self.ues[index as usize].up_sinr = sinr;
+        }
+        let ue = &mut self.ues[index as usize];
+        let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.attempts += 1;
-        let blocks = transport.first_prb..transport.first_prb + prbs;
-        let (first_prb, mcs, bits) = (blocks.start, transport.mcs, transport.bits);
+        let (mcs, bits) = (transport.mcs, transport.bits);
         let scheme = (Direction::Uplink, mcs, 1);
-        let error = ue.up.errors.transmit(rat, scheme, bits, (&ue.up_sinr, blocks), &mut transport.soft);
+        let error = ue.up.errors.transmit(rat, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let (attempt, decoded, padding) = (transport.attempts, transport.decoded, transport.padding);
         let stats = &mut ue.stats.uplink;
@@ -316,7 +335,7 @@ impl<P: Packet> Ran<P> {
                 mcs,
                 cqi: 0,
                 layers: 1,
-                sinr_cdb: (decibels(f64::from(ue.up_sinr.mean())) * 100.0) as i32,
+                sinr_cdb: (decibels(f64::from(ue.up_sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
                 bits,

@@ -1,0 +1,286 @@
+//! Interference between the cells of a network that share a carrier.
+//!
+//! A downlink block is decoded with what the other cells transmit at that moment, resource block by resource block, and an
+//! uplink block with what UEs of other cells transmit. What is measured (CQI, RSRQ, the quality of the radio link, sounding)
+//! is the mean over the past windows of [`WINDOW`], each weighted with [`WEIGHT`]: 36.213 7.2.3 and 38.214 5.2.2.1 leave the
+//! time over which a UE averages interference open.
+//!
+//! Deviations:
+//! 1. The downlink of TDD cells does not interfere with the uplink of others, nor the other way round.
+//! 2. Interference of a cell whose carrier has another width or subcarrier spacing is spread over that carrier. If its slots
+//!    are shorter, a longer slot meets those that begin with it.
+//! 3. Control channels and reference signals do not interfere with data.
+//! 4. A measurement that is made up for a UE that was idle ([`super::adaptation::Reports`]) has the mean of the time at
+//!    which it is made up.
+
+use channel::{Air, Direction, Occupied, Sinr, Site};
+use units::{Span, Time};
+
+use crate::config::CellConfig;
+use crate::mac::cell::Cell;
+
+/// Interval after which the means are updated.
+const WINDOW: Span = Span::from_millis(10);
+/// Weight of the newest window.
+const WEIGHT: f64 = 0.5;
+/// Means below this are zero, so that an idle network comes to rest.
+const LEAST: f64 = 1e-3;
+
+/// What one cell does to others, and others to it.
+#[derive(Clone, Copy, Debug)]
+struct Activity {
+    /// Whether another cell uses its carrier of downlink and uplink.
+    is_shared: [bool; 2],
+    /// Fraction of the resource blocks without data that interferes.
+    background: f32,
+    /// Resource blocks with data in this window.
+    used: u64,
+    /// Resource blocks that downlink and uplink have had until the last window.
+    had: [u64; 2],
+    /// Mean fraction of the resource blocks with data.
+    mean: f64,
+    /// The sum of interference over noise in this window's uplink, over resource blocks.
+    heard: f64,
+    /// Mean interference over noise of a resource block of the uplink.
+    rise: f64,
+}
+
+/// A UE that transmits.
+#[derive(Clone, Copy, Debug)]
+struct Sender {
+    ue: u32,
+    cell: usize,
+    first: u16,
+    end: u16,
+    /// Power in mW of each resource block.
+    mw: f64,
+}
+
+/// See the module.
+pub(crate) struct Interference {
+    cells: Box<[Activity]>,
+    carriers: Box<[channel::Carrier]>,
+    /// Number of changes of the loads.
+    version: u32,
+    /// The end of the present window.
+    until: Time,
+    /// What the cells transmit, and until when.
+    on_air: Box<[Occupied]>,
+    ends: Box<[u64]>,
+    senders: Vec<Sender>,
+    /// Reused buffers.
+    steps: Vec<f64>,
+    sinr: Sinr,
+}
+
+impl Interference {
+    fn empty(until: Time) -> Interference {
+        Interference {
+            cells: Box::default(),
+            carriers: Box::default(),
+            version: 0,
+            until,
+            on_air: Box::default(),
+            ends: Box::default(),
+            senders: Vec::new(),
+            steps: Vec::new(),
+            sinr: Sinr::default(),
+        }
+    }
+
+    pub(crate) fn new(cells: &[CellConfig]) -> Interference {
+        let shares = |site: &Site, hz: fn(&Site) -> f64| cells.iter().filter(|c| hz(&c.site) == hz(site)).count() > 1;
+        let activity = |c: &CellConfig| Activity {
+            is_shared: [shares(&c.site, |s| s.carrier.downlink_hz), shares(&c.site, |s| s.carrier.uplink_hz)],
+            background: c.load,
+            used: 0,
+            had: [0; 2],
+            mean: 0.0,
+            heard: 0.0,
+            rise: 0.0,
+        };
+        let quiet = |c: &CellConfig| Occupied { background: c.load, ..Occupied::default() };
+        Interference {
+            cells: cells.iter().map(activity).collect(),
+            carriers: cells.iter().map(|c| c.site.carrier).collect(),
+            on_air: cells.iter().map(quiet).collect(),
+            ends: vec![0; cells.len()].into(),
+            ..Interference::empty(Time::ZERO + WINDOW)
+        }
+    }
+
+    /// Returns whether another cell uses the carrier of `cell` in a direction.
+    #[inline]
+    pub(crate) fn is_shared(&self, cell: usize, direction: Direction) -> bool {
+        self.cells[cell].is_shared[direction as usize]
+    }
+
+    /// Returns the number of changes of the loads so far.
+    #[inline]
+    pub(crate) fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Sets the mean loads of all cells in `air`.
+    pub(crate) fn load(&self, air: &mut Air) {
+        for (cell, activity) in self.cells.iter().enumerate() {
+            air.set_load(cell, activity.load());
+        }
+    }
+
+    /// Sets the fraction of the resource blocks of `cell` without data that interferes.
+    pub(crate) fn set_background(&mut self, cell: usize, load: f32) {
+        self.cells[cell].background = load;
+        self.on_air[cell].background = load;
+        self.version += 1;
+    }
+
+    /// Returns whether no cell has transmitted recently.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.cells.iter().all(|activity| activity.mean == 0.0)
+    }
+
+    /// Updates the means to `now`; returns whether the network was quiet and no longer is.
+    #[inline]
+    pub(crate) fn advance(&mut self, now: Time, cells: &[Cell]) -> bool {
+        now >= self.until && self.average(now, cells)
+    }
+
+    #[inline(never)]
+    fn average(&mut self, now: Time, cells: &[Cell]) -> bool {
+        let was_quiet = self.is_quiet();
+        let windows = now.saturating_since(self.until).as_nanos() / WINDOW.as_nanos();
+        let end = self.until;
+        self.until = end + WINDOW * (windows + 1);
+        // Nothing was sent in the windows after the first.
+        let fade = libm::pow(1.0 - WEIGHT, windows as f64);
+        let mut changed = false;
+        for (activity, cell) in self.cells.iter_mut().zip(cells) {
+            if !activity.is_shared.contains(&true) {
+                continue;
+            }
+            let until = [end, end + WINDOW * windows];
+            let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
+            let mut mean = |way: Direction, sum: f64, old: f64| {
+                let blocks = had(way, until[0]).saturating_sub(activity.had[way as usize]);
+                activity.had[way as usize] = had(way, until[1]);
+                let newest = if blocks > 0 { sum / blocks as f64 } else { 0.0 };
+                let mean = (old + WEIGHT * (newest - old)) * fade;
+                if mean < LEAST { 0.0 } else { mean }
+            };
+            let load = mean(Direction::Downlink, activity.used as f64, activity.mean).min(1.0);
+            activity.rise = mean(Direction::Uplink, activity.heard, activity.rise);
+            changed |= load != activity.mean;
+            (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
+        }
+        self.version += u32::from(changed);
+        changed && was_quiet
+    }
+
+    /// Sets the mean loads in `air` that the cells will have at `now`.
+    pub(crate) fn foresee(&self, air: &mut Air, now: Time, cells: &[Cell]) {
+        let mut then = Interference { cells: self.cells.clone(), ..Interference::empty(self.until) };
+        then.advance(now, cells);
+        then.load(air);
+    }
+
+    /// Forgets what ended before `tick`.
+    pub(crate) fn begin(&mut self, tick: u64) {
+        for (on_air, end) in self.on_air.iter_mut().zip(&self.ends) {
+            if *end <= tick {
+                on_air.prbs = 0;
+            }
+        }
+    }
+
+    /// `cell` transmits on its first `prbs` resource blocks until tick `end`, with this beam.
+    #[inline]
+    pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u16>, end: u64) {
+        let on_air = &mut self.on_air[cell];
+        (on_air.prbs, on_air.beam, self.ends[cell]) = (prbs, beam, end);
+        self.cells[cell].used += u64::from(prbs);
+    }
+
+    /// Computes the SINR of `serving`'s resource blocks at a UE with what the cells transmit.
+    #[inline]
+    pub(crate) fn downlink(&mut self, air: &mut Air, serving: usize, now: Time) -> &Sinr {
+        air.downlink_among(serving, now, &self.on_air, &mut self.steps, &mut self.sinr);
+        &self.sinr
+    }
+
+    /// Forgets the senders of the last tick.
+    #[inline]
+    pub(crate) fn clear_senders(&mut self) {
+        self.senders.clear();
+    }
+
+    /// `ue` transmits to `cell` on these resource blocks.
+    pub(crate) fn add_sender(&mut self, (ue, air): (u32, &mut Air), cell: usize, prbs: (u16, u16), now: Time) {
+        let (first, count) = prbs;
+        let mw = air.block_mw(cell, now, count);
+        self.senders.push(Sender { ue, cell, first, end: first + count, mw });
+        for other in 0..self.cells.len() {
+            if other != cell && self.carriers[other].uplink_hz == self.carriers[cell].uplink_hz {
+                self.cells[other].heard += mw * air.interference_per_mw(cell, other) * f64::from(count);
+            }
+        }
+    }
+
+    /// Adds the interference of other UEs to `sinr`, with which `cell` receives a UE on `blocks`. `air` returns a UE's
+    /// radio.
+    pub(crate) fn uplink<'a>(
+        &mut self,
+        cell: usize,
+        blocks: core::ops::Range<u16>,
+        air: impl Fn(u32) -> &'a Air,
+        sinr: &mut Sinr,
+    ) {
+        let Interference { senders, steps, carriers, .. } = self;
+        let here = carriers[cell];
+        let prbs = usize::from(here.prbs);
+        let mut even = 0.0;
+        steps.clear();
+        for sender in senders.iter().filter(|s| s.cell != cell && carriers[s.cell].uplink_hz == here.uplink_hz) {
+            let there = carriers[sender.cell];
+            let is_alike = (there.prbs, there.subcarrier_hz) == (here.prbs, here.subcarrier_hz);
+            if is_alike && (sender.end <= blocks.start || blocks.end <= sender.first) {
+                continue;
+            }
+            let over_noise = sender.mw * air(sender.ue).interference_per_mw(sender.cell, cell);
+            if !is_alike {
+                even += over_noise * f64::from(sender.end - sender.first) / f64::from(there.prbs);
+            } else if sender.first <= blocks.start && blocks.end <= sender.end {
+                even += over_noise;
+            } else {
+                if steps.is_empty() {
+                    steps.resize(prbs + 1, 0.0);
+                }
+                steps[usize::from(sender.first)] += over_noise;
+                steps[usize::from(sender.end)] -= over_noise;
+            }
+        }
+        if even > 0.0 {
+            sinr.scale((1.0 / (1.0 + even)) as f32);
+        }
+        if !steps.is_empty() {
+            let mut more = 0.0;
+            for (value, step) in sinr.per_block(prbs).iter_mut().zip(steps) {
+                more += *step;
+                *value *= ((1.0 + even) / (1.0 + even + more)) as f32;
+            }
+        }
+    }
+
+    /// Returns by how much mean interference lowers the SINR of `cell`'s uplink, as a factor.
+    #[inline]
+    pub(crate) fn uplink_factor(&self, cell: usize) -> f32 {
+        (1.0 / (1.0 + self.cells[cell].rise)) as f32
+    }
+}
+
+impl Activity {
+    /// Returns the mean fraction of resource blocks that interfere.
+    fn load(&self) -> f32 {
+        (self.mean + (1.0 - self.mean) * f64::from(self.background)) as f32
+    }
+}
