@@ -53,6 +53,23 @@ pub fn on_disc(centre: Position, radius: f64, random: &mut Random) -> Position {
     Position::new(centre.x + distance * libm::cos(angle), centre.y + distance * libm::sin(angle), centre.z)
 }
 
+/// Returns a place on the streets of a grid with one crossing every `block` metres, from the south-western corner of `area`,
+/// uniform over their length.
+pub fn on_streets(area: &Area, block: f64, random: &mut Random) -> Position {
+    let Area { x, y, z } = *area;
+    let [wide, high] = [x[1] - x[0], y[1] - y[0]];
+    let streets = |across: f64| libm::floor(across / block) + 1.0;
+    // Eastward streets lie one above the other.
+    let [eastward, northward] = [wide * streets(high), high * streets(wide)];
+    let along = uniform(random) * (eastward + northward);
+    if along < eastward {
+        Position::new(x[0] + along % wide, y[0] + block * libm::floor(along / wide), z)
+    } else {
+        let along = along - eastward;
+        Position::new(x[0] + block * libm::floor(along / high), y[0] + along % high, z)
+    }
+}
+
 /// Returns a movement from one uniform place of `area` to the next.
 pub fn random_waypoint(area: &Area, pace: &Pace, random: &mut Random) -> Mobility {
     let start = area.place(random);
@@ -139,6 +156,24 @@ mod tests {
         }
         let east = places.iter().filter(|p| p.x > centre.x).count() as f64 / places.len() as f64;
         assert!((east - 0.5).abs() < 0.015, "{east}");
+    }
+
+    #[test]
+    fn places_on_streets_are_uniform_over_their_length() {
+        // Nine streets of 200 m to the north, and five of 400 m to the east.
+        let mut random = random(1);
+        let places: Vec<Position> = (0..20_000).map(|_| on_streets(&AREA, 50.0, &mut random)).collect();
+        let on_street = |v: f64, origin: f64| libm::remainder(v - origin, 50.0).abs() < 1e-6;
+        assert!(places.iter().all(|p| AREA.contains(*p) && (on_street(p.x, -100.0) || on_street(p.y, 0.0))));
+        let share = |on: &dyn Fn(&Position) -> bool| places.iter().filter(|p| on(p)).count() as f64 / 20_000.0;
+        for (found, length) in [
+            (share(&|p| on_street(p.y, 0.0)), 2000.0),
+            (share(&|p| on_street(p.y, 0.0) && p.y < 1.0), 400.0),
+            (share(&|p| p.x > 299.0 && !on_street(p.y, 0.0)), 200.0),
+            (share(&|p| on_street(p.y, 0.0) && p.x < -50.0), 250.0),
+        ] {
+            assert!((found - length / 3800.0).abs() < 0.01, "{found} on {length} m");
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use units::{Bytes, Rate, Span};
 pub(crate) const MAX_FLOWS: u64 = 100_000;
 /// Maximum number of UEs, including each one's `count`.
 pub(crate) const MAX_UES: u64 = 10_000;
+/// Maximum number of cells.
+pub(crate) const MAX_CELLS: u64 = 400;
 /// Maximum number of one-way links.
 pub(crate) const MAX_LINKS: usize = 10_000;
 

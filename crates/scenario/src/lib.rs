@@ -15,7 +15,7 @@
 //!
 //! A choice is written `"name"`, or `{ kind = "name", ... }` if it has keys of its own. Quantities are strings with a
 //! unit. Every error is one line: position, key, problem, valid values. Limits bound the time that a file can take:
-//! 1 MiB per file, 256 files, nested 16 deep; 10,000 points; 10,000 links; 100 cells; 10,000 UEs; 100,000 flows; 64
+//! 1 MiB per file, 256 files, nested 16 deep; 10,000 points; 10,000 links; 400 cells; 10,000 UEs; 100,000 flows; 64
 //! links on a route.
 //!
 //! The crate itself reads no files: [`Files`] is an argument, and [`read_file`] implements it for real files.
@@ -29,6 +29,7 @@ mod faults;
 mod flows;
 mod handover;
 mod kinds;
+mod layout;
 mod load;
 mod lte;
 mod model;
@@ -46,6 +47,7 @@ mod tree;
 pub use error::{Error, Fault, Origin, nearest};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use handover::Handover;
+pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
     Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Mobility, Office,

@@ -1,5 +1,6 @@
 //! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
+use crate::Layout;
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::surroundings::{Array, Blockage, Car};
@@ -65,14 +66,6 @@ pub struct Lte {
     pub handover: Handover,
 }
 
-/// Returns the cells' names, including default ones.
-pub(crate) fn cell_names(cells: &[Cell]) -> Vec<String> {
-    let name = |(i, cell): (usize, &Cell)| {
-        if cell.name.is_empty() { format!("cell-{}", i + 1) } else { cell.name.clone() }
-    };
-    cells.iter().enumerate().map(name).collect()
-}
-
 /// Bandwidth of a carrier (36.101 table 5.6-1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Bandwidth {
@@ -97,7 +90,7 @@ pub enum Bandwidth {
     Mhz20,
 }
 
-/// A cell.
+/// A cell, or several ones in a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
@@ -107,6 +100,10 @@ pub struct Cell {
     /// Position of the antenna: metres east, north, and above ground.
     #[serde(default = "cell_position")]
     pub position: [f64; 3],
+    /// Several such cells, named `NAME-SITE` or `NAME-SITE-SECTOR`, by number. Always absent after loading. Default: one
+    /// cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
     /// Transmit power in dBm over the whole carrier.
     #[serde(default = "cell_power")]
     pub power_dbm: f64,
@@ -122,7 +119,8 @@ pub struct Cell {
     /// Scheduler of the uplink.
     #[serde(default)]
     pub uplink_scheduler: Scheduler,
-    /// Fraction of the resource blocks that interferes with UEs of other cells, 0 to 1.
+    /// Interference with UEs of other cells in addition to that of its own transmissions: the fraction of the resource
+    /// blocks without data on which it transmits nevertheless, 0 to 1.
     #[serde(default)]
     pub load: f64,
     /// The technology, in a network that has both. Default: that of the table in which the cell is.
@@ -250,6 +248,18 @@ kinds! { "Mobility",
             centre: [f64; 3],
             /// Its radius in metres.
             radius_m: f64,
+        },
+        /// Stationary at a random place on the streets of a grid, another one for each UE and run.
+        Streets {
+            /// The western and the eastern side of the grid, in metres east.
+            x: [f64; 2],
+            /// The southern and the northern side, in metres north.
+            y: [f64; 2],
+            /// Metres above ground.
+            #[serde(default = "ue_height")]
+            height: f64,
+            /// Distance between crossings in metres, from the south-western corner.
+            block_m: f64,
         },
         /// Moves from one random place of a rectangle to the next (random waypoint). After 100,000 legs it stays.
         RandomWaypoint {
@@ -762,6 +772,7 @@ pub(crate) fn one_cell() -> Vec<Cell> {
     vec![Cell {
         name: "cell-1".into(),
         position: cell_position(),
+        layout: None,
         power_dbm: cell_power(),
         noise_figure_db: cell_noise(),
         sector_deg: None,

@@ -254,8 +254,8 @@ s:5:83: lte.cells[0].noise_figure_db: -1 is out of range: must be from 0 to 50
 s:5:100: lte.cells[0].sector_deg: 400 is out of range: must be from -360 to 360
 s:5:45: lte.cells[0].load: 2 is out of range: must be from 0 to 1
 "#);
-    let cells = "{},".repeat(101);
-    assert_snapshot!(says(&format!("ues = [{{ name = \"a\" }}]\ncells = [{cells}]")), @"s:5:9: lte.cells: more than 100 cells");
+    let cells = "{},".repeat(401);
+    assert_snapshot!(says(&format!("ues = [{{ name = \"a\" }}]\ncells = [{cells}]")), @"s:5:9: lte.cells: more than 400 cells");
 }
 
 #[test]

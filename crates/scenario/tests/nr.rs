@@ -111,6 +111,36 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "mobility = { kind = \"manhattan\", x = [0, 9], y = [0, 9], block_m = 0, kmh = [5, 5] }",
             "nr.ues[0].mobility.block_m: 0 is out of range: must be from 1 to 10000",
         ),
+        (
+            "cells = [{ layout = { kind = \"hexagonal\", sites = 200, spacing_m = 500 } }]",
+            "",
+            "nr.cells: more than 400 cells",
+        ),
+        (
+            "cells = [{ layout = { kind = \"hexagonal\", sites = 7, spacing_m = 0 } }]",
+            "",
+            "nr.cells[0].layout.spacing_m: 0 is out of range: must be greater than 0",
+        ),
+        (
+            "cells = [{ layout = { kind = \"hexagonal\", sites = 7, spacing_m = 9, sectors = 7 } }]",
+            "",
+            "nr.cells[0].layout.sectors: 7 is out of range: must be from 1 to 6",
+        ),
+        (
+            "cells = [{ layout = { kind = \"row\", sites = 0, spacing_m = 9 } }]",
+            "",
+            "nr.cells[0].layout.sites: 0 is out of range: must be from 1 to 400",
+        ),
+        (
+            "cells = [{ name = \"a-2\" }, { name = \"a\", layout = { kind = \"row\", sites = 3, spacing_m = 9 } }]",
+            "",
+            "nr.cells[1].name: duplicate cell `a-2`",
+        ),
+        (
+            "cells = [{ position = [0, 0, 25] }]",
+            "mobility = { kind = \"disc\", centre = [0, 0, 1.5], radius_m = 5001 }\nchannel = \"uma\"",
+            "the nearest cell, `cell-1`, is 5001 m from (5001, 0)",
+        ),
         ("", "layers = 5", "nr.ues[0].layers: 5 is out of range: must be from 1 to 4"),
         ("", "channel = { kind = \"umi\", sight = \"buildings\" }", "there are no buildings: add `[[nr.buildings]]`"),
         (
@@ -136,4 +166,28 @@ fn each_wrong_value_is_told_what_would_be_valid() {
     assert!(both.contains("a scenario has either `[lte]` or `[nr]`, not both"), "{both}");
     let foreign = load("[lte]\ncells = [{ rat = \"nr\" }]\n[[lte.ues]]\nname = \"x\"").unwrap_err();
     assert!(foreign.contains("an NR cell needs a 5G network"), "{foreign}");
+}
+
+#[test]
+fn a_layout_stands_for_its_cells() {
+    let text = "duration = \"1 s\"\n[nr]\nues = [{ name = \"a\", cell = \"h-7-3\" }, { name = \"b\", cell = \"cell-23\" }]\n\
+                [[nr.cells]]\nname = \"h\"\nposition = [100, 0, 25]\nsector_deg = 350\n\
+                layout = { kind = \"hexagonal\", sites = 7, spacing_m = 200 }\n\
+                [[nr.cells]]\nname = \"r\"\narray = { azimuth_deg = 10 }\n\
+                layout = { kind = \"row\", sites = 1, spacing_m = 50, bearing_deg = 90 }\n[[nr.cells]]\n[[flows]]\nto = \"a\"\n";
+    let scenario = read(text).unwrap();
+    let cells = &scenario.nr.as_ref().unwrap().cells;
+    let names: Vec<&str> = cells.iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names.len(), 23);
+    assert_eq!((names[0], names[20], names[21], names[22]), ("h-1-1", "h-7-3", "r-1", "cell-23"));
+    assert!(cells.iter().all(|cell| cell.layout.is_none()));
+    let at = |name: &str| cells.iter().find(|cell| cell.name == name).unwrap();
+    assert_eq!(at("h-1-2").position, [100.0, 0.0, 25.0]);
+    assert_eq!(
+        [1, 2, 3].map(|sector| at(&format!("h-2-{sector}")).sector_deg),
+        [Some(350.0), Some(110.0), Some(230.0)]
+    );
+    let [x, y, z] = at("h-3-1").position;
+    assert!((x - 200.0).abs() < 1e-9 && (y - 200.0 * 0.75f64.sqrt()).abs() < 1e-9 && z == 25.0);
+    assert_eq!(at("r-1").array.unwrap().azimuth_deg, 10.0);
 }

@@ -71,6 +71,7 @@ fn ues_at_random_places_are_elsewhere_in_another_run_and_not_in_the_same() {
     };
     for (mobility, moves) in [
         ("kind = \"disc\", centre = [0, 0, 1.5], radius_m = 200", false),
+        ("kind = \"streets\", x = [-200, 200], y = [-200, 200], block_m = 50", false),
         ("kind = \"random-waypoint\", x = [-200, 200], y = [-100, 100], kmh = [30, 60]", true),
         ("kind = \"manhattan\", x = [-200, 200], y = [-200, 200], block_m = 50, kmh = [30, 60]", true),
     ] {
@@ -85,5 +86,31 @@ fn ues_at_random_places_are_elsewhere_in_another_run_and_not_in_the_same() {
         let different: BTreeSet<u64> = first.iter().map(|dbm| dbm.to_bits()).collect();
         assert!(different.len() > 15, "{mobility}: {first:?}");
         assert_eq!(first != powers(1, 2.0), moves, "{mobility}");
+    }
+}
+
+#[test]
+fn sectors_of_a_hexagonal_layout_share_their_carrier_with_each_other() {
+    let text = |to: &str, technology: &str| {
+        format!(
+            "duration = \"3 s\"\nwarmup = \"1 s\"\n[{technology}]\n[[{technology}.cells]]\nname = \"site\"\n\
+             position = [0, 0, 25]\npower_dbm = 46\n\
+             layout = {{ kind = \"hexagonal\", sites = 7, spacing_m = 500 }}\n[[{technology}.ues]]\nname = \"ue\"\n\
+             count = 40\nmobility = {{ kind = \"disc\", centre = [0, 0, 1.5], radius_m = 600 }}\n\
+             channel = {{ kind = \"uma\", sight = \"nlos\" }}\n[[flows]]\nname = \"f\"\nto = \"{to}\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"100 Mbit/s\" }}\n"
+        )
+    };
+    for technology in ["lte", "nr"] {
+        let tables = run(&text("ue-*", technology));
+        let cells: BTreeSet<&str> = tables.radio.iter().map(|row| row.cell).collect();
+        assert!(cells.len() > 12 && cells.contains("site-1-1"), "{cells:?}");
+        let alone = run(&text("ue-1", technology));
+        let sinr = |tables: &Tables| {
+            let rows = tables.radio.iter().filter(|row| row.ue == "ue-1");
+            rows.filter(|row| row.t_s > 2.0).filter_map(|row| row.sinr_db).last().expect("it is served")
+        };
+        // Where the others transmit nothing there is only noise.
+        assert!(sinr(&tables) + 5.0 < sinr(&alone), "{} and {} dB", sinr(&tables), sinr(&alone));
     }
 }

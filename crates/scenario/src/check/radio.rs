@@ -4,10 +4,9 @@ mod propagation;
 
 use super::*;
 use crate::Drop;
-use crate::lte::{Channel, Limit, cell_names};
+use crate::layout::{Layout, placed, placed_count};
+use crate::lte::{Cell, Channel, Limit};
 
-/// Maximum number of cells.
-const MAX_CELLS: usize = 100;
 /// Maximum number of bearers of a UE, including the default one (36.300, 9.3: eight data radio bearers).
 const MAX_BEARERS: usize = 8;
 
@@ -50,14 +49,25 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
         check_capacity("server_rate", rate, c);
     }
     check_cells(radio, c);
-    let cells = cell_names(radio.cells);
+    // Too many are not placed.
+    let placed = if placed_count(radio.cells) > MAX_CELLS { Vec::new() } else { placed(radio.cells) };
+    let mut names = Vec::with_capacity(placed.len());
+    for (entry, cell) in &placed {
+        if names.contains(&cell.name) {
+            let message = format!("duplicate cell `{}`", cell.name);
+            c.key("cells", |c| c.index(*entry, |c| c.key("name", |c| c.wrong(message))));
+        }
+        names.push(cell.name.clone());
+    }
+    let cells: Vec<Cell> = placed.into_iter().map(|(_, cell)| cell).collect();
+    let radio = &RadioNetwork { cells: &cells, ..*radio };
     let mut ues = 0;
     for (i, ue) in radio.ues.iter().enumerate() {
         c.key("ues", |c| {
             c.index(i, |c| {
-                check_ue(ue, &cells, radio.nr.is_some(), c);
+                check_ue(ue, &names, radio.nr.is_some(), c);
                 check_sight(&ue.channel, radio.nr, c);
-                c.key("channel", |c| propagation::check(ue, radio, &cells, c));
+                c.key("channel", |c| propagation::check(ue, radio, &names, c));
             });
         });
         ues += u64::from(ue.count);
@@ -85,14 +95,18 @@ pub(super) fn check_reports(period: Span, delay: Span, least: Span, c: &mut Chec
 }
 
 fn check_cells(radio: &RadioNetwork, c: &mut Check) {
-    if radio.cells.len() > MAX_CELLS {
+    if placed_count(radio.cells) > MAX_CELLS {
         c.key("cells", |c| c.wrong(format!("more than {MAX_CELLS} cells")));
     }
-    let mut names = std::collections::BTreeSet::new();
-    for (i, (cell, name)) in radio.cells.iter().zip(cell_names(radio.cells)).enumerate() {
+    for (i, cell) in radio.cells.iter().enumerate() {
         c.key("cells", |c| {
             c.index(i, |c| {
-                c.name("name", &name);
+                if !cell.name.is_empty() {
+                    c.name("name", &cell.name);
+                }
+                if let Some(layout) = &cell.layout {
+                    c.key("layout", |c| check_layout(layout, c));
+                }
                 c.key("position", |c| check_vector(&cell.position, METRES, c));
                 c.range("power_dbm", cell.power_dbm, DBM);
                 c.range("noise_figure_db", cell.noise_figure_db, NOISE_DB);
@@ -115,12 +129,18 @@ fn check_cells(radio: &RadioNetwork, c: &mut Check) {
                     }
                     _ => {}
                 }
-                let message = format!("duplicate cell `{name}`");
-                if !names.insert(name) {
-                    c.key("name", |c| c.wrong(message));
-                }
             });
         });
+    }
+}
+
+fn check_layout(layout: &Layout, c: &mut Check) {
+    let (Layout::Hexagonal { sites, spacing_m, .. } | Layout::Row { sites, spacing_m, .. }) = *layout;
+    c.range("sites", u64::from(sites), 1..=MAX_CELLS);
+    c.positive("spacing_m", spacing_m, 0.0, 100_000.0);
+    match *layout {
+        Layout::Hexagonal { sectors, .. } => c.range("sectors", sectors, 1..=6),
+        Layout::Row { bearing_deg, .. } => c.range("bearing_deg", bearing_deg, -360.0..=360.0),
     }
 }
 
@@ -264,6 +284,11 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             c.range("height", *height, 0.0..=1000.0);
             check_kmh(kmh, c);
             c.range("pause", *pause, Span::ZERO..=MAX_SPAN);
+        }
+        Mobility::Streets { x, y, height, block_m } => {
+            check_rectangle(x, y, c);
+            c.range("height", *height, 0.0..=1000.0);
+            c.range("block_m", *block_m, 1.0..=10_000.0);
         }
         Mobility::Manhattan { x, y, height, block_m, turn, kmh } => {
             check_rectangle(x, y, c);

@@ -1,25 +1,26 @@
 //! Expands the tables `[lte]` and `[nr]` to links, radio hops and flows.
 
 use super::*;
-use crate::faults::{MAX_FLOWS, MAX_UES};
+use crate::faults::{MAX_CELLS, MAX_FLOWS, MAX_UES};
+use crate::layout::{placed, placed_count};
 
 /// The node through which the hosts are reached.
 pub(super) const CORE: &str = "core";
 /// The node at which the radio hops start.
 const RAN: &str = "ran";
 
-/// Names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
+/// Places and names each cell, replaces several identical UEs by individual ones, and sets the limit of each queue. Returns
 /// whether the rest of the network can be checked.
-pub(super) fn expand(servers: &[String], cells: &mut [Cell], all: &mut Vec<Ue>, c: &mut Check) -> bool {
+pub(super) fn expand(servers: &[String], cells: &mut Vec<Cell>, all: &mut Vec<Ue>, c: &mut Check) -> bool {
     // The check has already reported too few or too many.
     let ues = all.iter().map(|ue| u64::from(ue.count)).sum::<u64>();
     if servers.is_empty() || !(1..=MAX_UES).contains(&ues) {
         return false;
     }
-    let names = lte::cell_names(cells);
-    for (cell, name) in cells.iter_mut().zip(names) {
-        cell.name = name;
+    if placed_count(cells) > MAX_CELLS {
+        return false;
     }
+    *cells = placed(cells).into_iter().map(|(_, cell)| cell).collect();
     let mut nodes = BTreeSet::from([CORE.to_owned(), RAN.to_owned()]);
     let mut node = |name: &str, c: &mut Check| {
         if !nodes.insert(name.to_owned()) {

@@ -283,6 +283,9 @@ fn mobility(ue: &scenario::Ue, streams: &Streams, end: Time) -> Mobility {
         scenario::Mobility::Disc { centre, radius_m } => {
             Mobility::fixed(wandering::on_disc(position(*centre), *radius_m, &mut random()))
         }
+        scenario::Mobility::Streets { x, y, height, block_m } => {
+            Mobility::fixed(wandering::on_streets(&Area { x: *x, y: *y, z: *height }, *block_m, &mut random()))
+        }
         scenario::Mobility::RandomWaypoint { x, y, height, kmh, pause } => {
             wandering::random_waypoint(&Area { x: *x, y: *y, z: *height }, &pace(kmh, *pause), &mut random())
         }

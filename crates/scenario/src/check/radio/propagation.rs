@@ -66,7 +66,8 @@ impl Validity {
     }
 }
 
-/// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at.
+/// Whether the channel of `ue` holds where it is used. Of a UE that moves, the points that the file names are looked at, and
+/// of a random place the edges of the area: UEs that come too near have the path loss of the least distance.
 pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Check) {
     let Some(validity) = Validity::of(&ue.channel) else { return };
     let lte = radio.lte.map(|lte| [("downlink_mhz", lte.downlink_mhz), ("uplink_mhz", lte.uplink_mhz)]);
@@ -87,12 +88,21 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
         Mobility::Line { from, .. } => vec![*from],
         Mobility::Waypoints { points } => points.iter().map(|(_, point)| *point).collect(),
         Mobility::Route { points, .. } => points.clone(),
-        Mobility::Disc { centre, .. } => vec![*centre],
-        // The middle of the area stands for the others.
-        Mobility::RandomWaypoint { x, y, height, .. } | Mobility::Manhattan { x, y, height, .. } => {
-            vec![[f64::midpoint(x[0], x[1]), f64::midpoint(y[0], y[1]), *height]]
+        Mobility::Disc { centre: [x, y, z], radius_m } => {
+            let edges = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
+            edges.map(|(east, north)| [x + radius_m * east, y + radius_m * north, *z]).to_vec()
+        }
+        Mobility::Streets { x, y, height, .. }
+        | Mobility::RandomWaypoint { x, y, height, .. }
+        | Mobility::Manhattan { x, y, height, .. } => {
+            x.iter().flat_map(|x| y.iter().map(|y| [*x, *y, *height])).collect()
         }
     };
+    let is_area = !matches!(
+        ue.mobility,
+        Mobility::Still { .. } | Mobility::Line { .. } | Mobility::Waypoints { .. } | Mobility::Route { .. }
+    );
+    let least = if is_area { 0.0 } else { *validity.distance.start() };
     for point in points {
         let [x, y, z] = point;
         if !validity.ue.contains(&z) {
@@ -105,7 +115,7 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
         };
         let nearest = radio.cells.iter().zip(cells).min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)));
         if let Some((cell, name)) = nearest
-            && !validity.distance.contains(&distance(cell))
+            && !(least..=*validity.distance.end()).contains(&distance(cell))
         {
             let but = format!("the nearest cell, `{name}`, is {:.0} m from ({x}, {y})", distance(cell));
             validity.wrong("distances of", &validity.distance, "m", &but, c);
