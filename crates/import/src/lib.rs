@@ -1,5 +1,5 @@
-//! Converts files of other tools into traces and recorded channels: tables of rates, packet captures, mahimahi's
-//! traces, and channel logs of ns-3 and OMNeT++ (Simu5G).
+//! Converts files of other tools into traces, recorded channels and buildings: tables of rates, packet captures,
+//! mahimahi's traces, channel logs of ns-3 and OMNeT++ (Simu5G), and maps.
 //!
 //! | input | function | output |
 //! | --- | --- | --- |
@@ -7,12 +7,14 @@
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
+//! | a map (GeoJSON) | [`buildings::geojson`] | [`buildings::Map`] |
 //! | vectors exported by `opp_scavetool` as CSV-R | [`channel::omnet`] | [`channel::Channel`] |
 //!
 //! Input files are untrusted: for any content, reading terminates, uses a bounded amount of memory ([`MAX_TEXT`],
-//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`]), and returns a result or an [`Error`] with the position of the
+//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`], [`buildings::MAX_BUILDINGS`]), and returns a result or an [`Error`] with the position of the
 //! fault.
 
+pub mod buildings;
 pub mod capture;
 pub mod channel;
 mod rates;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use bolero::check;
 use channel::Recorded;
 use channel::recorded::Quantity;
+use import::buildings::{Block, Layout, Map, geojson};
 use import::channel::{Channel, Ns3, Omnet, ns3, omnet};
 use import::{Columns, Error, Unit, capture, mahimahi, rates};
 use link::trace::Trace;
@@ -199,6 +200,99 @@ fn an_omnet_vector_becomes_a_channel() {
     assert!(fault(omnet(&b"a,b\n"[..], &which)).contains("opp_scavetool export -F CSV-R"));
 }
 
+const LAYOUT: Layout = Layout { origin: None, rotate_deg: 0.0, height_m: 10.0 };
+
+/// A map of these features: properties, and the corners of a polygon.
+fn map(features: &[(&str, &str)], layout: &Layout) -> Result<Map, Error> {
+    let feature = |(properties, ring): &(&str, &str)| {
+        format!(
+            r#"{{"type":"Feature","properties":{properties},"geometry":{{"type":"Polygon","coordinates":[[{ring}]]}}}}"#
+        )
+    };
+    let all: Vec<String> = features.iter().map(feature).collect();
+    geojson(format!(r#"{{"type":"FeatureCollection","features":[{}]}}"#, all.join(",")).as_bytes(), layout)
+}
+
+#[test]
+fn a_map_becomes_boxes_in_metres() {
+    // On the equator, a thousandth of a degree is 111.320 m east and 110.574 m north (WGS 84).
+    let square = "[0,0],[0.001,0],[0.001,0.001],[0,0.001],[0,0]";
+    let one = map(&[("{}", square)], &LAYOUT).unwrap();
+    let Block { x, y, height } = one.blocks[0];
+    assert_eq!((height, one.without_height, one.origin), (10.0, 1, [0.0005, 0.0005]));
+    assert!((x[1] - 111.320 / 2.0).abs() < 1e-2 && (y[1] - 110.574 / 2.0).abs() < 1e-2, "{x:?} {y:?}");
+    assert!((x[0] + x[1]).abs() < 1e-9 && (one.filled - 1.0).abs() < 1e-9);
+    // At 60 degrees, 55.800 m east and 111.412 m north.
+    let helsinki = "[24,60],[24.001,60],[24.001,60.001],[24,60.001],[24,60]";
+    let there = map(&[("{}", helsinki)], &Layout { origin: Some([60.0, 24.0]), ..LAYOUT }).unwrap().blocks[0];
+    assert!((there.x[1] - 55.800).abs() < 1e-2 && (there.y[1] - 111.412).abs() < 1e-2, "{there:?}");
+    assert!(there.x[0].abs() < 1e-9 && there.y[0].abs() < 1e-9);
+    // A diamond fills half of its box, and all of it when it is turned by 45 degrees.
+    let diamond = "[0.001,0],[0,0.00100675],[-0.001,0],[0,-0.00100675],[0.001,0]";
+    let filled = |rotate_deg| map(&[("{}", diamond)], &Layout { rotate_deg, ..LAYOUT }).unwrap().filled;
+    assert!((filled(0.0) - 0.5).abs() < 1e-6 && (filled(45.0) - 1.0).abs() < 1e-4);
+    let east = map(
+        &[("{}", "[0,0],[0.001,0],[0.001,0.0001],[0,0]")],
+        &Layout { origin: Some([0.0; 2]), rotate_deg: 90.0, ..LAYOUT },
+    );
+    assert!((east.unwrap().blocks[0].y[1] - 111.320).abs() < 1e-2, "east becomes north");
+}
+
+#[test]
+fn heights_and_buildings_are_those_that_the_map_marks() {
+    let at = |n: u32| format!("[0,{n}e-3],[1e-4,{n}e-3],[1e-4,{n}.1e-3],[0,{n}.1e-3],[0,{n}e-3]");
+    let places: Vec<String> = (0..7).map(at).collect();
+    let properties = [
+        r#"{"building":"yes","height":"12.5 m"}"#,
+        r#"{"building":"yes","height":7}"#,
+        r#"{"building":"yes","building:levels":"4"}"#,
+        r#"{"tags":{"building":"house","height":"3"}}"#,
+        r#"{"building":"yes","height":"tall"}"#,
+        r#"{"building":"no","height":"8"}"#,
+        r#"{"leisure":"park"}"#,
+    ];
+    let features: Vec<(&str, &str)> = properties.into_iter().zip(places.iter().map(String::as_str)).collect();
+    let map = map(&features, &LAYOUT).unwrap();
+    let heights: Vec<f64> = map.blocks.iter().map(|block| block.height).collect();
+    assert_eq!((heights, map.without_height), (vec![12.5, 7.0, 12.0, 3.0, 10.0], 1));
+    let toml = map.to_toml();
+    assert!(toml.starts_with("[nr]\nbuildings = [\n  { x = [-5.57, 5.57], y = ["), "{toml}");
+}
+
+#[test]
+fn each_fault_of_a_map_says_what_would_be_valid() {
+    let of = |text: &str| fault(geojson(text.as_bytes(), &LAYOUT));
+    for (text, wanted) in [
+        ("", "not GeoJSON: "),
+        ("{\"type\":\"Topology\"}", "not GeoJSON: "),
+        ("[1,2]", "not GeoJSON: "),
+        (r#"{"type":"Point","coordinates":[1,2]}"#, "contains no buildings: expected features with polygons"),
+        (r#"{"type":"Polygon","coordinates":[]}"#, "contains no buildings"),
+        (r#"{"type":"Polygon","coordinates":[[[0,0],[0,0],[0,0],[0,0]]]}"#, "contains no buildings"),
+        (
+            r#"{"type":"Polygon","coordinates":[[[385000,6672000],[385100,6672000],[385100,6672100],[385000,6672000]]]}"#,
+            "(385000, 6672000) is not a longitude and a latitude",
+        ),
+    ] {
+        assert!(of(text).contains(wanted), "{text}: {}", of(text));
+    }
+    let square = "[0,0],[0.001,0],[0.001,0.001],[0,0.001],[0,0]";
+    let far = map(&[("{}", square)], &Layout { origin: Some([2.0, 0.0]), ..LAYOUT });
+    assert!(fault(far).contains("221 km from the origin: check --origin"));
+    let many: Vec<(&str, &str)> = vec![("{}", square); 10_001];
+    assert!(fault(map(&many, &LAYOUT)).contains("more than 10000 buildings"));
+}
+
+fn sound_map(map: Result<Map, Error>) {
+    match map {
+        Ok(map) => {
+            assert!(map.blocks.iter().all(|b| b.x[0] < b.x[1] && b.y[0] < b.y[1] && b.height > 0.0), "{map:?}");
+            assert!((-1e-9..=1.0 + 1e-6).contains(&map.filled), "{map:?}");
+        }
+        Err(error) => assert!(error.to_string().len() < 4_000, "{error}"),
+    }
+}
+
 /// What must hold of anything that was imported.
 fn sound_trace(trace: Result<Trace, Error>) {
     match trace {
@@ -230,6 +324,9 @@ fn any_bytes_are_imported_or_a_fault() {
         sound_trace(rates(&behind("time_s,kbps\n0,8\n")[..], &Columns::default(), 0.0, part));
         sound_channel(ns3(&behind(NS3)[..], &Ns3 { imsi: Some(1), ..Ns3::default() }));
         sound_channel(omnet(&behind(OMNET)[..], &Omnet { module: Some("ue[1]".into()), ..Omnet::default() }));
+        sound_map(geojson(bytes, &LAYOUT));
+        let ring = bytes.chunks_exact(2).map(|at| format!("[{}e-4,{}e-4]", at[0], at[1])).collect::<Vec<_>>().join(",");
+        sound_map(map(&[("{}", &ring)], &LAYOUT));
         any_capture(bytes);
         let link = if bytes.len().is_multiple_of(2) { DataLink::RAW } else { DataLink::ETHERNET };
         any_capture(&captured(link, &[(0, bytes.to_vec()), (5, udp((1, 1), (2, 2), 1_500))]));

@@ -1,8 +1,9 @@
-//! `ranway import`: traces and recorded channels from other tools' files.
+//! `ranway import`: traces, recorded channels and buildings from other tools' files.
 
 use crate::{failure::Failure, terminal};
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use import::buildings::{Layout, Map};
 use import::channel::{Channel, Ns3, Omnet};
 use import::{Columns, Unit, capture};
 use std::fs::File;
@@ -23,6 +24,8 @@ pub(crate) enum ImportCommand {
     Ns3(Ns3Args),
     /// A vector from OMNeT++ (Simu5G, INET), as a recorded channel
     Omnet(OmnetArgs),
+    /// A map (GeoJSON), as buildings of a 5G network
+    Buildings(BuildingsArgs),
 }
 
 /// The input and output files.
@@ -205,6 +208,50 @@ pub(crate) struct OmnetArgs {
     run: Option<String>,
 }
 
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Reads GeoJSON with longitudes and latitudes, such as an extract of OpenStreetMap (overpass-turbo.eu: \
+`way[building]({{bbox}}); out geom;`, export as GeoJSON). Each building becomes the smallest box around it with sides to the \
+cardinal directions; turn the map so that most walls have these directions. Heights come from `height` or \
+`building:levels`.
+
+Examples:
+  ranway import buildings campus.geojson --out campus.toml
+  ranway import buildings campus.geojson --origin 60.1867,24.8277 --rotate -12 --out campus.toml
+
+A scenario with a table [nr] includes it:
+  include = [\"campus.toml\"]"
+)]
+pub(crate) struct BuildingsArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The place that becomes (0, 0), in degrees [default: the middle of the map]
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", value_parser = place, allow_hyphen_values = true)]
+    origin: Option<[f64; 2]>,
+    /// Turn the map counterclockwise by this many degrees
+    #[arg(long, value_name = "DEGREES", default_value_t = 0.0, value_parser = degrees, allow_hyphen_values = true)]
+    rotate: f64,
+    /// Height in metres of buildings of which the map has none
+    #[arg(long, value_name = "METRES", default_value_t = 10.0, value_parser = metres)]
+    height: f64,
+}
+
+fn place(text: &str) -> Result<[f64; 2], String> {
+    let number = |text: &str, most: f64| text.trim().parse::<f64>().ok().filter(|n| n.abs() <= most);
+    let both = text.split_once(',').and_then(|(north, east)| Some([number(north, 85.0)?, number(east, 180.0)?]));
+    both.ok_or_else(|| "expected a latitude and a longitude in degrees, such as 60.1867,24.8277".to_owned())
+}
+
+fn degrees(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.abs() <= 360.0);
+    number.ok_or_else(|| "expected an angle in degrees from -360 to 360".to_owned())
+}
+
+fn metres(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 1000.0);
+    number.ok_or_else(|| "expected a height in metres up to 1000".to_owned())
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=4_294_967.0).contains(number));
     number.ok_or_else(|| "expected a number of seconds, such as 30 or 0.5".to_owned())
@@ -253,6 +300,12 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
             let which = Omnet { module: args.module.clone(), vector: args.vector.clone(), run: args.run.clone() };
             let channel = import::channel::omnet(open(file)?, &which);
             write_channel(out, &channel.map_err(at(file))?)
+        }
+        ImportCommand::Buildings(args) => {
+            let FileArgs { file, out } = &args.file;
+            let layout = Layout { origin: args.origin, rotate_deg: args.rotate, height_m: args.height };
+            let map = import::buildings::geojson(open(file)?, &layout);
+            write_map(out, &map.map_err(at(file))?)
         }
     }
 }
@@ -311,6 +364,22 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
         channel.samples.len()
     )?;
     writeln!(out, "use: channel = {{ kind = \"recorded\", files = {{ CELL = {:?} }} }}", path.display().to_string())?;
+    Ok(())
+}
+
+fn write_map(path: &Path, map: &Map) -> Result<(), Failure> {
+    write(path, &map.to_toml())?;
+    let [north, east] = map.origin;
+    let mut out = terminal::stdout();
+    writeln!(
+        out,
+        "{}: {} buildings, which fill {:.0} % of their boxes; {} without a height; (0, 0) is at {north:.6},{east:.6}",
+        path.display(),
+        map.blocks.len(),
+        map.filled * 100.0,
+        map.without_height
+    )?;
+    writeln!(out, "use: include = [{:?}]", path.display().to_string())?;
     Ok(())
 }
 
