@@ -25,6 +25,7 @@ use aqm::{Drops, Packet};
 use channel::{Direction, Modulation, Sinr, Soft};
 use units::Span;
 
+use crate::mac::power;
 use crate::mac::requests::{GROUPS, Report};
 use crate::mac::sched::{Candidate, Discipline, Scheduler};
 use crate::network::{Io, Ran};
@@ -419,6 +420,18 @@ impl Rat {
             Rat::Lte | Rat::LteIdeal => lte::HEADROOM_REPORT,
             Rat::Nr(_) => nr::HEADROOM_REPORT,
         }
+    }
+
+    /// Returns the level that a UE reports for a headroom in dB.
+    #[inline]
+    pub(crate) fn headroom_level(self, headroom_db: f64) -> u8 {
+        if self.is_nr() { power::nr_level(headroom_db) } else { power::level(headroom_db) }
+    }
+
+    /// Returns the headroom in dB that a cell assumes for a level.
+    #[inline]
+    pub(crate) fn headroom_db(self, level: u8) -> f64 {
+        if self.is_nr() { power::nr_level_db(level) } else { power::level_db(level) }
     }
 
     /// Whether the cell learns of a UE's power from power headroom reports. If not, it knows it.

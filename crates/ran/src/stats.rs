@@ -50,7 +50,7 @@ pub enum Event {
     PowerHeadroom {
         /// The UE.
         ue: u32,
-        /// Its level, 0 to 63 (36.133 9.1.8.4), in dB above -23 dB.
+        /// Its level, 0 to 63: in LTE dB above -23 dB (36.133 9.1.8.4), in NR those of 38.133 table 10.1.17.1-1.
         level: u8,
     },
     /// A UE sends a scheduling request.

@@ -52,6 +52,7 @@ const PRESETS: &[Builtin] = files!(
     "nr-fr2-200mhz",
     "nr-street",
     "nr-drive",
+    "nr-ns3-mmwave",
     "nr-lte"
 );
 

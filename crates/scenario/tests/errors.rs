@@ -216,7 +216,7 @@ fn a_file_that_cannot_be_included_is_named() {
     assert_snapshot!(says("include = [\"base.toml\"]"), @"s.toml:1:12: include[0]: cannot read `base.toml`: no such file");
     assert_snapshot!(says("include = \"base.toml\""), @r#"s.toml:1:11: include: expected an array of file names, found the string "base.toml""#);
     assert_snapshot!(says("include = [1]"), @"s.toml:1:12: include: expected an array of file names, found the number 1");
-    assert_snapshot!(says("include = [\"preset:lte\"]"), @"s.toml:1:12: include[0]: unknown preset `lte`; valid: lte-like, nr-like, wired, lte-5mhz, lte-10mhz, lte-20mhz, lte-pedestrian, lte-vehicular, lte-drive, nr-fr1-100mhz, nr-fr2-200mhz, nr-street, nr-drive, nr-lte");
+    assert_snapshot!(says("include = [\"preset:lte\"]"), @"s.toml:1:12: include[0]: unknown preset `lte`; valid: lte-like, nr-like, wired, lte-5mhz, lte-10mhz, lte-20mhz, lte-pedestrian, lte-vehicular, lte-drive, nr-fr1-100mhz, nr-fr2-200mhz, nr-street, nr-drive, nr-ns3-mmwave, nr-lte");
     assert_snapshot!(says("include = [\"s.toml\"]"), @"s.toml:1:12: include[0]: circular include: s.toml -> s.toml");
     assert_snapshot!(included(&[("d/a", "include = [\"../b\"]"), ("b", "include = [\"d/c\"]"), ("d/c", "include = [\"./a\"]")]), @"d/c:1:12: include[0]: circular include: d/a -> b -> d/c -> d/a");
     assert_snapshot!(included(&[("a", "include = [\"b\"]\n[[flows]]"), ("b", "duration = \"9 s\"\nwarmup = \"x\"")]), @"b:2:10: warmup: `x` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)");

@@ -561,7 +561,7 @@ mod tests {
         uplink.measure(&LinkAdaptation::default(), &Sinr::Flat(100.0), None, Slots::LTE, 0);
         let at = |uplink: &mut Uplink, prbs| uplink.strength(0).on(prbs);
         assert!((at(&mut uplink, 10) - 10.0).abs() < 1e-6, "one block, until the UE has reported");
-        uplink.power.learn(crate::mac::power::level(10.0), 1, 0);
+        uplink.power.learn(10.0, 1, 0);
         assert!((at(&mut uplink, 10) - 20.0).abs() < 1e-6 && (at(&mut uplink, 20) - 17.0).abs() < 0.02);
         uplink.outer.offset_db = -2.0;
         assert!((at(&mut uplink, 20) - 15.0).abs() < 0.02, "the outer loop counts");

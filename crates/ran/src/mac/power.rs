@@ -1,7 +1,7 @@
 //! A UE's uplink power: headroom reports, and capacity depending on the number of resource blocks.
 //!
 //! Sources: 36.321 5.4.6 (when a power headroom report is due) and 6.1.3.6 (its control element), 36.213 5.1.1.2 (the
-//! headroom of a transmission), 36.133 9.1.8 (its levels). A report is written into a transport block like a buffer status
+//! headroom of a transmission), 36.133 9.1.8.4 and 38.133 table 10.1.17.1-1 (its levels in LTE and NR). A report is written into a transport block like a buffer status
 //! report: it costs its bytes, and the eNodeB has it when the block is decoded.
 //!
 //! Deviations: the UE knows its path loss without error and without fast fading; there is no closed loop, so the
@@ -12,9 +12,15 @@ use units::Span;
 
 use crate::slots::Slots;
 
-/// The headroom of level 0 in dB; each level adds 1 dB (36.133 9.1.8.4).
+/// The headroom of LTE's level 0 in dB; each level adds 1 dB (36.133 9.1.8.4).
 const LOWEST_DB: f64 = -23.0;
-/// The highest level.
+/// The headroom of NR's level 1 in dB, to which each level up to 55 adds 1 dB and each further one 2 dB (38.133 table
+/// 10.1.17.1-1).
+const LOWEST_NR_DB: f64 = -32.0;
+/// The headroom of NR's level 55 in dB.
+const COARSE_NR_DB: f64 = 22.0;
+const COARSE: u8 = 55;
+/// The highest level of either.
 const HIGHEST: f64 = 63.0;
 
 /// The triggers of power headroom reports (`phr-Config`). The default is srsRAN 4G's example.
@@ -44,6 +50,24 @@ pub(crate) fn level(headroom_db: f64) -> u8 {
 #[inline]
 pub(crate) fn level_db(level: u8) -> f64 {
     LOWEST_DB + f64::from(level)
+}
+
+/// Returns NR's level for a headroom in dB.
+#[inline]
+pub(crate) fn nr_level(headroom_db: f64) -> u8 {
+    let level = if headroom_db < COARSE_NR_DB {
+        libm::floor(headroom_db - LOWEST_NR_DB) + 1.0
+    } else {
+        f64::from(COARSE) + libm::floor((headroom_db - COARSE_NR_DB) / 2.0)
+    };
+    level.clamp(0.0, HIGHEST) as u8
+}
+
+/// Returns the least headroom in dB of a level of NR; of level 0, one dB below that of level 1.
+#[inline]
+pub(crate) fn nr_level_db(level: u8) -> f64 {
+    let fine = LOWEST_NR_DB - 1.0 + f64::from(level.min(COARSE));
+    fine + 2.0 * f64::from(level.saturating_sub(COARSE))
 }
 
 /// The UE's state: when it has to report. Times are slots.
@@ -90,13 +114,13 @@ pub(crate) struct Reported {
 }
 
 impl Reported {
-    /// Processes a report that was written for a transmission on `prbs` resource blocks in `tti`.
+    /// Processes a report of this headroom that was written for a transmission on `prbs` resource blocks in `tti`.
     #[inline]
-    pub(crate) fn learn(&mut self, level: u8, prbs: u16, tti: u64) {
+    pub(crate) fn learn(&mut self, headroom_db: f64, prbs: u16, tti: u64) {
         // A retransmitted transport block may bring an older report than a block that was not retransmitted.
         if tti >= self.written {
             self.written = tti;
-            self.one_block_db = level_db(level) + blocks_db(prbs);
+            self.one_block_db = headroom_db + blocks_db(prbs);
         }
     }
 }
@@ -247,6 +271,17 @@ mod tests {
     }
 
     #[test]
+    fn levels_of_nr_have_steps_of_one_and_two_decibels() {
+        let cases =
+            [(-40.0, 0), (-32.1, 0), (-32.0, 1), (0.0, 33), (21.9, 54), (22.0, 55), (23.9, 55), (37.9, 62), (38.0, 63)];
+        for (db, expected) in cases {
+            assert_eq!(nr_level(db), expected, "{db} dB");
+        }
+        assert_eq!([0, 1, 54, 55, 56, 63].map(nr_level_db), [-33.0, -32.0, 21.0, 22.0, 24.0, 38.0]);
+        assert!((0..64).all(|level| nr_level(nr_level_db(level)) == level));
+    }
+
+    #[test]
     fn a_report_is_due_at_first_each_period_and_when_the_path_loss_has_changed() {
         let config = PowerReports { prohibit: Span::from_millis(20), ..PowerReports::default() };
         let mut reporting = Reporting::new();
@@ -266,9 +301,9 @@ mod tests {
     #[test]
     fn an_older_report_changes_nothing() {
         let mut reported = Reported::default();
-        reported.learn(level(-7.0), 10, 20);
+        reported.learn(-7.0, 10, 20);
         assert!((reported.one_block_db - 3.0).abs() < 1e-9, "10 dB more on a tenth of the blocks");
-        reported.learn(level(20.0), 10, 19);
+        reported.learn(20.0, 10, 19);
         assert!((reported.one_block_db - 3.0).abs() < 1e-9);
     }
 

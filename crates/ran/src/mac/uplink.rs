@@ -391,7 +391,7 @@ impl<P: Packet> Ran<P> {
             ue.uplink.outer.outcome(link.step_db, is_best, true);
         }
         if let Some(level) = transport.headroom {
-            ue.uplink.power.learn(level, transport.prbs, transport.built);
+            ue.uplink.power.learn(rat.headroom_db(level), transport.prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         let reports = transport.report.is_some_and(|report| report.bytes > 0);
