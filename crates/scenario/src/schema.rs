@@ -23,7 +23,7 @@ pub fn schema() -> Value {
         "Parameter".into(),
         json!({ "type": "string", "pattern": "\\$\\{[^}]*\\}", "description": "A string with the value of a parameter." }),
     );
-    for table in ["Dumbbell", "Lte"] {
+    for table in ["Dumbbell", "Lte", "Nr"] {
         if let Some(table) = definitions.get_mut(table).and_then(Value::as_object_mut) {
             table.remove("required");
         }

@@ -30,7 +30,8 @@ fn a_download_fills_rapids_carrier() {
 #[test]
 fn a_download_is_as_fast_as_in_ns3s_mmwave_module_and_waits_as_long() {
     let more = format!("warmup = \"2 s\"\n{BUFFERS}\nmss = 1400");
-    let flow = flow(&preset("nr-ns3-mmwave", 8, &more, ""), "f");
+    let tables = preset("nr-ns3-mmwave", 8, &more, "");
+    let flow = flow(&tables, "f");
     // ns3-mmwave with CUBIC and 10 MB in RLC: 735 Mbit/s, and a median RTT of 91 ms.
     near("goodput", flow.goodput_mbps, 735.0, 0.03);
     near("RTT", flow.rtt_p50_ms.expect("packets were acknowledged"), 91.0, 0.05);
