@@ -238,3 +238,27 @@ fn an_idle_cell_costs_nothing() {
     world.run(ms(10_000));
     assert_eq!(world.ran.work(), work);
 }
+
+#[test]
+fn both_directions_share_flexible_slots() {
+    let config = network(FR2, Duplex::Flexible);
+    let rates = |ways: &[Direction]| {
+        let mut world = World::new(&config);
+        while world.now < ms(300) {
+            for way in ways {
+                let waiting = world.ran.rlc_backlog(0, *way).packets + world.ran.above_backlog(0, *way).packets;
+                (waiting..2000).for_each(|_| world.send(*way, 0, 1500));
+            }
+            let next = world.now + Span::from_millis(1);
+            world.run(next);
+        }
+        [Direction::Downlink, Direction::Uplink].map(|way| world.bytes(way, 0, ms(100)) as f64 * 8.0 / 0.2 / 1e6)
+    };
+    let [down, _] = rates(&[Direction::Downlink]);
+    let [_, up] = rates(&[Direction::Uplink]);
+    let [beside_up, beside_down] = rates(&[Direction::Downlink, Direction::Uplink]);
+    assert!(down > 700.0 && up > 500.0, "{down} and {up} Mbit/s alone");
+    // The uplink leaves what it has not reported yet.
+    assert!((0.4..0.75).contains(&(beside_up / down)), "{beside_up} of {down} Mbit/s");
+    assert!((0.4..0.75).contains(&(beside_down / up)), "{beside_down} of {up} Mbit/s");
+}

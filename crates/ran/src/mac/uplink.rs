@@ -204,7 +204,8 @@ impl<P: Packet> Ran<P> {
 
     /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
     /// uplink gets as many symbols as the UEs that can be granted need with all resource blocks, and as the weakest of
-    /// them needs with those for which its power suffices.
+    /// them needs with those for which its power suffices. If the downlink needs the rest, the directions share the slot by
+    /// their numbers of UEs.
     fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Rat {
         let Cell { mac: MacConfig { rat, link, transmissions, .. }, grid, .. } = self.cells[cell];
         if rat.uplink_symbols(0).is_none() {
@@ -213,12 +214,13 @@ impl<P: Packet> Ran<P> {
         let whole = rat.elements(Direction::Uplink);
         let prbs = u32::from(grid.prbs);
         // Resource elements of all, and of a resource block for the weakest.
-        let (mut all, mut weakest) = (0, 0);
+        let (mut all, mut weakest, mut ues) = (0, 0, 0);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             let ue = &mut self.ues[*index as usize];
             if let Some(process) = ue.up.harq.again() {
                 all += ue.up.harq.processes[usize::from(process)].elements;
+                ues += 1;
                 return true;
             }
             let need = match rat.uplink_need(ue, tti) {
@@ -238,13 +240,38 @@ impl<P: Packet> Ran<P> {
             let mcs = ue.uplink.scheme(rat, most, tti);
             let elements = u32::from(self.cells[cell].grant_for(rat, mcs, need)) * whole;
             all += elements;
+            ues += 1;
             weakest = weakest.max(elements.div_ceil(most.into()));
             true
         });
         self.cells[cell].uplink.active = active;
-        let symbols = rat.uplink_symbols(all.div_ceil(prbs).max(weakest)).unwrap_or(0);
+        let symbols = |elements: u32| rat.uplink_symbols(elements).unwrap_or(0);
+        let free = symbols(u32::MAX);
+        let mut granted = symbols(all.div_ceil(prbs).max(weakest));
+        if granted > symbols(1) {
+            let (waiting, needed) = self.downlink_need(cell, rat, tti);
+            let share = (u32::from(free) * ues).div_ceil(ues + waiting) as u8;
+            granted = granted.min(share.max(free.saturating_sub(symbols(needed.div_ceil(prbs)))).max(symbols(1)));
+        }
+        let symbols = granted;
         self.cells[cell].grant_symbols(sent, symbols);
         rat.in_slot(sent, symbols)
+    }
+
+    /// Returns the number of UEs with data in the downlink, and the resource elements that they need for it.
+    fn downlink_need(&mut self, cell: usize, rat: Rat, tti: u64) -> (u32, u32) {
+        let here = &self.cells[cell];
+        let now = here.slots.start(tti);
+        let elements = |index: &u32| {
+            let ue = &mut self.ues[*index as usize];
+            let scheme = ue.downlink.scheme(rat, tti);
+            let bits = ue.backlog(Direction::Downlink, now).saturating_mul(8);
+            let whole = u64::from(scheme.bits(rat, here.grid.prbs).max(1));
+            let carrier = u64::from(rat.elements(Direction::Downlink) * u32::from(here.grid.prbs));
+            u64::from(bits) * carrier / whole
+        };
+        let sum: u64 = here.downlink.active.iter().map(elements).sum();
+        (here.downlink.active.len() as u32, u32::try_from(sum).unwrap_or(u32::MAX))
     }
 
     /// Grants the repetition of the block of `process` on these resource blocks of slot `sent`.

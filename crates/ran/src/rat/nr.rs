@@ -261,7 +261,7 @@ impl Nr {
         if elements == 0 {
             return 0;
         }
-        let symbols = u32::from(self.dmrs) + (elements + u32::from(self.overhead)).div_ceil(12);
+        let symbols = u32::from(self.dmrs) + elements.saturating_add(self.overhead.into()).div_ceil(12);
         let free = SYMBOLS - self.control - self.uplink_control;
         symbols.clamp(self.fewest().min(free).into(), free.into()) as u8
     }
