@@ -89,7 +89,7 @@ impl<P: Packet> Ran<P> {
     ///
     /// # Panics
     /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, decoding takes longer than the
-    /// technology allows (3 ms in LTE), or a TDD pattern is invalid: the code that reads the configuration checks that.
+    /// technology allows (3 ms in LTE), a TDD pattern is invalid, or [`crate::Drx`] has invalid cycles: the code that reads the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
@@ -355,9 +355,10 @@ impl<P: Packet> Ran<P> {
                 Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
                 Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
                 Kind::SchedulingRequestReceived => self.request_received(ue, slot),
-                Kind::RandomAccessDone => self.random_access_done(ue),
+                Kind::RandomAccessDone => self.random_access_done(ue, slot),
                 Kind::RetxBsr => self.retx_bsr(ue, slot),
                 Kind::Rlc => self.rlc_timeout(ue, now, io),
+                Kind::Wake => self.wake_up(ue, slot),
                 Kind::Measure => self.measure(ue, now, io),
                 Kind::Mobility => self.mobility_step(ue, now, io),
             }
@@ -370,6 +371,9 @@ impl<P: Packet> Ran<P> {
                 continue;
             }
             let slot = slots.next_at(tick);
+            if self.cells[cell].mac.drx.is_some() {
+                self.put_to_sleep(cell, slot);
+            }
             if !self.cells[cell].downlink.active.is_empty() {
                 self.schedule_downlink(cell, slot, io);
             }
