@@ -118,7 +118,7 @@ impl Drx {
 /// The retransmission timers of one direction, by HARQ process.
 #[derive(Clone, Debug, Default)]
 struct Timers {
-    /// Bit p: the timer of process p has been started and not stopped.
+    /// Bit p: the timer of process p has been started, and has not expired when this was last looked at.
     started: u16,
     /// The first slot in which each runs, and the first in which it does not run any more.
     spans: [(u64, u64); 16],
@@ -131,9 +131,11 @@ impl Timers {
         self.started |= 1 << process;
     }
 
+    /// Stops the timer of `process` after `slot`.
     #[inline]
-    fn stop(&mut self, process: u8) {
-        self.started &= !(1 << process);
+    fn stop(&mut self, process: u8, slot: u64) {
+        let until = &mut self.spans[usize::from(process)].1;
+        *until = (*until).min(slot + 1);
     }
 
     /// Forgets those that have expired by `slot`.
@@ -252,7 +254,7 @@ impl State {
 
     /// A downlink block of `process` is assigned in `slot`.
     pub(crate) fn assigned(&mut self, rat: Rat, process: u8, slot: u64) {
-        self.timers[Direction::Downlink as usize].stop(process);
+        self.timers[Direction::Downlink as usize].stop(process, slot);
         self.rtt_ends[usize::from(process)] = rat.downlink_retransmission(slot, self.rtt[Direction::Downlink as usize]);
     }
 
@@ -263,9 +265,9 @@ impl State {
         self.timers[Direction::Downlink as usize].start(process, (from.max(slot), until));
     }
 
-    /// A grant for `process` is made.
-    pub(crate) fn granted(&mut self, process: u8) {
-        self.timers[Direction::Uplink as usize].stop(process);
+    /// A grant for `process` is made in `slot`.
+    pub(crate) fn granted(&mut self, process: u8, slot: u64) {
+        self.timers[Direction::Uplink as usize].stop(process, slot);
     }
 
     /// The uplink block of `process` is sent in `slot`, and may be repeated.

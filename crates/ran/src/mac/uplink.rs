@@ -263,7 +263,7 @@ impl<P: Packet> Ran<P> {
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
         if let Some(drx) = ue.drx_at(tti) {
-            drx.granted(process);
+            drx.granted(process, tti);
         }
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
@@ -285,7 +285,7 @@ impl<P: Packet> Ran<P> {
         ue.up.harq.sent(process);
         ue.estimate.grant((tti, sent), rat.uplink_payload(bytes));
         if let Some(drx) = ue.drx_at(tti) {
-            drx.granted(process);
+            drx.granted(process, tti);
             drx.new_block(tti, Direction::Uplink);
         }
         self.note(sent, index, Kind::UplinkTransmit, process);
