@@ -307,10 +307,10 @@ impl State {
         timers.fold(self.next_start(slot).min(requested), u64::min)
     }
 
-    /// Returns the first slot after `slot`, which is in the Active Time, that is not; [`NEVER`] without an end.
-    fn active_until(&self, slot: u64, requested: u64) -> u64 {
+    /// Returns the first slot after `slot`, which is in the Active Time, that is not, or a slot from `limit` on.
+    fn active_until(&self, slot: u64, requested: u64, limit: u64) -> u64 {
         if slot >= requested {
-            return NEVER;
+            return limit;
         }
         let mut end = slot;
         loop {
@@ -318,7 +318,7 @@ impl State {
             let timers = timers.filter(|(from, until)| (*from..*until).contains(&end)).map(|(_, until)| until);
             let all = timers.chain([self.expiry, self.access, self.on_end(end)]);
             let next = all.fold(end, u64::max);
-            if next == end || next == NEVER {
+            if next == end || next >= limit {
                 return next;
             }
             end = next;
@@ -336,7 +336,7 @@ impl State {
             }
             let next = self.next_active(at, requested).min(slot);
             self.asleep += next - at;
-            at = self.active_until(next, requested);
+            at = self.active_until(next, requested, slot);
         }
         self.counted = self.counted.max(slot);
         for timers in &mut self.timers {
@@ -349,7 +349,7 @@ impl State {
         let timers = self.timers.iter().flat_map(Timers::iter).map(|(_, until)| until);
         let ends = timers.chain([self.expiry, self.access, self.on_before, self.short_phase().1, self.short_before.1]);
         // An on-duration that began in a short cycle may have lasted longer.
-        if requested < to || ends.max().is_some_and(|end| from < end + self.on) {
+        if requested < to || ends.max().is_some_and(|end| from < end.saturating_add(self.on)) {
             return None;
         }
         let first = at_or_after(self.began, self.cycle, self.offset);
