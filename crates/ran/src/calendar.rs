@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     RetxBsr,
     /// A timer of the UE's RLC or PDCP entities.
     Rlc,
+    /// A UE with something to send or receive wakes.
+    Wake,
     /// Signal strengths are measured for mobility.
     Measure,
     /// The next step of a handover or cell search.

@@ -6,6 +6,7 @@ use units::Span;
 
 use crate::handover::Handover;
 use crate::mac::adaptation::LinkAdaptation;
+use crate::mac::drx::Drx;
 use crate::mac::power::PowerReports;
 use crate::mac::requests::Requests;
 use crate::mac::sched::Discipline;
@@ -154,6 +155,8 @@ pub struct MacConfig {
     pub requests: Requests,
     /// Power headroom reports.
     pub power_reports: PowerReports,
+    /// Discontinuous reception of the UEs that it serves; `None`: they always listen. Not with [`Rat::LteIdeal`].
+    pub drx: Option<Drx>,
 }
 
 impl Default for MacConfig {
@@ -165,6 +168,7 @@ impl Default for MacConfig {
             link: LinkAdaptation::default(),
             requests: Requests::default(),
             power_reports: PowerReports::default(),
+            drx: None,
         }
     }
 }

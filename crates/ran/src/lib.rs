@@ -29,7 +29,7 @@
 //! transport block, HARQ, RLC at the cell, delivery.
 //!
 //! # What is not modelled
-//! Measurement gaps, DRX, carrier aggregation, guaranteed bit rates, subband CQI, control channels with errors or
+//! Measurement gaps, carrier aggregation, guaranteed bit rates, subband CQI, control channels with errors or
 //! limited capacity. Each file lists where it deviates from its source.
 
 #![allow(clippy::doc_markdown, reason = "eNodeB is a name, not code")]
@@ -51,6 +51,7 @@ mod ue;
 pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
 pub use mac::adaptation::LinkAdaptation;
+pub use mac::drx::{Drx, ShortCycle};
 pub use mac::power::PowerReports;
 pub use mac::requests::Requests;
 pub use mac::sched::Discipline;

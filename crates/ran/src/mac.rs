@@ -1,16 +1,18 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier, [`adaptation`] and
-//! [`power`] determine the size of blocks, [`requests`] handles uplink requests, and [`harq`] stores blocks until they
-//! are decoded. [`interference`] connects the cells of a carrier.
+//! [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`harq`] stores blocks until they are
+//! decoded, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
 
 pub(crate) mod adaptation;
 pub(crate) mod blocks;
 pub(crate) mod cell;
 pub(crate) mod downlink;
+pub(crate) mod drx;
 pub(crate) mod harq;
 pub(crate) mod interference;
 pub(crate) mod power;
 pub(crate) mod requests;
 pub(crate) mod sched;
+pub(crate) mod sleep;
 pub(crate) mod uplink;

@@ -287,6 +287,7 @@ impl<P: Packet> Ran<P> {
     fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
+        ue.stop_drx(now);
         cells[ue.serving].downlink.remove(index);
         cells[ue.serving].uplink.remove(index);
         ue.leave();
@@ -316,7 +317,16 @@ impl<P: Packet> Ran<P> {
     fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
         let Ran { ues, cells, outbox, .. } = self;
         let ue = &mut ues[index as usize];
+        let is_handover = matches!(ue.link, Link::Moving { .. });
         ue.link = Link::Connected;
+        ue.start_drx(&cells[ue.serving], now);
+        if let Some(drx) = &mut ue.drx {
+            if is_handover {
+                drx.arrived();
+            } else {
+                drx.new_block(ue.slots.next_after(now), Direction::Uplink);
+            }
+        }
         // Nothing has been sent since the UE left its old cell: everything is kept.
         let mut deliver = |direction, packet, times| outbox.push_back(Delivery { ue: index, direction, packet, times });
         ue.adopt(cells[ue.serving].mac.rat, now, &mut deliver, io.drops);

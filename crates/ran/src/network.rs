@@ -93,7 +93,7 @@ impl<P: Packet> Ran<P> {
     ///
     /// # Panics
     /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, decoding takes longer than the
-    /// technology allows (3 ms in LTE), or a TDD pattern is invalid: the code that reads the configuration checks that.
+    /// technology allows (3 ms in LTE), a TDD pattern is invalid, or [`crate::Drx`] has invalid cycles: the code that reads the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
@@ -370,9 +370,10 @@ impl<P: Packet> Ran<P> {
                 Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
                 Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
                 Kind::SchedulingRequestReceived => self.request_received(ue, slot),
-                Kind::RandomAccessDone => self.random_access_done(ue),
+                Kind::RandomAccessDone => self.random_access_done(ue, slot),
                 Kind::RetxBsr => self.retx_bsr(ue, slot),
                 Kind::Rlc => self.rlc_timeout(ue, now, io),
+                Kind::Wake => self.wake_up(ue, slot),
                 Kind::Measure => self.measure(ue, now, io),
                 Kind::Mobility => self.mobility_step(ue, now, io),
             }
@@ -382,9 +383,11 @@ impl<P: Packet> Ran<P> {
         let beginning = |cell: &Cell| cell.slots.begins_at(tick).then(|| cell.slots.next_at(tick));
         self.interference.begin(tick);
         for cell in 0..self.cells.len() {
-            if let Some(slot) = beginning(&self.cells[cell])
-                && !self.cells[cell].downlink.active.is_empty()
-            {
+            let Some(slot) = beginning(&self.cells[cell]) else { continue };
+            if self.cells[cell].mac.drx.is_some() {
+                self.put_to_sleep(cell, slot);
+            }
+            if !self.cells[cell].downlink.active.is_empty() {
                 self.schedule_downlink(cell, slot, io);
             }
         }

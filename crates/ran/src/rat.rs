@@ -141,6 +141,26 @@ impl Rat {
         }
     }
 
+    /// Returns the first slot in which a UE listens for the retransmission of a downlink block sent in `slot` that was not
+    /// decoded; `rtt` are slots from its acknowledgement if the technology has a timer for them.
+    #[inline]
+    pub(crate) fn downlink_retransmission(self, slot: u64, rtt: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::DATA_TO_REUSE,
+            Rat::Nr(nr) => nr.acknowledged(slot) + 1 + rtt,
+        }
+    }
+
+    /// Returns the first slot in which a UE listens for a grant to repeat an uplink block sent in `slot`; `rtt` are slots
+    /// from its end if the technology has a timer for them.
+    #[inline]
+    pub(crate) fn uplink_retransmission(self, slot: u64, rtt: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::DATA_TO_NACK,
+            Rat::Nr(_) => slot + 1 + rtt,
+        }
+    }
+
     /// Returns the slots whose uplink is granted in `slot`.
     #[inline]
     pub(crate) fn granted_in(self, slot: u64) -> Range<u64> {

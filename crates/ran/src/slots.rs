@@ -24,6 +24,12 @@ impl Slots {
         Slots { length, ticks: length.as_nanos() / tick.as_nanos() }
     }
 
+    /// Returns the length of a slot.
+    #[inline]
+    pub(crate) fn length(self) -> Span {
+        self.length
+    }
+
     /// Returns when `slot` begins.
     #[inline]
     pub(crate) fn start(self, slot: u64) -> Time {

@@ -3,12 +3,13 @@
 use aqm::{Drops, Gate, Packet};
 use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
-use units::Time;
+use units::{Span, Time};
 
 use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::cell::Cell;
+use crate::mac::drx;
 use crate::mac::harq::Harq;
 use crate::mac::interference::Interference;
 use crate::mac::power::Reporting;
@@ -125,6 +126,10 @@ pub(crate) struct Ue<P> {
     pub(crate) request_state: RequestState,
     pub(crate) reporting: Reporting,
     pub(crate) estimate: BufferEstimate,
+    /// Its discontinuous reception, in a cell that configures it.
+    pub(crate) drx: Option<Box<drx::State>>,
+    /// Time outside its Active Time in earlier cells.
+    pub(crate) asleep_before: Span,
     /// Bit b: bearer b had uplink data at the last check; `SRB_BIT`: SRB1 had.
     pub(crate) had_data: u16,
     /// The time of the only valid calendar entry for RLC's timers.
@@ -164,7 +169,7 @@ impl<P: Packet> Ue<P> {
         let bearers: Vec<Slot<P>> = config.bearers.iter().map(slot).collect();
         let mut order: Vec<u8> = (0..bearers.len() as u8).collect();
         order.sort_by_key(|b| bearers[usize::from(*b)].priority);
-        Ue {
+        let mut ue = Ue {
             air,
             loads: 0,
             random,
@@ -200,6 +205,8 @@ impl<P: Packet> Ue<P> {
             request_state: RequestState::new(),
             reporting: Reporting::new(),
             estimate: BufferEstimate::default(),
+            drx: None,
+            asleep_before: Span::ZERO,
             had_data: 0,
             rlc_noted: Time::MAX,
             measurements,
@@ -207,7 +214,9 @@ impl<P: Packet> Ue<P> {
             measures: false,
             dormant: false,
             stats: UeStats::default(),
-        }
+        };
+        ue.start_drx(cell, Time::ZERO);
+        ue
     }
 
     /// Returns the bearer of `packet`: the first dedicated one that admits it, or the default one.
@@ -496,7 +505,7 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn report_channel(&mut self, rat: Rat, link: &LinkAdaptation, group: u16, slot: u64) {
         let slots = self.slots;
         let layers = self.layers.min(rat.most_layers());
-        while let Some(at) = self.downlink.reports.due(link, slots, slot) {
+        while let Some(at) = self.downlink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
             self.measure_downlink(slots.start(at));
             let group = link.worst_group.then_some(group);
             self.downlink.measure(rat, (link, group), (&self.sinr, layers, &mut self.share), slots, at);
@@ -509,7 +518,7 @@ impl<P: Packet> Ue<P> {
     #[inline]
     pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, factor: f32, slot: u64) {
         let slots = self.slots;
-        while let Some(at) = self.uplink.reports.due(link, slots, slot) {
+        while let Some(at) = self.uplink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
             let now = slots.start(at);
             self.air.uplink(self.serving, now, 1, &mut self.up_sinr);
             if factor < 1.0 && !self.air.is_set() {
@@ -517,6 +526,42 @@ impl<P: Packet> Ue<P> {
             }
             let headroom_db = (!rat.reports_power()).then(|| self.air.headroom_db(self.serving, now, 1));
             self.uplink.measure(link, &self.up_sinr, headroom_db, slots, at);
+        }
+    }
+
+    /// Returns the state of its discontinuous reception before a change in `slot`.
+    #[inline]
+    pub(crate) fn drx_at(&mut self, slot: u64) -> Option<&mut drx::State> {
+        let drx = self.drx.as_deref_mut()?;
+        drx.count(slot, self.request_state.requested_at);
+        Some(drx)
+    }
+
+    /// Starts discontinuous reception as `cell` configures it.
+    pub(crate) fn start_drx(&mut self, cell: &Cell, now: Time) {
+        let Some(config) = &cell.mac.drx else { return };
+        let began = cell.slots.next_after(now);
+        let drx = drx::State::new(config, (cell.mac.rat, cell.slots), self.index, began);
+        self.downlink.reports.align(drx.offset);
+        self.uplink.reports.align(drx.offset);
+        self.drx = Some(Box::new(drx));
+    }
+
+    /// Ends discontinuous reception.
+    pub(crate) fn stop_drx(&mut self, now: Time) {
+        let slots = self.slots;
+        if let Some(drx) = self.drx_at(slots.next_after(now)) {
+            let asleep = drx.asleep();
+            self.asleep_before += slots.length() * asleep;
+            self.drx = None;
+        }
+    }
+
+    /// Returns whether it has to be scheduled in a direction as soon as it listens.
+    pub(crate) fn needs_cell(&self, way: Direction, now: Time) -> bool {
+        match way {
+            Direction::Downlink => self.down.harq.again().is_some() || self.backlog(way, now) > 0,
+            Direction::Uplink => self.up.harq.again().is_some() || self.estimate.wants(),
         }
     }
 

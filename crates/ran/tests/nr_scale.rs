@@ -10,8 +10,11 @@ use channel::tables::nr::{McsTable, Numerology};
 use channel::{Bandwidth, Carrier, Direction, Site};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
-use ran::{Above, CellConfig, Config, Discipline, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, Room};
-use ran_support::{World, bearer, cell, ms, ue};
+use ran::{
+    Above, CellConfig, Config, Discipline, Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, Room,
+    ShortCycle,
+};
+use ran_support::{World, bearer, cell, listening, ms, ue};
 use units::Span;
 
 const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
@@ -287,7 +290,12 @@ fn modes(config: &Config, ue: u32, flow: u64) -> (Mode, Mode) {
 fn check(seed: u64) {
     let mut dice = Dice(seed);
     let config = any_network(&mut dice);
-    let mut run = Run::live(&config, &mut dice, seed);
+    check_network(&config, &mut dice, seed);
+}
+
+/// Lives in a network of `config`, and checks that everything comes to rest in the end.
+fn check_network(config: &Config, dice: &mut Dice, seed: u64) -> World {
+    let mut run = Run::live(config, dice, seed);
     run.settle(config.ues.len() as u32);
     let world = &mut run.world;
     assert_eq!(world.ran.held(), 0, "seed {seed}: something is held for ever");
@@ -306,10 +314,69 @@ fn check(seed: u64) {
     }
     for (packet, reason) in world.drops.iter().filter(|(_, reason)| *reason == DropReason::Loss) {
         let (ue, direction, flow) = run.sent[&packet.id];
-        let is_am = matches!(modes(&config, ue, flow), (Mode::Am(_), Mode::NrAm(_)));
+        let is_am = matches!(modes(config, ue, flow), (Mode::Am(_), Mode::NrAm(_)));
         let kept = config.handover.forwarding || direction == Direction::Uplink;
         assert!(!(is_am && kept), "seed {seed}: AM has lost {packet:?} of ue {ue} {direction:?}, {reason:?}");
     }
+    run.world
+}
+
+/// Discontinuous reception whose on-durations have slots of both directions.
+fn any_drx(dice: &mut Dice, rat: Rat) -> Drx {
+    let slots = match rat {
+        Rat::Nr(Nr { duplex: Duplex::Tdd(pattern), .. }) => pattern.slots.into(),
+        _ => 1,
+    };
+    let millis = |dice: &mut Dice, of: &[u64]| Span::from_millis(dice.one(of));
+    let cycle = dice.one(&[10, 20, 32, 40, 64, 80, 160]);
+    let fitting: Vec<u64> =
+        [2, 4, 5, 8, 10, 16, 20, 32, 40].into_iter().filter(|short: &u64| u64::is_multiple_of(cycle, *short)).collect();
+    let short = ShortCycle { cycle: millis(dice, &fitting), count: dice.from(1, 16) as u8 };
+    Drx {
+        on_duration: rat.slot() * (slots + dice.one(&[0, 0, 1, 7, 80])),
+        inactivity: millis(dice, &[0, 1, 2, 5, 10, 60]),
+        cycle: Span::from_millis(cycle),
+        offset: Some(Span::from_millis(dice.below(cycle))),
+        short: (dice.below(2) == 0).then_some(short),
+        retransmission: dice.one(&[0, 1, 2, 4, 8, 16, 320]),
+        uplink_retransmission: dice.one(&[0, 1, 2, 4, 8, 16, 320]),
+        harq_rtt: dice.from(0, 56) as u8,
+        uplink_harq_rtt: dice.from(0, 56) as u8,
+    }
+}
+
+fn any_drx_network(dice: &mut Dice) -> Config {
+    let mut config = any_network(dice);
+    for cell in &mut config.cells {
+        if let Rat::Nr(nr) = &mut cell.mac.rat {
+            *nr = nr.with_control(1, 1);
+        }
+        cell.mac.drx = (dice.below(4) > 0).then(|| any_drx(dice, cell.mac.rat));
+    }
+    config
+}
+
+#[test]
+fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
+    let (mut served, mut compared) = (0, 0);
+    for seed in 1000..1300 {
+        let mut dice = Dice(seed);
+        let config = any_drx_network(&mut dice);
+        let mut world = check_network(&config, &mut dice, seed);
+        for ue in 0..config.ues.len() as u32 {
+            let stats = world.ran.stats(ue);
+            if stats.random_accesses > 0 {
+                continue;
+            }
+            let (checked, asleep) = listening::check(&config, &world.events, ue, world.now);
+            served += checked;
+            if let Some(asleep) = asleep {
+                assert_eq!(world.ran.time_asleep(ue, world.now), asleep, "seed {seed}: ue {ue}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(served > 60_000 && compared > 80, "{served} {compared}");
 }
 
 #[test]

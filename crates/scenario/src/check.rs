@@ -1,5 +1,6 @@
 //! Checks that types cannot express: ranges, and dependencies between values. Collects all faults.
 
+mod drx;
 mod links;
 mod lte;
 mod nr;

@@ -24,6 +24,7 @@ pub mod builtin;
 
 mod check;
 mod de;
+mod drx;
 mod error;
 mod faults;
 mod flows;
@@ -44,6 +45,7 @@ mod technology;
 mod topology;
 mod tree;
 
+pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
 pub use handover::Handover;

@@ -1,6 +1,7 @@
 //! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
 use crate::Layout;
+use crate::drx::Drx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::surroundings::{Array, Blockage, Car};
@@ -723,6 +724,9 @@ pub struct Mac {
     pub bsr_period: Span,
     /// How long a UE with data waits without a grant before it requests again.
     pub bsr_retx: Span,
+    /// Discontinuous reception. Default: UEs always listen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drx: Option<Drx>,
     /// Idealised like ns-3's LTE module: buffer levels are known at once; no scheduling requests, MAC headers or
     /// decoding delay.
     pub ideal: bool,
@@ -742,6 +746,7 @@ impl Default for Mac {
             sr_maximum: 64,
             bsr_period: Span::from_millis(10),
             bsr_retx: Span::from_millis(320),
+            drx: None,
             ideal: false,
         }
     }

@@ -1,5 +1,6 @@
 //! An NR network: its carrier, its MAC, and the NR side of bearers.
 
+use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::lte::{Bandwidth, Cell, CqiOf, Mac, PowerControl, Ue};
@@ -252,6 +253,9 @@ pub struct NrMac {
     pub bsr_period: Span,
     /// How long a UE with data waits without a grant before it requests again.
     pub bsr_retx: Span,
+    /// Discontinuous reception. Default: UEs always listen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drx: Option<NrDrx>,
 }
 
 impl Default for NrMac {
@@ -276,6 +280,7 @@ impl Default for NrMac {
             first_grant: Bytes::new(150),
             bsr_period: Span::from_millis(5),
             bsr_retx: Span::from_millis(80),
+            drx: None,
         }
     }
 }

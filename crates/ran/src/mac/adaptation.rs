@@ -17,6 +17,7 @@ use channel::tables::lte::Category;
 use channel::{Direction, Modulation, Sinr, Soft};
 use units::Span;
 
+use crate::mac::drx;
 use crate::mac::power::{Reported, Strength};
 use crate::rat::Rat;
 use crate::slots::Slots;
@@ -96,6 +97,50 @@ impl<T: Copy> Reports<T> {
             Some(next) if slot < next => None,
             next => Some(self.missing(link, slots, next, slot)),
         }
+    }
+
+    /// Returns the same for a UE that reports only in a part of its slots if it has `drx`.
+    #[inline]
+    pub(crate) fn due_in(
+        &mut self,
+        link: &LinkAdaptation,
+        slots: Slots,
+        slot: u64,
+        drx: Option<&drx::State>,
+    ) -> Option<u64> {
+        match (drx, self.next) {
+            (Some(drx), Some(next)) if next <= slot => self.due_awake(link, slots, (next, slot), drx),
+            _ => self.due(link, slots, slot),
+        }
+    }
+
+    /// [`Reports::due_in`] from slot `next` on.
+    fn due_awake(
+        &mut self,
+        link: &LinkAdaptation,
+        slots: Slots,
+        (next, slot): (u64, u64),
+        drx: &drx::State,
+    ) -> Option<u64> {
+        let period = slots.spanning(link.period).max(1);
+        let phase = u64::from(self.offset) % period;
+        let arrived = slot.saturating_sub(slots.spanning(link.delay));
+        let after = |slot: u64| slot + period - (slot + period - phase) % period;
+        let newest = drx.newest_report(arrived, period, phase).filter(|newest| *newest >= next);
+        let mut at = newest.unwrap_or_else(|| next.max(after(arrived)));
+        while at <= slot {
+            if drx.reports_in(at) {
+                return Some(at);
+            }
+            at += period;
+        }
+        self.next = Some(at);
+        None
+    }
+
+    /// Moves the UE's grid to slots `offset` into each period.
+    pub(crate) fn align(&mut self, offset: u64) {
+        self.offset = offset as u32;
     }
 
     fn missing(&self, link: &LinkAdaptation, slots: Slots, next: Option<u64>, slot: u64) -> u64 {

@@ -40,13 +40,15 @@ impl Cell {
     /// Creates the cell of `config`, in a network whose calendar counts `tick`s.
     ///
     /// # Panics
-    /// If decoding takes longer than the technology's acknowledgements allow, or an NR carrier's pattern is invalid
-    /// ([`crate::Nr::is_valid`]).
+    /// If decoding takes longer than the technology's acknowledgements allow, an NR carrier's pattern is invalid
+    /// ([`crate::Nr::is_valid`]), or so are the cycles of discontinuous reception.
     pub(crate) fn new(config: &CellConfig, tick: Span) -> Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
         assert!(rat.is_valid(), "a pattern has control channels");
+        let drx = config.mac.drx;
+        assert!(drx.is_none_or(|drx| drx.is_valid() && rat.reports_buffers()), "a UE that sleeps has valid cycles");
         assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
         let side = |scheduler| Side { scheduler, active: Vec::new() };
         let (downlink, uplink) = rat.schedulers(config.downlink, config.uplink);
@@ -73,6 +75,23 @@ impl Cell {
     #[inline]
     pub(crate) fn grant_symbols(&mut self, slot: u64, symbols: u8) {
         self.granted[slot as usize % MOST_AHEAD] = (slot, symbols);
+    }
+
+    /// Returns the UEs that are active in a direction.
+    #[inline]
+    pub(crate) fn active(&mut self, way: Direction) -> &mut Vec<u32> {
+        match way {
+            Direction::Downlink => &mut self.downlink.active,
+            Direction::Uplink => &mut self.uplink.active,
+        }
+    }
+
+    /// Marks `ue` as active in a direction.
+    pub(crate) fn activate(&mut self, way: Direction, ue: u32) {
+        match way {
+            Direction::Downlink => self.downlink.activate(ue),
+            Direction::Uplink => self.uplink.activate(ue),
+        }
     }
 
     /// Returns whether any UE is active.

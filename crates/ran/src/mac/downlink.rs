@@ -234,6 +234,12 @@ impl<P: Packet> Ran<P> {
             };
             io.sink.event(now, &Event::Transmission(event));
         }
+        if let Some(drx) = ue.drx_at(tti) {
+            drx.assigned(rat, process, tti);
+            if attempt == 1 {
+                drx.new_block(tti, Direction::Downlink);
+            }
+        }
         if decoded {
             self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, process);
         }
@@ -265,14 +271,21 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let mac = &self.cells[ue.serving].mac;
         let transport = &ue.down.harq.processes[usize::from(process)];
-        let decoded = transport.decoded;
-        if transport.attempts == 1 {
+        let (decoded, attempts) = (transport.decoded, transport.attempts);
+        if attempts == 1 {
             let is_best = transport.mcs == mac.rat.best_mcs(Direction::Downlink);
             ue.downlink.outer.outcome(mac.link.step_db, is_best, decoded);
         }
+        let slot = ue.slots.next_after(now);
+        if !decoded && let Some(drx) = ue.drx_at(slot) {
+            drx.failed(process, slot);
+            self.extended(index, slot);
+        }
+        let ue = &mut self.ues[index as usize];
+        let mac = &self.cells[ue.serving].mac;
         if decoded {
             ue.down.harq.finished(process);
-        } else if transport.attempts < mac.transmissions {
+        } else if attempts < mac.transmissions {
             ue.down.harq.failed(process);
             let serving = ue.serving;
             self.cells[serving].downlink.activate(index);

@@ -79,6 +79,10 @@ pub(crate) struct RequestState {
     pub(crate) opportunity_noted: bool,
     /// Random access is in progress instead.
     pub(crate) random_access: bool,
+    /// The slot in which the first pending request was sent, and the slot from which the cell knows it; the last slot if
+    /// none was.
+    pub(crate) requested_at: u64,
+    pub(crate) heard_from: u64,
     requests: u8,
     prohibited_until: u64,
     periodic_due: u64,
@@ -107,6 +111,8 @@ impl RequestState {
             request_pending: false,
             opportunity_noted: false,
             random_access: false,
+            requested_at: u64::MAX,
+            heard_from: u64::MAX,
             requests: 0,
             prohibited_until: 0,
             periodic_due: u64::MAX,
@@ -145,11 +151,20 @@ impl RequestState {
         }
         if self.requests >= config.sr_maximum {
             self.random_access = true;
+            // 36.321 5.4.4: all pending requests are cancelled.
+            (self.requested_at, self.heard_from) = (u64::MAX, u64::MAX);
             return Opportunity::Exhausted;
         }
         self.requests += 1;
         self.prohibited_until = tti + u64::from(config.sr_prohibit) * u64::from(config.sr_period.max(1));
         Opportunity::Sent
+    }
+
+    /// Called when a request was sent in slot `sent`, which the cell knows from slot `known` on.
+    #[inline]
+    pub(crate) fn sent(&mut self, sent: u64, known: u64) {
+        self.requested_at = self.requested_at.min(sent);
+        self.heard_from = self.heard_from.min(known);
     }
 
     /// Called when a transmission begins: makes a report due if the periodic timer has expired.
@@ -176,6 +191,7 @@ impl RequestState {
         self.request_pending = false;
         self.random_access = false;
         self.prohibited_until = 0;
+        (self.requested_at, self.heard_from) = (u64::MAX, u64::MAX);
     }
 }
 

@@ -63,13 +63,16 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let Cell { mac: MacConfig { rat, requests, .. }, decoding, .. } = &self.cells[ue.serving];
         ue.request_state.opportunity_noted = false;
+        ue.drx_at(tti);
         if !ue.estimate.has_grant(tti) {
             match ue.request_state.opportunity_comes(requests, tti) {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
                     ue.stats.scheduling_requests += 1;
                     emit(io.sink, ue.slots.start(tti), || Event::SchedulingRequest { ue: index });
-                    self.note(rat.request_known(tti, *decoding), index, Kind::SchedulingRequestReceived, 0);
+                    let known = rat.request_known(tti, *decoding);
+                    ue.request_state.sent(tti, known);
+                    self.note(known, index, Kind::SchedulingRequestReceived, 0);
                 }
                 Opportunity::Exhausted => {
                     ue.stats.random_accesses += 1;
@@ -85,14 +88,20 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         ue.estimate.requested(&self.cells[ue.serving].mac.requests, tti);
         self.update_uplink_activity(index);
+        self.extended(index, tti);
     }
 
-    pub(crate) fn random_access_done(&mut self, index: u32) {
+    pub(crate) fn random_access_done(&mut self, index: u32, tti: u64) {
         let ue = &mut self.ues[index as usize];
         if ue.request_state.random_access {
             ue.request_state.random_access = false;
             ue.estimate.asked = self.cells[ue.serving].mac.requests.first_grant;
+            let slots = ue.slots;
+            if let Some(drx) = ue.drx_at(tti) {
+                drx.accessed(tti, slots);
+            }
             self.update_uplink_activity(index);
+            self.extended(index, tti);
         }
     }
 
@@ -281,6 +290,9 @@ impl<P: Packet> Ran<P> {
         (transport.first_prb, transport.prbs) = (first, prbs);
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
+        if let Some(drx) = ue.drx_at(tti) {
+            drx.granted(process, tti);
+        }
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
@@ -300,6 +312,10 @@ impl<P: Packet> Ran<P> {
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
         ue.estimate.grant((tti, sent), rat.uplink_payload(bytes));
+        if let Some(drx) = ue.drx_at(tti) {
+            drx.granted(process, tti);
+            drx.new_block(tti, Direction::Uplink);
+        }
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
@@ -324,12 +340,13 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let is_new = self.ues[index as usize].up.harq.processes[usize::from(process)].attempts == 0;
+        self.ues[index as usize].drx_at(tti);
         if is_new {
             self.fill_uplink(index, process, tti, io);
         }
         let ue = &mut self.ues[index as usize];
         let cell = &self.cells[ue.serving];
-        let (slots, decoding, rat) = (cell.slots, cell.decoding, cell.rat_in(tti));
+        let (slots, decoding, rat, serving) = (cell.slots, cell.decoding, cell.rat_in(tti), ue.serving);
         let now = slots.start(tti);
         let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(process)];
         let blocks = first_prb..first_prb + prbs;
@@ -375,6 +392,12 @@ impl<P: Packet> Ran<P> {
             self.note(tti + 1 + decoding, index, Kind::UplinkDecoded, process);
         } else {
             self.note(rat.uplink_failure(tti, decoding), index, Kind::UplinkNack, process);
+        }
+        if let Some(drx) = &mut self.ues[index as usize].drx
+            && (rat.repetition(tti).is_none() || attempt < self.cells[serving].mac.transmissions)
+        {
+            drx.transmitted(rat, process, tti);
+            self.extended(index, tti);
         }
         if is_new {
             // Filling the block has started timers.

@@ -1,6 +1,8 @@
 //! A network with everything around it that tests need: packets, clock, and the books that packets are kept in.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses another part of it")]
 
+pub mod listening;
+
 use aqm::{DropReason, Ecn, Packet};
 use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::pdcp;

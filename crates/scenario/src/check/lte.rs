@@ -38,4 +38,5 @@ fn check_mac(mac: &Mac, c: &mut Check) {
     c.range("sr_maximum", mac.sr_maximum, 4..=64);
     c.range("bsr_period", mac.bsr_period, MILLISECOND..=MAX_TIMER);
     c.range("bsr_retx", mac.bsr_retx, MILLISECOND..=MAX_TIMER);
+    drx::check_lte(mac, c);
 }

@@ -50,7 +50,10 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     if nr.uplink_mcs_table == McsTable::Qam1024 {
         c.key("uplink_mcs_table", |c| c.wrong("1024QAM is for the downlink only: use `64qam`, `256qam` or `low-rate`"));
     }
-    c.key("mac", |c| check_mac(&nr.mac, nr.numerology, c));
+    c.key("mac", |c| {
+        check_mac(&nr.mac, nr.numerology, c);
+        drx::check_nr(nr, c);
+    });
     if let Some(lte) = &nr.lte {
         c.key("lte", |c| check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c));
     }

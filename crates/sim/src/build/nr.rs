@@ -3,7 +3,7 @@
 use channel::{Carrier, tables};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
-use ran::{Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests};
+use ran::{Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
 use scenario::{CqiOf, McsTable, NrBearer, NrRlc};
 
 pub(super) fn carrier(nr: &scenario::Nr) -> Carrier {
@@ -42,7 +42,22 @@ pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
             first_grant: of.first_grant.get() as u32,
             ..Requests::default()
         },
+        drx: of.drx.as_ref().map(drx),
         ..MacConfig::default()
+    }
+}
+
+fn drx(of: &scenario::NrDrx) -> Drx {
+    Drx {
+        on_duration: of.on_duration,
+        inactivity: of.inactivity,
+        cycle: of.cycle,
+        offset: of.offset,
+        short: of.short_cycle.map(|cycle| ShortCycle { cycle, count: of.short_cycles }),
+        retransmission: of.retransmission,
+        uplink_retransmission: of.uplink_retransmission,
+        harq_rtt: of.harq_rtt,
+        uplink_harq_rtt: of.uplink_harq_rtt,
     }
 }
 

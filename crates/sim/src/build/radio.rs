@@ -14,8 +14,8 @@ use channel::wandering::{self, Area, Pace};
 use channel::{AirConfig, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
 use des::{Part, Streams};
 use ran::{
-    A3, Above, BearerConfig, CellConfig, Discipline, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room, Stream,
-    UeConfig, rlc,
+    A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
+    ShortCycle, Stream, UeConfig, rlc,
 };
 use scenario::{Completed, Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
@@ -346,7 +346,21 @@ fn mac(of: &scenario::Mac) -> MacConfig {
             worst_group,
         },
         requests,
+        drx: of.drx.as_ref().map(drx),
         ..MacConfig::default()
+    }
+}
+
+fn drx(of: &scenario::Drx) -> Drx {
+    Drx {
+        on_duration: of.on_duration,
+        inactivity: of.inactivity,
+        cycle: of.cycle,
+        offset: of.offset,
+        short: of.short_cycle.map(|cycle| ShortCycle { cycle, count: of.short_cycles }),
+        // A checked time is whole milliseconds, which are LTE's slots.
+        retransmission: (of.retransmission.as_nanos() / 1_000_000) as u16,
+        ..Drx::default()
     }
 }
 
