@@ -199,6 +199,37 @@ fn random_access_wakes_it() {
 }
 
 #[test]
+fn a_handover_waits_for_the_on_duration_and_ends_in_an_active_time() {
+    let mut config = lte_of(listens(1));
+    config.cells.push(config.cells[0]);
+    config.ues[0].cell = Some(0);
+    // The target's cycles begin ten TTIs later.
+    config.cells[1].mac.drx = Some(Drx { offset: Some(MS * 20), ..listens(1) });
+    let mut world = World::new(&config);
+    world.run(ms(1003));
+    world.ran.hand_over(0, 1, ms(1003), &mut ()).unwrap();
+    // The command is ready in 1033, sent in 1050, and received in 1054; 30 ms later the target serves the UE.
+    world.run(ms(1070));
+    world.send(Direction::Downlink, 0, 100);
+    world.run(ms(1100));
+    let of = |(time, event): &(Time, Event)| match event {
+        Event::Mobility { step, .. } => Some((time.as_nanos() / 1_000_000, *step)),
+        _ => None,
+    };
+    let steps: Vec<_> = world.events.iter().filter_map(of).map(|(at, step)| (at, format!("{step:?}"))).collect();
+    assert_eq!(steps.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1054, 1084], "{steps:?}");
+    // It listens until its first block: the packet goes at once, outside the on-durations of 1060 and 1100.
+    // The confirmation is granted there too. It is acknowledged four TTIs later, when RLC's answer can go.
+    assert_eq!(ttis(&world, Direction::Uplink)[0], 1088);
+    assert_eq!(ttis(&world, Direction::Downlink), [1050, 1084, 1092]);
+    // Packets wait for the target's cycle.
+    world.run(ms(1105));
+    world.send(Direction::Downlink, 0, 100);
+    world.run(ms(1200));
+    assert_eq!(ttis(&world, Direction::Downlink)[3..], [1140]);
+}
+
+#[test]
 fn reports_are_of_the_time_in_which_it_listens() {
     let mut world = lte(Drx { on_duration: MS * 10, ..listens(0) });
     let cqi = |world: &World| sent(world, Direction::Downlink).last().unwrap().cqi;

@@ -358,7 +358,7 @@ fn any_drx_network(dice: &mut Dice) -> Config {
 
 #[test]
 fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
-    let (mut served, mut compared) = (0, 0);
+    let (mut served, mut compared, mut moved) = (0, 0, 0);
     for seed in 1000..1300 {
         let mut dice = Dice(seed);
         let config = any_drx_network(&mut dice);
@@ -370,13 +370,14 @@ fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
             }
             let (checked, asleep) = listening::check(&config, &world.events, ue, world.now);
             served += checked;
+            moved += stats.handovers + stats.link_failures;
             if let Some(asleep) = asleep {
                 assert_eq!(world.ran.time_asleep(ue, world.now), asleep, "seed {seed}: ue {ue}");
                 compared += 1;
             }
         }
     }
-    assert!(served > 60_000 && compared > 80, "{served} {compared}");
+    assert!(served > 60_000 && compared > 80 && moved > 80, "{served} {compared} {moved}");
 }
 
 #[test]

@@ -357,6 +357,8 @@ table! {
         "" handover_failures: u64,
         /// Radio links lost; both directions together.
         "" link_failures: u64,
+        /// Share of the measured time in which the UE slept (0 to 1), by discontinuous reception; the same in both directions.
+        "1" asleep: f64,
         /// Mean of the delivered packets' time outside the radio: before they came to the cell (downlink), from the cell to
         /// their end (uplink); 0 if none was delivered.
         "ms" core_ms: f64,

@@ -327,6 +327,26 @@ s:6:98: lte.ues[0].dedicated[2].bearer.qci: 0 is out of range: must be from 1 to
 }
 
 #[test]
+fn each_time_of_drx_that_the_standard_lacks_is_told_what_it_has() {
+    let drx = |keys: &str| says(&format!("mac = {{ drx = {{ {keys} }} }}\nues = [{{ name = \"a\" }}]"));
+    assert_snapshot!(drx("on_duration = \"9 ms\", inactivity = \"7 ms\", cycle = \"15 ms\", short_cycle = \"3 ms\", short_cycles = 17, retransmission = \"3 ms\""), @r#"
+s:4:31: lte.mac.drx.on_duration: 9 ms is not one of 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 40, 50, 60, 80, 100, 200, 300, 400, 500, 600, 800, 1000, 1200, 1600 ms
+s:4:52: lte.mac.drx.inactivity: 7 ms is not one of 0, 1, 2, 3, 4, 5, 6, 8, 10, 20, 30, 40, 50, 60, 80, 100, 200, 300, 500, 750, 1280, 1920, 2560 ms
+s:4:68: lte.mac.drx.cycle: 15 ms is not one of 10, 20, 32, 40, 60, 64, 70, 80, 128, 160, 256, 320, 512, 640, 1024, 1280, 2048, 2560 ms
+s:4:135: lte.mac.drx.retransmission: 3 ms is not one of 0, 1, 2, 4, 6, 8, 16, 24, 33, 40, 64, 80, 96, 112, 128, 160, 320 ms
+s:4:91: lte.mac.drx.short_cycle: 3 ms is not one of 2, 4, 5, 8, 10, 16, 20, 32, 40, 64, 80, 128, 160, 256, 320, 512, 640 ms
+s:4:114: lte.mac.drx.short_cycles: 17 is out of range: must be from 1 to 16
+"#);
+    assert_snapshot!(drx("on_duration = \"200 ms\", short_cycle = \"64 ms\", offset = \"160 ms\""), @r#"
+s:4:31: lte.mac.drx.on_duration: 200 ms is longer than the cycle, 160 ms
+s:4:73: lte.mac.drx.offset: 160 ms must be whole milliseconds, and less than the cycle, 160 ms
+s:4:55: lte.mac.drx.short_cycle: the cycle, 160 ms, is not a multiple of 64 ms
+"#);
+    assert_snapshot!(says("mac = { ideal = true, drx = {} }\nues = [{ name = \"a\" }]"), @"s:4:29: lte.mac.drx: UEs that send no scheduling requests (`ideal = true`) always listen");
+    assert_snapshot!(drx("harq_rtt = 8"), @"s:4:17: lte.mac.drx.harq_rtt: unknown key; valid keys are on_duration, inactivity, cycle, offset, short_cycle, short_cycles, retransmission");
+}
+
+#[test]
 fn a_value_of_the_mac_layer_or_of_handover_out_of_range_says_the_range() {
     assert_snapshot!(says("ues = [{ name = \"a\" }]\nmac = { harq_transmissions = 9, decoding = \"200 s\", cqi_period = \"0 s\", cqi_delay = \"200 s\", outer_loop_db = -1, sr_period = 3, sr_prohibit = 8, sr_maximum = 3, bsr_period = \"0 s\", bsr_retx = \"0 s\" }"), @r#"
 s:5:30: lte.mac.harq_transmissions: 9 is out of range: must be from 1 to 8

@@ -31,7 +31,7 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
 #[test]
 fn a_loaded_network_is_read_again_as_it_is() {
     let text = format!(
-        "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nlte = {{ bandwidth = \"5 MHz\" }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\
+        "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nmac = {{ drx = {{ short_cycle = \"20 ms\" }} }}\nlte = {{ bandwidth = \"5 MHz\" }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\
          buildings = [{{ x = [1, 2], y = [3, 4], height = 5 }}]\n{UE}layers = 4\n\
          bearer = {{ nr = {{ rlc = \"um\", buffer = \"1 MB\" }} }}\nblockage = \"indoor\"\ncar = \"metallised\"\n\
          array = {{ rows = 2 }}\nfading = {{ kind = \"tdl\", profile = \"c\", delay_spread = \"300 ns\" }}"
@@ -82,6 +82,54 @@ fn each_wrong_value_is_told_what_would_be_valid() {
         ("mac = { decoding = \"1 ms\" }", "", "nr.mac.decoding: 1 ms is out of range: must be from 0 ns to 500 us"),
         ("mac = { harq_processes = 17 }", "", "nr.mac.harq_processes: 17 is out of range: must be from 1 to 16"),
         ("mac = { sr_period = \"1 us\" }", "", "nr.mac.sr_period: 1 us is out of range"),
+        (
+            "mac = { drx = { on_duration = \"9 ms\" } }",
+            "",
+            "nr.mac.drx.on_duration: 9 ms is not one of 1, 2, 3, 4, 5, 6, 8, 10,",
+        ),
+        (
+            "duplex = \"fdd\"\nmac = { drx = { on_duration = \"100 us\" } }",
+            "",
+            "nr.mac.drx.on_duration: 100 us is not a multiple of 1/32 ms, 31.25 us",
+        ),
+        (
+            "mac = { drx = { on_duration = \"2 ms\" } }",
+            "",
+            "nr.mac.drx.on_duration: 2 ms is shorter than the TDD pattern, 2.5 ms: it may have no downlink",
+        ),
+        (
+            "mac = { drx = { inactivity = \"7 ms\" } }",
+            "",
+            "nr.mac.drx.inactivity: 7 ms is not one of 0, 1, 2, 3, 4, 5, 6, 8,",
+        ),
+        ("mac = { drx = { cycle = \"15 ms\" } }", "", "nr.mac.drx.cycle: 15 ms is not one of 10, 20, 32,"),
+        ("mac = { drx = { cycle = \"10 ms\", on_duration = \"20 ms\" } }", "", "20 ms is longer than the cycle, 10 ms"),
+        ("mac = { drx = { short_cycle = \"9 ms\" } }", "", "nr.mac.drx.short_cycle: 9 ms is not one of 2, 3, 4,"),
+        (
+            "mac = { drx = { short_cycle = \"7 ms\" } }",
+            "",
+            "nr.mac.drx.short_cycle: the cycle, 160 ms, is not a multiple of 7 ms",
+        ),
+        ("mac = { drx = { short_cycle = \"160 ms\" } }", "", "the cycle, 160 ms, is not a multiple of 160 ms"),
+        (
+            "mac = { drx = { short_cycles = 0 } }",
+            "",
+            "nr.mac.drx.short_cycles: 0 is out of range: must be from 1 to 16",
+        ),
+        (
+            "mac = { drx = { offset = \"160 ms\" } }",
+            "",
+            "nr.mac.drx.offset: 160 ms must be whole milliseconds, and less than the cycle, 160 ms",
+        ),
+        ("mac = { drx = { offset = \"1.5 ms\" } }", "", "nr.mac.drx.offset: 1.5 ms must be whole milliseconds"),
+        ("mac = { drx = { retransmission = 3 } }", "", "nr.mac.drx.retransmission: 3 is not one of 0, 1, 2, 4, 6, 8,"),
+        (
+            "mac = { drx = { uplink_retransmission = 321 } }",
+            "",
+            "nr.mac.drx.uplink_retransmission: 321 is not one of 0, 1,",
+        ),
+        ("mac = { drx = { harq_rtt = 57 } }", "", "nr.mac.drx.harq_rtt: 57 is out of range: must be from 0 to 56"),
+        ("mac = { drx = { uplink_harq_rtt = 57 } }", "", "nr.mac.drx.uplink_harq_rtt: 57 is out of range"),
         ("cells = [{ rat = \"lte\" }]", "", "an LTE cell in a 5G network needs its carriers: add `[nr.lte]`"),
         ("cells = [{ array = { rows = 0 } }]", "", "nr.cells[0].array.rows: 0 is out of range: must be from 1 to 64"),
         ("cells = [{ sector_deg = 0, array = {} }]", "", "an array has a direction of its own"),

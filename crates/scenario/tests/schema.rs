@@ -151,6 +151,8 @@ const LTE_KEYS: &[(&str, bool)] = &[
     ("cells = [{ position = [0, 500] }]", false),
     ("mac = { ideal = true, sr_period = \"${n}\" }", true),
     ("mac = { sr_period = 1.5 }", false),
+    ("mac = { drx = { cycle = \"40 ms\" } }", true),
+    ("mac = { drx = { cycle = 40 } }", false),
     ("handover.time_to_trigger = \"100 ms\"", true),
     ("handover.time_to_trigger = 100", false),
     ("[[lte.ues]]\nname = \"b\"\nmobility = [1, 2, 3]\nfading = \"epa\"", true),

@@ -59,6 +59,32 @@ fn power_control_decides_what_the_uplink_carries() {
     assert!(weak < 0.6 * strong, "{weak} Mbit/s with 13 dBm, {strong} with 23");
 }
 
+#[test]
+fn a_sleeping_ue_waits_for_its_on_duration() {
+    // Packets 89 ms apart come at any time of a cycle.
+    let sparse = "traffic = { kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }";
+    let delays = |drx: &str| {
+        let tables = run(&format!("mac = {{ {drx} }}"), "channel = { kind = \"fixed\", loss_db = 90 }", sparse, &[]);
+        let flow = flow(&tables, "f");
+        [flow.owd_p5_ms, flow.owd_p50_ms, flow.owd_p95_ms].map(|delay| delay.unwrap())
+    };
+    let awake = delays("");
+    let asleep = delays("drx = { on_duration = \"1 ms\", inactivity = \"0 s\", cycle = \"64 ms\" }");
+    for (part, (asleep, awake)) in [0.05, 0.5, 0.95].into_iter().zip(asleep.into_iter().zip(awake)) {
+        assert!((asleep - awake - 63.0 * part).abs() < 4.0, "{part}: {asleep} ms, {awake} without DRX");
+    }
+    // Of 64 ms it listens in one, and in a few more for retransmissions.
+    let keys = "mac = { drx = { on_duration = \"1 ms\", inactivity = \"0 s\", cycle = \"64 ms\" } }";
+    let tables = run(keys, "channel = { kind = \"fixed\", loss_db = 90 }", sparse, &[]);
+    assert!(tables.ues.iter().all(|ue| (0.975..63.1 / 64.0).contains(&ue.asleep)), "{:?}", tables.ues);
+    let short = delays(
+        "drx = { on_duration = \"1 ms\", inactivity = \"1 ms\", cycle = \"64 ms\", short_cycle = \"4 ms\", short_cycles = 16 }",
+    );
+    assert!(short[2] < asleep[2] && short[1] < asleep[1], "{short:?}, without a short cycle {asleep:?}");
+    let busy = delays("drx = { inactivity = \"100 ms\" }");
+    assert!(busy.iter().zip(awake).all(|(busy, awake)| (busy - awake).abs() < 0.2), "{busy:?}, without DRX {awake:?}");
+}
+
 /// When the UE's first `event` happened, in ms.
 fn first(tables: &Tables, event: &str) -> Option<u64> {
     tables.mobility.iter().find(|m| m.event == event).map(|m| (m.t_s * 1e3).round() as u64)

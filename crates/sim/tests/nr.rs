@@ -71,6 +71,31 @@ fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
 }
 
 #[test]
+fn a_sleeping_ue_waits_for_its_on_duration() {
+    let delays = |mac: &str| {
+        let tables = run(&format!(
+            "duration = \"20 s\"\n[nr]\nmac = {{ {mac} }}\n[[nr.ues]]\nname = \"ue\"\n\
+             channel = {{ kind = \"fixed\", loss_db = 90 }}\n[[flows]]\nname = \"f\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }}\n"
+        ));
+        let flow = flow(&tables, "f");
+        [flow.owd_p50_ms, flow.owd_p95_ms].map(|delay| delay.unwrap())
+    };
+    let awake = delays("");
+    // A fifth of the cycle, ten slots of 0.5 ms, is awake.
+    let drx = |keys: &str| {
+        delays(&format!(
+            "drx = {{ on_duration = \"5 ms\", inactivity = \"0 s\", cycle = \"64 ms\", offset = \"3 ms\"{keys} }}"
+        ))
+    };
+    let asleep = drx("");
+    near("median", asleep[0], awake[0] + 64.0 * 0.5 - 5.0, 0.15);
+    near("95 %", asleep[1], awake[1] + 64.0 * 0.95 - 5.0, 0.15);
+    let short = drx(", short_cycle = \"8 ms\", short_cycles = 16");
+    assert!(short[1] < awake[1] + 8.0, "{short:?}");
+}
+
+#[test]
 fn ues_at_random_places_are_elsewhere_in_another_run_and_not_in_the_same() {
     let text = |mobility: &str, seed: u32| {
         format!(

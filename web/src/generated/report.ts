@@ -436,7 +436,7 @@ export type LinkRow = { point: number, run: number, link: string, packets_in: nu
 /**
  * A direction of a UE in a run.
  */
-export type UeRow = { point: number, run: number, ue: string, direction: string, measured_s: number, blocks: number, mbits: number, retransmissions: number, block_error_rate: number, residual_errors: number, prbs: number, utilisation: number, padding_bytes: number, starved_blocks: number, rlc_retx_pdus: number, rlc_retx_bytes: number, scheduling_requests: number, random_accesses: number, handovers: number, handover_failures: number, link_failures: number, core_ms: number, queue_ms: number, air_ms: number, harq_ms: number, rlc_ms: number, packets: number, };
+export type UeRow = { point: number, run: number, ue: string, direction: string, measured_s: number, blocks: number, mbits: number, retransmissions: number, block_error_rate: number, residual_errors: number, prbs: number, utilisation: number, padding_bytes: number, starved_blocks: number, rlc_retx_pdus: number, rlc_retx_bytes: number, scheduling_requests: number, random_accesses: number, handovers: number, handover_failures: number, link_failures: number, asleep: number, core_ms: number, queue_ms: number, air_ms: number, harq_ms: number, rlc_ms: number, packets: number, };
 
 /**
  * An event of a UE's mobility.

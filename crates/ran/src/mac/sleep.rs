@@ -13,7 +13,9 @@ impl<P: Packet> Ran<P> {
     /// Returns how long `ue` has been outside its Active Time in slots of its cells that have begun before `now`
     /// ([`crate::Drx`]). Time without a cell does not count.
     pub fn time_asleep(&mut self, ue: u32, now: Time) -> Span {
-        self.reach(now);
+        if self.ues[ue as usize].drx.is_some() {
+            self.reach(now);
+        }
         let state = &mut self.ues[ue as usize];
         // Slots that have not been run may still extend the Active Time.
         let slot = state.slots.next_after(now).min(state.slots.next_at(self.next_tick));

@@ -34,8 +34,7 @@ fn has_control(nr: &Nr, direction: Direction, slot: u64) -> bool {
         Direction::Downlink => (pattern.downlink_slots, pattern.downlink_symbols, place),
         Direction::Uplink => (pattern.uplink_slots, pattern.uplink_symbols, u64::from(pattern.slots) - 1 - place),
     };
-    let whole = u64::from(whole);
-    place < whole || (place == whole && symbols > 0)
+    place < u64::from(whole) || (place == u64::from(whole) && symbols > 0)
 }
 
 impl Stay {

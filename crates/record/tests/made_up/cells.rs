@@ -153,6 +153,7 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             handovers: both(handovers),
             handover_failures: both(failures),
             link_failures: both(u64::from(index == 2)),
+            asleep: 0.0,
             core_ms: 12.5,
             queue_ms: if i == 0 { 24.0 + loaded } else { 9.3 },
             air_ms: if i == 0 { 1.4 + noise.next() } else { 3.1 },

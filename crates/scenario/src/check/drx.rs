@@ -26,33 +26,24 @@ pub(super) fn check_lte(mac: &Mac, c: &mut Check) {
         return c.key("drx", |c| c.wrong("UEs that send no scheduling requests (`ideal = true`) always listen"));
     }
     c.key("drx", |c| {
-        one_of("on_duration", drx.on_duration, &ON, c);
+        let on = one_of("on_duration", drx.on_duration, &ON, c);
         one_of("inactivity", drx.inactivity, &INACTIVITY, c);
-        one_of("cycle", drx.cycle, &CYCLES, c);
+        let cycle = one_of("cycle", drx.cycle, &CYCLES, c);
         one_of("retransmission", drx.retransmission, &RETRANSMISSION, c);
-        if let Some(short) = drx.short_cycle {
-            one_of("short_cycle", short, &SHORT, c);
+        let short = drx.short_cycle.filter(|short| one_of("short_cycle", *short, &SHORT, c));
+        c.range("short_cycles", drx.short_cycles, 1..=16);
+        if cycle {
+            check_cycles(drx.cycle, on.then_some(drx.on_duration), short, drx.offset, c);
         }
-        check_cycles((drx.on_duration, drx.cycle, drx.offset), (drx.short_cycle, drx.short_cycles), c);
     });
 }
 
 pub(super) fn check_nr(nr: &Nr, c: &mut Check) {
     let Some(drx) = &nr.mac.drx else { return };
     c.key("drx", |c| {
-        let part = MILLISECOND / 32;
-        if drx.on_duration < MILLISECOND {
-            let ns = drx.on_duration.as_nanos();
-            if ns == 0 || !ns.is_multiple_of(part.as_nanos()) {
-                c.key("on_duration", |c| {
-                    c.wrong(format!("{} is not a multiple of a 32nd of a millisecond, {part}", drx.on_duration));
-                });
-            }
-        } else {
-            one_of("on_duration", drx.on_duration, &ON, c);
-        }
+        let on = check_nr_on(nr, drx.on_duration, c);
         one_of("inactivity", drx.inactivity, &INACTIVITY, c);
-        one_of("cycle", drx.cycle, &NR_CYCLES, c);
+        let cycle = one_of("cycle", drx.cycle, &NR_CYCLES, c);
         for (key, slots) in
             [("retransmission", drx.retransmission), ("uplink_retransmission", drx.uplink_retransmission)]
         {
@@ -62,35 +53,52 @@ pub(super) fn check_nr(nr: &Nr, c: &mut Check) {
         }
         c.range("harq_rtt", drx.harq_rtt, 0..=56);
         c.range("uplink_harq_rtt", drx.uplink_harq_rtt, 0..=56);
-        if let Some(short) = drx.short_cycle {
-            one_of("short_cycle", short, &NR_SHORT, c);
-        }
-        check_cycles((drx.on_duration, drx.cycle, drx.offset), (drx.short_cycle, drx.short_cycles), c);
-        if let Duplex::Tdd { pattern, .. } = &nr.duplex {
-            let length = nr.numerology().slot() * pattern.len() as u64;
-            if drx.on_duration < length && drx.on_duration > Span::ZERO {
-                let message =
-                    format!("{} is shorter than the TDD pattern, {length}: it may have no downlink", drx.on_duration);
-                c.key("on_duration", |c| c.wrong(message));
-            }
+        let short = drx.short_cycle.filter(|short| one_of("short_cycle", *short, &NR_SHORT, c));
+        c.range("short_cycles", drx.short_cycles, 1..=16);
+        if cycle {
+            check_cycles(drx.cycle, on.then_some(drx.on_duration), short, drx.offset, c);
         }
     });
 }
 
+/// Checks an on-duration: below a millisecond, in 32nds of one.
+fn check_nr_on(nr: &Nr, on: Span, c: &mut Check) -> bool {
+    let part = MILLISECOND / 32;
+    let is_part = on < MILLISECOND && on > Span::ZERO && on.as_nanos().is_multiple_of(part.as_nanos());
+    if !is_part && on < MILLISECOND {
+        c.key("on_duration", |c| c.wrong(format!("{on} is not a multiple of 1/32 ms, {part}")));
+        return false;
+    }
+    if !is_part && !one_of("on_duration", on, &ON, c) {
+        return false;
+    }
+    if let Duplex::Tdd { pattern, .. } = &nr.duplex {
+        let length = nr.numerology().slot() * pattern.len() as u64;
+        if on < length {
+            let message = format!("{on} is shorter than the TDD pattern, {length}: it may have no downlink");
+            c.key("on_duration", |c| c.wrong(message));
+            return false;
+        }
+    }
+    true
+}
+
 /// Checks that a time is one of these milliseconds.
-fn one_of(key: &str, time: Span, of: &[u64], c: &mut Check) {
-    if !of.iter().any(|ms| MILLISECOND * *ms == time) {
+fn one_of(key: &str, time: Span, of: &[u64], c: &mut Check) -> bool {
+    let is_one = of.iter().any(|ms| MILLISECOND * *ms == time);
+    if !is_one {
         c.key(key, |c| c.wrong(format!("{time} is not one of {} ms", list(of))));
     }
+    is_one
 }
 
 fn list(of: &[u64]) -> String {
     of.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks how the times of a configuration fit each other.
-fn check_cycles((on, cycle, offset): (Span, Span, Option<Span>), (short, count): (Option<Span>, u8), c: &mut Check) {
-    if on > cycle {
+/// Checks how valid times fit a valid cycle.
+fn check_cycles(cycle: Span, on: Option<Span>, short: Option<Span>, offset: Option<Span>, c: &mut Check) {
+    if let Some(on) = on.filter(|on| *on > cycle) {
         c.key("on_duration", |c| c.wrong(format!("{on} is longer than the cycle, {cycle}")));
     }
     if let Some(offset) = offset
@@ -99,9 +107,8 @@ fn check_cycles((on, cycle, offset): (Span, Span, Option<Span>), (short, count):
         c.key("offset", |c| c.wrong(format!("{offset} must be whole milliseconds, and less than the cycle, {cycle}")));
     }
     if let Some(short) = short
-        && (short >= cycle || short == Span::ZERO || !cycle.as_nanos().is_multiple_of(short.as_nanos()))
+        && (short >= cycle || !cycle.as_nanos().is_multiple_of(short.as_nanos()))
     {
         c.key("short_cycle", |c| c.wrong(format!("the cycle, {cycle}, is not a multiple of {short}")));
     }
-    c.range("short_cycles", count, 1..=16);
 }

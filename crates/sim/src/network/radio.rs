@@ -108,7 +108,7 @@ impl Radio {
 
     /// Ends the warm-up: the summary leaves out what was counted so far.
     pub(crate) fn warmed_up(&mut self, now: Time) {
-        self.meters.warmed_up(&self.ran, now);
+        self.meters.warmed_up(&mut self.ran, now);
     }
 
     /// Writes the rows of the UEs at a sampling time.
@@ -117,8 +117,8 @@ impl Radio {
     }
 
     /// Writes the rows of the UEs at the end, and the collected tables.
-    pub(crate) fn finish(self, end: Time, tables: &mut Tables) {
-        self.meters.finish(&self.ran, &self.recorder, end, &mut tables.ues);
+    pub(crate) fn finish(mut self, end: Time, tables: &mut Tables) {
+        self.meters.finish(&mut self.ran, &self.recorder, end, &mut tables.ues);
         (tables.mobility, tables.transmissions) = self.recorder.finish();
     }
 

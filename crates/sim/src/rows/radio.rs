@@ -28,6 +28,8 @@ struct Meter {
     /// What had been counted at the end of the warm-up, and at the last sample.
     before: ran::UeStats,
     sampled: ran::UeStats,
+    /// How long it had slept at the end of the warm-up.
+    asleep: Span,
 }
 
 /// What is counted of one direction.
@@ -95,11 +97,12 @@ impl UeMeters {
     }
 
     /// Ends the warm-up: the summary leaves out what was counted so far.
-    pub(crate) fn warmed_up<P: aqm::Packet>(&mut self, ran: &Ran<P>, now: Time) {
+    pub(crate) fn warmed_up<P: aqm::Packet>(&mut self, ran: &mut Ran<P>, now: Time) {
         self.since = now;
         self.blocks[0] = blocks_of(ran, self.blocks[0].len(), now);
         for (ue, meter) in (0..).zip(&mut self.ues) {
             meter.before = ran.stats(ue);
+            meter.asleep = ran.time_asleep(ue, now);
             for (way, (direction, _)) in meter.ways.iter_mut().zip(DIRECTIONS) {
                 *way = Way { rlc: ran.rlc_stats(ue, direction), ..Way::default() };
             }
@@ -169,13 +172,14 @@ impl UeMeters {
     }
 
     /// The rows at the end.
-    pub(crate) fn finish<P: aqm::Packet>(&self, ran: &Ran<P>, recorder: &Recorder, end: Time, table: &mut Ues) {
+    pub(crate) fn finish<P: aqm::Packet>(&self, ran: &mut Ran<P>, recorder: &Recorder, end: Time, table: &mut Ues) {
         let measured = end.saturating_since(self.since);
         let had = blocks_of(ran, self.blocks[0].len(), end);
         let RunId { point, run } = recorder.id;
         let names = &recorder.names;
         for (ue, meter) in (0..).zip(&self.ues) {
             let (all, before) = (ran.stats(ue), &meter.before);
+            let asleep = ran.time_asleep(ue, end).saturating_sub(meter.asleep);
             let served = &recorder.served[ue as usize];
             for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
                 let (now, then) = match direction {
@@ -211,6 +215,7 @@ impl UeMeters {
                     handovers: once(all.handovers - before.handovers),
                     handover_failures: once(all.handover_failures - before.handover_failures),
                     link_failures: once(all.link_failures - before.link_failures),
+                    asleep: ratio(asleep.as_secs_f64(), measured.as_secs_f64()),
                     core_ms: if way.core.1 > 0 { ms(way.core.0 / way.core.1) } else { 0.0 },
                     queue_ms: mean(way.queue),
                     air_ms: mean(way.air),
