@@ -149,7 +149,7 @@ impl<'a> Live<'a> {
         Ok(())
     }
 
-    /// Sets the share of a cell's resource blocks, 0 to 1, that interferes with UEs of other cells from now on.
+    /// Sets the share, 0 to 1, of a cell's resource blocks without data that interferes with UEs of other cells from now on.
     pub fn set_load(&mut self, cell: &str, load: f32) -> Result<(), String> {
         let (now, radio) = self.radio()?;
         radio.set_load(cell, load, now)?;
