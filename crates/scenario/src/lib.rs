@@ -36,6 +36,7 @@ mod lte;
 mod model;
 mod network;
 mod nr;
+mod placement;
 mod radio;
 mod reference;
 mod replicates;

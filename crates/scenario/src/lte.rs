@@ -1,9 +1,9 @@
 //! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
-use crate::Layout;
 use crate::drx::Drx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
+use crate::layout::Layout;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};

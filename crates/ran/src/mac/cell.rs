@@ -33,6 +33,19 @@ pub(crate) struct Cell {
     granted: [(u64, u8); MOST_AHEAD],
 }
 
+/// A block that a cell sends in this slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnAir {
+    pub(crate) cell: usize,
+    /// The technology with the resources of the slot, and the slot.
+    pub(crate) rat: Rat,
+    pub(crate) tti: u64,
+    pub(crate) ue: u32,
+    pub(crate) process: u8,
+    /// The first group of resource blocks, and how many.
+    pub(crate) groups: (u16, u16),
+}
+
 /// Slots for which grants of flexible slots may be made ahead: more than K2.
 const MOST_AHEAD: usize = 32;
 

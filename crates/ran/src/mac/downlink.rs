@@ -16,7 +16,7 @@ use units::Time;
 
 use crate::calendar::Kind;
 use crate::mac::adaptation::{Scheme, decibels, divide};
-use crate::mac::cell::Cell;
+use crate::mac::cell::{Cell, OnAir};
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::rat::Rat;
@@ -24,19 +24,6 @@ use crate::stats::{Event, Sink, Transmission};
 
 /// MAC overhead of a UE's first SDU: its subheader.
 const HEADER: u32 = 1;
-
-/// A block that a cell sends in this slot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnAir {
-    cell: usize,
-    /// The technology with the resources of the slot, and the slot.
-    rat: Rat,
-    tti: u64,
-    ue: u32,
-    process: u8,
-    /// The first group of resource blocks, and how many.
-    groups: (u16, u16),
-}
 
 impl<P: Packet> Ran<P> {
     /// Chooses the blocks that `cell` sends in slot `tti`: [`Ran::send_downlinks`] sends them.

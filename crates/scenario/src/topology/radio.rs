@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::faults::{MAX_CELLS, MAX_FLOWS, MAX_UES};
-use crate::layout::{placed, placed_count};
+use crate::placement::{placed, placed_count};
 
 /// The node through which the hosts are reached.
 pub(super) const CORE: &str = "core";
