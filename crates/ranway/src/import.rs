@@ -210,10 +210,9 @@ pub(crate) struct OmnetArgs {
 
 #[derive(ClapArgs)]
 #[command(
-    after_help = "Reads GeoJSON with longitudes and latitudes, such as an extract of OpenStreetMap (overpass-turbo.eu: \
-`way[building]({{bbox}}); out geom;`, export as GeoJSON). Each building becomes the smallest box around it with sides to the \
-cardinal directions; turn the map so that most walls have these directions. Heights come from `height` or \
-`building:levels`.
+    after_help = "Reads GeoJSON with longitudes and latitudes, such as an extract of OpenStreetMap (overpass-turbo.eu exports \
+ways with the tag `building` as GeoJSON). Each building becomes the smallest box around it with sides to the cardinal \
+directions; turn the map so that most walls have these directions. Heights come from `height` or `building:levels`.
 
 Examples:
   ranway import buildings campus.geojson --out campus.toml
