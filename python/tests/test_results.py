@@ -95,7 +95,8 @@ def test_the_tables_of_ues_are_frames_like_the_others(tmp_path: Path, swept: ran
         path = tmp_path / "out" / f"{table}.parquet"
         schema = parquet.read_schema(path)
         texts = [field.name for field in schema if pyarrow.types.is_dictionary(field.type)]
-        values = {name: f"{name}-{table}" if name in texts else name == "decoded" or 1 for name in schema.names}
+        truths = [field.name for field in schema if pyarrow.types.is_boolean(field.type)]
+        values = {name: f"{name}-{table}" if name in texts else name in truths or 1 for name in schema.names}
         rows = [{**values, "point": point, "run": run} for point in (0, 3) for run in (0, 1)]
         parquet.write_table(pyarrow.Table.from_pylist(rows, schema=schema), path, compression="zstd")
     again = ranway.read(tmp_path / "out")
