@@ -73,6 +73,20 @@ impl Slots {
     }
 }
 
+/// Returns the last slot up to `n` that is `offset` modulo `period`.
+#[inline]
+pub(crate) fn at_or_before(n: u64, period: u64, offset: u64) -> Option<u64> {
+    let phase = offset % period;
+    (n >= phase).then(|| n - (n - phase) % period)
+}
+
+/// Returns the first slot from `n` on that is `offset` modulo `period`.
+#[inline]
+pub(crate) fn at_or_after(n: u64, period: u64, offset: u64) -> u64 {
+    let phase = offset % period;
+    if n <= phase { phase } else { n + (period - (n - phase) % period) % period }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@ use units::Span;
 use crate::mac::drx;
 use crate::mac::power::{Reported, Strength};
 use crate::rat::Rat;
-use crate::slots::Slots;
+use crate::slots::{Slots, at_or_after, at_or_before};
 
 /// Target of the outer loop: one failure in this many first transmissions.
 const FIRST_TRANSMISSIONS_PER_FAILURE: f32 = 10.0;
@@ -123,11 +123,10 @@ impl<T: Copy> Reports<T> {
         drx: &drx::State,
     ) -> Option<u64> {
         let period = slots.spanning(link.period).max(1);
-        let phase = u64::from(self.offset) % period;
+        let phase = u64::from(self.offset);
         let arrived = slot.saturating_sub(slots.spanning(link.delay));
-        let after = |slot: u64| slot + period - (slot + period - phase) % period;
         let newest = drx.newest_report(arrived, period, phase).filter(|newest| *newest >= next);
-        let mut at = newest.unwrap_or_else(|| next.max(after(arrived)));
+        let mut at = newest.unwrap_or_else(|| next.max(at_or_after(arrived + 1, period, phase)));
         while at <= slot {
             if drx.reports_in(at) {
                 return Some(at);
@@ -145,10 +144,10 @@ impl<T: Copy> Reports<T> {
 
     fn missing(&self, link: &LinkAdaptation, slots: Slots, next: Option<u64>, slot: u64) -> u64 {
         let period = slots.spanning(link.period).max(1);
-        let phase = u64::from(self.offset) % period;
+        let phase = u64::from(self.offset);
         // The newest report that has arrived replaces earlier ones. Initially it is one of slot 0.
         let arrived = slot.saturating_sub(slots.spanning(link.delay));
-        let newest = arrived.saturating_sub((arrived + period - phase) % period);
+        let newest = at_or_before(arrived, period, phase).unwrap_or(0);
         next.map_or(newest, |next| next.max(newest))
     }
 
@@ -163,8 +162,7 @@ impl<T: Copy> Reports<T> {
             self.send(at + slots.spanning(link.delay), value);
         }
         // From a slot outside the UE's grid, as the first may be, to the next one on it.
-        let phase = u64::from(self.offset) % period;
-        self.next = Some(at + period - (at + period - phase) % period);
+        self.next = Some(at_or_after(at + 1, period, u64::from(self.offset)));
     }
 
     /// Returns whether all measurements up to `tti` were made.

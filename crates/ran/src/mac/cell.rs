@@ -90,20 +90,12 @@ impl Cell {
         self.granted[slot as usize % MOST_AHEAD] = (slot, symbols);
     }
 
-    /// Returns the UEs that are active in a direction.
+    /// Returns one direction of the cell.
     #[inline]
-    pub(crate) fn active(&mut self, way: Direction) -> &mut Vec<u32> {
+    pub(crate) fn side(&mut self, way: Direction) -> &mut Side {
         match way {
-            Direction::Downlink => &mut self.downlink.active,
-            Direction::Uplink => &mut self.uplink.active,
-        }
-    }
-
-    /// Marks `ue` as active in a direction.
-    pub(crate) fn activate(&mut self, way: Direction, ue: u32) {
-        match way {
-            Direction::Downlink => self.downlink.activate(ue),
-            Direction::Uplink => self.uplink.activate(ue),
+            Direction::Downlink => &mut self.downlink,
+            Direction::Uplink => &mut self.uplink,
         }
     }
 

@@ -175,8 +175,10 @@ impl<P: Packet> Ran<P> {
         let layers = ue.down.harq.processes[usize::from(process)].layers;
         let sinr = if self.interference.is_shared(cell, Direction::Downlink) {
             let sinr = self.interference.downlink(&mut ue.air, cell, now);
-            divide(sinr, layers, &mut ue.share);
-            ue.divided = 0;
+            if layers > 1 {
+                divide(sinr, layers, &mut ue.share);
+                ue.divided = 0;
+            }
             sinr
         } else {
             ue.measure_downlink(now);
@@ -256,25 +258,25 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let mac = &self.cells[ue.serving].mac;
+        let serving = ue.serving;
+        let mac = &self.cells[serving].mac;
         let transport = &ue.down.harq.processes[usize::from(process)];
         let (decoded, attempts) = (transport.decoded, transport.attempts);
         if attempts == 1 {
             let is_best = transport.mcs == mac.rat.best_mcs(Direction::Downlink);
             ue.downlink.outer.outcome(mac.link.step_db, is_best, decoded);
         }
-        let slot = ue.slots.next_after(now);
-        if !decoded && let Some(drx) = ue.drx_at(slot) {
+        if decoded {
+            ue.down.harq.finished(process);
+            return;
+        }
+        let (slot, may_repeat) = (ue.slots.next_after(now), attempts < mac.transmissions);
+        if let Some(drx) = ue.drx_at(slot) {
             drx.failed(process, slot);
             self.extended(index, slot);
         }
-        let ue = &mut self.ues[index as usize];
-        let mac = &self.cells[ue.serving].mac;
-        if decoded {
-            ue.down.harq.finished(process);
-        } else if attempts < mac.transmissions {
-            ue.down.harq.failed(process);
-            let serving = ue.serving;
+        if may_repeat {
+            self.ues[index as usize].down.harq.failed(process);
             self.cells[serving].downlink.activate(index);
         } else {
             self.give_up(index, Direction::Downlink, process, io.drops);

@@ -34,7 +34,7 @@ use channel::Direction;
 use units::Span;
 
 use crate::rat::Rat;
-use crate::slots::Slots;
+use crate::slots::{Slots, at_or_after, at_or_before};
 
 /// Symbols of a slot, the unit of NR's HARQ RTT timers.
 const SYMBOLS: u64 = 14;
@@ -431,18 +431,4 @@ impl State {
         };
         long.min(short(self.short_phase())).min(short(self.short_before))
     }
-}
-
-/// Returns the largest number up to `n` that is `offset` modulo `period`.
-#[inline]
-fn at_or_before(n: u64, period: u64, offset: u64) -> Option<u64> {
-    let phase = offset % period;
-    (n >= phase).then(|| n - (n - phase) % period)
-}
-
-/// Returns the smallest number from `n` on that is `offset` modulo `period`.
-#[inline]
-fn at_or_after(n: u64, period: u64, offset: u64) -> u64 {
-    let phase = offset % period;
-    if n <= phase { phase } else { n + (period - (n - phase) % period) % period }
 }

@@ -56,14 +56,22 @@ struct Sender {
     mw: f64,
 }
 
-/// See the module.
-pub(crate) struct Interference {
+/// The means over past windows.
+#[derive(Clone, Debug)]
+struct Means {
     cells: Box<[Activity]>,
-    carriers: Box<[channel::Carrier]>,
-    /// Number of changes of the loads.
-    version: u32,
     /// The end of the present window.
     until: Time,
+}
+
+/// See the module.
+pub(crate) struct Interference {
+    means: Means,
+    carriers: Box<[channel::Carrier]>,
+    /// Whether any cells share a carrier of downlink and uplink.
+    any_shared: [bool; 2],
+    /// Number of changes of the loads.
+    version: u32,
     /// What the cells transmit, and until when.
     on_air: Box<[Occupied]>,
     ends: Box<[u64]>,
@@ -74,20 +82,6 @@ pub(crate) struct Interference {
 }
 
 impl Interference {
-    fn empty(until: Time) -> Interference {
-        Interference {
-            cells: Box::default(),
-            carriers: Box::default(),
-            version: 0,
-            until,
-            on_air: Box::default(),
-            ends: Box::default(),
-            senders: Vec::new(),
-            steps: Vec::new(),
-            sinr: Sinr::default(),
-        }
-    }
-
     pub(crate) fn new(cells: &[CellConfig]) -> Interference {
         let shares = |site: &Site, hz: fn(&Site) -> f64| cells.iter().filter(|c| hz(&c.site) == hz(site)).count() > 1;
         let activity = |c: &CellConfig| Activity {
@@ -100,19 +94,30 @@ impl Interference {
             rise: 0.0,
         };
         let quiet = |c: &CellConfig| Occupied { background: c.load, ..Occupied::default() };
+        let activities: Box<[_]> = cells.iter().map(activity).collect();
         Interference {
-            cells: cells.iter().map(activity).collect(),
+            any_shared: [0, 1].map(|way| activities.iter().any(|a| a.is_shared[way])),
+            means: Means { cells: activities, until: Time::ZERO + WINDOW },
             carriers: cells.iter().map(|c| c.site.carrier).collect(),
+            version: 0,
             on_air: cells.iter().map(quiet).collect(),
             ends: vec![0; cells.len()].into(),
-            ..Interference::empty(Time::ZERO + WINDOW)
+            senders: Vec::new(),
+            steps: Vec::new(),
+            sinr: Sinr::default(),
         }
     }
 
     /// Returns whether another cell uses the carrier of `cell` in a direction.
     #[inline]
     pub(crate) fn is_shared(&self, cell: usize, direction: Direction) -> bool {
-        self.cells[cell].is_shared[direction as usize]
+        self.means.cells[cell].is_shared[direction as usize]
+    }
+
+    /// Returns whether any cells share a carrier in a direction.
+    #[inline]
+    pub(crate) fn any_shared(&self, direction: Direction) -> bool {
+        self.any_shared[direction as usize]
     }
 
     /// Returns the number of changes of the loads so far.
@@ -123,69 +128,48 @@ impl Interference {
 
     /// Sets the mean loads of all cells in `air`.
     pub(crate) fn load(&self, air: &mut Air) {
-        for (cell, activity) in self.cells.iter().enumerate() {
-            air.set_load(cell, activity.load());
-        }
+        self.means.load(air);
     }
 
     /// Sets the fraction of the resource blocks of `cell` without data that interferes.
     pub(crate) fn set_background(&mut self, cell: usize, load: f32) {
-        self.cells[cell].background = load;
+        self.means.cells[cell].background = load;
         self.on_air[cell].background = load;
         self.version += 1;
     }
 
     /// Returns whether no cell has transmitted recently.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.cells.iter().all(|activity| activity.mean == 0.0)
+        self.means.are_zero()
     }
 
     /// Updates the means to `now`; returns whether the network was quiet and no longer is.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time, cells: &[Cell]) -> bool {
-        now >= self.until && self.average(now, cells)
-    }
-
-    #[inline(never)]
-    fn average(&mut self, now: Time, cells: &[Cell]) -> bool {
-        let was_quiet = self.is_quiet();
-        let windows = now.saturating_since(self.until).as_nanos() / WINDOW.as_nanos();
-        let end = self.until;
-        self.until = end + WINDOW * (windows + 1);
-        // Nothing was sent in the windows after the first.
-        let fade = libm::pow(1.0 - WEIGHT, windows as f64);
-        let mut changed = false;
-        for (activity, cell) in self.cells.iter_mut().zip(cells) {
-            if !activity.is_shared.contains(&true) {
-                continue;
-            }
-            let until = [end, end + WINDOW * windows];
-            let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
-            let mut mean = |way: Direction, sum: f64, old: f64| {
-                let blocks = had(way, until[0]).saturating_sub(activity.had[way as usize]);
-                activity.had[way as usize] = had(way, until[1]);
-                let newest = if blocks > 0 { sum / blocks as f64 } else { 0.0 };
-                let mean = (old + WEIGHT * (newest - old)) * fade;
-                if mean < LEAST { 0.0 } else { mean }
-            };
-            let load = mean(Direction::Downlink, activity.used as f64, activity.mean).min(1.0);
-            activity.rise = mean(Direction::Uplink, activity.heard, activity.rise);
-            changed |= load != activity.mean;
-            (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
+        if now < self.means.until || self.any_shared == [false; 2] {
+            return false;
         }
+        let was_quiet = self.is_quiet();
+        let changed = self.means.advance(now, cells);
         self.version += u32::from(changed);
         changed && was_quiet
     }
 
     /// Sets the mean loads in `air` that the cells will have at `now`.
     pub(crate) fn foresee(&self, air: &mut Air, now: Time, cells: &[Cell]) {
-        let mut then = Interference { cells: self.cells.clone(), ..Interference::empty(self.until) };
-        then.advance(now, cells);
+        let mut then = self.means.clone();
+        if now >= then.until {
+            then.advance(now, cells);
+        }
         then.load(air);
     }
 
     /// Forgets what ended before `tick`.
+    #[inline]
     pub(crate) fn begin(&mut self, tick: u64) {
+        if !self.any_shared(Direction::Downlink) {
+            return;
+        }
         for (on_air, end) in self.on_air.iter_mut().zip(&self.ends) {
             if *end <= tick {
                 on_air.prbs = 0;
@@ -198,7 +182,7 @@ impl Interference {
     pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u16>, end: u64) {
         let on_air = &mut self.on_air[cell];
         (on_air.prbs, on_air.beam, self.ends[cell]) = (prbs, beam, end);
-        self.cells[cell].used += u64::from(prbs);
+        self.means.cells[cell].used += u64::from(prbs);
     }
 
     /// Computes the SINR of `serving`'s resource blocks at a UE with what the cells transmit.
@@ -219,9 +203,9 @@ impl Interference {
         let (first, count) = prbs;
         let mw = air.block_mw(cell, now, count);
         self.senders.push(Sender { ue, cell, first, end: first + count, mw });
-        for other in 0..self.cells.len() {
+        for other in 0..self.carriers.len() {
             if other != cell && self.carriers[other].uplink_hz == self.carriers[cell].uplink_hz {
-                self.cells[other].heard += mw * air.interference_per_mw(cell, other) * f64::from(count);
+                self.means.cells[other].heard += mw * air.interference_per_mw(cell, other) * f64::from(count);
             }
         }
     }
@@ -274,7 +258,51 @@ impl Interference {
     /// Returns by how much mean interference lowers the SINR of `cell`'s uplink, as a factor.
     #[inline]
     pub(crate) fn uplink_factor(&self, cell: usize) -> f32 {
-        (1.0 / (1.0 + self.cells[cell].rise)) as f32
+        (1.0 / (1.0 + self.means.cells[cell].rise)) as f32
+    }
+}
+
+impl Means {
+    /// Sets the loads of all cells in `air`.
+    fn load(&self, air: &mut Air) {
+        for (cell, activity) in self.cells.iter().enumerate() {
+            air.set_load(cell, activity.load());
+        }
+    }
+
+    /// Returns whether no cell has transmitted recently.
+    fn are_zero(&self) -> bool {
+        self.cells.iter().all(|activity| activity.mean == 0.0)
+    }
+
+    /// Ends the windows that are over by `now`; returns whether a load has changed.
+    #[inline(never)]
+    fn advance(&mut self, now: Time, cells: &[Cell]) -> bool {
+        let windows = now.saturating_since(self.until).as_nanos() / WINDOW.as_nanos();
+        let end = self.until;
+        self.until = end + WINDOW * (windows + 1);
+        // Nothing was sent in the windows after the first.
+        let fade = libm::pow(1.0 - WEIGHT, windows as f64);
+        let mut changed = false;
+        for (activity, cell) in self.cells.iter_mut().zip(cells) {
+            if !activity.is_shared.contains(&true) {
+                continue;
+            }
+            let until = [end, end + WINDOW * windows];
+            let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
+            let mut mean = |way: Direction, sum: f64, old: f64| {
+                let blocks = had(way, until[0]).saturating_sub(activity.had[way as usize]);
+                activity.had[way as usize] = had(way, until[1]);
+                let newest = if blocks > 0 { sum / blocks as f64 } else { 0.0 };
+                let mean = (old + WEIGHT * (newest - old)) * fade;
+                if mean < LEAST { 0.0 } else { mean }
+            };
+            let load = mean(Direction::Downlink, activity.used as f64, activity.mean).min(1.0);
+            activity.rise = mean(Direction::Uplink, activity.heard, activity.rise);
+            changed |= load != activity.mean;
+            (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
+        }
+        changed
     }
 }
 

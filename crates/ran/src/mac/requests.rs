@@ -13,7 +13,7 @@
 
 use units::Span;
 
-use crate::slots::Slots;
+use crate::slots::{Slots, at_or_after};
 
 /// Logical channel groups: NR's eight, of which LTE has four.
 pub(crate) const GROUPS: usize = 8;
@@ -124,10 +124,7 @@ impl RequestState {
     /// Returns the first opportunity at or after `tti` for a UE whose opportunities are `offset` into each period.
     #[inline]
     pub(crate) fn opportunity(config: &Requests, offset: u32, tti: u64) -> u64 {
-        let period = u64::from(config.sr_period.max(1));
-        let phase = u64::from(offset) % period;
-        let ahead = (tti + period - phase) % period;
-        if ahead == 0 { tti } else { tti + period - ahead }
+        at_or_after(tti, u64::from(config.sr_period.max(1)), u64::from(offset))
     }
 
     /// Triggers a regular report: data arrived at empty buffers, or with a higher priority, or retxBSR-Timer expired

@@ -26,7 +26,7 @@ impl<P: Packet> Ran<P> {
     /// Makes the UEs of `cell` inactive for which `slot` is not in the Active Time.
     pub(crate) fn put_to_sleep(&mut self, cell: usize, slot: u64) {
         for way in [Direction::Downlink, Direction::Uplink] {
-            let mut active = core::mem::take(self.cells[cell].active(way));
+            let mut active = core::mem::take(&mut self.cells[cell].side(way).active);
             active.retain(|index| {
                 let ue = &self.ues[*index as usize];
                 let Some(drx) = &ue.drx else { return true };
@@ -40,7 +40,7 @@ impl<P: Packet> Ran<P> {
                 }
                 false
             });
-            *self.cells[cell].active(way) = active;
+            self.cells[cell].side(way).active = active;
         }
     }
 
@@ -73,7 +73,7 @@ impl<P: Packet> Ran<P> {
         let cell = ue.serving;
         for way in [Direction::Downlink, Direction::Uplink] {
             if self.ues[index as usize].needs_cell(way, now) {
-                self.cells[cell].activate(way, index);
+                self.cells[cell].side(way).activate(index);
             }
         }
     }

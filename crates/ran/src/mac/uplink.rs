@@ -321,6 +321,9 @@ impl<P: Packet> Ran<P> {
 
     /// Finds the UEs that transmit at `now`, in the order of `due`, if they may interfere.
     pub(crate) fn find_senders(&mut self, due: &[Entry], now: Time) {
+        if !self.interference.any_shared(Direction::Uplink) {
+            return;
+        }
         self.interference.clear_senders();
         for entry in due.iter().filter(|entry| entry.kind == Kind::UplinkTransmit) {
             let ue = &mut self.ues[entry.ue as usize];
