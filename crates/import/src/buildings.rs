@@ -8,7 +8,7 @@ use std::io::Read;
 
 use geojson::{Feature, GeoJson, GeometryValue, JsonObject, JsonValue, LineStringType};
 
-use crate::Error;
+use crate::{Error, read_up_to};
 
 /// Maximum number of buildings.
 pub const MAX_BUILDINGS: usize = 10_000;
@@ -81,7 +81,9 @@ impl Map {
 /// [`Error::File`] if it is not GeoJSON, its coordinates are not longitudes and latitudes, it has no buildings or more than
 /// [`MAX_BUILDINGS`]; [`Error::Io`].
 pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
-    let features = features(&text(from)?)?;
+    let text = read_up_to(MAX_MAP, from, "import a smaller area")?;
+    let text = String::from_utf8(text).map_err(|_| Error::File("not GeoJSON: not UTF-8".to_owned()))?;
+    let features = features(&text)?;
     let is_building = |feature: &&Feature| value(feature, "building").is_some_and(|value| value != "no");
     let marked = features.iter().any(|feature| is_building(&feature));
     let mut outlines = Vec::new();
@@ -140,14 +142,6 @@ pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
         return Err(Error::File(message));
     }
     Ok(Map { blocks, origin, without_height, filled: area / boxed })
-}
-
-fn text(from: impl Read) -> Result<String, Error> {
-    let mut text = Vec::new();
-    if from.take(MAX_MAP + 1).read_to_end(&mut text)? as u64 > MAX_MAP {
-        return Err(Error::File(format!("more than {} MiB: import a smaller area", MAX_MAP >> 20)));
-    }
-    String::from_utf8(text).map_err(|_| Error::File("not GeoJSON: not UTF-8".to_owned()))
 }
 
 fn features(text: &str) -> Result<Vec<Feature>, Error> {

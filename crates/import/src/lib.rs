@@ -108,11 +108,16 @@ pub fn mahimahi(from: impl Read, begin: f64, length: Option<f64>) -> Result<Trac
 
 /// Reads a whole text of limited size.
 fn text(from: impl Read) -> Result<Vec<u8>, Error> {
-    let mut text = Vec::new();
-    if from.take(MAX_TEXT + 1).read_to_end(&mut text)? as u64 > MAX_TEXT {
-        return Err(Error::File(format!("more than {} MiB: split the file", MAX_TEXT >> 20)));
+    read_up_to(MAX_TEXT, from, "split the file")
+}
+
+/// Reads up to `most` bytes; if there are more, the error tells what to do.
+fn read_up_to(most: u64, from: impl Read, instead: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    if from.take(most + 1).read_to_end(&mut bytes)? as u64 > most {
+        return Err(Error::File(format!("more than {} MiB: {instead}", most >> 20)));
     }
-    Ok(text)
+    Ok(bytes)
 }
 
 /// Converts bytes over time to opportunities of 1500 bytes each, in the millisecond in which the sum reaches the next

@@ -92,7 +92,8 @@ impl<P: Packet> Ran<P> {
     ///
     /// # Panics
     /// If there is no cell, a UE has no bearer or more than 8, its cell does not exist, decoding takes longer than the
-    /// technology allows (3 ms in LTE), a TDD pattern is invalid, or [`crate::Drx`] has invalid cycles: the code that reads the configuration checks that.
+    /// technology allows (3 ms in LTE), a TDD pattern is invalid, or [`crate::Drx`] has invalid cycles: the code that reads
+    /// the configuration checks that.
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");

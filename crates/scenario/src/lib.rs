@@ -33,6 +33,7 @@ mod kinds;
 mod layout;
 mod load;
 mod lte;
+mod mobility;
 mod model;
 mod network;
 mod nr;
@@ -53,9 +54,10 @@ pub use handover::Handover;
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Mobility, Office,
+    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Office,
     PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
 };
+pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};

@@ -2,8 +2,8 @@
 //!
 //! [`conclusive`] runs the body of a test. An attempt is *void* if the body says so ([`Watch::void`]), because the
 //! emulation marked its run invalid, or if it failed while the machine itself was late ([`Strain`]). A void attempt is
-//! printed as inconclusive and repeated after a pause, a bounded number of times. Any other attempt counts: if it
-//! failed, the test fails at once.
+//! printed as inconclusive and repeated after a pause, a bounded number of times and for a bounded time. Any other attempt
+//! counts: if it failed, the test fails at once.
 //!
 //! If no attempt counts, the test passes, says `INCONCLUSIVE` in its output and adds a line to
 //! `target/inconclusive.txt`, which `cargo xtask ci` prints at its end. With `RANWAY_INCONCLUSIVE=fail` it fails
@@ -23,6 +23,8 @@ use crate::{remember, root};
 
 /// Maximum number of attempts of a test.
 const ATTEMPTS: u32 = 4;
+/// Time after which no further attempt begins if it may take as long as the last: nextest ends a test after 240 s.
+const MOST_TIME: Duration = Duration::from_secs(200);
 /// The pause after the first void attempt; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Interval of the timer that measures the machine's lateness.
@@ -112,12 +114,21 @@ pub enum Outcome {
 /// # Panics
 /// If the first conclusive attempt panics.
 pub fn conclusive(attempt: impl FnMut(&mut Watch)) -> Outcome {
-    conclusive_on(attempt, Machine::start, PAUSE)
+    conclusive_on(attempt, Machine::start, PAUSE, MOST_TIME)
 }
 
-fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Machine, pause: Duration) -> Outcome {
+fn conclusive_on(
+    mut attempt: impl FnMut(&mut Watch),
+    machine: impl Fn() -> Machine,
+    pause: Duration,
+    most: Duration,
+) -> Outcome {
     let test = thread::current().name().unwrap_or("a test").to_owned();
+    let begin = Instant::now();
+    let mut made = 0;
     for number in 1..=ATTEMPTS {
+        made = number;
+        let this = Instant::now();
         let (machine, mut watch) = (machine(), Watch::default());
         let ended = catch_unwind(AssertUnwindSafe(|| attempt(&mut watch)));
         let strain = machine.stop();
@@ -130,11 +141,14 @@ fn conclusive_on(mut attempt: impl FnMut(&mut Watch), machine: impl Fn() -> Mach
             (Some(void), _) => format!("{void} ({strain})"),
         };
         eprintln!("inconclusive: {test}: attempt {number} of {ATTEMPTS}: {why}");
+        if begin.elapsed() + this.elapsed() > most {
+            break;
+        }
         if number < ATTEMPTS {
             thread::sleep(pause * 2u32.pow(number - 1));
         }
     }
-    let what = format!("INCONCLUSIVE: {test}: the machine was too busy for each of {ATTEMPTS} attempts");
+    let what = format!("INCONCLUSIVE: {test}: the machine was too busy in each of {made} attempts");
     eprintln!("{what}");
     remember("inconclusive.txt", &what);
     assert!(std::env::var_os("RANWAY_INCONCLUSIVE").is_none_or(|wanted| wanted != "fail"), "{what}");
@@ -220,7 +234,7 @@ mod tests {
     #[test]
     fn a_passing_attempt_is_conclusive_even_on_a_busy_machine() {
         let mut attempts = 0;
-        let outcome = conclusive_on(|_| attempts += 1, busy, Duration::ZERO);
+        let outcome = conclusive_on(|_| attempts += 1, busy, Duration::ZERO, MOST_TIME);
         assert_eq!((outcome, attempts), (Outcome::Held, 1));
     }
 
@@ -231,7 +245,8 @@ mod tests {
             attempts += 1;
             panic!("wrong by a factor of two");
         };
-        let panic = catch_unwind(AssertUnwindSafe(|| conclusive_on(failing, idle, Duration::ZERO))).unwrap_err();
+        let panic =
+            catch_unwind(AssertUnwindSafe(|| conclusive_on(failing, idle, Duration::ZERO, MOST_TIME))).unwrap_err();
         assert_eq!((panic.downcast_ref::<&str>(), attempts), (Some(&"wrong by a factor of two"), 1));
     }
 
@@ -242,14 +257,14 @@ mod tests {
             attempts += 1;
             assert_eq!(attempts, 3, "late");
         };
-        assert_eq!(conclusive_on(third, busy, Duration::ZERO), Outcome::Held);
+        assert_eq!(conclusive_on(third, busy, Duration::ZERO, MOST_TIME), Outcome::Held);
         assert_eq!(attempts, 3);
     }
 
     #[test]
     fn a_test_without_the_root_that_it_requires_fails_even_on_a_busy_machine() {
         let attempt = |_: &mut Watch| resume_unwind(Box::new(root::Required));
-        let panic = catch_unwind(|| conclusive_on(attempt, busy, Duration::ZERO)).unwrap_err();
+        let panic = catch_unwind(|| conclusive_on(attempt, busy, Duration::ZERO, MOST_TIME)).unwrap_err();
         assert!(panic.is::<root::Required>());
     }
 
@@ -260,7 +275,7 @@ mod tests {
             attempts += 1;
             watch.void_if_late(if attempts < 3 { 7.0 } else { 0.1 }, 0, 1.0);
         };
-        assert_eq!(conclusive_on(invalid_twice, idle, Duration::ZERO), Outcome::Held);
+        assert_eq!(conclusive_on(invalid_twice, idle, Duration::ZERO, MOST_TIME), Outcome::Held);
         assert_eq!(attempts, 3);
     }
 

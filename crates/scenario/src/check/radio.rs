@@ -15,6 +15,8 @@ const MAX_BEARERS: usize = 8;
 pub(super) const METRES: RangeInclusive<f64> = -1e6..=1e6;
 /// Metres per second; several times the speed of sound.
 const SPEED: RangeInclusive<f64> = -1000.0..=1000.0;
+/// Metres between the crossings of a grid of streets.
+const BLOCK: RangeInclusive<f64> = 1.0..=10_000.0;
 const DBM: RangeInclusive<f64> = -50.0..=80.0;
 const GAIN_DB: RangeInclusive<f64> = -50.0..=50.0;
 /// Thresholds of radio link failure, in SINR.
@@ -280,21 +282,18 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             c.key("centre", |c| check_vector(centre, METRES, c));
             c.positive("radius_m", *radius_m, 0.0, *METRES.end());
         }
+        Mobility::Streets { x, y, height, block_m } => {
+            check_area((x, y, *height), c);
+            c.range("block_m", *block_m, BLOCK);
+        }
         Mobility::RandomWaypoint { x, y, height, kmh, pause } => {
-            check_rectangle(x, y, c);
-            c.range("height", *height, 0.0..=1000.0);
+            check_area((x, y, *height), c);
             check_kmh(kmh, c);
             c.range("pause", *pause, Span::ZERO..=MAX_SPAN);
         }
-        Mobility::Streets { x, y, height, block_m } => {
-            check_rectangle(x, y, c);
-            c.range("height", *height, 0.0..=1000.0);
-            c.range("block_m", *block_m, 1.0..=10_000.0);
-        }
         Mobility::Manhattan { x, y, height, block_m, turn, kmh } => {
-            check_rectangle(x, y, c);
-            c.range("height", *height, 0.0..=1000.0);
-            c.range("block_m", *block_m, 1.0..=10_000.0);
+            check_area((x, y, *height), c);
+            c.range("block_m", *block_m, BLOCK);
             c.range("turn", *turn, 0.0..=1.0);
             check_kmh(kmh, c);
         }
@@ -324,6 +323,12 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
             });
         }
     }
+}
+
+/// Checks the sides of the area in which UEs move, and their height.
+fn check_area((x, y, height): (&[f64; 2], &[f64; 2], f64), c: &mut Check) {
+    check_rectangle(x, y, c);
+    c.range("height", height, 0.0..=1000.0);
 }
 
 /// Checks the sides of a rectangle.

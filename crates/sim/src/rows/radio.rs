@@ -226,9 +226,7 @@ impl UeMeters {
             }
         }
     }
-}
 
-impl UeMeters {
     /// Returns the resource blocks since the end of the warm-up of the cells that `served` a UE, of each while it did, if
     /// each has had what `had` says until now.
     fn blocks_of_served<P: aqm::Packet>(

@@ -83,26 +83,23 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
             validity.wrong("antennas at a height of", &validity.antenna, "m", &but, c);
         }
     }
-    let points: Vec<[f64; 3]> = match &ue.mobility {
-        Mobility::Still { position } => vec![*position],
-        Mobility::Line { from, .. } => vec![*from],
-        Mobility::Waypoints { points } => points.iter().map(|(_, point)| *point).collect(),
-        Mobility::Route { points, .. } => points.clone(),
+    let limit = *validity.distance.start();
+    // A random area may surround a mast.
+    let (points, least): (Vec<[f64; 3]>, f64) = match &ue.mobility {
+        Mobility::Still { position } => (vec![*position], limit),
+        Mobility::Line { from, .. } => (vec![*from], limit),
+        Mobility::Waypoints { points } => (points.iter().map(|(_, point)| *point).collect(), limit),
+        Mobility::Route { points, .. } => (points.clone(), limit),
         Mobility::Disc { centre: [x, y, z], radius_m } => {
             let edges = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)];
-            edges.map(|(east, north)| [x + radius_m * east, y + radius_m * north, *z]).to_vec()
+            (edges.map(|(east, north)| [x + radius_m * east, y + radius_m * north, *z]).to_vec(), 0.0)
         }
         Mobility::Streets { x, y, height, .. }
         | Mobility::RandomWaypoint { x, y, height, .. }
         | Mobility::Manhattan { x, y, height, .. } => {
-            x.iter().flat_map(|x| y.iter().map(|y| [*x, *y, *height])).collect()
+            (x.iter().flat_map(|x| y.iter().map(|y| [*x, *y, *height])).collect(), 0.0)
         }
     };
-    let is_area = !matches!(
-        ue.mobility,
-        Mobility::Still { .. } | Mobility::Line { .. } | Mobility::Waypoints { .. } | Mobility::Route { .. }
-    );
-    let least = if is_area { 0.0 } else { *validity.distance.start() };
     for point in points {
         let [x, y, z] = point;
         if !validity.ue.contains(&z) {
