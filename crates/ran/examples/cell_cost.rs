@@ -30,6 +30,7 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
     UeConfig {
         air,
         cell: Some(0),
+        aggregates: true,
         layers: 1,
         category: channel::tables::lte::Category::UNLIMITED,
         bearers: vec![BearerConfig {

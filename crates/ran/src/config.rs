@@ -1,7 +1,7 @@
 //! The configuration of a network.
 
 use aqm::Packet;
-use channel::{AirConfig, Site, tables::lte as tables};
+use channel::{AirConfig, Carrier, Site, tables::lte as tables};
 use units::Span;
 
 use crate::handover::Handover;
@@ -37,6 +37,33 @@ pub struct CellConfig {
     pub uplink: Discipline,
     /// Fraction of the resource blocks without data that interferes with UEs of other cells, 0 to 1.
     pub load: f32,
+    /// A second downlink carrier for the UEs that it serves (carrier aggregation). Events count these carriers as cells
+    /// after all others.
+    pub secondary: Option<Secondary>,
+}
+
+/// A second carrier of a cell, which shares everything else with the first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Secondary {
+    /// The carrier. Its subcarriers are as wide as those of the first.
+    pub carrier: Carrier,
+    /// Transmit power in dBm over the whole carrier.
+    pub power_dbm: f64,
+}
+
+impl Config {
+    /// Returns the cells, followed by one for each secondary carrier, and of each the index of its secondary.
+    pub(crate) fn carriers(&self) -> (Vec<CellConfig>, Vec<Option<usize>>) {
+        let (mut all, mut secondaries) = (self.cells.clone(), vec![None; self.cells.len()]);
+        for (cell, secondary) in self.cells.iter().zip(&mut secondaries) {
+            if let Some(Secondary { carrier, power_dbm }) = cell.secondary {
+                *secondary = Some(all.len());
+                all.push(CellConfig { site: Site { carrier, power_dbm, ..cell.site }, secondary: None, ..*cell });
+            }
+        }
+        secondaries.resize(all.len(), None);
+        (all, secondaries)
+    }
 }
 
 /// One UE.
@@ -48,6 +75,8 @@ pub struct UeConfig {
     pub cell: Option<usize>,
     /// Number of configured layers, 1 or 2 (downlink; the uplink has one).
     pub layers: u8,
+    /// Whether it receives the secondary carrier of a cell that has one.
+    pub aggregates: bool,
     /// The UE category.
     pub category: tables::Category,
     /// The bearers: the default bearer first, then the dedicated ones, at most 8 in total.

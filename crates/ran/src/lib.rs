@@ -48,7 +48,7 @@ mod slots;
 mod stats;
 mod ue;
 
-pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, UeConfig};
+pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, Secondary, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
 pub use mac::adaptation::LinkAdaptation;
 pub use mac::drx::{Drx, ShortCycle};

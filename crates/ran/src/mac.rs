@@ -2,10 +2,11 @@
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier, [`adaptation`] and
 //! [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`harq`] stores blocks until they are
-//! decoded, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
+//! decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
 
 pub(crate) mod adaptation;
 pub(crate) mod blocks;
+pub(crate) mod carriers;
 pub(crate) mod cell;
 pub(crate) mod downlink;
 pub(crate) mod drx;

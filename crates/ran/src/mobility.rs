@@ -71,7 +71,7 @@ impl<P: Packet> Ran<P> {
         self.reach(now);
         let state = &mut self.ues[ue as usize];
         match state.link {
-            _ if cell as usize >= self.cells.len() => return Err(Refused::NoSuchCell),
+            _ if cell as usize >= self.serving_cells => return Err(Refused::NoSuchCell),
             Link::Searching { .. } => return Err(Refused::NotServed),
             Link::Preparing { target } | Link::Commanded { target } | Link::Moving { target, .. } => {
                 return Err(Refused::UnderWay { target: target as u32 });
@@ -136,7 +136,7 @@ impl<P: Packet> Ran<P> {
         let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
         ue.measures = false;
         ue.hear(&self.interference);
-        for cell in 0..self.cells.len() {
+        for cell in 0..self.serving_cells {
             let rsrp_dbm = ue.air.rsrp(cell, now);
             ue.measurements.measured(cell, rsrp_dbm);
             if S::LISTENS {
@@ -191,7 +191,7 @@ impl<P: Packet> Ran<P> {
                 }
             }
             Link::Searching { since } => {
-                let cells = self.cells.len();
+                let cells = self.serving_cells;
                 let target = strongest(&mut self.ues[index as usize].air, cells, now);
                 if self.reaches(index, target, now) {
                     self.connect(index, since, now, io);
@@ -221,7 +221,7 @@ impl<P: Packet> Ran<P> {
         let srb = ue.srb.get_or_insert_with(|| Box::new(signalling::bearer(rat)));
         srb.enqueue(way, Signal::new(message, now), now, &mut |_, _| {});
         match way {
-            Direction::Downlink => self.cells[ue.serving].downlink.activate(index),
+            Direction::Downlink => self.activate_downlink(index),
             Direction::Uplink => self.check_uplink_buffers(index, now),
         }
         self.note_rlc(index);
@@ -288,7 +288,9 @@ impl<P: Packet> Ran<P> {
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
         ue.stop_drx(now);
-        cells[ue.serving].downlink.remove(index);
+        for cell in [Some(ue.serving), ue.secondary].into_iter().flatten() {
+            cells[cell].downlink.remove(index);
+        }
         cells[ue.serving].uplink.remove(index);
         ue.leave();
         ue.link = link;
@@ -371,7 +373,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         ue.hear(&self.interference);
         ue.measure_downlink(now);
-        decibels(f64::from(ue.sinr.mean()))
+        decibels(f64::from(ue.down[0].sinr.mean()))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::mac::sched::Candidate;
 use crate::pdcp::Times;
 use crate::signalling::{Message, SRB, Signal};
 use crate::stats::{Event, Sink, UeStats};
-use crate::ue::Ue;
+use crate::ue::{self, Ue};
 
 /// The purpose of a random stream. Each UE has its own, so that adding a UE does not change another's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,10 @@ pub(crate) struct Io<'a, D, S> {
 /// Cells and their UEs. See the crate's documentation for the order of calls.
 pub struct Ran<P> {
     pub(crate) handover: Handover,
+    /// The cells that may serve a UE, followed by their secondary carriers.
     pub(crate) cells: Vec<Cell>,
+    /// How many may serve a UE.
+    pub(crate) serving_cells: usize,
     pub(crate) interference: Interference,
     pub(crate) ues: Vec<Ue<P>>,
     pub(crate) calendar: Calendar,
@@ -97,26 +100,29 @@ impl<P: Packet> Ran<P> {
     pub fn new(config: &Config, mut random: impl FnMut(Stream) -> Random) -> Ran<P> {
         assert!(!config.cells.is_empty(), "a network has a cell");
         let tick = config.cells.iter().map(|c| c.mac.rat.slot()).min().expect("a network has a cell");
-        let cells: Vec<Cell> = config.cells.iter().map(|c| Cell::new(c, tick)).collect();
-        let sites: Vec<Site> = config.cells.iter().map(|c| c.site).collect();
+        let (carriers, secondaries) = config.carriers();
+        let cells: Vec<Cell> = carriers.iter().zip(secondaries).map(|(c, second)| Cell::new(c, second, tick)).collect();
+        let sites: Vec<Site> = carriers.iter().map(|c| c.site).collect();
+        let serving_cells = config.cells.len();
         let mut ues = Vec::with_capacity(config.ues.len());
         for (index, ue) in config.ues.iter().enumerate() {
             assert!((1..=8).contains(&ue.bearers.len()), "a UE has one to eight bearers");
             let index = index as u32;
             let mut air = Air::new(&ue.air, &sites, random(Stream::Air(index)));
-            for (cell, c) in config.cells.iter().enumerate() {
+            for (cell, c) in carriers.iter().enumerate() {
                 air.set_load(cell, c.load);
             }
-            let best = strongest(&mut air, sites.len(), Time::ZERO);
-            let measurements = Measurements::new(sites.len(), &config.handover);
+            let best = strongest(&mut air, serving_cells, Time::ZERO);
+            let measurements = Measurements::new(serving_cells, &config.handover);
             let serving = ue.cell.unwrap_or(best);
-            assert!(serving < sites.len(), "a UE starts in a cell that exists");
+            assert!(serving < serving_cells, "a UE starts in a cell that exists");
             let random = random(Stream::Decoding(index));
             ues.push(Ue::new(index, ue, (air, random), measurements, (serving, &cells[serving])));
         }
         let mut ran = Ran {
             handover: config.handover,
-            interference: Interference::new(&config.cells),
+            interference: Interference::new(&carriers),
+            serving_cells,
             cells,
             ues,
             calendar: Calendar::new(),
@@ -148,7 +154,7 @@ impl<P: Packet> Ran<P> {
         }
         state.enqueue_downlink(packet, now, drops);
         if state.is_served() {
-            self.cells[state.serving].downlink.activate(ue);
+            self.activate_downlink(ue);
         }
         self.note_rlc(ue);
     }
@@ -163,14 +169,17 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
-    /// Sets the fraction, 0 to 1, of `cell`'s resource blocks without data that interferes with UEs of other cells from
+    /// Sets the fraction, 0 to 1, of the resource blocks of `cell`'s carriers without data that interferes with UEs of other cells from
     /// `now` on. May cause radio link failures.
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
         self.reach(now);
         for ue in 0..self.ues.len() as u32 {
             self.report_until_now(ue);
         }
-        self.interference.set_background(cell as usize, load);
+        let secondary = self.cells[cell as usize].secondary;
+        for cell in [Some(cell as usize), secondary].into_iter().flatten() {
+            self.interference.set_background(cell, load);
+        }
         for ue in 0..self.ues.len() as u32 {
             self.wake(ue, now);
         }
@@ -191,9 +200,12 @@ impl<P: Packet> Ran<P> {
     fn report_until_now(&mut self, ue: u32) {
         let state = &mut self.ues[ue as usize];
         if state.is_served() {
-            let Cell { slots, mac, grid, .. } = &self.cells[state.serving];
+            for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
+                let Cell { slots, mac, grid, .. } = &self.cells[cell];
+                state.report_channel(cell, mac, grid.group, slots.next_at(self.next_tick));
+            }
+            let Cell { slots, mac, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
-            state.report_channel(mac.rat, &mac.link, grid.group, next);
             state.sound(&mac.link, mac.rat, self.interference.uplink_factor(state.serving), next);
         }
         state.invalidate_sinr();
@@ -278,9 +290,9 @@ impl<P: Packet> Ran<P> {
         state.hear_at(now, &self.interference, &self.cells);
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let fresh = state.downlink.reports.is_fresh(state.slots.at(now));
+        let fresh = state.down[0].link.reports.is_fresh(state.slots.at(now));
         let rat = self.cells[state.serving].mac.rat;
-        let reported = fresh.then(|| state.downlink.scheme(rat, state.slots.next_at(self.next_tick)).cqi);
+        let reported = fresh.then(|| state.down[0].link.scheme(rat, state.slots.next_at(self.next_tick)).cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -290,6 +302,12 @@ impl<P: Packet> Ran<P> {
             beams: state.air.beam(state.serving, now),
             blocked_db: state.air.blocked_db(state.serving, now),
         }
+    }
+
+    /// Returns the number in events of the secondary carrier of `cell` that `ue` uses when this cell serves it.
+    pub fn secondary(&self, ue: u32, cell: u32) -> Option<u32> {
+        let secondary = self.cells[cell as usize].secondary.filter(|_| self.ues[ue as usize].aggregates);
+        secondary.map(|secondary| secondary as u32)
     }
 
     /// Returns the cell that serves a UE or served it last.
@@ -428,10 +446,20 @@ impl<P: Packet> Ran<P> {
             state.hand_down(Direction::Uplink, now, io.drops);
         }
         if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
-            self.cells[state.serving].downlink.activate(ue);
+            self.activate_downlink(ue);
         }
         self.check_uplink_buffers(ue, now);
         self.note_rlc(ue);
+    }
+
+    /// Marks `ue` as active in the downlink of the cells that send to it.
+    #[inline]
+    pub(crate) fn activate_downlink(&mut self, ue: u32) {
+        let Ue { serving, secondary, .. } = self.ues[ue as usize];
+        self.cells[serving].downlink.activate(ue);
+        if let Some(secondary) = secondary {
+            self.cells[secondary].downlink.activate(ue);
+        }
     }
 
     /// Adds a calendar entry for the next timer of RLC and PDCP.
@@ -488,8 +516,7 @@ impl<P: Packet> Ran<P> {
     ) {
         let Ran { ues, outbox, messages, .. } = self;
         let Ue { bearers, srb, down, up, .. } = &mut ues[ue as usize];
-        let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
-        for parcel in harq.processes[usize::from(process)].parcels() {
+        for parcel in ue::block_of((down, up), way, process).parcels() {
             if parcel.bearer == SRB {
                 if let Some(srb) = srb {
                     let mut deliver = |_, signal: Signal, _| messages.push(signal.message);
@@ -511,9 +538,8 @@ impl<P: Packet> Ran<P> {
     /// Informs RLC that HARQ has abandoned a block.
     pub(crate) fn give_up<D: Drops<P>>(&mut self, ue: u32, way: Direction, process: u8, drops: &mut D) {
         let Ue { bearers, down, up, stats, .. } = &mut self.ues[ue as usize];
-        let harq = if way == Direction::Downlink { &down.harq } else { &up.harq };
         let data = |parcel: &&Parcel| parcel.bearer != SRB;
-        for parcel in harq.processes[usize::from(process)].parcels().iter().filter(data) {
+        for parcel in ue::block_of((down, up), way, process).parcels().iter().filter(data) {
             bearers[usize::from(parcel.bearer)].rlc.lost(way, &parcel.block, drops);
         }
         stats.of(way).residual_errors += 1;

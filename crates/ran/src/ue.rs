@@ -5,12 +5,13 @@ use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
 use units::{Span, Time};
 
-use crate::config::{self, BearerConfig, Filter, Room, UeConfig};
+use crate::config::{self, BearerConfig, Filter, MacConfig, Room, UeConfig};
 use crate::handover::{Measurements, Sync};
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
+use crate::mac::carriers::Carrier;
 use crate::mac::cell::Cell;
 use crate::mac::drx;
-use crate::mac::harq::Harq;
+use crate::mac::harq::{CARRIERS, Harq, Transport, carrier_of};
 use crate::mac::interference::Interference;
 use crate::mac::power::Reporting;
 use crate::mac::requests::{BufferEstimate, GROUPS, RequestState};
@@ -27,7 +28,7 @@ const LAST_SUBHEADER: u32 = 1;
 /// Maximum overhead of another SDU: the subheader of the previous one gets a length of up to two bytes.
 const FURTHER_SUBHEADER: u32 = 3;
 
-/// The state of one direction of a UE.
+/// The uplink of a UE.
 pub(crate) struct Way {
     pub(crate) harq: Harq,
     pub(crate) past: Past,
@@ -109,19 +110,17 @@ pub(crate) struct Ue<P> {
     pub(crate) link: Link,
     /// Calendar entries from before the last change of the cell have a different epoch.
     pub(crate) epoch: u16,
-    pub(crate) down: Way,
+    /// The secondary carrier, as a cell, that it receives as well.
+    pub(crate) secondary: Option<usize>,
+    /// Whether it receives the secondary carrier of a cell that has one.
+    pub(crate) aggregates: bool,
+    /// The carriers of the serving cell and of the secondary.
+    pub(crate) down: [Carrier; CARRIERS],
     pub(crate) up: Way,
-    pub(crate) downlink: adaptation::Downlink,
     pub(crate) uplink: adaptation::Uplink,
     /// The layers that it can receive at most.
     layers: u8,
     pub(crate) category: Category,
-    pub(crate) sinr: Sinr,
-    /// The share of each of several layers, if `divided` says how many.
-    pub(crate) share: Sinr,
-    pub(crate) divided: u8,
-    /// The time for which `sinr` is the downlink's.
-    sinr_at: Option<Time>,
     pub(crate) up_sinr: Sinr,
     pub(crate) request_state: RequestState,
     pub(crate) reporting: Reporting,
@@ -189,18 +188,15 @@ impl<P: Packet> Ue<P> {
             slots: cell.slots,
             link: Link::Connected,
             epoch: 0,
-            down: Way::new(processes),
+            secondary: None,
+            aggregates: config.aggregates,
+            down: [Carrier::new(index, processes), Carrier::new(index, 0)],
             up: Way { errors: Errors::of_uplink(config.category), ..Way::new(processes) },
             index,
             is_nr,
-            downlink: adaptation::Downlink::new(index),
             uplink: adaptation::Uplink::new(config.category, index),
             layers: config.layers.min(config.category.layers),
             category: config.category,
-            sinr: Sinr::default(),
-            share: Sinr::default(),
-            divided: 0,
-            sinr_at: None,
             up_sinr: Sinr::default(),
             request_state: RequestState::new(),
             reporting: Reporting::new(),
@@ -215,6 +211,7 @@ impl<P: Packet> Ue<P> {
             dormant: false,
             stats: UeStats::default(),
         };
+        ue.aggregate(cell);
         ue.start_drx(cell, Time::ZERO);
         ue
     }
@@ -428,11 +425,7 @@ impl<P: Packet> Ue<P> {
         now: Time,
         drops: &mut impl Drops<P>,
     ) -> u32 {
-        let harq = match way {
-            Direction::Downlink => &mut self.down.harq,
-            Direction::Uplink => &mut self.up.harq,
-        };
-        let transport = &mut harq.processes[usize::from(process)];
+        let transport = block_of((&mut self.down, &mut self.up), way, process);
         let mut left = bytes;
         let signalling = self.srb.is_some().then_some(SRB);
         for b in signalling.iter().chain(&self.order) {
@@ -460,23 +453,16 @@ impl<P: Packet> Ue<P> {
         left
     }
 
-    /// Computes the downlink's SINR at `now`, the beginning of a slot, into `self.sinr`.
+    /// Returns which of its carriers is `cell`'s: the serving cell's or the secondary's.
     #[inline]
-    pub(crate) fn measure_downlink(&mut self, now: Time) {
-        if self.sinr_at != Some(now) {
-            self.air.downlink(self.serving, now, &mut self.sinr);
-            self.sinr_at = Some(now);
-            self.divided = 0;
-        }
+    pub(crate) fn carrier_in(&self, cell: usize) -> usize {
+        usize::from(cell != self.serving)
     }
 
-    /// Computes the SINR of each of `layers` into `self.share`.
+    /// Computes the serving cell's SINR at `now`, the beginning of a slot.
     #[inline]
-    pub(crate) fn divide_among(&mut self, layers: u8) {
-        if layers > 1 && layers != self.divided {
-            adaptation::divide(&self.sinr, layers, &mut self.share);
-            self.divided = layers;
-        }
+    pub(crate) fn measure_downlink(&mut self, now: Time) {
+        self.down[0].measure(&mut self.air, self.serving, now);
     }
 
     /// Brings the loads of the cells up to date.
@@ -485,7 +471,7 @@ impl<P: Packet> Ue<P> {
         if self.loads != interference.version() {
             self.loads = interference.version();
             interference.load(&mut self.air);
-            self.sinr_at = None;
+            self.invalidate_sinr();
         }
     }
 
@@ -497,20 +483,18 @@ impl<P: Packet> Ue<P> {
 
     /// Invalidates the SINR of this slot after a change of the channel.
     pub(crate) fn invalidate_sinr(&mut self) {
-        self.sinr_at = None;
+        self.down.iter_mut().for_each(Carrier::invalidate);
     }
 
-    /// Makes the channel reports that the eNodeB, with resource block groups of `group` blocks, has in `slot`.
+    /// Makes the reports of a carrier that its cell, with these parameters and resource block groups of `group` blocks, has
+    /// in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, rat: Rat, link: &LinkAdaptation, group: u16, slot: u64) {
-        let slots = self.slots;
-        let layers = self.layers.min(rat.most_layers());
-        while let Some(at) = self.downlink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
-            self.measure_downlink(slots.start(at));
-            let group = link.worst_group.then_some(group);
-            self.downlink.measure(rat, (link, group), (&self.sinr, layers, &mut self.share), slots, at);
-            self.divided = 0;
-        }
+    pub(crate) fn report_channel(&mut self, cell: usize, mac: &MacConfig, group: u16, slot: u64) {
+        let carrier = self.carrier_in(cell);
+        let layers = self.layers.min(mac.rat.most_layers());
+        let group = mac.link.worst_group.then_some(group);
+        let Ue { down, air, drx, slots, .. } = self;
+        down[carrier].report((air, cell), (mac.rat, layers, group), (&mac.link, drx.as_deref()), *slots, slot);
     }
 
     /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
@@ -542,7 +526,7 @@ impl<P: Packet> Ue<P> {
         let Some(config) = &cell.mac.drx else { return };
         let began = cell.slots.next_after(now);
         let drx = drx::State::new(config, (cell.mac.rat, cell.slots), self.index, began);
-        self.downlink.reports.align(drx.offset);
+        self.down.iter_mut().for_each(|carrier| carrier.link.reports.align(drx.offset));
         self.uplink.reports.align(drx.offset);
         self.drx = Some(Box::new(drx));
     }
@@ -560,7 +544,9 @@ impl<P: Packet> Ue<P> {
     /// Returns whether it has to be scheduled in a direction as soon as it listens.
     pub(crate) fn needs_cell(&self, way: Direction, now: Time) -> bool {
         match way {
-            Direction::Downlink => self.down.harq.again().is_some() || self.backlog(way, now) > 0,
+            Direction::Downlink => {
+                self.down.iter().any(|carrier| carrier.harq.again().is_some()) || self.backlog(way, now) > 0
+            }
             Direction::Uplink => self.up.harq.again().is_some() || self.estimate.wants(),
         }
     }
@@ -569,11 +555,21 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn tune(&mut self, serving: usize, cell: &Cell) {
         self.serving = serving;
         self.slots = cell.slots;
-        self.sinr_at = None;
+        self.invalidate_sinr();
         let processes = cell.mac.rat.processes();
-        if usize::from(processes) != self.down.harq.processes.len() {
-            self.down.harq = Harq::new(processes);
+        if usize::from(processes) != self.up.harq.processes.len() {
+            self.down[0].harq = Harq::new(processes);
             self.up.harq = Harq::new(processes);
+        }
+        self.aggregate(cell);
+    }
+
+    /// Adds the secondary carrier of its serving cell, which is `cell`, if it can.
+    fn aggregate(&mut self, cell: &Cell) {
+        self.secondary = cell.secondary.filter(|_| self.aggregates);
+        let processes = if self.secondary.is_some() { cell.mac.rat.processes() } else { 0 };
+        if usize::from(processes) != self.down[1].harq.processes.len() {
+            self.down[1].harq = Harq::new(processes);
         }
     }
 
@@ -591,15 +587,11 @@ impl<P: Packet> Ue<P> {
     /// Resets everything about the previous serving cell, except the contents of RLC and PDCP.
     pub(crate) fn leave(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
-        self.down.harq.flush();
+        self.down.iter_mut().for_each(|carrier| carrier.leave(self.index));
         self.up.harq.flush();
-        for way in [&mut self.down, &mut self.up] {
-            way.past = Past::default();
-            way.errors.forget();
-        }
-        self.downlink = adaptation::Downlink::new(self.index);
+        self.up.past = Past::default();
+        self.up.errors.forget();
         self.uplink = adaptation::Uplink::new(self.category, self.index);
-        self.sinr_at = None;
         self.request_state = RequestState::new();
         // A handover command and a re-establishment reconfigure the reports.
         self.reporting = Reporting::new();
@@ -613,6 +605,23 @@ impl<P: Packet> Ue<P> {
         self.measures = false;
         self.dormant = false;
     }
+}
+
+/// Returns the block of a HARQ process; [`carrier_of`] explains the numbers of the downlink's.
+#[inline]
+pub(crate) fn block_of<'a>(
+    (down, up): (&'a mut [Carrier; CARRIERS], &'a mut Way),
+    way: Direction,
+    process: u8,
+) -> &'a mut Transport {
+    let (harq, process) = match way {
+        Direction::Downlink => {
+            let (carrier, process) = carrier_of(process);
+            (&mut down[carrier].harq, process)
+        }
+        Direction::Uplink => (&mut up.harq, process),
+    };
+    &mut harq.processes[usize::from(process)]
 }
 
 /// Returns the bytes of a grant for one bearer; 0 if there is nothing to send.

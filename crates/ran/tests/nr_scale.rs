@@ -11,8 +11,8 @@ use channel::{Bandwidth, Carrier, Direction, Site};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
 use ran::{
-    Above, CellConfig, Config, Discipline, Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, Room,
-    ShortCycle,
+    Above, CellConfig, Config, Discipline, Drx, Duplex, Event, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests,
+    Room, Secondary, ShortCycle,
 };
 use ran_support::{World, bearer, cell, listening, ms, ue};
 use units::Span;
@@ -385,6 +385,36 @@ fn everything_is_delivered_or_dropped_in_the_end_in_any_network() {
     for seed in (0..60).chain([210, 244, 277, 349, 427, 484, 657, 871]) {
         check(seed);
     }
+}
+
+/// Adds second carriers, and UEs that cannot use them.
+fn aggregate(config: &mut Config, dice: &mut Dice) {
+    for cell in &mut config.cells {
+        let first = cell.site.carrier;
+        let prbs = if matches!(cell.mac.rat, Rat::Nr(_)) { dice.one(&[4, 66, 275]) } else { dice.one(&[6, 50, 100]) };
+        let carrier = Carrier { downlink_hz: first.downlink_hz + 1e8, prbs, ..first };
+        let power_dbm = dice.one(&[30.0, 30.0, -30.0]);
+        cell.secondary = (dice.below(3) > 0).then_some(Secondary { carrier, power_dbm });
+    }
+    config.ues.iter_mut().for_each(|ue| ue.aggregates = dice.below(4) > 0);
+}
+
+#[test]
+fn everything_is_delivered_or_dropped_in_the_end_with_two_carriers() {
+    let mut used = 0;
+    for seed in 2000..2120 {
+        let mut dice = Dice(seed);
+        let mut config = if seed % 2 == 0 { any_network(&mut dice) } else { any_drx_network(&mut dice) };
+        aggregate(&mut config, &mut dice);
+        let world = check_network(&config, &mut dice, seed);
+        let first = config.cells.len() as u32;
+        let blocks = world.events.iter().filter(|(_, event)| match event {
+            Event::Transmission(t) => t.cell >= first,
+            _ => false,
+        });
+        used += blocks.count();
+    }
+    assert!(used > 10_000, "{used}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod links;
 mod lte;
 mod nr;
 mod radio;
+mod secondary;
 
 use crate::faults::*;
 use crate::*;

@@ -5,6 +5,7 @@ use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
+use crate::secondary::LteSecondary;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};
@@ -52,6 +53,9 @@ pub struct Lte {
     /// Bandwidth of each carrier.
     #[serde(default)]
     pub bandwidth: Bandwidth,
+    /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secondary: Option<LteSecondary>,
     /// The cells. Default: one at the origin.
     #[serde(default = "one_cell")]
     pub cells: Vec<Cell>,
@@ -90,6 +94,20 @@ pub enum Bandwidth {
     /// 100 resource blocks.
     #[serde(rename = "20 MHz")]
     Mhz20,
+}
+
+impl Bandwidth {
+    /// Returns the bandwidth in MHz.
+    pub fn mhz(self) -> f64 {
+        match self {
+            Bandwidth::Mhz1_4 => 1.4,
+            Bandwidth::Mhz3 => 3.0,
+            Bandwidth::Mhz5 => 5.0,
+            Bandwidth::Mhz10 => 10.0,
+            Bandwidth::Mhz15 => 15.0,
+            Bandwidth::Mhz20 => 20.0,
+        }
+    }
 }
 
 /// A cell, or several ones in a layout.
@@ -190,9 +208,12 @@ pub struct Ue {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cell: Option<String>,
     /// UE category, 1 to 12, which limits the bits per TTI, the layers, and 64QAM in the uplink (36.306 tables 4.1-1
-    /// and 4.1-2, on one carrier). LTE only. Default: no limits.
+    /// and 4.1-2, on each carrier). LTE only. Default: no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<u8>,
+    /// Number of downlink carriers that it can receive at once, 1 or 2. Default: 2, or 1 in categories 1 to 5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carriers: Option<u8>,
     /// Number of spatial layers in the downlink: 1 or 2, in NR up to 4.
     #[serde(default = "one_layer")]
     pub layers: u8,

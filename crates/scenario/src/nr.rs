@@ -4,6 +4,7 @@ use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::lte::{Bandwidth, Cell, CqiOf, Mac, PowerControl, Ue};
+use crate::secondary::{LteSecondary, NrSecondary};
 use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
 use channel::tables::nr::{self as tables, FrequencyRange, Numerology};
@@ -66,6 +67,9 @@ pub struct Nr {
     /// Modulation and coding schemes of the uplink.
     #[serde(default)]
     pub uplink_mcs_table: McsTable,
+    /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secondary: Option<NrSecondary>,
     /// The buildings. They attenuate UEs inside them, and obstruct the line of sight of channels with
     /// `sight = "buildings"`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,6 +117,12 @@ impl Nr {
         self.resource_blocks.or_else(of_standard)
     }
 
+    /// Returns the width of the carrier in MHz.
+    pub(crate) fn width_mhz(&self) -> f64 {
+        let khz = f64::from(12 * self.numerology().subcarrier_hz() / 1000);
+        self.resource_blocks.map_or(f64::from(self.bandwidth_mhz), |blocks| f64::from(blocks) * khz / 1000.0)
+    }
+
     /// Returns the numbers of downlink, special and uplink slots of the TDD pattern, or `None` if it has none, or not in
     /// this order.
     pub fn pattern(&self) -> Option<[usize; 3]> {
@@ -143,6 +153,9 @@ pub struct LteCarrier {
     pub uplink_mhz: f64,
     /// Bandwidth of each carrier.
     pub bandwidth: Bandwidth,
+    /// A second downlink carrier, which UEs receive together with the first (carrier aggregation). Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secondary: Option<LteSecondary>,
     /// Parameters of the MAC layer.
     pub mac: Mac,
 }
@@ -153,6 +166,7 @@ impl Default for LteCarrier {
             downlink_mhz: lte::downlink_mhz(),
             uplink_mhz: lte::uplink_mhz(),
             bandwidth: Bandwidth::default(),
+            secondary: None,
             mac: Mac::default(),
         }
     }
@@ -288,7 +302,7 @@ impl Default for NrMac {
 fn frequency_mhz() -> f64 {
     3500.0
 }
-fn bandwidth_mhz() -> u16 {
+pub(crate) fn bandwidth_mhz() -> u16 {
     100
 }
 fn sweep() -> Span {

@@ -4,6 +4,7 @@ use crate::Capacity;
 use crate::handover::Handover;
 use crate::lte::{Bandwidth, Cell, Lte, Mac, PowerControl, Ue};
 use crate::nr::Nr;
+use crate::secondary::LteSecondary;
 use crate::technology::Technology;
 use units::Span;
 
@@ -47,6 +48,8 @@ pub struct LteSide<'a> {
     pub uplink_mhz: f64,
     /// Bandwidth of each carrier.
     pub bandwidth: Bandwidth,
+    /// The second downlink carrier.
+    pub secondary: Option<&'a LteSecondary>,
     /// Parameters of the MAC layer.
     pub mac: &'a Mac,
 }
@@ -76,6 +79,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
                 downlink_mhz: lte.downlink_mhz,
                 uplink_mhz: lte.uplink_mhz,
                 bandwidth: lte.bandwidth,
+                secondary: lte.secondary.as_ref(),
                 mac: &lte.mac,
             }),
             nr: None,
@@ -101,6 +105,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
                 downlink_mhz: lte.downlink_mhz,
                 uplink_mhz: lte.uplink_mhz,
                 bandwidth: lte.bandwidth,
+                secondary: lte.secondary.as_ref(),
                 mac: &lte.mac,
             }),
             nr: Some(nr),

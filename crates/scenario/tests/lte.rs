@@ -327,6 +327,23 @@ s:6:98: lte.ues[0].dedicated[2].bearer.qci: 0 is out of range: must be from 1 to
 }
 
 #[test]
+fn a_second_carrier_lies_apart_and_is_for_ues_that_receive_it() {
+    let both =
+        |carrier: &str, ue: &str| says(&format!("secondary = {{ {carrier} }}\nues = [{{ name = \"a\", {ue} }}]"));
+    assert_snapshot!(both("downlink_mhz = 2130, bandwidth = \"15 MHz\"", "carriers = 0"), @r#"
+s:4:30: lte.secondary.downlink_mhz: 2130 overlaps the first carrier at 2120: they must be at least 12.5 MHz apart
+s:5:33: lte.ues[0].carriers: 0 is out of range: must be from 1 to 2
+"#);
+    assert_snapshot!(both("downlink_mhz = 1800", "category = 4, carriers = 2"), @"s:5:47: lte.ues[0].carriers: a UE of category 4 receives one carrier; those from 6 on receive two");
+    assert_snapshot!(both("downlink_mhz = 6001", "channel = \"cost-231\""), @r#"
+s:4:30: lte.secondary.downlink_mhz: 6001 is out of range: must be from 400 to 6000
+s:5:32: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (COST 231 final report, 4.4.1), but `downlink_mhz` is 2120
+s:5:32: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (COST 231 final report, 4.4.1), but `secondary.downlink_mhz` is 6001
+s:5:32: lte.ues[0].channel: `cost-231` holds for distances of 1000 to 20000 m (COST 231 final report, 4.4.1), but the nearest cell, `cell-1`, is 100 m from (100, 0)
+"#);
+}
+
+#[test]
 fn each_time_of_drx_that_the_standard_lacks_is_told_what_it_has() {
     let drx = |keys: &str| says(&format!("mac = {{ drx = {{ {keys} }} }}\nues = [{{ name = \"a\" }}]"));
     assert_snapshot!(drx("on_duration = \"9 ms\", inactivity = \"7 ms\", cycle = \"15 ms\", short_cycle = \"3 ms\", short_cycles = 17, retransmission = \"3 ms\""), @r#"

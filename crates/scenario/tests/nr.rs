@@ -31,7 +31,7 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
 #[test]
 fn a_loaded_network_is_read_again_as_it_is() {
     let text = format!(
-        "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nmac = {{ drx = {{ short_cycle = \"20 ms\" }} }}\nlte = {{ bandwidth = \"5 MHz\" }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\
+        "[nr]\nduplex = \"fdd\"\nuplink_mhz = 3400\nmac = {{ drx = {{ short_cycle = \"20 ms\" }} }}\nsecondary = {{ frequency_mhz = 3700 }}\nlte = {{ bandwidth = \"5 MHz\", secondary = {{ downlink_mhz = 1840 }} }}\ncells = [{{}}, {{ rat = \"lte\" }}]\n\
          buildings = [{{ x = [1, 2], y = [3, 4], height = 5 }}]\n{UE}layers = 4\n\
          bearer = {{ nr = {{ rlc = \"um\", buffer = \"1 MB\" }} }}\nblockage = \"indoor\"\ncar = \"metallised\"\n\
          array = {{ rows = 2 }}\nfading = {{ kind = \"tdl\", profile = \"c\", delay_spread = \"300 ns\" }}"
@@ -52,6 +52,28 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "frequency_mhz = 10000",
             "",
             "nr.frequency_mhz: 10000 is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)",
+        ),
+        (
+            "secondary = { frequency_mhz = 10000 }",
+            "",
+            "nr.secondary.frequency_mhz: 10000 is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)",
+        ),
+        (
+            "secondary = { frequency_mhz = 3560, bandwidth_mhz = 40 }",
+            "",
+            "nr.secondary.frequency_mhz: 3560 overlaps the first carrier at 3500: they must be at least 70 MHz apart",
+        ),
+        (
+            "secondary = { frequency_mhz = 3600, bandwidth_mhz = 7 }",
+            "",
+            "nr.secondary.bandwidth_mhz: 7 is not one of 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100 (FR1, 30 kHz)",
+        ),
+        ("", "carriers = 3", "nr.ues[0].carriers: 3 is out of range: must be from 1 to 2"),
+        ("", "carriers = 2", "nr.ues[0].carriers: the cells have one carrier: add `secondary`"),
+        (
+            "lte = { secondary = { downlink_mhz = 2125 } }",
+            "",
+            "nr.lte.secondary.downlink_mhz: 2125 overlaps the first carrier at 2120: they must be at least 10 MHz apart",
         ),
         (
             "bandwidth_mhz = 7",

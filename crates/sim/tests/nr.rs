@@ -149,3 +149,26 @@ fn sectors_of_a_hexagonal_layout_share_their_carrier_with_each_other() {
         assert!(sinr(&tables) + 5.0 < sinr(&alone), "{} and {} dB", sinr(&tables), sinr(&alone));
     }
 }
+
+#[test]
+fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
+    let download = |second: &str, carriers: &str| {
+        let tables = run(&format!(
+            "duration = \"3 s\"\nwarmup = \"1 s\"\nrecord = {{ radio = true }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n{second}\n\
+             [[nr.ues]]\nname = \"ue\"\n{carriers}\nchannel = {{ kind = \"fixed\", loss_db = 70 }}\n[[flows]]\nname = \"f\"\n"
+        ));
+        let cells: BTreeSet<String> =
+            tables.transmissions.iter().filter(|t| t.direction == "downlink").map(|t| t.cell.to_owned()).collect();
+        let utilisation = tables.ues.iter().find(|row| row.direction == "downlink").expect("a UE").utilisation;
+        (flow(&tables, "f").goodput_mbps, utilisation, cells.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    let second = "secondary = { frequency_mhz = 3600, bandwidth_mhz = 20 }";
+    let (one, busy, cells) = download("", "");
+    assert!(busy > 0.99 && busy <= 1.0 && cells == "cell-1", "{busy} {cells}");
+    let (both, busy, cells) = download(second, "");
+    // 40 MHz of 30 kHz have 106 resource blocks, 20 MHz have 51.
+    near("goodput", both / one, 157.0 / 106.0, 0.01);
+    assert!(busy > 0.99 && busy <= 1.0 && cells == "cell-1 cell-1/2", "{busy} {cells}");
+    let (alone, busy, cells) = download(second, "carriers = 1");
+    assert!(alone == one && busy > 0.99 && cells == "cell-1", "{alone} {one} {busy} {cells}");
+}

@@ -27,6 +27,8 @@ pub(crate) struct Cell {
     pub(crate) grid: Grid,
     pub(crate) downlink: Side,
     pub(crate) uplink: Side,
+    /// The cell that is its secondary carrier.
+    pub(crate) secondary: Option<usize>,
     /// Uplink resource blocks used by retransmissions in the slot for which grants are made next.
     pub(crate) reserved: Blocks,
     /// Symbols granted in the uplink of flexible slots, and their slots, by slot number modulo the length.
@@ -50,12 +52,12 @@ pub(crate) struct OnAir {
 const MOST_AHEAD: usize = 32;
 
 impl Cell {
-    /// Creates the cell of `config`, in a network whose calendar counts `tick`s.
+    /// Creates the cell of `config`, with this `secondary`, in a network whose calendar counts `tick`s.
     ///
     /// # Panics
     /// If decoding takes longer than the technology's acknowledgements allow, an NR carrier's pattern is invalid
     /// ([`crate::Nr::is_valid`]), or so are the cycles of discontinuous reception.
-    pub(crate) fn new(config: &CellConfig, tick: Span) -> Cell {
+    pub(crate) fn new(config: &CellConfig, secondary: Option<usize>, tick: Span) -> Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
@@ -72,6 +74,7 @@ impl Cell {
             grid: rat.grid(config.site.carrier.prbs),
             downlink: side(downlink),
             uplink: side(uplink),
+            secondary,
             reserved: Blocks::none(),
             granted: [(0, 0); MOST_AHEAD],
         }
@@ -191,7 +194,7 @@ mod tests {
 
     fn cell(bandwidth: Bandwidth) -> Cell {
         let site = Site { carrier: Carrier::lte(bandwidth), ..Site::default() };
-        Cell::new(&CellConfig { site, ..CellConfig::default() }, Span::from_millis(1))
+        Cell::new(&CellConfig { site, ..CellConfig::default() }, None, Span::from_millis(1))
     }
 
     #[test]

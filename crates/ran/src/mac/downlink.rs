@@ -17,6 +17,7 @@ use units::Time;
 use crate::calendar::Kind;
 use crate::mac::adaptation::{Scheme, decibels, divide};
 use crate::mac::cell::{Cell, OnAir};
+use crate::mac::harq::{carrier_of, number};
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::rat::Rat;
@@ -41,8 +42,9 @@ impl<P: Packet> Ran<P> {
             self.work += 1;
             let ue = &mut self.ues[*index as usize];
             ue.hear(&self.interference);
-            if let Some(process) = ue.down.harq.again() {
-                let transport = &ue.down.harq.processes[usize::from(process)];
+            let carrier = ue.carrier_in(cell);
+            if let Some(process) = ue.down[carrier].harq.again() {
+                let transport = &ue.down[carrier].harq.processes[usize::from(process)];
                 let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
                 let want = self.cells[cell].groups_of(prbs);
                 if want <= groups - first {
@@ -55,8 +57,8 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            ue.report_channel(mac.rat, &mac.link, grid.group, tti);
-            let out_of_range = ue.downlink.is_out_of_range(tti);
+            ue.report_channel(cell, &mac, grid.group, tti);
+            let out_of_range = ue.down[carrier].link.is_out_of_range(tti);
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
                 if backlog == 0 {
@@ -64,14 +66,14 @@ impl<P: Packet> Ran<P> {
                     return true;
                 }
             }
-            if ue.down.harq.idle().is_some() {
+            if ue.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let scheme = ue.downlink.scheme(rat, tti);
+                let scheme = ue.down[carrier].link.scheme(rat, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
                 let words = u32::from(rat.words(scheme.layers));
                 let whole = scheme.within(rat, grid.prbs, word).bits(rat, grid.prbs);
                 let rate = whole as f32;
-                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down.past, tti);
+                let metric = rate * cell.downlink.scheduler.weight(&mut ue.down[carrier].past, tti);
                 let mut least = 1;
                 if ue.has_transparent && !out_of_range {
                     let most = whole / 8;
@@ -114,8 +116,9 @@ impl<P: Packet> Ran<P> {
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.
     fn assign(&mut self, (cell, rat): (usize, Rat), ue: u32, process: u8, groups: (u16, u16), tti: u64) {
-        let harq = &mut self.ues[ue as usize].down.harq;
-        harq.sent(process);
+        let ue_state = &mut self.ues[ue as usize];
+        let carrier = ue_state.carrier_in(cell);
+        ue_state.down[carrier].harq.sent(process);
         self.on_air.push(OnAir { cell, rat, tti, ue, process, groups });
     }
 
@@ -135,12 +138,13 @@ impl<P: Packet> Ran<P> {
         tti: u64,
         io: &mut Io<'_, D, S>,
     ) -> Option<u8> {
-        let cell = &self.cells[cell];
-        let now = cell.slots.start(tti);
-        let prbs = cell.blocks(first, c.got).len() as u16;
+        let here = &self.cells[cell];
+        let now = here.slots.start(tti);
+        let prbs = here.blocks(first, c.got).len() as u16;
         let ue = &mut self.ues[c.ue as usize];
-        let process = ue.down.harq.idle()?;
-        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        let carrier = ue.carrier_in(cell);
+        let process = ue.down[carrier].harq.idle()?;
+        let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         transport.clear();
         let scheme = c.scheme.within(rat, prbs, ue.category.downlink_word_bits(c.scheme.layers));
         let scheme = Scheme { mcs: rat.usable(Direction::Downlink, (scheme.mcs, scheme.layers), prbs), ..scheme };
@@ -151,8 +155,8 @@ impl<P: Packet> Ran<P> {
         transport.bits = scheme.bits(rat, prbs);
         transport.built = tti;
         let (bits, bytes) = (transport.bits, transport.bits / 8);
-        let left = ue.fill(Direction::Downlink, process, bytes, rat.adds_headers(), now, io.drops);
-        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        let left = ue.fill(Direction::Downlink, number(carrier, process), bytes, rat.adds_headers(), now, io.drops);
+        let transport = &mut ue.down[carrier].harq.processes[usize::from(process)];
         if transport.parcels().is_empty() {
             return None;
         }
@@ -172,30 +176,33 @@ impl<P: Packet> Ran<P> {
         let now = slots.start(tti);
         let mut blocks = self.cells[cell].blocks(groups.0, groups.1);
         let ue = &mut self.ues[index as usize];
-        let layers = ue.down.harq.processes[usize::from(process)].layers;
+        let carrier = ue.carrier_in(cell);
+        let number = number(carrier, process);
+        let down = &mut ue.down[carrier];
+        let layers = down.harq.processes[usize::from(process)].layers;
         let sinr = if self.interference.is_shared(cell, Direction::Downlink) {
             let sinr = self.interference.downlink(&mut ue.air, cell, now);
             if layers > 1 {
-                divide(sinr, layers, &mut ue.share);
-                ue.divided = 0;
+                divide(sinr, layers, &mut down.share);
+                down.divided = 0;
             }
             sinr
         } else {
-            ue.measure_downlink(now);
-            ue.divide_among(layers);
-            &ue.sinr
+            down.measure(&mut ue.air, cell, now);
+            down.divide_among(layers);
+            &down.sinr
         };
-        let transport = &mut ue.down.harq.processes[usize::from(process)];
+        let transport = &mut down.harq.processes[usize::from(process)];
         // A group at the end of the carrier may be smaller than where the block was first sent.
         blocks.end = blocks.end.min(blocks.start + transport.prbs_in(rat.elements(Direction::Downlink)));
         let (first_prb, prbs) = (blocks.start, blocks.len() as u16);
         transport.attempts += 1;
-        ue.down.past.served(tti, transport.bits);
+        down.past.served(tti, transport.bits);
         let mcs = transport.mcs;
         let word = transport.bits / u32::from(rat.words(layers));
         let scheme = (Direction::Downlink, mcs, layers);
-        let each = if layers > 1 { &ue.share } else { sinr };
-        let error = ue.down.errors.transmit(rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
+        let each = if layers > 1 { &down.share } else { sinr };
+        let error = down.errors.transmit(rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
         let stats = &mut ue.stats.downlink;
@@ -213,7 +220,7 @@ impl<P: Packet> Ran<P> {
                 decoded,
                 mcs,
                 layers,
-                cqi: ue.downlink.scheme(rat, tti).cqi,
+                cqi: down.link.scheme(rat, tti).cqi,
                 sinr_cdb: (decibels(f64::from(sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
@@ -224,15 +231,15 @@ impl<P: Packet> Ran<P> {
             io.sink.event(now, &Event::Transmission(event));
         }
         if let Some(drx) = ue.drx_at(tti) {
-            drx.assigned(rat, process, tti);
+            drx.assigned(rat, number, tti);
             if attempt == 1 {
                 drx.new_block(tti, Direction::Downlink);
             }
         }
         if decoded {
-            self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, process);
+            self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, number);
         }
-        self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, process);
+        self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
         if attempt == 1 {
             // Filling the block has started timers.
             self.note_rlc(index);
@@ -253,34 +260,37 @@ impl<P: Packet> Ran<P> {
     pub(crate) fn downlink_feedback<D: Drops<P>, S: Sink>(
         &mut self,
         index: u32,
-        process: u8,
+        number: u8,
         now: Time,
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let serving = ue.serving;
-        let mac = &self.cells[serving].mac;
-        let transport = &ue.down.harq.processes[usize::from(process)];
+        let (carrier, process) = carrier_of(number);
+        // Only a UE with a secondary has blocks on its second carrier.
+        let cell = if carrier == 0 { ue.serving } else { ue.secondary.unwrap_or(ue.serving) };
+        let mac = &self.cells[cell].mac;
+        let down = &mut ue.down[carrier];
+        let transport = &down.harq.processes[usize::from(process)];
         let (decoded, attempts) = (transport.decoded, transport.attempts);
         if attempts == 1 {
             let is_best = transport.mcs == mac.rat.best_mcs(Direction::Downlink);
-            ue.downlink.outer.outcome(mac.link.step_db, is_best, decoded);
+            down.link.outer.outcome(mac.link.step_db, is_best, decoded);
         }
         if decoded {
-            ue.down.harq.finished(process);
+            down.harq.finished(process);
             return;
         }
         let (slot, may_repeat) = (ue.slots.next_after(now), attempts < mac.transmissions);
         if let Some(drx) = ue.drx_at(slot) {
-            drx.failed(process, slot);
+            drx.failed(number, slot);
             self.extended(index, slot);
         }
         if may_repeat {
-            self.ues[index as usize].down.harq.failed(process);
-            self.cells[serving].downlink.activate(index);
+            self.ues[index as usize].down[carrier].harq.failed(process);
+            self.cells[cell].downlink.activate(index);
         } else {
-            self.give_up(index, Direction::Downlink, process, io.drops);
-            self.ues[index as usize].down.harq.finished(process);
+            self.give_up(index, Direction::Downlink, number, io.drops);
+            self.ues[index as usize].down[carrier].harq.finished(process);
             self.touched(index, now, io);
         }
     }

@@ -33,6 +33,7 @@
 use channel::Direction;
 use units::Span;
 
+use crate::mac::harq;
 use crate::rat::Rat;
 use crate::slots::{Slots, at_or_after, at_or_before};
 
@@ -115,13 +116,17 @@ impl Drx {
     }
 }
 
+/// Maximum number of processes of a UE in one direction.
+const PROCESSES: usize = harq::CARRIERS * harq::PROCESSES as usize;
+
 /// The retransmission timers of one direction, by HARQ process.
 #[derive(Clone, Debug, Default)]
 struct Timers {
-    /// Bit p: the timer of process p has been started, and has not expired when this was last looked at.
-    started: u16,
+    /// Bit p: the timer of process p has been started, and has not expired when this was last looked at. The downlink's
+    /// processes are those of all carriers ([`super::harq::number`]).
+    started: u32,
     /// The first slot in which each runs, and the first in which it does not run any more.
-    spans: [(u64, u64); 16],
+    spans: [(u64, u64); PROCESSES],
 }
 
 impl Timers {
@@ -188,7 +193,7 @@ pub(crate) struct State {
     on_before: u64,
     timers: [Timers; 2],
     /// When each downlink process's drx-HARQ-RTT-Timer expires.
-    rtt_ends: [u64; 16],
+    rtt_ends: [u64; PROCESSES],
     /// The UE listens until this slot, for the answer to its random access.
     access: u64,
     /// The slot of the only valid calendar entry to wake it, if it sleeps with something to do.
@@ -229,7 +234,7 @@ impl State {
             short_before: (0, 0),
             on_before: 0,
             timers: Default::default(),
-            rtt_ends: [0; 16],
+            rtt_ends: [0; PROCESSES],
             access: 0,
             wake: NEVER,
             asleep: 0,

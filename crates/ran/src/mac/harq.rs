@@ -14,6 +14,23 @@ use channel::Soft;
 use crate::mac::requests::Report;
 use crate::rlc::Block;
 
+/// Number of carriers that a UE can receive.
+pub(crate) const CARRIERS: usize = 2;
+/// Maximum number of HARQ processes of a carrier.
+pub(crate) const PROCESSES: u8 = 16;
+
+/// Returns the number of a downlink process in its UE: those of the second carrier follow those of the first.
+#[inline]
+pub(crate) fn number(carrier: usize, process: u8) -> u8 {
+    carrier as u8 * PROCESSES + process
+}
+
+/// Returns the carrier and the process with this number.
+#[inline]
+pub(crate) fn carrier_of(number: u8) -> (usize, u8) {
+    (usize::from(number / PROCESSES), number % PROCESSES)
+}
+
 /// The part of a transport block that belongs to one bearer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parcel {
@@ -103,9 +120,9 @@ pub(crate) struct Harq {
 }
 
 impl Harq {
-    /// Creates `count` processes, from 1 to 16, without blocks.
+    /// Creates `count` processes, up to 16, without blocks.
     pub(crate) fn new(count: u8) -> Harq {
-        debug_assert!((1..=16).contains(&count), "{count} processes");
+        debug_assert!(count <= 16, "{count} processes");
         let processes = vec![Transport::default(); usize::from(count)].into_boxed_slice();
         let mut harq = Harq { processes, idle: 0, again: 0 };
         harq.flush();
@@ -156,7 +173,7 @@ impl Harq {
 
     /// Discards all blocks.
     pub(crate) fn flush(&mut self) {
-        self.idle = u16::MAX >> (16 - self.processes.len());
+        self.idle = ((1u32 << self.processes.len()) - 1) as u16;
         self.again = 0;
     }
 }
@@ -183,6 +200,16 @@ mod tests {
         assert_eq!(harq.idle(), Some(5));
         harq.flush();
         assert_eq!((harq.again(), harq.idle()), (None, Some(0)));
+    }
+
+    #[test]
+    fn each_process_of_each_carrier_has_its_number() {
+        for carrier in 0..CARRIERS {
+            for process in 0..PROCESSES {
+                assert_eq!(carrier_of(number(carrier, process)), (carrier, process));
+            }
+        }
+        assert_eq!(number(1, 0), number(0, PROCESSES - 1) + 1);
     }
 
     #[test]

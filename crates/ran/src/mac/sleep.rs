@@ -70,11 +70,12 @@ impl<P: Packet> Ran<P> {
         }
         drx.wake = NEVER;
         let now = ue.slots.start(slot);
-        let cell = ue.serving;
-        for way in [Direction::Downlink, Direction::Uplink] {
-            if self.ues[index as usize].needs_cell(way, now) {
-                self.cells[cell].side(way).activate(index);
-            }
+        let (cell, needs) = (ue.serving, [Direction::Downlink, Direction::Uplink].map(|way| ue.needs_cell(way, now)));
+        if needs[0] {
+            self.activate_downlink(index);
+        }
+        if needs[1] {
+            self.cells[cell].uplink.activate(index);
         }
     }
 

@@ -273,7 +273,8 @@ impl<P: Packet> Ran<P> {
         let now = here.slots.start(tti);
         let elements = |index: &u32| {
             let ue = &mut self.ues[*index as usize];
-            let scheme = ue.downlink.scheme(rat, tti);
+            let carrier = ue.carrier_in(cell);
+            let scheme = ue.down[carrier].link.scheme(rat, tti);
             let bits = ue.backlog(Direction::Downlink, now).saturating_mul(8);
             let whole = u64::from(scheme.bits(rat, here.grid.prbs).max(1));
             let carrier = u64::from(rat.elements(Direction::Downlink) * u32::from(here.grid.prbs));

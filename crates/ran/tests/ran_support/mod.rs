@@ -205,6 +205,7 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
     UeConfig {
         air: AirConfig { channel, ..AirConfig::default() },
         cell: Some(0),
+        aggregates: true,
         layers: 1,
         category: channel::tables::lte::Category::UNLIMITED,
         bearers: vec![bearer(mode)],

@@ -4,7 +4,7 @@ use super::radio::{MAX_TIMER, MILLISECOND, check_reports, check_shared};
 use super::*;
 
 /// Carriers below 6 GHz, for which the path loss models are valid.
-const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
+pub(super) const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
 /// Intervals between scheduling request opportunities in milliseconds (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
 
@@ -15,6 +15,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
     }
     check_pep(lte.pep, lte.pep_report_loss, c);
     check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
+    secondary::check_lte(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
     check_shared(&RadioNetwork::from(lte), c);
 }
 

@@ -1,6 +1,5 @@
 //! Checks of the table `[nr]`: carriers that 38.104 has, patterns of 38.331, and the values of timers.
 
-use super::lte::check_carrier;
 use super::radio::{MAX_TIMER, MILLISECOND, check_rectangle, check_reports, check_shared};
 use super::*;
 use crate::nr::{Duplex, McsTable, NrMac};
@@ -22,13 +21,9 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     }
     check_pep(nr.pep, nr.pep_report_loss, c);
     c.range("numerology", nr.numerology, 0..=4);
-    let uplink = nr.uplink_mhz.map(|mhz| ("uplink_mhz", mhz));
-    for (key, mhz) in [("frequency_mhz", nr.frequency_mhz)].into_iter().chain(uplink) {
-        if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
-            c.key(key, |c| {
-                c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)"));
-            });
-        }
+    check_carrier(nr, c);
+    if let Some(mhz) = nr.uplink_mhz {
+        check_frequency("uplink_mhz", mhz, c);
     }
     if nr.uplink_mhz.is_some() && nr.duplex != Duplex::Fdd {
         c.key("uplink_mhz", |c| {
@@ -37,7 +32,6 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     }
     // What follows depends on the numerology.
     if nr.numerology <= 4 {
-        check_bandwidth(nr, c);
         c.key("duplex", |c| check_duplex(nr, c));
     }
     if nr.buildings.len() > MAX_BUILDINGS {
@@ -55,9 +49,27 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
         drx::check_nr(nr, c);
     });
     if let Some(lte) = &nr.lte {
-        c.key("lte", |c| check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c));
+        c.key("lte", |c| {
+            super::lte::check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
+            secondary::check_lte(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
+        });
     }
+    secondary::check_nr(nr, c);
     check_shared(&RadioNetwork::from(nr), c);
+}
+
+/// Checks the frequency and the width of a carrier.
+pub(super) fn check_carrier(nr: &Nr, c: &mut Check) {
+    check_frequency("frequency_mhz", nr.frequency_mhz, c);
+    if nr.numerology <= 4 {
+        check_bandwidth(nr, c);
+    }
+}
+
+fn check_frequency(key: &str, mhz: f64, c: &mut Check) {
+    if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
+        c.key(key, |c| c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)")));
+    }
 }
 
 fn check_bandwidth(nr: &Nr, c: &mut Check) {

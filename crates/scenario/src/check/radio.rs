@@ -69,6 +69,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
         c.key("ues", |c| {
             c.index(i, |c| {
                 check_ue(ue, &names, radio.nr.is_some(), c);
+                secondary::check_ue(ue, radio, c);
                 check_sight(&ue.channel, radio.nr, c);
                 c.key("channel", |c| propagation::check(ue, radio, &names, c));
             });

@@ -6,7 +6,12 @@ use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
 use ran::{Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
 use scenario::{CqiOf, McsTable, NrBearer, NrRlc};
 
-pub(super) fn carrier(nr: &scenario::Nr) -> Carrier {
+/// The carrier of NR cells, and the second one.
+pub(super) fn carriers(nr: &scenario::Nr) -> (Carrier, Option<Carrier>) {
+    (carrier(nr), nr.secondary.as_ref().map(|second| carrier(&second.alone(nr))))
+}
+
+fn carrier(nr: &scenario::Nr) -> Carrier {
     Carrier {
         downlink_hz: nr.frequency_mhz * 1e6,
         uplink_hz: nr.uplink_mhz() * 1e6,

@@ -11,11 +11,11 @@ use aqm::{bql, dyn_rlc};
 use channel::pathloss::{Office, Sight};
 use channel::tables::lte::Category;
 use channel::wandering::{self, Area, Pace};
-use channel::{AirConfig, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
+use channel::{AirConfig, Carrier, Channel, Mobility, Orientation, PathLoss, Position, Shadowing, Site, fading};
 use des::{Part, Streams};
 use ran::{
     A3, Above, BearerConfig, CellConfig, Discipline, Drx, Filter, LinkAdaptation, MacConfig, Ran, Requests, Room,
-    ShortCycle, Stream, UeConfig, rlc,
+    Secondary, ShortCycle, Stream, UeConfig, rlc,
 };
 use scenario::{Completed, Limit, Queue, RadioNetwork, Scenario, Technology};
 use std::sync::Arc;
@@ -31,7 +31,6 @@ pub(super) fn radio(
     part: Part,
 ) -> Radio {
     let ues: Vec<String> = network.ues.iter().map(|ue| ue.name.clone()).collect();
-    let cells: Vec<String> = network.cells.iter().map(|cell| cell.name.clone()).collect();
     let config = config(network, channels, streams, Time::ZERO + scenario.duration);
     let stream = |stream: Stream| match stream {
         Stream::Air(ue) => streams.named(&format!("ue {} air", ues[ue as usize])),
@@ -40,9 +39,17 @@ pub(super) fn radio(
     let ran = Ran::new(&config, stream);
     let serving = (0..ran.ues()).map(|ue| ran.last_serving(ue));
     // Without a reader, nothing is recorded.
-    let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || cells.len() > 1;
+    let cells = cell_names(network, &config);
+    let is_recorded = scenario.record.radio || scenario.record.samples.interval().is_some() || network.cells.len() > 1;
     let recorder = Recorder::new(id, (ues, serving), cells, scenario.record.radio);
     Radio::new(ran, part, recorder, is_recorded)
+}
+
+/// The names of the cells, followed by those of their second carriers.
+fn cell_names(network: &RadioNetwork, config: &ran::Config) -> Vec<String> {
+    let names = network.cells.iter().map(|cell| cell.name.clone());
+    let second = network.cells.iter().zip(&config.cells).filter(|(_, cell)| cell.secondary.is_some());
+    names.chain(second.map(|(cell, _)| format!("{}/2", cell.name))).collect()
 }
 
 /// The names of a UE's radio hops, downlink first.
@@ -53,15 +60,15 @@ pub(super) fn hop_names(ue: &scenario::Ue) -> [String; 2] {
 /// The network's settings.
 fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams, end: Time) -> ran::Config {
     let surroundings = network.nr.map(surroundings::of).unwrap_or_default();
-    let lte = network.lte.map(|lte| (lte_carrier(&lte), mac(lte.mac)));
-    let nr = network.nr.map(|nr| (nr::carrier(nr), nr::mac(nr)));
+    let lte = network.lte.map(|lte| (lte_carriers(&lte), mac(lte.mac)));
+    let nr = network.nr.map(|nr| (nr::carriers(nr), nr::mac(nr)));
     let of = |cell: &scenario::Cell| match network.technology(cell) {
         Technology::Lte => lte,
         Technology::Nr => nr,
     };
     let cell = |cell: &scenario::Cell| {
-        let (carrier, mac) = of(cell).expect("a checked cell has a carrier");
-        self::cell(cell, carrier, mac)
+        let (carriers, mac) = of(cell).expect("a checked cell has a carrier");
+        self::cell(cell, carriers, mac)
     };
     ran::Config {
         cells: network.cells.iter().map(cell).collect(),
@@ -70,15 +77,19 @@ fn config(network: &RadioNetwork, channels: &Channels, streams: &Streams, end: T
     }
 }
 
-fn lte_carrier(lte: &scenario::LteSide) -> channel::Carrier {
-    channel::Carrier {
-        downlink_hz: lte.downlink_mhz * 1e6,
-        uplink_hz: lte.uplink_mhz * 1e6,
-        ..channel::Carrier::lte(bandwidth(lte.bandwidth))
-    }
+/// The carrier of LTE cells, and the second one.
+fn lte_carriers(lte: &scenario::LteSide) -> (Carrier, Option<Carrier>) {
+    let carrier = |downlink_mhz: f64, uplink_mhz: f64, of| Carrier {
+        downlink_hz: downlink_mhz * 1e6,
+        uplink_hz: uplink_mhz * 1e6,
+        ..Carrier::lte(bandwidth(of))
+    };
+    // Nothing is sent in the uplink of the second one.
+    let second = lte.secondary.map(|second| carrier(second.downlink_mhz, second.downlink_mhz, second.bandwidth));
+    (carrier(lte.downlink_mhz, lte.uplink_mhz, lte.bandwidth), second)
 }
 
-fn cell(cell: &scenario::Cell, carrier: channel::Carrier, mac: MacConfig) -> CellConfig {
+fn cell(cell: &scenario::Cell, (carrier, second): (Carrier, Option<Carrier>), mac: MacConfig) -> CellConfig {
     CellConfig {
         site: Site {
             position: position(cell.position),
@@ -95,6 +106,7 @@ fn cell(cell: &scenario::Cell, carrier: channel::Carrier, mac: MacConfig) -> Cel
         downlink: discipline(cell.scheduler),
         uplink: discipline(cell.uplink_scheduler),
         load: cell.load as f32,
+        secondary: second.map(|carrier| Secondary { carrier, power_dbm: cell.power_dbm }),
     }
 }
 
@@ -156,6 +168,7 @@ fn ue_config(
             sweep: surroundings.sweep,
         },
         cell: ue.cell.as_ref().and_then(index),
+        aggregates: ue.aggregates(),
         layers: ue.layers,
         category: match ue.category.and_then(Category::numbered) {
             Some(category) => category,

@@ -187,7 +187,7 @@ impl UeMeters {
                     Direction::Uplink => (&all.uplink, &before.uplink),
                 };
                 let rlc = ran.rlc_stats(ue, *direction);
-                let blocks = self.blocks_of_served(ran, served, *direction, &had) as f64;
+                let blocks = self.blocks_of_served(ran, (ue, served), *direction, &had) as f64;
                 // Counts of both directions stand in the uplink's row.
                 let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
                 let (sent, failed) = (now.blocks - then.blocks, now.first_failures - then.first_failures);
@@ -227,24 +227,30 @@ impl UeMeters {
         }
     }
 
-    /// Returns the resource blocks since the end of the warm-up of the cells that `served` a UE, of each while it did, if
-    /// each has had what `had` says until now.
+    /// Returns the resource blocks since the end of the warm-up of the cells that `served` a UE, of each while it did and
+    /// with its second carrier, if each has had what `had` says until now.
     fn blocks_of_served<P: aqm::Packet>(
         &self,
         ran: &Ran<P>,
-        served: &[(Time, u32)],
+        (ue, served): (u32, &[(Time, u32)]),
         way: Direction,
         had: &[[u64; 2]],
     ) -> u64 {
+        let carriers = |cell: u32| {
+            let second = ran.secondary(ue, cell).filter(|_| way == Direction::Downlink);
+            [Some(cell), second].into_iter().flatten()
+        };
+        let counted = |cell: u32, of: &[[u64; 2]]| carriers(cell).map(|c| of[c as usize][way as usize]).sum::<u64>();
+        let had_by = |cell: u32, at: Time| carriers(cell).map(|c| ran.resource_blocks(c, way, at)).sum::<u64>();
         let first = served.partition_point(|(at, _)| *at <= self.since).saturating_sub(1);
         let mut cell = served[first].1;
-        let mut before = self.blocks[0][cell as usize][way as usize];
+        let mut before = counted(cell, &self.blocks[0]);
         let mut sum = 0;
         for &(at, next) in &served[first + 1..] {
-            sum += ran.resource_blocks(cell, way, at).saturating_sub(before);
-            (cell, before) = (next, ran.resource_blocks(next, way, at));
+            sum += had_by(cell, at).saturating_sub(before);
+            (cell, before) = (next, had_by(next, at));
         }
-        sum + had[cell as usize][way as usize].saturating_sub(before)
+        sum + counted(cell, had).saturating_sub(before)
     }
 }
 
@@ -286,8 +292,8 @@ impl Sink for Recorder {
 }
 
 impl Recorder {
-    /// Listens to these UEs, which the cells with the numbers `serving` serve at first, and these cells, and keeps a row
-    /// of each transmission if `transmissions` are asked for.
+    /// Listens to these UEs, which the cells with the numbers `serving` serve at first, and these cells and second carriers,
+    /// and keeps a row of each transmission if `transmissions` are asked for.
     pub(crate) fn new(
         id: RunId,
         (ues, serving): (Vec<String>, impl Iterator<Item = u32>),

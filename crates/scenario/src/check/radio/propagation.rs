@@ -70,10 +70,26 @@ impl Validity {
 /// of a random place the edges of the area: UEs that come too near have the path loss of the least distance.
 pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Check) {
     let Some(validity) = Validity::of(&ue.channel) else { return };
-    let lte = radio.lte.map(|lte| [("downlink_mhz", lte.downlink_mhz), ("uplink_mhz", lte.uplink_mhz)]);
-    let nr = radio.nr.map(|nr| [("frequency_mhz", nr.frequency_mhz), ("uplink_mhz", nr.uplink_mhz())]);
+    let lte = radio.lte.map(|lte| {
+        let second = lte.secondary.map(|second| second.downlink_mhz);
+        [
+            ("downlink_mhz", Some(lte.downlink_mhz)),
+            ("uplink_mhz", Some(lte.uplink_mhz)),
+            ("secondary.downlink_mhz", second),
+        ]
+    });
+    let nr = radio.nr.map(|nr| {
+        let second = nr.secondary.as_ref().map(|second| second.frequency_mhz);
+        [
+            ("frequency_mhz", Some(nr.frequency_mhz)),
+            ("uplink_mhz", Some(nr.uplink_mhz())),
+            ("secondary.frequency_mhz", second),
+        ]
+    });
     for (key, mhz) in lte.into_iter().chain(nr).flatten() {
-        if !validity.mhz.contains(&mhz) {
+        if let Some(mhz) = mhz
+            && !validity.mhz.contains(&mhz)
+        {
             validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {mhz}"), c);
         }
     }
