@@ -169,8 +169,8 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
-    /// Sets the fraction, 0 to 1, of the resource blocks of `cell`'s carriers without data that interferes with UEs of other cells from
-    /// `now` on. May cause radio link failures.
+    /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of
+    /// other cells from `now` on. May cause radio link failures.
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {
         self.reach(now);
         for ue in 0..self.ues.len() as u32 {

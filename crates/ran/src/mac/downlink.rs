@@ -115,11 +115,11 @@ impl<P: Packet> Ran<P> {
     }
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.
-    fn assign(&mut self, (cell, rat): (usize, Rat), ue: u32, process: u8, groups: (u16, u16), tti: u64) {
-        let ue_state = &mut self.ues[ue as usize];
-        let carrier = ue_state.carrier_in(cell);
-        ue_state.down[carrier].harq.sent(process);
-        self.on_air.push(OnAir { cell, rat, tti, ue, process, groups });
+    fn assign(&mut self, (cell, rat): (usize, Rat), index: u32, process: u8, groups: (u16, u16), tti: u64) {
+        let ue = &mut self.ues[index as usize];
+        let carrier = ue.carrier_in(cell);
+        ue.down[carrier].harq.sent(process);
+        self.on_air.push(OnAir { cell, rat, tti, ue: index, process, groups });
     }
 
     /// Sends the blocks that all cells have assigned.
