@@ -51,7 +51,7 @@ pub(crate) struct Entry {
     pub(crate) epoch: u16,
     /// The kind.
     pub(crate) kind: Kind,
-    /// The HARQ process, if the kind has one.
+    /// The HARQ process, or the number of the random access, if the kind has one.
     pub(crate) process: u8,
 }
 

@@ -388,7 +388,7 @@ impl<P: Packet> Ran<P> {
                 Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
                 Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
                 Kind::SchedulingRequestReceived => self.request_received(ue, slot),
-                Kind::RandomAccessDone => self.random_access_done(ue, slot),
+                Kind::RandomAccessDone => self.random_access_done(ue, entry.process, slot),
                 Kind::RetxBsr => self.retx_bsr(ue, slot),
                 Kind::Rlc => self.rlc_timeout(ue, now, io),
                 Kind::Wake => self.wake_up(ue, slot),

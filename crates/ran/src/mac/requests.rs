@@ -23,7 +23,8 @@ pub(crate) const SHORT_BSR: u32 = 2;
 pub(crate) const LONG_BSR: u32 = 4;
 /// The maximum backlog in bytes that a cell assumes for a UE that does not report it.
 pub(crate) const MOST_ASSUMED: u32 = 1 << 20;
-/// Number of consecutive lost blocks after which an eNodeB stops granting and waits for a request.
+/// Number of consecutive lost blocks after which an eNodeB stops granting, waits for a request, and no longer relies on the
+/// UE's power headroom reports.
 const MOST_LOST: u8 = 4;
 /// The parameters of uplink requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +80,8 @@ pub(crate) struct RequestState {
     pub(crate) opportunity_noted: bool,
     /// Random access is in progress instead.
     pub(crate) random_access: bool,
+    /// Random accesses so far, modulo 256: one that a grant has ended does not end the next.
+    pub(crate) accesses: u8,
     /// The slot in which the first pending request was sent, and the slot from which the cell knows it; the last slot if
     /// none was.
     pub(crate) requested_at: u64,
@@ -111,6 +114,7 @@ impl RequestState {
             request_pending: false,
             opportunity_noted: false,
             random_access: false,
+            accesses: 0,
             requested_at: u64::MAX,
             heard_from: u64::MAX,
             requests: 0,
@@ -148,6 +152,7 @@ impl RequestState {
         }
         if self.requests >= config.sr_maximum {
             self.random_access = true;
+            self.accesses = self.accesses.wrapping_add(1);
             // 36.321 5.4.4: all pending requests are cancelled.
             (self.requested_at, self.heard_from) = (u64::MAX, u64::MAX);
             return Opportunity::Exhausted;
@@ -289,13 +294,16 @@ impl BufferEstimate {
         self.grants.iter().any(|(at, bytes)| *at == tti && *bytes > 0)
     }
 
-    /// Called when a transport block was abandoned, possibly with a report.
+    /// Called when a transport block was abandoned, possibly with a report; returns whether so many were in a row that the
+    /// UE has to request again.
     #[inline]
-    pub(crate) fn lost(&mut self, config: &Requests, tti: u64) {
+    pub(crate) fn lost(&mut self, config: &Requests, tti: u64) -> bool {
         self.lost = self.lost.saturating_add(1);
-        if self.lost <= MOST_LOST {
+        let is_many = self.lost > MOST_LOST;
+        if !is_many {
             self.requested(config, tti);
         }
+        is_many
     }
 
     /// Called when a transport block was decoded.

@@ -18,6 +18,7 @@ use crate::mac::blocks::Blocks;
 use crate::mac::cell::Cell;
 use crate::mac::downlink::happens;
 use crate::mac::harq::Transport;
+use crate::mac::power::Reported;
 use crate::mac::requests::{Opportunity, RequestState, SHORT_BSR};
 use crate::network::{Io, Ran, emit};
 use crate::rat::{Need, Rat};
@@ -77,7 +78,8 @@ impl<P: Packet> Ran<P> {
                 Opportunity::Exhausted => {
                     ue.stats.random_accesses += 1;
                     let done = tti + ue.slots.spanning(requests.random_access);
-                    self.note(done, index, Kind::RandomAccessDone, 0);
+                    let access = ue.request_state.accesses;
+                    self.note(done, index, Kind::RandomAccessDone, access);
                 }
             }
         }
@@ -91,9 +93,9 @@ impl<P: Packet> Ran<P> {
         self.extended(index, tti);
     }
 
-    pub(crate) fn random_access_done(&mut self, index: u32, tti: u64) {
+    pub(crate) fn random_access_done(&mut self, index: u32, access: u8, tti: u64) {
         let ue = &mut self.ues[index as usize];
-        if ue.request_state.random_access {
+        if ue.request_state.random_access && ue.request_state.accesses == access {
             ue.request_state.random_access = false;
             ue.estimate.asked = self.cells[ue.serving].mac.requests.first_grant;
             let slots = ue.slots;
@@ -491,7 +493,10 @@ impl<P: Packet> Ran<P> {
             let now = ue.slots.start(tti);
             ue.up.harq.finished(process);
             if cell.mac.rat.reports_buffers() {
-                ue.estimate.lost(&cell.mac.requests, tti);
+                if ue.estimate.lost(&cell.mac.requests, tti) {
+                    // What the UE has reported of its power may be what is wrong.
+                    ue.uplink.power = Reported::default();
+                }
                 self.update_uplink_activity(index);
             }
             self.give_up(index, Direction::Uplink, process, io.drops);
