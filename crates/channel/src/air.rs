@@ -34,7 +34,7 @@ use crate::antenna::{Array, Beams, Ends, SWEEP};
 use crate::blockage::Blockage;
 use crate::buildings::{Buildings, Car, Penetration};
 use crate::fading::{self, Doppler, Fading, Grid, Turns};
-use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, noise_dbm};
+use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, bearing_deg, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::shadowing::Process;
@@ -304,8 +304,28 @@ struct Mast {
     building: Option<usize>,
 }
 
+/// The path between a mast and the UE on one carrier.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    /// Whether there is line of sight, apart from walls around the ends.
+    sees: bool,
+    /// Whether the UE and the mast are in different buildings, or one of them outdoors.
+    walled: bool,
+    /// Losses of walls and the car, of blockers, by shadowing, and over the distance, in dB.
+    walls_db: f64,
+    blocked_db: f64,
+    shadow_db: f64,
+    loss_db: f64,
+    /// Direction from the mast to the UE, if an antenna needed it.
+    bearing_deg: Option<f64>,
+}
+
 /// Distance in metres that a UE moves before its large-scale values are recomputed.
 const MOVED_M: f64 = 0.1;
+
+/// Values of a normal variable, and less than the probability of values below them: far from a mast, they decide that
+/// there is no line of sight without the exact probability.
+const QUANTILES: [(f64, f64); 4] = [(-2.0, 0.0227), (-1.5, 0.0668), (-1.0, 0.1586), (0.0, 0.4999)];
 
 /// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
 const REFERENCE_SHARE: f64 = 1.0 / 6.0;
@@ -588,18 +608,23 @@ impl Air {
                     travelled,
                     building: self.surroundings.around(self.place),
                 };
+                // Sectors of a mast follow each other and have the same path.
+                let mut last: Option<(usize, f64, Path)> = None;
                 for cell in &mut self.cells {
-                    let mast = &mut self.masts[cell.mast];
                     let hz = cell.carrier.downlink_hz;
-                    cell.sees = mast.is_seen(*path_loss, &self.surroundings, self.place, travelled);
-                    cell.walled = mast.building != place.building;
-                    cell.walls_db = self.surroundings.walls_db(mast.building, &place, hz);
-                    cell.blocked_db = self.surroundings.blocked_db(cell.position, &place, hz);
-                    let far = path_loss.is_beyond_break(cell.position, self.place, hz);
-                    let indoors = cell.walled && place.building.is_some();
-                    let shadow_db = shadowing
-                        .map_or(0.0, |shadowing| mast.shadow_db(shadowing, cell.sees, far, indoors, travelled));
-                    (cell.site_db, cell.ue_db) = (cell.antenna.gain_db(cell.position, self.place), 0.0);
+                    let path = match &mut last {
+                        Some((mast, of_hz, path)) if (*mast, *of_hz) == (cell.mast, hz) => path,
+                        last => {
+                            let mast = &mut self.masts[cell.mast];
+                            let path = mast.path(*path_loss, *shadowing, &mut self.surroundings, &place, hz);
+                            &mut last.insert((cell.mast, hz, path)).2
+                        }
+                    };
+                    (cell.sees, cell.walled) = (path.sees, path.walled);
+                    (cell.walls_db, cell.blocked_db) = (path.walls_db, path.blocked_db);
+                    let bearing = || *path.bearing_deg.get_or_insert_with(|| bearing_deg(cell.position, self.place));
+                    cell.site_db = cell.antenna.gain_along_db(cell.position, self.place, bearing);
+                    cell.ue_db = 0.0;
                     if let Some(beams) = &mut cell.beams {
                         let ends = |now| Ends {
                             site: cell.position,
@@ -613,10 +638,9 @@ impl Air {
                         }
                         cell.ue_db = ue_db;
                     }
-                    cell.gain_db = cell.site_db + self.gain_db - shadow_db + cell.ue_db;
+                    cell.gain_db = cell.site_db + self.gain_db - path.shadow_db + cell.ue_db;
                     cell.gain_db -= cell.walls_db + cell.blocked_db;
-                    let loss_db = path_loss.loss_db(cell.position, self.place, hz, cell.sees);
-                    cell.receive(cell.element_dbm - loss_db + cell.gain_db);
+                    cell.receive(cell.element_dbm - path.loss_db + cell.gain_db);
                 }
             }
             Channel::Recorded(records) => {
@@ -715,6 +739,27 @@ impl Cell {
 }
 
 impl Mast {
+    /// Returns the path to the UE at `place` at a carrier of `hz`.
+    fn path(
+        &mut self,
+        path_loss: PathLoss,
+        shadowing: Option<Shadowing>,
+        surroundings: &mut Surroundings,
+        place: &Place,
+        hz: f64,
+    ) -> Path {
+        let (ue, travelled) = (place.position, place.travelled);
+        let sees = self.is_seen(path_loss, surroundings, ue, travelled);
+        let walled = self.building != place.building;
+        let walls_db = surroundings.walls_db(self.building, place, hz);
+        let blocked_db = surroundings.blocked_db(self.position, place, hz);
+        let far = path_loss.is_beyond_break(self.position, ue, hz);
+        let indoors = walled && place.building.is_some();
+        let shadow_db = shadowing.map_or(0.0, |shadowing| self.shadow_db(shadowing, sees, far, indoors, travelled));
+        let loss_db = path_loss.loss_db(self.position, ue, hz, sees);
+        Path { sees, walled, walls_db, blocked_db, shadow_db, loss_db, bearing_deg: None }
+    }
+
     fn is_seen(&mut self, path_loss: PathLoss, surroundings: &Surroundings, ue: Position, travelled: f64) -> bool {
         match path_loss.sight() {
             Sight::Los => true,
@@ -722,8 +767,12 @@ impl Mast {
             Sight::Buildings => surroundings.sees(self.position, ue),
             Sight::Random => {
                 let normal = self.sight.at(travelled);
+                let probability = path_loss.sight_probability(self.position.ground_distance(ue));
+                if QUANTILES.iter().any(|(above, uniform)| normal > *above && probability < *uniform) {
+                    return false;
+                }
                 let uniform = 0.5 * libm::erfc(-normal * core::f64::consts::FRAC_1_SQRT_2);
-                uniform < path_loss.sight_probability(self.position.ground_distance(ue))
+                uniform < probability
             }
         }
     }

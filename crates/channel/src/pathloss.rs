@@ -247,23 +247,29 @@ impl Urban {
     /// Returns the loss in dB with line of sight.
     pub fn los_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
         let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
-        let space = space(ground, height);
-        let edge = Urban::break_m(site_height, ue_height, hz);
-        let near = self.los_base + 20.0 * libm::log10(hz / 1e9);
+        let logarithms = (libm::log10(space(ground, height)), libm::log10(hz / 1e9));
+        self.los_of(ground, height, Urban::break_m(site_height, ue_height, hz), logarithms)
+    }
+
+    /// Returns the loss in dB with line of sight at a ground distance of at least [`LEAST_M`], with a difference in height
+    /// of `height` and the break point at `edge`, from the decimal logarithms of the distance in space and of the
+    /// frequency in GHz.
+    fn los_of(&self, ground: f64, height: f64, edge: f64, (space, ghz): (f64, f64)) -> f64 {
+        let near = self.los_base + 20.0 * ghz;
         if ground <= edge {
-            near + self.los_slope * libm::log10(space)
+            near + self.los_slope * space
         } else {
-            near + 40.0 * libm::log10(space) - self.break_slope * libm::log10(edge * edge + height * height)
+            near + 40.0 * space - self.break_slope * libm::log10(edge * edge + height * height)
         }
     }
 
     /// Returns the loss in dB without line of sight.
     pub fn nlos_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-        let space = space(ground.max(LEAST_M), site_height - ue_height);
+        let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
+        let logarithms @ (space, ghz) = (libm::log10(space(ground, height)), libm::log10(hz / 1e9));
         let hidden =
-            self.nlos_base + self.nlos_slope * libm::log10(space) + self.nlos_frequency * libm::log10(hz / 1e9)
-                - self.nlos_height * (ue_height - 1.5);
-        hidden.max(self.los_db(ground, site_height, ue_height, hz))
+            self.nlos_base + self.nlos_slope * space + self.nlos_frequency * ghz - self.nlos_height * (ue_height - 1.5);
+        hidden.max(self.los_of(ground, height, Urban::break_m(site_height, ue_height, hz), logarithms))
     }
 
     /// Returns the probability of line of sight for a UE below 13 m. Table 7.4.2-1.
@@ -389,15 +395,36 @@ impl Antenna {
     /// Returns the gain in dBi of the antenna at `site` towards `ue`; of an array, that without a beam
     /// ([`Array::mean_gain_db`]).
     pub fn gain_db(&self, site: Position, ue: Position) -> f64 {
+        self.gain_along_db(site, ue, || bearing_deg(site, ue))
+    }
+
+    /// Returns the same, with a [`bearing_deg`] that is computed if it matters.
+    #[inline]
+    pub(crate) fn gain_along_db(&self, site: Position, ue: Position, bearing_deg: impl FnOnce() -> f64) -> f64 {
         match *self {
             Antenna::Isotropic { gain_db } => gain_db,
             Antenna::Sector { gain_db, azimuth_deg, beamwidth_deg, front_to_back_db } => {
-                let bearing = libm::atan2(ue.y - site.y, ue.x - site.x).to_degrees();
-                let off = libm::remainder(bearing - azimuth_deg, 360.0) / beamwidth_deg;
+                let off = half_turn(bearing_deg() - azimuth_deg) / beamwidth_deg;
                 gain_db - (12.0 * off * off).min(front_to_back_db)
             }
             Antenna::Array(array) => array.mean_gain_db(direction(site, ue), 0.0),
         }
+    }
+}
+
+/// Returns the direction from `site` to `ue` over the ground, in degrees counter-clockwise from east.
+pub(crate) fn bearing_deg(site: Position, ue: Position) -> f64 {
+    libm::atan2(ue.y - site.y, ue.x - site.x).to_degrees()
+}
+
+/// Returns an angle in degrees as one of at most half a turn; exact.
+#[inline]
+fn half_turn(degrees: f64) -> f64 {
+    match degrees {
+        -180.0..=180.0 => degrees,
+        180.0..540.0 => degrees - 360.0,
+        -540.0..-180.0 => degrees + 360.0,
+        _ => libm::remainder(degrees, 360.0),
     }
 }
 

@@ -139,7 +139,7 @@ impl<P: Packet> Ran<P> {
         for cell in 0..self.serving_cells {
             let rsrp_dbm = ue.air.rsrp(cell, now);
             ue.measurements.measured(cell, rsrp_dbm);
-            if S::LISTENS {
+            if S::MEASURES {
                 let rsrq_db = ue.air.rsrq(cell, now);
                 let serving = cell == ue.serving && ue.is_served();
                 let event = Event::Measured { ue: index, cell: cell as u32, rsrp_dbm, rsrq_db, serving };

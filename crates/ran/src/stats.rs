@@ -7,6 +7,8 @@ use units::{Span, Time};
 pub trait Sink {
     /// Whether the sink receives events.
     const LISTENS: bool = true;
+    /// Whether [`Event::Measured`] is among them.
+    const MEASURES: bool = Self::LISTENS;
     /// Called for `event` at `now`.
     fn event(&mut self, now: Time, event: &Event);
 }
@@ -27,6 +29,7 @@ impl<F: FnMut(Time, &Event)> Sink for F {
 /// Two observers, called one after the other.
 impl<A: Sink, B: Sink> Sink for (A, B) {
     const LISTENS: bool = A::LISTENS || B::LISTENS;
+    const MEASURES: bool = A::MEASURES || B::MEASURES;
     fn event(&mut self, now: Time, event: &Event) {
         self.0.event(now, event);
         self.1.event(now, event);

@@ -269,6 +269,8 @@ pub(crate) struct Recorder {
 }
 
 impl Sink for Recorder {
+    const MEASURES: bool = false;
+
     fn event(&mut self, now: Time, event: &Event) {
         match event {
             Event::Transmission(t) => {
