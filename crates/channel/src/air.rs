@@ -243,6 +243,8 @@ struct Uplink {
     target_mw: f64,
     /// The SINR for a transmit power of 1 mW per resource block.
     sinr_per_mw: f64,
+    /// The power headroom in dB for one resource block, once it was needed.
+    headroom_db: Option<f64>,
 }
 
 /// A cell, and the UE's current channel to it.
@@ -538,7 +540,11 @@ impl Air {
     #[inline]
     pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.block_mw(serving, now, 1);
-        decibels(self.max_mw / (self.uplink.target_mw * f64::from(prbs)))
+        let Uplink { target_mw, headroom_db, .. } = &mut self.uplink;
+        if prbs == 1 {
+            return *headroom_db.get_or_insert_with(|| decibels(self.max_mw / *target_mw));
+        }
+        decibels(self.max_mw / (*target_mw * f64::from(prbs)))
     }
 
     /// Returns the path loss in dB from `serving` as the UE measures it from the reference signals: without fast
@@ -678,6 +684,7 @@ impl Air {
             // The UE assumes that the uplink's path loss equals the downlink's.
             target_mw: linear(self.power.p0_dbm + self.power.alpha * downlink_db),
             sinr_per_mw: linear(-uplink_db - cell.noise_dbm),
+            headroom_db: None,
         }
     }
 

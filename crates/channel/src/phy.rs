@@ -131,8 +131,14 @@ impl Sinr {
             Sinr::Flat(sinr) => mutual_information(modulation, *sinr),
             Sinr::PerRb(all) => {
                 let (mut sum, mut count) = (0.0, 0u32);
+                // Neighbouring blocks without fading have the same SINR.
+                let (mut last, mut each) = (f32::NAN, 0.0);
                 for prb in prbs {
-                    sum += mutual_information(modulation, all[usize::from(prb)]);
+                    let sinr = all[usize::from(prb)];
+                    if sinr != last {
+                        (last, each) = (sinr, mutual_information(modulation, sinr));
+                    }
+                    sum += each;
                     count += 1;
                 }
                 sum / count.max(1) as f32

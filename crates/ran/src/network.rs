@@ -104,6 +104,8 @@ impl<P: Packet> Ran<P> {
         let cells: Vec<Cell> = carriers.iter().zip(secondaries).map(|(c, second)| Cell::new(c, second, tick)).collect();
         let sites: Vec<Site> = carriers.iter().map(|c| c.site).collect();
         let serving_cells = config.cells.len();
+        let interference = Interference::new(&carriers);
+        let are_alone = ![Direction::Downlink, Direction::Uplink].iter().any(|way| interference.any_shared(*way));
         let mut ues = Vec::with_capacity(config.ues.len());
         for (index, ue) in config.ues.iter().enumerate() {
             assert!((1..=8).contains(&ue.bearers.len()), "a UE has one to eight bearers");
@@ -117,11 +119,13 @@ impl<P: Packet> Ran<P> {
             let serving = ue.cell.unwrap_or(best);
             assert!(serving < serving_cells, "a UE starts in a cell that exists");
             let random = random(Stream::Decoding(index));
-            ues.push(Ue::new(index, ue, (air, random), measurements, (serving, &cells[serving])));
+            let mut ue = Ue::new(index, ue, (air, random), measurements, (serving, &cells[serving]));
+            ue.is_constant = are_alone && !ue.air.varies();
+            ues.push(ue);
         }
         let mut ran = Ran {
             handover: config.handover,
-            interference: Interference::new(&carriers),
+            interference,
             serving_cells,
             cells,
             ues,
@@ -344,12 +348,16 @@ impl<P: Packet> Ran<P> {
     /// Returns the next tick with pending work.
     #[inline]
     fn next_due(&self) -> Option<u64> {
-        let busy = self.cells.iter().filter(|cell| cell.is_busy());
-        let slot = busy.map(|cell| cell.slots.tick(cell.slots.next_at(self.next_tick))).min();
-        match slot {
-            Some(slot) if slot == self.next_tick => slot.into(),
-            _ => slot.into_iter().chain(self.calendar.first()).min(),
+        let mut first = None;
+        for cell in self.cells.iter().filter(|cell| cell.is_busy()) {
+            let slot = cell.slots.tick(cell.slots.next_at(self.next_tick));
+            if slot == self.next_tick {
+                // Nothing is earlier.
+                return Some(slot);
+            }
+            first = first.into_iter().chain([slot]).min();
         }
+        first.into_iter().chain(self.calendar.first()).min()
     }
 
     /// Advances the time to `now`: an idle network skips ticks.

@@ -129,6 +129,8 @@ pub(crate) struct Ue<P> {
     pub(crate) drx: Option<Box<drx::State>>,
     /// Time outside its Active Time in earlier cells.
     pub(crate) asleep_before: Span,
+    /// Whether its channel changes only when its SINR or a cell's background is set.
+    pub(crate) is_constant: bool,
     /// Bit b: bearer b had uplink data at the last check; `SRB_BIT`: SRB1 had.
     pub(crate) had_data: u16,
     /// The time of the only valid calendar entry for RLC's timers.
@@ -203,6 +205,7 @@ impl<P: Packet> Ue<P> {
             estimate: BufferEstimate::default(),
             drx: None,
             asleep_before: Span::ZERO,
+            is_constant: false,
             had_data: 0,
             rlc_noted: Time::MAX,
             measurements,
@@ -484,6 +487,7 @@ impl<P: Packet> Ue<P> {
     /// Invalidates the SINR of this slot after a change of the channel.
     pub(crate) fn invalidate_sinr(&mut self) {
         self.down.iter_mut().for_each(Carrier::invalidate);
+        self.uplink.reports.unsettle();
     }
 
     /// Makes the reports of a carrier that its cell, with these parameters and resource block groups of `group` blocks, has
@@ -491,6 +495,9 @@ impl<P: Packet> Ue<P> {
     #[inline]
     pub(crate) fn report_channel(&mut self, cell: usize, mac: &MacConfig, group: u16, slot: u64) {
         let carrier = self.carrier_in(cell);
+        if self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(&mac.link, self.slots, slot) {
+            return;
+        }
         let layers = self.layers.min(mac.rat.most_layers());
         let group = mac.link.worst_group.then_some(group);
         let Ue { down, air, drx, slots, .. } = self;
@@ -502,6 +509,9 @@ impl<P: Packet> Ue<P> {
     #[inline]
     pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, factor: f32, slot: u64) {
         let slots = self.slots;
+        if self.is_constant && self.drx.is_none() && self.uplink.reports.pass(link, slots, slot) {
+            return;
+        }
         while let Some(at) = self.uplink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
             let now = slots.start(at);
             self.air.uplink(self.serving, now, 1, &mut self.up_sinr);

@@ -124,10 +124,13 @@ impl Air {
 
     /// Returns the power in mW of a resource element of `other`, with this beam, that the UE receives while it listens to
     /// `serving`.
+    #[inline]
     fn interfering_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
-        if other.beams.is_none() {
-            return other.rsrp_mw;
-        }
+        if other.beams.is_none() { other.rsrp_mw } else { self.interfering_beam_mw(serving, other, beam) }
+    }
+
+    /// [`Air::interfering_mw`] if either end has an array.
+    fn interfering_beam_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
         let site_db = match other.antenna {
             Antenna::Array(array) => array.gain_beside_db(beam, direction(other.position, self.place), 0.0),
             Antenna::Isotropic { .. } | Antenna::Sector { .. } => other.site_db,

@@ -83,11 +83,13 @@ pub(crate) struct Reports<T> {
     offset: u32,
     /// The TTI of the first missing measurement; `None` before the first one.
     next: Option<u64>,
+    /// Whether a measurement of the same channel would change nothing.
+    is_settled: bool,
 }
 
-impl<T: Copy> Reports<T> {
+impl<T: Copy + PartialEq> Reports<T> {
     fn new(value: T, offset: u32) -> Self {
-        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None }
+        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None, is_settled: false }
     }
 
     /// Returns the slot, up to `slot`, of the next measurement needed to know what the eNodeB knows in `slot`.
@@ -151,6 +153,23 @@ impl<T: Copy> Reports<T> {
         next.map_or(newest, |next| next.max(newest))
     }
 
+    /// Passes over the measurements up to `slot` of a channel that has been constant, if they would change nothing;
+    /// returns whether it did.
+    #[inline]
+    pub(crate) fn pass(&mut self, link: &LinkAdaptation, slots: Slots, slot: u64) -> bool {
+        let Some(next) = self.next.filter(|_| self.is_settled) else { return false };
+        if next <= slot {
+            let period = slots.spanning(link.period).max(1);
+            self.next = Some(at_or_after(slot + 1, period, u64::from(self.offset)));
+        }
+        true
+    }
+
+    /// Takes note that the channel changes.
+    pub(crate) fn unsettle(&mut self) {
+        self.is_settled = false;
+    }
+
     /// Records a measurement of `value` in slot `at`; the first one applies at once, because the UE has reported
     /// before.
     #[inline]
@@ -158,9 +177,11 @@ impl<T: Copy> Reports<T> {
         let period = slots.spanning(link.period).max(1);
         if self.next.is_none() {
             self.current = value;
-        } else {
+        } else if self.count > 0 || value != self.current {
+            // A report under way that changes nothing need not be remembered.
             self.send(at + slots.spanning(link.delay), value);
         }
+        self.is_settled = self.count == 0;
         // From a slot outside the UE's grid, as the first may be, to the next one on it.
         self.next = Some(at_or_after(at + 1, period, u64::from(self.offset)));
     }
@@ -333,7 +354,7 @@ pub(crate) fn divide(sinr: &Sinr, layers: u8, share: &mut Sinr) {
 }
 
 /// The eNodeB's measurement of a UE's uplink.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sounded {
     /// SINR of a resource block in dB while the UE's power suffices.
     sinr_db: f64,

@@ -60,6 +60,7 @@ impl Carrier {
     /// Invalidates the SINR after a change of the channel.
     pub(crate) fn invalidate(&mut self) {
         self.sinr_at = None;
+        self.link.reports.unsettle();
     }
 
     /// Computes the SINR of `cell` at `now`, the beginning of a slot, into `self.sinr`.
