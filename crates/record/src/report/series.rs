@@ -382,8 +382,25 @@ fn thinned(columns: &[Vec<Option<f64>>], points: usize) -> Vec<Vec<Option<f64>>>
     columns.iter().map(thin).collect()
 }
 
+/// The least number with more digits than the report shows.
+const DIGITS: f64 = 1e5;
+
 /// Rounds `x` to five significant digits.
 pub(super) fn short(x: f64) -> f64 {
+    let size = x.abs();
+    if size < DIGITS && x.fract() == 0.0 {
+        return x;
+    }
+    // Within these powers of ten, the quotient of two exact numbers is the one nearest to the decimal number.
+    let scale = (0..=15).map(|power| 10f64.powi(power)).find(|scale| size * scale >= DIGITS / 10.0);
+    if let Some(scale) = scale.filter(|_| size < DIGITS) {
+        let digits = x * scale;
+        let rest = (digits - digits.floor() - 0.5).abs();
+        // Halfway between two numbers, the exact digits decide.
+        if rest > 1e-6 {
+            return digits.round() / scale;
+        }
+    }
     format!("{x:.4e}").parse().unwrap_or(x)
 }
 
@@ -404,6 +421,19 @@ mod tests {
         assert!(thin[0].is_sorted_by(|a, b| a.unwrap() < b.unwrap()), "time goes forward");
         let peak = thin[1].iter().position(|y| *y == Some(1e6)).unwrap();
         assert!((thin[0][peak].unwrap() - 3_141.5).abs() < 14.0, "the peak stays in its place");
+    }
+
+    #[test]
+    fn numbers_are_rounded_as_their_decimals_are() {
+        let mut x = 1.234_567_891e-14f64;
+        while x < 1e12 {
+            for x in [x, -x, x.floor(), x.floor() + 0.5, short(x)] {
+                assert_eq!(short(x).to_bits(), format!("{x:.4e}").parse::<f64>().unwrap().to_bits(), "{x}");
+            }
+            x *= 1.000_37;
+        }
+        assert_eq!([0.0, -0.0, 12_345.5, 99_999.6, 0.1].map(short), [0.0, -0.0, 12_346.0, 100_000.0, 0.1]);
+        assert!(short(f64::NAN).is_nan() && short(f64::INFINITY).is_infinite());
     }
 
     #[test]
