@@ -6,7 +6,7 @@ Processor time is that of the whole process (user and system, all threads) as th
 accounts it: start, simulation and results. A data packet is a full segment of payload
 that was delivered. `target/bench/results.json` holds an array of objects
 {name, unit, ours, peer, peer_name, ratio}; above 1, the ratio says how many times less
-time Ranway takes.
+time Ranway takes. The cities have no peer: the ratio is to the time that they should take.
 
 Random losses fall on other packets on either side, so that a lossy scenario is run
 several times with different seeds and its goodputs differ somewhat: there, the cost of a
@@ -51,8 +51,11 @@ class Case:
     # Processor seconds per simulated second of a peer that was measured elsewhere, where the
     # first case took STORED_DUMBBELL_S.
     stored_s: float | None = None
+    # Without a peer: processor seconds per simulated second that it should take at most.
+    goal_s: float | None = None
 
 
+STORED = "ns-3 mmWave, stored"
 # ns-3 3.37 of Debian 12.
 STORED_DUMBBELL_S = 0.0634
 
@@ -81,6 +84,8 @@ CASES = (
         ("--set", "ues=10"),
     ),
     Case("NR at 28 GHz, one UE, 132 blocks, AM, download", "nr-download.toml", 5, 1, 1, stored_s=14.1),
+    Case("LTE, a city of 57 sectors, 1,000 UEs", "city-lte.toml", 20, 10, 1, goal_s=0.2),
+    Case("LTE and NR, a city of 57 sectors each, 1,000 UEs", "city-nr.toml", 20, 10, 1, goal_s=0.4),
 )
 
 
@@ -184,14 +189,17 @@ def compare(ranway: Path, turns: int, scratch: Path) -> tuple[dict[Case, tuple[l
     for turn in range(turns):
         for case, (our_costs, peer_costs) in costs.items():
             our_costs.append(ours(ranway, case, scratch))
-            if case.stored_s is None:
-                peer_cost, peer_name = ns3(case)
+            if case.goal_s is not None:
+                name, peer_cost = "goal", Cost(case.goal_s * case.duration_s, case.duration_s, 0, float("nan"))
+            elif case.stored_s is not None:
+                name, peer_cost = STORED, stored(case, costs[CASES[0]][1][turn])
             else:
-                peer_cost = stored(case, costs[CASES[0]][1][turn])
+                peer_cost, peer_name = ns3(case)
+                name = peer_name
             peer_costs.append(peer_cost)
             print(
                 f"turn {turn + 1}/{turns}, {case.name}: "
-                f"ranway {our_costs[-1].cpu_s:.3f} s, {peer_name} {peer_cost.cpu_s:.3f} s",
+                f"ranway {our_costs[-1].cpu_s:.3f} s, {name} {peer_cost.cpu_s:.3f} s",
                 flush=True,
             )
         left = (time.monotonic() - begin) / (turn + 1) * (turns - turn - 1)
@@ -204,8 +212,10 @@ def figures(costs: dict[Case, tuple[list[Cost], list[Cost]]], peer_name: str) ->
     """The medians and their ratios, as results.json has them."""
     rows: list[dict[str, object]] = []
     for case, (our_costs, peer_costs) in costs.items():
-        # A stored peer has no packets.
-        for what, unit, figure in FIGURES if case.stored_s is None else FIGURES[:1]:
+        is_run = case.stored_s is None and case.goal_s is None
+        name = peer_name if is_run else STORED if case.goal_s is None else "goal"
+        # Nothing but a peer that ran has packets.
+        for what, unit, figure in FIGURES if is_run else FIGURES[:1]:
             our, peer = median(map(figure, our_costs)), median(map(figure, peer_costs))
             rows.append(
                 {
@@ -213,7 +223,7 @@ def figures(costs: dict[Case, tuple[list[Cost], list[Cost]]], peer_name: str) ->
                     "unit": unit,
                     "ours": our,
                     "peer": peer,
-                    "peer_name": peer_name if case.stored_s is None else "ns-3 mmWave, stored",
+                    "peer_name": name,
                     "ratio": peer / our,
                 }
             )

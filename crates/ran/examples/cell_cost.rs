@@ -1,13 +1,17 @@
-//! What a cell costs: nanoseconds for each TTI and each packet. `cargo run --release -p ran --example cell_cost`
+//! What a cell costs: nanoseconds for each TTI or slot, and each packet. `cargo run --release -p ran --example cell_cost`
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 use std::time::Instant;
 
 use aqm::{DropReason, Limit};
 use channel::fading::{self, Profile};
+use channel::tables::nr::Numerology;
 use channel::{AirConfig, Bandwidth, Carrier, Channel, Direction, PathLoss, Random, Site};
 use ran::rlc::{self, Am, Mode};
-use ran::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Ran, Room, Stream, UeConfig, pdcp};
+use ran::{
+    Above, BearerConfig, CellConfig, Config, Duplex, Filter, MacConfig, Nr, Pattern, Ran, Rat, Room, Stream, UeConfig,
+    pdcp,
+};
 use rand_xoshiro::rand_core::SeedableRng;
 use testkit::queue::TestPacket;
 use units::{Span, Time};
@@ -99,6 +103,30 @@ fn run(name: &str, air: &AirConfig, limited: bool, ues: usize, active: u32, mac:
     );
 }
 
+/// Slots of NR at 240 kHz in which nothing is sent, with `ues` whose RLC mode is that of LTE.
+fn idle_nr(name: &str, air: &AirConfig, ues: usize, duplex: Duplex) {
+    let rat = Rat::Nr(Nr::new(Numerology::Khz240, duplex));
+    let carrier = Carrier { downlink_hz: 28e9, uplink_hz: 28e9, prbs: 66, subcarrier_hz: 240_000 };
+    let site = Site { carrier, ..Site::default() };
+    let config = Config {
+        cells: vec![CellConfig {
+            site,
+            mac: MacConfig { rat, decoding: Span::from_micros(50), ..MacConfig::default() },
+            ..CellConfig::default()
+        }],
+        ues: (0..ues).map(|_| ue(air.clone(), false)).collect(),
+        ..Config::default()
+    };
+    let mut ran: Ran<TestPacket> = Ran::new(&config, |_: Stream| Random::seed_from_u64(1));
+    let mut drops = |_: TestPacket, _: DropReason| {};
+    let slots = TTIS * 16;
+    let began = Instant::now();
+    for slot in 0..slots {
+        ran.handle_timeout(Time::ZERO + Span::from_nanos(62_500) * slot, &mut drops, &mut ());
+    }
+    println!("{name:36} {:8.1} ns a slot", began.elapsed().as_nanos() as f64 / slots as f64);
+}
+
 fn main() {
     let good = still(60.0);
     let fair = still(30.0 - -92.4 - 8.0);
@@ -106,6 +134,10 @@ fn main() {
         fading: Some(fading::Config { profile: Profile::Epa, doppler: fading::Doppler::Hz(5.9) }),
         ..good.clone()
     };
+    let pattern = Duplex::Tdd(Pattern::DDDSU);
+    idle_nr("NR at 240 kHz, idle, 1 UE", &good, 1, pattern);
+    idle_nr("NR at 240 kHz, idle, 1000 UEs", &good, 1000, pattern);
+    idle_nr("NR at 240 kHz, flexible, idle, 1 UE", &good, 1, Duplex::Flexible);
     run("idle, 1 UE", &good, false, 1, 0, MacConfig::default());
     run("idle, 1000 UEs", &good, false, 1000, 0, MacConfig::default());
     run("1 UE, best scheme", &good, false, 1, 1, MacConfig::default());
