@@ -15,7 +15,7 @@ use ran::{
     Room, Secondary, ShortCycle,
 };
 use ran_support::{World, bearer, cell, listening, ms, ue};
-use units::Span;
+use units::{Span, Time};
 
 const WAYS: [Direction; 2] = [Direction::Downlink, Direction::Uplink];
 
@@ -382,7 +382,7 @@ fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
 
 #[test]
 fn everything_is_delivered_or_dropped_in_the_end_in_any_network() {
-    for seed in (0..60).chain([210, 244, 277, 349, 427, 484, 657, 871]) {
+    for seed in (0..60).chain([210, 244, 277, 349, 427, 484, 657, 871, 5679, 6002]) {
         check(seed);
     }
 }
@@ -494,4 +494,26 @@ fn twenty_equal_ues_share_a_cell_equally() {
             }
         }
     }
+}
+
+#[test]
+fn a_weak_uplink_is_served_beside_a_busy_downlink_in_flexible_slots() {
+    // Its power suffices for one resource block, which needs more symbols than one UE's share of a slot.
+    let mut config = crowd(Duplex::Flexible, 11, Discipline::RoundRobin);
+    config.ues[10].air.power.max_dbm -= 75.0;
+    let mut world = World::new(&config);
+    let busy: Vec<u32> = (0..10).collect();
+    world.saturate(Direction::Downlink, &busy, 200, ms(50));
+    let mut sent = Vec::new();
+    for n in 0..20 {
+        sent.push(world.sent);
+        world.send(Direction::Uplink, 10, 100);
+        world.saturate(Direction::Downlink, &busy, 200, ms(50 + 20 * (n + 1)));
+    }
+    assert_eq!(world.ids(Direction::Uplink, 10), sent);
+    let sinr = |(_, event): &(Time, Event)| match event {
+        Event::Transmission(t) if t.ue == 10 && t.direction == Direction::Uplink => Some(t.sinr_cdb),
+        _ => None,
+    };
+    assert!(world.events.iter().filter_map(sinr).max() < Some(600), "it is weak");
 }

@@ -216,7 +216,7 @@ impl<P: Packet> Ran<P> {
     /// Returns the technology with the resources of slot `sent`, whose uplink is granted in `tti`. Of a flexible slot, the
     /// uplink gets as many symbols as the UEs that can be granted need with all resource blocks, and as the weakest of
     /// them needs with those for which its power suffices. If the downlink needs the rest, the directions share the slot by
-    /// their numbers of UEs.
+    /// their numbers of UEs, or the slots if either could not use its share.
     fn uplink_slot(&mut self, cell: usize, tti: u64, sent: u64) -> Rat {
         let Cell { mac: MacConfig { rat, link, transmissions, .. }, grid, .. } = self.cells[cell];
         if rat.uplink_symbols(0).is_none() {
@@ -224,8 +224,9 @@ impl<P: Packet> Ran<P> {
         }
         let whole = rat.elements(Direction::Uplink);
         let prbs = u32::from(grid.prbs);
-        // Resource elements of all, and of a resource block for the weakest.
-        let (mut all, mut weakest, mut ues) = (0, 0, 0);
+        // Resource elements of all, and of a resource block for the weakest, and for little of its data.
+        let (mut all, mut weakest, mut least, mut ues) = (0, 0, 0, 0);
+        let mut needs_whole = false;
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             let ue = &mut self.ues[*index as usize];
@@ -246,23 +247,33 @@ impl<P: Packet> Ran<P> {
             if ue.uplink.is_out_of_range(rat, transmissions, tti) {
                 return true;
             }
+            // A block was too small for data: how many symbols suffice is not known.
+            needs_whole |= ue.estimate.least().is_some();
             let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes());
             let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
             let mcs = ue.uplink.scheme(rat, most, tti);
-            let elements = u32::from(self.cells[cell].grant_for(rat, mcs, need)) * whole;
-            all += elements;
+            let elements = |bytes| u32::from(self.cells[cell].grant_for(rat, mcs, bytes)) * whole;
+            all += elements(need);
             ues += 1;
-            weakest = weakest.max(elements.div_ceil(most.into()));
+            weakest = weakest.max(elements(need).div_ceil(most.into()));
+            least = least.max(elements(need.min(2 * rat.least_bytes())).div_ceil(most.into()));
             true
         });
         self.cells[cell].uplink.active = active;
         let symbols = |elements: u32| rat.uplink_symbols(elements).unwrap_or(0);
         let free = symbols(u32::MAX);
-        let mut granted = symbols(all.div_ceil(prbs).max(weakest));
-        if granted > symbols(1) {
+        let wanted = if needs_whole { free } else { symbols(all.div_ceil(prbs).max(weakest)) };
+        let mut granted = wanted;
+        if granted > symbols(1) || granted > free - symbols(1) {
             let (waiting, needed) = self.downlink_need(cell, rat, tti);
             let share = (u32::from(free) * ues).div_ceil(ues + waiting) as u8;
-            granted = granted.min(share.max(free.saturating_sub(symbols(needed.div_ceil(prbs)))).max(symbols(1)));
+            let left = free.saturating_sub(symbols(needed.div_ceil(prbs)));
+            granted = granted.min(share.max(left)).max(symbols(1));
+            let is_enough = granted >= symbols(least) && !needs_whole;
+            if waiting > 0 && (!is_enough || free - granted < symbols(1)) {
+                // One of them could not use its share: they take turns.
+                granted = if sent % u64::from(ues + waiting) < u64::from(ues) { wanted } else { 0 };
+            }
         }
         let symbols = granted;
         self.cells[cell].grant_symbols(sent, symbols);
