@@ -193,8 +193,10 @@ impl Nr {
     /// granted or acknowledged.
     pub fn is_valid(&self) -> bool {
         let Duplex::Tdd(pattern) = self.duplex else { return true };
-        let mut slots = 0..u64::from(pattern.slots);
-        pattern.is_valid() && slots.any(|slot| self.has_control(slot))
+        let slots = 0..u64::from(pattern.slots);
+        pattern.is_valid()
+            && slots.clone().any(|slot| self.has_control(slot))
+            && slots.clone().any(|slot| self.has_uplink_control(slot))
     }
 
     /// Returns the symbols of downlink and uplink in `slot`, with those for control.
@@ -272,12 +274,18 @@ impl Nr {
         self.symbols(slot)[0] >= self.control.max(1)
     }
 
+    /// Returns whether `slot` has a control channel of the uplink.
+    #[inline]
+    fn has_uplink_control(&self, slot: u64) -> bool {
+        self.symbols(slot)[1] >= self.uplink_control.max(1)
+    }
+
     /// Returns the first slot from `slot` on with a control channel of the uplink.
     #[inline]
     pub(super) fn uplink_control_from(&self, slot: u64) -> u64 {
         match self.duplex {
             Duplex::Fdd | Duplex::Flexible => slot,
-            Duplex::Tdd(_) => (slot..).find(|slot| self.symbols(*slot)[1] > 0).unwrap_or(slot),
+            Duplex::Tdd(_) => (slot..).find(|slot| self.has_uplink_control(*slot)).unwrap_or(slot),
         }
     }
 

@@ -120,7 +120,9 @@ fn check_duplex(nr: &Nr, c: &mut Check) {
         c.key("uplink_symbols", |c| c.wrong(format!("a special slot has {SYMBOLS} symbols, not {both}")));
     }
     let has = |letter, symbols: u8| pattern.contains(letter) || (pattern.contains('S') && symbols > 0);
-    if !has('D', downlink_symbols.saturating_sub(nr.mac.control_symbols)) || !has('U', *uplink_symbols) {
+    if !has('D', downlink_symbols.saturating_sub(nr.mac.control_symbols))
+        || !has('U', uplink_symbols.saturating_sub(nr.mac.uplink_control_symbols.saturating_sub(1)))
+    {
         c.key("pattern", |c| c.wrong("either direction needs symbols"));
     }
 }
