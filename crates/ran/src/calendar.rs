@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     UplinkDecoded,
     /// The UE learns that its uplink transport block failed.
     UplinkNack,
+    /// The UE has an occasion of its configured grant.
+    Occasion,
     /// The UE may send a scheduling request.
     SchedulingRequest,
     /// The eNodeB may respond to a scheduling request.

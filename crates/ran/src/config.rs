@@ -6,6 +6,7 @@ use units::Span;
 
 use crate::handover::Handover;
 use crate::mac::adaptation::LinkAdaptation;
+use crate::mac::configured::ConfiguredGrant;
 use crate::mac::drx::Drx;
 use crate::mac::power::PowerReports;
 use crate::mac::requests::Requests;
@@ -58,7 +59,9 @@ impl Config {
         for (cell, secondary) in self.cells.iter().zip(&mut secondaries) {
             if let Some(Secondary { carrier, power_dbm }) = cell.secondary {
                 *secondary = Some(all.len());
-                all.push(CellConfig { site: Site { carrier, power_dbm, ..cell.site }, secondary: None, ..*cell });
+                let site = Site { carrier, power_dbm, ..cell.site };
+                let mac = MacConfig { configured: None, ..cell.mac };
+                all.push(CellConfig { site, mac, secondary: None, ..*cell });
             }
         }
         secondaries.resize(all.len(), None);
@@ -186,6 +189,8 @@ pub struct MacConfig {
     pub power_reports: PowerReports,
     /// Discontinuous reception of the UEs that it serves; `None`: they always listen. Not with [`Rat::LteIdeal`].
     pub drx: Option<Drx>,
+    /// Configured grants of the UEs that it serves. Only with NR whose slots are not flexible.
+    pub configured: Option<ConfiguredGrant>,
 }
 
 impl Default for MacConfig {
@@ -198,6 +203,7 @@ impl Default for MacConfig {
             requests: Requests::default(),
             power_reports: PowerReports::default(),
             drx: None,
+            configured: None,
         }
     }
 }

@@ -51,6 +51,7 @@ mod ue;
 pub use config::{Above, BearerConfig, CellConfig, Config, Filter, MacConfig, Room, Secondary, UeConfig};
 pub use handover::{A3, Handover, RadioLink};
 pub use mac::adaptation::LinkAdaptation;
+pub use mac::configured::ConfiguredGrant;
 pub use mac::drx::{Drx, ShortCycle};
 pub use mac::power::PowerReports;
 pub use mac::requests::Requests;

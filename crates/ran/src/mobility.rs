@@ -285,6 +285,7 @@ impl<P: Packet> Ran<P> {
 
     /// Disconnects `index` from its cell; the next step of `link` is due after `pause`.
     fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
+        self.release_grant(index);
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
         ue.stop_drx(now);
@@ -317,6 +318,7 @@ impl<P: Packet> Ran<P> {
 
     /// Connects `index` to the serving cell.
     fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
+        self.configure_grant(index);
         let Ran { ues, cells, outbox, .. } = self;
         let ue = &mut ues[index as usize];
         let is_handover = matches!(ue.link, Link::Moving { .. });

@@ -74,6 +74,8 @@ pub struct Ran<P> {
     /// How many may serve a UE.
     pub(crate) serving_cells: usize,
     pub(crate) interference: Interference,
+    /// Whether any cell has configured grants.
+    has_configured: bool,
     pub(crate) ues: Vec<Ue<P>>,
     pub(crate) calendar: Calendar,
     /// The calendar's unit: the shortest slot of all cells.
@@ -126,6 +128,7 @@ impl<P: Packet> Ran<P> {
         let mut ran = Ran {
             handover: config.handover,
             interference,
+            has_configured: config.cells.iter().any(|cell| cell.mac.configured.is_some()),
             serving_cells,
             cells,
             ues,
@@ -140,6 +143,7 @@ impl<P: Packet> Ran<P> {
             messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
+            ran.configure_grant(ue);
             // Spread over the period, so that UEs do not all measure in the same slot.
             let period = ran.ues[ue as usize].slots.spanning(ran.handover.period).max(1);
             ran.note_measurement(ue, u64::from(ue) % period);
@@ -379,6 +383,9 @@ impl<P: Packet> Ran<P> {
                 self.note_measurement(ue, self.ues[ue as usize].slots.next_after(now));
             }
         }
+        if self.has_configured {
+            self.use_occasions(&mut due, tick);
+        }
         self.find_senders(&due, now);
         for entry in &due {
             let ue = entry.ue;
@@ -394,6 +401,8 @@ impl<P: Packet> Ran<P> {
                 Kind::UplinkTransmit => self.uplink_transmit(ue, entry.process, slot, io),
                 Kind::UplinkDecoded => self.uplink_decoded(ue, entry.process, now, io),
                 Kind::UplinkNack => self.uplink_nack(ue, entry.process, slot, io),
+                // It was not used.
+                Kind::Occasion => {}
                 Kind::SchedulingRequest => self.request_opportunity(ue, slot, io),
                 Kind::SchedulingRequestReceived => self.request_received(ue, slot),
                 Kind::RandomAccessDone => self.random_access_done(ue, entry.process, slot),

@@ -217,6 +217,14 @@ impl Rat {
         }
     }
 
+    /// Returns whether grants that recur after `period` slots can be configured: always in slots that are all uplink.
+    pub(crate) fn configurable(self, period: u16) -> bool {
+        match self {
+            Rat::Lte | Rat::LteIdeal => false,
+            Rat::Nr(nr) => nr.configurable(period),
+        }
+    }
+
     /// Returns the HARQ process of a new uplink transmission in `slot`, or `None` if any idle one may be used.
     #[inline]
     pub(crate) fn uplink_process(self, slot: u64) -> Option<u8> {

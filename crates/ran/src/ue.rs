@@ -10,6 +10,7 @@ use crate::handover::{Measurements, Sync};
 use crate::mac::adaptation::{self, Errors, LinkAdaptation};
 use crate::mac::carriers::Carrier;
 use crate::mac::cell::Cell;
+use crate::mac::configured::Place;
 use crate::mac::drx;
 use crate::mac::harq::{CARRIERS, Harq, Transport, carrier_of};
 use crate::mac::interference::Interference;
@@ -127,6 +128,8 @@ pub(crate) struct Ue<P> {
     pub(crate) estimate: BufferEstimate,
     /// Its discontinuous reception, in a cell that configures it.
     pub(crate) drx: Option<Box<drx::State>>,
+    /// Its place among the configured grants of its cell.
+    pub(crate) configured: Option<Box<Place>>,
     /// Time outside its Active Time in earlier cells.
     pub(crate) asleep_before: Span,
     /// Whether its channel changes only when its SINR or a cell's background is set.
@@ -204,6 +207,7 @@ impl<P: Packet> Ue<P> {
             reporting: Reporting::new(),
             estimate: BufferEstimate::default(),
             drx: None,
+            configured: None,
             asleep_before: Span::ZERO,
             is_constant: false,
             had_data: 0,
@@ -521,6 +525,12 @@ impl<P: Packet> Ue<P> {
             let headroom_db = (!rat.reports_power()).then(|| self.air.headroom_db(self.serving, now, 1));
             self.uplink.measure(link, &self.up_sinr, headroom_db, slots, at);
         }
+    }
+
+    /// Returns an idle uplink process for a dynamic grant.
+    #[inline]
+    pub(crate) fn idle_uplink(&self) -> Option<u8> {
+        self.up.harq.idle_after(self.configured.as_ref().map_or(0, |place| place.processes))
     }
 
     /// Returns the state of its discontinuous reception before a change in `slot`.

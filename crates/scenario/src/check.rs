@@ -1,5 +1,6 @@
 //! Checks that types cannot express: ranges, and dependencies between values. Collects all faults.
 
+mod configured;
 mod drx;
 mod links;
 mod lte;

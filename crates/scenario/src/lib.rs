@@ -23,6 +23,7 @@
 pub mod builtin;
 
 mod check;
+mod configured;
 mod de;
 mod drx;
 mod error;
@@ -48,6 +49,7 @@ mod technology;
 mod topology;
 mod tree;
 
+pub use configured::ConfiguredGrant;
 pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
 pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};

@@ -1,5 +1,6 @@
 //! An NR network: its carrier, its MAC, and the NR side of bearers.
 
+use crate::configured::ConfiguredGrant;
 use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
@@ -270,6 +271,9 @@ pub struct NrMac {
     /// Discontinuous reception. Default: UEs always listen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drx: Option<NrDrx>,
+    /// Configured grants. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configured_grant: Option<ConfiguredGrant>,
 }
 
 impl Default for NrMac {
@@ -295,6 +299,7 @@ impl Default for NrMac {
             bsr_period: Span::from_millis(5),
             bsr_retx: Span::from_millis(80),
             drx: None,
+            configured_grant: None,
         }
     }
 }

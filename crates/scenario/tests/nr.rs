@@ -54,6 +54,36 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.frequency_mhz: 10000 is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)",
         ),
         (
+            "mac = { configured_grant = { period = \"7 ms\" } }",
+            "",
+            "nr.mac.configured_grant.period: 7 ms is not one of 1, 2, 4, 5, 8, 10, 16, 20, 32,",
+        ),
+        (
+            "mac = { configured_grant = { period = \"4 ms\" } }",
+            "",
+            "nr.mac.configured_grant.period: 4 ms, 8 slots, is not a multiple of the TDD pattern, 5 slots",
+        ),
+        (
+            "duplex = \"flexible\"\nmac = { configured_grant = {} }",
+            "",
+            "nr.mac.configured_grant: flexible slots are divided by demand: use `fdd` or a TDD pattern",
+        ),
+        (
+            "mac = { configured_grant = { resource_blocks = 137 } }",
+            "",
+            "nr.mac.configured_grant.resource_blocks: 137 is out of range: must be from 1 to 136",
+        ),
+        (
+            "mac = { harq_processes = 4, configured_grant = { mcs = 28 } }",
+            "",
+            "nr.mac.configured_grant.processes: 4 is out of range: must be from 1 to 3",
+        ),
+        (
+            "mac = { harq_processes = 1, configured_grant = { processes = 1 } }",
+            "",
+            "nr.mac.configured_grant.processes: one HARQ process is needed for other blocks: raise `harq_processes`",
+        ),
+        (
             "secondary = { frequency_mhz = 10000 }",
             "",
             "nr.secondary.frequency_mhz: 10000 is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)",

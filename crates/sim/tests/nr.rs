@@ -172,3 +172,21 @@ fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
     let (alone, busy, cells) = download(second, "carriers = 1");
     assert!(alone == one && busy > 0.99 && cells == "cell-1", "{alone} {one} {busy} {cells}");
 }
+
+#[test]
+fn a_configured_grant_takes_the_request_out_of_the_uplinks_delay() {
+    let delay = |mac: &str| {
+        let tables = run(&format!(
+            "duration = \"20 s\"\n[nr]\nmac = {{ {mac} }}\n[[nr.ues]]\nname = \"ue\"\n\
+             channel = {{ kind = \"fixed\", loss_db = 80 }}\n[[flows]]\nname = \"f\"\nfrom = \"ue\"\nto = \"server\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }}\n"
+        ));
+        let requests: u64 = tables.ues.iter().map(|row| row.scheduling_requests).sum();
+        (flow(&tables, "f").owd_p50_ms.expect("packets arrived"), requests)
+    };
+    // Each 2.5 ms: 1.25 ms on average, the slot, and 100 us to decode it in, which take until the end of the next.
+    let (configured, none) = delay("configured_grant = { period = \"2.5 ms\" }");
+    near("with a grant", configured, 1.25 + 0.5 + 0.5, 0.15);
+    let (requested, all) = delay("");
+    assert!(none == 0 && all > 150 && requested > configured + 3.0, "{configured} {requested} {all}");
+}

@@ -5,6 +5,7 @@ use units::Span;
 
 use crate::config::{CellConfig, MacConfig};
 use crate::mac::blocks::Blocks;
+use crate::mac::configured::Places;
 use crate::mac::sched::Scheduler;
 use crate::rat::{Grid, Rat};
 use crate::slots::Slots;
@@ -29,6 +30,8 @@ pub(crate) struct Cell {
     pub(crate) uplink: Side,
     /// The cell that is its secondary carrier.
     pub(crate) secondary: Option<usize>,
+    /// Its configured grants.
+    pub(crate) places: Option<Places>,
     /// Uplink resource blocks used by retransmissions in the slot for which grants are made next.
     pub(crate) reserved: Blocks,
     /// Symbols granted in the uplink of flexible slots, and their slots, by slot number modulo the length.
@@ -56,12 +59,16 @@ impl Cell {
     ///
     /// # Panics
     /// If decoding takes longer than the technology's acknowledgements allow, an NR carrier's pattern is invalid
-    /// ([`crate::Nr::is_valid`]), or so are the cycles of discontinuous reception.
+    /// ([`crate::Nr::is_valid`]), or so are the cycles of discontinuous reception, or
+    /// configured grants do not fit ([`crate::ConfiguredGrant::is_valid`]).
     pub(crate) fn new(config: &CellConfig, secondary: Option<usize>, tick: Span) -> Cell {
         let rat = config.mac.rat;
         let slots = Slots::new(rat.slot(), tick);
         let decoding = slots.spanning(config.mac.decoding);
         assert!(rat.is_valid(), "a pattern has control channels");
+        let prbs = config.site.carrier.prbs;
+        let is_granted = config.mac.configured.is_none_or(|grant| grant.is_valid(rat, prbs));
+        assert!(is_granted, "a configured grant fits into the carrier and its pattern");
         let drx = config.mac.drx;
         assert!(drx.is_none_or(|drx| drx.is_valid() && rat.reports_buffers()), "a UE that sleeps has valid cycles");
         assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
@@ -75,6 +82,7 @@ impl Cell {
             downlink: side(downlink),
             uplink: side(uplink),
             secondary,
+            places: config.mac.configured.map(|grant| Places::new(grant, rat, prbs)),
             reserved: Blocks::none(),
             granted: [(0, 0); MOST_AHEAD],
         }

@@ -146,6 +146,13 @@ impl Harq {
             .min_by_key(|p| self.processes[usize::from(*p)].built)
     }
 
+    /// Returns a process without a block that is not one of the first `reserved`.
+    #[inline]
+    pub(crate) fn idle_after(&self, reserved: u8) -> Option<u8> {
+        let idle = self.idle & !((1u32 << reserved) - 1) as u16;
+        (idle != 0).then(|| idle.trailing_zeros() as u8)
+    }
+
     #[inline]
     pub(crate) fn is_busy(&self, process: u8) -> bool {
         self.idle & (1 << process) == 0

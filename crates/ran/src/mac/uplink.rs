@@ -48,9 +48,13 @@ impl<P: Packet> Ran<P> {
         }
     }
 
-    /// Schedules the next scheduling request opportunity at or after TTI `from`, if a request is pending.
+    /// Schedules the next scheduling request opportunity at or after TTI `from`, if a request is pending, or the next
+    /// occasion of a configured grant.
     #[inline]
     fn note_opportunity(&mut self, index: u32, from: u64) {
+        if self.ues[index as usize].configured.is_some() {
+            return self.note_occasion(index, from);
+        }
         let Ue { request_state, serving, .. } = &mut self.ues[index as usize];
         if request_state.request_pending && !request_state.opportunity_noted && !request_state.random_access {
             request_state.opportunity_noted = true;
@@ -157,6 +161,12 @@ impl<P: Packet> Ran<P> {
         }
         let Cell { mac, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
+        // Resource blocks for a repetition at most.
+        let mut most = grid.prbs;
+        if let Some(places) = &self.cells[cell].places {
+            free = free.without(places.blocks(sent));
+            most = free.find(most).1;
+        }
         let mut count = free.count();
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
@@ -167,8 +177,8 @@ impl<P: Packet> Ran<P> {
                 && let Some(process) = ue.up.harq.again()
             {
                 let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink));
-                let (first, found) = free.find(prbs.min(grid.prbs));
-                if found == prbs.min(grid.prbs) {
+                let (first, found) = free.find(prbs.min(most));
+                if found == prbs.min(most) {
                     free = free.without(Blocks::run(first, found));
                     count -= found;
                     self.grant_again(*index, process, (first, found), (tti, sent));
@@ -182,7 +192,7 @@ impl<P: Packet> Ran<P> {
             };
             match rat.uplink_process(sent) {
                 Some(process) if ue.up.harq.is_busy(process) => return true,
-                None if ue.up.harq.idle().is_none() => return true,
+                None if ue.idle_uplink().is_none() => return true,
                 _ => {}
             }
             ue.sound(&mac.link, rat, self.interference.uplink_factor(cell), tti);
@@ -240,7 +250,7 @@ impl<P: Packet> Ran<P> {
                 Need::Later => return true,
                 Need::Bytes(need) => need,
             };
-            if ue.up.harq.idle().is_none() {
+            if ue.idle_uplink().is_none() {
                 return true;
             }
             ue.sound(&link, rat, self.interference.uplink_factor(cell), tti);
@@ -312,7 +322,7 @@ impl<P: Packet> Ran<P> {
 
     fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (Rat, u64, u64)) {
         let ue = &mut self.ues[index as usize];
-        let Some(process) = rat.uplink_process(sent).or_else(|| ue.up.harq.idle()) else { return };
+        let Some(process) = rat.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
         let mcs = ue.uplink.scheme(rat, prbs, tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.clear();
@@ -507,6 +517,10 @@ impl<P: Packet> Ran<P> {
                 if ue.estimate.lost(&cell.mac.requests, tti) {
                     // What the UE has reported of its power may be what is wrong.
                     ue.uplink.power = Reported::default();
+                    if ue.configured.is_some() {
+                        // It will not request, and its configured scheme may be what is wrong.
+                        ue.estimate.requested(&cell.mac.requests, tti);
+                    }
                 }
                 self.update_uplink_activity(index);
             }

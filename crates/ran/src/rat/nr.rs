@@ -199,6 +199,17 @@ impl Nr {
             && slots.clone().any(|slot| self.has_uplink_control(slot))
     }
 
+    /// Returns whether grants that recur after `period` slots can be configured.
+    pub(super) fn configurable(&self, period: u16) -> bool {
+        match self.duplex {
+            Duplex::Fdd => period > 0,
+            Duplex::Tdd(Pattern { slots, uplink_slots, .. }) => {
+                period > 0 && uplink_slots > 0 && period.is_multiple_of(slots.into())
+            }
+            Duplex::Flexible => false,
+        }
+    }
+
     /// Returns the symbols of downlink and uplink in `slot`, with those for control.
     #[inline]
     fn symbols(&self, slot: u64) -> [u8; 2] {

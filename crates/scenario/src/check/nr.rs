@@ -47,6 +47,7 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     c.key("mac", |c| {
         check_mac(&nr.mac, nr.numerology, c);
         drx::check_nr(nr, c);
+        configured::check(nr, c);
     });
     if let Some(lte) = &nr.lte {
         c.key("lte", |c| {

@@ -3,8 +3,9 @@
 use channel::{Carrier, tables};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
-use ran::{Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
+use ran::{ConfiguredGrant, Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
 use scenario::{CqiOf, McsTable, NrBearer, NrRlc};
+use units::Span;
 
 /// The carrier of NR cells, and the second one.
 pub(super) fn carriers(nr: &scenario::Nr) -> (Carrier, Option<Carrier>) {
@@ -48,7 +49,18 @@ pub(super) fn mac(nr: &scenario::Nr) -> MacConfig {
             ..Requests::default()
         },
         drx: of.drx.as_ref().map(drx),
+        configured: of.configured_grant.as_ref().map(|grant| configured_grant(grant, slot)),
         ..MacConfig::default()
+    }
+}
+
+fn configured_grant(of: &scenario::ConfiguredGrant, slot: Span) -> ConfiguredGrant {
+    ConfiguredGrant {
+        period: (of.period.as_nanos() / slot.as_nanos()) as u16,
+        prbs: of.resource_blocks,
+        mcs: of.mcs,
+        processes: of.processes,
+        timer: of.timer,
     }
 }
 
