@@ -478,11 +478,11 @@ impl Air {
     /// cells and noise in symbols with reference signals of one antenna port.
     pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        let carrier = self.cells[cell].carrier;
-        let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == carrier.downlink_hz);
-        let received: f64 =
-            all.map(|other| other.rsrp_mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load)).sum();
-        decibels(self.cells[cell].rsrp_mw / (f64::from(SUBCARRIERS) * (received + self.cells[cell].ue_noise_mw)))
+        let of = &self.cells[cell];
+        let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == of.carrier.downlink_hz);
+        let used = |other: &Cell| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load;
+        let received: f64 = all.map(|other| other.rsrp_mw * interference::density(of, other) * used(other)).sum();
+        decibels(of.rsrp_mw / (f64::from(SUBCARRIERS) * (received + of.ue_noise_mw)))
     }
 
     /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is

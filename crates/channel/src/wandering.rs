@@ -42,6 +42,7 @@ impl Area {
         Position::new(between(self.x, random), between(self.y, random), self.z)
     }
 
+    #[cfg(test)]
     fn contains(&self, place: Position) -> bool {
         (self.x[0]..=self.x[1]).contains(&place.x) && (self.y[0]..=self.y[1]).contains(&place.y)
     }
@@ -58,9 +59,8 @@ pub fn on_disc(centre: Position, radius: f64, random: &mut Random) -> Position {
 pub fn on_streets(area: &Area, block: f64, random: &mut Random) -> Position {
     let Area { x, y, z } = *area;
     let [wide, high] = [x[1] - x[0], y[1] - y[0]];
-    let streets = |across: f64| libm::floor(across / block) + 1.0;
     // Eastward streets lie one above the other.
-    let [eastward, northward] = [wide * streets(high), high * streets(wide)];
+    let [eastward, northward] = [wide * streets(high, block), high * streets(wide, block)];
     let along = uniform(random) * (eastward + northward);
     if along < eastward {
         Position::new(x[0] + along % wide, y[0] + block * libm::floor(along / wide), z)
@@ -79,23 +79,30 @@ pub fn random_waypoint(area: &Area, pace: &Pace, random: &mut Random) -> Mobilit
 /// Returns a movement along the streets of a grid with one crossing every `block` metres, from the south-western corner of
 /// `area`. At a crossing the UE turns with the probability `turn`, to either side, and turns back only in a dead end.
 pub fn manhattan(area: &Area, block: f64, turn: f64, pace: &Pace, random: &mut Random) -> Mobility {
-    let crossing = |range: [f64; 2], random: &mut Random| {
-        let streets = libm::floor((range[1] - range[0]) / block) + 1.0;
-        range[0] + block * libm::floor(uniform(random) * streets)
-    };
-    let start = Position::new(crossing(area.x, random), crossing(area.y, random), area.z);
+    let streets = [area.x, area.y].map(|range| streets(range[1] - range[0], block));
+    let mut crossing = streets.map(|streets| libm::floor(uniform(random) * streets));
+    let place = |[x, y]: [f64; 2]| Position::new(area.x[0] + block * x, area.y[0] + block * y, area.z);
     let mut heading = [(1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0)][(uniform(random) * 4.0) as usize];
-    movement(start, pace, random, |from, random| {
+    movement(place(crossing), pace, random, |_, random| {
         let (x, y) = heading;
         let aside = if uniform(random) < 0.5 { (-y, x) } else { (y, -x) };
         let other = (-aside.0, -aside.1);
         let wanted = if uniform(random) < turn { [aside, other, heading] } else { [heading, aside, other] };
-        let ahead = |(x, y): (f64, f64)| Position::new(from.x + x * block, from.y + y * block, from.z);
-        heading = wanted.into_iter().find(|way| area.contains(ahead(*way))).unwrap_or((-x, -y));
-        let next = ahead(heading);
+        let ahead = |(x, y): (f64, f64)| [crossing[0] + x, crossing[1] + y];
+        let exists = |way: (f64, f64)| (0..2).all(|axis| (0.0..streets[axis]).contains(&ahead(way)[axis]));
+        heading = wanted.into_iter().find(|way| exists(*way)).unwrap_or((-x, -y));
         // An area smaller than a block has one crossing.
-        if area.contains(next) { next } else { from }
+        if exists(heading) {
+            crossing = ahead(heading);
+        }
+        place(crossing)
     })
+}
+
+/// Returns the number of streets, `block` metres apart from the edge on, in an area as long.
+fn streets(metres: f64, block: f64) -> f64 {
+    // Lengths such as 33.3 m have no exact number.
+    libm::floor(metres / block + 1e-9) + 1.0
 }
 
 /// Returns a movement from `start` to one place after another, as `next` gives them.
@@ -200,6 +207,19 @@ mod tests {
             let at = mobility.position(Time::ZERO + Span::from_secs(second));
             assert!(AREA.contains(at) && (on_street(at.x, -100.0) || on_street(at.y, 0.0)), "{at:?}");
         }
+        // The streets at the edges too, also if a block has no exact length: each of eleven is as long as the others.
+        let area = Area { x: [0.0, 333.0], y: [0.0, 333.0], z: 0.0 };
+        let walk = manhattan(&area, 33.3, 0.5, &pace(200_000), &mut random(3));
+        let at_edge = |v: f64| {
+            (0..200_000)
+                .filter(|s| {
+                    let at = walk.position(Time::ZERO + Span::from_secs(*s));
+                    (at.x - v).abs() < 1e-6 && libm::remainder(at.y, 33.3).abs() > 1e-6
+                })
+                .count() as f64
+        };
+        let (edges, middle) = (at_edge(0.0) + at_edge(333.0), at_edge(33.3 * 5.0));
+        assert!((0.5..1.2).contains(&(edges / 2.0 / middle)), "{edges} {middle}");
         let straight =
             manhattan(&Area { x: [0.0, 1e6], y: [0.0, 1e6], z: 0.0 }, 50.0, 0.0, &pace(1000), &mut random(5));
         let [a, b] = [0, 1000].map(|s| straight.position(Time::ZERO + Span::from_secs(s)));

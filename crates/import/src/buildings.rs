@@ -14,7 +14,7 @@ use crate::{Error, read_up_to};
 pub const MAX_BUILDINGS: usize = 10_000;
 /// Maximum size in bytes of a map.
 const MAX_MAP: u64 = 64 << 20;
-/// Sides in metres below which a building is left out: posts and walls.
+/// Sides in metres below which a building is left out, and heights that are not known: posts and walls.
 const LEAST_M: f64 = 0.5;
 /// Height in metres of a storey.
 const STOREY_M: f64 = 3.0;
@@ -66,7 +66,7 @@ impl Map {
         let mut text = "[nr]\nbuildings = [\n".to_owned();
         for Block { x, y, height } in &self.blocks {
             text += &format!(
-                "  {{ x = [{:.2}, {:.2}], y = [{:.2}, {:.2}], height = {height:.1} }},\n",
+                "  {{ x = [{:.2}, {:.2}], y = [{:.2}, {:.2}], height = {height:.2} }},\n",
                 x[0], x[1], y[0], y[1]
             );
         }
@@ -82,10 +82,14 @@ impl Map {
 /// [`MAX_BUILDINGS`]; [`Error::Io`].
 pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
     let text = read_up_to(MAX_MAP, from, "import a smaller area")?;
+    // Some editors begin a file with a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).to_vec();
     let text = String::from_utf8(text).map_err(|_| Error::File("not GeoJSON: not UTF-8".to_owned()))?;
     let features = features(&text)?;
-    let is_building = |feature: &&Feature| value(feature, "building").is_some_and(|value| value != "no");
-    let marked = features.iter().any(|feature| is_building(&feature));
+    let is_building = |feature: &&Feature| {
+        value(feature, "building").is_some_and(|value| !["no", "false", "0"].contains(&value.as_str()))
+    };
+    let marked = features.iter().any(|feature| value(feature, "building").is_some());
     let mut outlines = Vec::new();
     let mut without_height = 0;
     for feature in features.iter().filter(|feature| !marked || is_building(feature)) {
@@ -173,6 +177,7 @@ fn value(feature: &Feature, name: &str) -> Option<String> {
     match properties.get(name).or_else(nested)? {
         JsonValue::String(text) => Some(text.clone()),
         JsonValue::Number(number) => Some(number.to_string()),
+        JsonValue::Bool(yes) => Some(yes.to_string()),
         _ => None,
     }
 }
@@ -181,7 +186,7 @@ fn value(feature: &Feature, name: &str) -> Option<String> {
 fn height(feature: &Feature) -> Option<f64> {
     let number = |name: &str| value(feature, name)?.trim().trim_end_matches('m').trim_end().parse::<f64>().ok();
     let metres = number("height").or_else(|| number("building:levels").map(|levels| levels * STOREY_M));
-    metres.filter(|metres| *metres > 0.0 && *metres <= HIGHEST_M)
+    metres.filter(|metres| *metres >= LEAST_M && *metres <= HIGHEST_M)
 }
 
 /// Returns the area in square metres that a ring encloses.

@@ -386,7 +386,7 @@ impl<P: Packet> Ran<P> {
         if self.has_configured {
             self.use_occasions(&mut due, tick);
         }
-        self.find_senders(&due, now);
+        self.find_senders(&due, now, tick);
         for entry in &due {
             let ue = entry.ue;
             let state = &self.ues[ue as usize];

@@ -228,3 +228,45 @@ fn listening_does_not_change_what_happens() {
     };
     assert_eq!(run(true), run(false));
 }
+
+#[test]
+fn lte_and_nr_with_wider_subcarriers_on_one_carrier_interfere_by_their_power_in_a_bandwidth() {
+    let config = cells(&[0.0, 600.0], 200.0);
+    let mut mixed = nr(config.clone(), Duplex::Fdd);
+    mixed.cells[0] = config.cells[0];
+    // 12 blocks of 360 kHz beside 25 of 180 kHz; the LTE cell uses them all.
+    mixed.cells[1].site.carrier.prbs = 12;
+    let mut world = World::new(&mixed);
+    for n in 0..200 {
+        for direction in [Direction::Downlink, Direction::Uplink] {
+            (0..8).for_each(|_| world.send(direction, 0, 1500));
+            world.send(direction, 1, 200);
+        }
+        world.run(Time::ZERO + Span::from_millis(n + 1));
+    }
+    let is_busy = |(at, _): &(Time, Transmission)| (ms(40)..ms(190)).contains(at);
+    let of = |ue: u32, direction| sent(&world, direction).into_iter().filter(move |s| s.1.ue == ue && is_busy(s));
+    assert!(of(0, Direction::Downlink).all(|(_, t)| t.prbs == BLOCKS), "the LTE cell is full");
+    let hz = |cell: usize| {
+        let carrier = mixed.cells[cell].site.carrier;
+        f64::from(carrier.prbs) * 12.0 * f64::from(carrier.subcarrier_hz)
+    };
+    let noise = linear(-174.0 + 9.0);
+    let per_hz = |cell: usize, ue: usize| linear(30.0 - friis_db(&mixed, cell, ue, 2.12e9)) / hz(cell);
+    let expected = 10.0 * (per_hz(1, 1) / (noise + per_hz(0, 1))).log10();
+    let down: Vec<f64> = of(1, Direction::Downlink).map(|(_, t)| f64::from(t.sinr_cdb) / 100.0).collect();
+    assert!(down.len() > 50 && down.iter().all(|sinr| (sinr - expected).abs() < 0.05), "{down:?}, not {expected}");
+    // In the uplink, a TTI meets both slots of half a millisecond.
+    let lte = of(0, Direction::Uplink).map(|(at, t)| (at, t.prbs)).collect::<std::collections::BTreeMap<_, _>>();
+    let busiest = *lte.values().max().unwrap();
+    let tti = |at: Time| ms(at.as_nanos() / 1_000_000);
+    let met: Vec<(bool, f64)> = of(1, Direction::Uplink)
+        .filter(|(at, _)| lte.get(&tti(*at)) == Some(&busiest))
+        .map(|(at, t)| (at == tti(at), f64::from(t.sinr_cdb) / 100.0))
+        .collect();
+    let mean = |first: bool| {
+        let these: Vec<f64> = met.iter().filter(|(is_first, _)| *is_first == first).map(|(_, sinr)| *sinr).collect();
+        these.iter().sum::<f64>() / these.len() as f64
+    };
+    assert!((mean(true) - mean(false)).abs() < 0.5, "{met:?}");
+}

@@ -52,6 +52,8 @@ struct Sender {
     cell: usize,
     first: u16,
     end: u16,
+    /// The tick in which its slot ends.
+    until: u64,
     /// Power in mW of each resource block.
     mw: f64,
 }
@@ -192,17 +194,23 @@ impl Interference {
         &self.sinr
     }
 
-    /// Forgets the senders of the last tick.
+    /// Forgets the senders whose slots have ended by `tick`.
     #[inline]
-    pub(crate) fn clear_senders(&mut self) {
-        self.senders.clear();
+    pub(crate) fn end_senders(&mut self, tick: u64) {
+        self.senders.retain(|sender| sender.until > tick);
     }
 
-    /// `ue` transmits to `cell` on these resource blocks.
-    pub(crate) fn add_sender(&mut self, (ue, air): (u32, &mut Air), cell: usize, prbs: (u16, u16), now: Time) {
+    /// `ue` transmits to `cell` on these resource blocks from `now` until tick `until`.
+    pub(crate) fn add_sender(
+        &mut self,
+        (ue, air): (u32, &mut Air),
+        cell: usize,
+        prbs: (u16, u16),
+        (now, until): (Time, u64),
+    ) {
         let (first, count) = prbs;
         let mw = air.block_mw(cell, now, count);
-        self.senders.push(Sender { ue, cell, first, end: first + count, mw });
+        self.senders.push(Sender { ue, cell, first, end: first + count, until, mw });
         for other in 0..self.carriers.len() {
             if other != cell && self.carriers[other].uplink_hz == self.carriers[cell].uplink_hz {
                 self.means.cells[other].heard += mw * air.interference_per_mw(cell, other) * f64::from(count);

@@ -343,17 +343,18 @@ impl<P: Packet> Ran<P> {
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
-    /// Finds the UEs that transmit at `now`, in the order of `due`, if they may interfere.
-    pub(crate) fn find_senders(&mut self, due: &[Entry], now: Time) {
+    /// Finds the UEs that transmit at `now`, the beginning of `tick`, in the order of `due`, if they may interfere.
+    pub(crate) fn find_senders(&mut self, due: &[Entry], now: Time, tick: u64) {
         if !self.interference.any_shared(Direction::Uplink) {
             return;
         }
-        self.interference.clear_senders();
+        self.interference.end_senders(tick);
         for entry in due.iter().filter(|entry| entry.kind == Kind::UplinkTransmit) {
             let ue = &mut self.ues[entry.ue as usize];
             if ue.epoch == entry.epoch && self.interference.is_shared(ue.serving, Direction::Uplink) {
                 let Transport { first_prb, prbs, .. } = ue.up.harq.processes[usize::from(entry.process)];
-                self.interference.add_sender((entry.ue, &mut ue.air), ue.serving, (first_prb, prbs), now);
+                let until = ue.slots.tick(ue.slots.next_at(tick) + 1);
+                self.interference.add_sender((entry.ue, &mut ue.air), ue.serving, (first_prb, prbs), (now, until));
             }
         }
     }

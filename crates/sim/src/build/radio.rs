@@ -168,7 +168,8 @@ fn ue_config(
             sweep: surroundings.sweep,
         },
         cell: ue.cell.as_ref().and_then(index),
-        aggregates: ue.aggregates(),
+        // A recording is of one carrier.
+        aggregates: ue.aggregates() && !matches!(ue.channel, scenario::Channel::Recorded { .. }),
         layers: ue.layers,
         category: match ue.category.and_then(Category::numbered) {
             Some(category) => category,
