@@ -247,8 +247,8 @@ fn degrees(text: &str) -> Result<f64, String> {
 }
 
 fn metres(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number <= 1000.0);
-    number.ok_or_else(|| "expected a height in metres up to 1000".to_owned())
+    let number = text.parse::<f64>().ok().filter(|number| (0.1..=1000.0).contains(number));
+    number.ok_or_else(|| "expected a height in metres from 0.1 to 1000".to_owned())
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
