@@ -481,7 +481,7 @@ impl Air {
         let of = &self.cells[cell];
         let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == of.carrier.downlink_hz);
         let used = |other: &Cell| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load;
-        let received: f64 = all.map(|other| other.rsrp_mw * interference::density(of, other) * used(other)).sum();
+        let received: f64 = all.map(|other| other.rsrp_mw * of.density_of(other) * used(other)).sum();
         decibels(of.rsrp_mw / (f64::from(SUBCARRIERS) * (received + of.ue_noise_mw)))
     }
 
@@ -738,6 +738,13 @@ impl Air {
 }
 
 impl Cell {
+    /// Returns the power in one of its resource elements for each mW in one of `from`: that of the same bandwidth.
+    #[inline]
+    fn density_of(&self, from: &Cell) -> f64 {
+        let [to, from] = [self, from].map(|cell| cell.carrier.subcarrier_hz);
+        if to == from { 1.0 } else { f64::from(to) / f64::from(from) }
+    }
+
     /// Sets the received power of a resource element in dBm.
     fn receive(&mut self, rsrp_dbm: f64) {
         self.rsrp_dbm = rsrp_dbm;

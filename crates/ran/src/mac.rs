@@ -1,8 +1,8 @@
 //! MAC: scheduling, transport blocks and HARQ (36.321).
 //!
 //! [`downlink`] and [`uplink`] are the steps of a slot, [`sched`] divides a [`cell`]'s carrier, [`adaptation`] and
-//! [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`configured`] what is
-//! granted without them, [`harq`] stores blocks until they are
+//! [`power`] determine the size of blocks, [`requests`] handles uplink requests, [`configured`] and [`occasions`]
+//! what is granted without them, [`harq`] stores blocks until they are
 //! decoded, [`carriers`] are those of a UE, and [`drx`] and [`sleep`] let UEs sleep. [`interference`] connects the cells of a carrier.
 
 pub(crate) mod adaptation;
@@ -14,6 +14,7 @@ pub(crate) mod downlink;
 pub(crate) mod drx;
 pub(crate) mod harq;
 pub(crate) mod interference;
+pub(crate) mod occasions;
 pub(crate) mod power;
 pub(crate) mod requests;
 pub(crate) mod sched;

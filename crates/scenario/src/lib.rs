@@ -43,7 +43,6 @@ mod radio;
 mod reference;
 mod replicates;
 mod schema;
-mod secondary;
 mod surroundings;
 mod technology;
 mod topology;
@@ -57,17 +56,16 @@ pub use handover::Handover;
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Office,
-    PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
+    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, LteSecondary, Mac,
+    Office, PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
-pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
+pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac, NrSecondary};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;
-pub use secondary::{LteSecondary, NrSecondary};
 pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
 pub use technology::{NrBearer, NrRlc, Technology};
 pub use topology::{hosts, route};

@@ -5,7 +5,6 @@ use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
-use crate::secondary::LteSecondary;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};
@@ -70,6 +69,17 @@ pub struct Lte {
     /// Handover between cells.
     #[serde(default)]
     pub handover: Handover,
+}
+
+/// A second downlink carrier of all LTE cells, with the power and the antenna of the first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LteSecondary {
+    /// Its centre frequency in MHz.
+    pub downlink_mhz: f64,
+    /// Its bandwidth.
+    #[serde(default)]
+    pub bandwidth: Bandwidth,
 }
 
 /// Bandwidth of a carrier (36.101 table 5.6-1).

@@ -4,8 +4,7 @@ use crate::configured::ConfiguredGrant;
 use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
-use crate::lte::{Bandwidth, Cell, CqiOf, Mac, PowerControl, Ue};
-use crate::secondary::{LteSecondary, NrSecondary};
+use crate::lte::{Bandwidth, Cell, CqiOf, LteSecondary, Mac, PowerControl, Ue};
 use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
 use channel::tables::nr::{self as tables, FrequencyRange, Numerology};
@@ -141,6 +140,28 @@ impl Nr {
             Duplex::Fdd => self.uplink_mhz.unwrap_or(self.frequency_mhz),
             Duplex::Tdd { .. } | Duplex::Flexible => self.frequency_mhz,
         }
+    }
+}
+
+/// A second downlink carrier of all NR cells, with the power, the antenna, the numerology and the duplexing of the first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NrSecondary {
+    /// Its centre frequency in MHz: 410 to 7125 (FR1) or 24250 to 52600 (FR2).
+    pub frequency_mhz: f64,
+    /// Its bandwidth in MHz, 5 to 400, as far as 38.104 tables 5.3.2-1 and -2 have it for the numerology.
+    #[serde(default = "bandwidth_mhz")]
+    pub bandwidth_mhz: u16,
+    /// Number of resource blocks, 1 to 275, for carriers that the standard does not have. Default: that of the bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_blocks: Option<u16>,
+}
+
+impl NrSecondary {
+    /// Returns `nr` with this carrier as its only one.
+    pub fn alone(&self, nr: &Nr) -> Nr {
+        let NrSecondary { frequency_mhz, bandwidth_mhz, resource_blocks } = *self;
+        Nr { frequency_mhz, uplink_mhz: None, bandwidth_mhz, resource_blocks, secondary: None, ..nr.clone() }
     }
 }
 
@@ -307,7 +328,7 @@ impl Default for NrMac {
 fn frequency_mhz() -> f64 {
     3500.0
 }
-pub(crate) fn bandwidth_mhz() -> u16 {
+fn bandwidth_mhz() -> u16 {
     100
 }
 fn sweep() -> Span {

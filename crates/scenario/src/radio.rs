@@ -2,9 +2,8 @@
 
 use crate::Capacity;
 use crate::handover::Handover;
-use crate::lte::{Bandwidth, Cell, Lte, Mac, PowerControl, Ue};
+use crate::lte::{Bandwidth, Cell, Lte, LteSecondary, Mac, PowerControl, Ue};
 use crate::nr::Nr;
-use crate::secondary::LteSecondary;
 use crate::technology::Technology;
 use units::Span;
 

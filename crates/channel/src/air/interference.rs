@@ -58,7 +58,7 @@ impl Air {
             if occupied.prbs == 0 && background == 0.0 {
                 continue;
             }
-            let mw = self.interfering_mw(cell, other, occupied.beam) * density(cell, other);
+            let mw = self.interfering_mw(cell, other, occupied.beam) * cell.density_of(other);
             let more = mw * (1.0 - background);
             even += mw * background;
             let is_alike = other.carrier.prbs == prbs && other.carrier.subcarrier_hz == cell.carrier.subcarrier_hz;
@@ -91,7 +91,7 @@ impl Air {
         }
         let at = &self.cells[other];
         let from = &self.cells[serving];
-        self.interfering_mw(from, at, None) * at.uplink_per_rsrp * density(at, from)
+        self.interfering_mw(from, at, None) * at.uplink_per_rsrp * at.density_of(from)
     }
 
     /// Returns whether the SINR was set ([`Air::set_sinr`]), so that there is no interference.
@@ -119,8 +119,9 @@ impl Air {
         let others = self.cells.iter().enumerate().filter(|&(index, other)| {
             index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
         });
-        let interference: f64 =
-            others.map(|(_, other)| self.interfering_mw(cell, other, None) * density(cell, other) * load(other)).sum();
+        let interference: f64 = others
+            .map(|(_, other)| self.interfering_mw(cell, other, None) * cell.density_of(other) * load(other))
+            .sum();
         (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
     }
 
@@ -143,11 +144,4 @@ impl Air {
         });
         linear(other.rsrp_dbm - other.site_db - other.ue_db + site_db + ue_db)
     }
-}
-
-/// Returns the power in a resource element of `to` for each mW in one of `from`: that of the same bandwidth.
-#[inline]
-pub(super) fn density(to: &Cell, from: &Cell) -> f64 {
-    let [to, from] = [to, from].map(|cell| cell.carrier.subcarrier_hz);
-    if to == from { 1.0 } else { f64::from(to) / f64::from(from) }
 }

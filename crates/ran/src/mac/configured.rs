@@ -9,14 +9,10 @@
 //! no scheduling requests (`logicalChannelSR-Mask`); a dynamic grant for the same slot replaces the occasion whichever
 //! symbols it has; one block per occasion (`repK` = 1), and no type 2, which is activated by the control channel.
 
-use aqm::Packet;
 use channel::Direction;
 use units::Span;
 
-use crate::calendar::{Entry, Kind};
 use crate::mac::blocks::Blocks;
-use crate::mac::cell::Cell;
-use crate::network::Ran;
 use crate::rat::Rat;
 use crate::slots::at_or_after;
 
@@ -49,7 +45,7 @@ impl ConfiguredGrant {
 
     /// Returns the process of a block in `slot`, of which a millisecond has `per_ms`.
     #[inline]
-    fn process(&self, slot: u64, per_ms: u64) -> u8 {
+    pub(crate) fn process(&self, slot: u64, per_ms: u64) -> u8 {
         (slot % (FRAMES_MS * per_ms) / u64::from(self.period) % u64::from(self.processes)) as u8
     }
 }
@@ -65,7 +61,7 @@ pub(crate) struct Places {
     /// Whether each place is taken: those of one slot follow each other.
     taken: Vec<bool>,
     /// Slots in a millisecond.
-    per_ms: u64,
+    pub(crate) per_ms: u64,
 }
 
 /// The place of a UE.
@@ -73,13 +69,13 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     index: usize,
     offset: u16,
-    first_prb: u16,
+    pub(crate) first_prb: u16,
     /// The processes that are not for dynamic grants.
     pub(crate) processes: u8,
     /// The first slot in which each process may be used again.
-    free_from: [u64; 16],
+    pub(crate) free_from: [u64; 16],
     /// Whether the calendar has an entry for the next occasion.
-    noted: bool,
+    pub(crate) noted: bool,
 }
 
 impl Places {
@@ -98,7 +94,7 @@ impl Places {
     }
 
     /// Returns a free place, if there is one.
-    fn take(&mut self) -> Option<Place> {
+    pub(crate) fn take(&mut self) -> Option<Place> {
         let slots = self.offsets.len();
         let index = self.taken.iter().position(|taken| !taken).unwrap_or(self.taken.len());
         // UEs are spread over the slots first.
@@ -112,7 +108,7 @@ impl Places {
         Some(Place { index, offset, first_prb, processes: self.grant.processes, free_from: [0; 16], noted: false })
     }
 
-    fn give_back(&mut self, place: &Place) {
+    pub(crate) fn give_back(&mut self, place: &Place) {
         self.taken[place.index] = false;
     }
 
@@ -129,71 +125,8 @@ impl Places {
 impl Place {
     /// Returns the first occasion from `slot` on.
     #[inline]
-    fn next(&self, grant: &ConfiguredGrant, slot: u64) -> u64 {
+    pub(crate) fn next(&self, grant: &ConfiguredGrant, slot: u64) -> u64 {
         at_or_after(slot, grant.period.into(), self.offset.into())
-    }
-}
-
-impl<P: Packet> Ran<P> {
-    /// Gives `index` a place in its serving cell, if that has one left.
-    pub(crate) fn configure_grant(&mut self, index: u32) {
-        let ue = &mut self.ues[index as usize];
-        ue.configured = self.cells[ue.serving].places.as_mut().and_then(Places::take).map(Box::new);
-    }
-
-    /// Takes back the place of `index` in its serving cell.
-    pub(crate) fn release_grant(&mut self, index: u32) {
-        let ue = &mut self.ues[index as usize];
-        if let (Some(place), Some(places)) = (ue.configured.take(), &mut self.cells[ue.serving].places) {
-            places.give_back(&place);
-        }
-    }
-
-    /// Schedules the next occasion from `slot` on of a UE that has a place.
-    #[inline]
-    pub(crate) fn note_occasion(&mut self, index: u32, slot: u64) {
-        let ue = &mut self.ues[index as usize];
-        let (Some(place), Some(places)) = (&mut ue.configured, &self.cells[ue.serving].places) else { return };
-        if !core::mem::replace(&mut place.noted, true) {
-            let next = place.next(&places.grant, slot);
-            self.note(next, index, Kind::Occasion, 0);
-        }
-    }
-
-    /// Decides at the beginning of a slot which UEs with an occasion send a block: their entries become transmissions.
-    pub(crate) fn use_occasions(&mut self, due: &mut [Entry], tick: u64) {
-        for number in 0..due.len() {
-            let entry = due[number];
-            let ue = &mut self.ues[entry.ue as usize];
-            if entry.kind != Kind::Occasion || entry.epoch != ue.epoch {
-                continue;
-            }
-            let is_granted = due.iter().any(|other| (other.ue, other.kind) == (entry.ue, Kind::UplinkTransmit));
-            let slot = ue.slots.next_at(tick);
-            let Cell { mac, places: Some(places), .. } = &self.cells[ue.serving] else { continue };
-            let Some(place) = &mut ue.configured else { continue };
-            place.noted = false;
-            if ue.had_data == 0 {
-                continue;
-            }
-            let grant = &places.grant;
-            let process = grant.process(slot, places.per_ms);
-            let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
-            if is_free && !is_granted {
-                place.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
-                let transport = &mut ue.up.harq.processes[usize::from(process)];
-                transport.clear();
-                transport.mcs =
-                    mac.rat.usable(Direction::Uplink, (grant.mcs.max(mac.rat.least_mcs(grant.prbs)), 1), grant.prbs);
-                (transport.first_prb, transport.prbs) = (place.first_prb, grant.prbs);
-                transport.elements = mac.rat.elements(Direction::Uplink) * u32::from(grant.prbs);
-                transport.bits = mac.rat.uplink_bits(transport.mcs, grant.prbs);
-                transport.built = slot;
-                ue.up.harq.sent(process);
-                due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };
-            }
-            self.note_occasion(entry.ue, slot + 1);
-        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::radio::{MAX_TIMER, MILLISECOND, check_reports, check_shared};
 use super::*;
 
 /// Carriers below 6 GHz, for which the path loss models are valid.
-pub(super) const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
+const CARRIER_MHZ: RangeInclusive<f64> = 400.0..=6000.0;
 /// Intervals between scheduling request opportunities in milliseconds (36.213 table 10.1.5-1).
 const SR_PERIODS: [u8; 7] = [1, 2, 5, 10, 20, 40, 80];
 
@@ -15,7 +15,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
     }
     check_pep(lte.pep, lte.pep_report_loss, c);
     check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
-    secondary::check_lte(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
+    check_secondary(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
     check_shared(&RadioNetwork::from(lte), c);
 }
 
@@ -24,6 +24,15 @@ pub(super) fn check_carrier(downlink_mhz: f64, uplink_mhz: f64, mac: &Mac, c: &m
     c.range("downlink_mhz", downlink_mhz, CARRIER_MHZ);
     c.range("uplink_mhz", uplink_mhz, CARRIER_MHZ);
     c.key("mac", |c| check_mac(mac, c));
+}
+
+/// Checks the second carrier of LTE cells whose first one has this centre frequency and bandwidth.
+pub(super) fn check_secondary(of: Option<&LteSecondary>, (mhz, bandwidth): (f64, Bandwidth), c: &mut Check) {
+    let Some(LteSecondary { downlink_mhz, bandwidth: second }) = of else { return };
+    c.key("secondary", |c| {
+        c.range("downlink_mhz", *downlink_mhz, CARRIER_MHZ);
+        secondary::check_apart("downlink_mhz", [(*downlink_mhz, second.mhz()), (mhz, bandwidth.mhz())], c);
+    });
 }
 
 fn check_mac(mac: &Mac, c: &mut Check) {

@@ -52,10 +52,10 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     if let Some(lte) = &nr.lte {
         c.key("lte", |c| {
             super::lte::check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
-            secondary::check_lte(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
+            super::lte::check_secondary(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
         });
     }
-    secondary::check_nr(nr, c);
+    check_secondary(nr, c);
     check_shared(&RadioNetwork::from(nr), c);
 }
 
@@ -90,6 +90,16 @@ fn check_bandwidth(nr: &Nr, c: &mut Check) {
         };
         c.key("bandwidth_mhz", |c| c.wrong(message));
     }
+}
+
+/// Checks the second carrier of NR cells.
+fn check_secondary(nr: &Nr, c: &mut Check) {
+    let Some(of) = &nr.secondary else { return };
+    let second = of.alone(nr);
+    c.key("secondary", |c| {
+        check_carrier(&second, c);
+        secondary::check_apart("frequency_mhz", [&second, nr].map(|nr| (nr.frequency_mhz, nr.width_mhz())), c);
+    });
 }
 
 fn check_building(building: &Building, c: &mut Check) {

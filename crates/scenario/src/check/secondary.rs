@@ -1,33 +1,12 @@
 //! Checks of second carriers, and of the UEs that receive them.
 
-use super::lte::CARRIER_MHZ;
-use super::nr::check_carrier;
 use super::*;
 
 /// The first category of UEs that receive two carriers (36.306, release 10).
 const AGGREGATING: u8 = 6;
 
-/// Checks the second carrier of LTE cells whose first one has this centre frequency and bandwidth.
-pub(super) fn check_lte(secondary: Option<&LteSecondary>, (mhz, bandwidth): (f64, Bandwidth), c: &mut Check) {
-    let Some(LteSecondary { downlink_mhz, bandwidth: second }) = secondary else { return };
-    c.key("secondary", |c| {
-        c.range("downlink_mhz", *downlink_mhz, CARRIER_MHZ);
-        check_apart("downlink_mhz", [(*downlink_mhz, second.mhz()), (mhz, bandwidth.mhz())], c);
-    });
-}
-
-/// Checks the second carrier of NR cells.
-pub(super) fn check_nr(nr: &Nr, c: &mut Check) {
-    let Some(secondary) = &nr.secondary else { return };
-    let second = secondary.alone(nr);
-    c.key("secondary", |c| {
-        check_carrier(&second, c);
-        check_apart("frequency_mhz", [&second, nr].map(|nr| (nr.frequency_mhz, nr.width_mhz())), c);
-    });
-}
-
 /// Checks that two carriers, each with its centre frequency and width in MHz, do not overlap.
-fn check_apart(key: &str, [(second, wide), (first, also)]: [(f64, f64); 2], c: &mut Check) {
+pub(super) fn check_apart(key: &str, [(second, wide), (first, also)]: [(f64, f64); 2], c: &mut Check) {
     let least = (wide + also) / 2.0;
     if (second - first).abs() < least {
         c.key(key, |c| {
