@@ -9,9 +9,10 @@
 //! Deviations: acknowledgements are free of errors; all transmissions of a block carry the same number of coded bits
 //! regardless of their redundancy version, and soft information accumulates as in [`channel::Soft`].
 
-use channel::Soft;
+use channel::{Direction, Soft};
 
 use crate::mac::requests::Report;
+use crate::rat::Rat;
 use crate::rlc::Block;
 
 /// Number of carriers that a UE can receive.
@@ -91,6 +92,16 @@ impl Transport {
         self.soft = Soft::default();
         self.report = None;
         self.headroom = None;
+    }
+
+    /// Starts a new uplink block in `slot` on `prbs` resource blocks from the first one on.
+    pub(crate) fn begin_uplink(&mut self, rat: Rat, mcs: u8, (first, prbs): (u16, u16), slot: u64) {
+        self.clear();
+        self.mcs = mcs;
+        (self.first_prb, self.prbs) = (first, prbs);
+        self.elements = rat.elements(Direction::Uplink) * u32::from(prbs);
+        self.bits = rat.uplink_bits(mcs, prbs);
+        self.built = slot;
     }
 
     /// Returns the memory for the next parcel; [`Transport::keep`] adds it.

@@ -55,14 +55,10 @@ impl<P: Packet> Ran<P> {
             let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
             if is_free && !is_granted {
                 place.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
-                let transport = &mut ue.up.harq.processes[usize::from(process)];
-                transport.clear();
-                transport.mcs =
-                    mac.rat.usable(Direction::Uplink, (grant.mcs.max(mac.rat.least_mcs(grant.prbs)), 1), grant.prbs);
-                (transport.first_prb, transport.prbs) = (place.first_prb, grant.prbs);
-                transport.elements = mac.rat.elements(Direction::Uplink) * u32::from(grant.prbs);
-                transport.bits = mac.rat.uplink_bits(transport.mcs, grant.prbs);
-                transport.built = slot;
+                let least = mac.rat.least_mcs(grant.prbs);
+                let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
+                let blocks = (place.first_prb, grant.prbs);
+                ue.up.harq.processes[usize::from(process)].begin_uplink(mac.rat, mcs, blocks, slot);
                 ue.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };
             }

@@ -325,13 +325,7 @@ impl<P: Packet> Ran<P> {
         let Some(process) = rat.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
         let mcs = ue.uplink.scheme(rat, prbs, tti);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
-        transport.clear();
-        transport.mcs = mcs;
-        transport.prbs = prbs;
-        transport.elements = rat.elements(Direction::Uplink) * u32::from(prbs);
-        transport.first_prb = first;
-        transport.bits = rat.uplink_bits(mcs, prbs);
-        transport.built = sent;
+        transport.begin_uplink(rat, mcs, (first, prbs), sent);
         let bytes = transport.bits / 8;
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
