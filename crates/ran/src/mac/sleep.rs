@@ -70,12 +70,13 @@ impl<P: Packet> Ran<P> {
         }
         drx.wake = NEVER;
         let now = ue.slots.start(slot);
-        let (cell, needs) = (ue.serving, [Direction::Downlink, Direction::Uplink].map(|way| ue.needs_cell(way, now)));
-        if needs[0] {
-            self.activate_downlink(index);
-        }
-        if needs[1] {
-            self.cells[cell].uplink.activate(index);
+        let needs = [Direction::Downlink, Direction::Uplink].map(|way| (way, ue.needs_cell(way, now)));
+        let cell = ue.serving;
+        for (way, _) in needs.into_iter().filter(|(_, needs)| *needs) {
+            match way {
+                Direction::Downlink => self.activate_downlink(index),
+                Direction::Uplink => self.cells[cell].uplink.activate(index),
+            }
         }
     }
 
