@@ -22,6 +22,7 @@
 //!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
 
 mod interference;
+mod mast;
 mod surroundings;
 
 use std::sync::Arc;
@@ -34,15 +35,15 @@ use crate::antenna::{Array, Beams, Ends, SWEEP};
 use crate::blockage::Blockage;
 use crate::buildings::{Buildings, Car, Penetration};
 use crate::fading::{self, Doppler, Fading, Grid, Turns};
-use crate::pathloss::{Antenna, LIGHT, PathLoss, Sight, bearing_deg, noise_dbm};
+use crate::pathloss::{Antenna, LIGHT, PathLoss, bearing_deg, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
-use crate::shadowing::Process;
 use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
 pub use interference::Occupied;
+use mast::{Mast, Path};
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
 
@@ -292,42 +293,8 @@ struct Cell {
     fading: Option<Box<[Fading; 2]>>,
 }
 
-/// The state shared by cells at the same position.
-#[derive(Clone, Debug)]
-struct Mast {
-    position: Position,
-    /// Determines line of sight.
-    sight: Process,
-    /// Shadowing with and without line of sight, if configured.
-    shadows: Option<[Process; 2]>,
-    /// Shadowing of a UE in a building, if there are any.
-    indoor_shadow: Option<Process>,
-    /// The building around it.
-    building: Option<usize>,
-}
-
-/// The path between a mast and the UE on one carrier.
-#[derive(Clone, Copy, Debug)]
-struct Path {
-    /// Whether there is line of sight, apart from walls around the ends.
-    sees: bool,
-    /// Whether the UE and the mast are in different buildings, or one of them outdoors.
-    walled: bool,
-    /// Losses of walls and the car, of blockers, by shadowing, and over the distance, in dB.
-    walls_db: f64,
-    blocked_db: f64,
-    shadow_db: f64,
-    loss_db: f64,
-    /// Direction from the mast to the UE, if an antenna needed it.
-    bearing_deg: Option<f64>,
-}
-
 /// Distance in metres that a UE moves before its large-scale values are recomputed.
 const MOVED_M: f64 = 0.1;
-
-/// Values of a normal variable, and less than the probability of values below them: far from a mast, they decide that
-/// there is no line of sight without the exact probability.
-const QUANTILES: [(f64, f64); 4] = [(-2.0, 0.0227), (-1.5, 0.0668), (-1.0, 0.1586), (0.0, 0.4999)];
 
 /// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
 const REFERENCE_SHARE: f64 = 1.0 / 6.0;
@@ -343,14 +310,7 @@ impl Air {
         let mut cells = Vec::with_capacity(sites.len());
         for site in sites {
             let mast = masts.iter().position(|mast| mast.position == site.position).unwrap_or_else(|| {
-                let mut process = |correlation_m| Process::new(correlation_m, random.next_u64());
-                masts.push(Mast {
-                    position: site.position,
-                    sight: process(sight_m),
-                    shadows: shadowing.map(|s| [process(s.los.correlation_m), process(s.nlos.correlation_m)]),
-                    indoor_shadow: None,
-                    building: None,
-                });
+                masts.push(Mast::new(site.position, shadowing, sight_m, &mut random));
                 masts.len() - 1
             });
             let elements = f64::from(SUBCARRIERS) * f64::from(site.carrier.prbs);
@@ -403,11 +363,8 @@ impl Air {
         };
         let surroundings = Surroundings::new(around, &mut random);
         for mast in &mut masts {
-            mast.building = surroundings.around(mast.position);
-            let seed = random.next_u64();
-            mast.indoor_shadow = shadowing
-                .filter(|_| config.buildings.is_some())
-                .map(|shadowing| Process::new(shadowing.indoors.correlation_m, seed));
+            let indoors = shadowing.filter(|_| config.buildings.is_some()).map(|shadowing| shadowing.indoors);
+            mast.enclose(surroundings.around(mast.position), indoors, &mut random);
         }
         let max_speed = config.mobility.max_speed();
         let subframes = MOVED_M / max_speed * (1e9 / SUBFRAME_NANOS as f64);
@@ -749,57 +706,5 @@ impl Cell {
     fn receive(&mut self, rsrp_dbm: f64) {
         self.rsrp_dbm = rsrp_dbm;
         self.rsrp_mw = linear(rsrp_dbm);
-    }
-}
-
-impl Mast {
-    /// Returns the path to the UE at `place` at a carrier of `hz`.
-    fn path(
-        &mut self,
-        path_loss: PathLoss,
-        shadowing: Option<Shadowing>,
-        surroundings: &mut Surroundings,
-        place: &Place,
-        hz: f64,
-    ) -> Path {
-        let (ue, travelled) = (place.position, place.travelled);
-        let sees = self.is_seen(path_loss, surroundings, ue, travelled);
-        let walled = self.building != place.building;
-        let walls_db = surroundings.walls_db(self.building, place, hz);
-        let blocked_db = surroundings.blocked_db(self.position, place, hz);
-        let far = path_loss.is_beyond_break(self.position, ue, hz);
-        let indoors = walled && place.building.is_some();
-        let shadow_db = shadowing.map_or(0.0, |shadowing| self.shadow_db(shadowing, sees, far, indoors, travelled));
-        let loss_db = path_loss.loss_db(self.position, ue, hz, sees);
-        Path { sees, walled, walls_db, blocked_db, shadow_db, loss_db, bearing_deg: None }
-    }
-
-    fn is_seen(&mut self, path_loss: PathLoss, surroundings: &Surroundings, ue: Position, travelled: f64) -> bool {
-        match path_loss.sight() {
-            Sight::Los => true,
-            Sight::Nlos => false,
-            Sight::Buildings => surroundings.sees(self.position, ue),
-            Sight::Random => {
-                let normal = self.sight.at(travelled);
-                let probability = path_loss.sight_probability(self.position.ground_distance(ue));
-                if QUANTILES.iter().any(|(above, uniform)| normal > *above && probability < *uniform) {
-                    return false;
-                }
-                let uniform = 0.5 * libm::erfc(-normal * core::f64::consts::FRAC_1_SQRT_2);
-                uniform < probability
-            }
-        }
-    }
-
-    fn shadow_db(&mut self, shadowing: Shadowing, sees: bool, far: bool, indoors: bool, travelled: f64) -> f64 {
-        if let Some(process) = self.indoor_shadow.as_mut().filter(|_| indoors) {
-            return shadowing.indoors.sigma_db * process.at(travelled);
-        }
-        let Some([los, nlos]) = &mut self.shadows else { return 0.0 };
-        match (sees, far) {
-            (true, false) => shadowing.los.sigma_db * los.at(travelled),
-            (true, true) => shadowing.far_los_sigma_db * los.at(travelled),
-            (false, _) => shadowing.nlos.sigma_db * nlos.at(travelled),
-        }
     }
 }
