@@ -81,9 +81,11 @@ impl Map {
 /// [`Error::File`] if it is not GeoJSON, its coordinates are not longitudes and latitudes, it has no buildings or more than
 /// [`MAX_BUILDINGS`]; [`Error::Io`].
 pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
-    let text = read_up_to(MAX_MAP, from, "import a smaller area")?;
+    let mut text = read_up_to(MAX_MAP, from, "import a smaller area")?;
     // Some editors begin a file with a byte order mark.
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text).to_vec();
+    if text.starts_with(b"\xef\xbb\xbf") {
+        text.drain(..3);
+    }
     let text = String::from_utf8(text).map_err(|_| Error::File("not GeoJSON: not UTF-8".to_owned()))?;
     let features = features(&text)?;
     let is_building = |feature: &&Feature| {
