@@ -21,6 +21,7 @@
 //! The crate itself reads no files: [`Files`] is an argument, and [`read_file`] implements it for real files.
 
 pub mod builtin;
+mod carrier;
 
 mod check;
 mod configured;
@@ -48,6 +49,7 @@ mod technology;
 mod topology;
 mod tree;
 
+pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use configured::ConfiguredGrant;
 pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
@@ -56,13 +58,13 @@ pub use handover::Handover;
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bandwidth, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, LteSecondary, Mac,
-    Office, PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
+    Above, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Office, PowerControl, Rlc,
+    Scheduler, Sight, Tdl, Ue,
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
-pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac, NrSecondary};
+pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;

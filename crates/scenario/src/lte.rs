@@ -1,5 +1,6 @@
 //! An LTE network: cells, UEs, and the links from the hosts behind the core to them.
 
+use crate::carrier::{Bandwidth, LteSecondary};
 use crate::drx::Drx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
@@ -69,55 +70,6 @@ pub struct Lte {
     /// Handover between cells.
     #[serde(default)]
     pub handover: Handover,
-}
-
-/// A second downlink carrier of all LTE cells, with the power and the antenna of the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct LteSecondary {
-    /// Its centre frequency in MHz.
-    pub downlink_mhz: f64,
-    /// Its bandwidth.
-    #[serde(default)]
-    pub bandwidth: Bandwidth,
-}
-
-/// Bandwidth of a carrier (36.101 table 5.6-1).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum Bandwidth {
-    /// 6 resource blocks.
-    #[serde(rename = "1.4 MHz")]
-    Mhz1_4,
-    /// 15 resource blocks.
-    #[serde(rename = "3 MHz")]
-    Mhz3,
-    /// 25 resource blocks.
-    #[serde(rename = "5 MHz")]
-    Mhz5,
-    /// 50 resource blocks.
-    #[default]
-    #[serde(rename = "10 MHz")]
-    Mhz10,
-    /// 75 resource blocks.
-    #[serde(rename = "15 MHz")]
-    Mhz15,
-    /// 100 resource blocks.
-    #[serde(rename = "20 MHz")]
-    Mhz20,
-}
-
-impl Bandwidth {
-    /// Returns the bandwidth in MHz.
-    pub fn mhz(self) -> f64 {
-        match self {
-            Bandwidth::Mhz1_4 => 1.4,
-            Bandwidth::Mhz3 => 3.0,
-            Bandwidth::Mhz5 => 5.0,
-            Bandwidth::Mhz10 => 10.0,
-            Bandwidth::Mhz15 => 15.0,
-            Bandwidth::Mhz20 => 20.0,
-        }
-    }
 }
 
 /// A cell, or several ones in a layout.

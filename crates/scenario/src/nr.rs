@@ -1,13 +1,14 @@
 //! An NR network: its carrier, its MAC, and the NR side of bearers.
 
+use crate::carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary, bandwidth_mhz};
 use crate::configured::ConfiguredGrant;
 use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
-use crate::lte::{Bandwidth, Cell, CqiOf, LteSecondary, Mac, PowerControl, Ue};
+use crate::lte::{Cell, CqiOf, Mac, PowerControl, Ue};
 use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
-use channel::tables::nr::{self as tables, FrequencyRange, Numerology};
+use channel::tables::nr::Numerology;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -100,27 +101,15 @@ pub struct Nr {
 }
 
 impl Nr {
+    /// Returns the first carrier.
+    pub fn carrier(&self) -> NrCarrier {
+        let Nr { frequency_mhz, bandwidth_mhz, resource_blocks, numerology, .. } = *self;
+        NrCarrier { frequency_mhz, bandwidth_mhz, resource_blocks, numerology }
+    }
+
     /// Returns the numerology.
     pub fn numerology(&self) -> Numerology {
-        Numerology::ALL[usize::from(self.numerology).min(4)]
-    }
-
-    /// Returns the bandwidths in MHz that the standard has for the carrier, and their resource blocks.
-    pub fn bandwidths(&self) -> &'static [(u16, u16)] {
-        let range = if self.frequency_mhz < 10_000.0 { FrequencyRange::Fr1 } else { FrequencyRange::Fr2 };
-        tables::bandwidths(range, self.numerology())
-    }
-
-    /// Returns the number of resource blocks, or `None` if the standard has no such carrier.
-    pub fn blocks(&self) -> Option<u16> {
-        let of_standard = || self.bandwidths().iter().find(|(mhz, _)| *mhz == self.bandwidth_mhz).map(|(_, n)| *n);
-        self.resource_blocks.or_else(of_standard)
-    }
-
-    /// Returns the width of the carrier in MHz.
-    pub(crate) fn width_mhz(&self) -> f64 {
-        let khz = f64::from(12 * self.numerology().subcarrier_hz() / 1000);
-        self.resource_blocks.map_or(f64::from(self.bandwidth_mhz), |blocks| f64::from(blocks) * khz / 1000.0)
+        self.carrier().numerology()
     }
 
     /// Returns the numbers of downlink, special and uplink slots of the TDD pattern, or `None` if it has none, or not in
@@ -140,28 +129,6 @@ impl Nr {
             Duplex::Fdd => self.uplink_mhz.unwrap_or(self.frequency_mhz),
             Duplex::Tdd { .. } | Duplex::Flexible => self.frequency_mhz,
         }
-    }
-}
-
-/// A second downlink carrier of all NR cells, with the power, the antenna, the numerology and the duplexing of the first.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NrSecondary {
-    /// Its centre frequency in MHz: 410 to 7125 (FR1) or 24250 to 52600 (FR2).
-    pub frequency_mhz: f64,
-    /// Its bandwidth in MHz, 5 to 400, as far as 38.104 tables 5.3.2-1 and -2 have it for the numerology.
-    #[serde(default = "bandwidth_mhz")]
-    pub bandwidth_mhz: u16,
-    /// Number of resource blocks, 1 to 275, for carriers that the standard does not have. Default: that of the bandwidth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resource_blocks: Option<u16>,
-}
-
-impl NrSecondary {
-    /// Returns `nr` with this carrier as its only one.
-    pub fn alone(&self, nr: &Nr) -> Nr {
-        let NrSecondary { frequency_mhz, bandwidth_mhz, resource_blocks } = *self;
-        Nr { frequency_mhz, uplink_mhz: None, bandwidth_mhz, resource_blocks, secondary: None, ..nr.clone() }
     }
 }
 
@@ -327,9 +294,6 @@ impl Default for NrMac {
 
 fn frequency_mhz() -> f64 {
     3500.0
-}
-fn bandwidth_mhz() -> u16 {
-    100
 }
 fn sweep() -> Span {
     Span::from_millis(20)

@@ -1,8 +1,9 @@
 //! What a network of LTE cells and one of NR cells have in common.
 
 use crate::Capacity;
+use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
-use crate::lte::{Bandwidth, Cell, Lte, LteSecondary, Mac, PowerControl, Ue};
+use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
 use crate::nr::Nr;
 use crate::technology::Technology;
 use units::Span;

@@ -28,7 +28,7 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
             Duplex::Tdd { pattern, .. } if !pattern.contains('U') => c.wrong("the TDD pattern has no uplink slot"),
             _ => {}
         }
-        if let Some(blocks) = nr.blocks() {
+        if let Some(blocks) = nr.carrier().blocks() {
             c.range("resource_blocks", grant.resource_blocks, 1..=(blocks / 2).max(1));
         }
         let most = if nr.uplink_mcs_table == McsTable::Qam256 { 27 } else { 28 };

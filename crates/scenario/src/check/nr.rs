@@ -21,7 +21,7 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
     }
     check_pep(nr.pep, nr.pep_report_loss, c);
     c.range("numerology", nr.numerology, 0..=4);
-    check_carrier(nr, c);
+    check_carrier(&nr.carrier(), c);
     if let Some(mhz) = nr.uplink_mhz {
         check_frequency("uplink_mhz", mhz, c);
     }
@@ -60,10 +60,10 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
 }
 
 /// Checks the frequency and the width of a carrier.
-pub(super) fn check_carrier(nr: &Nr, c: &mut Check) {
-    check_frequency("frequency_mhz", nr.frequency_mhz, c);
-    if nr.numerology <= 4 {
-        check_bandwidth(nr, c);
+pub(super) fn check_carrier(carrier: &NrCarrier, c: &mut Check) {
+    check_frequency("frequency_mhz", carrier.frequency_mhz, c);
+    if carrier.numerology <= 4 {
+        check_bandwidth(carrier, c);
     }
 }
 
@@ -73,20 +73,23 @@ fn check_frequency(key: &str, mhz: f64, c: &mut Check) {
     }
 }
 
-fn check_bandwidth(nr: &Nr, c: &mut Check) {
-    if let Some(blocks) = nr.resource_blocks {
+fn check_bandwidth(carrier: &NrCarrier, c: &mut Check) {
+    if let Some(blocks) = carrier.resource_blocks {
         return c.range("resource_blocks", blocks, 1..=275);
     }
-    let Some((name, _)) = RANGES.iter().find(|(_, range)| range.contains(&nr.frequency_mhz)) else { return };
-    if nr.blocks().is_none() {
-        let valid = nr.bandwidths().iter().map(|(mhz, _)| mhz.to_string()).collect::<Vec<_>>().join(", ");
-        let khz = 15 << nr.numerology;
+    let Some((name, _)) = RANGES.iter().find(|(_, range)| range.contains(&carrier.frequency_mhz)) else { return };
+    if carrier.blocks().is_none() {
+        let valid = carrier.bandwidths().iter().map(|(mhz, _)| mhz.to_string()).collect::<Vec<_>>().join(", ");
+        let khz = 15 << carrier.numerology;
         let message = if valid.is_empty() {
             format!(
                 "{name} has no carriers with subcarriers of {khz} kHz; set `resource_blocks`, or another `numerology`"
             )
         } else {
-            format!("{} is not one of {valid} ({name}, {khz} kHz); set `resource_blocks` for others", nr.bandwidth_mhz)
+            format!(
+                "{} is not one of {valid} ({name}, {khz} kHz); set `resource_blocks` for others",
+                carrier.bandwidth_mhz
+            )
         };
         c.key("bandwidth_mhz", |c| c.wrong(message));
     }
@@ -95,10 +98,14 @@ fn check_bandwidth(nr: &Nr, c: &mut Check) {
 /// Checks the second carrier of NR cells.
 fn check_secondary(nr: &Nr, c: &mut Check) {
     let Some(of) = &nr.secondary else { return };
-    let second = of.alone(nr);
+    let [second, first] = [of.carrier(nr.numerology), nr.carrier()];
     c.key("secondary", |c| {
         check_carrier(&second, c);
-        secondary::check_apart("frequency_mhz", [&second, nr].map(|nr| (nr.frequency_mhz, nr.width_mhz())), c);
+        secondary::check_apart(
+            "frequency_mhz",
+            [second, first].map(|carrier| (carrier.frequency_mhz, carrier.width_mhz())),
+            c,
+        );
     });
 }
 

@@ -4,20 +4,21 @@ use channel::{Carrier, tables};
 use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{AmSn, Mode, NrAm, NrUm, UmSn};
 use ran::{ConfiguredGrant, Drx, Duplex, LinkAdaptation, MacConfig, Nr, Pattern, Rat, Requests, ShortCycle};
-use scenario::{CqiOf, McsTable, NrBearer, NrRlc};
+use scenario::{CqiOf, McsTable, NrBearer, NrCarrier, NrRlc};
 use units::Span;
 
 /// The carrier of NR cells, and the second one.
 pub(super) fn carriers(nr: &scenario::Nr) -> (Carrier, Option<Carrier>) {
-    (carrier(nr), nr.secondary.as_ref().map(|second| carrier(&second.alone(nr))))
+    let second = nr.secondary.as_ref().map(|second| second.carrier(nr.numerology));
+    (carrier(nr.carrier(), nr.uplink_mhz()), second.map(|second| carrier(second, second.frequency_mhz)))
 }
 
-fn carrier(nr: &scenario::Nr) -> Carrier {
+fn carrier(of: NrCarrier, uplink_mhz: f64) -> Carrier {
     Carrier {
-        downlink_hz: nr.frequency_mhz * 1e6,
-        uplink_hz: nr.uplink_mhz() * 1e6,
-        prbs: nr.blocks().expect("a checked carrier has resource blocks"),
-        subcarrier_hz: nr.numerology().subcarrier_hz(),
+        downlink_hz: of.frequency_mhz * 1e6,
+        uplink_hz: uplink_mhz * 1e6,
+        prbs: of.blocks().expect("a checked carrier has resource blocks"),
+        subcarrier_hz: of.numerology().subcarrier_hz(),
     }
 }
 
