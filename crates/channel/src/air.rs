@@ -21,6 +21,7 @@
 //! 8. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
 //!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
 
+mod cell;
 mod interference;
 mod mast;
 mod surroundings;
@@ -35,15 +36,17 @@ use crate::antenna::{Array, Beams, Ends, SWEEP};
 use crate::blockage::Blockage;
 use crate::buildings::{Buildings, Car, Penetration};
 use crate::fading::{self, Doppler, Fading, Grid, Turns};
-use crate::pathloss::{Antenna, LIGHT, PathLoss, bearing_deg, noise_dbm};
+use crate::pathloss::{self, Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
+pub use cell::Sites;
+use cell::{Cell, Link};
 pub use interference::Occupied;
-use mast::{Mast, Path};
+use mast::Mast;
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
 
@@ -212,8 +215,16 @@ pub struct Air {
     power: UplinkPower,
     /// Maximum power of the UE in mW.
     max_mw: f64,
-    cells: Box<[Cell]>,
+    noise_figure_db: f64,
+    sites: Arc<Sites>,
+    /// Of each cell: received power of a resource element in mW, the fraction of resource blocks in use, and the rest.
+    received_mw: Box<[f64]>,
+    loads: Box<[f32]>,
+    links: Box<[Link]>,
     masts: Box<[Mast]>,
+    /// Of each cell, with fading: its seed, and the processes of both directions, which are created when the cell first
+    /// serves the UE.
+    fades: Box<[(u64, Option<Box<[Fading; 2]>>)]>,
     surroundings: Surroundings,
     array: Option<Array>,
     orientation: Orientation,
@@ -221,6 +232,10 @@ pub struct Air {
     sweep: Option<u64>,
     /// Nanoseconds between updates of the UE's position; `None` if it is stationary.
     period: Option<u64>,
+    /// Nanoseconds between updates of weak masts, if they are updated less often.
+    survey: Option<u64>,
+    /// When all masts were last updated.
+    surveyed: Option<Time>,
     /// The interval in which the large-scale values are valid.
     valid_from: Time,
     valid_until: Time,
@@ -248,106 +263,49 @@ struct Uplink {
     headroom_db: Option<f64>,
 }
 
-/// A cell, and the UE's current channel to it.
-#[derive(Clone, Debug)]
-struct Cell {
-    position: Position,
-    antenna: Antenna,
-    carrier: Carrier,
-    mast: usize,
-    /// Transmit power of a resource element in dBm.
-    element_dbm: f64,
-    /// Noise in dBm in a resource block of the cell's receiver.
-    noise_dbm: f64,
-    /// Power over noise in a resource block of the cell's receiver for a transmit power of 1 mW, per mW of the received power
-    /// of a resource element in the downlink.
-    uplink_per_rsrp: f64,
-    /// Noise in a resource element of the UE's receiver, in dBm.
-    ue_noise_dbm: f64,
-    /// The same in mW.
-    ue_noise_mw: f64,
-    /// Fraction of resource blocks in use.
-    load: f64,
-    /// Received power of a resource element in dBm.
-    rsrp_dbm: f64,
-    /// The same in mW.
-    rsrp_mw: f64,
-    /// Gains of both antennas minus shadowing and the losses of walls and blockers, in dB.
-    gain_db: f64,
-    /// Whether there is line of sight, apart from walls around the ends.
-    sees: bool,
-    /// Whether the UE and the cell are in different buildings, or one of them outdoors.
-    walled: bool,
-    /// Losses of walls and the car, and of blockers, in dB.
-    walls_db: f64,
-    blocked_db: f64,
-    /// The beams, if either end has an array.
-    beams: Option<Beams>,
-    /// Gains in dBi of the cell's antenna and the UE's array towards each other, with their beams.
-    site_db: f64,
-    ue_db: f64,
-    /// Whether a recorded SINR already includes interference.
-    complete: bool,
-    /// Seed of the fading, which is created when the cell first serves the UE.
-    seed: u64,
-    fading: Option<Box<[Fading; 2]>>,
-}
-
 /// Distance in metres that a UE moves before its large-scale values are recomputed.
 const MOVED_M: f64 = 0.1;
+
+/// Updates after which weak masts are updated too.
+const SURVEY: u64 = 16;
+/// A mast is weak if all its cells are received with this many dB less than the strongest cell of their carriers.
+const WEAK_DB: f64 = 20.0;
+/// Number of masts up to which none is considered weak.
+const FEW: usize = 7;
 
 /// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
 const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 impl Air {
     /// Creates the radio of a UE among `sites`.
-    pub fn new(config: &AirConfig, sites: &[Site], mut random: Random) -> Air {
+    pub fn new(config: &AirConfig, sites: &[Site], random: Random) -> Air {
+        Air::among(config, &Arc::new(Sites::new(sites)), random)
+    }
+
+    /// Creates the radio of one of several UEs.
+    pub fn among(config: &AirConfig, sites: &Arc<Sites>, mut random: Random) -> Air {
         let (shadowing, sight_m) = match config.channel {
             Channel::Modelled { shadowing, path_loss } => (shadowing, path_loss.sight_correlation_m()),
             Channel::Recorded(_) => (None, PathLoss::default().sight_correlation_m()),
         };
-        let mut masts: Vec<Mast> = Vec::new();
-        let mut cells = Vec::with_capacity(sites.len());
-        for site in sites {
-            let mast = masts.iter().position(|mast| mast.position == site.position).unwrap_or_else(|| {
-                masts.push(Mast::new(site.position, shadowing, sight_m, &mut random));
-                masts.len() - 1
-            });
-            let elements = f64::from(SUBCARRIERS) * f64::from(site.carrier.prbs);
-            let subcarrier_hz = f64::from(site.carrier.subcarrier_hz);
-            let ue_noise_dbm = noise_dbm(subcarrier_hz, config.noise_figure_db);
-            let noise = noise_dbm(f64::from(SUBCARRIERS) * subcarrier_hz, site.noise_figure_db);
-            let element_dbm = site.power_dbm - decibels(elements);
-            let higher = site.carrier.downlink_hz / site.carrier.uplink_hz;
-            cells.push(Cell {
-                position: site.position,
-                antenna: site.antenna,
-                carrier: site.carrier,
-                mast,
-                element_dbm,
-                noise_dbm: noise,
-                uplink_per_rsrp: linear(decibels(higher * higher) - element_dbm - noise),
-                ue_noise_dbm,
-                ue_noise_mw: linear(ue_noise_dbm),
-                load: 0.0,
-                rsrp_dbm: f64::NEG_INFINITY,
-                rsrp_mw: 0.0,
-                gain_db: 0.0,
-                sees: true,
-                walled: false,
-                walls_db: 0.0,
-                blocked_db: 0.0,
-                beams: match (site.antenna, config.array) {
-                    (Antenna::Array(array), ue) => Some(Beams::new(Some(array), ue, config.sweep)),
-                    (_, Some(array)) => Some(Beams::new(None, Some(array), config.sweep)),
-                    (_, None) => None,
-                },
-                site_db: 0.0,
-                ue_db: 0.0,
-                complete: false,
-                seed: random.next_u64(),
-                fading: None,
-            });
+        let mut masts: Vec<Mast> = Vec::with_capacity(sites.masts.len());
+        let mut fades = Vec::new();
+        let mut links = Vec::with_capacity(sites.cells.len());
+        for cell in &sites.cells {
+            if cell.mast == masts.len() {
+                masts.push(Mast::new(shadowing, sight_m, &mut random));
+            }
+            let beams = match (cell.antenna, config.array) {
+                (Antenna::Array(array), ue) => Some(Beams::new(Some(array), ue, config.sweep)),
+                (_, Some(array)) => Some(Beams::new(None, Some(array), config.sweep)),
+                (_, None) => None,
+            };
+            let ue_noise_dbm = noise_dbm(f64::from(cell.carrier.subcarrier_hz), config.noise_figure_db);
+            links.push(Link::new(linear(ue_noise_dbm), beams));
+            let seed = random.next_u64();
+            if config.fading.is_some() {
+                fades.push((seed, None));
+            }
         }
         let path_loss = match config.channel {
             Channel::Modelled { path_loss, .. } => path_loss,
@@ -362,16 +320,18 @@ impl Air {
             blockage: config.blockage,
         };
         let surroundings = Surroundings::new(around, &mut random);
-        for mast in &mut masts {
+        for (mast, site) in masts.iter_mut().zip(&sites.masts) {
             let indoors = shadowing.filter(|_| config.buildings.is_some()).map(|shadowing| shadowing.indoors);
-            mast.enclose(surroundings.around(mast.position), indoors, &mut random);
+            mast.enclose(surroundings.around(site.position), indoors, &mut random);
         }
         let max_speed = config.mobility.max_speed();
         let subframes = MOVED_M / max_speed * (1e9 / SUBFRAME_NANOS as f64);
         let period = (subframes as u64).max(1).saturating_mul(SUBFRAME_NANOS);
         let blockers_move = config.blockage.is_some_and(|blockage| blockage.blockers > 0 && blockage.speed > 0.0);
-        let sweeps = max_speed > 0.0 && cells.iter().any(|cell: &Cell| cell.beams.is_some()) || blockers_move;
+        let sweeps = max_speed > 0.0 && links.iter().any(|link: &Link| link.beams.is_some()) || blockers_move;
         let sweep = sweeps.then_some(config.sweep.as_nanos().max(1));
+        let is_gradual = sweep.is_none() && config.blockage.is_none() && path_loss.sight() != Sight::Buildings;
+        let survey = (max_speed > 0.0 && is_gradual && masts.len() > FEW).then_some(period.saturating_mul(SURVEY));
         Air {
             mobility: config.mobility.clone(),
             channel: config.channel.clone(),
@@ -383,13 +343,20 @@ impl Air {
             gain_db: config.gain_db,
             power: config.power,
             max_mw: linear(config.power.max_dbm),
-            cells: cells.into(),
+            noise_figure_db: config.noise_figure_db,
+            sites: Arc::clone(sites),
+            received_mw: vec![0.0; links.len()].into(),
+            loads: vec![0.0; links.len()].into(),
+            links: links.into(),
             masts: masts.into(),
+            fades: fades.into(),
             surroundings,
             array: config.array,
             orientation: config.orientation,
             sweep,
             period: (max_speed > 0.0 || sweep.is_some()).then_some(period.min(sweep.unwrap_or(u64::MAX))),
+            survey,
+            surveyed: None,
             valid_from: Time::ZERO,
             valid_until: Time::ZERO,
             place: Position::default(),
@@ -411,7 +378,7 @@ impl Air {
 
     /// Returns the number of cells.
     pub fn cells(&self) -> usize {
-        self.cells.len()
+        self.links.len()
     }
 
     /// Sets the mean SINR in dB with which the UE receives its serving cell, regardless of interference; the uplink
@@ -428,43 +395,45 @@ impl Air {
     #[inline]
     pub fn rsrp(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        self.cells[cell].rsrp_dbm
+        self.links[cell].rsrp_dbm
     }
 
     /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
     /// cells and noise in symbols with reference signals of one antenna port.
     pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        let of = &self.cells[cell];
-        let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == of.carrier.downlink_hz);
-        let used = |other: &Cell| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load;
-        let received: f64 = all.map(|other| other.rsrp_mw * of.density_of(other) * used(other)).sum();
-        decibels(of.rsrp_mw / (f64::from(SUBCARRIERS) * (received + of.ue_noise_mw)))
+        let cells = &self.sites.cells;
+        let of = &cells[cell];
+        let used = |load: f32| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * f64::from(load);
+        let others = cells.iter().zip(&self.received_mw).zip(&self.loads);
+        let all = others.filter(|((other, _), _)| other.first_alike == of.first_alike);
+        let received: f64 = all.map(|((other, mw), load)| mw * of.density_of(other) * used(*load)).sum();
+        decibels(self.received_mw[cell] / (f64::from(SUBCARRIERS) * (received + self.links[cell].ue_noise_mw)))
     }
 
     /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is
     /// outdoors.
     pub fn is_los(&mut self, cell: usize, now: Time) -> bool {
         self.update(now);
-        self.cells[cell].sees && !self.cells[cell].walled
+        self.links[cell].sees && !self.links[cell].walled
     }
 
     /// Returns the loss in dB of the walls and the car between the UE and a cell. It is part of the path loss.
     pub fn walls_db(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        self.cells[cell].walls_db
+        self.links[cell].walls_db
     }
 
     /// Returns the loss in dB of blockers between the UE and a cell. It is part of the path loss.
     pub fn blocked_db(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        self.cells[cell].blocked_db
+        self.links[cell].blocked_db
     }
 
     /// Returns the beams of a cell and of the UE for each other; `None` if neither has an array.
     pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u16, u16)> {
         self.update(now);
-        self.cells[cell].beams.as_ref().map(Beams::pair)
+        self.links[cell].beams.as_deref().map(Beams::pair)
     }
 
     /// Computes the SINR of `serving`'s resource blocks at the UE.
@@ -509,8 +478,7 @@ impl Air {
     #[inline]
     pub fn path_loss_db(&mut self, serving: usize, now: Time) -> f64 {
         self.update(now);
-        let cell = &self.cells[serving];
-        cell.element_dbm - self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + cell.ue_noise_dbm)
+        self.sites.cells[serving].element_dbm - self.serving_dbm(serving)
     }
 
     /// Returns the UE's position at `now`.
@@ -545,95 +513,142 @@ impl Air {
     #[inline(never)]
     fn refresh(&mut self, now: Time) {
         (self.downlink_of, self.uplink_of) = (None, None);
-        match &self.channel {
-            Channel::Modelled { path_loss, shadowing } => {
-                // Positions are evaluated at multiples of the period, counted from the last sweep, independent of the
-                // times of calls.
-                let (start, end) = match self.period {
-                    Some(period) => {
-                        let sweep = self.sweep.map_or(0, |sweep| now.as_nanos() / sweep * sweep);
-                        let start = sweep + (now.as_nanos() - sweep) / period * period;
-                        let next = self.sweep.map_or(u64::MAX, |interval| sweep.saturating_add(interval));
-                        (Time::from_nanos(start), Time::from_nanos(start.saturating_add(period).min(next)))
-                    }
-                    None => (Time::ZERO, Time::MAX),
-                };
-                (self.valid_from, self.valid_until) = (start, end);
-                self.place = self.mobility.position(start);
-                if self.array.is_some() || self.surroundings.has_blockers() {
-                    self.orientation_deg = self.orientation.degrees(&self.mobility, start);
-                }
-                let travelled = self.mobility.travelled(start);
-                let place = Place {
-                    now: start,
-                    position: self.place,
-                    orientation_deg: self.orientation_deg,
-                    travelled,
-                    building: self.surroundings.around(self.place),
-                };
-                // Sectors of a mast follow each other and have the same path.
-                let mut last: Option<(usize, f64, Path)> = None;
-                for cell in &mut self.cells {
-                    let hz = cell.carrier.downlink_hz;
-                    let path = match &mut last {
-                        Some((mast, of_hz, path)) if (*mast, *of_hz) == (cell.mast, hz) => path,
-                        last => {
-                            let mast = &mut self.masts[cell.mast];
-                            let path = mast.path(*path_loss, *shadowing, &mut self.surroundings, &place, hz);
-                            &mut last.insert((cell.mast, hz, path)).2
-                        }
-                    };
-                    (cell.sees, cell.walled) = (path.sees, path.walled);
-                    (cell.walls_db, cell.blocked_db) = (path.walls_db, path.blocked_db);
-                    let bearing = || *path.bearing_deg.get_or_insert_with(|| bearing_deg(cell.position, self.place));
-                    cell.site_db = cell.antenna.gain_along_db(cell.position, self.place, bearing);
-                    cell.ue_db = 0.0;
-                    if let Some(beams) = &mut cell.beams {
-                        let ends = |now| Ends {
-                            site: cell.position,
-                            ue: self.mobility.position(now),
-                            orientation_deg: self.orientation.degrees(&self.mobility, now),
-                        };
-                        beams.update(start, ends);
-                        let [site_db, ue_db] = beams.gains_db(&ends(start));
-                        if matches!(cell.antenna, Antenna::Array(_)) {
-                            cell.site_db = site_db;
-                        }
-                        cell.ue_db = ue_db;
-                    }
-                    cell.gain_db = cell.site_db + self.gain_db - path.shadow_db + cell.ue_db;
-                    cell.gain_db -= cell.walls_db + cell.blocked_db;
-                    cell.receive(cell.element_dbm - path.loss_db + cell.gain_db);
-                }
+        match self.channel {
+            Channel::Modelled { path_loss, shadowing } => self.follow(path_loss, shadowing, now),
+            Channel::Recorded(_) => self.look_up(now),
+        }
+    }
+
+    /// Moves the UE to its position at `now`.
+    fn follow(&mut self, path_loss: PathLoss, shadowing: Option<Shadowing>, now: Time) {
+        // Positions are evaluated at multiples of the period, counted from the last sweep, independent of the times of
+        // calls.
+        let Some(period) = self.period else {
+            (self.valid_from, self.valid_until) = (Time::ZERO, Time::MAX);
+            return self.receive(path_loss, shadowing, Time::ZERO, true);
+        };
+        let sweep = self.sweep.map_or(0, |sweep| now.as_nanos() / sweep * sweep);
+        let start = sweep + (now.as_nanos() - sweep) / period * period;
+        let next = self.sweep.map_or(u64::MAX, |interval| sweep.saturating_add(interval));
+        self.valid_from = Time::from_nanos(start);
+        self.valid_until = Time::from_nanos(start.saturating_add(period).min(next));
+        let Some(survey) = self.survey else { return self.receive(path_loss, shadowing, self.valid_from, true) };
+        let from = Time::from_nanos(start / survey * survey);
+        if self.surveyed != Some(from) {
+            self.receive(path_loss, shadowing, from, true);
+            self.find_weak_masts();
+            self.surveyed = Some(from);
+        }
+        self.receive(path_loss, shadowing, self.valid_from, false);
+    }
+
+    /// Receives the masts where the UE is at `at`, those that are weak only if `all`.
+    fn receive(&mut self, path_loss: PathLoss, shadowing: Option<Shadowing>, at: Time, all: bool) {
+        self.place = self.mobility.position(at);
+        if self.array.is_some() || self.surroundings.has_blockers() {
+            self.orientation_deg = self.orientation.degrees(&self.mobility, at);
+        }
+        let place = Place {
+            now: at,
+            position: self.place,
+            orientation_deg: self.orientation_deg,
+            travelled: self.mobility.travelled(at),
+            building: self.surroundings.around(self.place),
+        };
+        for (mast, site) in self.masts.iter_mut().zip(&self.sites.masts) {
+            if mast.is_weak && !all {
+                continue;
             }
-            Channel::Recorded(records) => {
-                (self.valid_from, self.valid_until) = (Time::ZERO, Time::MAX);
-                for (cell, record) in self.cells.iter_mut().zip(records) {
-                    let Some(record) = record else { continue };
-                    let (from, value, until) = record.at(now);
-                    self.valid_from = self.valid_from.max(from);
-                    self.valid_until = self.valid_until.min(until);
-                    let value = f64::from(value);
-                    let rsrp_dbm = match record.quantity() {
-                        Quantity::Sinr => value + cell.ue_noise_dbm,
-                        Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + cell.ue_noise_dbm,
-                        Quantity::Rsrp => value,
+            // Sectors on the same carrier have the same path.
+            let mut last = None;
+            let mut bearing_deg = None;
+            for &index in &site.cells {
+                let (cell, link) = (&self.sites.cells[index], &mut self.links[index]);
+                let hz = cell.carrier.downlink_hz;
+                let path = match last {
+                    Some((of_hz, path)) if of_hz == hz => path,
+                    _ => mast.path(site.position, path_loss, shadowing, &mut self.surroundings, &place, hz),
+                };
+                last = Some((hz, path));
+                (link.sees, link.walled) = (path.sees, path.walled);
+                (link.walls_db, link.blocked_db) = (path.walls_db, path.blocked_db);
+                let bearing = || *bearing_deg.get_or_insert_with(|| pathloss::bearing_deg(cell.position, self.place));
+                link.site_db = cell.antenna.gain_along_db(cell.position, self.place, bearing);
+                link.ue_db = 0.0;
+                if let Some(beams) = &mut link.beams {
+                    let ends = |now| Ends {
+                        site: cell.position,
+                        ue: self.mobility.position(now),
+                        orientation_deg: self.orientation.degrees(&self.mobility, now),
                     };
-                    cell.complete = record.quantity() != Quantity::Rsrp;
-                    cell.receive(rsrp_dbm);
+                    beams.update(at, ends);
+                    let [site_db, ue_db] = beams.gains_db(&ends(at));
+                    if matches!(cell.antenna, Antenna::Array(_)) {
+                        link.site_db = site_db;
+                    }
+                    link.ue_db = ue_db;
                 }
+                link.gain_db = link.site_db + self.gain_db - path.shadow_db + link.ue_db;
+                link.gain_db -= link.walls_db + link.blocked_db;
+                link.rsrp_dbm = cell.element_dbm - path.loss_db + link.gain_db;
+                self.received_mw[index] = linear(link.rsrp_dbm);
             }
         }
     }
 
+    /// Finds the masts that are weak.
+    fn find_weak_masts(&mut self) {
+        let cells = &self.sites.cells;
+        // Of each carrier, at the index of its first cell.
+        let mut strongest = vec![f64::NEG_INFINITY; cells.len()];
+        for (cell, link) in cells.iter().zip(&self.links) {
+            strongest[cell.first_alike] = strongest[cell.first_alike].max(link.rsrp_dbm);
+        }
+        let is_weak = |index: usize| self.links[index].rsrp_dbm < strongest[cells[index].first_alike] - WEAK_DB;
+        for (mast, site) in self.masts.iter_mut().zip(&self.sites.masts) {
+            mast.is_weak = site.cells.iter().all(|index| is_weak(*index));
+        }
+    }
+
+    /// Looks up the recorded channels at `now`.
+    fn look_up(&mut self, now: Time) {
+        let Channel::Recorded(records) = &self.channel else { return };
+        (self.valid_from, self.valid_until) = (Time::ZERO, Time::MAX);
+        for (index, record) in records.iter().enumerate() {
+            let (Some(record), Some(cell)) = (record, self.sites.cells.get(index)) else { continue };
+            let (from, value, until) = record.at(now);
+            self.valid_from = self.valid_from.max(from);
+            self.valid_until = self.valid_until.min(until);
+            let (value, noise_dbm) = (f64::from(value), self.ue_noise_dbm(cell));
+            let link = &mut self.links[index];
+            link.rsrp_dbm = match record.quantity() {
+                Quantity::Sinr => value + noise_dbm,
+                Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + noise_dbm,
+                Quantity::Rsrp => value,
+            };
+            link.complete = record.quantity() != Quantity::Rsrp;
+            self.received_mw[index] = linear(link.rsrp_dbm);
+        }
+    }
+
+    /// Returns the noise in dBm in a resource element of `cell` in the UE's receiver.
+    fn ue_noise_dbm(&self, cell: &Cell) -> f64 {
+        noise_dbm(f64::from(cell.carrier.subcarrier_hz), self.noise_figure_db)
+    }
+
+    /// Returns the received power in dBm of a resource element of `serving`, or that of the SINR that was set.
+    fn serving_dbm(&self, serving: usize) -> f64 {
+        let set = |sinr_db| sinr_db + self.ue_noise_dbm(&self.sites.cells[serving]);
+        self.set_db.map_or_else(|| self.links[serving].rsrp_dbm, set)
+    }
+
     /// Returns the uplink's power and SINR without fading.
     fn flat_uplink(&self, serving: usize) -> Uplink {
-        let cell = &self.cells[serving];
-        let rsrp_dbm = self.set_db.map_or(cell.rsrp_dbm, |sinr_db| sinr_db + cell.ue_noise_dbm);
-        let downlink_db = cell.element_dbm - rsrp_dbm;
+        let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
+        let downlink_db = cell.element_dbm - self.serving_dbm(serving);
         let uplink_db = match &self.channel {
             Channel::Modelled { path_loss, .. } if self.set_db.is_none() => {
-                path_loss.loss_db(cell.position, self.place, cell.carrier.uplink_hz, cell.sees) - cell.gain_db
+                path_loss.loss_db(cell.position, self.place, cell.carrier.uplink_hz, link.sees) - link.gain_db
             }
             Channel::Modelled { .. } | Channel::Recorded(_) => downlink_db,
         };
@@ -664,7 +679,7 @@ impl Air {
         now: Time,
         sinr: &mut Sinr,
     ) {
-        let cell = &mut self.cells[serving];
+        let cell = &self.sites.cells[serving];
         let length = cell.carrier.slot_nanos();
         let slot = now.as_nanos() / length;
         let way = match self.doppler_hz {
@@ -678,8 +693,9 @@ impl Air {
             }
         };
         let grid = Grid::new(cell.carrier.prbs, cell.carrier.subcarrier_hz);
-        let fading = cell.fading.get_or_insert_with(|| {
-            let mut random = Random::seed_from_u64(cell.seed);
+        let (seed, fading) = &mut self.fades[serving];
+        let fading = fading.get_or_insert_with(|| {
+            let mut random = Random::seed_from_u64(*seed);
             Box::new([(); 2].map(|()| Fading::on_grid(config.profile, grid, &mut random)))
         });
         let gains = fading[direction as usize].gains(way);
@@ -691,20 +707,5 @@ impl Air {
                 *sinr = flat * gain;
             }
         }
-    }
-}
-
-impl Cell {
-    /// Returns the power in one of its resource elements for each mW in one of `from`: that of the same bandwidth.
-    #[inline]
-    fn density_of(&self, from: &Cell) -> f64 {
-        let [to, from] = [self, from].map(|cell| cell.carrier.subcarrier_hz);
-        if to == from { 1.0 } else { f64::from(to) / f64::from(from) }
-    }
-
-    /// Sets the received power of a resource element in dBm.
-    fn receive(&mut self, rsrp_dbm: f64) {
-        self.rsrp_dbm = rsrp_dbm;
-        self.rsrp_mw = linear(rsrp_dbm);
     }
 }

@@ -1,9 +1,10 @@
 //! The network's interface, and the processing of one tick of its calendar.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use aqm::{DropReason, Drops, Packet};
-use channel::{Air, Direction, Random, Sinr, Site};
+use channel::{Air, Direction, Random, Sinr, Site, Sites};
 use units::{Span, Time};
 
 use crate::calendar::{Calendar, Entry, Kind};
@@ -105,6 +106,7 @@ impl<P: Packet> Ran<P> {
         let (carriers, secondaries) = config.carriers();
         let cells: Vec<Cell> = carriers.iter().zip(secondaries).map(|(c, second)| Cell::new(c, second, tick)).collect();
         let sites: Vec<Site> = carriers.iter().map(|c| c.site).collect();
+        let sites = Arc::new(Sites::new(&sites));
         let serving_cells = config.cells.len();
         let interference = Interference::new(&carriers);
         let are_alone = ![Direction::Downlink, Direction::Uplink].iter().any(|way| interference.any_shared(*way));
@@ -112,7 +114,7 @@ impl<P: Packet> Ran<P> {
         for (index, ue) in config.ues.iter().enumerate() {
             assert!((1..=8).contains(&ue.bearers.len()), "a UE has one to eight bearers");
             let index = index as u32;
-            let mut air = Air::new(&ue.air, &sites, random(Stream::Air(index)));
+            let mut air = Air::among(&ue.air, &sites, random(Stream::Air(index)));
             for (cell, c) in carriers.iter().enumerate() {
                 air.set_load(cell, c.load);
             }

@@ -2,7 +2,7 @@
 
 use units::Time;
 
-use super::{Air, Antenna, Cell, Sinr};
+use super::{Air, Antenna, Sinr};
 use crate::antenna::direction;
 use crate::linear;
 use crate::tables::Direction;
@@ -23,9 +23,8 @@ impl Air {
     /// zero.
     #[inline]
     pub fn set_load(&mut self, cell: usize, load: f32) {
-        let load = f64::from(load);
-        if self.cells[cell].load != load {
-            self.cells[cell].load = load;
+        if self.loads[cell] != load {
+            self.loads[cell] = load;
             self.downlink_of = None;
         }
     }
@@ -43,22 +42,22 @@ impl Air {
         sinr: &mut Sinr,
     ) {
         self.update(now);
-        let cell = &self.cells[serving];
-        if self.set_db.is_some() || cell.complete {
+        let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
+        if self.set_db.is_some() || link.complete {
             return self.downlink(serving, now, sinr);
         }
         let prbs = cell.carrier.prbs;
-        let mut even = cell.ue_noise_mw;
+        let mut even = link.ue_noise_mw;
         steps.clear();
-        for (index, (other, occupied)) in self.cells.iter().zip(on_air).enumerate() {
-            if index == serving || other.carrier.downlink_hz != cell.carrier.downlink_hz {
+        for (index, (other, occupied)) in self.sites.cells.iter().zip(on_air).enumerate() {
+            if index == serving || other.first_alike != cell.first_alike {
                 continue;
             }
             let background = f64::from(occupied.background);
             if occupied.prbs == 0 && background == 0.0 {
                 continue;
             }
-            let mw = self.interfering_mw(cell, other, occupied.beam) * cell.density_of(other);
+            let mw = self.interfering_mw(serving, index, occupied.beam) * cell.density_of(other);
             let more = mw * (1.0 - background);
             even += mw * background;
             let is_alike = other.carrier.prbs == prbs && other.carrier.subcarrier_hz == cell.carrier.subcarrier_hz;
@@ -71,7 +70,7 @@ impl Air {
                 steps[usize::from(occupied.prbs) - 1] += more;
             }
         }
-        let flat = cell.rsrp_mw / even;
+        let flat = self.received_mw[serving] / even;
         self.fill(Direction::Downlink, serving, flat as f32, now, sinr);
         if !steps.is_empty() {
             let mut more = 0.0;
@@ -89,9 +88,8 @@ impl Air {
         if self.set_db.is_some() {
             return 0.0;
         }
-        let at = &self.cells[other];
-        let from = &self.cells[serving];
-        self.interfering_mw(from, at, None) * at.uplink_per_rsrp * at.density_of(from)
+        let [at, from] = [other, serving].map(|index| &self.sites.cells[index]);
+        self.interfering_mw(serving, other, None) * at.uplink_per_rsrp * at.density_of(from)
     }
 
     /// Returns whether the SINR was set ([`Air::set_sinr`]), so that there is no interference.
@@ -108,40 +106,48 @@ impl Air {
 
     /// Returns the downlink's SINR without fading.
     pub(super) fn flat_downlink(&self, serving: usize) -> f32 {
-        self.flat_downlink_at(serving, |other| other.load)
+        self.flat_downlink_at(serving, |other| f64::from(self.loads[other]))
     }
 
-    fn flat_downlink_at(&self, serving: usize, load: impl Fn(&Cell) -> f64) -> f32 {
+    fn flat_downlink_at(&self, serving: usize, load: impl Fn(usize) -> f64) -> f32 {
         if let Some(sinr_db) = self.set_db {
             return linear(sinr_db) as f32;
         }
-        let cell = &self.cells[serving];
-        let others = self.cells.iter().enumerate().filter(|&(index, other)| {
-            index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
-        });
+        let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
+        let others = self
+            .sites
+            .cells
+            .iter()
+            .enumerate()
+            .filter(|&(index, other)| index != serving && !link.complete && other.first_alike == cell.first_alike);
         let interference: f64 = others
-            .map(|(_, other)| self.interfering_mw(cell, other, None) * cell.density_of(other) * load(other))
+            .map(|(index, other)| self.interfering_mw(serving, index, None) * cell.density_of(other) * load(index))
             .sum();
-        (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
+        (self.received_mw[serving] / (link.ue_noise_mw + interference)) as f32
     }
 
     /// Returns the power in mW of a resource element of `other`, with this beam, that the UE receives while it listens to
     /// `serving`.
     #[inline]
-    fn interfering_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
-        if other.beams.is_none() { other.rsrp_mw } else { self.interfering_beam_mw(serving, other, beam) }
+    fn interfering_mw(&self, serving: usize, other: usize, beam: Option<u16>) -> f64 {
+        if self.array.is_none() && !matches!(self.sites.cells[other].antenna, Antenna::Array(_)) {
+            self.received_mw[other]
+        } else {
+            self.interfering_beam_mw(serving, other, beam)
+        }
     }
 
     /// [`Air::interfering_mw`] if either end has an array.
-    fn interfering_beam_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
-        let site_db = match other.antenna {
-            Antenna::Array(array) => array.gain_beside_db(beam, direction(other.position, self.place), 0.0),
-            Antenna::Isotropic { .. } | Antenna::Sector { .. } => other.site_db,
+    fn interfering_beam_mw(&self, serving: usize, other: usize, beam: Option<u16>) -> f64 {
+        let (at, link) = (&self.sites.cells[other], &self.links[other]);
+        let site_db = match at.antenna {
+            Antenna::Array(array) => array.gain_beside_db(beam, direction(at.position, self.place), 0.0),
+            Antenna::Isotropic { .. } | Antenna::Sector { .. } => link.site_db,
         };
         let ue_db = self.array.map_or(0.0, |array| {
-            let beam = serving.beams.as_ref().map(|beams| beams.pair().1);
-            array.gain_beside_db(beam, direction(self.place, other.position), self.orientation_deg)
+            let beam = self.links[serving].beams.as_ref().map(|beams| beams.pair().1);
+            array.gain_beside_db(beam, direction(self.place, at.position), self.orientation_deg)
         });
-        linear(other.rsrp_dbm - other.site_db - other.ue_db + site_db + ue_db)
+        linear(link.rsrp_dbm - link.site_db - link.ue_db + site_db + ue_db)
     }
 }

@@ -11,16 +11,17 @@ use crate::{Position, Random, Shadowing};
 /// there is no line of sight without the exact probability.
 const QUANTILES: [(f64, f64); 4] = [(-2.0, 0.0227), (-1.5, 0.0668), (-1.0, 0.1586), (0.0, 0.4999)];
 
-/// The state shared by cells at the same position.
+/// What the cells at a position share of their channels to the UE.
 #[derive(Clone, Debug)]
 pub(super) struct Mast {
-    pub(super) position: Position,
+    /// Whether it is received so much weaker than others that it is updated less often.
+    pub(super) is_weak: bool,
     /// Determines line of sight.
     sight: Process,
     /// Shadowing with and without line of sight, if configured.
     shadows: Option<[Process; 2]>,
     /// Shadowing of a UE in a building, if there are any.
-    indoor_shadow: Option<Process>,
+    indoor_shadow: Option<Box<Process>>,
     /// The building around it.
     building: Option<usize>,
 }
@@ -37,16 +38,14 @@ pub(super) struct Path {
     pub(super) blocked_db: f64,
     pub(super) shadow_db: f64,
     pub(super) loss_db: f64,
-    /// Direction from the mast to the UE, if an antenna needed it.
-    pub(super) bearing_deg: Option<f64>,
 }
 
 impl Mast {
     /// Creates a mast outdoors.
-    pub(super) fn new(position: Position, shadowing: Option<Shadowing>, sight_m: f64, random: &mut Random) -> Mast {
+    pub(super) fn new(shadowing: Option<Shadowing>, sight_m: f64, random: &mut Random) -> Mast {
         let mut process = |correlation_m| Process::new(correlation_m, random.next_u64());
         Mast {
-            position,
+            is_weak: false,
             sight: process(sight_m),
             shadows: shadowing.map(|s| [process(s.los.correlation_m), process(s.nlos.correlation_m)]),
             indoor_shadow: None,
@@ -58,12 +57,13 @@ impl Mast {
     pub(super) fn enclose(&mut self, building: Option<usize>, indoors: Option<Spread>, random: &mut Random) {
         let seed = random.next_u64();
         self.building = building;
-        self.indoor_shadow = indoors.map(|spread| Process::new(spread.correlation_m, seed));
+        self.indoor_shadow = indoors.map(|spread| Box::new(Process::new(spread.correlation_m, seed)));
     }
 
-    /// Returns the path to the UE at `place` at a carrier of `hz`.
+    /// Returns the path from this mast at `position` to the UE at `place` on a carrier of `hz`.
     pub(super) fn path(
         &mut self,
+        position: Position,
         path_loss: PathLoss,
         shadowing: Option<Shadowing>,
         surroundings: &mut Surroundings,
@@ -71,25 +71,25 @@ impl Mast {
         hz: f64,
     ) -> Path {
         let (ue, travelled) = (place.position, place.travelled);
-        let sees = self.is_seen(path_loss, surroundings, ue, travelled);
+        let sees = self.is_seen(position, path_loss, surroundings, place);
         let walled = self.building != place.building;
         let walls_db = surroundings.walls_db(self.building, place, hz);
-        let blocked_db = surroundings.blocked_db(self.position, place, hz);
-        let far = path_loss.is_beyond_break(self.position, ue, hz);
+        let blocked_db = surroundings.blocked_db(position, place, hz);
+        let far = path_loss.is_beyond_break(position, ue, hz);
         let indoors = walled && place.building.is_some();
         let shadow_db = shadowing.map_or(0.0, |shadowing| self.shadow_db(shadowing, sees, far, indoors, travelled));
-        let loss_db = path_loss.loss_db(self.position, ue, hz, sees);
-        Path { sees, walled, walls_db, blocked_db, shadow_db, loss_db, bearing_deg: None }
+        let loss_db = path_loss.loss_db(position, ue, hz, sees);
+        Path { sees, walled, walls_db, blocked_db, shadow_db, loss_db }
     }
 
-    fn is_seen(&mut self, path_loss: PathLoss, surroundings: &Surroundings, ue: Position, travelled: f64) -> bool {
+    fn is_seen(&mut self, position: Position, path_loss: PathLoss, surroundings: &Surroundings, place: &Place) -> bool {
         match path_loss.sight() {
             Sight::Los => true,
             Sight::Nlos => false,
-            Sight::Buildings => surroundings.sees(self.position, ue),
+            Sight::Buildings => surroundings.sees(position, place.position),
             Sight::Random => {
-                let normal = self.sight.at(travelled);
-                let probability = path_loss.sight_probability(self.position.ground_distance(ue));
+                let normal = self.sight.at(place.travelled);
+                let probability = path_loss.sight_probability(position.ground_distance(place.position));
                 if QUANTILES.iter().any(|(above, uniform)| normal > *above && probability < *uniform) {
                     return false;
                 }
