@@ -69,6 +69,8 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     index: usize,
     offset: u16,
+    /// The first slot that it has: the resource blocks of those before may be granted to others.
+    from: u64,
     pub(crate) first_prb: u16,
     /// The processes that are not for dynamic grants.
     pub(crate) processes: u8,
@@ -93,8 +95,8 @@ impl Places {
         }
     }
 
-    /// Returns a free place, if there is one.
-    pub(crate) fn take(&mut self) -> Option<Place> {
+    /// Returns a free place from slot `from` on, if there is one.
+    pub(crate) fn take(&mut self, from: u64) -> Option<Place> {
         let slots = self.offsets.len();
         let index = self.taken.iter().position(|taken| !taken).unwrap_or(self.taken.len());
         // UEs are spread over the slots first.
@@ -105,7 +107,8 @@ impl Places {
         self.taken.resize(self.taken.len().max(index + 1), false);
         self.taken[index] = true;
         let first_prb = row * self.grant.prbs;
-        Some(Place { index, offset, first_prb, processes: self.grant.processes, free_from: [0; 16], noted: false })
+        let processes = self.grant.processes;
+        Some(Place { index, offset, from, first_prb, processes, free_from: [0; 16], noted: false })
     }
 
     pub(crate) fn give_back(&mut self, place: &Place) {
@@ -126,7 +129,7 @@ impl Place {
     /// Returns the first occasion from `slot` on.
     #[inline]
     pub(crate) fn next(&self, grant: &ConfiguredGrant, slot: u64) -> u64 {
-        at_or_after(slot, grant.period.into(), self.offset.into())
+        at_or_after(slot.max(self.from), grant.period.into(), self.offset.into())
     }
 }
 
@@ -150,13 +153,15 @@ mod tests {
     fn places_lie_in_uplink_slots_and_do_not_overlap() {
         let rat = Rat::Nr(Nr::new(Numerology::Khz30, Duplex::Tdd(Pattern::DDDSU)));
         let mut places = Places::new(GRANT, rat, 65);
-        let taken: Vec<Place> = core::iter::from_fn(|| places.take()).collect();
+        let taken: Vec<Place> = core::iter::from_fn(|| places.take(0)).collect();
         let at: Vec<_> = taken.iter().map(|place| (place.offset, place.first_prb)).collect();
         // Slots 4 and 9 of the period, with room for two UEs of 20 of 65 resource blocks, and 20 left.
         assert_eq!(at, [(4, 0), (9, 0), (4, 20), (9, 20)]);
         assert_eq!([3, 4, 14, 19].map(|slot| places.blocks(slot).count()), [0, 40, 40, 40]);
         places.give_back(&taken[0]);
         assert_eq!(places.blocks(4), Blocks::run(20, 20));
-        assert_eq!(places.take().map(|place| (place.offset, place.first_prb)), Some((4, 0)));
+        let place = places.take(15).unwrap();
+        assert_eq!((place.offset, place.first_prb), (4, 0));
+        assert_eq!([3, 14, 25].map(|slot| place.next(&GRANT, slot)), [24, 24, 34], "none before slot 15");
     }
 }

@@ -2,17 +2,18 @@
 
 use aqm::Packet;
 use channel::Direction;
+use units::Time;
 
 use crate::calendar::{Entry, Kind};
 use crate::mac::cell::Cell;
-use crate::mac::configured::Places;
 use crate::network::Ran;
 
 impl<P: Packet> Ran<P> {
-    /// Gives `index` a place in its serving cell, if that has one left.
-    pub(crate) fn configure_grant(&mut self, index: u32) {
+    /// Gives `index` at `now` a place in its serving cell, if that has one left.
+    pub(crate) fn configure_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
-        ue.configured = self.cells[ue.serving].places.as_mut().and_then(Places::take).map(Box::new);
+        let Cell { mac, places: Some(places), .. } = &mut self.cells[ue.serving] else { return };
+        ue.configured = places.take(mac.rat.ungranted_from(ue.slots.next_after(now))).map(Box::new);
     }
 
     /// Takes back the place of `index` in its serving cell.
