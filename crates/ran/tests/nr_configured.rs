@@ -151,3 +151,25 @@ fn a_sleeping_ue_uses_its_occasions() {
     world.run(at(20));
     assert_eq!(world.arrivals[0].at, at(6));
 }
+
+#[test]
+fn blocks_with_the_configured_scheme_do_not_adapt_the_link() {
+    // The schemes of granted blocks after so many configured ones, at 10 dB.
+    let granted = |packets: u64| {
+        let mut world = World::new(&network(Duplex::Fdd, 1));
+        world.ran.set_sinr(0, Some(10.0), ms(0));
+        for n in 0..packets {
+            world.run(at(10 * n));
+            world.send(Direction::Uplink, 0, 60);
+        }
+        world.run(at(20_100));
+        for _ in 0..200 {
+            world.send(Direction::Uplink, 0, 1500);
+        }
+        world.run(at(20_150));
+        let new = |(_, t): &(u64, Transmission)| t.attempt == 1 && t.process >= 2;
+        uplink(&world).into_iter().filter(new).map(|(_, t)| t.mcs).take(10).collect::<Vec<_>>()
+    };
+    let few = granted(1);
+    assert_eq!((few.len(), granted(2000)), (10, few));
+}

@@ -4,6 +4,7 @@
 //! a block at its next occasion; one without skips it, and the resources stay unused. The process of a block follows from
 //! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires. Repetitions and further data are
 //! granted dynamically, on other processes for new data; as many resource blocks as an occasion has are never configured.
+//! Their scheme is fixed, so that their outcomes do not move the outer loop of link adaptation.
 //!
 //! Deviations: a process whose block waits for its repetition is not reused when the timer expires; a UE with a place sends
 //! no scheduling requests (`logicalChannelSR-Mask`); a dynamic grant for the same slot replaces the occasion whichever
