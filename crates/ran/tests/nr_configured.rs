@@ -124,6 +124,28 @@ fn a_block_that_fails_is_repeated_with_a_dynamic_grant() {
 }
 
 #[test]
+fn the_grant_of_a_repetition_restarts_the_timer_of_its_process() {
+    // 38.321 5.4.1: the UE does not know that its block was decoded. One process, with a timer of two periods.
+    let mut config = network(Duplex::Fdd, 1);
+    config.cells[0].mac.configured.as_mut().unwrap().processes = 1;
+    let mut world = World::new(&config);
+    world.run(at(1));
+    world.ran.set_sinr(0, Some(-4.0), at(1));
+    world.run(at(100));
+    world.send(Direction::Uplink, 0, 100);
+    world.run(at(101));
+    world.ran.set_sinr(0, Some(20.0), at(101));
+    for n in 0..8 {
+        world.run(at(101 + 10 * n));
+        world.send(Direction::Uplink, 0, 60);
+    }
+    world.run(at(200));
+    let sent: Vec<_> = uplink(&world).iter().filter(|(_, t)| t.process == 0).map(|(s, t)| (*s, t.attempt)).collect();
+    // Granted in slot 102 for 103.
+    assert_eq!(sent[..3], [(100, 1), (103, 2), (130, 1)]);
+}
+
+#[test]
 fn each_ue_has_a_place_of_its_own_and_those_without_one_ask() {
     // Four UEs fit into a slot, forty into a period.
     let mut world = World::new(&network(Duplex::Fdd, 42));

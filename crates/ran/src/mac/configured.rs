@@ -2,7 +2,7 @@
 //!
 //! A cell gives each UE that it serves a place of its own: a slot of the period, and resource blocks. A UE with data sends
 //! a block at its next occasion; one without skips it, and the resources stay unused. The process of a block follows from
-//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires. Repetitions and further data are
+//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires, which the grant of a repetition restarts. Repetitions and further data are
 //! granted dynamically, on other processes for new data; as many resource blocks as an occasion has are never configured.
 //! Their scheme is fixed, so that their outcomes do not move the outer loop of link adaptation.
 //!
@@ -127,6 +127,13 @@ impl Places {
 }
 
 impl Place {
+    /// Starts `configuredGrantTimer` of `process`, if it has one, in `slot`.
+    pub(crate) fn start_timer(&mut self, grant: &ConfiguredGrant, process: u8, slot: u64) {
+        if process < self.processes {
+            self.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
+        }
+    }
+
     /// Returns the first occasion from `slot` on.
     #[inline]
     pub(crate) fn next(&self, grant: &ConfiguredGrant, slot: u64) -> u64 {

@@ -55,7 +55,7 @@ impl<P: Packet> Ran<P> {
             let process = grant.process(slot, places.per_ms);
             let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
             if is_free && !is_granted {
-                place.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
+                place.start_timer(grant, process, slot);
                 let transport = &mut ue.up.harq.processes[usize::from(process)];
                 transport.clear();
                 transport.mcs =

@@ -314,6 +314,9 @@ impl<P: Packet> Ran<P> {
         (transport.first_prb, transport.prbs) = (first, prbs);
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
+        if let (Some(place), Some(places)) = (&mut ue.configured, &self.cells[ue.serving].places) {
+            place.start_timer(&places.grant, process, tti);
+        }
         if let Some(drx) = ue.drx_at(tti) {
             drx.granted(process, tti);
         }
