@@ -74,6 +74,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.mac.configured_grant.resource_blocks: 137 is out of range: must be from 1 to 136",
         ),
         (
+            "resource_blocks = 1\nmac = { configured_grant = { resource_blocks = 1 } }",
+            "",
+            "nr.mac.configured_grant: a carrier of one resource block has no room for repetitions",
+        ),
+        (
             "mac = { harq_processes = 4, configured_grant = { mcs = 28 } }",
             "",
             "nr.mac.configured_grant.processes: 4 is out of range: must be from 1 to 3",
