@@ -318,7 +318,7 @@ impl<P: Packet> Ran<P> {
 
     /// Connects `index` to the serving cell.
     fn connect<D: Drops<P>, S: Sink>(&mut self, index: u32, since: Time, now: Time, io: &mut Io<'_, D, S>) {
-        self.configure_grant(index);
+        self.configure_grant(index, now);
         let Ran { ues, cells, outbox, .. } = self;
         let ue = &mut ues[index as usize];
         let is_handover = matches!(ue.link, Link::Moving { .. });

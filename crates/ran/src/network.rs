@@ -145,7 +145,7 @@ impl<P: Packet> Ran<P> {
             messages: Vec::new(),
         };
         for ue in 0..ran.ues.len() as u32 {
-            ran.configure_grant(ue);
+            ran.configure_grant(ue, Time::ZERO);
             // Spread over the period, so that UEs do not all measure in the same slot.
             let period = ran.ues[ue as usize].slots.spanning(ran.handover.period).max(1);
             ran.note_measurement(ue, u64::from(ue) % period);

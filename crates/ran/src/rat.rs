@@ -170,6 +170,14 @@ impl Rat {
         }
     }
 
+    /// Returns the first slot whose uplink cannot have been granted before `slot`.
+    pub(crate) fn ungranted_from(self, slot: u64) -> u64 {
+        match self {
+            Rat::Lte | Rat::LteIdeal => slot + lte::GRANT_TO_DATA,
+            Rat::Nr(nr) => nr.ungranted_from(slot),
+        }
+    }
+
     /// Returns when an uplink block sent in `slot` is known to have failed: by the UE, which repeats it at once, or, if
     /// repetitions are granted, by the cell.
     #[inline]

@@ -6,7 +6,7 @@ use channel::tables::nr::Numerology;
 use channel::{Carrier, Direction, Site};
 use ran::rlc::{AmSn, Mode, NrAm};
 use ran::{
-    CellConfig, Config, ConfiguredGrant, Drx, Duplex, Event, MacConfig, Nr, Pattern, Rat, Requests, Transmission,
+    CellConfig, Config, ConfiguredGrant, Drx, Duplex, Event, MacConfig, Nr, Pattern, Rat, Requests, Step, Transmission,
 };
 use ran_support::{World, ms, ue};
 use units::{Span, Time};
@@ -124,6 +124,28 @@ fn a_block_that_fails_is_repeated_with_a_dynamic_grant() {
 }
 
 #[test]
+fn the_grant_of_a_repetition_restarts_the_timer_of_its_process() {
+    // 38.321 5.4.1: the UE does not know that its block was decoded. One process, with a timer of two periods.
+    let mut config = network(Duplex::Fdd, 1);
+    config.cells[0].mac.configured.as_mut().unwrap().processes = 1;
+    let mut world = World::new(&config);
+    world.run(at(1));
+    world.ran.set_sinr(0, Some(-4.0), at(1));
+    world.run(at(100));
+    world.send(Direction::Uplink, 0, 100);
+    world.run(at(101));
+    world.ran.set_sinr(0, Some(20.0), at(101));
+    for n in 0..8 {
+        world.run(at(101 + 10 * n));
+        world.send(Direction::Uplink, 0, 60);
+    }
+    world.run(at(200));
+    let sent: Vec<_> = uplink(&world).iter().filter(|(_, t)| t.process == 0).map(|(s, t)| (*s, t.attempt)).collect();
+    // Granted in slot 102 for 103.
+    assert_eq!(sent[..3], [(100, 1), (103, 2), (130, 1)]);
+}
+
+#[test]
 fn each_ue_has_a_place_of_its_own_and_those_without_one_ask() {
     // Four UEs fit into a slot, forty into a period.
     let mut world = World::new(&network(Duplex::Fdd, 42));
@@ -141,6 +163,33 @@ fn each_ue_has_a_place_of_its_own_and_those_without_one_ask() {
 }
 
 #[test]
+fn grants_of_the_old_cell_do_not_take_the_occasions_of_the_new_one() {
+    // The first cell grants 16 slots ahead, the second has an occasion in each slot.
+    let mut config = network(Duplex::Fdd, 1);
+    let mut second = config.cells[0];
+    second.mac.configured.as_mut().unwrap().period = 1;
+    (second.site.carrier.downlink_hz, second.site.carrier.uplink_hz) = (3.7e9, 3.7e9);
+    let first = &mut config.cells[0].mac;
+    first.configured = None;
+    if let Rat::Nr(nr) = &mut first.rat {
+        nr.k2 = 16;
+    }
+    config.cells.push(second);
+    (config.handover.preparation, config.handover.interruption) = (Span::ZERO, Span::ZERO);
+    let mut world = World::new(&config);
+    world.saturate(Direction::Uplink, &[0], 200, ms(1000));
+    world.ran.hand_over(0, 1, ms(1000), &mut ()).unwrap();
+    world.saturate(Direction::Uplink, &[0], 200, ms(1100));
+    let connected = world.events.iter().find_map(|(time, event)| match event {
+        Event::Mobility { step: Step::Connected { .. }, .. } => Some((*time - at(0)).as_nanos() / SLOT.as_nanos()),
+        _ => None,
+    });
+    let next = uplink(&world).iter().find(|(_, t)| t.cell == 1).map(|(slot, _)| *slot);
+    // K2 is 1 there.
+    assert_eq!(next, connected.map(|slot| slot + 1));
+}
+
+#[test]
 fn a_sleeping_ue_uses_its_occasions() {
     let mut config = network(Duplex::Tdd(Pattern::DDDSU), 1);
     let drx = Drx { cycle: Span::from_millis(160), on_duration: Span::from_millis(5), ..Drx::default() };
@@ -150,4 +199,26 @@ fn a_sleeping_ue_uses_its_occasions() {
     world.send(Direction::Uplink, 0, 100);
     world.run(at(20));
     assert_eq!(world.arrivals[0].at, at(6));
+}
+
+#[test]
+fn blocks_with_the_configured_scheme_do_not_adapt_the_link() {
+    // The schemes of granted blocks after so many configured ones, at 10 dB.
+    let granted = |packets: u64| {
+        let mut world = World::new(&network(Duplex::Fdd, 1));
+        world.ran.set_sinr(0, Some(10.0), ms(0));
+        for n in 0..packets {
+            world.run(at(10 * n));
+            world.send(Direction::Uplink, 0, 60);
+        }
+        world.run(at(20_100));
+        for _ in 0..200 {
+            world.send(Direction::Uplink, 0, 1500);
+        }
+        world.run(at(20_150));
+        let new = |(_, t): &(u64, Transmission)| t.attempt == 1 && t.process >= 2;
+        uplink(&world).into_iter().filter(new).map(|(_, t)| t.mcs).take(10).collect::<Vec<_>>()
+    };
+    let few = granted(1);
+    assert_eq!((few.len(), granted(2000)), (10, few));
 }

@@ -12,7 +12,7 @@ use ran::pdcp::{self, PdcpSn};
 use ran::rlc::{self, Am, AmSn, Mode, NrAm, NrUm, Um, UmSn};
 use ran::{
     Above, CellConfig, Config, ConfiguredGrant, Discipline, Drx, Duplex, Event, LinkAdaptation, MacConfig, Nr, Pattern,
-    Rat, Requests, Room, Secondary, ShortCycle,
+    Rat, Requests, Room, Secondary, ShortCycle, Transmission,
 };
 use ran_support::{World, bearer, cell, listening, ms, ue};
 use units::{Span, Time};
@@ -356,6 +356,21 @@ fn any_drx_network(dice: &mut Dice) -> Config {
     config
 }
 
+/// Checks when the UEs have listened; returns how many blocks that concerns, and of how many UEs it is known how long they
+/// slept. Random accesses are not events.
+fn check_listening(config: &Config, world: &mut World, seed: u64) -> (usize, usize) {
+    let (mut checked, mut compared) = (0, 0);
+    for ue in (0..config.ues.len() as u32).filter(|ue| world.ran.stats(*ue).random_accesses == 0).collect::<Vec<_>>() {
+        let (blocks, asleep) = listening::check(config, &world.events, ue, world.now);
+        checked += blocks;
+        if let Some(asleep) = asleep {
+            assert_eq!(world.ran.time_asleep(ue, world.now), asleep, "seed {seed}: ue {ue}");
+            compared += 1;
+        }
+    }
+    (checked, compared)
+}
+
 #[test]
 fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
     let (mut served, mut compared, mut moved) = (0, 0, 0);
@@ -363,19 +378,11 @@ fn ues_are_served_in_their_active_time_only_and_nothing_is_stuck() {
         let mut dice = Dice(seed);
         let config = any_drx_network(&mut dice);
         let mut world = check_network(&config, &mut dice, seed);
-        for ue in 0..config.ues.len() as u32 {
-            let stats = world.ran.stats(ue);
-            if stats.random_accesses > 0 {
-                continue;
-            }
-            let (checked, asleep) = listening::check(&config, &world.events, ue, world.now);
-            served += checked;
-            moved += stats.handovers + stats.link_failures;
-            if let Some(asleep) = asleep {
-                assert_eq!(world.ran.time_asleep(ue, world.now), asleep, "seed {seed}: ue {ue}");
-                compared += 1;
-            }
-        }
+        let (checked, told) = check_listening(&config, &mut world, seed);
+        served += checked;
+        compared += told;
+        let stats = (0..config.ues.len() as u32).map(|ue| world.ran.stats(ue));
+        moved += stats.map(|stats| stats.handovers + stats.link_failures).sum::<u64>();
     }
     assert!(served > 60_000 && compared > 80 && moved > 80, "{served} {compared} {moved}");
 }
@@ -409,14 +416,36 @@ fn aggregate(config: &mut Config, dice: &mut Dice) {
     config.ues.iter_mut().for_each(|ue| ue.aggregates = dice.below(4) > 0);
 }
 
+/// Checks that a cell has not granted a resource block twice, nor a UE two blocks of one slot.
+fn check_uplink_blocks(events: &[(Time, Event)], seed: u64) {
+    let mut taken: BTreeMap<(Time, u32), Vec<Transmission>> = BTreeMap::new();
+    for (at, event) in events {
+        let Event::Transmission(t) = event else { continue };
+        if t.direction == Direction::Uplink {
+            let others = taken.entry((*at, t.cell)).or_default();
+            for other in others.iter() {
+                let is_apart = t.first_prb >= other.first_prb + other.prbs || other.first_prb >= t.first_prb + t.prbs;
+                assert!(is_apart && other.ue != t.ue, "seed {seed} at {at}: {other:?}, {t:?}");
+            }
+            others.push(*t);
+        }
+    }
+}
+
 #[test]
 fn everything_is_delivered_or_dropped_in_the_end_with_two_carriers() {
-    let mut used = 0;
-    for seed in 2000..2120 {
+    let (mut used, mut listened, mut compared) = (0, 0, 0);
+    for seed in (2000..2120).chain([2222]) {
         let mut dice = Dice(seed);
         let mut config = if seed % 2 == 0 { any_network(&mut dice) } else { any_drx_network(&mut dice) };
         aggregate(&mut config, &mut dice);
-        let world = check_network(&config, &mut dice, seed);
+        let mut world = check_network(&config, &mut dice, seed);
+        check_uplink_blocks(&world.events, seed);
+        if seed % 2 == 1 {
+            let (checked, told) = check_listening(&config, &mut world, seed);
+            listened += checked;
+            compared += told;
+        }
         let first = config.cells.len() as u32;
         let blocks = world.events.iter().filter(|(_, event)| match event {
             Event::Transmission(t) => t.cell >= first,
@@ -424,7 +453,7 @@ fn everything_is_delivered_or_dropped_in_the_end_with_two_carriers() {
         });
         used += blocks.count();
     }
-    assert!(used > 5_000, "{used}");
+    assert!(used > 5_000 && listened > 10_000 && compared > 10, "{used} {listened} {compared}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 mod ran_support;
 
 use channel::fading::{self, Profile};
-use channel::{AirConfig, Bandwidth, Direction, Mobility, Position, Site};
+use channel::{AirConfig, Bandwidth, Carrier, Direction, Mobility, Position, Site};
 use ran::rlc::{self, Mode};
-use ran::{Above, CellConfig, Config, Discipline, MacConfig, Room, UeConfig};
+use ran::{Above, CellConfig, Config, Discipline, Event, MacConfig, Room, Secondary, UeConfig};
 use ran_support::{Arrival, World, am, bearer, cell, each_mac, loss_for, ms, network, ue, um, us};
-use units::Span;
+use units::{Span, Time};
 
 /// Work of a second in which the first `active` of `ues` talk.
 fn work(ues: u32, active: u32) -> u64 {
@@ -167,45 +167,74 @@ fn packets_in_are_packets_out_dropped_or_held_after_every_step_of_any_network() 
     for seed in 0..60 {
         let mut dice = Dice(seed);
         let config = any_network(&mut dice);
-        let mut world = live(&config, &mut dice, seed);
-        // Nothing is stopped for ever: what waits does so because the radio does not carry what is below.
-        world.run(world.now + Span::from_secs(10));
-        for (ue, state) in (0..).zip(&config.ues) {
-            for way in [Direction::Downlink, Direction::Uplink] {
-                let above = match way {
-                    Direction::Downlink => state.bearers.iter().filter_map(|b| b.above).collect(),
-                    Direction::Uplink => vec![state.host],
-                };
-                // What is not acknowledged is not seen from here, nor what TM has taken and cannot send.
-                let seen = above.iter().all(|above| above.completion == rlc::Completion::Sent)
-                    && state.bearers.iter().all(|bearer| bearer.rlc.mode != Mode::Tm);
-                let (above, below) = (world.ran.above_backlog(ue, way), world.ran.rlc_backlog(ue, way));
-                let stopped = seen && above.packets > 0 && below.packets == 0;
-                assert!(!stopped, "seed {seed}: ue {ue} {way:?} is stopped above an empty buffer");
-            }
+        check(&config, &mut dice, seed);
+    }
+}
+
+#[test]
+fn so_they_are_with_two_carriers() {
+    let mut used = 0;
+    for seed in 100..160 {
+        let mut dice = Dice(seed);
+        let mut config = any_network(&mut dice);
+        for cell in &mut config.cells {
+            let of = cell.site.carrier;
+            let prbs = [6, 50, 100][dice.below(3) as usize];
+            let carrier = Carrier { downlink_hz: of.downlink_hz + 1e8, prbs, ..of };
+            let power_dbm = [30.0, 20.0, -30.0][dice.below(3) as usize];
+            cell.secondary = Some(Secondary { carrier, power_dbm });
         }
-        // In AM order holds within a bearer, and nothing arrives twice in any mode.
-        let mut ids: Vec<u64> = world.arrivals.iter().map(|a| a.packet.id).collect();
-        ids.sort_unstable();
-        assert!(ids.windows(2).all(|w| w[0] < w[1]), "seed {seed}: a packet came twice");
-        for (ue, state) in config.ues.iter().enumerate() {
-            let bearer_of = |a: &&Arrival| if state.bearers.len() > 1 && a.packet.flow == 1 { 1 } else { 0 };
-            for (b, bearer) in state.bearers.iter().enumerate() {
-                if bearer.rlc.mode != Mode::Tm {
-                    for direction in [Direction::Downlink, Direction::Uplink] {
-                        // Within a flow, under any discipline above.
-                        for flow in 0..2 {
-                            let these = |a: &&Arrival| {
-                                (a.ue, a.direction, a.packet.flow) == (ue as u32, direction, flow) && bearer_of(a) == b
-                            };
-                            let ids = world.arrivals.iter().filter(these).map(|a| a.packet.id);
-                            assert!(ids.is_sorted(), "seed {seed}: ue {ue} bearer {b} {direction:?} out of order");
-                        }
+        let world = check(&config, &mut dice, seed);
+        let is_second = |(_, event): &&(Time, Event)| match event {
+            Event::Transmission(t) => t.cell as usize >= config.cells.len(),
+            _ => false,
+        };
+        used += world.events.iter().filter(is_second).count();
+    }
+    assert!(used > 5_000, "{used}");
+}
+
+/// Lives in a network of `config`, and checks that nothing is lost, stopped, delivered twice or out of order.
+fn check(config: &Config, dice: &mut Dice, seed: u64) -> World {
+    let mut world = live(config, dice, seed);
+    // Nothing is stopped for ever: what waits does so because the radio does not carry what is below.
+    world.run(world.now + Span::from_secs(10));
+    for (ue, state) in (0..).zip(&config.ues) {
+        for way in [Direction::Downlink, Direction::Uplink] {
+            let above = match way {
+                Direction::Downlink => state.bearers.iter().filter_map(|b| b.above).collect(),
+                Direction::Uplink => vec![state.host],
+            };
+            // What is not acknowledged is not seen from here, nor what TM has taken and cannot send.
+            let seen = above.iter().all(|above| above.completion == rlc::Completion::Sent)
+                && state.bearers.iter().all(|bearer| bearer.rlc.mode != Mode::Tm);
+            let (above, below) = (world.ran.above_backlog(ue, way), world.ran.rlc_backlog(ue, way));
+            let stopped = seen && above.packets > 0 && below.packets == 0;
+            assert!(!stopped, "seed {seed}: ue {ue} {way:?} is stopped above an empty buffer");
+        }
+    }
+    // In AM order holds within a bearer, and nothing arrives twice in any mode.
+    let mut ids: Vec<u64> = world.arrivals.iter().map(|a| a.packet.id).collect();
+    ids.sort_unstable();
+    assert!(ids.windows(2).all(|w| w[0] < w[1]), "seed {seed}: a packet came twice");
+    for (ue, state) in config.ues.iter().enumerate() {
+        let bearer_of = |a: &&Arrival| if state.bearers.len() > 1 && a.packet.flow == 1 { 1 } else { 0 };
+        for (b, bearer) in state.bearers.iter().enumerate() {
+            if bearer.rlc.mode != Mode::Tm {
+                for direction in [Direction::Downlink, Direction::Uplink] {
+                    // Within a flow, under any discipline above.
+                    for flow in 0..2 {
+                        let these = |a: &&Arrival| {
+                            (a.ue, a.direction, a.packet.flow) == (ue as u32, direction, flow) && bearer_of(a) == b
+                        };
+                        let ids = world.arrivals.iter().filter(these).map(|a| a.packet.id);
+                        assert!(ids.is_sorted(), "seed {seed}: ue {ue} bearer {b} {direction:?} out of order");
                     }
                 }
             }
         }
     }
+    world
 }
 
 #[test]

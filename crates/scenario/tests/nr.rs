@@ -24,7 +24,7 @@ fn a_network_has_the_nodes_links_and_hops_of_an_lte_network_and_the_link_n3() {
     assert_eq!(scenario.flows[0].route, ["internet-server", "n3", "radio-ue-1"]);
     assert_eq!(scenario::hosts(&scenario), ["server", "ue-1", "ue-2"]);
     let nr = scenario.nr.as_ref().unwrap();
-    assert_eq!((nr.blocks(), nr.pattern(), nr.mcs_table), (Some(273), Some([3, 1, 1]), McsTable::Qam64));
+    assert_eq!((nr.carrier().blocks(), nr.pattern(), nr.mcs_table), (Some(273), Some([3, 1, 1]), McsTable::Qam64));
     assert!(matches!(nr.duplex, Duplex::Tdd { .. }));
 }
 
@@ -72,6 +72,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "mac = { configured_grant = { resource_blocks = 137 } }",
             "",
             "nr.mac.configured_grant.resource_blocks: 137 is out of range: must be from 1 to 136",
+        ),
+        (
+            "resource_blocks = 1\nmac = { configured_grant = { resource_blocks = 1 } }",
+            "",
+            "nr.mac.configured_grant: a carrier of one resource block has no room for repetitions",
         ),
         (
             "mac = { harq_processes = 4, configured_grant = { mcs = 28 } }",

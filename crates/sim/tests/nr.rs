@@ -154,12 +154,15 @@ fn sectors_of_a_hexagonal_layout_share_their_carrier_with_each_other() {
 fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
     let download = |second: &str, carriers: &str| {
         let tables = run(&format!(
-            "duration = \"3 s\"\nwarmup = \"1 s\"\nrecord = {{ radio = true }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n{second}\n\
+            "duration = \"3 s\"\nwarmup = \"1 s\"\nrecord = {{ radio = true, samples = \"100 ms\" }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n{second}\n\
              [[nr.ues]]\nname = \"ue\"\n{carriers}\nchannel = {{ kind = \"fixed\", loss_db = 70 }}\n[[flows]]\nname = \"f\"\n"
         ));
         let cells: BTreeSet<String> =
             tables.transmissions.iter().filter(|t| t.direction == "downlink").map(|t| t.cell.to_owned()).collect();
         let utilisation = tables.ues.iter().find(|row| row.direction == "downlink").expect("a UE").utilisation;
+        let shares = tables.radio.iter().filter(|row| row.t_s > 1.0).map(|row| row.dl_prbs);
+        let (least, most) = shares.fold((f64::MAX, 0.0f64), |(least, most), one| (least.min(one), most.max(one)));
+        assert!(least > 0.97 && most < 1.01, "{least} {most}");
         (flow(&tables, "f").goodput_mbps, utilisation, cells.into_iter().collect::<Vec<_>>().join(" "))
     };
     let second = "secondary = { frequency_mhz = 3600, bandwidth_mhz = 20 }";

@@ -2,8 +2,9 @@
 //!
 //! A cell gives each UE that it serves a place of its own: a slot of the period, and resource blocks. A UE with data sends
 //! a block at its next occasion; one without skips it, and the resources stay unused. The process of a block follows from
-//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires. Repetitions and further data are
+//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires, which the grant of a repetition restarts. Repetitions and further data are
 //! granted dynamically, on other processes for new data; as many resource blocks as an occasion has are never configured.
+//! Their scheme is fixed, so that their outcomes do not move the outer loop of link adaptation.
 //!
 //! Deviations: a process whose block waits for its repetition is not reused when the timer expires; a UE with a place sends
 //! no scheduling requests (`logicalChannelSR-Mask`); a dynamic grant for the same slot replaces the occasion whichever
@@ -69,6 +70,8 @@ pub(crate) struct Places {
 pub(crate) struct Place {
     index: usize,
     offset: u16,
+    /// The first slot that it has: the resource blocks of those before may be granted to others.
+    from: u64,
     pub(crate) first_prb: u16,
     /// The processes that are not for dynamic grants.
     pub(crate) processes: u8,
@@ -93,8 +96,8 @@ impl Places {
         }
     }
 
-    /// Returns a free place, if there is one.
-    pub(crate) fn take(&mut self) -> Option<Place> {
+    /// Returns a free place from slot `from` on, if there is one.
+    pub(crate) fn take(&mut self, from: u64) -> Option<Place> {
         let slots = self.offsets.len();
         let index = self.taken.iter().position(|taken| !taken).unwrap_or(self.taken.len());
         // UEs are spread over the slots first.
@@ -105,7 +108,8 @@ impl Places {
         self.taken.resize(self.taken.len().max(index + 1), false);
         self.taken[index] = true;
         let first_prb = row * self.grant.prbs;
-        Some(Place { index, offset, first_prb, processes: self.grant.processes, free_from: [0; 16], noted: false })
+        let processes = self.grant.processes;
+        Some(Place { index, offset, from, first_prb, processes, free_from: [0; 16], noted: false })
     }
 
     pub(crate) fn give_back(&mut self, place: &Place) {
@@ -123,10 +127,17 @@ impl Places {
 }
 
 impl Place {
+    /// Starts `configuredGrantTimer` of `process`, if it has one, in `slot`.
+    pub(crate) fn start_timer(&mut self, grant: &ConfiguredGrant, process: u8, slot: u64) {
+        if process < self.processes {
+            self.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
+        }
+    }
+
     /// Returns the first occasion from `slot` on.
     #[inline]
     pub(crate) fn next(&self, grant: &ConfiguredGrant, slot: u64) -> u64 {
-        at_or_after(slot, grant.period.into(), self.offset.into())
+        at_or_after(slot.max(self.from), grant.period.into(), self.offset.into())
     }
 }
 
@@ -150,13 +161,15 @@ mod tests {
     fn places_lie_in_uplink_slots_and_do_not_overlap() {
         let rat = Rat::Nr(Nr::new(Numerology::Khz30, Duplex::Tdd(Pattern::DDDSU)));
         let mut places = Places::new(GRANT, rat, 65);
-        let taken: Vec<Place> = core::iter::from_fn(|| places.take()).collect();
+        let taken: Vec<Place> = core::iter::from_fn(|| places.take(0)).collect();
         let at: Vec<_> = taken.iter().map(|place| (place.offset, place.first_prb)).collect();
         // Slots 4 and 9 of the period, with room for two UEs of 20 of 65 resource blocks, and 20 left.
         assert_eq!(at, [(4, 0), (9, 0), (4, 20), (9, 20)]);
         assert_eq!([3, 4, 14, 19].map(|slot| places.blocks(slot).count()), [0, 40, 40, 40]);
         places.give_back(&taken[0]);
         assert_eq!(places.blocks(4), Blocks::run(20, 20));
-        assert_eq!(places.take().map(|place| (place.offset, place.first_prb)), Some((4, 0)));
+        let place = places.take(15).unwrap();
+        assert_eq!((place.offset, place.first_prb), (4, 0));
+        assert_eq!([3, 14, 25].map(|slot| place.next(&GRANT, slot)), [24, 24, 34], "none before slot 15");
     }
 }

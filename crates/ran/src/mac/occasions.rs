@@ -2,17 +2,18 @@
 
 use aqm::Packet;
 use channel::Direction;
+use units::Time;
 
 use crate::calendar::{Entry, Kind};
 use crate::mac::cell::Cell;
-use crate::mac::configured::Places;
 use crate::network::Ran;
 
 impl<P: Packet> Ran<P> {
-    /// Gives `index` a place in its serving cell, if that has one left.
-    pub(crate) fn configure_grant(&mut self, index: u32) {
+    /// Gives `index` at `now` a place in its serving cell, if that has one left.
+    pub(crate) fn configure_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
-        ue.configured = self.cells[ue.serving].places.as_mut().and_then(Places::take).map(Box::new);
+        let Cell { mac, places: Some(places), .. } = &mut self.cells[ue.serving] else { return };
+        ue.configured = places.take(mac.rat.ungranted_from(ue.slots.next_after(now))).map(Box::new);
     }
 
     /// Takes back the place of `index` in its serving cell.
@@ -42,7 +43,9 @@ impl<P: Packet> Ran<P> {
             if entry.kind != Kind::Occasion || entry.epoch != ue.epoch {
                 continue;
             }
-            let is_granted = due.iter().any(|other| (other.ue, other.kind) == (entry.ue, Kind::UplinkTransmit));
+            let is_granted = due
+                .iter()
+                .any(|other| (other.ue, other.epoch, other.kind) == (entry.ue, entry.epoch, Kind::UplinkTransmit));
             let slot = ue.slots.next_at(tick);
             let Cell { mac, places: Some(places), .. } = &self.cells[ue.serving] else { continue };
             let Some(place) = &mut ue.configured else { continue };
@@ -54,7 +57,7 @@ impl<P: Packet> Ran<P> {
             let process = grant.process(slot, places.per_ms);
             let is_free = place.free_from[usize::from(process)] <= slot && !ue.up.harq.is_busy(process);
             if is_free && !is_granted {
-                place.free_from[usize::from(process)] = slot + u64::from(grant.timer) * u64::from(grant.period);
+                place.start_timer(grant, process, slot);
                 let least = mac.rat.least_mcs(grant.prbs);
                 let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);

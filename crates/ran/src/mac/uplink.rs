@@ -314,6 +314,9 @@ impl<P: Packet> Ran<P> {
         (transport.first_prb, transport.prbs) = (first, prbs);
         ue.up.past.served(tti, transport.bits);
         ue.up.harq.sent(process);
+        if let (Some(place), Some(places)) = (&mut ue.configured, &self.cells[ue.serving].places) {
+            place.start_timer(&places.grant, process, tti);
+        }
         if let Some(drx) = ue.drx_at(tti) {
             drx.granted(process, tti);
         }
@@ -454,14 +457,12 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let ue = &mut self.ues[index as usize];
-        let MacConfig { rat, link, .. } = &self.cells[ue.serving].mac;
+        let mac = &self.cells[ue.serving].mac;
+        let rat = mac.rat;
         ue.up.harq.finished(process);
         ue.estimate.decoded();
+        ue.adapt_uplink(mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
-        if transport.attempts == 1 {
-            let is_best = transport.mcs == rat.best_mcs(Direction::Uplink);
-            ue.uplink.outer.outcome(link.step_db, is_best, true);
-        }
         if let Some(level) = transport.headroom {
             ue.uplink.power.learn(rat.headroom_db(level), transport.prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
@@ -491,11 +492,8 @@ impl<P: Packet> Ran<P> {
     ) {
         let ue = &mut self.ues[index as usize];
         let cell = &mut self.cells[ue.serving];
+        ue.adapt_uplink(&cell.mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
-        if transport.attempts == 1 {
-            let is_best = transport.mcs == cell.mac.rat.best_mcs(Direction::Uplink);
-            ue.uplink.outer.outcome(cell.mac.link.step_db, is_best, false);
-        }
         if transport.attempts < cell.mac.transmissions {
             if let Some(again) = cell.mac.rat.repetition(tti) {
                 cell.reserved = cell.reserved.and(Blocks::run(transport.first_prb, transport.prbs));

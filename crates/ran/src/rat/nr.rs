@@ -320,6 +320,12 @@ impl Nr {
         }
     }
 
+    /// Returns the first slot whose uplink cannot have been granted before `slot`.
+    pub(super) fn ungranted_from(&self, slot: u64) -> u64 {
+        let next = (slot..).find(|slot| self.has_control(*slot)).unwrap_or(slot);
+        next + u64::from(self.k2)
+    }
+
     /// Returns the resource elements of a resource block that carry data of a direction in the slot at hand.
     #[inline]
     pub(super) fn elements(&self, direction: Direction) -> u32 {

@@ -42,10 +42,18 @@ impl Stay {
         span.as_nanos().div_ceil(self.mac.rat.slot().as_nanos())
     }
 
+    /// Whether a transmission needs no grant: UEs with a place send no requests.
+    fn is_configured(&self, t: &Transmission) -> bool {
+        let of = |grant: ran::ConfiguredGrant| t.process < grant.processes && t.prbs == grant.prbs;
+        let is_first = t.direction == Direction::Uplink && t.attempt == 1;
+        is_first && self.requests.is_empty() && self.mac.configured.is_some_and(of)
+    }
+
     /// The slot of the control channel that assigned or granted a transmission; `None` if none was needed.
     fn assigned(&self, (slot, t): &(u64, Transmission)) -> Option<u64> {
         match (t.direction, self.mac.rat) {
             (Direction::Downlink, _) => Some(*slot),
+            (Direction::Uplink, Rat::Nr(_)) if self.is_configured(t) => None,
             (Direction::Uplink, Rat::Nr(nr)) => {
                 (0..=slot - u64::from(nr.k2)).rev().find(|slot| has_control(&nr, Direction::Downlink, *slot))
             }
@@ -103,10 +111,10 @@ impl Stay {
         }
         for (i, sent) in self.sent.iter().enumerate() {
             let (slot, t) = sent;
-            let next = self.sent[i + 1..]
-                .iter()
-                .find(|(_, next)| (next.direction, next.process) == (t.direction, t.process))
-                .and_then(|next| self.assigned(next));
+            let is_same = |t: &Transmission, of: &Transmission| {
+                (t.direction, t.cell, t.process) == (of.direction, of.cell, of.process)
+            };
+            let next = self.sent[i + 1..].iter().find(|(_, next)| is_same(next, t));
             let symbols = |symbols: u8| u64::from(symbols).div_ceil(14);
             let decoding = self.slots(self.mac.decoding);
             let (from, expires, known) = match (t.direction, self.mac.rat) {
@@ -126,7 +134,11 @@ impl Stay {
                 (Direction::Uplink, _) => (slot + 4, slot + 5, 0),
             };
             let is_lte_uplink = !matches!(self.mac.rat, Rat::Nr(_)) && t.direction == Direction::Uplink;
-            let stopped = next.filter(|_| !is_lte_uplink).map_or(u64::MAX, |next| next + 1);
+            let stopped = match next {
+                Some((slot, next)) if self.is_configured(next) => *slot,
+                Some(next) if !is_lte_uplink => self.assigned(next).map_or(u64::MAX, |slot| slot + 1),
+                _ => u64::MAX,
+            };
             all.push((from.max(known), expires.min(stopped)));
         }
         for request in &self.requests {

@@ -28,8 +28,10 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
             Duplex::Tdd { pattern, .. } if !pattern.contains('U') => c.wrong("the TDD pattern has no uplink slot"),
             _ => {}
         }
-        if let Some(blocks) = nr.carrier().blocks() {
-            c.range("resource_blocks", grant.resource_blocks, 1..=(blocks / 2).max(1));
+        match nr.carrier().blocks() {
+            Some(1) => c.wrong("a carrier of one resource block has no room for repetitions"),
+            Some(blocks) => c.range("resource_blocks", grant.resource_blocks, 1..=(blocks / 2).max(1)),
+            None => {}
         }
         let most = if nr.uplink_mcs_table == McsTable::Qam256 { 27 } else { 28 };
         c.range("mcs", grant.mcs, 0..=most);

@@ -127,7 +127,9 @@ impl UeMeters {
             // Of the cell that serves it now.
             let cell = ran.last_serving(ue) as usize;
             let share = |prbs: u64, way: Direction| {
-                let blocks = self.blocks[1][cell][way as usize] - before[cell][way as usize];
+                let carriers = carriers(ran, (ue, cell as u32), way).map(|carrier| carrier as usize);
+                let had = |carrier: usize| self.blocks[1][carrier][way as usize] - before[carrier][way as usize];
+                let blocks: u64 = carriers.map(had).sum();
                 if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 }
             };
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
@@ -236,10 +238,7 @@ impl UeMeters {
         way: Direction,
         had: &[[u64; 2]],
     ) -> u64 {
-        let carriers = |cell: u32| {
-            let second = ran.secondary(ue, cell).filter(|_| way == Direction::Downlink);
-            [Some(cell), second].into_iter().flatten()
-        };
+        let carriers = |cell: u32| carriers(ran, (ue, cell), way);
         let counted = |cell: u32, of: &[[u64; 2]]| carriers(cell).map(|c| of[c as usize][way as usize]).sum::<u64>();
         let had_by = |cell: u32, at: Time| carriers(cell).map(|c| ran.resource_blocks(c, way, at)).sum::<u64>();
         let first = served.partition_point(|(at, _)| *at <= self.since).saturating_sub(1);
@@ -252,6 +251,16 @@ impl UeMeters {
         }
         sum + counted(cell, had).saturating_sub(before)
     }
+}
+
+/// Returns the carriers on which `ue` has a direction when `cell` serves it.
+fn carriers<P: aqm::Packet>(
+    ran: &Ran<P>,
+    (ue, cell): (u32, u32),
+    way: Direction,
+) -> impl Iterator<Item = u32> + use<P> {
+    let second = ran.secondary(ue, cell).filter(|_| way == Direction::Downlink);
+    [Some(cell), second].into_iter().flatten()
 }
 
 /// Listens to the network.
