@@ -11,10 +11,11 @@
 //!    squared frequencies, as in free space. Reference signals of an idle cell do not interfere with data.
 //! 4. A recorded SINR or CQI, or one that is set ([`Air::set_sinr`]), is converted to the received power that it would
 //!    need without interference; the uplink is derived from that as from a path loss.
-//! 5. A cell with an array is received with the best pair of beams, which also is its RSRP and part of the RSRQ of
-//!    others. Its interference with another link uses the beam of its transmission ([`Occupied::beam`]), and if that is
-//!    unknown, or with ideal steering, the gain of an element: the mean over beams that point anywhere. The UE receives
-//!    and causes interference through the beam for its serving cell.
+//! 5. A cell with an array is received with the best pair of beams, which also is its RSRP, and its reference signals in
+//!    the RSRQ of others. Its interference with another link uses the beam of its transmission ([`Occupied::beam`]), what
+//!    is measured uses those of past ones ([`Air::set_beams`]), and the interference of unknown beams has the gain of an
+//!    element: the mean over beams that point anywhere. The UE receives and causes interference through the beam for its
+//!    serving cell; a cell's array receives interference in the uplink with the gain of an element.
 //! 6. Walls, the car and blockers attenuate both directions as at the downlink's frequency.
 //! 7. A cell in a building is behind that building's wall, but its depth and the deviation of the wall's loss are left
 //!    out.
@@ -42,7 +43,8 @@ use crate::tables::Direction;
 use crate::tables::lte::{Bandwidth, SUBCARRIERS};
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
-pub use interference::Occupied;
+use interference::Beamed;
+pub use interference::{BeamShare, Occupied};
 use mast::{Mast, Path};
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
@@ -213,6 +215,8 @@ pub struct Air {
     /// Maximum power of the UE in mW.
     max_mw: f64,
     cells: Box<[Cell]>,
+    /// The cells with arrays.
+    beamed: Box<[Beamed]>,
     masts: Box<[Mast]>,
     surroundings: Surroundings,
     array: Option<Array>,
@@ -295,9 +299,6 @@ struct Cell {
 
 /// Distance in metres that a UE moves before its large-scale values are recomputed.
 const MOVED_M: f64 = 0.1;
-
-/// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
-const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 impl Air {
     /// Creates the radio of a UE among `sites`.
@@ -384,6 +385,7 @@ impl Air {
             power: config.power,
             max_mw: linear(config.power.max_dbm),
             cells: cells.into(),
+            beamed: Beamed::of(sites),
             masts: masts.into(),
             surroundings,
             array: config.array,
@@ -431,17 +433,6 @@ impl Air {
         self.cells[cell].rsrp_dbm
     }
 
-    /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
-    /// cells and noise in symbols with reference signals of one antenna port.
-    pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
-        self.update(now);
-        let of = &self.cells[cell];
-        let all = self.cells.iter().filter(|other| other.carrier.downlink_hz == of.carrier.downlink_hz);
-        let used = |other: &Cell| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load;
-        let received: f64 = all.map(|other| other.rsrp_mw * of.density_of(other) * used(other)).sum();
-        decibels(of.rsrp_mw / (f64::from(SUBCARRIERS) * (received + of.ue_noise_mw)))
-    }
-
     /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is
     /// outdoors.
     pub fn is_los(&mut self, cell: usize, now: Time) -> bool {
@@ -462,7 +453,7 @@ impl Air {
     }
 
     /// Returns the beams of a cell and of the UE for each other; `None` if neither has an array.
-    pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u16, u16)> {
+    pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u32, u32)> {
         self.update(now);
         self.cells[cell].beams.as_ref().map(Beams::pair)
     }

@@ -2,10 +2,14 @@
 
 use units::Time;
 
-use super::{Air, Antenna, Cell, Sinr};
-use crate::antenna::direction;
-use crate::linear;
+use super::{Air, Antenna, Cell, Sinr, Site};
+use crate::antenna::{Array, Ends, direction};
 use crate::tables::Direction;
+use crate::tables::lte::SUBCARRIERS;
+use crate::{Position, decibels, linear};
+
+/// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
+const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 /// What a cell transmits at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,8 +18,38 @@ pub struct Occupied {
     pub prbs: u16,
     /// The fraction of the others, 0 to 1, that interferes.
     pub background: f32,
-    /// The beam of its array; `None` if it is unknown or there are several.
-    pub beam: Option<u16>,
+    /// The beam of its array ([`Air::sent_beam`]) on blocks with data; `None` if it is unknown or there are several.
+    pub beam: Option<u32>,
+}
+
+/// The mean share of a cell's resource blocks that it sends with one beam.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BeamShare {
+    /// The beam ([`Air::sent_beam`]).
+    pub beam: u32,
+    /// Its share, 0 to 1.
+    pub share: f64,
+}
+
+/// What the UE receives from a cell with an array beside the beam for itself.
+#[derive(Clone, Debug)]
+pub(super) struct Beamed {
+    cell: usize,
+    array: Array,
+    /// The beams in use, in ascending order.
+    beams: Vec<Heard>,
+    /// The mean gain towards the UE, as a ratio.
+    mean_gain: f64,
+    /// [`Air::valid_from`] of the gains.
+    valid_from: Option<Time>,
+}
+
+/// A beam in use.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    of: BeamShare,
+    /// Its gain towards the UE, as a ratio, once it was needed.
+    gain: Option<f64>,
 }
 
 impl Air {
@@ -28,6 +62,40 @@ impl Air {
             self.cells[cell].load = load;
             self.downlink_of = None;
         }
+    }
+
+    /// Sets the shares of the resource blocks that `cell`, which has an array, sends with known beams, in ascending order of
+    /// the beams. They are part of its load ([`Air::set_load`]); the rest of that is sent with unknown beams. Initially
+    /// there are none.
+    pub fn set_beams(&mut self, cell: usize, shares: &[BeamShare]) {
+        let Ok(index) = self.beamed.binary_search_by_key(&cell, |beamed| beamed.cell) else { return };
+        if self.beamed[index].set(shares) {
+            self.downlink_of = None;
+        }
+    }
+
+    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in [`Array::interfering`]; `None`
+    /// without an array.
+    pub fn sent_beam(&mut self, cell: usize, now: Time) -> Option<u32> {
+        self.update(now);
+        let cell = &self.cells[cell];
+        cell.beams.as_ref()?.site_aim(&self.ends(cell))
+    }
+
+    /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
+    /// cells and noise in symbols with reference signals of one antenna port.
+    pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
+        self.update(now);
+        self.look();
+        let of = &self.cells[cell];
+        let others = self.cells.iter().enumerate();
+        let all = others.filter(|(_, other)| other.carrier.downlink_hz == of.carrier.downlink_hz);
+        let used = |index, other: &Cell| match other.beams {
+            None => other.rsrp_mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * other.load),
+            Some(_) => REFERENCE_SHARE * other.rsrp_mw + (1.0 - REFERENCE_SHARE) * self.mean_beams_mw(of, index),
+        };
+        let received: f64 = all.map(|(index, other)| used(index, other) * of.density_of(other)).sum();
+        decibels(of.rsrp_mw / (f64::from(SUBCARRIERS) * (received + of.ue_noise_mw)))
     }
 
     /// Computes the SINR of `serving`'s resource blocks at the UE if the cells transmit what `on_air` has for each of them,
@@ -59,8 +127,13 @@ impl Air {
                 continue;
             }
             let mw = self.interfering_mw(cell, other, occupied.beam) * cell.density_of(other);
-            let more = mw * (1.0 - background);
-            even += mw * background;
+            let (idle, more) = if background == 0.0 || occupied.beam.is_none() {
+                (mw * background, mw * (1.0 - background))
+            } else {
+                let idle = self.interfering_mw(cell, other, None) * cell.density_of(other) * background;
+                (idle, mw - idle)
+            };
+            even += idle;
             let is_alike = other.carrier.prbs == prbs && other.carrier.subcarrier_hz == cell.carrier.subcarrier_hz;
             if !is_alike || occupied.prbs >= prbs {
                 even += more * f64::from(occupied.prbs) / f64::from(other.carrier.prbs);
@@ -100,18 +173,34 @@ impl Air {
         self.set_db.is_some()
     }
 
-    /// Returns the downlink's SINR without fading if all other cells transmitted on all resource blocks, or none did.
-    pub fn sinr_at_load(&mut self, serving: usize, now: Time, load: f64) -> f64 {
+    /// Returns the downlink's SINR without fading if no other cell transmitted.
+    pub fn greatest_sinr(&mut self, serving: usize, now: Time) -> f64 {
         self.update(now);
-        f64::from(self.flat_downlink_at(serving, |_| load))
+        f64::from(self.flat_downlink_among(serving, |_, _, _| 0.0))
+    }
+
+    /// Returns the downlink's SINR without fading if all other cells transmitted on all resource blocks, with the beams
+    /// that interfere most.
+    pub fn least_sinr(&mut self, serving: usize, now: Time) -> f64 {
+        self.update(now);
+        f64::from(self.flat_downlink_among(serving, |cell, _, other| match other.beams {
+            None => other.rsrp_mw,
+            Some(_) => linear(self.unsteered_dbm(cell, other) + other.site_db),
+        }))
     }
 
     /// Returns the downlink's SINR without fading.
-    pub(super) fn flat_downlink(&self, serving: usize) -> f32 {
-        self.flat_downlink_at(serving, |other| other.load)
+    pub(super) fn flat_downlink(&mut self, serving: usize) -> f32 {
+        self.look();
+        self.flat_downlink_among(serving, |cell, index, other| match other.beams {
+            None => other.rsrp_mw * other.load,
+            Some(_) => self.mean_beams_mw(cell, index),
+        })
     }
 
-    fn flat_downlink_at(&self, serving: usize, load: impl Fn(&Cell) -> f64) -> f32 {
+    /// Returns the same if the UE, while it listens to a cell, receives `mw` from each other one, with its number, in one of
+    /// that cell's resource elements.
+    fn flat_downlink_among(&self, serving: usize, mw: impl Fn(&Cell, usize, &Cell) -> f64) -> f32 {
         if let Some(sinr_db) = self.set_db {
             return linear(sinr_db) as f32;
         }
@@ -119,29 +208,112 @@ impl Air {
         let others = self.cells.iter().enumerate().filter(|&(index, other)| {
             index != serving && !cell.complete && other.carrier.downlink_hz == cell.carrier.downlink_hz
         });
-        let interference: f64 = others
-            .map(|(_, other)| self.interfering_mw(cell, other, None) * cell.density_of(other) * load(other))
-            .sum();
+        let interference: f64 = others.map(|(index, other)| mw(cell, index, other) * cell.density_of(other)).sum();
         (cell.rsrp_mw / (cell.ue_noise_mw + interference)) as f32
+    }
+
+    /// Brings the gains of the beams in use up to date.
+    #[inline]
+    fn look(&mut self) {
+        for beamed in &mut self.beamed {
+            beamed.look(self.valid_from, self.cells[beamed.cell].position, self.place);
+        }
+    }
+
+    /// Returns the mean power in mW of a resource element of cell `other`, with its load and the beams in use, that the UE
+    /// receives while it listens to `serving`, if either end has an array. Call [`Air::look`] before.
+    fn mean_beams_mw(&self, serving: &Cell, other: usize) -> f64 {
+        let cell = &self.cells[other];
+        let gain = match self.beamed.binary_search_by_key(&other, |beamed| beamed.cell) {
+            Ok(index) => self.beamed[index].gain(cell.load),
+            Err(_) => linear(cell.site_db) * cell.load,
+        };
+        linear(self.unsteered_dbm(serving, cell)) * gain
     }
 
     /// Returns the power in mW of a resource element of `other`, with this beam, that the UE receives while it listens to
     /// `serving`.
     #[inline]
-    fn interfering_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
+    fn interfering_mw(&self, serving: &Cell, other: &Cell, beam: Option<u32>) -> f64 {
         if other.beams.is_none() { other.rsrp_mw } else { self.interfering_beam_mw(serving, other, beam) }
     }
 
     /// [`Air::interfering_mw`] if either end has an array.
-    fn interfering_beam_mw(&self, serving: &Cell, other: &Cell, beam: Option<u16>) -> f64 {
+    fn interfering_beam_mw(&self, serving: &Cell, other: &Cell, beam: Option<u32>) -> f64 {
         let site_db = match other.antenna {
             Antenna::Array(array) => array.gain_beside_db(beam, direction(other.position, self.place), 0.0),
             Antenna::Isotropic { .. } | Antenna::Sector { .. } => other.site_db,
         };
+        linear(self.unsteered_dbm(serving, other) + site_db)
+    }
+
+    /// Returns the power in dBm of a resource element of `other`, without the gain of that cell's antenna, that the UE
+    /// receives while it listens to `serving`.
+    fn unsteered_dbm(&self, serving: &Cell, other: &Cell) -> f64 {
         let ue_db = self.array.map_or(0.0, |array| {
-            let beam = serving.beams.as_ref().map(|beams| beams.pair().1);
+            let beam = serving.beams.as_ref().and_then(|beams| beams.ue_aim(&self.ends(serving)));
             array.gain_beside_db(beam, direction(self.place, other.position), self.orientation_deg)
         });
-        linear(other.rsrp_dbm - other.site_db - other.ue_db + site_db + ue_db)
+        other.rsrp_dbm - other.site_db - other.ue_db + ue_db
+    }
+
+    /// Returns the ends of the link to a cell.
+    fn ends(&self, cell: &Cell) -> Ends {
+        Ends { site: cell.position, ue: self.place, orientation_deg: self.orientation_deg }
+    }
+}
+
+impl Beamed {
+    /// Returns those of `sites` with arrays.
+    pub(super) fn of(sites: &[Site]) -> Box<[Beamed]> {
+        let arrays = sites.iter().enumerate().filter_map(|(cell, site)| match site.antenna {
+            Antenna::Array(array) => Some((cell, array.interfering())),
+            Antenna::Isotropic { .. } | Antenna::Sector { .. } => None,
+        });
+        let beamed = |(cell, array)| Beamed { cell, array, beams: Vec::new(), mean_gain: 0.0, valid_from: None };
+        arrays.map(beamed).collect()
+    }
+
+    /// Sets the shares of the beams in use; returns whether one has changed.
+    fn set(&mut self, shares: &[BeamShare]) -> bool {
+        let before = self.beams.len();
+        self.beams.retain(|heard| shares.binary_search_by_key(&heard.of.beam, |share| share.beam).is_ok());
+        let mut changed = self.beams.len() != before;
+        for (index, share) in shares.iter().enumerate() {
+            match self.beams.get_mut(index) {
+                Some(heard) if heard.of.beam == share.beam => {
+                    changed |= heard.of != *share;
+                    heard.of = *share;
+                }
+                _ => {
+                    changed = true;
+                    self.beams.insert(index, Heard { of: *share, gain: None });
+                }
+            }
+        }
+        changed
+    }
+
+    /// Computes the gains from `site` to `ue` that are missing, or all if those it has are not of `valid_from`.
+    fn look(&mut self, valid_from: Time, site: Position, ue: Position) {
+        let Beamed { array, beams, mean_gain, .. } = self;
+        if self.valid_from != Some(valid_from) {
+            self.valid_from = Some(valid_from);
+            *mean_gain = linear(array.mean_gain_db(direction(site, ue), 0.0));
+            beams.iter_mut().for_each(|heard| heard.gain = None);
+        }
+        for Heard { of, gain } in beams {
+            gain.get_or_insert_with(|| linear(array.gain_db(of.beam, direction(site, ue), 0.0)));
+        }
+    }
+
+    /// Returns the mean gain towards the UE, as a ratio, times `load`.
+    fn gain(&self, load: f64) -> f64 {
+        let (mut known, mut sum) = (0.0, 0.0);
+        for Heard { of, gain } in &self.beams {
+            known += of.share;
+            sum += of.share * gain.unwrap_or(self.mean_gain);
+        }
+        sum + (load - known).max(0.0) * self.mean_gain
     }
 }
