@@ -11,14 +11,17 @@
 //!    squared frequencies, as in free space. Reference signals of an idle cell do not interfere with data.
 //! 4. A recorded SINR or CQI, or one that is set ([`Air::set_sinr`]), is converted to the received power that it would
 //!    need without interference; the uplink is derived from that as from a path loss.
-//! 5. A cell with an array is received with the best pair of beams, which also is its RSRP and part of the RSRQ of
-//!    others. Its interference with another link uses the beam of its transmission ([`Occupied::beam`]), and if that is
-//!    unknown, or with ideal steering, the gain of an element: the mean over beams that point anywhere. The UE receives
-//!    and causes interference through the beam for its serving cell.
+//! 5. A cell with an array is received with the best pair of beams, which also is its RSRP, and its reference signals in
+//!    the RSRQ of others. Its interference with another link uses the beam of its transmission ([`Occupied::beam`]), what
+//!    is measured uses those of past ones ([`Air::set_beams`]), and the interference of unknown beams has the gain of an
+//!    element: the mean over beams that point anywhere. The UE receives and causes interference through the beam for its
+//!    serving cell; a cell's array receives interference in the uplink with the gain of an element.
 //! 6. Walls, the car and blockers attenuate both directions as at the downlink's frequency.
 //! 7. A cell in a building is behind that building's wall, but its depth and the deviation of the wall's loss are left
 //!    out.
-//! 8. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
+//! 8. Among more than seven masts, those that are received with 20 dB less than the strongest are updated once in 16
+//!    times only, unless there are beams, blockers or buildings in the way, which may change that suddenly.
+//! 9. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
 //!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
 
 mod cell;
@@ -40,12 +43,13 @@ use crate::pathloss::{self, Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::tables::Direction;
-use crate::tables::lte::{Bandwidth, SUBCARRIERS};
+use crate::tables::lte::Bandwidth;
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
 pub use cell::Sites;
 use cell::{Cell, Link};
-pub use interference::Occupied;
+use interference::Beamed;
+pub use interference::{BeamShare, Occupied};
 use mast::Mast;
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
@@ -202,8 +206,8 @@ impl Default for AirConfig {
 ///
 /// Results depend only on the time of a call and not on earlier calls, as long as time does not go back further than
 /// the UE needs to move one correlation distance of the shadowing. The UE's position is updated often enough that it
-/// moves at most a decimetre in between, and with arrays or moving blockers at least at each sweep; until the next
-/// update, and on a channel without fading, a call costs one comparison.
+/// moves at most a decimetre in between (weak masts: 1.6 m), and with arrays or moving blockers at least at each sweep;
+/// until the next update, and on a channel without fading, a call costs one comparison.
 #[derive(Clone, Debug)]
 pub struct Air {
     mobility: Mobility,
@@ -221,6 +225,8 @@ pub struct Air {
     received_mw: Box<[f64]>,
     loads: Box<[f32]>,
     links: Box<[Link]>,
+    /// The cells with arrays.
+    beamed: Box<[Beamed]>,
     masts: Box<[Mast]>,
     /// Of each cell, with fading: its seed, and the processes of both directions, which are created when the cell first
     /// serves the UE.
@@ -272,9 +278,6 @@ const SURVEY: u64 = 16;
 const WEAK_DB: f64 = 20.0;
 /// Number of masts up to which none is considered weak.
 const FEW: usize = 7;
-
-/// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
-const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 impl Air {
     /// Creates the radio of a UE among `sites`.
@@ -348,6 +351,7 @@ impl Air {
             received_mw: vec![0.0; links.len()].into(),
             loads: vec![0.0; links.len()].into(),
             links: links.into(),
+            beamed: Beamed::of(&sites.cells),
             masts: masts.into(),
             fades: fades.into(),
             surroundings,
@@ -398,19 +402,6 @@ impl Air {
         self.links[cell].rsrp_dbm
     }
 
-    /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
-    /// cells and noise in symbols with reference signals of one antenna port.
-    pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
-        self.update(now);
-        let cells = &self.sites.cells;
-        let of = &cells[cell];
-        let used = |load: f32| REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * f64::from(load);
-        let others = cells.iter().zip(&self.received_mw).zip(&self.loads);
-        let all = others.filter(|((other, _), _)| other.first_alike == of.first_alike);
-        let received: f64 = all.map(|((other, mw), load)| mw * of.density_of(other) * used(*load)).sum();
-        decibels(self.received_mw[cell] / (f64::from(SUBCARRIERS) * (received + self.links[cell].ue_noise_mw)))
-    }
-
     /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is
     /// outdoors.
     pub fn is_los(&mut self, cell: usize, now: Time) -> bool {
@@ -431,7 +422,7 @@ impl Air {
     }
 
     /// Returns the beams of a cell and of the UE for each other; `None` if neither has an array.
-    pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u16, u16)> {
+    pub fn beam(&mut self, cell: usize, now: Time) -> Option<(u32, u32)> {
         self.update(now);
         self.links[cell].beams.as_deref().map(Beams::pair)
     }

@@ -73,7 +73,7 @@ pub enum Steering {
     Ideal,
     /// The beams of a DFT codebook, held from one sweep to the next.
     Codebook {
-        /// Number of beams for each element along each axis: 1 or 2.
+        /// Number of beams for each element along each axis; at least 1.
         oversampling: u8,
     },
 }
@@ -121,8 +121,8 @@ impl Element {
 
 impl Array {
     /// Returns the number of beams. They are numbered panel by panel and row by row, from 0.
-    pub fn beams(&self) -> u16 {
-        u16::from(self.panels) * self.beams_along(self.rows) * self.beams_along(self.columns)
+    pub fn beams(&self) -> u32 {
+        u32::from(self.panels) * self.beams_along(self.rows) * self.beams_along(self.columns)
     }
 
     /// Returns the gain in dBi of a steered beam's maximum at the element's maximum.
@@ -132,7 +132,7 @@ impl Array {
 
     /// Returns the beam with the highest gain in a direction, a unit vector. `orientation` is added to the azimuth, in
     /// degrees.
-    pub fn best_beam(&self, direction: [f64; 3], orientation: f64) -> u16 {
+    pub fn best_beam(&self, direction: [f64; 3], orientation: f64) -> u32 {
         let candidates = (0..self.panels.max(1)).map(|panel| {
             let local = self.local(panel, direction, orientation);
             let beam = self.best_of_panel(panel, local);
@@ -142,7 +142,7 @@ impl Array {
     }
 
     /// Returns the gain in dBi of a beam in a direction, a unit vector. With ideal steering, that of the beam's panel.
-    pub fn gain_db(&self, beam: u16, direction: [f64; 3], orientation: f64) -> f64 {
+    pub fn gain_db(&self, beam: u32, direction: [f64; 3], orientation: f64) -> f64 {
         let per_panel = self.beams_along(self.rows) * self.beams_along(self.columns);
         self.panel_gain_db(beam, self.local((beam / per_panel) as u8, direction, orientation))
     }
@@ -154,12 +154,22 @@ impl Array {
         gains.fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// Returns the gain in dBi in a direction to which a beam was not steered. Without a known beam, and with ideal
-    /// steering, whose beam's sides are unknown, it is the mean gain.
-    pub fn gain_beside_db(&self, beam: Option<u16>, direction: [f64; 3], orientation: f64) -> f64 {
-        match (self.steering, beam) {
-            (Steering::Codebook { .. }, Some(beam)) => self.gain_db(beam, direction, orientation),
-            _ => self.mean_gain_db(direction, orientation),
+    /// Returns the array that interferes as this one does: with ideal steering, one with a beam at most 0.001 dB away from
+    /// any direction along each axis.
+    #[must_use]
+    pub fn interfering(&self) -> Array {
+        match self.steering {
+            Steering::Codebook { .. } => *self,
+            Steering::Ideal => Array { steering: Steering::Codebook { oversampling: IDEAL_OVERSAMPLING }, ..*self },
+        }
+    }
+
+    /// Returns the gain in dBi in a direction to which a beam of [`Array::interfering`] was not steered. Without a known
+    /// beam, it is the mean gain.
+    pub fn gain_beside_db(&self, beam: Option<u32>, direction: [f64; 3], orientation: f64) -> f64 {
+        match beam {
+            Some(beam) => self.interfering().gain_db(beam, direction, orientation),
+            None => self.mean_gain_db(direction, orientation),
         }
     }
 
@@ -168,9 +178,9 @@ impl Array {
     }
 
     /// Returns the number of beams along an axis of `elements`.
-    fn beams_along(&self, elements: u8) -> u16 {
+    fn beams_along(&self, elements: u8) -> u32 {
         match self.steering {
-            Steering::Codebook { oversampling } if elements > 1 => u16::from(elements) * u16::from(oversampling.max(1)),
+            Steering::Codebook { oversampling } if elements > 1 => u32::from(elements) * u32::from(oversampling.max(1)),
             Steering::Codebook { .. } | Steering::Ideal => 1,
         }
     }
@@ -190,18 +200,18 @@ impl Array {
     }
 
     /// Returns the best beam of a panel in a direction in the panel's coordinates.
-    fn best_of_panel(&self, panel: u8, [_, left, up]: [f64; 3]) -> u16 {
+    fn best_of_panel(&self, panel: u8, [_, left, up]: [f64; 3]) -> u32 {
         let [rows, columns] = [self.beams_along(self.rows), self.beams_along(self.columns)];
         // Beam b points to a sine of 2 b / beams, modulo 2.
-        let nearest = |sine: f64, beams: u16| {
+        let nearest = |sine: f64, beams: u32| {
             let place = libm::round(sine * f64::from(beams) / 2.0) as i32;
-            place.rem_euclid(i32::from(beams)) as u16
+            place.rem_euclid(beams as i32) as u32
         };
-        (u16::from(panel) * rows + nearest(up, rows)) * columns + nearest(left, columns)
+        (u32::from(panel) * rows + nearest(up, rows)) * columns + nearest(left, columns)
     }
 
     /// Returns the gain of a beam of the panel in whose coordinates the direction is.
-    fn panel_gain_db(&self, beam: u16, local: [f64; 3]) -> f64 {
+    fn panel_gain_db(&self, beam: u32, local: [f64; 3]) -> f64 {
         let [_, left, up] = local;
         let array_db = match self.steering {
             Steering::Ideal => self.ideal_db(),
@@ -217,12 +227,24 @@ impl Array {
     }
 }
 
+/// Beams for each element along each axis by which the interference of ideal steering is told apart.
+const IDEAL_OVERSAMPLING: u8 = 64;
+
+/// Returns the beam of [`Array::interfering`] with which `array` sends in a direction: `beam` of a codebook, which it holds,
+/// or the nearest of ideal steering.
+fn aim(array: Array, beam: u32, direction: [f64; 3], orientation: f64) -> u32 {
+    match array.steering {
+        Steering::Codebook { .. } => beam,
+        Steering::Ideal => array.interfering().best_beam(direction, orientation),
+    }
+}
+
 /// The least gain of an array factor: 60 dB below an element.
 const NULL: f64 = 1e-6;
 
 /// Returns the power gain of a line of `elements` at half a wavelength over one of them, in the direction with a sine of
 /// `sine`, with the weights of beam `beam` of `beams`.
-fn line_gain(elements: u8, sine: f64, beam: u16, beams: u16) -> f64 {
+fn line_gain(elements: u8, sine: f64, beam: u32, beams: u32) -> f64 {
     let elements = f64::from(elements);
     // The phase from one element to the next, after the weights.
     let phase = PI * sine - 2.0 * PI * f64::from(beam) / f64::from(beams);
@@ -256,8 +278,8 @@ pub struct Beams {
     interval: u64,
     /// The number of the last sweep.
     swept: Option<u64>,
-    site_beam: u16,
-    ue_beam: u16,
+    site_beam: u32,
+    ue_beam: u32,
 }
 
 impl Beams {
@@ -280,8 +302,18 @@ impl Beams {
     }
 
     /// Returns the beams of the cell and of the UE.
-    pub fn pair(&self) -> (u16, u16) {
+    pub fn pair(&self) -> (u32, u32) {
         (self.site_beam, self.ue_beam)
+    }
+
+    /// Returns the cell's beam as others hear it, one of [`Array::interfering`]; `None` without an array.
+    pub fn site_aim(&self, ends: &Ends) -> Option<u32> {
+        self.site.map(|array| aim(array, self.site_beam, direction(ends.site, ends.ue), 0.0))
+    }
+
+    /// Returns the same for the UE's beam.
+    pub fn ue_aim(&self, ends: &Ends) -> Option<u32> {
+        self.ue.map(|array| aim(array, self.ue_beam, direction(ends.ue, ends.site), ends.orientation_deg))
     }
 
     /// Returns the gains in dBi of the beams of the cell and of the UE.
@@ -298,11 +330,11 @@ impl Beams {
         self.site_gain_db(site_best, ends) + self.ue_gain_db(ue_best, ends) - site_db - ue_db
     }
 
-    fn site_gain_db(&self, beam: u16, ends: &Ends) -> f64 {
+    fn site_gain_db(&self, beam: u32, ends: &Ends) -> f64 {
         self.site.map_or(0.0, |array| array.gain_db(beam, direction(ends.site, ends.ue), 0.0))
     }
 
-    fn ue_gain_db(&self, beam: u16, ends: &Ends) -> f64 {
+    fn ue_gain_db(&self, beam: u32, ends: &Ends) -> f64 {
         self.ue.map_or(0.0, |array| array.gain_db(beam, direction(ends.ue, ends.site), ends.orientation_deg))
     }
 }

@@ -23,7 +23,7 @@ pub mod shadowing;
 pub mod tables;
 pub mod wandering;
 
-pub use air::{Air, AirConfig, Carrier, Channel, Occupied, Orientation, Site, Sites, UplinkPower};
+pub use air::{Air, AirConfig, BeamShare, Carrier, Channel, Occupied, Orientation, Site, Sites, UplinkPower};
 pub use antenna::Array;
 pub use blockage::Blockage;
 pub use buildings::{Building, Buildings};

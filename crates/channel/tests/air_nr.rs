@@ -8,8 +8,8 @@ use channel::buildings::{Car, Penetration, Wall};
 use channel::fading::{self, Doppler, Profile, Tdl};
 use channel::pathloss::Sight;
 use channel::{
-    Air, AirConfig, Antenna, Array, Blockage, Building, Buildings, Carrier, Channel, Mobility, Occupied, Orientation,
-    PathLoss, Position, Random, Shadowing, Sinr, Site,
+    Air, AirConfig, Antenna, Array, BeamShare, Blockage, Building, Buildings, Carrier, Channel, Mobility, Occupied,
+    Orientation, PathLoss, Position, Random, Shadowing, Sinr, Site,
 };
 use rand_xoshiro::rand_core::SeedableRng;
 use units::{Span, Time};
@@ -338,7 +338,7 @@ fn beams_follow_the_ue_from_sweep_to_sweep() {
 }
 
 /// The SINR in dB from cell 0 while cell 1 transmits on its whole carrier with this beam.
-fn among(air: &mut Air, beam: Option<u16>) -> f64 {
+fn among(air: &mut Air, beam: Option<u32>) -> f64 {
     let mut sinr = Sinr::default();
     let on_air = [Occupied::default(), Occupied { prbs: 132, background: 0.0, beam }];
     air.downlink_among(0, ms(0), &on_air, &mut Vec::new(), &mut sinr);
@@ -370,11 +370,46 @@ fn a_neighbour_interferes_with_the_beam_that_it_uses() {
     let mut air = Air::new(&config(Some(row(180.0))), &sites, random(1));
     // Behind a row of eight that listens straight ahead, the array's gain is the same as ahead.
     close(among(&mut air, Some(0)), 30.0, 0.2);
-    // With ideal steering only the means are known.
+    // Ideal beams at the UE, and 1/8 and 1/4 aside by their sines: in the last one's null there is only noise.
     let ideal_sites = [site(at(0.0), Antenna::Array(ideal(1, 8))), site(at(200.0), Antenna::Array(ideal(1, 8)))];
     let mut air = Air::new(&config(Some(ideal(1, 4))), &ideal_sites, random(1));
-    // 15.052 dB, and noise 30.94 dB below the signal.
-    close(among(&mut air, Some(0)), 14.940, 0.01);
+    assert_eq!((air.sent_beam(0, ms(0)), air.sent_beam(1, ms(0))), (Some(0), Some(0)));
+    let aside = AirConfig { mobility: Mobility::fixed(aside), ..AirConfig::default() };
+    let beam = Air::new(&aside, &ideal_sites, random(1)).sent_beam(1, ms(0)).unwrap();
+    for (beam, expected) in [(0, 0.0), (beam, 3.8665), (2 * beam, 30.94)] {
+        close(among(&mut air, Some(beam)), expected, 0.1);
+    }
+    // The UE's own beam has its full gain behind it, too.
+    close(among(&mut air, None), 9.031, 0.04);
+}
+
+#[test]
+fn measurements_follow_the_beams_in_use() {
+    let row = |azimuth_deg| Array { rows: 1, columns: 8, azimuth_deg, ..Array::default() };
+    let at = |x| Position::new(x, 0.0, 1.5);
+    let sites = [site(at(0.0), Antenna::Array(row(0.0))), site(at(200.0), Antenna::Array(row(180.0)))];
+    let config = AirConfig { mobility: Mobility::fixed(at(100.0)), ..AirConfig::default() };
+    let mut air = Air::new(&config, &sites, random(1));
+    let [alone, least] = [air.greatest_sinr(0, ms(0)), air.least_sinr(0, ms(0))].map(|sinr| db(sinr as f32));
+    close(least, 0.0, 0.01);
+    close(flat(&mut air, ms(0)), alone, 1e-5);
+    let shares = [(0, 0.5), (1, 0.25)].map(|(beam, share)| BeamShare { beam, share });
+    air.set_beams(1, &shares);
+    air.set_load(1, 1.0);
+    // Of the power of a beam at the UE: a half, nothing (a null), and an eighth of a quarter; noise is 0.0005 of it.
+    close(flat(&mut air, ms(0)), -10.0 * libm::log10(0.5 + 0.25 / 8.0 + 0.0005), 0.01);
+    let rsrq = |load: f64| -10.0 * libm::log10(12.0 * (2.0 / 6.0 + 5.0 / 6.0 * load + 0.0005));
+    close(air.rsrq(0, ms(0)), rsrq(0.5 + 0.25 / 8.0), 0.01);
+    air.set_beams(1, &shares[1..]);
+    close(flat(&mut air, ms(0)), -10.0 * libm::log10(0.75 / 8.0 + 0.0005), 0.02);
+    air.set_beams(1, &[BeamShare { beam: 0, share: 1.0 }]);
+    close(flat(&mut air, ms(0)), least, 1e-5);
+    // Half of the carrier with data in a beam at the UE, and half of the rest without.
+    let mut sinr = Sinr::default();
+    let on_air = [Occupied::default(), Occupied { prbs: 66, background: 0.5, beam: Some(0) }];
+    air.downlink_among(0, ms(0), &on_air, &mut Vec::new(), &mut sinr);
+    close(db(sinr.mean_over(0..66)), least, 0.01);
+    close(db(sinr.mean_over(66..132)), -10.0 * libm::log10(0.5 / 8.0 + 0.0005), 0.02);
 }
 
 #[test]
@@ -427,6 +462,7 @@ fn a_channel_is_the_same_however_often_it_is_looked_at() {
     let new = || {
         let mut air = Air::new(&config, &sites, random(3));
         air.set_load(1, 0.5);
+        air.set_beams(1, &[(3, 0.1), (33, 0.2), (70, 0.1)].map(|(beam, share)| BeamShare { beam, share }));
         air
     };
     let (mut often, mut seldom) = (new(), new());
@@ -443,6 +479,7 @@ fn a_channel_is_the_same_however_often_it_is_looked_at() {
             seldom.downlink(0, now, &mut b);
             assert_eq!(a, b, "at {now}");
             assert_eq!(often.rsrp(1, now), seldom.rsrp(1, now));
+            assert_eq!(often.rsrq(0, now), seldom.rsrq(0, now));
             assert_eq!(often.beam(1, now), seldom.beam(1, now));
         }
     }

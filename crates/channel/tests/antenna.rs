@@ -78,7 +78,7 @@ fn beams_are_the_sums_of_their_elements() {
     for array in [codebook(8, 8, 1), codebook(4, 8, 2), codebook(1, 4, 2), codebook(2, 1, 1), codebook(1, 1, 2)] {
         let count = |elements: u8| {
             let Steering::Codebook { oversampling } = array.steering else { unreachable!() };
-            if elements == 1 { 1 } else { u16::from(elements) * u16::from(oversampling) }
+            if elements == 1 { 1 } else { u32::from(elements) * u32::from(oversampling) }
         };
         let (rows, columns) = (count(array.rows), count(array.columns));
         assert_eq!(array.beams(), rows * columns);
@@ -107,6 +107,31 @@ fn beams_are_the_sums_of_their_elements() {
             let picked = array.gain_db(array.best_beam([x, y, z], 0.0), [x, y, z], 0.0);
             close(picked, best.1, 1e-9);
         }
+    }
+}
+
+#[test]
+fn the_largest_array_numbers_all_its_beams() {
+    let array = Array { panels: 8, ..codebook(64, 64, 2) };
+    assert_eq!(array.beams(), 8 * 128 * 128);
+    // The last panel points to the south-east, at 315 degrees.
+    let beam = array.best_beam([core::f64::consts::FRAC_1_SQRT_2, -core::f64::consts::FRAC_1_SQRT_2, 0.0], 0.0);
+    assert_eq!(beam, 7 * 128 * 128);
+}
+
+#[test]
+fn ideal_steering_interferes_with_a_beam_in_nearly_the_direction_of_the_other_end() {
+    let array = Array { panels: 3, downtilt_deg: 6.0, steering: Steering::Ideal, ..codebook(8, 16, 1) };
+    let mut random = Random::seed_from_u64(5);
+    for _ in 0..500 {
+        let site = Position::default();
+        let [x, y, z] = random_direction(&mut random);
+        let ends = Ends { site, ue: Position::new(x, y, z), orientation_deg: 0.0 };
+        let mut beams = Beams::new(Some(array), None, SWEEP);
+        beams.update(Time::ZERO, |_| ends);
+        let aim = beams.site_aim(&ends);
+        close(array.gain_beside_db(aim, [x, y, z], 0.0), beams.gains_db(&ends)[0], 0.002);
+        assert_eq!(beams.ue_aim(&ends), None);
     }
 }
 

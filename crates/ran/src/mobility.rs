@@ -358,14 +358,14 @@ impl<P: Packet> Ran<P> {
     fn may_reach(&mut self, index: u32, target: usize, now: Time) -> bool {
         let air = &mut self.ues[index as usize].air;
         let is_shared = self.interference.is_shared(target, Direction::Downlink);
-        air.varies() || is_shared && decibels(air.sinr_at_load(target, now, 0.0)) >= self.handover.link.q_out_db
+        air.varies() || is_shared && decibels(air.greatest_sinr(target, now)) >= self.handover.link.q_out_db
     }
 
     /// Returns the lowest SINR in dB that interference may cause at a UE whose channel is constant.
     fn least_sinr_db(&mut self, index: u32, now: Time) -> f64 {
         let Ue { air, serving, .. } = &mut self.ues[index as usize];
         if self.interference.is_shared(*serving, Direction::Downlink) && !self.interference.is_quiet() {
-            return decibels(air.sinr_at_load(*serving, now, 1.0)).min(self.sinr_db(index, now));
+            return decibels(air.least_sinr(*serving, now)).min(self.sinr_db(index, now));
         }
         self.sinr_db(index, now)
     }

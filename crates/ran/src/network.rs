@@ -56,7 +56,7 @@ pub struct Heard {
     /// Whether it has line of sight to the cell; models without this distinction assume it.
     pub is_los: bool,
     /// The beams of the cell's and of its own array; an end without one has beam 0. `None` if neither has an array.
-    pub beams: Option<(u16, u16)>,
+    pub beams: Option<(u32, u32)>,
     /// The loss of blockers in dB.
     pub blocked_db: f64,
 }

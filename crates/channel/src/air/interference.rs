@@ -2,10 +2,15 @@
 
 use units::Time;
 
+use super::cell::Cell;
 use super::{Air, Antenna, Sinr};
-use crate::antenna::direction;
-use crate::linear;
+use crate::antenna::{Array, Ends, direction};
 use crate::tables::Direction;
+use crate::tables::lte::SUBCARRIERS;
+use crate::{Position, decibels, linear};
+
+/// Fraction of a cell's resource elements used in a symbol with reference signals but without data.
+const REFERENCE_SHARE: f64 = 1.0 / 6.0;
 
 /// What a cell transmits at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -14,8 +19,38 @@ pub struct Occupied {
     pub prbs: u16,
     /// The fraction of the others, 0 to 1, that interferes.
     pub background: f32,
-    /// The beam of its array; `None` if it is unknown or there are several.
-    pub beam: Option<u16>,
+    /// The beam of its array ([`Air::sent_beam`]) on blocks with data; `None` if it is unknown or there are several.
+    pub beam: Option<u32>,
+}
+
+/// The mean share of a cell's resource blocks that it sends with one beam.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BeamShare {
+    /// The beam ([`Air::sent_beam`]).
+    pub beam: u32,
+    /// Its share, 0 to 1.
+    pub share: f64,
+}
+
+/// What the UE receives from a cell with an array beside the beam for itself.
+#[derive(Clone, Debug)]
+pub(super) struct Beamed {
+    cell: usize,
+    array: Array,
+    /// The beams in use, in ascending order.
+    beams: Vec<Heard>,
+    /// The mean gain towards the UE, as a ratio.
+    mean_gain: f64,
+    /// [`Air::valid_from`] of the gains.
+    valid_from: Option<Time>,
+}
+
+/// A beam in use.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    of: BeamShare,
+    /// Its gain towards the UE, as a ratio, once it was needed.
+    gain: Option<f64>,
 }
 
 impl Air {
@@ -27,6 +62,43 @@ impl Air {
             self.loads[cell] = load;
             self.downlink_of = None;
         }
+    }
+
+    /// Sets the shares of the resource blocks that `cell`, which has an array, sends with known beams, in ascending order of
+    /// the beams. They are part of its load ([`Air::set_load`]); the rest of that is sent with unknown beams. Initially
+    /// there are none.
+    pub fn set_beams(&mut self, cell: usize, shares: &[BeamShare]) {
+        let Ok(index) = self.beamed.binary_search_by_key(&cell, |beamed| beamed.cell) else { return };
+        if self.beamed[index].set(shares) {
+            self.downlink_of = None;
+        }
+    }
+
+    /// Returns the beam with which the array of `cell` transmits to the UE, numbered as in [`Array::interfering`]; `None`
+    /// without an array.
+    pub fn sent_beam(&mut self, cell: usize, now: Time) -> Option<u32> {
+        self.update(now);
+        self.links[cell].beams.as_ref()?.site_aim(&self.ends(&self.sites.cells[cell]))
+    }
+
+    /// Returns the quality of a cell's reference signals, in dB (36.214 5.1.3): their power relative to that of all
+    /// cells and noise in symbols with reference signals of one antenna port.
+    pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
+        self.update(now);
+        self.look();
+        let of = &self.sites.cells[cell];
+        let others = self.sites.cells.iter().enumerate();
+        let all = others.filter(|(_, other)| other.first_alike == of.first_alike);
+        let used_mw = |index: usize| {
+            let mw = self.received_mw[index];
+            if self.has_beams(index) {
+                REFERENCE_SHARE * mw + (1.0 - REFERENCE_SHARE) * self.mean_beams_mw(cell, index)
+            } else {
+                mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * f64::from(self.loads[index]))
+            }
+        };
+        let received: f64 = all.map(|(index, other)| used_mw(index) * of.density_of(other)).sum();
+        decibels(self.received_mw[cell] / (f64::from(SUBCARRIERS) * (received + self.links[cell].ue_noise_mw)))
     }
 
     /// Computes the SINR of `serving`'s resource blocks at the UE if the cells transmit what `on_air` has for each of them,
@@ -58,8 +130,13 @@ impl Air {
                 continue;
             }
             let mw = self.interfering_mw(serving, index, occupied.beam) * cell.density_of(other);
-            let more = mw * (1.0 - background);
-            even += mw * background;
+            let (idle, more) = if background == 0.0 || occupied.beam.is_none() {
+                (mw * background, mw * (1.0 - background))
+            } else {
+                let idle = self.interfering_mw(serving, index, None) * cell.density_of(other) * background;
+                (idle, mw - idle)
+            };
+            even += idle;
             let is_alike = other.carrier.prbs == prbs && other.carrier.subcarrier_hz == cell.carrier.subcarrier_hz;
             if !is_alike || occupied.prbs >= prbs {
                 even += more * f64::from(occupied.prbs) / f64::from(other.carrier.prbs);
@@ -98,56 +175,161 @@ impl Air {
         self.set_db.is_some()
     }
 
-    /// Returns the downlink's SINR without fading if all other cells transmitted on all resource blocks, or none did.
-    pub fn sinr_at_load(&mut self, serving: usize, now: Time, load: f64) -> f64 {
+    /// Returns the downlink's SINR without fading if no other cell transmitted.
+    pub fn greatest_sinr(&mut self, serving: usize, now: Time) -> f64 {
         self.update(now);
-        f64::from(self.flat_downlink_at(serving, |_| load))
+        f64::from(self.flat_downlink_among(serving, |_| 0.0))
+    }
+
+    /// Returns the downlink's SINR without fading if all other cells transmitted on all resource blocks, with the beams
+    /// that interfere most.
+    pub fn least_sinr(&mut self, serving: usize, now: Time) -> f64 {
+        self.update(now);
+        f64::from(self.flat_downlink_among(serving, |other| {
+            if self.has_beams(other) {
+                linear(self.unsteered_dbm(serving, other) + self.links[other].site_db)
+            } else {
+                self.received_mw[other]
+            }
+        }))
     }
 
     /// Returns the downlink's SINR without fading.
-    pub(super) fn flat_downlink(&self, serving: usize) -> f32 {
-        self.flat_downlink_at(serving, |other| f64::from(self.loads[other]))
+    pub(super) fn flat_downlink(&mut self, serving: usize) -> f32 {
+        self.look();
+        self.flat_downlink_among(serving, |other| {
+            if self.has_beams(other) {
+                self.mean_beams_mw(serving, other)
+            } else {
+                self.received_mw[other] * f64::from(self.loads[other])
+            }
+        })
     }
 
-    fn flat_downlink_at(&self, serving: usize, load: impl Fn(usize) -> f64) -> f32 {
+    /// Returns the same if the UE receives `mw` from each other cell in a resource element.
+    fn flat_downlink_among(&self, serving: usize, mw: impl Fn(usize) -> f64) -> f32 {
         if let Some(sinr_db) = self.set_db {
             return linear(sinr_db) as f32;
         }
         let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
-        let others = self
-            .sites
-            .cells
-            .iter()
-            .enumerate()
+        let others = self.sites.cells.iter().enumerate();
+        let interfering = others
             .filter(|&(index, other)| index != serving && !link.complete && other.first_alike == cell.first_alike);
-        let interference: f64 = others
-            .map(|(index, other)| self.interfering_mw(serving, index, None) * cell.density_of(other) * load(index))
-            .sum();
+        let interference: f64 = interfering.map(|(index, other)| mw(index) * cell.density_of(other)).sum();
         (self.received_mw[serving] / (link.ue_noise_mw + interference)) as f32
+    }
+
+    /// Brings the gains of the beams in use up to date.
+    #[inline]
+    fn look(&mut self) {
+        for beamed in &mut self.beamed {
+            beamed.look(self.valid_from, self.sites.cells[beamed.cell].position, self.place);
+        }
+    }
+
+    /// Returns the mean power in mW of a resource element of cell `other`, with its load and the beams in use, that the UE
+    /// receives while it listens to `serving`, if either end has an array. Call [`Air::look`] before.
+    fn mean_beams_mw(&self, serving: usize, other: usize) -> f64 {
+        let load = f64::from(self.loads[other]);
+        let gain = match self.beamed.binary_search_by_key(&other, |beamed| beamed.cell) {
+            Ok(index) => self.beamed[index].gain(load),
+            Err(_) => linear(self.links[other].site_db) * load,
+        };
+        linear(self.unsteered_dbm(serving, other)) * gain
     }
 
     /// Returns the power in mW of a resource element of `other`, with this beam, that the UE receives while it listens to
     /// `serving`.
     #[inline]
-    fn interfering_mw(&self, serving: usize, other: usize, beam: Option<u16>) -> f64 {
-        if self.array.is_none() && !matches!(self.sites.cells[other].antenna, Antenna::Array(_)) {
-            self.received_mw[other]
-        } else {
-            self.interfering_beam_mw(serving, other, beam)
-        }
+    fn interfering_mw(&self, serving: usize, other: usize, beam: Option<u32>) -> f64 {
+        if self.has_beams(other) { self.interfering_beam_mw(serving, other, beam) } else { self.received_mw[other] }
+    }
+
+    /// Returns whether the UE or a cell has an array.
+    #[inline]
+    fn has_beams(&self, cell: usize) -> bool {
+        self.array.is_some() || matches!(self.sites.cells[cell].antenna, Antenna::Array(_))
     }
 
     /// [`Air::interfering_mw`] if either end has an array.
-    fn interfering_beam_mw(&self, serving: usize, other: usize, beam: Option<u16>) -> f64 {
-        let (at, link) = (&self.sites.cells[other], &self.links[other]);
+    fn interfering_beam_mw(&self, serving: usize, other: usize, beam: Option<u32>) -> f64 {
+        let at = &self.sites.cells[other];
         let site_db = match at.antenna {
             Antenna::Array(array) => array.gain_beside_db(beam, direction(at.position, self.place), 0.0),
-            Antenna::Isotropic { .. } | Antenna::Sector { .. } => link.site_db,
+            Antenna::Isotropic { .. } | Antenna::Sector { .. } => self.links[other].site_db,
         };
+        linear(self.unsteered_dbm(serving, other) + site_db)
+    }
+
+    /// Returns the power in dBm of a resource element of `other`, without the gain of that cell's antenna, that the UE
+    /// receives while it listens to `serving`.
+    fn unsteered_dbm(&self, serving: usize, other: usize) -> f64 {
         let ue_db = self.array.map_or(0.0, |array| {
-            let beam = self.links[serving].beams.as_ref().map(|beams| beams.pair().1);
-            array.gain_beside_db(beam, direction(self.place, at.position), self.orientation_deg)
+            let beams = self.links[serving].beams.as_deref();
+            let beam = beams.and_then(|beams| beams.ue_aim(&self.ends(&self.sites.cells[serving])));
+            array.gain_beside_db(beam, direction(self.place, self.sites.cells[other].position), self.orientation_deg)
         });
-        linear(link.rsrp_dbm - link.site_db - link.ue_db + site_db + ue_db)
+        let link = &self.links[other];
+        link.rsrp_dbm - link.site_db - link.ue_db + ue_db
+    }
+
+    /// Returns the ends of the link to a cell.
+    fn ends(&self, cell: &Cell) -> Ends {
+        Ends { site: cell.position, ue: self.place, orientation_deg: self.orientation_deg }
+    }
+}
+
+impl Beamed {
+    /// Returns those of `cells` with arrays.
+    pub(super) fn of(cells: &[Cell]) -> Box<[Beamed]> {
+        let arrays = cells.iter().enumerate().filter_map(|(index, cell)| match cell.antenna {
+            Antenna::Array(array) => Some((index, array.interfering())),
+            Antenna::Isotropic { .. } | Antenna::Sector { .. } => None,
+        });
+        let beamed = |(cell, array)| Beamed { cell, array, beams: Vec::new(), mean_gain: 0.0, valid_from: None };
+        arrays.map(beamed).collect()
+    }
+
+    /// Sets the shares of the beams in use; returns whether one has changed.
+    fn set(&mut self, shares: &[BeamShare]) -> bool {
+        let before = self.beams.len();
+        self.beams.retain(|heard| shares.binary_search_by_key(&heard.of.beam, |share| share.beam).is_ok());
+        let mut changed = self.beams.len() != before;
+        for (index, share) in shares.iter().enumerate() {
+            match self.beams.get_mut(index) {
+                Some(heard) if heard.of.beam == share.beam => {
+                    changed |= heard.of != *share;
+                    heard.of = *share;
+                }
+                _ => {
+                    changed = true;
+                    self.beams.insert(index, Heard { of: *share, gain: None });
+                }
+            }
+        }
+        changed
+    }
+
+    /// Computes the gains from `site` to `ue` that are missing, or all if those it has are not of `valid_from`.
+    fn look(&mut self, valid_from: Time, site: Position, ue: Position) {
+        let Beamed { array, beams, mean_gain, .. } = self;
+        if self.valid_from != Some(valid_from) {
+            self.valid_from = Some(valid_from);
+            *mean_gain = linear(array.mean_gain_db(direction(site, ue), 0.0));
+            beams.iter_mut().for_each(|heard| heard.gain = None);
+        }
+        for Heard { of, gain } in beams {
+            gain.get_or_insert_with(|| linear(array.gain_db(of.beam, direction(site, ue), 0.0)));
+        }
+    }
+
+    /// Returns the mean gain towards the UE, as a ratio, times `load`.
+    fn gain(&self, load: f64) -> f64 {
+        let (mut known, mut sum) = (0.0, 0.0);
+        for Heard { of, gain } in &self.beams {
+            known += of.share;
+            sum += of.share * gain.unwrap_or(self.mean_gain);
+        }
+        sum + (load - known).max(0.0) * self.mean_gain
     }
 }

@@ -103,15 +103,15 @@ impl<P: Packet> Ran<P> {
         self.candidates = candidates;
         if self.interference.is_shared(cell, Direction::Downlink) && first > 0 {
             let prbs = self.cells[cell].blocks(0, first).end;
-            let beam = self.beam_of_slot(cell, now);
+            let beam = if self.interference.steers(cell) { self.beam_of_slot(cell, now) } else { None };
             self.interference.occupy(cell, prbs, beam, slots.tick(tti + 1));
         }
     }
 
     /// Returns the beam with which `cell` sends the first block of this slot.
-    fn beam_of_slot(&mut self, cell: usize, now: Time) -> Option<u16> {
+    fn beam_of_slot(&mut self, cell: usize, now: Time) -> Option<u32> {
         let first = self.on_air.iter().find(|on_air| on_air.cell == cell)?;
-        self.ues[first.ue as usize].air.beam(cell, now).map(|(beam, _)| beam)
+        self.ues[first.ue as usize].air.sent_beam(cell, now)
     }
 
     /// Assigns the `groups` to the block of `process` in slot `tti`.

@@ -3,7 +3,7 @@
 //! A downlink block is decoded with what the other cells transmit at that moment, resource block by resource block, and an
 //! uplink block with what UEs of other cells transmit. What is measured (CQI, RSRQ, the quality of the radio link, sounding)
 //! is the mean over the past windows of [`WINDOW`], each weighted with [`WEIGHT`]: 36.213 7.2.3 and 38.214 5.2.2.1 leave the
-//! time over which a UE averages interference open.
+//! time over which a UE averages interference open. Of a cell with an array, the downlink has a mean for each beam.
 //!
 //! Deviations:
 //! 1. The downlink of TDD cells does not interfere with the uplink of others, nor the other way round.
@@ -12,8 +12,12 @@
 //! 3. Control channels and reference signals do not interfere with data.
 //! 4. A measurement that is made up for a UE that was idle ([`super::adaptation::Reports`]) has the mean of the time at
 //!    which it is made up.
+//! 5. A cell sends a whole slot with the beam of its first block, as far as others hear it. What it sends with a beam whose
+//!    mean is below [`LEAST`], and the share of its resource blocks that interferes without data, is measured with the mean
+//!    gain over beams. An ideal beam counts as the nearest of a fine codebook ([`channel::Array::interfering`]).
+//! 6. The beam with which a cell receives its own UEs does not change what it receives of others.
 
-use channel::{Air, Direction, Occupied, Sinr, Site};
+use channel::{Air, Antenna, BeamShare, Direction, Occupied, Sinr, Site};
 use units::{Span, Time};
 
 use crate::config::CellConfig;
@@ -58,10 +62,31 @@ struct Sender {
     mw: f64,
 }
 
+/// What a cell with an array sends with each beam.
+#[derive(Clone, Debug)]
+struct Beams {
+    cell: usize,
+    /// Mean shares of the resource blocks, in ascending order of the beams; zero, or at least [`LEAST`].
+    means: Vec<BeamShare>,
+    /// Resource blocks with data in this window, in the same order.
+    used: Vec<u64>,
+}
+
+/// A window of one direction of a cell, and the empty ones after it.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    /// Resource blocks that the cell had in it.
+    blocks: u64,
+    /// Weight that the empty windows leave to it and earlier ones.
+    fade: f64,
+}
+
 /// The means over past windows.
 #[derive(Clone, Debug)]
 struct Means {
     cells: Box<[Activity]>,
+    /// The cells with arrays on shared carriers.
+    beams: Box<[Beams]>,
     /// The end of the present window.
     until: Time,
 }
@@ -97,9 +122,12 @@ impl Interference {
         };
         let quiet = |c: &CellConfig| Occupied { background: c.load, ..Occupied::default() };
         let activities: Box<[_]> = cells.iter().map(activity).collect();
+        let steers =
+            |cell: &usize| activities[*cell].is_shared[0] && matches!(cells[*cell].site.antenna, Antenna::Array(_));
+        let beams = (0..cells.len()).filter(steers).map(Beams::new).collect();
         Interference {
             any_shared: [0, 1].map(|way| activities.iter().any(|a| a.is_shared[way])),
-            means: Means { cells: activities, until: Time::ZERO + WINDOW },
+            means: Means { cells: activities, beams, until: Time::ZERO + WINDOW },
             carriers: cells.iter().map(|c| c.site.carrier).collect(),
             version: 0,
             on_air: cells.iter().map(quiet).collect(),
@@ -122,13 +150,19 @@ impl Interference {
         self.any_shared[direction as usize]
     }
 
+    /// Returns whether the beams of `cell` matter to others.
+    #[inline]
+    pub(crate) fn steers(&self, cell: usize) -> bool {
+        self.means.beams_of(cell).is_ok()
+    }
+
     /// Returns the number of changes of the loads so far.
     #[inline]
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
 
-    /// Sets the mean loads of all cells in `air`.
+    /// Sets the mean loads and beams of all cells in `air`.
     pub(crate) fn load(&self, air: &mut Air) {
         self.means.load(air);
     }
@@ -174,17 +208,20 @@ impl Interference {
         }
         for (on_air, end) in self.on_air.iter_mut().zip(&self.ends) {
             if *end <= tick {
-                on_air.prbs = 0;
+                (on_air.prbs, on_air.beam) = (0, None);
             }
         }
     }
 
     /// `cell` transmits on its first `prbs` resource blocks until tick `end`, with this beam.
     #[inline]
-    pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u16>, end: u64) {
+    pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u32>, end: u64) {
         let on_air = &mut self.on_air[cell];
         (on_air.prbs, on_air.beam, self.ends[cell]) = (prbs, beam, end);
         self.means.cells[cell].used += u64::from(prbs);
+        if let (Some(beam), Ok(index)) = (beam, self.means.beams_of(cell)) {
+            self.means.beams[index].add(beam, prbs);
+        }
     }
 
     /// Computes the SINR of `serving`'s resource blocks at a UE with what the cells transmit.
@@ -271,11 +308,20 @@ impl Interference {
 }
 
 impl Means {
-    /// Sets the loads of all cells in `air`.
+    /// Sets the loads and beams of all cells in `air`.
     fn load(&self, air: &mut Air) {
         for (cell, activity) in self.cells.iter().enumerate() {
             air.set_load(cell, activity.load());
         }
+        for beams in &self.beams {
+            air.set_beams(beams.cell, &beams.means);
+        }
+    }
+
+    /// Returns the place of `cell` among those with arrays.
+    #[inline]
+    fn beams_of(&self, cell: usize) -> Result<usize, usize> {
+        self.beams.binary_search_by_key(&cell, |beams| beams.cell)
     }
 
     /// Returns whether no cell has transmitted recently.
@@ -292,24 +338,65 @@ impl Means {
         // Nothing was sent in the windows after the first.
         let fade = libm::pow(1.0 - WEIGHT, windows as f64);
         let mut changed = false;
-        for (activity, cell) in self.cells.iter_mut().zip(cells) {
+        let mut beams = self.beams.iter_mut().peekable();
+        for (index, (activity, cell)) in self.cells.iter_mut().zip(cells).enumerate() {
             if !activity.is_shared.contains(&true) {
                 continue;
             }
-            let until = [end, end + WINDOW * windows];
             let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
-            let mut mean = |way: Direction, sum: f64, old: f64| {
-                let blocks = had(way, until[0]).saturating_sub(activity.had[way as usize]);
-                activity.had[way as usize] = had(way, until[1]);
-                let newest = if blocks > 0 { sum / blocks as f64 } else { 0.0 };
-                let mean = (old + WEIGHT * (newest - old)) * fade;
-                if mean < LEAST { 0.0 } else { mean }
+            let mut window = |way: Direction| {
+                let blocks = had(way, end).saturating_sub(activity.had[way as usize]);
+                activity.had[way as usize] = had(way, end + WINDOW * windows);
+                Window { blocks, fade }
             };
-            let load = mean(Direction::Downlink, activity.used as f64, activity.mean).min(1.0);
-            activity.rise = mean(Direction::Uplink, activity.heard, activity.rise);
+            let [down, up] = [Direction::Downlink, Direction::Uplink].map(&mut window);
+            let load = down.mean(activity.used as f64, activity.mean).min(1.0);
+            activity.rise = up.mean(activity.heard, activity.rise);
             changed |= load != activity.mean;
             (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
+            if let Some(beams) = beams.next_if(|beams| beams.cell == index) {
+                changed |= beams.advance(down, load);
+            }
         }
+        changed
+    }
+}
+
+impl Window {
+    /// Returns the mean of `sum` over the blocks of this window and `old`, that of earlier ones.
+    fn mean(self, sum: f64, old: f64) -> f64 {
+        let newest = if self.blocks > 0 { sum / self.blocks as f64 } else { 0.0 };
+        let mean = (old + WEIGHT * (newest - old)) * self.fade;
+        if mean < LEAST { 0.0 } else { mean }
+    }
+}
+
+impl Beams {
+    fn new(cell: usize) -> Beams {
+        Beams { cell, means: Vec::new(), used: Vec::new() }
+    }
+
+    /// The cell transmits on `prbs` resource blocks with this beam.
+    fn add(&mut self, beam: u32, prbs: u16) {
+        let index = self.means.binary_search_by_key(&beam, |mean| mean.beam).unwrap_or_else(|index| {
+            self.means.insert(index, BeamShare { beam, share: 0.0 });
+            self.used.insert(index, 0);
+            index
+        });
+        self.used[index] += u64::from(prbs);
+    }
+
+    /// Ends `window`, after which the cell's mean is `load`; returns whether a share has changed.
+    fn advance(&mut self, window: Window, load: f64) -> bool {
+        let mut changed = false;
+        for (mean, used) in self.means.iter_mut().zip(&self.used) {
+            let share = window.mean(*used as f64, mean.share).min(load);
+            changed |= share != mean.share;
+            mean.share = share;
+        }
+        self.means.retain(|mean| mean.share > 0.0);
+        self.used.clear();
+        self.used.resize(self.means.len(), 0);
         changed
     }
 }
