@@ -24,9 +24,11 @@
 //! 9. Shadowing with line of sight, without it and in a building are three independent processes: at a change of state
 //!    the shadow is a new one, and a UE that returns to a state within the correlation distance finds a similar one.
 
+mod beamed;
 mod cell;
 mod interference;
 mod mast;
+mod site;
 mod surroundings;
 
 use std::sync::Arc;
@@ -43,80 +45,20 @@ use crate::pathloss::{self, Antenna, LIGHT, PathLoss, Sight, noise_dbm};
 use crate::phy::cqi_sinr_db;
 use crate::recorded::Quantity;
 use crate::tables::Direction;
-use crate::tables::lte::Bandwidth;
 use crate::{Mobility, Position, Random, Recorded, SUBFRAME_NANOS, Shadowing, Sinr, decibels, linear};
 
+pub use beamed::BeamShare;
+use beamed::Beamed;
 pub use cell::Sites;
 use cell::{Cell, Link};
-use interference::Beamed;
-pub use interference::{BeamShare, Occupied};
+pub use interference::Occupied;
 use mast::Mast;
+pub use site::{Carrier, Site};
 pub use surroundings::Orientation;
 use surroundings::{Place, Surroundings};
 
 /// Margin in dB added to the minimum SINR of a recorded CQI, so that it results in the same CQI.
 const CQI_MARGIN_DB: f64 = 0.05;
-
-/// A pair of carriers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Carrier {
-    /// Centre frequency of the downlink in Hz.
-    pub downlink_hz: f64,
-    /// Centre frequency of the uplink in Hz.
-    pub uplink_hz: f64,
-    /// Resource blocks of each, of twelve subcarriers.
-    pub prbs: u16,
-    /// Their subcarrier spacing in Hz: 15,000 times a power of two.
-    pub subcarrier_hz: u32,
-}
-
-impl Carrier {
-    /// Returns a pair of LTE carriers of this bandwidth in band 1, EARFCN 100 and 18100.
-    pub const fn lte(bandwidth: Bandwidth) -> Carrier {
-        Carrier { downlink_hz: 2.12e9, uplink_hz: 1.93e9, prbs: bandwidth.prbs(), subcarrier_hz: 15_000 }
-    }
-
-    /// Nanoseconds for which a channel is constant: a slot of the numerology, which in LTE is a subframe.
-    #[inline]
-    fn slot_nanos(&self) -> u64 {
-        1_000_000 * 15_000 / u64::from(self.subcarrier_hz)
-    }
-}
-
-impl Default for Carrier {
-    /// LTE with 10 MHz.
-    fn default() -> Carrier {
-        Carrier::lte(Bandwidth::Mhz10)
-    }
-}
-
-/// The radio parameters of a cell. Sectors of one mast are cells at the same position.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Site {
-    /// Position of its antenna.
-    pub position: Position,
-    /// Its antenna.
-    pub antenna: Antenna,
-    /// Transmit power in dBm over the whole carrier.
-    pub power_dbm: f64,
-    /// Noise figure of its receiver in dB. The noise rise caused by UEs of other cells may be added to it.
-    pub noise_figure_db: f64,
-    /// Its carriers.
-    pub carrier: Carrier,
-}
-
-impl Default for Site {
-    /// 30 dBm and 5 dB at a height of 30 m, isotropic.
-    fn default() -> Site {
-        Site {
-            position: Position::new(0.0, 0.0, 30.0),
-            antenna: Antenna::default(),
-            power_dbm: 30.0,
-            noise_figure_db: 5.0,
-            carrier: Carrier::default(),
-        }
-    }
-}
 
 /// The large-scale channel between the UE and the cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,7 +172,7 @@ pub struct Air {
     masts: Box<[Mast]>,
     /// Of each cell, with fading: its seed, and the processes of both directions, which are created when the cell first
     /// serves the UE.
-    fades: Box<[(u64, Option<Box<[Fading; 2]>>)]>,
+    fades: Box<[(u64, Option<Fades>)]>,
     surroundings: Surroundings,
     array: Option<Array>,
     orientation: Orientation,
@@ -257,6 +199,9 @@ pub struct Air {
     uplink_of: Option<usize>,
     uplink: Uplink,
 }
+
+/// The fading of downlink and uplink.
+type Fades = Box<[Fading; 2]>;
 
 /// The flat uplink channel to a cell.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,6 @@
 //! The cells, and one UE's links to them.
 
-use super::{Carrier, Site};
+use super::site::{Carrier, Site};
 use crate::antenna::Beams;
 use crate::mobility::Position;
 use crate::pathloss::{Antenna, noise_dbm};
