@@ -405,7 +405,7 @@ table! {
         "Mbit/s" dl_mbps: f64,
         /// Bits of the uplink transport blocks first sent since the sample before, over that interval.
         "Mbit/s" ul_mbps: f64,
-        /// Share of the downlink carrier's resource blocks that it was given since the sample before (0 to 1).
+        /// Share of the resource blocks of its downlink carriers that it was given since the sample before (0 to 1).
         "1" dl_prbs: f64,
         /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
         "1" ul_prbs: f64,
