@@ -2,8 +2,9 @@
 //!
 //! A cell gives each UE that it serves a place of its own: a slot of the period, and resource blocks. A UE with data sends
 //! a block at its next occasion; one without skips it, and the resources stay unused. The process of a block follows from
-//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires, which the grant of a repetition restarts. Repetitions and further data are
-//! granted dynamically, on other processes for new data; as many resource blocks as an occasion has are never configured.
+//! its slot (5.4.1), and is not used for another before `configuredGrantTimer` expires, which the grant of a repetition
+//! restarts. Repetitions and further data are granted dynamically, on other processes for new data; as many resource blocks
+//! as an occasion has are never configured.
 //! Their scheme is fixed, so that their outcomes do not move the outer loop of link adaptation.
 //!
 //! Deviations: a process whose block waits for its repetition is not reused when the timer expires; a UE with a place sends
