@@ -163,9 +163,11 @@ pub struct Air {
     max_mw: f64,
     noise_figure_db: f64,
     sites: Arc<Sites>,
-    /// Of each cell: received power of a resource element in mW, the fraction of resource blocks in use, and the rest.
+    /// Of each cell: received power of a resource element in dBm and mW, the fraction of resource blocks in use, and the
+    /// rest.
+    rsrp_dbm: Box<[f64]>,
     received_mw: Box<[f64]>,
-    loads: Box<[f32]>,
+    loads: Arc<[f32]>,
     links: Box<[Link]>,
     /// The cells with arrays.
     beamed: Box<[Beamed]>,
@@ -293,6 +295,7 @@ impl Air {
             max_mw: linear(config.power.max_dbm),
             noise_figure_db: config.noise_figure_db,
             sites: Arc::clone(sites),
+            rsrp_dbm: vec![f64::NEG_INFINITY; links.len()].into(),
             received_mw: vec![0.0; links.len()].into(),
             loads: vec![0.0; links.len()].into(),
             links: links.into(),
@@ -344,7 +347,14 @@ impl Air {
     #[inline]
     pub fn rsrp(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
-        self.links[cell].rsrp_dbm
+        self.rsrp_dbm[cell]
+    }
+
+    /// Returns the same of all cells.
+    #[inline]
+    pub fn rsrps(&mut self, now: Time) -> &[f64] {
+        self.update(now);
+        &self.rsrp_dbm
     }
 
     /// Returns whether there is line of sight to a cell: nothing obstructs it, and the UE is not indoors while the cell is
@@ -501,11 +511,15 @@ impl Air {
             for &index in &site.cells {
                 let (cell, link) = (&self.sites.cells[index], &mut self.links[index]);
                 let hz = cell.carrier.downlink_hz;
-                let path = match last {
+                let (path, loss_db) = match last {
                     Some((of_hz, path)) if of_hz == hz => path,
-                    _ => mast.path(site.position, path_loss, shadowing, &mut self.surroundings, &place, hz),
+                    _ => {
+                        let path = mast.path(site.position, path_loss, shadowing, &mut self.surroundings, &place, hz);
+                        let known = &mut link.logarithms;
+                        (path, path_loss.loss_with(known, site.position, self.place, hz, path.sees))
+                    }
                 };
-                last = Some((hz, path));
+                last = Some((hz, (path, loss_db)));
                 (link.sees, link.walled) = (path.sees, path.walled);
                 (link.walls_db, link.blocked_db) = (path.walls_db, path.blocked_db);
                 let bearing = || *bearing_deg.get_or_insert_with(|| pathloss::bearing_deg(cell.position, self.place));
@@ -526,8 +540,9 @@ impl Air {
                 }
                 link.gain_db = link.site_db + self.gain_db - path.shadow_db + link.ue_db;
                 link.gain_db -= link.walls_db + link.blocked_db;
-                link.rsrp_dbm = cell.element_dbm - path.loss_db + link.gain_db;
-                self.received_mw[index] = linear(link.rsrp_dbm);
+                let rsrp_dbm = cell.element_dbm - loss_db + link.gain_db;
+                self.rsrp_dbm[index] = rsrp_dbm;
+                self.received_mw[index] = linear(rsrp_dbm);
             }
         }
     }
@@ -537,10 +552,10 @@ impl Air {
         let cells = &self.sites.cells;
         // Of each carrier, at the index of its first cell.
         let mut strongest = vec![f64::NEG_INFINITY; cells.len()];
-        for (cell, link) in cells.iter().zip(&self.links) {
-            strongest[cell.first_alike] = strongest[cell.first_alike].max(link.rsrp_dbm);
+        for (cell, rsrp_dbm) in cells.iter().zip(&self.rsrp_dbm) {
+            strongest[cell.first_alike] = strongest[cell.first_alike].max(*rsrp_dbm);
         }
-        let is_weak = |index: usize| self.links[index].rsrp_dbm < strongest[cells[index].first_alike] - WEAK_DB;
+        let is_weak = |index: usize| self.rsrp_dbm[index] < strongest[cells[index].first_alike] - WEAK_DB;
         for (mast, site) in self.masts.iter_mut().zip(&self.sites.masts) {
             mast.is_weak = site.cells.iter().all(|index| is_weak(*index));
         }
@@ -556,14 +571,13 @@ impl Air {
             self.valid_from = self.valid_from.max(from);
             self.valid_until = self.valid_until.min(until);
             let (value, noise_dbm) = (f64::from(value), self.ue_noise_dbm(cell));
-            let link = &mut self.links[index];
-            link.rsrp_dbm = match record.quantity() {
+            self.rsrp_dbm[index] = match record.quantity() {
                 Quantity::Sinr => value + noise_dbm,
                 Quantity::Cqi => f64::from(cqi_sinr_db(value as u8)) + CQI_MARGIN_DB + noise_dbm,
                 Quantity::Rsrp => value,
             };
-            link.complete = record.quantity() != Quantity::Rsrp;
-            self.received_mw[index] = linear(link.rsrp_dbm);
+            self.links[index].complete = record.quantity() != Quantity::Rsrp;
+            self.received_mw[index] = linear(self.rsrp_dbm[index]);
         }
     }
 
@@ -575,7 +589,7 @@ impl Air {
     /// Returns the received power in dBm of a resource element of `serving`, or that of the SINR that was set.
     fn serving_dbm(&self, serving: usize) -> f64 {
         let set = |sinr_db| sinr_db + self.ue_noise_dbm(&self.sites.cells[serving]);
-        self.set_db.map_or_else(|| self.links[serving].rsrp_dbm, set)
+        self.set_db.map_or_else(|| self.rsrp_dbm[serving], set)
     }
 
     /// Returns the uplink's power and SINR without fading.

@@ -24,13 +24,13 @@ impl Position {
     /// Returns the ground distance in metres.
     pub fn ground_distance(self, other: Position) -> f64 {
         let (x, y) = (other.x - self.x, other.y - self.y);
-        libm::sqrt(x * x + y * y)
+        (x * x + y * y).sqrt()
     }
 
     /// Returns the distance in space in metres.
     pub fn distance(self, other: Position) -> f64 {
         let (x, y, z) = (other.x - self.x, other.y - self.y, other.z - self.z);
-        libm::sqrt(x * x + y * y + z * z)
+        (x * x + y * y + z * z).sqrt()
     }
 
     fn is_finite(self) -> bool {
@@ -227,5 +227,5 @@ impl Mobility {
 }
 
 fn length([x, y, z]: [f64; 3]) -> f64 {
-    libm::sqrt(x * x + y * y + z * z)
+    (x * x + y * y + z * z).sqrt()
 }

@@ -103,13 +103,30 @@ impl PathLoss {
     /// Returns the loss in dB from `site` to `ue` at a carrier of `hz`. `sees` is whether there is line of sight, where
     /// that matters.
     pub fn loss_db(&self, site: Position, ue: Position, hz: f64, sees: bool) -> f64 {
+        self.loss_with(&mut None, site, ue, hz, sees)
+    }
+
+    /// Returns the same. `known` is memory of the last call, which was for the same model.
+    pub(crate) fn loss_with(
+        &self,
+        known: &mut Option<Logarithms>,
+        site: Position,
+        ue: Position,
+        hz: f64,
+        sees: bool,
+    ) -> f64 {
+        let mut urban = |model: Urban| {
+            let known = Logarithms::of(known, site.z, ue.z, hz);
+            let ground = site.ground_distance(ue);
+            if sees { model.los_of(ground, known) } else { model.nlos_of(ground, known) }
+        };
         match *self {
             PathLoss::Friis => friis_db(site.distance(ue), hz),
             PathLoss::LogDistance { exponent, reference_m, reference_db } => {
                 reference_db + 10.0 * exponent * libm::log10(site.distance(ue).max(1.0) / reference_m)
             }
-            PathLoss::UmiStreetCanyon(_) => Urban::MICRO.loss_db(site.ground_distance(ue), site.z, ue.z, hz, sees),
-            PathLoss::UrbanMacro(_) => Urban::MACRO.loss_db(site.ground_distance(ue), site.z, ue.z, hz, sees),
+            PathLoss::UmiStreetCanyon(_) => urban(Urban::MICRO),
+            PathLoss::UrbanMacro(_) => urban(Urban::MACRO),
             PathLoss::RuralMacro { building_m, .. } if sees => {
                 rma_los_db(site.ground_distance(ue), site.z, ue.z, hz, building_m)
             }
@@ -148,6 +165,16 @@ impl PathLoss {
         }
     }
 
+    /// Returns a bound of [`PathLoss::sight_probability`] that takes no exponential.
+    #[inline]
+    pub(crate) fn sight_bound(&self, ground: f64) -> f64 {
+        match self {
+            PathLoss::UmiStreetCanyon(_) => Urban::MICRO.sight_bound(ground),
+            PathLoss::UrbanMacro(_) => Urban::MACRO.sight_bound(ground),
+            _ => 1.0,
+        }
+    }
+
     /// Returns the correlation distance of line of sight in metres. TR 38.901 Table 7.6.3.1-2.
     pub(crate) fn sight_correlation_m(&self) -> f64 {
         match self {
@@ -182,7 +209,7 @@ pub fn friis_db(metres: f64, hz: f64) -> f64 {
 
 /// Returns the distance in space from ground distance and height difference, all in metres.
 fn space(ground: f64, height: f64) -> f64 {
-    libm::sqrt(ground * ground + height * height)
+    (ground * ground + height * height).sqrt()
 }
 
 /// The coefficients of TR 38.901 for cells in a city: UMi and UMa have the same formulas (Tables 7.4.1-1 and 7.4.2-1).
@@ -238,38 +265,38 @@ impl Urban {
         4.0 * (site_height - EFFECTIVE_M) * (ue_height - EFFECTIVE_M) * hz / LIGHT
     }
 
-    /// Returns the loss in dB, with line of sight if `sees`.
-    fn loss_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64, sees: bool) -> f64 {
-        let loss_db = if sees { Urban::los_db } else { Urban::nlos_db };
-        loss_db(self, ground, site_height, ue_height, hz)
-    }
-
     /// Returns the loss in dB with line of sight.
     pub fn los_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-        let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
-        let logarithms = (libm::log10(space(ground, height)), libm::log10(hz / 1e9));
-        self.los_of(ground, height, Urban::break_m(site_height, ue_height, hz), logarithms)
-    }
-
-    /// Returns the loss in dB with line of sight at a ground distance of at least [`LEAST_M`], with a difference in height
-    /// of `height` and the break point at `edge`, from the decimal logarithms of the distance in space and of the
-    /// frequency in GHz.
-    fn los_of(&self, ground: f64, height: f64, edge: f64, (space, ghz): (f64, f64)) -> f64 {
-        let near = self.los_base + 20.0 * ghz;
-        if ground <= edge {
-            near + self.los_slope * space
-        } else {
-            near + 40.0 * space - self.break_slope * libm::log10(edge * edge + height * height)
-        }
+        self.los_of(ground, &Logarithms::new(site_height, ue_height, hz))
     }
 
     /// Returns the loss in dB without line of sight.
     pub fn nlos_db(&self, ground: f64, site_height: f64, ue_height: f64, hz: f64) -> f64 {
-        let (ground, height) = (ground.max(LEAST_M), site_height - ue_height);
-        let logarithms @ (space, ghz) = (libm::log10(space(ground, height)), libm::log10(hz / 1e9));
-        let hidden =
-            self.nlos_base + self.nlos_slope * space + self.nlos_frequency * ghz - self.nlos_height * (ue_height - 1.5);
-        hidden.max(self.los_of(ground, height, Urban::break_m(site_height, ue_height, hz), logarithms))
+        self.nlos_of(ground, &Logarithms::new(site_height, ue_height, hz))
+    }
+
+    fn los_of(&self, ground: f64, known: &Logarithms) -> f64 {
+        let ground = ground.max(LEAST_M);
+        self.los_over(ground, libm::log10(known.space(ground)), known)
+    }
+
+    fn nlos_of(&self, ground: f64, known: &Logarithms) -> f64 {
+        let ground = ground.max(LEAST_M);
+        let space = libm::log10(known.space(ground));
+        let hidden = self.nlos_base + self.nlos_slope * space + self.nlos_frequency * known.ghz
+            - self.nlos_height * (known.ue_height - 1.5);
+        hidden.max(self.los_over(ground, space, known))
+    }
+
+    /// Returns the loss in dB with line of sight at a ground distance of at least [`LEAST_M`], from the decimal logarithm
+    /// `space` of the distance in space.
+    fn los_over(&self, ground: f64, space: f64, known: &Logarithms) -> f64 {
+        let near = self.los_base + 20.0 * known.ghz;
+        if ground <= known.break_m {
+            near + self.los_slope * space
+        } else {
+            near + 40.0 * space - self.break_slope * known.break_space
+        }
     }
 
     /// Returns the probability of line of sight for a UE below 13 m. Table 7.4.2-1.
@@ -279,6 +306,52 @@ impl Urban {
         }
         let near = 18.0 / ground;
         near + libm::exp(-ground / self.sight_m) * (1.0 - near)
+    }
+
+    /// Returns a bound of the probability of line of sight.
+    #[inline]
+    fn sight_bound(&self, ground: f64) -> f64 {
+        /// More than `exp(-n)`.
+        const DECAY: [f64; 8] = [1.0, 0.37, 0.14, 0.05, 0.02, 0.007, 0.003, 0.001];
+        18.0 / ground + DECAY[((ground / self.sight_m) as usize).min(DECAY.len() - 1)]
+    }
+}
+
+/// What [`Urban`]'s losses depend on apart from the distance, for one pair of heights and a frequency.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logarithms {
+    site_height: f64,
+    ue_height: f64,
+    hz: f64,
+    /// Decimal logarithm of the frequency in GHz.
+    ghz: f64,
+    /// Ground distance of the break point.
+    break_m: f64,
+    /// Decimal logarithm of the square of its distance in space.
+    break_space: f64,
+}
+
+impl Logarithms {
+    fn new(site_height: f64, ue_height: f64, hz: f64) -> Logarithms {
+        let break_m = Urban::break_m(site_height, ue_height, hz);
+        let height = site_height - ue_height;
+        let break_space = libm::log10(break_m * break_m + height * height);
+        Logarithms { site_height, ue_height, hz, ghz: libm::log10(hz / 1e9), break_m, break_space }
+    }
+
+    /// Returns those in `known`, which are computed if they are for other heights or another frequency.
+    #[inline]
+    fn of(known: &mut Option<Logarithms>, site_height: f64, ue_height: f64, hz: f64) -> &Logarithms {
+        let key = |known: &Logarithms| (known.site_height, known.ue_height, known.hz);
+        if known.as_ref().map(key) != Some((site_height, ue_height, hz)) {
+            *known = None;
+        }
+        known.get_or_insert_with(|| Logarithms::new(site_height, ue_height, hz))
+    }
+
+    /// Returns the distance in space for a ground distance.
+    fn space(&self, ground: f64) -> f64 {
+        space(ground, self.site_height - self.ue_height)
     }
 }
 

@@ -360,7 +360,7 @@ impl Curve {
     fn error(&self, above: f32, size: u32) -> f64 {
         let size = size as f32;
         let short = SHORT_BLOCK * self.width * (1.0 / size - 1.0 / GAP_BLOCK);
-        let deviations = f64::from((above - self.gap - short) * libm::sqrtf(size) / self.width);
+        let deviations = f64::from((above - self.gap - short) * size.sqrt() / self.width);
         if deviations > CERTAIN {
             0.0
         } else if deviations < -CERTAIN {

@@ -79,12 +79,23 @@ impl Shadowing {
     }
 }
 
-/// A normal process with mean 0 and standard deviation 1 over distance. The last [`REMEMBERED`] points are stored.
+/// A normal process with mean 0 and standard deviation 1 over distance.
+///
+/// Most calls are for a place between the same two points as the last one, so these are kept apart from the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Process {
-    /// Spacing of points in metres.
+    /// Spacing of points in metres. Points are numbered from the start.
     step: f64,
-    /// Points are numbered from the start. Point n is stored at index n modulo the array's length.
+    /// The point before the last place, its value and the next one's.
+    left: u64,
+    values: [f64; 2],
+    past: Box<Past>,
+}
+
+/// The last [`REMEMBERED`] points of a process.
+#[derive(Clone, Debug)]
+struct Past {
+    /// Point n is stored at index n modulo the array's length.
     points: [f64; REMEMBERED],
     /// The newest point.
     newest: u64,
@@ -103,24 +114,42 @@ impl Process {
         let mut points = [0.0; REMEMBERED];
         points[0] = normal(&mut random);
         points[1] = next(points[0], &mut random);
-        Process { step: correlation_m / POINTS, points, newest: 1, random }
+        let past = Box::new(Past { points, newest: 1, random });
+        Process { step: correlation_m / POINTS, left: 0, values: [points[0], points[1]], past }
     }
 
     /// Returns the value `travelled` metres from the start; before the stored points, the first stored value.
+    #[inline]
     pub(crate) fn at(&mut self, travelled: f64) -> f64 {
         let place = travelled / self.step;
         let left = place as u64;
+        if left != self.left {
+            let Some(values) = self.past.around(left) else { return self.past.oldest() };
+            (self.left, self.values) = (left, values);
+        }
+        let b = place - left as f64;
+        let a = 1.0 - b;
+        let [left, right] = self.values;
+        // Normalised by its own standard deviation, which is below 1 between two points.
+        (a * left + b * right) / (a * a + b * b + 2.0 * a * b * NEIGHBOURS).sqrt()
+    }
+}
+
+impl Past {
+    /// Returns the values of point `left` and the next one; `None` if they are no longer stored.
+    fn around(&mut self, left: u64) -> Option<[f64; 2]> {
         while self.newest <= left {
             let last = self.points[self.newest as usize % REMEMBERED];
             self.newest += 1;
             self.points[self.newest as usize % REMEMBERED] = next(last, &mut self.random);
         }
-        let oldest = (self.newest + 1).saturating_sub(REMEMBERED as u64);
-        let (left, b) = if left < oldest { (oldest, 0.0) } else { (left, place - left as f64) };
-        let a = 1.0 - b;
-        let [left, right] = [left, left + 1].map(|point| self.points[point as usize % REMEMBERED]);
-        // Normalised by its own standard deviation, which is below 1 between two points.
-        (a * left + b * right) / libm::sqrt(a * a + b * b + 2.0 * a * b * NEIGHBOURS)
+        let is_stored = left + REMEMBERED as u64 > self.newest;
+        is_stored.then(|| [left, left + 1].map(|point| self.points[point as usize % REMEMBERED]))
+    }
+
+    /// Returns the value of the first point stored.
+    fn oldest(&self) -> f64 {
+        self.points[(self.newest + 1) as usize % REMEMBERED]
     }
 }
 

@@ -3,7 +3,7 @@
 use super::site::{Carrier, Site};
 use crate::antenna::Beams;
 use crate::mobility::Position;
-use crate::pathloss::{Antenna, noise_dbm};
+use crate::pathloss::{Antenna, Logarithms, noise_dbm};
 use crate::tables::lte::SUBCARRIERS;
 use crate::{decibels, linear};
 
@@ -11,6 +11,8 @@ use crate::{decibels, linear};
 #[derive(Clone, Debug)]
 pub struct Sites {
     pub(super) cells: Box<[Cell]>,
+    /// What interference between cells depends on: loops over all cells read little memory.
+    pub(super) carriers: Box<[Alike]>,
     pub(super) masts: Box<[MastSite]>,
 }
 
@@ -27,6 +29,14 @@ pub(super) struct Cell {
     pub(super) element_dbm: f64,
     /// Noise in dBm in a resource block of the cell's receiver.
     pub(super) noise_dbm: f64,
+}
+
+/// The carrier of a cell, as far as interference depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Alike {
+    /// The index of the first cell on the same downlink carrier.
+    pub(super) first: u32,
+    pub(super) subcarrier_hz: u32,
     /// Power over noise in a resource block of the cell's receiver for a transmit power of 1 mW, per mW of the received power
     /// of a resource element in the downlink.
     pub(super) uplink_per_rsrp: f64,
@@ -39,11 +49,9 @@ pub(super) struct MastSite {
     pub(super) cells: Vec<usize>,
 }
 
-/// A UE's current channel to a cell. The received power in mW is in [`super::Air`].
+/// A UE's current channel to a cell. The received powers are in [`super::Air`].
 #[derive(Clone, Debug)]
 pub(super) struct Link {
-    /// Received power of a resource element in dBm.
-    pub(super) rsrp_dbm: f64,
     /// Gains of both antennas minus shadowing and the losses of walls and blockers, in dB.
     pub(super) gain_db: f64,
     /// Losses of walls and the car, and of blockers, in dB.
@@ -56,6 +64,8 @@ pub(super) struct Link {
     pub(super) ue_noise_mw: f64,
     /// The beams, if either end has an array.
     pub(super) beams: Option<Box<Beams>>,
+    /// What the path loss depends on apart from the distance, once it was needed.
+    pub(super) logarithms: Option<Logarithms>,
     /// Whether there is line of sight, apart from walls around the ends.
     pub(super) sees: bool,
     /// Whether the UE and the cell are in different buildings, or one of them outdoors.
@@ -79,7 +89,6 @@ impl Sites {
             let subcarriers = f64::from(SUBCARRIERS);
             let noise_dbm = noise_dbm(subcarriers * f64::from(carrier.subcarrier_hz), site.noise_figure_db);
             let element_dbm = site.power_dbm - decibels(subcarriers * f64::from(carrier.prbs));
-            let higher = carrier.downlink_hz / carrier.uplink_hz;
             let is_alike = |cell: &Cell| cell.carrier.downlink_hz == carrier.downlink_hz;
             cells.push(Cell {
                 position: site.position,
@@ -89,18 +98,26 @@ impl Sites {
                 mast,
                 element_dbm,
                 noise_dbm,
-                uplink_per_rsrp: linear(decibels(higher * higher) - element_dbm - noise_dbm),
             });
         }
-        Sites { cells: cells.into(), masts: masts.into() }
+        let alike = |cell: &Cell| {
+            let Carrier { downlink_hz, uplink_hz, subcarrier_hz, .. } = cell.carrier;
+            let higher = downlink_hz / uplink_hz;
+            Alike {
+                first: cell.first_alike as u32,
+                subcarrier_hz,
+                uplink_per_rsrp: linear(decibels(higher * higher) - cell.element_dbm - cell.noise_dbm),
+            }
+        };
+        Sites { carriers: cells.iter().map(alike).collect(), cells: cells.into(), masts: masts.into() }
     }
 }
 
-impl Cell {
+impl Alike {
     /// Returns the power in one of its resource elements for each mW in one of `from`: that of the same bandwidth.
     #[inline]
-    pub(super) fn density_of(&self, from: &Cell) -> f64 {
-        let [to, from] = [self, from].map(|cell| cell.carrier.subcarrier_hz);
+    pub(super) fn density_of(self, from: Alike) -> f64 {
+        let [to, from] = [self, from].map(|carrier| carrier.subcarrier_hz);
         if to == from { 1.0 } else { f64::from(to) / f64::from(from) }
     }
 }
@@ -109,7 +126,6 @@ impl Link {
     /// Creates a link over which nothing is received yet.
     pub(super) fn new(ue_noise_mw: f64, beams: Option<Beams>) -> Link {
         Link {
-            rsrp_dbm: f64::NEG_INFINITY,
             gain_db: 0.0,
             walls_db: 0.0,
             blocked_db: 0.0,
@@ -117,6 +133,7 @@ impl Link {
             ue_db: 0.0,
             ue_noise_mw,
             beams: beams.map(Box::new),
+            logarithms: None,
             sees: true,
             walled: false,
             complete: false,

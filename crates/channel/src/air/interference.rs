@@ -1,5 +1,7 @@
 //! Interference between the links of cells on the same carrier.
 
+use std::sync::Arc;
+
 use units::Time;
 
 use super::beamed::BeamShare;
@@ -30,7 +32,16 @@ impl Air {
     #[inline]
     pub fn set_load(&mut self, cell: usize, load: f32) {
         if self.loads[cell] != load {
-            self.loads[cell] = load;
+            Arc::make_mut(&mut self.loads)[cell] = load;
+            self.downlink_of = None;
+        }
+    }
+
+    /// Sets those of all cells, which UEs share.
+    #[inline]
+    pub fn set_loads(&mut self, loads: &Arc<[f32]>) {
+        if !Arc::ptr_eq(&self.loads, loads) {
+            self.loads = Arc::clone(loads);
             self.downlink_of = None;
         }
     }
@@ -57,9 +68,9 @@ impl Air {
     pub fn rsrq(&mut self, cell: usize, now: Time) -> f64 {
         self.update(now);
         self.look();
-        let of = &self.sites.cells[cell];
-        let others = self.sites.cells.iter().enumerate();
-        let all = others.filter(|(_, other)| other.first_alike == of.first_alike);
+        let of = self.sites.carriers[cell];
+        let others = self.sites.carriers.iter().enumerate();
+        let all = others.filter(|(_, other)| other.first == of.first);
         let used_mw = |index: usize| {
             let mw = self.received_mw[index];
             if self.has_beams(index) {
@@ -68,7 +79,7 @@ impl Air {
                 mw * (REFERENCE_SHARE + (1.0 - REFERENCE_SHARE) * f64::from(self.loads[index]))
             }
         };
-        let received: f64 = all.map(|(index, other)| used_mw(index) * of.density_of(other)).sum();
+        let received: f64 = all.map(|(index, other)| used_mw(index) * of.density_of(*other)).sum();
         decibels(self.received_mw[cell] / (f64::from(SUBCARRIERS) * (received + self.links[cell].ue_noise_mw)))
     }
 
@@ -85,32 +96,30 @@ impl Air {
         sinr: &mut Sinr,
     ) {
         self.update(now);
-        let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
+        let (cell, link) = (self.sites.carriers[serving], &self.links[serving]);
         if self.set_db.is_some() || link.complete {
             return self.downlink(serving, now, sinr);
         }
-        let prbs = cell.carrier.prbs;
+        let prbs = self.sites.cells[serving].carrier.prbs;
         let mut even = link.ue_noise_mw;
         steps.clear();
-        for (index, (other, occupied)) in self.sites.cells.iter().zip(on_air).enumerate() {
-            if index == serving || other.first_alike != cell.first_alike {
-                continue;
-            }
+        for (index, (other, occupied)) in self.sites.carriers.iter().zip(on_air).enumerate() {
             let background = f64::from(occupied.background);
-            if occupied.prbs == 0 && background == 0.0 {
+            if occupied.prbs == 0 && background == 0.0 || index == serving || other.first != cell.first {
                 continue;
             }
-            let mw = self.interfering_mw(serving, index, occupied.beam) * cell.density_of(other);
+            let mw = self.interfering_mw(serving, index, occupied.beam) * cell.density_of(*other);
             let (idle, more) = if background == 0.0 || occupied.beam.is_none() {
                 (mw * background, mw * (1.0 - background))
             } else {
-                let idle = self.interfering_mw(serving, index, None) * cell.density_of(other) * background;
+                let idle = self.interfering_mw(serving, index, None) * cell.density_of(*other) * background;
                 (idle, mw - idle)
             };
             even += idle;
-            let is_alike = other.carrier.prbs == prbs && other.carrier.subcarrier_hz == cell.carrier.subcarrier_hz;
+            let others = self.sites.cells[index].carrier.prbs;
+            let is_alike = others == prbs && other.subcarrier_hz == cell.subcarrier_hz;
             if !is_alike || occupied.prbs >= prbs {
-                even += more * f64::from(occupied.prbs) / f64::from(other.carrier.prbs);
+                even += more * f64::from(occupied.prbs) / f64::from(others);
             } else if occupied.prbs > 0 {
                 if steps.is_empty() {
                     steps.resize(prbs.into(), 0.0);
@@ -136,7 +145,7 @@ impl Air {
         if self.set_db.is_some() {
             return 0.0;
         }
-        let [at, from] = [other, serving].map(|index| &self.sites.cells[index]);
+        let [at, from] = [other, serving].map(|index| self.sites.carriers[index]);
         self.interfering_mw(serving, other, None) * at.uplink_per_rsrp * at.density_of(from)
     }
 
@@ -182,11 +191,11 @@ impl Air {
         if let Some(sinr_db) = self.set_db {
             return linear(sinr_db) as f32;
         }
-        let (cell, link) = (&self.sites.cells[serving], &self.links[serving]);
-        let others = self.sites.cells.iter().enumerate();
-        let interfering = others
-            .filter(|&(index, other)| index != serving && !link.complete && other.first_alike == cell.first_alike);
-        let interference: f64 = interfering.map(|(index, other)| mw(index) * cell.density_of(other)).sum();
+        let (cell, link) = (self.sites.carriers[serving], &self.links[serving]);
+        let others = self.sites.carriers.iter().enumerate();
+        let interfering =
+            others.filter(|&(index, other)| index != serving && !link.complete && other.first == cell.first);
+        let interference: f64 = interfering.map(|(index, other)| mw(index) * cell.density_of(*other)).sum();
         (self.received_mw[serving] / (link.ue_noise_mw + interference)) as f32
     }
 
@@ -219,7 +228,7 @@ impl Air {
     /// Returns whether the UE or a cell has an array.
     #[inline]
     fn has_beams(&self, cell: usize) -> bool {
-        self.array.is_some() || matches!(self.sites.cells[cell].antenna, Antenna::Array(_))
+        self.array.is_some() || !self.beamed.is_empty() && matches!(self.sites.cells[cell].antenna, Antenna::Array(_))
     }
 
     /// [`Air::interfering_mw`] if either end has an array.
@@ -241,7 +250,7 @@ impl Air {
             array.gain_beside_db(beam, direction(self.place, self.sites.cells[other].position), self.orientation_deg)
         });
         let link = &self.links[other];
-        link.rsrp_dbm - link.site_db - link.ue_db + ue_db
+        self.rsrp_dbm[other] - link.site_db - link.ue_db + ue_db
     }
 
     /// Returns the ends of the link to a cell.

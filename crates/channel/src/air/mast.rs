@@ -33,11 +33,10 @@ pub(super) struct Path {
     pub(super) sees: bool,
     /// Whether the UE and the mast are in different buildings, or one of them outdoors.
     pub(super) walled: bool,
-    /// Losses of walls and the car, of blockers, by shadowing, and over the distance, in dB.
+    /// Losses of walls and the car, of blockers, and by shadowing, in dB.
     pub(super) walls_db: f64,
     pub(super) blocked_db: f64,
     pub(super) shadow_db: f64,
-    pub(super) loss_db: f64,
 }
 
 impl Mast {
@@ -78,8 +77,7 @@ impl Mast {
         let far = path_loss.is_beyond_break(position, ue, hz);
         let indoors = walled && place.building.is_some();
         let shadow_db = shadowing.map_or(0.0, |shadowing| self.shadow_db(shadowing, sees, far, indoors, travelled));
-        let loss_db = path_loss.loss_db(position, ue, hz, sees);
-        Path { sees, walled, walls_db, blocked_db, shadow_db, loss_db }
+        Path { sees, walled, walls_db, blocked_db, shadow_db }
     }
 
     fn is_seen(&mut self, position: Position, path_loss: PathLoss, surroundings: &Surroundings, place: &Place) -> bool {
@@ -89,8 +87,15 @@ impl Mast {
             Sight::Buildings => surroundings.sees(position, place.position),
             Sight::Random => {
                 let normal = self.sight.at(place.travelled);
-                let probability = path_loss.sight_probability(position.ground_distance(place.position));
-                if QUANTILES.iter().any(|(above, uniform)| normal > *above && probability < *uniform) {
+                let ground = position.ground_distance(place.position);
+                let is_hidden = |probability: f64| {
+                    QUANTILES.iter().any(|(above, uniform)| normal > *above && probability < *uniform)
+                };
+                if is_hidden(path_loss.sight_bound(ground)) {
+                    return false;
+                }
+                let probability = path_loss.sight_probability(ground);
+                if is_hidden(probability) {
                     return false;
                 }
                 let uniform = 0.5 * libm::erfc(-normal * core::f64::consts::FRAC_1_SQRT_2);

@@ -125,7 +125,7 @@ impl Point {
         let bits = bits as f32;
         let gap = (self.gap + self.short / bits).min(MAX_GAP * (1.0 - self.rate));
         // Coded bits that are certain have no deviation.
-        let width = (self.width / libm::sqrtf(bits)).min(1.0 - information).max(f32::MIN_POSITIVE);
+        let width = (self.width / bits.sqrt()).min(1.0 - information).max(f32::MIN_POSITIVE);
         let deviations = f64::from((information - self.rate - gap) / width);
         if deviations > CERTAIN {
             0.0
