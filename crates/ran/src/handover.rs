@@ -112,8 +112,9 @@ impl Default for RadioLink {
 pub(crate) struct Measurements {
     /// In dBm; NaN before the first measurement.
     filtered: Box<[f64]>,
-    /// Since when the condition that changes `triggered` has held in all measurements.
-    holds_since: Box<[Option<Time>]>,
+    /// The cells for which the condition that changes `triggered` held in the last measurements, in ascending order, and
+    /// since when.
+    holding: Vec<(u32, Time)>,
     /// cellsTriggeredList.
     triggered: Box<[bool]>,
     /// When the periodical reporting timer expires, if it runs.
@@ -138,23 +139,30 @@ impl Measurements {
         let periods = config.period.as_secs_f64() / 0.2;
         Measurements {
             filtered: vec![f64::NAN; cells].into(),
-            holds_since: vec![None; cells].into(),
+            holding: Vec::new(),
             triggered: vec![false; cells].into(),
             next_report: None,
             weight: 1.0 - libm::pow(old, periods),
         }
     }
 
-    /// Adds a measurement of `cell`.
+    /// Adds a measurement of each cell; there may be further ones.
     #[inline]
-    pub(crate) fn measured(&mut self, cell: usize, dbm: f64) {
-        let filtered = &mut self.filtered[cell];
-        *filtered = if filtered.is_nan() { dbm } else { *filtered + self.weight * (dbm - *filtered) };
+    pub(crate) fn measured(&mut self, dbm: &[f64]) {
+        for (filtered, dbm) in self.filtered.iter_mut().zip(dbm) {
+            *filtered = if filtered.is_nan() { *dbm } else { *filtered + self.weight * (dbm - *filtered) };
+        }
     }
 
     /// Returns the report triggered by the measurements at `now`, if any (36.331 5.5.4.1, 5.5.4.4, 5.5.5).
     pub(crate) fn a3(&mut self, a3: &A3, serving: usize, now: Time) -> Option<Report> {
         let level = self.filtered[serving] + a3.offset_db;
+        let is_near = |dbm: &f64| dbm - a3.hysteresis_db > level;
+        if self.holding.is_empty() && !self.triggered.contains(&true) && !self.filtered.iter().any(is_near) {
+            // No cell is in the list, none joins it, and none is about to.
+            self.next_report = None;
+            return None;
+        }
         let mut report = self.next_report.is_some_and(|due| now >= due);
         for cell in 0..self.filtered.len() {
             if cell == serving {
@@ -164,10 +172,15 @@ impl Measurements {
             // A3-1 for a cell to join the list, A3-2 to leave it: either has to hold throughout the time to trigger.
             let holds =
                 if triggered { neighbour + a3.hysteresis_db < level } else { neighbour - a3.hysteresis_db > level };
-            if !holds {
-                self.holds_since[cell] = None;
-            } else if now.saturating_since(*self.holds_since[cell].get_or_insert(now)) >= a3.time_to_trigger {
-                self.holds_since[cell] = None;
+            let place = self.holding.binary_search_by_key(&(cell as u32), |(of, _)| *of);
+            let since = place.map_or(now, |place| self.holding[place].1);
+            let changes = holds && now.saturating_since(since) >= a3.time_to_trigger;
+            match place {
+                Ok(place) if changes || !holds => drop(self.holding.remove(place)),
+                Err(place) if holds && !changes => self.holding.insert(place, (cell as u32, now)),
+                _ => {}
+            }
+            if changes {
                 self.triggered[cell] = !triggered;
                 report |= !triggered;
             }
@@ -198,7 +211,7 @@ impl Measurements {
 
     /// Resets the comparison after a change of the serving cell (36.331 5.5.6.1).
     pub(crate) fn forget(&mut self) {
-        self.holds_since.fill(None);
+        self.holding.clear();
         self.triggered.fill(false);
         self.next_report = None;
     }
@@ -256,9 +269,7 @@ mod tests {
         let mut measurements = Measurements::new(3, &Handover { filter: 0, ..Handover::default() });
         let mut triggered = None;
         for ms in (0..2000).step_by(40) {
-            measurements.measured(0, -90.0);
-            measurements.measured(1, if ms >= 400 { -86.5 } else { -95.0 });
-            measurements.measured(2, -87.5);
+            measurements.measured(&[-90.0, if ms >= 400 { -86.5 } else { -95.0 }, -87.5]);
             if let Some(report) = measurements.a3(&a3, 0, at(ms)) {
                 triggered = Some((report, ms));
                 break;
@@ -274,8 +285,7 @@ mod tests {
         let a3 = A3::default();
         let mut measurements = Measurements::new(2, &Handover { filter: 0, ..Handover::default() });
         let reports = (0..4000).step_by(40).filter(|ms| {
-            measurements.measured(0, -90.0);
-            measurements.measured(1, dbm(*ms));
+            measurements.measured(&[-90.0, dbm(*ms)]);
             measurements.a3(&a3, 0, at(*ms)).is_some()
         });
         reports.collect()
@@ -316,9 +326,7 @@ mod tests {
         let mut measurements = Measurements::new(3, &Handover { filter: 0, ..Handover::default() });
         let mut reports = Vec::new();
         for ms in (0..1000).step_by(40) {
-            measurements.measured(0, -90.0);
-            measurements.measured(1, -86.0);
-            measurements.measured(2, if ms >= 80 { -85.0 } else { -95.0 });
+            measurements.measured(&[-90.0, -86.0, if ms >= 80 { -85.0 } else { -95.0 }]);
             reports.extend(measurements.a3(&a3, 0, at(ms)).map(|report| (ms, report.best, report.cells)));
         }
         assert_eq!(reports[..3], [(280, 1, 1), (360, 2, 2), (600, 2, 2)]);
@@ -331,9 +339,9 @@ mod tests {
         let mut levels = [0.0; 2];
         for (level, (config, steps)) in levels.iter_mut().zip([(slow, 3), (fast, 15)]) {
             let mut measurements = Measurements::new(1, &config);
-            measurements.measured(0, 0.0);
+            measurements.measured(&[0.0]);
             for _ in 0..steps {
-                measurements.measured(0, 8.0);
+                measurements.measured(&[8.0]);
             }
             *level = measurements.filtered[0];
         }

@@ -136,11 +136,10 @@ impl<P: Packet> Ran<P> {
         let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
         ue.measures = false;
         ue.hear(&self.interference);
-        for cell in 0..self.serving_cells {
-            let rsrp_dbm = ue.air.rsrp(cell, now);
-            ue.measurements.measured(cell, rsrp_dbm);
-            if S::MEASURES {
-                let rsrq_db = ue.air.rsrq(cell, now);
+        ue.measurements.measured(ue.air.rsrps(now));
+        if S::MEASURES {
+            for cell in 0..self.serving_cells {
+                let (rsrp_dbm, rsrq_db) = (ue.air.rsrp(cell, now), ue.air.rsrq(cell, now));
                 let serving = cell == ue.serving && ue.is_served();
                 let event = Event::Measured { ue: index, cell: cell as u32, rsrp_dbm, rsrq_db, serving };
                 io.sink.event(now, &event);

@@ -163,10 +163,13 @@ impl<P: Packet> Ran<P> {
             return;
         }
         state.enqueue_downlink(packet, now, drops);
+        let discards = state.discards;
         if state.is_served() {
             self.activate_downlink(ue);
         }
-        self.note_rlc(ue);
+        if discards {
+            self.note_rlc(ue);
+        }
     }
 
     /// Accepts a packet sent by the host at `ue`.
@@ -175,8 +178,11 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         state.host.gate.enqueue(packet, now, drops);
         state.hand_down(Direction::Uplink, now, drops);
+        let discards = state.discards;
         self.check_uplink_buffers(ue, now);
-        self.note_rlc(ue);
+        if discards {
+            self.note_rlc(ue);
+        }
     }
 
     /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of
@@ -212,7 +218,7 @@ impl<P: Packet> Ran<P> {
         if state.is_served() {
             for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
                 let Cell { slots, mac, grid, .. } = &self.cells[cell];
-                state.report_channel(cell, mac, grid.group, slots.next_at(self.next_tick));
+                state.report_channel(cell, (mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
             }
             let Cell { slots, mac, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
@@ -464,7 +470,7 @@ impl<P: Packet> Ran<P> {
             state.hand_down(Direction::Downlink, now, io.drops);
             state.hand_down(Direction::Uplink, now, io.drops);
         }
-        if state.is_served() && state.backlog(Direction::Downlink, now) > 0 {
+        if state.is_served() && state.has_data(Direction::Downlink, now) {
             self.activate_downlink(ue);
         }
         self.check_uplink_buffers(ue, now);

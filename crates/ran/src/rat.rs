@@ -343,6 +343,17 @@ impl Rat {
         }
     }
 
+    /// Returns an SINR in dB from which on the uplink's lowest MCS ([`Rat::least_mcs`]) can be decoded on any number of
+    /// resource blocks.
+    #[inline]
+    pub(crate) fn robust_sinr_db(self) -> f32 {
+        match self {
+            // A single resource block has the highest of them.
+            Rat::Lte | Rat::LteIdeal => self.uplink_sinr_db(lte::least_mcs(1)),
+            Rat::Nr(nr) => nr.uplink_sinr_db(nr.best_mcs(Direction::Uplink)),
+        }
+    }
+
     /// Returns the modulation of an MCS.
     #[inline]
     pub(crate) fn modulation(self, direction: Direction, mcs: u8) -> Modulation {

@@ -197,6 +197,25 @@ impl<P: Packet> Bearer<P> {
         backlog
     }
 
+    /// Returns whether direction `way` has something that could be sent at `now`: whether [`Bearer::backlog`] is not empty.
+    #[inline]
+    pub fn has_data(&self, way: Direction, now: Time) -> bool {
+        let (this, other) = (&self.pipes[way as usize], &self.pipes[1 - way as usize]);
+        match (&this.entity, &other.entity) {
+            (Entity::Am(transmitter, _), Entity::Am(_, receiver)) => {
+                this.sdus.has_unsent() && !transmitter.is_stalled()
+                    || transmitter.pending().0 > 0
+                    || receiver.may_report(now)
+            }
+            (Entity::NrAm(transmitter, _), Entity::NrAm(_, receiver)) => {
+                let is_new =
+                    if transmitter.is_full() { this.sdus.partly_sent().is_some() } else { this.sdus.has_unsent() };
+                is_new || transmitter.pending().0 > 0 || receiver.may_report(now)
+            }
+            _ => this.sdus.has_unsent(),
+        }
+    }
+
     /// Returns the length of the next SDU of `way` in TM, which can only send it whole; the SDU leaves the queue.
     /// Returns `None` in other modes and if there is none.
     pub(crate) fn next_whole(&mut self, way: Direction, now: Time, drops: &mut impl Drops<P>) -> Option<u32> {

@@ -105,6 +105,8 @@ pub(crate) struct Ue<P> {
     pub(crate) has_transparent: bool,
     /// Whether a STATUS PDU may complete data for a queue above RLC.
     pub(crate) uses_status: bool,
+    /// Whether PDCP discards SDUs after a time: a new one may be the next to expire.
+    pub(crate) discards: bool,
     /// The cell that serves it, or served it last, and that cell's slots, which its MAC uses.
     pub(crate) serving: usize,
     pub(crate) slots: Slots,
@@ -189,6 +191,11 @@ impl<P: Packet> Ue<P> {
                 .filter_map(|bearer| bearer.above)
                 .chain([config.host])
                 .any(|above| above.completion == Completion::Acknowledged),
+            discards: config
+                .bearers
+                .iter()
+                .flat_map(|b| [b.rlc.downlink, b.rlc.uplink])
+                .any(|pdcp| pdcp.discard.is_some()),
             serving,
             slots: cell.slots,
             link: Link::Connected,
@@ -243,6 +250,13 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
+    /// Returns whether anything could be sent: whether [`Ue::backlog`] is not zero.
+    #[inline]
+    pub(crate) fn has_data(&self, way: Direction, now: Time) -> bool {
+        let has_data = |rlc: &Bearer<P>| rlc.has_data(way, now);
+        self.bearers.iter().any(|b| has_data(&b.rlc)) || self.srb.as_ref().is_some_and(|srb| srb.has_data(way, now))
+    }
+
     /// Returns the same for RRC messages only.
     #[inline]
     pub(crate) fn signalling_backlog(&self, way: Direction, now: Time) -> u32 {
@@ -278,29 +292,33 @@ impl<P: Packet> Ue<P> {
         u64::from(self.backlog(way, now)) + held_back + self.above(way).bytes
     }
 
-    /// Returns [`Ue::backlog`] of the uplink by logical channel group, and a bit for each bearer with data, as in
-    /// `had_data`.
+    /// Returns a bit for each bearer with data in the uplink, as in `had_data`.
     #[inline]
-    pub(crate) fn uplink_groups(&self, now: Time) -> ([u32; GROUPS], u16) {
-        let (mut groups, mut with_data) = ([0u32; GROUPS], 0);
+    pub(crate) fn with_uplink_data(&self, now: Time) -> u16 {
+        let has_data = |rlc: &Bearer<P>| rlc.has_data(Direction::Uplink, now);
+        let signals = self.srb.as_ref().is_some_and(|srb| srb.has_data(Direction::Uplink, now));
+        let bearers = self.bearers.iter().enumerate().map(|(b, bearer)| u16::from(has_data(&bearer.rlc)) << b);
+        bearers.fold(if signals { SRB_BIT } else { 0 }, |sum, bit| sum | bit)
+    }
+
+    /// Returns [`Ue::backlog`] of the uplink by logical channel group.
+    #[inline]
+    pub(crate) fn uplink_groups(&self, now: Time) -> [u32; GROUPS] {
+        let mut groups = [0u32; GROUPS];
         if let Some(srb) = &self.srb {
             let bytes = waiting(srb, Direction::Uplink, now);
             groups[SRB_GROUP] = u32::try_from(bytes).unwrap_or(u32::MAX);
-            with_data |= if bytes > 0 { SRB_BIT } else { 0 };
         }
-        for (b, bearer) in self.bearers.iter().enumerate() {
+        for bearer in &self.bearers {
             let bytes = waiting(&bearer.rlc, Direction::Uplink, now);
-            if bytes > 0 {
-                let group = &mut groups[usize::from(bearer.group)];
-                *group = group.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-                with_data |= 1 << b;
-            }
+            let group = &mut groups[usize::from(bearer.group)];
+            *group = group.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
         }
-        if self.reports_host && with_data != 0 {
+        if self.reports_host && groups != [0; GROUPS] {
             let group = &mut groups[usize::from(self.bearers[0].group)];
             *group = group.saturating_add(u32::try_from(self.host.gate.backlog().bytes).unwrap_or(u32::MAX));
         }
-        (groups, with_data)
+        groups
     }
 
     /// Returns whether one of the bearers in `new` has priority over all those in `old`.
@@ -497,15 +515,15 @@ impl<P: Packet> Ue<P> {
     /// Makes the reports of a carrier that its cell, with these parameters and resource block groups of `group` blocks, has
     /// in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, cell: usize, mac: &MacConfig, group: u16, slot: u64) {
+    pub(crate) fn report_channel(&mut self, cell: usize, (rat, link): (Rat, &LinkAdaptation), group: u16, slot: u64) {
         let carrier = self.carrier_in(cell);
-        if self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(&mac.link, self.slots, slot) {
+        if self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(link, self.slots, slot) {
             return;
         }
-        let layers = self.layers.min(mac.rat.most_layers());
-        let group = mac.link.worst_group.then_some(group);
+        let layers = self.layers.min(rat.most_layers());
+        let group = link.worst_group.then_some(group);
         let Ue { down, air, drx, slots, .. } = self;
-        down[carrier].report((air, cell), (mac.rat, layers, group), (&mac.link, drx.as_deref()), *slots, slot);
+        down[carrier].report((air, cell), (rat, layers, group), (link, drx.as_deref()), *slots, slot);
     }
 
     /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
@@ -576,7 +594,7 @@ impl<P: Packet> Ue<P> {
     pub(crate) fn needs_cell(&self, way: Direction, now: Time) -> bool {
         match way {
             Direction::Downlink => {
-                self.down.iter().any(|carrier| carrier.harq.again().is_some()) || self.backlog(way, now) > 0
+                self.down.iter().any(|carrier| carrier.harq.again().is_some()) || self.has_data(way, now)
             }
             Direction::Uplink => self.up.harq.again().is_some() || self.estimate.wants(),
         }

@@ -426,7 +426,11 @@ impl Uplink {
     #[inline]
     pub(crate) fn is_out_of_range(&mut self, rat: Rat, transmissions: u8, tti: u64) -> bool {
         // The outer loop is not applied: without blocks it would never recover.
-        let strength = Strength { sinr_db: self.reports.at(tti).sinr_db, ..self.strength(tti) };
+        let sinr_db = self.reports.at(tti).sinr_db;
+        if sinr_db as f32 >= rat.robust_sinr_db() {
+            return false;
+        }
+        let strength = Strength { sinr_db, ..self.strength(tti) };
         let prbs = strength.full_power_prbs().min(rat.widest());
         let least = rat.least_mcs(prbs);
         if strength.sinr_db as f32 >= rat.uplink_sinr_db(least) {

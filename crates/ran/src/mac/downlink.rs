@@ -15,6 +15,7 @@ use channel::Direction;
 use units::Time;
 
 use crate::calendar::Kind;
+use crate::config::MacConfig;
 use crate::mac::adaptation::{Scheme, decibels, divide};
 use crate::mac::cell::{Cell, OnAir};
 use crate::mac::harq::{carrier_of, number};
@@ -33,7 +34,7 @@ impl<P: Packet> Ran<P> {
         if !rat.carries(Direction::Downlink) {
             return;
         }
-        let Cell { slots, mac, grid, .. } = self.cells[cell];
+        let Cell { slots, mac: MacConfig { rat: whole_rat, link, .. }, grid, .. } = self.cells[cell];
         let (now, groups) = (slots.start(tti), grid.groups);
         let mut first = 0;
         let mut candidates = core::mem::take(&mut self.candidates);
@@ -57,7 +58,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            ue.report_channel(cell, &mac, grid.group, tti);
+            ue.report_channel(cell, (whole_rat, &link), grid.group, tti);
             let out_of_range = ue.down[carrier].link.is_out_of_range(tti);
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);

@@ -17,6 +17,8 @@
 //!    gain over beams. An ideal beam counts as the nearest of a fine codebook ([`channel::Array::interfering`]).
 //! 6. The beam with which a cell receives its own UEs does not change what it receives of others.
 
+use std::sync::Arc;
+
 use channel::{Air, Antenna, BeamShare, Direction, Occupied, Sinr, Site};
 use units::{Span, Time};
 
@@ -85,6 +87,8 @@ struct Window {
 #[derive(Clone, Debug)]
 struct Means {
     cells: Box<[Activity]>,
+    /// Of each cell, the mean fraction of resource blocks that interfere.
+    loads: Arc<[f32]>,
     /// The cells with arrays on shared carriers.
     beams: Box<[Beams]>,
     /// The end of the present window.
@@ -127,7 +131,12 @@ impl Interference {
         let beams = (0..cells.len()).filter(steers).map(Beams::new).collect();
         Interference {
             any_shared: [0, 1].map(|way| activities.iter().any(|a| a.is_shared[way])),
-            means: Means { cells: activities, beams, until: Time::ZERO + WINDOW },
+            means: Means {
+                loads: activities.iter().map(Activity::load).collect(),
+                cells: activities,
+                beams,
+                until: Time::ZERO + WINDOW,
+            },
             carriers: cells.iter().map(|c| c.site.carrier).collect(),
             version: 0,
             on_air: cells.iter().map(quiet).collect(),
@@ -169,7 +178,9 @@ impl Interference {
 
     /// Sets the fraction of the resource blocks of `cell` without data that interferes.
     pub(crate) fn set_background(&mut self, cell: usize, load: f32) {
-        self.means.cells[cell].background = load;
+        let activity = &mut self.means.cells[cell];
+        activity.background = load;
+        Arc::make_mut(&mut self.means.loads)[cell] = activity.load();
         self.on_air[cell].background = load;
         self.version += 1;
     }
@@ -310,9 +321,7 @@ impl Interference {
 impl Means {
     /// Sets the loads and beams of all cells in `air`.
     fn load(&self, air: &mut Air) {
-        for (cell, activity) in self.cells.iter().enumerate() {
-            air.set_load(cell, activity.load());
-        }
+        air.set_loads(&self.loads);
         for beams in &self.beams {
             air.set_beams(beams.cell, &beams.means);
         }
@@ -339,6 +348,7 @@ impl Means {
         let fade = libm::pow(1.0 - WEIGHT, windows as f64);
         let mut changed = false;
         let mut beams = self.beams.iter_mut().peekable();
+        let loads = Arc::make_mut(&mut self.loads);
         for (index, (activity, cell)) in self.cells.iter_mut().zip(cells).enumerate() {
             if !activity.is_shared.contains(&true) {
                 continue;
@@ -354,6 +364,7 @@ impl Means {
             activity.rise = up.mean(activity.heard, activity.rise);
             changed |= load != activity.mean;
             (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
+            loads[index] = activity.load();
             if let Some(beams) = beams.next_if(|beams| beams.cell == index) {
                 changed |= beams.advance(down, load);
             }

@@ -207,6 +207,9 @@ pub(crate) struct BufferEstimate {
     /// Grants of the last 16 transmission TTIs: the TTI and the bytes. Those to come are never lost: they are at most as
     /// many as HARQ processes, although in slots at any distance.
     grants: [(u64, u32); 16],
+    /// The last transmission TTI with a grant, and whether any grant is not at its TTI modulo 16.
+    last: u64,
+    are_displaced: bool,
     /// When the newest report was written.
     written: u64,
     /// The backlog last assumed without a report since.
@@ -233,7 +236,9 @@ impl BufferEstimate {
         let mut place = (tti % 16) as usize;
         if self.grants[place].0 >= now {
             place = (0..16).min_by_key(|place| self.grants[*place].0).unwrap_or(place);
+            self.are_displaced = true;
         }
+        self.last = self.last.max(tti);
         self.grants[place] = (tti, bytes);
         self.waiting = self.waiting.saturating_sub(bytes);
         self.asked = 0;
@@ -242,7 +247,11 @@ impl BufferEstimate {
     /// Returns the bytes granted for TTIs after `tti`.
     #[inline]
     pub(crate) fn granted_after(&self, tti: u64) -> u32 {
-        self.grants.iter().filter(|(at, _)| *at > tti).map(|(_, bytes)| *bytes).sum()
+        if self.last.saturating_sub(tti) >= 16 || self.are_displaced {
+            return self.grants.iter().filter(|(at, _)| *at > tti).map(|(_, bytes)| *bytes).sum();
+        }
+        let there = (tti + 1..=self.last).map(|at| (at, self.grants[(at % 16) as usize]));
+        there.filter(|(at, (of, _))| at == of).map(|(_, (_, bytes))| bytes).sum()
     }
 
     /// Processes a report that was written in `tti`.

@@ -33,7 +33,7 @@ impl<P: Packet> Ran<P> {
         if !ue.is_served() {
             return;
         }
-        let (_, with_data) = ue.uplink_groups(now);
+        let with_data = ue.with_uplink_data(now);
         let new = with_data & !ue.had_data;
         let old = core::mem::replace(&mut ue.had_data, with_data) & with_data;
         let cell = &mut self.cells[ue.serving];
@@ -159,7 +159,7 @@ impl<P: Packet> Ran<P> {
         if !rat.carries(Direction::Uplink) {
             return;
         }
-        let Cell { mac, grid, reserved, .. } = self.cells[cell];
+        let Cell { mac: MacConfig { link, transmissions, .. }, grid, reserved, .. } = self.cells[cell];
         let mut free = grid.shared.without(reserved);
         // Resource blocks for a repetition at most.
         let mut most = grid.prbs;
@@ -168,6 +168,7 @@ impl<P: Packet> Ran<P> {
             most = free.find(most).1;
         }
         let mut count = free.count();
+        let factor = self.interference.uplink_factor(cell);
         let mut candidates = core::mem::take(&mut self.candidates);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
@@ -195,8 +196,8 @@ impl<P: Packet> Ran<P> {
                 None if ue.idle_uplink().is_none() => return true,
                 _ => {}
             }
-            ue.sound(&mac.link, rat, self.interference.uplink_factor(cell), tti);
-            if ue.uplink.is_out_of_range(rat, mac.transmissions, tti) {
+            ue.sound(&link, rat, factor, tti);
+            if ue.uplink.is_out_of_range(rat, transmissions, tti) {
                 // The UE waits for a better channel.
                 return true;
             }
@@ -207,7 +208,7 @@ impl<P: Packet> Ran<P> {
         self.cells[cell].uplink.active = active;
         self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
-            let (_, found) = free.find(c.got);
+            let (mut first, found) = free.find(c.got);
             let prbs = grid.sizes.up_to(found);
             if prbs == 0 {
                 break;
@@ -215,7 +216,9 @@ impl<P: Packet> Ran<P> {
             if prbs < c.least {
                 continue;
             }
-            let (first, _) = free.find(prbs);
+            if prbs < found {
+                (first, _) = free.find(prbs);
+            }
             free = free.without(Blocks::run(first, prbs));
             self.grant(c.ue, (first, prbs), (rat, tti, sent));
         }
@@ -237,6 +240,7 @@ impl<P: Packet> Ran<P> {
         // Resource elements of all, and of a resource block for the weakest, and for little of its data.
         let (mut all, mut weakest, mut least, mut ues) = (0, 0, 0, 0);
         let mut needs_whole = false;
+        let factor = self.interference.uplink_factor(cell);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             let ue = &mut self.ues[*index as usize];
@@ -253,7 +257,7 @@ impl<P: Packet> Ran<P> {
             if ue.idle_uplink().is_none() {
                 return true;
             }
-            ue.sound(&link, rat, self.interference.uplink_factor(cell), tti);
+            ue.sound(&link, rat, factor, tti);
             if ue.uplink.is_out_of_range(rat, transmissions, tti) {
                 return true;
             }
@@ -440,7 +444,7 @@ impl<P: Packet> Ran<P> {
         let ue = &mut self.ues[index as usize];
         let now = ue.slots.start(tti);
         ue.hand_down(Direction::Uplink, now, io.drops);
-        ue.had_data = ue.uplink_groups(now).1;
+        ue.had_data = ue.with_uplink_data(now);
         let transport = &mut ue.up.harq.processes[usize::from(process)];
         transport.padding = left;
         let stats = &mut ue.stats.uplink;
@@ -472,7 +476,7 @@ impl<P: Packet> Ran<P> {
         if let Some(report) = transport.report {
             ue.estimate.learn(&report, transport.built);
             emit(io.sink, now, || Event::BufferStatus { ue: index, levels: report.levels });
-        } else if transport.padding < SHORT_BSR {
+        } else if transport.padding < SHORT_BSR && rat.reports_buffers() {
             // There was no room to report the waiting data.
             ue.estimate.full_without_report(transport.built, transport.bits / 8);
         }

@@ -36,7 +36,7 @@ pub(super) fn downlink_want(groups: u16) -> u16 {
 /// Returns the known backlog minus pending grants.
 #[inline]
 pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>, tti: u64) -> Need {
-    let known = lte::report(ue.uplink_groups(ue.slots.start(tti)).0).bytes;
+    let known = lte::report(ue.uplink_groups(ue.slots.start(tti))).bytes;
     if known == 0 {
         return Need::Nothing;
     }

@@ -85,9 +85,9 @@ pub(super) fn least_mcs(prbs: u16) -> u8 {
 #[inline]
 pub(super) fn report(waiting: [u32; GROUPS]) -> Report {
     let mut report = Report::default();
-    for (level, waiting) in report.levels.iter_mut().zip(four(&waiting)) {
+    for (level, waiting) in report.levels.iter_mut().zip(four(&waiting)).filter(|(_, waiting)| *waiting > 0) {
         *level = tables::bsr_index(waiting);
-        report.bytes += if *level == 0 { 0 } else { tables::bsr_bytes(*level) };
+        report.bytes += tables::bsr_bytes(*level);
     }
     report
 }

@@ -5,7 +5,7 @@ use channel::Direction;
 
 use super::grid::Need;
 use super::kind::Rat;
-use crate::mac::requests::SHORT_BSR;
+use crate::mac::requests::{GROUPS, SHORT_BSR};
 use crate::mac::sched::Candidate;
 use crate::network::{Io, Ran};
 use crate::ue::Ue;
@@ -93,7 +93,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     let transport = &ue.up.harq.processes[usize::from(process)];
     let (mut bytes, prbs) = (transport.bits / 8, transport.prbs);
     ue.request_state.granted(&mac.requests, slots, tti);
-    let (before, _) = ue.uplink_groups(now);
+    let before = ue.uplink_groups(now);
     let everything = before.iter().fold(1u32, |sum, b| sum.saturating_add(*b));
     // A report that would displace the last of the data is not sent.
     let reports = ue.request_state.report_due && (everything > bytes || everything + SHORT_BSR <= bytes);
@@ -109,7 +109,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
         ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
     }
     let mut left = ue.fill(Direction::Uplink, process, bytes, rat.adds_headers(), now, io.drops);
-    let (after, with_data) = ue.uplink_groups(now);
+    let after = ue.uplink_groups(now);
     let mut report = reports.then(|| rat.report(after));
     let size = rat.report_size(&after);
     if !reports && left >= size {
@@ -119,7 +119,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     }
     if report.is_some() {
         ue.request_state.reported(&mac.requests, slots, tti);
-    } else if with_data == 0 {
+    } else if after == [0; GROUPS] {
         ue.request_state.settled();
     }
     let transport = &mut ue.up.harq.processes[usize::from(process)];

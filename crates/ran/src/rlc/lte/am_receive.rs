@@ -215,7 +215,13 @@ impl Receiver {
     /// Returns the STATUS PDU that may be sent now, in `room` bytes (5.2.3).
     #[inline]
     pub(in crate::rlc) fn status(&self, now: Time, room: u32) -> Option<Status> {
-        (self.status_triggered && now >= self.prohibited && room >= 2).then(|| self.construct(room))
+        (self.may_report(now) && room >= 2).then(|| self.construct(room))
+    }
+
+    /// Returns whether a STATUS PDU may be sent now.
+    #[inline]
+    pub(in crate::rlc) fn may_report(&self, now: Time) -> bool {
+        self.status_triggered && now >= self.prohibited
     }
 
     /// Called when a STATUS PDU was sent.

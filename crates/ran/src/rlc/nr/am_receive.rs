@@ -225,7 +225,7 @@ impl Receiver {
 
     /// Returns whether a STATUS PDU may be sent.
     #[inline]
-    fn may_report(&self, now: Time) -> bool {
+    pub(in crate::rlc) fn may_report(&self, now: Time) -> bool {
         self.status_triggered && now >= self.prohibited
     }
 
