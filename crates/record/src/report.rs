@@ -47,9 +47,18 @@ pub fn html(results: &Results) -> String {
     compare(std::slice::from_ref(results))
 }
 
+/// Returns the same with the summary of `results`, which has been computed.
+pub(crate) fn html_with(results: &Results, summary: Summary) -> String {
+    page(Default::default(), std::slice::from_ref(results), vec![summary], MAX_BYTES)
+}
+
 /// Returns a self-contained HTML page about several results side by side.
 pub fn compare(results: &[Results]) -> String {
-    page(Default::default(), results, MAX_BYTES)
+    page(Default::default(), results, summaries(results), MAX_BYTES)
+}
+
+fn summaries(results: &[Results]) -> Vec<Summary> {
+    results.iter().map(Results::summary).collect()
 }
 
 /// Returns a self-contained HTML page: published figures beside measured ones, above the results that they come from.
@@ -80,7 +89,8 @@ pub fn compare(results: &[Results]) -> String {
 /// # Panics
 /// If a row or figure cannot be written as JSON because a map in it has keys that are not strings.
 pub fn reproduction<R: Serialize, F: Serialize>(rows: &[R], figures: &[F], results: &[Results]) -> String {
-    page((rows.iter().map(raw).collect(), figures.iter().map(raw).collect()), results, MAX_BYTES)
+    let reproduction = (rows.iter().map(raw).collect(), figures.iter().map(raw).collect());
+    page(reproduction, results, summaries(results), MAX_BYTES)
 }
 
 #[derive(Serialize)]
@@ -152,18 +162,23 @@ enum Row {
 /// Rows of published and measured values, and the figures drawn from them.
 type Reproduction = (Vec<Box<RawValue>>, Vec<Box<RawValue>>);
 
-fn page((reproduction, figures): Reproduction, results: &[Results], max_bytes: usize) -> String {
+fn page(
+    (reproduction, figures): Reproduction,
+    results: &[Results],
+    summaries: Vec<Summary>,
+    max_bytes: usize,
+) -> String {
     let mut shown = Shown { max_bytes, ..Shown::default() };
     let room = |share: usize| (share as f64 * (max_bytes as f64 / MAX_BYTES as f64)) as usize;
     let mut embedded = Vec::new();
     let points: usize = results.iter().map(|results| results.meta.points.len()).sum();
     let entries_per_point = (room(SUMMARY_BYTES) / SUMMARY_ENTRY_BYTES / points.max(1)).max(1);
     let (mut rows, mut series) = (Vec::new(), Vec::new());
-    for (i, result) in results.iter().enumerate() {
+    for ((i, result), summary) in results.iter().enumerate().zip(summaries) {
         embedded.push(Embedded {
             meta: marked(&result.meta),
             timing: &result.timing,
-            summary: raw(&rounded(cut(result.summary(), entries_per_point, &mut shown))),
+            summary: raw(&rounded(cut(summary, entries_per_point, &mut shown))),
             flows: Vec::new(),
             links: Vec::new(),
             ues: Vec::new(),

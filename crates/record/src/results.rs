@@ -51,8 +51,9 @@ impl Results {
         each_table!(write);
         output.write("meta.json", &json(&MetaFile { format: FORMAT, meta: self.meta.clone() }))?;
         output.write("timing.json", &json(&self.timing))?;
-        output.write("summary.json", &json(&Summary::of(self)))?;
-        output.write("report.html", report::html(self).as_bytes())
+        let summary = self.summary();
+        output.write("summary.json", &json(&summary))?;
+        output.write("report.html", report::html_with(self, summary).as_bytes())
     }
 
     /// Reads what [`Results::write`] wrote.

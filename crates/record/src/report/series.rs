@@ -142,10 +142,11 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
         all.push((row.point, 0, Of::Transfers(row.flow)), DISTRIBUTION, &values);
     }
     push_radio(tables, &mut all);
-    let of_goodput = all.series.values().filter(|series| matches!(series.of, Of::Goodput(..)));
+    let all = all.sorted();
+    let of_goodput = all.iter().filter(|series| matches!(series.of, Of::Goodput(..)));
     let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
     let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
-    all.series.into_values().map(|series| series.accumulated().averaged(window)).collect()
+    all.into_iter().map(|series| series.accumulated().averaged(window)).collect()
 }
 
 /// Adds the series of the table `radio`: those of the UEs, and the sums over the UEs of each cell.
@@ -218,9 +219,13 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
     }
 }
 
+/// Series by point, run and subject.
 #[derive(Default)]
 struct Collector<'a> {
-    series: BTreeMap<(u32, u32, Of<'a>), Series<'a>>,
+    series: Vec<Series<'a>>,
+    places: BTreeMap<(u32, u32, Of<'a>), usize>,
+    /// The places of the last two series: rows of a table alternate between few.
+    recent: [usize; 2],
 }
 
 impl<'a> Collector<'a> {
@@ -240,10 +245,25 @@ impl<'a> Collector<'a> {
     }
 
     fn series(&mut self, key: (u32, u32, Of<'a>), names: &'static [&'static str]) -> &mut Series<'a> {
+        let Collector { series, places, recent } = self;
         let (point, run, of) = key;
-        let columns = || vec![Vec::new(); names.len()];
-        let empty = || Series { point, run, of, names, columns: columns(), begun: 0, cells: Vec::new() };
-        self.series.entry(key).or_insert_with(empty)
+        let is_there = |place: &usize| series.get(*place).is_some_and(|s| (s.point, s.run, s.of) == key);
+        let place = recent.iter().copied().find(is_there).unwrap_or_else(|| {
+            let place = *places.entry(key).or_insert(series.len());
+            if place == series.len() {
+                let columns = vec![Vec::new(); names.len()];
+                series.push(Series { point, run, of, names, columns, begun: 0, cells: Vec::new() });
+            }
+            *recent = [place, recent[0]];
+            place
+        });
+        &mut series[place]
+    }
+
+    /// Returns the series in the order of their keys.
+    fn sorted(mut self) -> Vec<Series<'a>> {
+        self.series.sort_by_key(|series| (series.point, series.run, series.of));
+        self.series
     }
 }
 
