@@ -125,10 +125,11 @@ fn check_uplink(config: &Config) {
     let mut world = World::new(config);
     bursts(&mut world, Direction::Uplink, 3, 900);
     let sent = sent(&world, Direction::Uplink);
-    // -80 dBm of each block arrive at the UE's own cell if the uplink is like the downlink.
+    // -80 dBm of each block of 15 kHz arrive at the UE's own cell if the uplink is like the downlink.
+    let widths = f64::from(config.cells[0].site.carrier.subcarrier_hz) / 15e3;
     let arrives = |cell: usize, t: &Transmission| {
         let (own, ue) = (t.cell as usize, t.ue as usize);
-        let target = -80.0 + friis_db(config, own, ue, 2.12e9);
+        let target = -80.0 + 10.0 * widths.log10() + friis_db(config, own, ue, 2.12e9);
         let most = 23.0 - 10.0 * f64::from(t.prbs).log10();
         linear(target.min(most) - friis_db(config, cell, ue, 1.93e9))
     };
