@@ -222,3 +222,15 @@ fn blocks_with_the_configured_scheme_do_not_adapt_the_link() {
     let few = granted(1);
     assert_eq!((few.len(), granted(2000)), (10, few));
 }
+
+#[test]
+fn proportional_fair_counts_configured_grants_as_service() {
+    // The first UE has half of the carrier in each slot, unless it is granted the other half.
+    let mut config = network(Duplex::Fdd, 2);
+    config.cells[0].mac.configured = Some(ConfiguredGrant { period: 1, prbs: 25, mcs: 20, processes: 8, timer: 8 });
+    let mut world = World::new(&config);
+    world.saturate(Direction::Uplink, &[0, 1], 300, ms(1500));
+    let [first, second] = [0, 1].map(|ue| world.bytes(Direction::Uplink, ue, ms(500)) as f64);
+    let used = uplink(&world).iter().filter(|(_, t)| (t.ue, t.prbs, t.mcs) == (0, 25, 20)).count();
+    assert!(used > 500 && (first / second - 1.0).abs() < 0.03, "{used} occasions: {first} {second}");
+}

@@ -61,7 +61,9 @@ impl<P: Packet> Ran<P> {
                 let least = mac.rat.least_mcs(grant.prbs);
                 let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);
-                ue.up.harq.processes[usize::from(process)].begin_uplink(mac.rat, mcs, blocks, slot);
+                let transport = &mut ue.up.harq.processes[usize::from(process)];
+                transport.begin_uplink(mac.rat, mcs, blocks, slot);
+                ue.up.past.served(slot, transport.bits);
                 ue.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };
             }
