@@ -285,7 +285,7 @@ impl<P: Packet> Ran<P> {
 
     /// Disconnects `index` from its cell; the next step of `link` is due after `pause`.
     fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
-        self.release_grant(index);
+        self.release_grant(index, now);
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
         ue.stop_drx(now);

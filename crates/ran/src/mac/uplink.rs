@@ -69,7 +69,8 @@ impl<P: Packet> Ran<P> {
         let Cell { mac: MacConfig { rat, requests, .. }, decoding, .. } = &self.cells[ue.serving];
         ue.request_state.opportunity_noted = false;
         ue.drx_at(tti);
-        if !ue.estimate.has_grant(tti) {
+        // It may have been given a configured grant meanwhile.
+        if ue.configured.is_none() && !ue.estimate.has_grant(tti) {
             match ue.request_state.opportunity_comes(requests, tti) {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
