@@ -136,6 +136,10 @@ impl<P: Packet> Ran<P> {
         let next = ue.slots.next_after(now) + ue.slots.spanning(self.handover.period).max(1);
         ue.measures = false;
         ue.hear(&self.interference);
+        if S::MEASURES {
+            // Loads of cells that others do not hear have no versions.
+            self.interference.load(&mut ue.air);
+        }
         for cell in 0..self.serving_cells {
             let rsrp_dbm = ue.air.rsrp(cell, now);
             ue.measurements.measured(cell, rsrp_dbm);

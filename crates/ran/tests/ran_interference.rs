@@ -195,6 +195,31 @@ fn reports_follow_the_neighbours_and_the_network_comes_to_rest() {
 }
 
 #[test]
+fn the_rsrq_of_a_cell_without_neighbours_tells_its_own_load() {
+    let config = cells(&[0.0], 200.0);
+    let mut world = World::new(&config);
+    // 36.214 5.1.3: a twelfth of what is received, of which noise is little. With reference signals only, a sixth is sent.
+    let [idle, busy] = [1.0 / 6.0, 1.0].map(|sent: f64| -10.0 * (12.0 * sent).log10());
+    let rsrq_db = |world: &mut World| world.ran.hears(0, world.now).rsrq_db;
+    assert!((rsrq_db(&mut world) - idle).abs() < 0.05);
+    world.saturate(Direction::Downlink, &[0], 60, ms(200));
+    assert!((rsrq_db(&mut world) - busy).abs() < 0.05, "{} dB", rsrq_db(&mut world));
+    world.run(ms(1000));
+    assert!((rsrq_db(&mut world) - idle).abs() < 0.05, "{} dB", rsrq_db(&mut world));
+    assert_eq!(world.ran.poll_timeout(), None, "the network comes to rest");
+    // A UE that moves measures by itself.
+    let mut config = config;
+    config.ues[0].air.mobility = Mobility::line(Position::new(200.0, 0.0, 1.5), [1.0, 0.0, 0.0]);
+    let mut world = World::new(&config);
+    world.saturate(Direction::Downlink, &[0], 60, ms(400));
+    let measured = world.events.iter().rev().find_map(|(_, event)| match event {
+        Event::Measured { rsrq_db, .. } => Some(*rsrq_db),
+        _ => None,
+    });
+    assert!((measured.unwrap() - busy).abs() < 0.05, "{measured:?}");
+}
+
+#[test]
 fn a_neighbour_that_talks_may_lose_the_link_of_a_still_ue() {
     let mut config = cells(&[0.0, 1000.0], 660.0);
     config.ues[1].air.mobility = Mobility::fixed(Position::new(1100.0, 0.0, 1.5));
