@@ -43,8 +43,8 @@ impl Default for Config {
 pub struct DynRlc {
     config: Config,
     threshold: u32,
-    /// The contents of RLC: size in bytes, and time of entry.
-    inside: VecDeque<(u64, Time)>,
+    /// When the SDUs in RLC entered it.
+    inside: VecDeque<Time>,
     /// Total time in RLC of the SDUs that left in this interval, and their number.
     spent: (Span, u64),
     /// End of the interval.
@@ -73,22 +73,17 @@ impl DynRlc {
         self.inside.len() >= self.threshold as usize
     }
 
-    /// Reports that an SDU of `bytes` was added.
-    pub fn queued(&mut self, bytes: u64, now: Time) {
-        self.inside.push_back((bytes, now));
+    /// Reports that an SDU was added.
+    pub fn queued(&mut self, now: Time) {
+        self.inside.push_back(now);
     }
 
-    /// Reports that `bytes` have left, oldest first.
-    pub fn completed(&mut self, mut bytes: u64, now: Time) {
-        while let Some((length, since)) = self.inside.front_mut() {
-            if *length > bytes {
-                *length -= bytes;
-                break;
-            }
-            bytes -= *length;
-            self.spent.0 += now.saturating_since(*since);
+    /// Reports that `sdus` have left, in whichever order: they count as the oldest, which leaves the sum of their times
+    /// the same.
+    pub fn completed(&mut self, sdus: u64, now: Time) {
+        for since in self.inside.drain(..self.inside.len().min(sdus as usize)) {
+            self.spent.0 += now.saturating_since(since);
             self.spent.1 += 1;
-            self.inside.pop_front();
         }
         if now >= self.ends && self.spent.1 > 0 {
             let Config { target, min, max, .. } = self.config;

@@ -37,8 +37,8 @@ pub struct Config {
 pub struct Gate<P> {
     queue: AnyQueue<P>,
     law: Law,
-    /// Bytes passed down and not yet completed.
-    below: u64,
+    /// What was passed down and is not yet completed.
+    below: Backlog,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl<P: Packet> Gate<P> {
             Limit::Bql(config) => Law::Bql(Bql::new(config)),
             Limit::DynRlc(config) => Law::DynRlc(DynRlc::new(config)),
         };
-        Gate { queue: AnyQueue::new(&config.queue), law, below: 0 }
+        Gate { queue: AnyQueue::new(&config.queue), law, below: Backlog::default() }
     }
 
     /// Accepts `packet`, or drops it or others into `drops`.
@@ -102,39 +102,31 @@ impl<P: Packet> Gate<P> {
         }
         let packet = self.queue.dequeue(now, drops)?;
         if self.is_limited() {
-            self.queued(u64::from(packet.len()), now);
+            let mut below = self.below;
+            below += Backlog { packets: 1, bytes: u64::from(packet.len()) };
+            self.settle(below, now);
         }
         Some(packet)
     }
 
-    /// Reports that the buffer now holds `below` bytes of what was passed down: whatever has left it since the last
-    /// call, sent or dropped, is completed. To be called once for everything that leaves at the same time.
+    /// Reports that the buffer now holds `below` of what was passed down: whatever has left it since the last call, sent
+    /// or dropped, is completed. To be called once for everything that leaves at the same time. After a handover there may
+    /// be more, because packets that had been sent wait again.
     #[inline]
-    pub fn settle(&mut self, below: u64, now: Time) {
-        if !self.is_limited() || below == self.below {
-            return;
-        }
-        if below > self.below {
-            // After a handover, packets that had been sent wait again.
-            self.queued(below - self.below, now);
-            return;
-        }
-        let bytes = self.below - below;
-        self.below = below;
+    pub fn settle(&mut self, below: Backlog, now: Time) {
+        let before = core::mem::replace(&mut self.below, below);
         match &mut self.law {
             Law::None => {}
-            Law::Bql(bql) => bql.completed(bytes, now),
-            Law::DynRlc(dyn_rlc) => dyn_rlc.completed(bytes, now),
-        }
-    }
-
-    #[inline]
-    fn queued(&mut self, bytes: u64, now: Time) {
-        self.below += bytes;
-        match &mut self.law {
-            Law::None => {}
-            Law::Bql(bql) => bql.queued(bytes),
-            Law::DynRlc(dyn_rlc) => dyn_rlc.queued(bytes, now),
+            Law::Bql(bql) if below.bytes > before.bytes => bql.queued(below.bytes - before.bytes),
+            Law::Bql(bql) if below.bytes < before.bytes => bql.completed(before.bytes - below.bytes, now),
+            Law::Bql(_) => {}
+            Law::DynRlc(dyn_rlc) if below.packets > before.packets => {
+                (before.packets..below.packets).for_each(|_| dyn_rlc.queued(now));
+            }
+            Law::DynRlc(dyn_rlc) if below.packets < before.packets => {
+                dyn_rlc.completed(before.packets - below.packets, now);
+            }
+            Law::DynRlc(_) => {}
         }
     }
 }

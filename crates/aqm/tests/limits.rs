@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use aqm::drop_tail;
 use aqm::dyn_rlc::{self, DynRlc};
 use aqm::gate::{self, Gate};
-use aqm::{Bql, DropReason, Limit, bql, fq_codel};
+use aqm::{Backlog, Bql, DropReason, Limit, bql, fq_codel};
 use bolero::{TypeGenerator, check};
 use testkit::queue::TestPacket;
 use units::{Span, Time};
@@ -206,9 +206,9 @@ fn dyn_rlc_shrinks_above_its_target_and_grows_below_it() {
     let mut now = 0;
     let mut run = |dyn_rlc: &mut DynRlc, wait: u64, for_ms: u64| {
         for _ in 0..for_ms / wait {
-            dyn_rlc.queued(1000, ms(now));
+            dyn_rlc.queued(ms(now));
             now += wait;
-            dyn_rlc.completed(1000, ms(now));
+            dyn_rlc.completed(1, ms(now));
         }
     };
     run(&mut dyn_rlc, 5, 200);
@@ -225,16 +225,20 @@ fn dyn_rlc_shrinks_above_its_target_and_grows_below_it() {
 }
 
 #[test]
-fn dyn_rlc_counts_sdus_and_takes_the_oldest_bytes_first() {
-    let mut dyn_rlc = DynRlc::new(dyn_rlc::Config { min: 2, max: 2, ..dyn_rlc::Config::default() });
-    dyn_rlc.queued(1000, ms(0));
-    assert!(!dyn_rlc.is_stopped());
-    dyn_rlc.queued(1000, ms(0));
-    assert!(dyn_rlc.is_stopped());
-    dyn_rlc.completed(999, ms(1));
-    assert!(dyn_rlc.is_stopped(), "an SDU leaves whole");
-    dyn_rlc.completed(1, ms(1));
-    assert!(!dyn_rlc.is_stopped());
+fn dyn_rlc_counts_sdus_whichever_of_them_leave() {
+    let two = dyn_rlc::Config { min: 2, max: 2, ..dyn_rlc::Config::default() };
+    let config = gate::Config { limit: Limit::DynRlc(two), ..gate::Config::default() };
+    let mut gate: Gate<TestPacket> = Gate::new(&config);
+    for (id, len) in [(0, 1000), (1, 400), (2, 400), (3, 400)] {
+        gate.enqueue(TestPacket::new(id, 0, len), ms(0), &mut |_: TestPacket, _: DropReason| panic!("there is room"));
+    }
+    let next = |gate: &mut Gate<TestPacket>, now| gate.release(now, &mut |_: TestPacket, _: DropReason| {});
+    assert!(next(&mut gate, ms(0)).is_some() && next(&mut gate, ms(0)).is_some() && gate.is_stopped());
+    // The newer of the two is discarded: as many bytes as a part of the older one.
+    gate.settle(Backlog { packets: 1, bytes: 1000 }, ms(1));
+    assert!(next(&mut gate, ms(1)).is_some() && gate.is_stopped());
+    gate.settle(Backlog { packets: 1, bytes: 1000 }, ms(2));
+    assert!(!gate.is_stopped(), "only the first is inside");
 }
 
 #[derive(Clone, Copy, Debug, TypeGenerator)]
@@ -261,7 +265,10 @@ fn a_gate_conserves_and_never_starves_an_empty_buffer() {
         let mut gate: Gate<TestPacket> = Gate::new(&config);
         let mut buffer = VecDeque::new();
         let (mut came, mut lost, mut sent, mut now, mut full) = (0, 0, Vec::new(), 0, false);
-        let below = |buffer: &VecDeque<TestPacket>| buffer.iter().map(|p| u64::from(p.len)).sum::<u64>();
+        let below = |buffer: &VecDeque<TestPacket>| Backlog {
+            packets: buffer.len() as u64,
+            bytes: buffer.iter().map(|p| u64::from(p.len)).sum(),
+        };
         for act in acts {
             match *act {
                 Act::Arrive { flow, len } => {

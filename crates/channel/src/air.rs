@@ -74,12 +74,13 @@ pub enum Channel {
     Recorded(Vec<Option<Arc<Recorded>>>),
 }
 
-/// Open-loop power control of the uplink, 36.213 5.1.1.1.
+/// Open-loop power control of the uplink, 36.213 5.1.1.1 and 38.213 7.1.1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UplinkPower {
     /// Maximum power in dBm (`P_CMAX`).
     pub max_dbm: f64,
-    /// The target received power of a resource block in dBm (`P_0`).
+    /// The target received power in dBm of a resource block of 15 kHz subcarriers (`P_0`). With wider ones it is higher in
+    /// proportion, so that the power density is the same.
     pub p0_dbm: f64,
     /// The fraction of the path loss that is compensated, 0 to 1.
     pub alpha: f64,
@@ -402,13 +403,13 @@ impl Air {
     }
 
     /// Returns the power in dBm with which the UE sends `prbs` resource blocks (at least one) to `serving`. 36.213
-    /// 5.1.1.1.
+    /// 5.1.1.1, 38.213 7.1.1.
     pub fn uplink_power_dbm(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         decibels(self.block_mw(serving, now, prbs) * f64::from(prbs))
     }
 
     /// Returns the power headroom in dB for sending `prbs` resource blocks (at least one) to `serving`; negative if the
-    /// UE cannot send them with the power requested by power control (36.213 5.1.1.2).
+    /// UE cannot send them with the power requested by power control (36.213 5.1.1.2, 38.213 7.7.1).
     #[inline]
     pub fn headroom_db(&mut self, serving: usize, now: Time, prbs: u16) -> f64 {
         self.block_mw(serving, now, 1);
@@ -602,9 +603,11 @@ impl Air {
             }
             Channel::Modelled { .. } | Channel::Recorded(_) => downlink_db,
         };
+        // The term 2^mu of 38.213 7.1.1.
+        let widths = f64::from(cell.carrier.subcarrier_hz) / 15_000.0;
         Uplink {
             // The UE assumes that the uplink's path loss equals the downlink's.
-            target_mw: linear(self.power.p0_dbm + self.power.alpha * downlink_db),
+            target_mw: widths * linear(self.power.p0_dbm + self.power.alpha * downlink_db),
             sinr_per_mw: linear(-uplink_db - cell.noise_dbm),
             headroom_db: None,
         }

@@ -485,3 +485,25 @@ fn a_channel_is_the_same_however_often_it_is_looked_at() {
     }
     assert!(states.iter().all(|&count| count > 500 && count < 24_000), "{states:?}");
 }
+
+#[test]
+fn wider_subcarriers_get_more_power_for_each_resource_block() {
+    // 38.213 7.1.1: P0 + 10 log10(2^mu M) + alpha PL for M blocks, here -80 + 100 dBm for one of 15 kHz.
+    let channel = Channel::Modelled { path_loss: PathLoss::Fixed(100.0), shadowing: None };
+    let power = channel::UplinkPower { max_dbm: 40.0, p0_dbm: -80.0, alpha: 1.0 };
+    let config = AirConfig { channel, power, ..AirConfig::default() };
+    for (subcarrier_hz, more_db) in [(15_000, 0.0), (30_000, 3.0103), (120_000, 9.0309)] {
+        let mut here = site(CELL, ISOTROPIC);
+        here.carrier.subcarrier_hz = subcarrier_hz;
+        let mut air = Air::new(&config, &[here], random(1));
+        close(air.uplink_power_dbm(0, ms(0), 1), 20.0 + more_db, 1e-4);
+        close(air.uplink_power_dbm(0, ms(0), 10), 30.0 + more_db, 1e-4);
+        // 38.213 7.7.1.
+        close(air.headroom_db(0, ms(0), 10), 10.0 - more_db, 1e-4);
+        // The power density is the same, and so is the SINR: noise of -174 + 41.76 dBm per 15 kHz, plus 9 dB.
+        let mut sinr = Sinr::default();
+        air.uplink(0, ms(0), 10, &mut sinr);
+        let noise_dbm = -174.0 + 10.0 * libm::log10(12.0 * 15_000.0) + 9.0;
+        close(db(sinr.mean()), -80.0 - noise_dbm, 1e-3);
+    }
+}

@@ -25,12 +25,12 @@
 //! Downlink: PDCP queue ([`rlc`], [`pdcp`]), transport block of the UE's next assignment, HARQ, RLC at the UE,
 //! delivery.
 //! A bearer may have a queue above PDCP's, which then serves as the buffer below it ([`Above`]).
-//! Uplink: the host's queue, the modem's queue when there is room, scheduling request and buffer status report, grant,
-//! transport block, HARQ, RLC at the cell, delivery.
+//! Uplink: the host's queue, the modem's queue when there is room, scheduling request, buffer status report and grant, or
+//! a configured grant, transport block, HARQ, RLC at the cell, delivery.
 //!
 //! # What is not modelled
-//! Measurement gaps, carrier aggregation, guaranteed bit rates, subband CQI, control channels with errors or
-//! limited capacity. Each file lists where it deviates from its source.
+//! Measurement gaps, more than two downlink carriers or one uplink carrier of a UE, guaranteed bit rates, subband CQI,
+//! control channels with errors or limited capacity. Each file lists where it deviates from its source.
 
 #![allow(clippy::doc_markdown, reason = "eNodeB is a name, not code")]
 

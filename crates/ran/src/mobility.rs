@@ -138,6 +138,8 @@ impl<P: Packet> Ran<P> {
         ue.hear(&self.interference);
         ue.measurements.measured(ue.air.rsrps(now));
         if S::MEASURES {
+            // Loads of cells that others do not hear have no versions.
+            self.interference.load(&mut ue.air);
             for cell in 0..self.serving_cells {
                 let (rsrp_dbm, rsrq_db) = (ue.air.rsrp(cell, now), ue.air.rsrq(cell, now));
                 let serving = cell == ue.serving && ue.is_served();
@@ -284,7 +286,7 @@ impl<P: Packet> Ran<P> {
 
     /// Disconnects `index` from its cell; the next step of `link` is due after `pause`.
     fn leave<D: Drops<P>, S: Sink>(&mut self, index: u32, link: Link, pause: Span, now: Time, io: &mut Io<'_, D, S>) {
-        self.release_grant(index);
+        self.release_grant(index, now);
         let Ran { ues, cells, outbox, handover, .. } = self;
         let ue = &mut ues[index as usize];
         ue.stop_drx(now);

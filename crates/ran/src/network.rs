@@ -322,8 +322,12 @@ impl<P: Packet> Ran<P> {
 
     /// Returns the number in events of the secondary carrier of `cell` that `ue` uses when this cell serves it.
     pub fn secondary(&self, ue: u32, cell: u32) -> Option<u32> {
-        let secondary = self.cells[cell as usize].secondary.filter(|_| self.ues[ue as usize].aggregates);
-        secondary.map(|secondary| secondary as u32)
+        self.secondary_of(cell).filter(|_| self.ues[ue as usize].aggregates)
+    }
+
+    /// Returns the number in events of the secondary carrier of `cell`.
+    pub fn secondary_of(&self, cell: u32) -> Option<u32> {
+        self.cells[cell as usize].secondary.map(|secondary| secondary as u32)
     }
 
     /// Returns the cell that serves a UE or served it last.

@@ -204,22 +204,24 @@ impl<P: Packet> Sdus<P> {
         }
     }
 
-    /// Returns the bytes, without headers, of SDUs whose last byte has not been sent in this stream.
+    /// Returns the SDUs whose last byte has not been sent in this stream; bytes without headers.
     #[inline]
-    pub(crate) fn not_sent(&self) -> u64 {
-        let mut begun = 0;
+    pub(crate) fn not_sent(&self) -> aqm::Backlog {
+        let mut sum = self.queue.backlog();
         if self.next < self.end {
             let unsent = self.transit.iter().skip((self.sending - self.gone) as usize).filter(|sdu| !sdu.is_held());
-            begun = unsent.map(|sdu| u64::from(sdu.packet.len())).sum();
+            unsent.for_each(|sdu| sum += aqm::Backlog { packets: 1, bytes: sdu.packet.len().into() });
         }
-        self.queue.backlog().bytes + begun
+        sum
     }
 
-    /// Returns the bytes, without headers, of the queue and of the last `sdus` SDUs of the stream, which begin at
-    /// `start`.
+    /// Returns the queue and the last `sdus` SDUs of the stream, which begin at `start`; bytes without headers.
     #[inline]
-    pub(crate) fn since(&self, start: u64, sdus: usize) -> u64 {
-        self.queue.backlog().bytes + (self.end - start) - u64::from(self.header) * sdus as u64
+    pub(crate) fn since(&self, start: u64, sdus: usize) -> aqm::Backlog {
+        let mut sum = self.queue.backlog();
+        let packets = sdus as u64;
+        sum += aqm::Backlog { packets, bytes: (self.end - start) - u64::from(self.header) * packets };
+        sum
     }
 
     /// Returns the backlog of SDUs in the discipline, of which nothing has been sent.

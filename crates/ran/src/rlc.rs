@@ -272,7 +272,7 @@ impl<P: Packet> Bearer<P> {
     /// those that were sent and are not acknowledged. NR's limit applies to it ([`pdcp::Nr::limit`]).
     #[inline]
     pub fn occupancy(&self, way: Direction) -> u64 {
-        self.held(way, Completion::Acknowledged)
+        self.held(way, Completion::Acknowledged).bytes
     }
 
     /// Passes `packet`, which waited in a queue above, to the PDCP entity that sends in direction `way`. NR's limit does
@@ -282,14 +282,16 @@ impl<P: Packet> Bearer<P> {
         self.pipes[way as usize].sdus.take_over(packet, now, drops);
     }
 
-    /// Returns the bytes of SDUs of `way` that have not left RLC yet.
+    /// Returns the SDUs of `way` that have not left RLC yet; bytes without headers.
     #[inline]
-    pub fn held(&self, way: Direction, completion: Completion) -> u64 {
+    pub fn held(&self, way: Direction, completion: Completion) -> aqm::Backlog {
         let pipe = self.pipe(way);
         match (&pipe.entity, completion) {
             (Entity::Am(transmitter, _), Completion::Acknowledged) => transmitter.held(&pipe.sdus),
             (Entity::NrAm(transmitter, _), Completion::Acknowledged) => {
-                transmitter.unacknowledged() + pipe.sdus.queued().bytes
+                let mut sum = pipe.sdus.queued();
+                sum += transmitter.unacknowledged();
+                sum
             }
             _ => pipe.sdus.not_sent(),
         }

@@ -370,7 +370,8 @@ impl<P: Packet> Ue<P> {
     fn hand_down_uplink(&mut self, now: Time, drops: &mut impl Drops<P>) {
         let way = Direction::Uplink;
         if self.host.gate.is_limited() {
-            let held = self.bearers.iter().map(|b| b.rlc.held(way, self.host.completion)).sum();
+            let mut held = aqm::Backlog::default();
+            self.bearers.iter().for_each(|b| held += b.rlc.held(way, self.host.completion));
             self.host.gate.settle(held, now);
         }
         while self.host.gate.backlog().packets > 0

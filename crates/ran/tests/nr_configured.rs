@@ -163,6 +163,39 @@ fn each_ue_has_a_place_of_its_own_and_those_without_one_ask() {
 }
 
 #[test]
+fn a_place_that_becomes_free_is_given_to_a_ue_without_one() {
+    // One place in each five slots, in the last, and a second cell to which the first UE goes.
+    let mut config = network(Duplex::Tdd(Pattern::DDDSU), 3);
+    let grant = config.cells[0].mac.configured.as_mut().unwrap();
+    (grant.period, grant.prbs) = (5, 25);
+    let mut second = config.cells[0];
+    (second.site.carrier.downlink_hz, second.site.carrier.uplink_hz) = (3.7e9, 3.7e9);
+    config.cells.push(second);
+    (config.handover.preparation, config.handover.interruption) = (Span::ZERO, Span::ZERO);
+    config.handover.a3 = None;
+    // The UE that gets the place has data and has sent a request, or is about to, or has none.
+    for packet in (90..=110).chain([151]) {
+        let mut world = World::new(&config);
+        world.run(at(100));
+        world.ran.hand_over(0, 1, at(100), &mut ()).unwrap();
+        world.run(at(packet));
+        world.send(Direction::Uplink, 1, 100);
+        world.run(at(160));
+        assert_eq!((world.ran.serving(0), world.ids(Direction::Uplink, 1).len()), (Some(1), 1), "{packet}");
+        let before = requests(&world);
+        assert!(packet < 110 || before.is_empty(), "{packet}");
+        world.run(at(201));
+        world.send(Direction::Uplink, 1, 100);
+        world.run(at(240));
+        // Decoded in slot 205, and delivered at the end of the slot after.
+        assert_eq!((world.arrivals.last().unwrap().at, requests(&world)), (at(206), before), "{packet}");
+        world.send(Direction::Uplink, 2, 100);
+        world.run(at(300));
+        assert!(requests(&world).contains(&2), "there is no place for the third");
+    }
+}
+
+#[test]
 fn grants_of_the_old_cell_do_not_take_the_occasions_of_the_new_one() {
     // The first cell grants 16 slots ahead, the second has an occasion in each slot.
     let mut config = network(Duplex::Fdd, 1);
@@ -221,4 +254,16 @@ fn blocks_with_the_configured_scheme_do_not_adapt_the_link() {
     };
     let few = granted(1);
     assert_eq!((few.len(), granted(2000)), (10, few));
+}
+
+#[test]
+fn proportional_fair_counts_configured_grants_as_service() {
+    // The first UE has half of the carrier in each slot, unless it is granted the other half.
+    let mut config = network(Duplex::Fdd, 2);
+    config.cells[0].mac.configured = Some(ConfiguredGrant { period: 1, prbs: 25, mcs: 20, processes: 8, timer: 8 });
+    let mut world = World::new(&config);
+    world.saturate(Direction::Uplink, &[0, 1], 300, ms(1500));
+    let [first, second] = [0, 1].map(|ue| world.bytes(Direction::Uplink, ue, ms(500)) as f64);
+    let used = uplink(&world).iter().filter(|(_, t)| (t.ue, t.prbs, t.mcs) == (0, 25, 20)).count();
+    assert!(used > 500 && (first / second - 1.0).abs() < 0.03, "{used} occasions: {first} {second}");
 }

@@ -125,10 +125,11 @@ fn check_uplink(config: &Config) {
     let mut world = World::new(config);
     bursts(&mut world, Direction::Uplink, 3, 900);
     let sent = sent(&world, Direction::Uplink);
-    // -80 dBm of each block arrive at the UE's own cell if the uplink is like the downlink.
+    // -80 dBm of each block of 15 kHz arrive at the UE's own cell if the uplink is like the downlink.
+    let widths = f64::from(config.cells[0].site.carrier.subcarrier_hz) / 15e3;
     let arrives = |cell: usize, t: &Transmission| {
         let (own, ue) = (t.cell as usize, t.ue as usize);
-        let target = -80.0 + friis_db(config, own, ue, 2.12e9);
+        let target = -80.0 + 10.0 * widths.log10() + friis_db(config, own, ue, 2.12e9);
         let most = 23.0 - 10.0 * f64::from(t.prbs).log10();
         linear(target.min(most) - friis_db(config, cell, ue, 1.93e9))
     };
@@ -191,6 +192,31 @@ fn reports_follow_the_neighbours_and_the_network_comes_to_rest() {
     world.run(ms(1000));
     let after = world.ran.hears(0, ms(1000));
     assert_eq!((after.sinr_db, after.cqi, world.ran.poll_timeout()), (before.sinr_db, before.cqi, quiet));
+}
+
+#[test]
+fn the_rsrq_of_a_cell_without_neighbours_tells_its_own_load() {
+    let config = cells(&[0.0], 200.0);
+    let mut world = World::new(&config);
+    // 36.214 5.1.3: a twelfth of what is received, of which noise is little. With reference signals only, a sixth is sent.
+    let [idle, busy] = [1.0 / 6.0, 1.0].map(|sent: f64| -10.0 * (12.0 * sent).log10());
+    let rsrq_db = |world: &mut World| world.ran.hears(0, world.now).rsrq_db;
+    assert!((rsrq_db(&mut world) - idle).abs() < 0.05);
+    world.saturate(Direction::Downlink, &[0], 60, ms(200));
+    assert!((rsrq_db(&mut world) - busy).abs() < 0.05, "{} dB", rsrq_db(&mut world));
+    world.run(ms(1000));
+    assert!((rsrq_db(&mut world) - idle).abs() < 0.05, "{} dB", rsrq_db(&mut world));
+    assert_eq!(world.ran.poll_timeout(), None, "the network comes to rest");
+    // A UE that moves measures by itself.
+    let mut config = config;
+    config.ues[0].air.mobility = Mobility::line(Position::new(200.0, 0.0, 1.5), [1.0, 0.0, 0.0]);
+    let mut world = World::new(&config);
+    world.saturate(Direction::Downlink, &[0], 60, ms(400));
+    let measured = world.events.iter().rev().find_map(|(_, event)| match event {
+        Event::Measured { rsrq_db, .. } => Some(*rsrq_db),
+        _ => None,
+    });
+    assert!((measured.unwrap() - busy).abs() < 0.05, "{measured:?}");
 }
 
 #[test]

@@ -164,7 +164,7 @@ fn live(config: &Config, dice: &mut Dice, seed: u64) -> World {
 
 #[test]
 fn packets_in_are_packets_out_dropped_or_held_after_every_step_of_any_network() {
-    for seed in 0..60 {
+    for seed in (0..60).chain([921, 1212]) {
         let mut dice = Dice(seed);
         let config = any_network(&mut dice);
         check(&config, &mut dice, seed);
@@ -205,11 +205,12 @@ fn check(config: &Config, dice: &mut Dice, seed: u64) -> World {
                 Direction::Downlink => state.bearers.iter().filter_map(|b| b.above).collect(),
                 Direction::Uplink => vec![state.host],
             };
-            // What is not acknowledged is not seen from here, nor what TM has taken and cannot send.
+            // What was sent is not seen from here if it waits for acknowledgements, nor what TM has taken and cannot send.
             let seen = above.iter().all(|above| above.completion == rlc::Completion::Sent)
                 && state.bearers.iter().all(|bearer| bearer.rlc.mode != Mode::Tm);
-            let (above, below) = (world.ran.above_backlog(ue, way), world.ran.rlc_backlog(ue, way));
-            let stopped = seen && above.packets > 0 && below.packets == 0;
+            // Below may be the rest of an SDU, which counts in the quota until its last byte is sent.
+            let (above, below) = (world.ran.above_backlog(ue, way), world.ran.occupancy(ue, way));
+            let stopped = seen && above.packets > 0 && below == 0;
             assert!(!stopped, "seed {seed}: ue {ue} {way:?} is stopped above an empty buffer");
         }
     }

@@ -388,7 +388,7 @@ fn a_limit_counts_what_waits_and_what_is_not_acknowledged() {
     assert_eq!(story.lost(DropReason::Overflow), [10, 11]);
     story.pass(Downlink, 1, 4 * GRANT);
     assert_eq!(story.bearer.occupancy(Downlink), 10 * u64::from(LEN), "nothing is acknowledged");
-    assert_eq!(story.bearer.held(Downlink, Completion::Sent), 6 * u64::from(LEN));
+    assert_eq!(story.bearer.held(Downlink, Completion::Sent).bytes, 6 * u64::from(LEN));
     story.pass(Downlink, 2, 6 * GRANT);
     story.enqueue(2, 1);
     assert_eq!(story.lost(DropReason::Overflow), [10, 11, 12]);

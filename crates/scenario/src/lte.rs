@@ -578,11 +578,12 @@ pub enum CqiOf {
     WorstGroup,
 }
 
-/// Open-loop power control of the uplink (36.213 5.1.1.1), the same in all cells.
+/// Open-loop power control of the uplink (36.213 5.1.1.1, 38.213 7.1.1), the same in all cells.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PowerControl {
-    /// P0: the target power in dBm received per resource block with full path loss compensation.
+    /// P0: the target power in dBm received per resource block with full path loss compensation. For subcarriers wider
+    /// than 15 kHz it is higher in proportion.
     pub p0_dbm: f64,
     /// The fraction of the path loss that is compensated: 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9 or 1.
     pub alpha: f64,

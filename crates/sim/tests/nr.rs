@@ -177,6 +177,25 @@ fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
 }
 
 #[test]
+fn the_shares_of_a_cells_ues_add_up_to_its_load_whichever_carriers_they_receive() {
+    let tables = run(&format!(
+        "duration = \"2 s\"\nrecord = {{ samples = \"100 ms\" }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n\
+         secondary = {{ frequency_mhz = 3600, bandwidth_mhz = 20 }}\n[[nr.ues]]\nname = \"one\"\ncarriers = 1\n\
+         channel = {{ kind = \"fixed\", loss_db = 70 }}\n[[nr.ues]]\nname = \"both\"\n\
+         channel = {{ kind = \"fixed\", loss_db = 70 }}\n[[flows]]\nname = \"f\"\nto = \"*\"\n"
+    ));
+    let mut moments: std::collections::BTreeMap<u64, [f64; 2]> = Default::default();
+    for row in tables.radio.iter().filter(|row| row.t_s > 1.0) {
+        let [own, cell] = moments.entry(row.t_s.to_bits()).or_default();
+        *own += row.dl_prbs;
+        *cell += row.dl_cell_prbs;
+    }
+    // Shares of other carriers do not add up.
+    assert!(moments.len() == 10 && moments.values().all(|[own, _]| *own > 1.1), "{moments:?}");
+    assert!(moments.values().all(|[_, cell]| *cell > 0.97 && *cell < 1.01), "{moments:?}");
+}
+
+#[test]
 fn a_configured_grant_takes_the_request_out_of_the_uplinks_delay() {
     let delay = |mac: &str| {
         let tables = run(&format!(

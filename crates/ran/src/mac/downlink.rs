@@ -102,10 +102,13 @@ impl<P: Packet> Ran<P> {
         }
         candidates.clear();
         self.candidates = candidates;
-        if self.interference.is_shared(cell, Direction::Downlink) && first > 0 {
+        if first > 0 {
             let prbs = self.cells[cell].blocks(0, first).end;
-            let beam = if self.interference.steers(cell) { self.beam_of_slot(cell, now) } else { None };
-            self.interference.occupy(cell, prbs, beam, slots.tick(tti + 1));
+            self.interference.count(cell, prbs);
+            if self.interference.is_shared(cell, Direction::Downlink) {
+                let beam = if self.interference.steers(cell) { self.beam_of_slot(cell, now) } else { None };
+                self.interference.occupy(cell, prbs, beam, slots.tick(tti + 1));
+            }
         }
     }
 

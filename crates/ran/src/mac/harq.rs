@@ -63,8 +63,9 @@ pub(crate) struct Transport {
     pub(crate) soft: Soft,
     /// The buffer status report it carries.
     pub(crate) report: Option<Report>,
-    /// The level of the power headroom report it carries.
-    pub(crate) headroom: Option<u8>,
+    /// The level of the power headroom report it carries, and the resource blocks of its first transmission, for which the
+    /// UE wrote it.
+    pub(crate) headroom: Option<(u8, u16)>,
     /// Only the first `filled` are in use: the others keep their memory for reuse.
     parcels: Vec<Parcel>,
     filled: usize,

@@ -3,7 +3,8 @@
 //! A downlink block is decoded with what the other cells transmit at that moment, resource block by resource block, and an
 //! uplink block with what UEs of other cells transmit. What is measured (CQI, RSRQ, the quality of the radio link, sounding)
 //! is the mean over the past windows of [`WINDOW`], each weighted with [`WEIGHT`]: 36.213 7.2.3 and 38.214 5.2.2.1 leave the
-//! time over which a UE averages interference open. Of a cell with an array, the downlink has a mean for each beam.
+//! time over which a UE averages interference open. Of a cell with an array, the downlink has a mean for each beam. A cell
+//! that shares its carrier with no other has a mean as well, on which only its own RSRQ depends.
 //!
 //! Deviations:
 //! 1. The downlink of TDD cells does not interfere with the uplink of others, nor the other way round.
@@ -185,7 +186,7 @@ impl Interference {
         self.version += 1;
     }
 
-    /// Returns whether no cell has transmitted recently.
+    /// Returns whether no cell that others hear has transmitted recently.
     pub(crate) fn is_quiet(&self) -> bool {
         self.means.are_zero()
     }
@@ -193,7 +194,7 @@ impl Interference {
     /// Updates the means to `now`; returns whether the network was quiet and no longer is.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time, cells: &[Cell]) -> bool {
-        if now < self.means.until || self.any_shared == [false; 2] {
+        if now < self.means.until {
             return false;
         }
         let was_quiet = self.is_quiet();
@@ -224,12 +225,17 @@ impl Interference {
         }
     }
 
-    /// `cell` transmits on its first `prbs` resource blocks until tick `end`, with this beam.
+    /// `cell` transmits on `prbs` resource blocks, for its mean load.
+    #[inline]
+    pub(crate) fn count(&mut self, cell: usize, prbs: u16) {
+        self.means.cells[cell].used += u64::from(prbs);
+    }
+
+    /// `cell`, which others hear, transmits on its first `prbs` resource blocks until tick `end`, with this beam.
     #[inline]
     pub(crate) fn occupy(&mut self, cell: usize, prbs: u16, beam: Option<u32>, end: u64) {
         let on_air = &mut self.on_air[cell];
         (on_air.prbs, on_air.beam, self.ends[cell]) = (prbs, beam, end);
-        self.means.cells[cell].used += u64::from(prbs);
         if let (Some(beam), Ok(index)) = (beam, self.means.beams_of(cell)) {
             self.means.beams[index].add(beam, prbs);
         }
@@ -333,12 +339,12 @@ impl Means {
         self.beams.binary_search_by_key(&cell, |beams| beams.cell)
     }
 
-    /// Returns whether no cell has transmitted recently.
+    /// Returns whether no cell that others hear has transmitted recently.
     fn are_zero(&self) -> bool {
-        self.cells.iter().all(|activity| activity.mean == 0.0)
+        self.cells.iter().all(|activity| activity.mean == 0.0 || !activity.is_heard())
     }
 
-    /// Ends the windows that are over by `now`; returns whether a load has changed.
+    /// Ends the windows that are over by `now`; returns whether a load that others hear has changed.
     #[inline(never)]
     fn advance(&mut self, now: Time, cells: &[Cell]) -> bool {
         let windows = now.saturating_since(self.until).as_nanos() / WINDOW.as_nanos();
@@ -350,9 +356,6 @@ impl Means {
         let mut beams = self.beams.iter_mut().peekable();
         let loads = Arc::make_mut(&mut self.loads);
         for (index, (activity, cell)) in self.cells.iter_mut().zip(cells).enumerate() {
-            if !activity.is_shared.contains(&true) {
-                continue;
-            }
             let had = |way, at| cell.mac.rat.slots_with(way, cell.slots.next_after(at)) * u64::from(cell.grid.prbs);
             let mut window = |way: Direction| {
                 let blocks = had(way, end).saturating_sub(activity.had[way as usize]);
@@ -362,7 +365,7 @@ impl Means {
             let [down, up] = [Direction::Downlink, Direction::Uplink].map(&mut window);
             let load = down.mean(activity.used as f64, activity.mean).min(1.0);
             activity.rise = up.mean(activity.heard, activity.rise);
-            changed |= load != activity.mean;
+            changed |= load != activity.mean && activity.is_heard();
             (activity.mean, activity.used, activity.heard) = (load, 0, 0.0);
             loads[index] = activity.load();
             if let Some(beams) = beams.next_if(|beams| beams.cell == index) {
@@ -413,6 +416,11 @@ impl Beams {
 }
 
 impl Activity {
+    /// Returns whether another cell uses the carrier of its downlink.
+    fn is_heard(&self) -> bool {
+        self.is_shared[Direction::Downlink as usize]
+    }
+
     /// Returns the mean fraction of resource blocks that interfere.
     fn load(&self) -> f32 {
         (self.mean + (1.0 - self.mean) * f64::from(self.background)) as f32

@@ -7,6 +7,7 @@ use units::Time;
 use crate::calendar::{Entry, Kind};
 use crate::mac::cell::Cell;
 use crate::network::Ran;
+use crate::ue::Ue;
 
 impl<P: Packet> Ran<P> {
     /// Gives `index` at `now` a place in its serving cell, if that has one left.
@@ -16,11 +17,19 @@ impl<P: Packet> Ran<P> {
         ue.configured = places.take(mac.rat.ungranted_from(ue.slots.next_after(now))).map(Box::new);
     }
 
-    /// Takes back the place of `index` in its serving cell.
-    pub(crate) fn release_grant(&mut self, index: u32) {
+    /// Takes back the place of `index`, which leaves its serving cell at `now`, and gives it to the first UE there that has
+    /// none.
+    pub(crate) fn release_grant(&mut self, index: u32, now: Time) {
         let ue = &mut self.ues[index as usize];
-        if let (Some(place), Some(places)) = (ue.configured.take(), &mut self.cells[ue.serving].places) {
-            places.give_back(&place);
+        let cell = ue.serving;
+        let (Some(place), Some(places)) = (ue.configured.take(), &mut self.cells[cell].places) else { return };
+        places.give_back(&place);
+        let lacks_one = |ue: &Ue<P>| ue.serving == cell && ue.is_served() && ue.configured.is_none();
+        let next = (0..self.ues.len() as u32).find(|next| *next != index && lacks_one(&self.ues[*next as usize]));
+        if let Some(next) = next {
+            self.configure_grant(next, now);
+            let slot = self.ues[next as usize].slots.next_after(now);
+            self.note_occasion(next, slot);
         }
     }
 
@@ -61,7 +70,9 @@ impl<P: Packet> Ran<P> {
                 let least = mac.rat.least_mcs(grant.prbs);
                 let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);
-                ue.up.harq.processes[usize::from(process)].begin_uplink(mac.rat, mcs, blocks, slot);
+                let transport = &mut ue.up.harq.processes[usize::from(process)];
+                transport.begin_uplink(mac.rat, mcs, blocks, slot);
+                ue.up.past.served(slot, transport.bits);
                 ue.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };
             }

@@ -2,7 +2,7 @@
 //!
 //! [`crate::Rat`] gives the delay from a grant to the transmission. It is decoded [`crate::MacConfig::decoding`] after its
 //! end. If that fails, the UE of an LTE cell is informed and repeats the block on the same resource blocks, which new
-//! grants for that slot leave free; an NR cell grants the repetition. Proportional fair counts repetitions as service. A
+//! grants for that slot leave free; an NR cell grants the repetition. Proportional fair counts repetitions and blocks of configured grants as service. A
 //! UE gets no grants while its sounding shows that even the most robust block would fail in all its transmissions.
 //!
 //! Deviation: a block is filled when it is sent; a real UE begins about two milliseconds earlier.
@@ -69,7 +69,8 @@ impl<P: Packet> Ran<P> {
         let Cell { mac: MacConfig { rat, requests, .. }, decoding, .. } = &self.cells[ue.serving];
         ue.request_state.opportunity_noted = false;
         ue.drx_at(tti);
-        if !ue.estimate.has_grant(tti) {
+        // It may have been given a configured grant meanwhile.
+        if ue.configured.is_none() && !ue.estimate.has_grant(tti) {
             match ue.request_state.opportunity_comes(requests, tti) {
                 Opportunity::Unused | Opportunity::Prohibited => {}
                 Opportunity::Sent => {
@@ -467,8 +468,8 @@ impl<P: Packet> Ran<P> {
         ue.estimate.decoded();
         ue.adapt_uplink(mac, process);
         let transport = &ue.up.harq.processes[usize::from(process)];
-        if let Some(level) = transport.headroom {
-            ue.uplink.power.learn(rat.headroom_db(level), transport.prbs, transport.built);
+        if let Some((level, prbs)) = transport.headroom {
+            ue.uplink.power.learn(rat.headroom_db(level), prbs, transport.built);
             emit(io.sink, now, || Event::PowerHeadroom { ue: index, level });
         }
         let reports = transport.report.is_some_and(|report| report.bytes > 0);
@@ -524,5 +525,61 @@ impl<P: Packet> Ran<P> {
             self.give_up(index, Direction::Uplink, process, io.drops);
             self.touched(index, now, io);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use channel::tables::nr::Numerology;
+    use channel::{AirConfig, Carrier, Channel, PathLoss, Random, Site};
+    use rand_xoshiro::rand_core::SeedableRng;
+    use testkit::queue::TestPacket;
+
+    use super::*;
+    use crate::rlc::{self, Mode, NrAm};
+    use crate::{Above, BearerConfig, CellConfig, Config, Duplex, Filter, Nr, Room, UeConfig, pdcp};
+
+    /// A UE behind a path loss of 100 dB in an NR cell with slots of 1 ms.
+    fn network() -> Ran<TestPacket> {
+        let rat = Rat::Nr(Nr::new(Numerology::Khz15, Duplex::Fdd));
+        let carrier = Carrier { downlink_hz: 2.1e9, uplink_hz: 1.9e9, prbs: 52, subcarrier_hz: 15_000 };
+        let mac = MacConfig { rat, decoding: units::Span::from_millis(1), ..MacConfig::default() };
+        let cell = CellConfig { site: Site { carrier, ..Site::default() }, mac, ..CellConfig::default() };
+        let pdcp = pdcp::Config { queue: aqm::Config::default(), discard: None };
+        let rlc = rlc::Config { mode: Mode::NrAm(NrAm::default()), downlink: pdcp, uplink: pdcp };
+        let ue = UeConfig {
+            air: AirConfig {
+                channel: Channel::Modelled { path_loss: PathLoss::Fixed(100.0), shadowing: None },
+                ..AirConfig::default()
+            },
+            cell: Some(0),
+            layers: 1,
+            aggregates: false,
+            category: channel::tables::lte::Category::UNLIMITED,
+            bearers: vec![BearerConfig { qci: 9, filter: Filter::All, group: 3, rlc, nr: None, above: None }],
+            host: Above {
+                gate: aqm::gate::Config::default(),
+                room: Room { packets: None, bytes: None },
+                completion: rlc::Completion::Sent,
+            },
+            reports_host: false,
+        };
+        let config = Config { cells: vec![cell], ues: vec![ue], ..Config::default() };
+        Ran::new(&config, |_| Random::seed_from_u64(1))
+    }
+
+    #[test]
+    fn a_headroom_counts_for_the_resource_blocks_that_it_was_written_for() {
+        let mut ran = network();
+        let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
+        let rat = ran.cells[0].mac.rat;
+        ran.ues[0].up.harq.processes[0].begin_uplink(rat, 5, (0, 4), 10);
+        ran.uplink_transmit(0, 0, 10, &mut io);
+        // The block is repeated on 16 resource blocks of a shorter slot.
+        ran.grant_again(0, 0, (0, 16), (14, 15));
+        ran.uplink_decoded(0, 0, Time::ZERO + rat.slot() * 17, &mut io);
+        // 23 dBm less -80 dBm and 100 dB, and less 6 dB on four: -3.02 dB is reported as -4 dB.
+        let one_block_db = ran.ues[0].uplink.power.one_block_db;
+        assert!((one_block_db - (-4.0 + 6.02)).abs() < 0.01, "{one_block_db}");
     }
 }

@@ -105,7 +105,7 @@ pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
     let path_loss_db = ue.air.path_loss_db(ue.serving, now);
     if ue.reporting.is_due(&mac.power_reports, path_loss_db, tti) && bytes >= rat.headroom_report() {
         bytes -= rat.headroom_report();
-        headroom = Some(rat.headroom_level(ue.air.headroom_db(ue.serving, now, prbs)));
+        headroom = Some((rat.headroom_level(ue.air.headroom_db(ue.serving, now, prbs)), prbs));
         ue.reporting.reported(&mac.power_reports, path_loss_db, slots, tti);
     }
     let mut left = ue.fill(Direction::Uplink, process, bytes, rat.adds_headers(), now, io.drops);

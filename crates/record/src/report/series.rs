@@ -204,7 +204,7 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
         let shares = moments.entry((row.point, row.run)).or_default().entry(row.t_s.to_bits()).or_default();
         if cell.is_some() {
             let [dl, ul] = shares.entry(row.cell).or_default();
-            *dl += row.dl_prbs;
+            *dl += row.dl_cell_prbs;
             *ul += row.ul_prbs;
         }
     }

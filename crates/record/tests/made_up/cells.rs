@@ -87,6 +87,8 @@ fn walk(tables: &mut Tables, point: u32, run: u32, index: u32, samples: u32, ues
             ul_mbps: dl_mbps * 0.04,
             dl_prbs: share,
             ul_prbs: share * 0.1,
+            // As if another carrier of half the width were there for others.
+            dl_cell_prbs: share / 1.5,
             dl_queue_bytes: queue as u64,
             ul_queue_bytes: (noise.next() * 2_500.0) as u64,
             host_queue_bytes: if noise.next() > 0.9 { 12_000 } else { 0 },

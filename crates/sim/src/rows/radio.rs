@@ -126,12 +126,15 @@ impl UeMeters {
             let (all, last) = (ran.stats(ue), meter.sampled);
             // Of the cell that serves it now.
             let cell = ran.last_serving(ue) as usize;
+            let had = |carrier: usize, way: usize| self.blocks[1][carrier][way] - before[carrier][way];
+            let of = |prbs: u64, blocks: u64| if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 };
             let share = |prbs: u64, way: Direction| {
                 let carriers = carriers(ran, (ue, cell as u32), way).map(|carrier| carrier as usize);
-                let had = |carrier: usize| self.blocks[1][carrier][way as usize] - before[carrier][way as usize];
-                let blocks: u64 = carriers.map(had).sum();
-                if blocks > 0 { prbs as f64 / blocks as f64 } else { 0.0 }
+                of(prbs, carriers.map(|carrier| had(carrier, way as usize)).sum())
             };
+            let whole_cell = [Some(cell as u32), ran.secondary_of(cell as u32)].into_iter().flatten();
+            let whole_cell = whole_cell.map(|carrier| had(carrier as usize, Direction::Downlink as usize)).sum();
+            let dl_prbs = all.downlink.prbs - last.downlink.prbs;
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -149,8 +152,9 @@ impl UeMeters {
                 ul_mcs: mean(mcs[1]),
                 dl_mbps: mbps(all.downlink.bits - last.downlink.bits),
                 ul_mbps: mbps(all.uplink.bits - last.uplink.bits),
-                dl_prbs: share(all.downlink.prbs - last.downlink.prbs, Direction::Downlink),
+                dl_prbs: share(dl_prbs, Direction::Downlink),
                 ul_prbs: share(all.uplink.prbs - last.uplink.prbs, Direction::Uplink),
+                dl_cell_prbs: of(dl_prbs, whole_cell),
                 dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
                 host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use aqm::{Drops, Packet};
+use aqm::{Backlog, Drops, Packet};
 use units::Time;
 
 use super::elements::{LengthIndicators, fit};
@@ -103,9 +103,9 @@ impl Transmitter {
         (self.pending_bytes, self.pending.len())
     }
 
-    /// Returns the bytes of SDUs that wait or are not fully acknowledged.
+    /// Returns the SDUs that wait or are not fully acknowledged.
     #[inline]
-    pub(in crate::rlc) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> u64 {
+    pub(in crate::rlc) fn held<P: Packet>(&self, sdus: &Sdus<P>) -> Backlog {
         sdus.since(self.acknowledged, self.borders.len())
     }
 

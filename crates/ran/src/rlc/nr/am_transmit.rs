@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use aqm::{Drops, Packet};
+use aqm::{Backlog, Drops, Packet};
 use units::Time;
 
 use super::pdu::{Contents, Headers, Pos, Report, Run};
@@ -34,8 +34,8 @@ pub(in crate::rlc) struct Transmitter {
     begun: u64,
     /// The end of what has been sent.
     sent: Pos,
-    /// Bytes, without headers, of `sdus` that are not acknowledged.
-    unacknowledged: u64,
+    /// Those of `sdus` that are not acknowledged; bytes without headers.
+    unacknowledged: Backlog,
     /// POLL_SN: the highest SDU at the time of the last poll.
     poll_sn: u64,
     pdu_without_poll: u32,
@@ -92,7 +92,10 @@ impl Transmitter {
             next_ack: first,
             begun: first,
             sent: Pos::start(first),
-            unacknowledged: sdus.iter().map(|sdu| u64::from(sdu.len - overhead)).sum(),
+            unacknowledged: Backlog {
+                packets: sdus.len() as u64,
+                bytes: sdus.iter().map(|sdu| u64::from(sdu.len - overhead)).sum(),
+            },
             sdus,
             poll_sn: first,
             pdu_without_poll: 0,
@@ -113,9 +116,9 @@ impl Transmitter {
         (self.pending_bytes, self.headers.estimate(self.pending_pdus, self.pending.len() as u64))
     }
 
-    /// Returns the bytes of SDUs, without headers, that left the queue and are not acknowledged.
+    /// Returns the SDUs that left the queue and are not acknowledged; bytes without headers.
     #[inline]
-    pub(in crate::rlc) fn unacknowledged(&self) -> u64 {
+    pub(in crate::rlc) fn unacknowledged(&self) -> Backlog {
         self.unacknowledged
     }
 
@@ -158,7 +161,7 @@ impl Transmitter {
             let (waiting, unacknowledged) = (&mut self.sdus, &mut self.unacknowledged);
             let head = sdus.head(now, drops, |len| {
                 waiting.push_back(Sent::new(len));
-                *unacknowledged += u64::from(len - overhead);
+                *unacknowledged += Backlog { packets: 1, bytes: u64::from(len - overhead) };
             });
             let Some(head) = head else {
                 self.ensure_answer(sdus);
@@ -300,7 +303,8 @@ impl Transmitter {
         let sdu = &mut self.sdus[index];
         if !sdu.acknowledged {
             sdu.acknowledged = true;
-            self.unacknowledged -= u64::from(sdu.len - self.overhead);
+            self.unacknowledged.packets -= 1;
+            self.unacknowledged.bytes -= u64::from(sdu.len - self.overhead);
         }
     }
 
@@ -501,7 +505,7 @@ mod tests {
         assert_eq!(story.transmitter.poll_retransmit, at(30), "POLL_SN is not reported on");
         story.status(3, &[(2, WHOLE)]);
         assert_eq!(story.transmitter.poll_retransmit, Time::MAX, "a negative acknowledgement is an answer");
-        assert_eq!((story.transmitter.next_ack, story.transmitter.unacknowledged()), (2, 98));
+        assert_eq!((story.transmitter.next_ack, story.transmitter.unacknowledged().bytes), (2, 98));
     }
 
     #[test]
