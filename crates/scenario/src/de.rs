@@ -4,7 +4,7 @@
 //! its variant from a string, or from the `kind` of a table. Any other value (a number, or a string that begins with a
 //! digit and is not a variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
 
-use crate::error::{Fault, Origin, did_you_mean};
+use crate::error::{Fault, Origin, did_you_mean, shown};
 use crate::tree::{Node, Step, Table, Value, show};
 use core::fmt;
 use serde::de::value::StrDeserializer;
@@ -58,9 +58,9 @@ impl de::Error for Error {
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Error {
         let is = match unexpected {
             Unexpected::Signed(n) => format!("the number {n}"),
-            Unexpected::Float(x) => format!("the number {x}"),
+            Unexpected::Float(x) => format!("the number {}", shown(x)),
             Unexpected::Bool(b) => format!("`{b}`"),
-            Unexpected::Str(text) => format!("the text \"{text}\""),
+            Unexpected::Str(text) => format!("the string \"{text}\""),
             Unexpected::Map => "a table".into(),
             Unexpected::Seq => "an array".into(),
             other => other.to_string(),
@@ -153,6 +153,10 @@ impl<'de> Deserializer<'de> for De<'de> {
         visitor.visit_u64(self.whole(u64::from(u8::MAX))?)
     }
 
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_u64(self.whole(u64::from(u16::MAX))?)
+    }
+
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_u64(self.whole(u64::from(u32::MAX))?)
     }
@@ -190,16 +194,31 @@ impl<'de> Deserializer<'de> for De<'de> {
         }
     }
 
+    fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            Value::Array(items) if items.len() >= length => self.deserialize_any(visitor),
+            Value::Array(items) => {
+                let message = format!("expected an array of {length} values, found {}", items.len());
+                Err(<Error as de::Error>::custom(message).at(&self.0.origin))
+            }
+            _ => Err(self.mismatch(&format!("an array of {length} values"))),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            Value::Table(table) => self.map(table, visitor),
+            _ => Err(self.mismatch("a table")),
+        }
+    }
+
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match &self.0.value {
-            Value::Table(table) => self.map(table, visitor),
-            _ => Err(self.mismatch("a table")),
-        }
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -231,8 +250,8 @@ impl<'de> Deserializer<'de> for De<'de> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u16 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct
-        map identifier ignored_any
+        i8 i16 i32 i64 i128 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple_struct
+        identifier ignored_any
     }
 }
 

@@ -37,7 +37,8 @@ fn set(set: &[&str]) -> String {
 fn what_is_not_toml_is_pointed_at() {
     assert_snapshot!(says("duration = \"1 s"), @r#"s.toml:1:16: not TOML: invalid basic string, expected `"`"#);
     assert_snapshot!(says("a = 1\na = 2"), @"s.toml:2:1: not TOML: duplicate key");
-    assert_snapshot!(says("seed = 99999999999999999999"), @"s.toml:1:8: the number 99999999999999999999 is out of range");
+    assert_snapshot!(says("seed = 99999999999999999999"), @"s.toml:1:8: seed: the number 99999999999999999999 is out of range: must be from -9223372036854775808 to 9223372036854775807");
+    assert_snapshot!(says(&format!("[record]\nx.y = [0, [0, 1{}]]", "0".repeat(300))), @"s.toml:2:15: record.x.y[1][1]: the number is out of range: must be from -9223372036854775808 to 9223372036854775807");
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_wrong_type_says_what_would_be_right() {
     assert_snapshot!(with("[[flows]]\nroute = \"bottleneck\""), @r#"s.toml:7:9: flows[0].route: expected an array, found the string "bottleneck""#);
     assert_snapshot!(with("[[flows]]\ncc = { kind = 1 }"), @"s.toml:7:15: flows[0].cc.kind: expected a string, found the number 1");
     assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\", \"1 Mbit/s\", 3]] } }"), @"s.toml:2:81: dumbbell.rate.steps[0]: unexpected additional element: the number 3");
-    assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\"]] } }"), @"s.toml:2:61: dumbbell.rate.steps[0]: expected a tuple of size 2, found 1");
+    assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\"]] } }"), @"s.toml:2:61: dumbbell.rate.steps[0]: expected an array of 2 values, found 1");
 }
 
 #[test]

@@ -245,7 +245,7 @@ s:5:14: lte.uplink_mhz: 0 is out of range: must be from 400 to 6000
 s:6:16: lte.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h
 "#);
     assert_snapshot!(says("bandwidth = \"7 MHz\""), @"s:4:13: lte.bandwidth: unknown value `7 MHz`; did you mean `3 MHz`?");
-    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of length 3, found 2");
+    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of 3 values, found 2");
     assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 2e6, nan], load = 2, power_dbm = inf, noise_figure_db = -1, sector_deg = 400 }]"), @r#"
 s:5:27: lte.cells[0].position[1]: 2000000 is out of range: must be from -1000000 to 1000000
 s:5:32: lte.cells[0].position[2]: NaN is out of range: must be from -1000000 to 1000000

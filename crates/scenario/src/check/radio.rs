@@ -85,7 +85,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
         c.range("p0_dbm", radio.power_control.p0_dbm, -134.0..=31.0);
         let alpha = radio.power_control.alpha;
         if !ALPHAS.contains(&alpha) {
-            c.key("alpha", |c| c.wrong(format!("{alpha} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
+            c.key("alpha", |c| c.wrong(format!("{} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1", shown(alpha))));
         }
     });
     c.key("handover", |c| check_handover(radio.handover, c));
@@ -315,7 +315,7 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
                 }
                 for (i, speed) in speeds.iter().enumerate() {
                     if !(*speed > 0.0 && SPEED.contains(speed)) {
-                        let most = SPEED.end();
+                        let (speed, most) = (shown(speed), SPEED.end());
                         c.index(i, |c| {
                             c.wrong(format!("{speed} is out of range: must be greater than 0 and at most {most}"));
                         });
@@ -339,6 +339,7 @@ pub(super) fn check_rectangle(x: &[f64; 2], y: &[f64; 2], c: &mut Check) {
             c.index(0, |c| c.within(*from, METRES));
             c.index(1, |c| c.within(*to, METRES));
             if from >= to {
+                let (from, to) = (shown(from), shown(to));
                 c.wrong(format!("the second side, {to}, must be greater than the first, {from}"));
             }
         });
@@ -351,6 +352,7 @@ fn check_kmh([least, most]: &[f64; 2], c: &mut Check) {
         c.index(0, |c| c.within(*least, 0.1..=1000.0));
         c.index(1, |c| c.within(*most, 0.1..=1000.0));
         if least > most {
+            let (least, most) = (shown(least), shown(most));
             c.wrong(format!("the greatest speed, {most}, must not be less than the least, {least}"));
         }
     });
@@ -478,7 +480,7 @@ fn check_handover(handover: &Handover, c: &mut Check) {
     c.range("q_out_db", handover.q_out_db, SYNC_DB);
     c.range("q_in_db", handover.q_in_db, SYNC_DB);
     if handover.q_in_db < handover.q_out_db {
-        let message = format!("{} is below `q_out_db`, {}", handover.q_in_db, handover.q_out_db);
+        let message = format!("{} is below `q_out_db`, {}", shown(handover.q_in_db), shown(handover.q_out_db));
         c.key("q_in_db", |c| c.wrong(message));
     }
     // The values of 36.331, 6.3.6.

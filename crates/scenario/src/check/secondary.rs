@@ -9,6 +9,7 @@ const AGGREGATING: u8 = 6;
 pub(super) fn check_apart(key: &str, [(second, wide), (first, also)]: [(f64, f64); 2], c: &mut Check) {
     let least = (wide + also) / 2.0;
     if (second - first).abs() < least {
+        let [second, first, least] = [second, first, least].map(shown);
         c.key(key, |c| {
             c.wrong(format!("{second} overlaps the first carrier at {first}: they must be at least {least} MHz apart"));
         });
