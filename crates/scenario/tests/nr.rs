@@ -242,6 +242,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "nr.cells[1].name: duplicate cell `a-2`",
         ),
         (
+            "cells = [{ layout = { kind = \"row\", sites = 2, spacing_m = 9 } }, { layout = { kind = \"row\", sites = 3, spacing_m = 9 } }]",
+            "",
+            "nr.cells[1].layout: duplicate cell `cell-1`, which `cells[0]` has too: give each layout a `name` of its own",
+        ),
+        (
             "cells = [{ position = [0, 0, 25] }]",
             "mobility = { kind = \"disc\", centre = [0, 0, 1.5], radius_m = 5001 }\nchannel = \"uma\"",
             "the nearest cell, `cell-1`, is 5001 m from (5001, 0)",

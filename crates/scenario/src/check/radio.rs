@@ -54,11 +54,15 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
     check_cells(radio, c);
     // Too many are not placed.
     let placed = if placed_count(radio.cells) > MAX_CELLS { Vec::new() } else { placed(radio.cells) };
-    let mut names = Vec::with_capacity(placed.len());
+    let mut names: Vec<String> = Vec::with_capacity(placed.len());
+    let mut told = None;
     for (entry, cell) in &placed {
-        if names.contains(&cell.name) {
-            let message = format!("duplicate cell `{}`", cell.name);
-            c.key("cells", |c| c.index(*entry, |c| c.key("name", |c| c.wrong(message))));
+        // One message says all about the cells of an entry.
+        if told != Some(*entry)
+            && let Some(first) = names.iter().position(|name| *name == cell.name)
+        {
+            told = Some(*entry);
+            check_duplicate(radio.cells, [placed[first].0, *entry], &cell.name, c);
         }
         names.push(cell.name.clone());
     }
@@ -136,6 +140,21 @@ fn check_cells(radio: &RadioNetwork, c: &mut Check) {
             });
         });
     }
+}
+
+/// Reports that two entries of `cells` both have a cell `name`.
+fn check_duplicate(cells: &[Cell], [first, second]: [usize; 2], name: &str, c: &mut Check) {
+    c.key("cells", |c| {
+        c.index(second, |c| {
+            let mut message = format!("duplicate cell `{name}`");
+            let is_layout = cells[second].layout.is_some();
+            if is_layout {
+                message += &format!(", which `cells[{first}]` has too: give each layout a `name` of its own");
+            }
+            let is_unnamed = is_layout && cells[second].name.is_empty();
+            c.key(if is_unnamed { "layout" } else { "name" }, |c| c.wrong(message));
+        });
+    });
 }
 
 fn check_layout(layout: &Layout, c: &mut Check) {
