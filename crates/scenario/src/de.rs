@@ -115,6 +115,23 @@ impl<'de> De<'de> {
         visitor.visit_map(Entries { rest: table.iter(), value: None }).map_err(|e| e.at(&self.0.origin))
     }
 
+    /// The error for a table where an array of tables is expected. An override of an element's key makes one if the file
+    /// has no such array.
+    fn not_an_array(self, table: &Table) -> Error {
+        let mut error = self.mismatch("an array");
+        let Origin { source, position } = &self.0.origin;
+        let key = source.split('=').next().unwrap_or_default().replace('[', ".").replace(']', "");
+        match table.keys().next() {
+            Some(element) if position.is_none() && key.contains(&format!(".{element}")) => {
+                error.message = format!(
+                    "there is no element `{element}`, because the scenario does not list any; set all of them, as `[{{ ... }}]`"
+                );
+            }
+            _ => error.message += "; put it in brackets, as `[{ ... }]`",
+        }
+        error
+    }
+
     fn whole(self, most: u64) -> Result<u64, Error> {
         match self.0.value {
             Value::Int(n) if u64::try_from(n).is_ok_and(|n| n <= most) => Ok(n as u64),
@@ -190,6 +207,7 @@ impl<'de> Deserializer<'de> for De<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
             Value::Array(_) => self.deserialize_any(visitor),
+            Value::Table(ref table) => Err(self.not_an_array(table)),
             _ => Err(self.mismatch("an array")),
         }
     }

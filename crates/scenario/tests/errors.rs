@@ -186,6 +186,11 @@ fn a_bad_override_is_pointed_at_by_its_own_text() {
     assert_snapshot!(set(&["dumbbell..rate=5 s"]), @"--set dumbbell..rate=5 s: a key consists of names joined by dots, such as `dumbbell.rate`");
     assert_snapshot!(set(&["duration.x=1"]), @r#"--set duration.x=1: duration: expected a string with a unit, such as "30 ms", found a table"#);
     assert_snapshot!(set(&["runs=2", "runs.x=1"]), @"--set runs.x=1: `x`: the number 2 has no keys");
+    assert_snapshot!(set(&["links[0].delay=1 ms"]), @"--set links[0].delay=1 ms: links: there is no element `0`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links.a.delay=1 ms"]), @"--set links.a.delay=1 ms: links: there is no element `a`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links.*.delay=1 ms"]), @"--set links.*.delay=1 ms: links: there is no element `*`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links={ name = \"a\" }"]), @r#"--set links={ name = "a" }: links: expected an array, found a table; put it in brackets, as `[{ ... }]`"#);
+    assert_snapshot!(with("[links]\nname = \"a\""), @"s.toml:6:1: links: expected an array, found a table; put it in brackets, as `[{ ... }]`");
     assert_snapshot!(set(&["flows.a.cc=bbr"]), @"--set flows.a.cc=bbr: `a` is neither an element's name nor an index below 1");
     assert_snapshot!(set(&["flows[0].cc=bbbr"]), @"--set flows[0].cc=bbbr: flows[0].cc: unknown value `bbbr`; did you mean `bbr`?");
     assert_snapshot!(set(&["dumbbell.loss=2"]), @"--set dumbbell.loss=2: dumbbell.loss: 2 is out of range: must be from 0 to 1");
