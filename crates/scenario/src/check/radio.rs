@@ -190,6 +190,9 @@ fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
         };
         c.key("fading", |c| c.range("kmh", kmh.unwrap_or_default(), 0.0..=1000.0));
     }
+    if ue.interference_fading && ue.fading.is_none() {
+        c.key("interference_fading", |c| c.wrong("interference fades as the UE's own link does: add `fading`"));
+    }
     if let Some(array) = &ue.array {
         c.key("array", |c| check_array(array, c));
     }
