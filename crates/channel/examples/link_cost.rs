@@ -123,6 +123,11 @@ fn main() {
     let mut drive = Air::new(&config, &sites, Random::seed_from_u64(1));
     let mut flat = Sinr::default();
     measure("downlink, 20 UMi cells at 120 km/h, next subframe", 100_000, |n| drive.downlink(0, at(n), &mut flat));
+    let fading = Some(Config { profile: Profile::Eva, doppler });
+    let config = AirConfig { fading, interference_fades: true, ..AirConfig::default() };
+    let mut among = Air::new(&config, &sites[..7], Random::seed_from_u64(1));
+    (1..7).for_each(|cell| among.set_load(cell, 1.0));
+    measure("downlink, EVA70, 50 blocks, among 6 cells that fade", 100_000, |n| among.downlink(0, at(n), &mut flat));
     let mut walk = city();
     measure("rsrp, 7 cells with beams among 300 buildings, next update", 100_000, |n| {
         black_box(walk.rsrp(0, at(20 * n)));

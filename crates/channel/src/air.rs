@@ -4,8 +4,9 @@
 //! other cells on the same carrier, each times its load. Power is uniform over a carrier.
 //!
 //! Deviations:
-//! 1. Fast fading applies only to the serving cell's link: interference and RSRP are means over fading. The layer-3
-//!    filter of a UE removes most of it from an RSRP.
+//! 1. Fast fading applies to the serving cell's link, and to the downlink of others only with
+//!    [`AirConfig::interference_fades`]: otherwise their interference is a mean over fading, as it always is in the uplink.
+//!    So are RSRP and RSRQ: the layer-3 filter of a UE removes most of it.
 //! 2. Uplink and downlink fade independently, as on two carriers, with the same shadowing.
 //! 3. The path loss between a UE and the other cells that it interferes with differs from the downlink's by the ratio of the
 //!    squared frequencies, as in free space. Reference signals of an idle cell do not interfere with data.
@@ -26,6 +27,7 @@
 
 mod beamed;
 mod cell;
+mod faded;
 mod interference;
 mod mast;
 mod site;
@@ -102,6 +104,9 @@ pub struct AirConfig {
     pub channel: Channel,
     /// Fast fading, on the serving cell's link.
     pub fading: Option<fading::Config>,
+    /// Whether the downlink interference of other cells fades in the same way, each cell independently. It costs the fading of
+    /// each cell that interferes.
+    pub interference_fades: bool,
     /// Gain of the UE's antenna in dBi, the same in all directions.
     pub gain_db: f64,
     /// Noise figure of the UE's receiver in dB.
@@ -131,6 +136,7 @@ impl Default for AirConfig {
             mobility: Mobility::fixed(Position::new(100.0, 0.0, 1.5)),
             channel: Channel::Modelled { path_loss: PathLoss::Friis, shadowing: None },
             fading: None,
+            interference_fades: false,
             gain_db: 0.0,
             noise_figure_db: 9.0,
             power: UplinkPower::default(),
@@ -174,8 +180,10 @@ pub struct Air {
     beamed: Box<[Beamed]>,
     masts: Box<[Mast]>,
     /// Of each cell, with fading: its seed, and the processes of both directions, which are created when the cell first
-    /// serves the UE.
+    /// serves the UE, or its interference first fades.
     fades: Box<[(u64, Option<Fades>)]>,
+    /// Reused memory, if interference fades.
+    faded: Option<Vec<f64>>,
     surroundings: Surroundings,
     array: Option<Array>,
     orientation: Orientation,
@@ -303,6 +311,7 @@ impl Air {
             beamed: Beamed::of(&sites.cells),
             masts: masts.into(),
             fades: fades.into(),
+            faded: (config.interference_fades && config.fading.is_some()).then(Vec::new),
             surroundings,
             array: config.array,
             orientation: config.orientation,
@@ -326,6 +335,8 @@ impl Air {
     /// [`Air::set_sinr`] change it.
     pub fn varies(&self) -> bool {
         let fades = self.doppler_hz.is_some() || self.period.is_some();
+        // The bounds of the SINR are those of interference that does not fade.
+        let fades = fades || self.faded.is_some();
         self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
     }
 
@@ -387,6 +398,9 @@ impl Air {
     #[inline]
     pub fn downlink(&mut self, serving: usize, now: Time, sinr: &mut Sinr) {
         self.update(now);
+        if self.faded.is_some() && self.has_interference(serving) {
+            return self.downlink_faded(serving, now, sinr);
+        }
         if self.downlink_of != Some(serving) {
             self.downlink = self.flat_downlink(serving);
             self.downlink_of = Some(serving);
@@ -632,7 +646,21 @@ impl Air {
         now: Time,
         sinr: &mut Sinr,
     ) {
-        let cell = &self.sites.cells[serving];
+        let gains = self.fade(config, direction, serving, now);
+        if !matches!(sinr, Sinr::PerRb(all) if all.len() == gains.len()) {
+            *sinr = Sinr::PerRb(vec![0.0; gains.len()].into());
+        }
+        if let Sinr::PerRb(all) = sinr {
+            for (sinr, gain) in all.iter_mut().zip(gains) {
+                *sinr = flat * gain;
+            }
+        }
+    }
+
+    /// Returns the power gains by fading of a cell's resource blocks.
+    #[inline]
+    fn fade(&mut self, config: fading::Config, direction: Direction, index: usize, now: Time) -> &[f32] {
+        let cell = &self.sites.cells[index];
         let length = cell.carrier.slot_nanos();
         let slot = now.as_nanos() / length;
         let way = match self.doppler_hz {
@@ -646,19 +674,11 @@ impl Air {
             }
         };
         let grid = Grid::new(cell.carrier.prbs, cell.carrier.subcarrier_hz);
-        let (seed, fading) = &mut self.fades[serving];
+        let (seed, fading) = &mut self.fades[index];
         let fading = fading.get_or_insert_with(|| {
             let mut random = Random::seed_from_u64(*seed);
             Box::new([(); 2].map(|()| Fading::on_grid(config.profile, grid, &mut random)))
         });
-        let gains = fading[direction as usize].gains(way);
-        if !matches!(sinr, Sinr::PerRb(all) if all.len() == gains.len()) {
-            *sinr = Sinr::PerRb(vec![0.0; gains.len()].into());
-        }
-        if let Sinr::PerRb(all) = sinr {
-            for (sinr, gain) in all.iter_mut().zip(gains) {
-                *sinr = flat * gain;
-            }
-        }
+        fading[direction as usize].gains(way)
     }
 }

@@ -416,6 +416,67 @@ fn a_sinr_that_is_set_is_heard_at_once_and_until_it_is_taken_back() {
 }
 
 #[test]
+fn interference_fades_as_the_link_to_its_cell_does() {
+    let sites = [site(0.0, Bandwidth::Mhz5), site(200.0, Bandwidth::Mhz5), site(200.0, Bandwidth::Mhz10)];
+    let fading = Some(fading::Config { profile: fading::Profile::Epa, doppler: fading::Doppler::Hz(300.0) });
+    let air = |interference_fades| {
+        Air::new(&AirConfig { fading, interference_fades, ..AirConfig::default() }, &sites, random(2))
+    };
+    let (mut steady, mut faded) = (air(false), air(true));
+    let (mut steps, mut sinr) = (Vec::new(), Sinr::default());
+    let mut at = |air: &mut Air, serving, n, prbs: [u16; 3]| {
+        let on_air = prbs.map(|prbs| Occupied { prbs, background: 0.0, beam: None });
+        air.downlink_among(serving, ms(n), &on_air, &mut steps, &mut sinr);
+        [4, 20].map(|prb| f64::from(sinr.at(prb)))
+    };
+    let (mut sums, mut squares, mut products, mut serving) = ([0.0; 2], [0.0; 2], 0.0, 0.0);
+    let rounds = 40_000;
+    for n in 0..rounds {
+        let [own, here] = [[25, 0, 0], [25, 10, 0]].map(|prbs| at(&mut faded, 0, n, prbs));
+        // The first ten blocks have the neighbour's power, which equals the cell's: both are as far away.
+        let [alone, mean] = [[25, 0, 0], [25, 10, 0]].map(|prbs| at(&mut steady, 0, n, prbs));
+        assert_eq!((own[1], own), (here[1], alone), "other blocks");
+        let of_mean = (own[0] / here[0] - 1.0) / (alone[0] / mean[0] - 1.0);
+        // The gain is that with which the neighbour would serve.
+        let served = at(&mut steady, 1, n, [0, 25, 0])[0];
+        let over_noise = own[0] / here[0] - 1.0;
+        assert!((over_noise - served).abs() < 1e-3 * served.max(1.0), "{over_noise} {served}");
+        // A wider neighbour has its mean over the carrier, with half the power in each element.
+        let wide = at(&mut faded, 0, n, [25, 0, 50]);
+        let of_wide = (own[0] / wide[0] - 1.0) / (alone[0] / mean[0] - 1.0) * 2.0;
+        assert!(((own[1] / wide[1] - 1.0) / (own[0] / wide[0] - 1.0) - 1.0).abs() < 1e-3);
+        for (i, gain) in [of_mean, of_wide].into_iter().enumerate() {
+            sums[i] += gain;
+            squares[i] += gain * gain;
+        }
+        products += own[0] * of_mean;
+        serving += own[0];
+    }
+    let of = |sum: f64| sum / rounds as f64;
+    // The power of a Rayleigh fading link is exponential: its variance is the square of its mean.
+    let variance = |i: usize| of(squares[i]) - of(sums[i]) * of(sums[i]);
+    assert!((of(sums[0]) - 1.0).abs() < 0.05 && (of(sums[1]) - 1.0).abs() < 0.05, "means {:?}", sums.map(of));
+    assert!((variance(0) - 1.0).abs() < 0.1 && (0.1..1.0).contains(&variance(1)), "{} {}", variance(0), variance(1));
+    let together = of(products) / (of(serving) * of(sums[0]));
+    assert!((together - 1.0).abs() < 0.1, "both links are independent: {together}");
+    // What is measured fades likewise, in proportion to the load.
+    faded.set_load(1, 0.5);
+    let mut measured = Sinr::default();
+    for n in 0..50 {
+        let [own, all] = [[25, 0, 0], [25, 25, 0]].map(|prbs| at(&mut faded, 0, n, prbs));
+        faded.downlink(0, ms(n), &mut measured);
+        for (i, prb) in [4, 20].into_iter().enumerate() {
+            let [half, whole] = [f64::from(measured.at(prb)), all[i]].map(|sinr| own[i] / sinr - 1.0);
+            assert!((half / whole - 0.5).abs() < 1e-3, "{half} {whole}");
+        }
+    }
+    // A SINR that was set has no interference.
+    faded.set_sinr(Some(7.0));
+    steady.set_sinr(Some(7.0));
+    assert_eq!(at(&mut faded, 0, 7, [25; 3]), at(&mut steady, 0, 7, [25; 3]));
+}
+
+#[test]
 fn fading_goes_on_around_a_sinr_that_is_set() {
     let fading = Some(fading::Config { profile: fading::Profile::Epa, doppler: fading::Doppler::Hz(300.0) });
     let mut air = Air::new(&AirConfig { fading, ..AirConfig::default() }, &[site(0.0, Bandwidth::Mhz10)], random(2));

@@ -116,20 +116,19 @@ pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
             )));
         }
     }
-    let middle = |axis: usize| {
-        let least = points().map(|p| p[axis]).fold(f64::INFINITY, f64::min);
-        let most = points().map(|p| p[axis]).fold(f64::NEG_INFINITY, f64::max);
-        f64::midpoint(least, most)
-    };
-    let origin = layout.origin.unwrap_or_else(|| [middle(1), middle(0)]);
+    let origin = layout.origin.unwrap_or_else(|| {
+        let east = ends(points().map(|p| p[0]));
+        let across = || ends(points().map(|p| if p[0] < 0.0 { p[0] + 360.0 } else { p[0] }));
+        // A map of more than half of the Earth is one on both sides of the antimeridian.
+        let [west, east] = if east[1] - east[0] > 180.0 { across() } else { east };
+        let [south, north] = ends(points().map(|p| p[1]));
+        [f64::midpoint(south, north), nearest_turn(f64::midpoint(west, east))]
+    });
     let plane = Plane::new(origin, layout.rotate_deg);
     let (mut blocks, mut area, mut boxed) = (Vec::new(), 0.0, 0.0);
     for (ring, height) in &outlines {
         let corners: Vec<[f64; 2]> = ring.iter().map(|point| plane.metres([point[1], point[0]])).collect();
-        let sides = |axis: usize| {
-            let values = || corners.iter().map(|corner| corner[axis]);
-            [values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max)]
-        };
+        let sides = |axis: usize| ends(corners.iter().map(|corner| corner[axis]));
         let (x, y) = (sides(0), sides(1));
         if x[1] - x[0] >= LEAST_M && y[1] - y[0] >= LEAST_M {
             blocks.push(Block { x, y, height: *height });
@@ -144,7 +143,11 @@ pub fn geojson(from: impl Read, layout: &Layout) -> Result<Map, Error> {
     }
     if let Some(far) = blocks.iter().find(|b| b.x[0].abs().max(b.x[1].abs()).max(b.y[0].abs()).max(b.y[1].abs()) > 1e5)
     {
-        let message = format!("a building is {:.0} km from the origin: check --origin", far.x[0].hypot(far.y[0]) / 1e3);
+        let km = far.x[0].hypot(far.y[0]) / 1e3;
+        let message = match layout.origin {
+            Some(_) => format!("a building is {km:.0} km from the origin: check --origin"),
+            None => format!("a building is {km:.0} km from the middle of the map: import a smaller area"),
+        };
         return Err(Error::File(message));
     }
     Ok(Map { blocks, origin, without_height, filled: area / boxed })
@@ -198,6 +201,16 @@ fn enclosed(corners: &[[f64; 2]]) -> f64 {
     twice.abs() / 2.0
 }
 
+/// Returns the least and the greatest value.
+fn ends(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, f64::NEG_INFINITY], |[least, most], value| [least.min(value), most.max(value)])
+}
+
+/// Returns an angle in degrees, less any full turns: from -180 to 180.
+fn nearest_turn(degrees: f64) -> f64 {
+    degrees - 360.0 * libm::round(degrees / 360.0)
+}
+
 /// The plane that touches the ellipsoid at the origin.
 struct Plane {
     origin: [f64; 2],
@@ -219,7 +232,9 @@ impl Plane {
 
     /// Returns the metres east and north of a latitude and a longitude.
     fn metres(&self, place: [f64; 2]) -> [f64; 2] {
-        let [north, east] = [0, 1].map(|axis| (place[axis] - self.origin[axis]) * self.scale[axis]);
+        // The other side of the antimeridian may be nearer.
+        let degrees = [place[0] - self.origin[0], nearest_turn(place[1] - self.origin[1])];
+        let [north, east] = [degrees[0] * self.scale[0], degrees[1] * self.scale[1]];
         let [sine, cosine] = self.turn;
         [east * cosine - north * sine, east * sine + north * cosine]
     }

@@ -239,6 +239,20 @@ fn a_map_becomes_boxes_in_metres() {
 }
 
 #[test]
+fn a_map_across_the_antimeridian_is_one_map() {
+    let houses = ["[179.999,0],[180,0],[180,0.001],[179.999,0]", "[-180,0],[-179.999,0],[-179.999,0.001],[-180,0]"];
+    let across = ["[179.9995,0],[-179.9995,0],[-179.9995,0.001],[179.9995,0]"];
+    let sides = |rings: &[&str], origin| {
+        let features: Vec<(&str, &str)> = rings.iter().map(|ring| ("{}", *ring)).collect();
+        let map = map(&features, &Layout { origin, ..LAYOUT }).unwrap();
+        (map.blocks.iter().map(|block| block.x.map(f64::round)).collect::<Vec<_>>(), map.origin[1].abs())
+    };
+    assert_eq!(sides(&houses, None), (vec![[-111.0, 0.0], [0.0, 111.0]], 180.0));
+    assert_eq!(sides(&across, None), (vec![[-56.0, 56.0]], 180.0));
+    assert_eq!(sides(&houses, Some([0.0, -179.999])), (vec![[-223.0, -111.0], [-111.0, 0.0]], 179.999));
+}
+
+#[test]
 fn heights_and_buildings_are_those_that_the_map_marks() {
     let at = |n: u32| format!("[0,{n}e-3],[1e-4,{n}e-3],[1e-4,{n}.1e-3],[0,{n}.1e-3],[0,{n}e-3]");
     let places: Vec<String> = (0..7).map(at).collect();
@@ -279,6 +293,8 @@ fn each_fault_of_a_map_says_what_would_be_valid() {
     let square = "[0,0],[0.001,0],[0.001,0.001],[0,0.001],[0,0]";
     let far = map(&[("{}", square)], &Layout { origin: Some([2.0, 0.0]), ..LAYOUT });
     assert!(fault(far).contains("221 km from the origin: check --origin"));
+    let wide = map(&[("{}", square), ("{}", "[0,4],[0.001,4],[0.001,4.001],[0,4]")], &LAYOUT);
+    assert!(fault(wide).contains("221 km from the middle of the map: import a smaller area"));
     let many: Vec<(&str, &str)> = vec![("{}", square); 10_001];
     assert!(fault(map(&many, &LAYOUT)).contains("more than 10000 buildings"));
 }

@@ -8,6 +8,7 @@ mod nr;
 mod radio;
 mod secondary;
 
+use crate::error::shown;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
@@ -159,7 +160,7 @@ fn check_traffic(traffic: &Traffic, c: &mut Check) {
             c.positive("arrival_rate", *arrival_rate, 0.0, MAX_BURSTS / mean_burst.as_secs_f64().max(0.1));
             if !(*hurst > 0.5 && *hurst < 1.0) {
                 c.key("hurst", |c| {
-                    c.wrong(format!("{hurst} is out of range: must be greater than 0.5 and less than 1"));
+                    c.wrong(format!("{} is out of range: must be greater than 0.5 and less than 1", shown(hurst)));
                 });
             }
             c.range("packet", *packet, packets);

@@ -4,7 +4,7 @@
 //! its variant from a string, or from the `kind` of a table. Any other value (a number, or a string that begins with a
 //! digit and is not a variant's name: `loss = 1e-3`, `samples = "10 ms"`) stands for the only key of the first variant.
 
-use crate::error::{Fault, Origin, did_you_mean};
+use crate::error::{Fault, Origin, did_you_mean, shown};
 use crate::tree::{Node, Step, Table, Value, show};
 use core::fmt;
 use serde::de::value::StrDeserializer;
@@ -58,9 +58,9 @@ impl de::Error for Error {
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Error {
         let is = match unexpected {
             Unexpected::Signed(n) => format!("the number {n}"),
-            Unexpected::Float(x) => format!("the number {x}"),
+            Unexpected::Float(x) => format!("the number {}", shown(x)),
             Unexpected::Bool(b) => format!("`{b}`"),
-            Unexpected::Str(text) => format!("the text \"{text}\""),
+            Unexpected::Str(text) => format!("the string \"{text}\""),
             Unexpected::Map => "a table".into(),
             Unexpected::Seq => "an array".into(),
             other => other.to_string(),
@@ -115,6 +115,23 @@ impl<'de> De<'de> {
         visitor.visit_map(Entries { rest: table.iter(), value: None }).map_err(|e| e.at(&self.0.origin))
     }
 
+    /// The error for a table where an array of tables is expected. An override of an element's key makes one if the file
+    /// has no such array.
+    fn not_an_array(self, table: &Table) -> Error {
+        let mut error = self.mismatch("an array");
+        let Origin { source, position } = &self.0.origin;
+        let key = source.split('=').next().unwrap_or_default().replace('[', ".").replace(']', "");
+        match table.keys().next() {
+            Some(element) if position.is_none() && key.contains(&format!(".{element}")) => {
+                error.message = format!(
+                    "there is no element `{element}`, because the scenario does not list any; set all of them, as `[{{ ... }}]`"
+                );
+            }
+            _ => error.message += "; put it in brackets, as `[{ ... }]`",
+        }
+        error
+    }
+
     fn whole(self, most: u64) -> Result<u64, Error> {
         match self.0.value {
             Value::Int(n) if u64::try_from(n).is_ok_and(|n| n <= most) => Ok(n as u64),
@@ -153,6 +170,10 @@ impl<'de> Deserializer<'de> for De<'de> {
         visitor.visit_u64(self.whole(u64::from(u8::MAX))?)
     }
 
+    fn deserialize_u16<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_u64(self.whole(u64::from(u16::MAX))?)
+    }
+
     fn deserialize_u32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         visitor.visit_u64(self.whole(u64::from(u32::MAX))?)
     }
@@ -186,7 +207,26 @@ impl<'de> Deserializer<'de> for De<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.0.value {
             Value::Array(_) => self.deserialize_any(visitor),
+            Value::Table(ref table) => Err(self.not_an_array(table)),
             _ => Err(self.mismatch("an array")),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, length: usize, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            Value::Array(items) if items.len() >= length => self.deserialize_any(visitor),
+            Value::Array(items) => {
+                let message = format!("expected an array of {length} values, found {}", items.len());
+                Err(<Error as de::Error>::custom(message).at(&self.0.origin))
+            }
+            _ => Err(self.mismatch(&format!("an array of {length} values"))),
+        }
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match &self.0.value {
+            Value::Table(table) => self.map(table, visitor),
+            _ => Err(self.mismatch("a table")),
         }
     }
 
@@ -196,10 +236,7 @@ impl<'de> Deserializer<'de> for De<'de> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        match &self.0.value {
-            Value::Table(table) => self.map(table, visitor),
-            _ => Err(self.mismatch("a table")),
-        }
+        self.deserialize_map(visitor)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -231,8 +268,8 @@ impl<'de> Deserializer<'de> for De<'de> {
     }
 
     forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u16 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct
-        map identifier ignored_any
+        i8 i16 i32 i64 i128 u128 f32 char str bytes byte_buf unit unit_struct newtype_struct tuple_struct
+        identifier ignored_any
     }
 }
 

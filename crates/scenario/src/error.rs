@@ -34,6 +34,13 @@ impl Fault {
     pub(crate) fn new(origin: Option<&Origin>, key: impl Into<String>, message: impl Into<String>) -> Fault {
         Fault { origin: origin.cloned(), key: key.into(), message: message.into() }
     }
+
+    /// Returns the fault of the value that contains this one, whose key in it is `step`.
+    pub(crate) fn inside(mut self, step: &str) -> Fault {
+        let dot = if self.key.is_empty() || self.key.starts_with('[') { "" } else { "." };
+        self.key.insert_str(0, &format!("{step}{dot}"));
+        self
+    }
 }
 
 impl fmt::Display for Fault {
@@ -105,4 +112,13 @@ pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
         .min();
     near.map(|(_, name)| name)
+}
+
+/// Formats a value in a message: a number with an exponent, if it has very many digits without one.
+pub(crate) fn shown(value: impl fmt::Display) -> String {
+    let text = value.to_string();
+    match text.parse::<f64>() {
+        Ok(x) if text.len() > 20 => format!("{x:e}"),
+        _ => text,
+    }
 }

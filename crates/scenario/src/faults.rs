@@ -1,6 +1,6 @@
 //! Collects a scenario's faults under the paths of the faulty values; holds limits that several checks share.
 
-use crate::error::did_you_mean;
+use crate::error::{did_you_mean, shown};
 use crate::tree::Step;
 use core::fmt::Display;
 use core::ops::RangeInclusive;
@@ -65,7 +65,7 @@ impl Check {
     pub(crate) fn within<T: PartialOrd + Display + Copy>(&mut self, value: T, range: RangeInclusive<T>) {
         if !range.contains(&value) {
             let (low, high) = range.into_inner();
-            self.wrong(format!("{value} is out of range: must be from {low} to {high}"));
+            self.wrong(format!("{} is out of range: must be from {low} to {high}", shown(value)));
         }
     }
 
@@ -73,6 +73,7 @@ impl Check {
     pub(crate) fn positive<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, zero: T, most: T) {
         if !(value > zero && value <= most) {
             self.key(key, |c| {
+                let value = shown(value);
                 c.wrong(format!("{value} is out of range: must be greater than {zero} and at most {most}"));
             });
         }

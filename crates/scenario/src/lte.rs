@@ -144,6 +144,11 @@ pub struct Ue {
     /// Fast fading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fading: Option<Fading>,
+    /// Whether the downlink interference of other cells fades as well, each cell independently with the same profile and
+    /// speed, instead of having its mean. It takes as much computation for each cell that interferes as for the serving
+    /// one. Needs `fading`.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub interference_fading: bool,
     /// Noise figure of the receiver in dB.
     #[serde(default = "ue_noise")]
     pub noise_figure_db: f64,

@@ -169,3 +169,6 @@ fn or_parameter(schema: &mut Value) {
     outside.insert("anyOf".into(), json!([inside, { "$ref": "#/$defs/Parameter" }]));
     *map = outside;
 }
+
+#[cfg(test)]
+mod tests;

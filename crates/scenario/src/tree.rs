@@ -137,9 +137,9 @@ impl Reader<'_> {
 
     fn table(&self, table: &DeTable<'_>) -> Result<Table, Fault> {
         let entry = |(key, value): (&toml::Spanned<_>, &toml::Spanned<DeValue<'_>>)| {
-            let mut node = self.node(value)?;
-            node.key = self.origin(key.span().start);
             let name: &std::borrow::Cow<'_, str> = key.get_ref();
+            let mut node = self.node(value).map_err(|fault| fault.inside(name))?;
+            node.key = self.origin(key.span().start);
             Ok((name.to_string(), node))
         };
         table.iter().map(entry).collect()
@@ -147,7 +147,11 @@ impl Reader<'_> {
 
     fn node(&self, value: &toml::Spanned<DeValue<'_>>) -> Result<Node, Fault> {
         let origin = self.origin(value.span().start);
-        let out_of_range = |what| Fault::new(Some(&origin), "", format!("the number {what} is out of range"));
+        let out_of_range = |what: &str| {
+            let number = if what.len() > 30 { "the number".to_owned() } else { format!("the number {what}") };
+            let message = format!("{number} is out of range: must be from {} to {}", i64::MIN, i64::MAX);
+            Fault::new(Some(&origin), "", message)
+        };
         let value = match value.get_ref() {
             DeValue::String(text) => Value::Text(text.to_string()),
             DeValue::Integer(n) => {
@@ -156,7 +160,10 @@ impl Reader<'_> {
             DeValue::Float(x) => Value::Float(x.as_str().parse().map_err(|_| out_of_range(x.as_str()))?),
             DeValue::Boolean(b) => Value::Bool(*b),
             DeValue::Datetime(date) => Value::Date(date.to_string()),
-            DeValue::Array(items) => Value::Array(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?),
+            DeValue::Array(items) => {
+                let item = |(i, item)| self.node(item).map_err(|fault| fault.inside(&format!("[{i}]")));
+                Value::Array(items.iter().enumerate().map(item).collect::<Result<_, _>>()?)
+            }
             DeValue::Table(table) => Value::Table(self.table(table)?),
         };
         Ok(Node::new(&origin, value))

@@ -37,7 +37,8 @@ fn set(set: &[&str]) -> String {
 fn what_is_not_toml_is_pointed_at() {
     assert_snapshot!(says("duration = \"1 s"), @r#"s.toml:1:16: not TOML: invalid basic string, expected `"`"#);
     assert_snapshot!(says("a = 1\na = 2"), @"s.toml:2:1: not TOML: duplicate key");
-    assert_snapshot!(says("seed = 99999999999999999999"), @"s.toml:1:8: the number 99999999999999999999 is out of range");
+    assert_snapshot!(says("seed = 99999999999999999999"), @"s.toml:1:8: seed: the number 99999999999999999999 is out of range: must be from -9223372036854775808 to 9223372036854775807");
+    assert_snapshot!(says(&format!("[record]\nx.y = [0, [0, 1{}]]", "0".repeat(300))), @"s.toml:2:15: record.x.y[1][1]: the number is out of range: must be from -9223372036854775808 to 9223372036854775807");
 }
 
 #[test]
@@ -84,7 +85,7 @@ fn a_wrong_type_says_what_would_be_right() {
     assert_snapshot!(with("[[flows]]\nroute = \"bottleneck\""), @r#"s.toml:7:9: flows[0].route: expected an array, found the string "bottleneck""#);
     assert_snapshot!(with("[[flows]]\ncc = { kind = 1 }"), @"s.toml:7:15: flows[0].cc.kind: expected a string, found the number 1");
     assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\", \"1 Mbit/s\", 3]] } }"), @"s.toml:2:81: dumbbell.rate.steps[0]: unexpected additional element: the number 3");
-    assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\"]] } }"), @"s.toml:2:61: dumbbell.rate.steps[0]: expected a tuple of size 2, found 1");
+    assert_snapshot!(says("duration = \"9 s\"\ndumbbell = { rtt = \"1 s\", rate = { kind = \"steps\", steps = [[\"0 s\"]] } }"), @"s.toml:2:61: dumbbell.rate.steps[0]: expected an array of 2 values, found 1");
 }
 
 #[test]
@@ -185,6 +186,11 @@ fn a_bad_override_is_pointed_at_by_its_own_text() {
     assert_snapshot!(set(&["dumbbell..rate=5 s"]), @"--set dumbbell..rate=5 s: a key consists of names joined by dots, such as `dumbbell.rate`");
     assert_snapshot!(set(&["duration.x=1"]), @r#"--set duration.x=1: duration: expected a string with a unit, such as "30 ms", found a table"#);
     assert_snapshot!(set(&["runs=2", "runs.x=1"]), @"--set runs.x=1: `x`: the number 2 has no keys");
+    assert_snapshot!(set(&["links[0].delay=1 ms"]), @"--set links[0].delay=1 ms: links: there is no element `0`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links.a.delay=1 ms"]), @"--set links.a.delay=1 ms: links: there is no element `a`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links.*.delay=1 ms"]), @"--set links.*.delay=1 ms: links: there is no element `*`, because the scenario does not list any; set all of them, as `[{ ... }]`");
+    assert_snapshot!(set(&["links={ name = \"a\" }"]), @r#"--set links={ name = "a" }: links: expected an array, found a table; put it in brackets, as `[{ ... }]`"#);
+    assert_snapshot!(with("[links]\nname = \"a\""), @"s.toml:6:1: links: expected an array, found a table; put it in brackets, as `[{ ... }]`");
     assert_snapshot!(set(&["flows.a.cc=bbr"]), @"--set flows.a.cc=bbr: `a` is neither an element's name nor an index below 1");
     assert_snapshot!(set(&["flows[0].cc=bbbr"]), @"--set flows[0].cc=bbbr: flows[0].cc: unknown value `bbbr`; did you mean `bbr`?");
     assert_snapshot!(set(&["dumbbell.loss=2"]), @"--set dumbbell.loss=2: dumbbell.loss: 2 is out of range: must be from 0 to 1");

@@ -245,7 +245,7 @@ s:5:14: lte.uplink_mhz: 0 is out of range: must be from 400 to 6000
 s:6:16: lte.server_delay: 2000 h is out of range: must be from 0 ns to 1000 h
 "#);
     assert_snapshot!(says("bandwidth = \"7 MHz\""), @"s:4:13: lte.bandwidth: unknown value `7 MHz`; did you mean `3 MHz`?");
-    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of length 3, found 2");
+    assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 0], load = 2 }]"), @"s:5:23: lte.cells[0].position: expected an array of 3 values, found 2");
     assert_snapshot!(says("ues = [{ name = \"a\" }]\ncells = [{ position = [0, 2e6, nan], load = 2, power_dbm = inf, noise_figure_db = -1, sector_deg = 400 }]"), @r#"
 s:5:27: lte.cells[0].position[1]: 2000000 is out of range: must be from -1000000 to 1000000
 s:5:32: lte.cells[0].position[2]: NaN is out of range: must be from -1000000 to 1000000
@@ -335,6 +335,7 @@ s:4:30: lte.secondary.downlink_mhz: 2130 overlaps the first carrier at 2120: the
 s:5:33: lte.ues[0].carriers: 0 is out of range: must be from 1 to 2
 "#);
     assert_snapshot!(both("downlink_mhz = 1800", "category = 4, carriers = 2"), @"s:5:47: lte.ues[0].carriers: a UE of category 4 receives one carrier; those from 6 on receive two");
+    assert_snapshot!(both("downlink_mhz = 1800", "carriers = 2, channel = { kind = \"recorded\", files = { cell-1 = \"a\" } }"), @"s:5:33: lte.ues[0].carriers: a UE with a recorded channel receives one carrier; use a model of the channel");
     assert_snapshot!(both("downlink_mhz = 6001", "channel = \"cost-231\""), @r#"
 s:4:30: lte.secondary.downlink_mhz: 6001 is out of range: must be from 400 to 6000
 s:5:32: lte.ues[0].channel: `cost-231` holds for carriers of 1500 to 2000 MHz (COST 231 final report, 4.4.1), but `downlink_mhz` is 2120

@@ -103,6 +103,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "",
             "nr.secondary.bandwidth_mhz: 7 is not one of 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100 (FR1, 30 kHz)",
         ),
+        (
+            "",
+            "interference_fading = true",
+            "nr.ues[0].interference_fading: interference fades as the UE's own link does",
+        ),
         ("", "carriers = 3", "nr.ues[0].carriers: 3 is out of range: must be from 1 to 2"),
         ("", "carriers = 2", "nr.ues[0].carriers: the cells have one carrier: add `secondary`"),
         (
@@ -240,6 +245,11 @@ fn each_wrong_value_is_told_what_would_be_valid() {
             "cells = [{ name = \"a-2\" }, { name = \"a\", layout = { kind = \"row\", sites = 3, spacing_m = 9 } }]",
             "",
             "nr.cells[1].name: duplicate cell `a-2`",
+        ),
+        (
+            "cells = [{ layout = { kind = \"row\", sites = 2, spacing_m = 9 } }, { layout = { kind = \"row\", sites = 3, spacing_m = 9 } }]",
+            "",
+            "nr.cells[1].layout: duplicate cell `cell-1`, which `cells[0]` has too: give each layout a `name` of its own",
         ),
         (
             "cells = [{ position = [0, 0, 25] }]",

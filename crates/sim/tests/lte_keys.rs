@@ -246,3 +246,27 @@ fn each_path_loss_model_gives_the_power_and_the_rate_of_its_formula() {
     assert!(rates.is_sorted_by(|(loss, rate), (more, less)| loss < more && less <= rate), "{rates:?}");
     assert!(rates[0].1 > 35.0 && rates[rates.len() - 1].1 < 8.0, "{rates:?}");
 }
+
+#[test]
+fn interference_fades_on_request() {
+    // As far from one cell as from the other, which sends at all times.
+    let cells = "handover = { enabled = false }\ncells = [{}, { position = [400, 0, 30], load = 1 }]";
+    let spread = |interference_fading: bool| {
+        let ue = format!(
+            "mobility = [200, 0, 1.5]\ncell = \"cell-1\"\nfading = {{ kind = \"epa\", kmh = 60 }}\n\
+             interference_fading = {interference_fading}"
+        );
+        let tables = run(cells, &ue, DOWN, &[]);
+        let sinr: Vec<f64> = tables.radio.iter().filter_map(|row| row.sinr_db).collect();
+        let mean = sinr.iter().sum::<f64>() / sinr.len() as f64;
+        let deviation = (sinr.iter().map(|db| (db - mean).powi(2)).sum::<f64>() / sinr.len() as f64).sqrt();
+        let rsrp: Vec<f64> = tables.radio.iter().map(|row| row.rsrp_dbm).collect();
+        (deviation, rsrp, flow(&tables, "f").throughput_mbps)
+    };
+    let (steady, faded) = (spread(false), spread(true));
+    assert_eq!(steady.1, faded.1, "RSRP does not fade");
+    println!("{} and {} dB, {} and {} Mbit/s", steady.0, faded.0, steady.2, faded.2);
+    // The quotient of two links that fade independently varies more than one of them.
+    assert!(faded.0 > 1.1 * steady.0, "{} and {} dB", steady.0, faded.0);
+    assert!(faded.2 != steady.2 && (0.3..30.0).contains(&faded.2), "{} and {} Mbit/s", steady.2, faded.2);
+}

@@ -96,25 +96,22 @@ impl Air {
         sinr: &mut Sinr,
     ) {
         self.update(now);
-        let (cell, link) = (self.sites.carriers[serving], &self.links[serving]);
-        if self.set_db.is_some() || link.complete {
+        if !self.has_interference(serving) {
             return self.downlink(serving, now, sinr);
         }
+        if self.faded.is_some() {
+            return self.downlink_among_faded(serving, now, on_air, sinr);
+        }
+        let (cell, link) = (self.sites.carriers[serving], &self.links[serving]);
         let prbs = self.sites.cells[serving].carrier.prbs;
         let mut even = link.ue_noise_mw;
         steps.clear();
         for (index, (other, occupied)) in self.sites.carriers.iter().zip(on_air).enumerate() {
-            let background = f64::from(occupied.background);
-            if occupied.prbs == 0 && background == 0.0 || index == serving || other.first != cell.first {
+            let is_silent = occupied.prbs == 0 && occupied.background == 0.0;
+            if is_silent || index == serving || other.first != cell.first {
                 continue;
             }
-            let mw = self.interfering_mw(serving, index, occupied.beam) * cell.density_of(*other);
-            let (idle, more) = if background == 0.0 || occupied.beam.is_none() {
-                (mw * background, mw * (1.0 - background))
-            } else {
-                let idle = self.interfering_mw(serving, index, None) * cell.density_of(*other) * background;
-                (idle, mw - idle)
-            };
+            let (idle, more) = self.heard_mw(serving, index, occupied);
             even += idle;
             let others = self.sites.cells[index].carrier.prbs;
             let is_alike = others == prbs && other.subcarrier_hz == cell.subcarrier_hz;
@@ -136,6 +133,26 @@ impl Air {
                 *sinr *= (even / (even + more)) as f32;
             }
         }
+    }
+
+    /// Returns whether other cells interfere with `serving`: the SINR is not set, and a recorded one does not include it.
+    #[inline]
+    pub(super) fn has_interference(&self, serving: usize) -> bool {
+        self.set_db.is_none() && !self.links[serving].complete
+    }
+
+    /// Returns the power in mW of a resource element that the UE, which listens to `serving`, receives from cell `index` on
+    /// all blocks, and how much more on those with data.
+    #[inline]
+    pub(super) fn heard_mw(&self, serving: usize, index: usize, occupied: &Occupied) -> (f64, f64) {
+        let density = self.sites.carriers[serving].density_of(self.sites.carriers[index]);
+        let background = f64::from(occupied.background);
+        let mw = self.interfering_mw(serving, index, occupied.beam) * density;
+        if background == 0.0 || occupied.beam.is_none() {
+            return (mw * background, mw * (1.0 - background));
+        }
+        let idle = self.interfering_mw(serving, index, None) * density * background;
+        (idle, mw - idle)
     }
 
     /// Returns the power over noise in a resource block with which `other` receives what the UE sends to `serving`, for a
@@ -177,13 +194,18 @@ impl Air {
     /// Returns the downlink's SINR without fading.
     pub(super) fn flat_downlink(&mut self, serving: usize) -> f32 {
         self.look();
-        self.flat_downlink_among(serving, |other| {
-            if self.has_beams(other) {
-                self.mean_beams_mw(serving, other)
-            } else {
-                self.received_mw[other] * f64::from(self.loads[other])
-            }
-        })
+        self.flat_downlink_among(serving, |other| self.mean_mw(serving, other))
+    }
+
+    /// Returns the mean power in mW of a resource element of cell `other` that the UE receives while it listens to `serving`.
+    /// Call [`Air::look`] before.
+    #[inline]
+    pub(super) fn mean_mw(&self, serving: usize, other: usize) -> f64 {
+        if self.has_beams(other) {
+            self.mean_beams_mw(serving, other)
+        } else {
+            self.received_mw[other] * f64::from(self.loads[other])
+        }
     }
 
     /// Returns the same if the UE receives `mw` from each other cell in a resource element.
@@ -201,7 +223,7 @@ impl Air {
 
     /// Brings the gains of the beams in use up to date.
     #[inline]
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         for beamed in &mut self.beamed {
             beamed.look(self.valid_from, self.sites.cells[beamed.cell].position, self.place);
         }

@@ -7,7 +7,9 @@
 //! that shares its carrier with no other has a mean as well, on which only its own RSRQ depends.
 //!
 //! Deviations:
-//! 1. The downlink of TDD cells does not interfere with the uplink of others, nor the other way round.
+//! 1. The downlink of TDD cells does not interfere with the uplink of others, nor the other way round. Cells with one pattern
+//!    never have opposite directions, and a scenario has one pattern; what is left out is that of flexible slots, whose symbols
+//!    each cell divides by its own demand. It needs paths between masts and between UEs, and means for each pair of UEs.
 //! 2. Interference of a cell whose carrier has another width or subcarrier spacing is spread over that carrier. If its slots
 //!    are shorter, a longer slot meets those that begin with it.
 //! 3. Control channels and reference signals do not interfere with data.

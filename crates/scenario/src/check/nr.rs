@@ -69,7 +69,9 @@ pub(super) fn check_carrier(carrier: &NrCarrier, c: &mut Check) {
 
 fn check_frequency(key: &str, mhz: f64, c: &mut Check) {
     if !RANGES.iter().any(|(_, range)| range.contains(&mhz)) {
-        c.key(key, |c| c.wrong(format!("{mhz} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)")));
+        c.key(key, |c| {
+            c.wrong(format!("{} is out of range: must be 410 to 7125 (FR1) or 24250 to 52600 (FR2)", shown(mhz)));
+        });
     }
 }
 

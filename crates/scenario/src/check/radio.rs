@@ -54,11 +54,15 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
     check_cells(radio, c);
     // Too many are not placed.
     let placed = if placed_count(radio.cells) > MAX_CELLS { Vec::new() } else { placed(radio.cells) };
-    let mut names = Vec::with_capacity(placed.len());
+    let mut names: Vec<String> = Vec::with_capacity(placed.len());
+    let mut told = None;
     for (entry, cell) in &placed {
-        if names.contains(&cell.name) {
-            let message = format!("duplicate cell `{}`", cell.name);
-            c.key("cells", |c| c.index(*entry, |c| c.key("name", |c| c.wrong(message))));
+        // One message says all about the cells of an entry.
+        if told != Some(*entry)
+            && let Some(first) = names.iter().position(|name| *name == cell.name)
+        {
+            told = Some(*entry);
+            check_duplicate(radio.cells, [placed[first].0, *entry], &cell.name, c);
         }
         names.push(cell.name.clone());
     }
@@ -85,7 +89,7 @@ pub(super) fn check_shared(radio: &RadioNetwork, c: &mut Check) {
         c.range("p0_dbm", radio.power_control.p0_dbm, -134.0..=31.0);
         let alpha = radio.power_control.alpha;
         if !ALPHAS.contains(&alpha) {
-            c.key("alpha", |c| c.wrong(format!("{alpha} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1")));
+            c.key("alpha", |c| c.wrong(format!("{} is not one of 0, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1", shown(alpha))));
         }
     });
     c.key("handover", |c| check_handover(radio.handover, c));
@@ -138,6 +142,21 @@ fn check_cells(radio: &RadioNetwork, c: &mut Check) {
     }
 }
 
+/// Reports that two entries of `cells` both have a cell `name`.
+fn check_duplicate(cells: &[Cell], [first, second]: [usize; 2], name: &str, c: &mut Check) {
+    c.key("cells", |c| {
+        c.index(second, |c| {
+            let mut message = format!("duplicate cell `{name}`");
+            let is_layout = cells[second].layout.is_some();
+            if is_layout {
+                message += &format!(", which `cells[{first}]` has too: give each layout a `name` of its own");
+            }
+            let is_unnamed = is_layout && cells[second].name.is_empty();
+            c.key(if is_unnamed { "layout" } else { "name" }, |c| c.wrong(message));
+        });
+    });
+}
+
 fn check_layout(layout: &Layout, c: &mut Check) {
     let (Layout::Hexagonal { sites, spacing_m, .. } | Layout::Row { sites, spacing_m, .. }) = *layout;
     c.range("sites", u64::from(sites), 1..=MAX_CELLS);
@@ -170,6 +189,9 @@ fn check_ue(ue: &Ue, cells: &[String], has_nr: bool, c: &mut Check) {
             }
         };
         c.key("fading", |c| c.range("kmh", kmh.unwrap_or_default(), 0.0..=1000.0));
+    }
+    if ue.interference_fading && ue.fading.is_none() {
+        c.key("interference_fading", |c| c.wrong("interference fades as the UE's own link does: add `fading`"));
     }
     if let Some(array) = &ue.array {
         c.key("array", |c| check_array(array, c));
@@ -315,7 +337,7 @@ fn check_mobility(mobility: &Mobility, c: &mut Check) {
                 }
                 for (i, speed) in speeds.iter().enumerate() {
                     if !(*speed > 0.0 && SPEED.contains(speed)) {
-                        let most = SPEED.end();
+                        let (speed, most) = (shown(speed), SPEED.end());
                         c.index(i, |c| {
                             c.wrong(format!("{speed} is out of range: must be greater than 0 and at most {most}"));
                         });
@@ -339,6 +361,7 @@ pub(super) fn check_rectangle(x: &[f64; 2], y: &[f64; 2], c: &mut Check) {
             c.index(0, |c| c.within(*from, METRES));
             c.index(1, |c| c.within(*to, METRES));
             if from >= to {
+                let (from, to) = (shown(from), shown(to));
                 c.wrong(format!("the second side, {to}, must be greater than the first, {from}"));
             }
         });
@@ -351,6 +374,7 @@ fn check_kmh([least, most]: &[f64; 2], c: &mut Check) {
         c.index(0, |c| c.within(*least, 0.1..=1000.0));
         c.index(1, |c| c.within(*most, 0.1..=1000.0));
         if least > most {
+            let (least, most) = (shown(least), shown(most));
             c.wrong(format!("the greatest speed, {most}, must not be less than the least, {least}"));
         }
     });
@@ -478,7 +502,7 @@ fn check_handover(handover: &Handover, c: &mut Check) {
     c.range("q_out_db", handover.q_out_db, SYNC_DB);
     c.range("q_in_db", handover.q_in_db, SYNC_DB);
     if handover.q_in_db < handover.q_out_db {
-        let message = format!("{} is below `q_out_db`, {}", handover.q_in_db, handover.q_out_db);
+        let message = format!("{} is below `q_out_db`, {}", shown(handover.q_in_db), shown(handover.q_out_db));
         c.key("q_in_db", |c| c.wrong(message));
     }
     // The values of 36.331, 6.3.6.

@@ -1,6 +1,7 @@
 //! Checks of second carriers, and of the UEs that receive them.
 
 use super::*;
+use crate::lte::Channel;
 
 /// The first category of UEs that receive two carriers (36.306, release 10).
 const AGGREGATING: u8 = 6;
@@ -9,6 +10,7 @@ const AGGREGATING: u8 = 6;
 pub(super) fn check_apart(key: &str, [(second, wide), (first, also)]: [(f64, f64); 2], c: &mut Check) {
     let least = (wide + also) / 2.0;
     if (second - first).abs() < least {
+        let [second, first, least] = [second, first, least].map(shown);
         c.key(key, |c| {
             c.wrong(format!("{second} overlaps the first carrier at {first}: they must be at least {least} MHz apart"));
         });
@@ -26,6 +28,8 @@ pub(super) fn check_ue(ue: &Ue, radio: &RadioNetwork, c: &mut Check) {
         radio.lte.is_some_and(|lte| lte.secondary.is_some()) || radio.nr.is_some_and(|nr| nr.secondary.is_some());
     if !has_second {
         c.key("carriers", |c| c.wrong("the cells have one carrier: add `secondary`"));
+    } else if matches!(ue.channel, Channel::Recorded { .. }) {
+        c.key("carriers", |c| c.wrong("a UE with a recorded channel receives one carrier; use a model of the channel"));
     } else if let Some(category) = ue.category.filter(|category| *category < AGGREGATING) {
         let message =
             format!("a UE of category {category} receives one carrier; those from {AGGREGATING} on receive two");

@@ -152,6 +152,7 @@ fn ue_config(
             mobility: mobility(ue, streams, end),
             channel: channel(&ue.channel, network, channels),
             fading: ue.fading.map(|fading| self::fading(fading, downlink_mhz(network))),
+            interference_fades: ue.interference_fading,
             gain_db: ue.gain_db,
             noise_figure_db: ue.noise_figure_db,
             power: channel::UplinkPower {

@@ -90,12 +90,12 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
         if let Some(mhz) = mhz
             && !validity.mhz.contains(&mhz)
         {
-            validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {mhz}"), c);
+            validity.wrong("carriers of", &validity.mhz, "MHz", &format!("`{key}` is {}", shown(mhz)), c);
         }
     }
     for (cell, name) in radio.cells.iter().zip(cells) {
         if !validity.antenna.contains(&cell.position[2]) {
-            let but = format!("cell `{name}` is at {} m", cell.position[2]);
+            let but = format!("cell `{name}` is at {} m", shown(cell.position[2]));
             validity.wrong("antennas at a height of", &validity.antenna, "m", &but, c);
         }
     }
@@ -119,7 +119,7 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
     for point in points {
         let [x, y, z] = point;
         if !validity.ue.contains(&z) {
-            validity.wrong("UEs at a height of", &validity.ue, "m", &format!("this one is at {z} m"), c);
+            validity.wrong("UEs at a height of", &validity.ue, "m", &format!("this one is at {} m", shown(z)), c);
             return;
         }
         let distance = |cell: &crate::lte::Cell| {
@@ -130,7 +130,8 @@ pub(super) fn check(ue: &Ue, radio: &RadioNetwork, cells: &[String], c: &mut Che
         if let Some((cell, name)) = nearest
             && !(least..=*validity.distance.end()).contains(&distance(cell))
         {
-            let but = format!("the nearest cell, `{name}`, is {:.0} m from ({x}, {y})", distance(cell));
+            let (x, y, metres) = (shown(x), shown(y), shown(format_args!("{:.0}", distance(cell))));
+            let but = format!("the nearest cell, `{name}`, is {metres} m from ({x}, {y})");
             validity.wrong("distances of", &validity.distance, "m", &but, c);
             return;
         }

@@ -1,0 +1,82 @@
+//! Downlink interference that fades as the serving cell's link does.
+
+use units::Time;
+
+use super::interference::Occupied;
+use super::{Air, Sinr};
+use crate::tables::Direction;
+
+/// The mean power in mW of a resource element that a cell causes.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    /// On all resource blocks.
+    all_mw: f64,
+    /// In addition on the first `prbs` ones.
+    more_mw: f64,
+    prbs: u16,
+}
+
+impl Air {
+    /// [`Air::downlink`] with interference that fades.
+    #[inline(never)]
+    pub(super) fn downlink_faded(&mut self, serving: usize, now: Time, sinr: &mut Sinr) {
+        self.look();
+        let heard = |air: &Air, index: usize| {
+            let density = air.sites.carriers[serving].density_of(air.sites.carriers[index]);
+            Heard { all_mw: air.mean_mw(serving, index) * density, more_mw: 0.0, prbs: 0 }
+        };
+        self.fill_among(serving, now, heard, sinr);
+    }
+
+    /// [`Air::downlink_among`] with interference that fades.
+    #[inline(never)]
+    pub(super) fn downlink_among_faded(&mut self, serving: usize, now: Time, on_air: &[Occupied], sinr: &mut Sinr) {
+        let heard = |air: &Air, index: usize| {
+            let occupied = &on_air[index];
+            if occupied.prbs == 0 && occupied.background == 0.0 {
+                return Heard { all_mw: 0.0, more_mw: 0.0, prbs: 0 };
+            }
+            let (all_mw, more_mw) = air.heard_mw(serving, index, occupied);
+            Heard { all_mw, more_mw, prbs: occupied.prbs }
+        };
+        self.fill_among(serving, now, heard, sinr);
+    }
+
+    /// Fills `sinr` with that of `serving` among cells of which the UE hears `heard`.
+    fn fill_among(&mut self, serving: usize, now: Time, heard: impl Fn(&Air, usize) -> Heard, sinr: &mut Sinr) {
+        let (Some(config), Some(mut sums)) = (self.fading, self.faded.take()) else { return };
+        let noise_mw = self.links[serving].ue_noise_mw;
+        let (carrier, first_alike) = (self.sites.cells[serving].carrier, self.sites.cells[serving].first_alike);
+        sums.clear();
+        sums.resize(carrier.prbs.into(), noise_mw);
+        for index in 0..self.sites.cells.len() {
+            let other = &self.sites.cells[index];
+            if index == serving || other.first_alike != first_alike {
+                continue;
+            }
+            let there = other.carrier;
+            let Heard { all_mw, more_mw, prbs } = heard(self, index);
+            if all_mw == 0.0 && (more_mw == 0.0 || prbs == 0) {
+                continue;
+            }
+            let gains = self.fade(config, Direction::Downlink, index, now);
+            if (there.prbs, there.subcarrier_hz) == (carrier.prbs, carrier.subcarrier_hz) {
+                for (block, (sum, gain)) in sums.iter_mut().zip(gains).enumerate() {
+                    let more_mw = if block < usize::from(prbs) { more_mw } else { 0.0 };
+                    *sum += (all_mw + more_mw) * f64::from(*gain);
+                }
+            } else {
+                // Another grid's interference is spread over its carrier.
+                let mean = gains.iter().map(|gain| f64::from(*gain)).sum::<f64>() / gains.len() as f64;
+                let mw = (all_mw + more_mw * f64::from(prbs) / f64::from(there.prbs)) * mean;
+                sums.iter_mut().for_each(|sum| *sum += mw);
+            }
+        }
+        let alone = self.received_mw[serving] / noise_mw;
+        self.fill(Direction::Downlink, serving, alone as f32, now, sinr);
+        for (sinr, sum) in sinr.per_block(carrier.prbs.into()).iter_mut().zip(&sums) {
+            *sinr *= (noise_mw / sum) as f32;
+        }
+        self.faded = Some(sums);
+    }
+}
