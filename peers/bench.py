@@ -6,7 +6,8 @@ Processor time is that of the whole process (user and system, all threads) as th
 accounts it: start, simulation and results. A data packet is a full segment of payload
 that was delivered. `target/bench/results.json` holds an array of objects
 {name, unit, ours, peer, peer_name, ratio}; above 1, the ratio says how many times less
-time Ranway takes. The cities have no peer: the ratio is to the time that they should take.
+time Ranway takes. The cities have no peer: the ratio is to the time that they should take
+on the machine for which that was set, scaled by the dumbbell as the mmWave module's.
 
 Random losses fall on other packets on either side, so that a lossy scenario is run
 several times with different seeds and its goodputs differ somewhat: there, the cost of a
@@ -51,11 +52,12 @@ class Case:
     # Processor seconds per simulated second of a peer that was measured elsewhere, where the
     # first case took STORED_DUMBBELL_S.
     stored_s: float | None = None
-    # Without a peer: processor seconds per simulated second that it should take at most.
+    # Without a peer: processor seconds per simulated second that it should take at most on the same machine.
     goal_s: float | None = None
 
 
 STORED = "ns-3 mmWave, stored"
+GOAL = "goal"
 # ns-3 3.37 of Debian 12.
 STORED_DUMBBELL_S = 0.0634
 
@@ -174,11 +176,10 @@ def ns3(case: Case) -> tuple[Cost, str]:
     return cost, f"ns-3 {results[0]['version']}"
 
 
-def stored(case: Case, dumbbell: Cost) -> Cost:
-    """What a peer would have cost that is not built here; its packets were not counted."""
-    assert case.stored_s is not None
+def scaled(seconds: float, case: Case, dumbbell: Cost, goodput_mbps: float) -> Cost:
+    """What takes `seconds` per simulated second where the dumbbell took STORED_DUMBBELL_S; packets were not counted."""
     scale = dumbbell.cpu_s / dumbbell.simulated_s / STORED_DUMBBELL_S
-    return Cost(case.stored_s * scale * case.duration_s, case.duration_s, 0, 735.0)
+    return Cost(seconds * scale * case.duration_s, case.duration_s, 0, goodput_mbps)
 
 
 def compare(ranway: Path, turns: int, scratch: Path) -> tuple[dict[Case, tuple[list[Cost], list[Cost]]], str]:
@@ -190,9 +191,9 @@ def compare(ranway: Path, turns: int, scratch: Path) -> tuple[dict[Case, tuple[l
         for case, (our_costs, peer_costs) in costs.items():
             our_costs.append(ours(ranway, case, scratch))
             if case.goal_s is not None:
-                name, peer_cost = "goal", Cost(case.goal_s * case.duration_s, case.duration_s, 0, float("nan"))
+                name, peer_cost = GOAL, scaled(case.goal_s, case, costs[CASES[0]][1][turn], float("nan"))
             elif case.stored_s is not None:
-                name, peer_cost = STORED, stored(case, costs[CASES[0]][1][turn])
+                name, peer_cost = STORED, scaled(case.stored_s, case, costs[CASES[0]][1][turn], 735.0)
             else:
                 peer_cost, peer_name = ns3(case)
                 name = peer_name
@@ -213,7 +214,7 @@ def figures(costs: dict[Case, tuple[list[Cost], list[Cost]]], peer_name: str) ->
     rows: list[dict[str, object]] = []
     for case, (our_costs, peer_costs) in costs.items():
         is_run = case.stored_s is None and case.goal_s is None
-        name = peer_name if is_run else STORED if case.goal_s is None else "goal"
+        name = peer_name if is_run else STORED if case.goal_s is None else GOAL
         # Nothing but a peer that ran has packets.
         for what, unit, figure in FIGURES if is_run else FIGURES[:1]:
             our, peer = median(map(figure, our_costs)), median(map(figure, peer_costs))

@@ -7,9 +7,10 @@
 //! as an occasion has are never configured.
 //! Their scheme is fixed, so that their outcomes do not move the outer loop of link adaptation.
 //!
-//! Deviations: a UE without a place is given one that becomes free at once, without an RRC message; a process whose block waits for its repetition is not reused when the timer expires; a UE with a place sends
-//! no scheduling requests (`logicalChannelSR-Mask`); a dynamic grant for the same slot replaces the occasion whichever
-//! symbols it has; one block per occasion (`repK` = 1), and no type 2, which is activated by the control channel.
+//! Deviations: a UE without a place is given one that becomes free at once, without an RRC message; a process whose
+//! block waits for its repetition is not reused when the timer expires; a UE with a place sends no scheduling requests
+//! (`logicalChannelSR-Mask`); a dynamic grant for the same slot replaces the occasion whichever symbols it has; one
+//! block per occasion (`repK` = 1), and no type 2, which is activated by the control channel.
 
 use channel::Direction;
 use units::Span;
