@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -236,7 +236,8 @@ pub fn unload() -> Result<usize, Error> {
     Ok(users)
 }
 
-/// Returns the sockets that use it, in all network namespaces, ordered by address.
+/// Returns the sockets that use it, in all network namespaces, ordered by address: those of the processes in this
+/// process's PID namespace. A socket that its process has closed, but that still sends, is not among them.
 pub fn status() -> Result<Vec<Socket>, Error> {
     loading::check("mdcc")?;
     if !is_loaded() {
@@ -253,11 +254,13 @@ pub fn status() -> Result<Vec<Socket>, Error> {
         open.load()
     })?;
     let mut bytes = Vec::new();
-    let map = skeleton.maps.sockets.as_fd();
-    let mut lines = attempt("list sockets", || Iter::new(&skeleton.progs.mdcc_status.attach_iter(map)?))?;
+    let mut lines = attempt("list sockets", || Iter::new(&skeleton.progs.mdcc_status.attach()?))?;
     lines.read_to_end(&mut bytes).map_err(Error::system("read the list of sockets"))?;
     let mut sockets: Vec<Socket> = bytes.chunks_exact(LINE).filter_map(|line| parse(line.try_into().ok()?)).collect();
-    sockets.sort_by_key(|socket| (socket.netns, socket.local, socket.remote));
+    let key = |socket: &Socket| (socket.netns, socket.local, socket.remote);
+    sockets.sort_by_key(key);
+    // A socket may have several files, in one process or in several.
+    sockets.dedup_by_key(|socket| key(socket));
     Ok(sockets)
 }
 

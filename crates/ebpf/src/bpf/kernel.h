@@ -299,20 +299,23 @@ struct bpf_iter_meta {
 	__u64 seq_num;
 };
 
-struct bpf_map;
+struct file;
+struct task_struct;
 
-struct bpf_iter__bpf_sk_storage_map {
+struct socket {
+	struct sock *sk;
+};
+
+struct bpf_iter__task_file {
 	union {
 		struct bpf_iter_meta *meta;
 	};
 	union {
-		struct bpf_map *map;
+		struct task_struct *task;
 	};
+	__u32 fd;
 	union {
-		struct sock *sk;
-	};
-	union {
-		void *value;
+		struct file *file;
 	};
 };
 
