@@ -85,6 +85,7 @@ impl World {
 
     fn send(&mut self, way: Direction, grant: u32, lost: bool, late: u8) {
         let before = self.bearer.backlog(way, self.now);
+        assert_eq!(self.bearer.has_data(way, self.now), !before.is_empty());
         let mut block = Block::default();
         {
             sinks!(self, _deliver, drops);

@@ -383,6 +383,18 @@ mod tests {
     }
 
     #[test]
+    fn grants_to_come_are_counted_wherever_they_are_kept() {
+        // The second has the place of the first, which is still to come.
+        for second in [12, 26] {
+            let mut estimate = BufferEstimate::default();
+            estimate.grant((5, 10), 100);
+            estimate.grant((8, second), 20);
+            let to_come = [8, 10, second, second + 20].map(|tti| estimate.granted_after(tti));
+            assert_eq!(to_come, [120, 20, 0, 0], "{second}");
+        }
+    }
+
+    #[test]
     fn a_report_is_as_long_as_the_groups_that_have_data_need() {
         let size = |waiting: [u32; 4]| {
             let [a, b, c, d] = waiting;
