@@ -334,9 +334,8 @@ impl Air {
     /// Returns whether the received signal may change with time alone. If not, only [`Air::set_load`] and
     /// [`Air::set_sinr`] change it.
     pub fn varies(&self) -> bool {
-        let fades = self.doppler_hz.is_some() || self.period.is_some();
         // The bounds of the SINR are those of interference that does not fade.
-        let fades = fades || self.faded.is_some();
+        let fades = self.doppler_hz.is_some() || self.period.is_some() || self.faded.is_some();
         self.period.is_some() || matches!(self.channel, Channel::Recorded(_)) || self.fading.is_some() && fades
     }
 
@@ -564,13 +563,13 @@ impl Air {
 
     /// Finds the masts that are weak.
     fn find_weak_masts(&mut self) {
-        let cells = &self.sites.cells;
+        let first = |index: usize| self.sites.carriers[index].first as usize;
         // Of each carrier, at the index of its first cell.
-        let mut strongest = vec![f64::NEG_INFINITY; cells.len()];
-        for (cell, rsrp_dbm) in cells.iter().zip(&self.rsrp_dbm) {
-            strongest[cell.first_alike] = strongest[cell.first_alike].max(*rsrp_dbm);
+        let mut strongest = vec![f64::NEG_INFINITY; self.rsrp_dbm.len()];
+        for (index, rsrp_dbm) in self.rsrp_dbm.iter().enumerate() {
+            strongest[first(index)] = strongest[first(index)].max(*rsrp_dbm);
         }
-        let is_weak = |index: usize| self.rsrp_dbm[index] < strongest[cells[index].first_alike] - WEAK_DB;
+        let is_weak = |index: usize| self.rsrp_dbm[index] < strongest[first(index)] - WEAK_DB;
         for (mast, site) in self.masts.iter_mut().zip(&self.sites.masts) {
             mast.is_weak = site.cells.iter().all(|index| is_weak(*index));
         }

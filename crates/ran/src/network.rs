@@ -163,13 +163,10 @@ impl<P: Packet> Ran<P> {
             return;
         }
         state.enqueue_downlink(packet, now, drops);
-        let discards = state.discards;
         if state.is_served() {
             self.activate_downlink(ue);
         }
-        if discards {
-            self.note_rlc(ue);
-        }
+        self.note_discard(ue);
     }
 
     /// Accepts a packet sent by the host at `ue`.
@@ -178,11 +175,8 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         state.host.gate.enqueue(packet, now, drops);
         state.hand_down(Direction::Uplink, now, drops);
-        let discards = state.discards;
         self.check_uplink_buffers(ue, now);
-        if discards {
-            self.note_rlc(ue);
-        }
+        self.note_discard(ue);
     }
 
     /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of
@@ -488,6 +482,14 @@ impl<P: Packet> Ran<P> {
         self.cells[serving].downlink.activate(ue);
         if let Some(secondary) = secondary {
             self.cells[secondary].downlink.activate(ue);
+        }
+    }
+
+    /// Adds a calendar entry if an SDU that has arrived may be the next to be discarded: it changes no other timer.
+    #[inline]
+    fn note_discard(&mut self, ue: u32) {
+        if self.ues[ue as usize].discards {
+            self.note_rlc(ue);
         }
     }
 

@@ -22,8 +22,6 @@ pub(super) struct Cell {
     pub(super) position: Position,
     pub(super) antenna: Antenna,
     pub(super) carrier: Carrier,
-    /// The index of the first cell on the same downlink carrier.
-    pub(super) first_alike: usize,
     pub(super) mast: usize,
     /// Transmit power of a resource element in dBm.
     pub(super) element_dbm: f64,
@@ -89,27 +87,19 @@ impl Sites {
             let subcarriers = f64::from(SUBCARRIERS);
             let noise_dbm = noise_dbm(subcarriers * f64::from(carrier.subcarrier_hz), site.noise_figure_db);
             let element_dbm = site.power_dbm - decibels(subcarriers * f64::from(carrier.prbs));
-            let is_alike = |cell: &Cell| cell.carrier.downlink_hz == carrier.downlink_hz;
-            cells.push(Cell {
-                position: site.position,
-                antenna: site.antenna,
-                carrier,
-                first_alike: cells.iter().position(is_alike).unwrap_or(index),
-                mast,
-                element_dbm,
-                noise_dbm,
-            });
+            cells.push(Cell { position: site.position, antenna: site.antenna, carrier, mast, element_dbm, noise_dbm });
         }
-        let alike = |cell: &Cell| {
+        let alike = |(index, cell): (usize, &Cell)| {
             let Carrier { downlink_hz, uplink_hz, subcarrier_hz, .. } = cell.carrier;
+            let first = cells.iter().position(|other| other.carrier.downlink_hz == downlink_hz).unwrap_or(index);
             let higher = downlink_hz / uplink_hz;
             Alike {
-                first: cell.first_alike as u32,
+                first: first as u32,
                 subcarrier_hz,
                 uplink_per_rsrp: linear(decibels(higher * higher) - cell.element_dbm - cell.noise_dbm),
             }
         };
-        Sites { carriers: cells.iter().map(alike).collect(), cells: cells.into(), masts: masts.into() }
+        Sites { carriers: cells.iter().enumerate().map(alike).collect(), cells: cells.into(), masts: masts.into() }
     }
 }
 

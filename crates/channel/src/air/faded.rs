@@ -33,7 +33,7 @@ impl Air {
     pub(super) fn downlink_among_faded(&mut self, serving: usize, now: Time, on_air: &[Occupied], sinr: &mut Sinr) {
         let heard = |air: &Air, index: usize| {
             let occupied = &on_air[index];
-            if occupied.prbs == 0 && occupied.background == 0.0 {
+            if occupied.is_silent() {
                 return Heard { all_mw: 0.0, more_mw: 0.0, prbs: 0 };
             }
             let (all_mw, more_mw) = air.heard_mw(serving, index, occupied);
@@ -46,15 +46,14 @@ impl Air {
     fn fill_among(&mut self, serving: usize, now: Time, heard: impl Fn(&Air, usize) -> Heard, sinr: &mut Sinr) {
         let (Some(config), Some(mut sums)) = (self.fading, self.faded.take()) else { return };
         let noise_mw = self.links[serving].ue_noise_mw;
-        let (carrier, first_alike) = (self.sites.cells[serving].carrier, self.sites.cells[serving].first_alike);
+        let (carrier, first) = (self.sites.cells[serving].carrier, self.sites.carriers[serving].first);
         sums.clear();
         sums.resize(carrier.prbs.into(), noise_mw);
         for index in 0..self.sites.cells.len() {
-            let other = &self.sites.cells[index];
-            if index == serving || other.first_alike != first_alike {
+            if index == serving || self.sites.carriers[index].first != first {
                 continue;
             }
-            let there = other.carrier;
+            let there = self.sites.cells[index].carrier;
             let Heard { all_mw, more_mw, prbs } = heard(self, index);
             if all_mw == 0.0 && (more_mw == 0.0 || prbs == 0) {
                 continue;

@@ -26,6 +26,14 @@ pub struct Occupied {
     pub beam: Option<u32>,
 }
 
+impl Occupied {
+    /// Returns whether the cell does not interfere.
+    #[inline]
+    pub(super) fn is_silent(&self) -> bool {
+        self.prbs == 0 && self.background == 0.0
+    }
+}
+
 impl Air {
     /// Sets the fraction of resource blocks, 0 to 1, on which `cell` transmits and interferes with others. Initially
     /// zero.
@@ -107,8 +115,7 @@ impl Air {
         let mut even = link.ue_noise_mw;
         steps.clear();
         for (index, (other, occupied)) in self.sites.carriers.iter().zip(on_air).enumerate() {
-            let is_silent = occupied.prbs == 0 && occupied.background == 0.0;
-            if is_silent || index == serving || other.first != cell.first {
+            if occupied.is_silent() || index == serving || other.first != cell.first {
                 continue;
             }
             let (idle, more) = self.heard_mw(serving, index, occupied);

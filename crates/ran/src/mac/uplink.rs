@@ -2,8 +2,9 @@
 //!
 //! [`crate::Rat`] gives the delay from a grant to the transmission. It is decoded [`crate::MacConfig::decoding`] after its
 //! end. If that fails, the UE of an LTE cell is informed and repeats the block on the same resource blocks, which new
-//! grants for that slot leave free; an NR cell grants the repetition. Proportional fair counts repetitions and blocks of configured grants as service. A
-//! UE gets no grants while its sounding shows that even the most robust block would fail in all its transmissions.
+//! grants for that slot leave free; an NR cell grants the repetition. Proportional fair counts repetitions and blocks of
+//! configured grants as service. A UE gets no grants while its sounding shows that even the most robust block would fail in
+//! all its transmissions.
 //!
 //! Deviation: a block is filled when it is sent; a real UE begins about two milliseconds earlier.
 
