@@ -19,6 +19,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("link", &["units", "aqm"]),
     ("tcp", &["units", "wire", "cc"]),
     ("pep", &["units", "wire"]),
+    ("rnis", &["units"]),
+    ("rapid", &["units", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
     ("testkit", &["units", "cc", "aqm"]),
@@ -28,12 +30,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("record", &["units", "wire", "disk"]),
     (
         "sim",
-        &["units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "traffic", "scenario", "record"],
+        &["units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "rnis", "rapid", "traffic", "scenario", "record"],
     ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "observe", "netio", "scenario", "disk", "record", "sim"]),
-    ("services", &["units", "wire", "aqm", "backlog", "netio"]),
+    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "netio"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (
@@ -60,7 +62,7 @@ const CRATES: &[(&str, &[&str])] = &[
 
 /// Crates whose results depend on their arguments alone.
 const PURE: &[&str] =
-    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "traffic", "observe"];
+    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic", "observe"];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] =

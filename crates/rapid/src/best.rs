@@ -1,0 +1,366 @@
+//! The policy `best`: max-min shares of rate, windows that count what the proxy holds, and a capacity that the radio leg
+//! corrects.
+//!
+//! What differs from the paper:
+//! 1. *Rates* are shared, not windows: windows of flows with different round-trip times do not add up.
+//! 2. A slow flow's windows exceed its demand, and it is slow until it uses them, so that it does not take the share of the
+//!    fast flows back at each period.
+//! 3. A flow has never more than its bandwidth-delay product and a small target in the wired leg and the proxy together: data
+//!    that waits in the proxy shrinks the window at once. If only the next update shrank it, a burst that arrives between two
+//!    updates would open the window for another one, and so on each round trip.
+//! 4. The capacity of the reports is corrected by what the radio leg does ([`BestUe::correct`]): a queue of our own that
+//!    grows says that it is too high, an empty one while all is used that it is too low. This bears wrong and slow reports.
+//! 5. A report is believed for three periods. Then its capacity fades to what is delivered, and in the end the proxy lifts
+//!    all limits.
+//! 6. What the UE decodes beyond our flows (UDP, QUIC) counts as one more flow.
+
+use crate::capacity::Capacity;
+use crate::{Category, Config, Decision, Flow, Sample, State, Ue, rate, share};
+use slab::Slab;
+use units::{Span, Time};
+
+/// The parameters of the policy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    /// The queue that fast flows keep in the radio, beyond the least round-trip time: what its scheduler needs to fill its
+    /// transport blocks.
+    pub radio_target: Span,
+    /// What a flow keeps in the proxy, in time at its rate.
+    pub proxy_target: Span,
+    /// How much a slow flow's windows exceed its demand, as part of it.
+    pub headroom: f64,
+}
+
+impl Default for Best {
+    fn default() -> Best {
+        Best { radio_target: Span::from_millis(5), proxy_target: Span::from_millis(2), headroom: 0.25 }
+    }
+}
+
+/// The shortest period over which a flow's demand is measured.
+const PERIOD: Span = Span::from_millis(50);
+/// A flow is slow if it used less than this part of its share in a period, and fast again if it used its demand this many
+/// times, for which its windows have room.
+const USED_BY_SLOW: f64 = 0.85;
+const EXCEEDED: f64 = 1.15;
+/// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
+const GROWS: f64 = 1.25;
+/// Traffic that the proxy does not see counts from this part of the capacity.
+const UNSEEN: f64 = 0.03;
+/// Pacing above the share: the window limits, pacing only spreads.
+const PACING: f64 = 1.05;
+/// Pacing as part of the share in a long queue that may be our own or somebody else's.
+const DRAINING: f64 = 0.9;
+/// The part of a full packet that is payload: beside it there are the headers of IPv4, TCP with timestamps, PDCP, RLC and MAC.
+const PAYLOAD: f64 = 1448.0 / (1448.0 + 62.0);
+/// The interval of corrections, their steps, and their bounds.
+const CORRECTION: Span = Span::from_millis(20);
+const UP: f64 = 1.01;
+const DOWN: f64 = 0.1;
+/// The part of what should be delivered that must be, for a capacity to be raised.
+const DELIVERED: f64 = 0.992;
+/// In a queue of our own, a capacity of which less than this part is delivered is lowered.
+const SHORT: f64 = 0.98;
+const BOUNDS: (f64, f64) = (0.1, 8.0);
+/// The time constant of the averages of delivery.
+const SMOOTHING: f64 = 0.1;
+/// How long a capacity without reports fades before it is unknown.
+const FADE: Span = Span::from_secs(1);
+/// The radio leg's round-trip time before it is known.
+const RADIO_RTT: Span = Span::from_millis(20);
+
+/// The state of a UE.
+#[derive(Clone, Debug)]
+pub(crate) struct BestUe {
+    /// Times the reports' capacity is the capacity.
+    gain: f64,
+    /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
+    delivered: f64,
+    unseen: f64,
+    /// When `delivered` was updated, and what had been delivered then.
+    updated: Option<Time>,
+    total: u64,
+    /// The time of the last report, and when it came, with what had been delivered then.
+    report: Time,
+    reported: (Time, u64),
+    /// Since the last correction: its time, the least queueing delay, and whether all that was promised was used.
+    corrected: Time,
+    least_queue: Option<f64>,
+    /// Whether that delay was long at the last correction.
+    is_queued: bool,
+    /// Whether the shares were all used at the last update, and what should then be delivered.
+    is_busy: bool,
+    expected: f64,
+}
+
+impl Default for BestUe {
+    fn default() -> BestUe {
+        BestUe {
+            gain: 1.0,
+            delivered: 0.0,
+            unseen: 0.0,
+            updated: None,
+            total: 0,
+            report: Time::ZERO,
+            reported: (Time::ZERO, 0),
+            corrected: Time::ZERO,
+            least_queue: None,
+            is_queued: false,
+            is_busy: false,
+            expected: 0.0,
+        }
+    }
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct BestFlow {
+    /// The demand of a slow flow in bytes a second; a fast one's is unlimited.
+    demand: Option<f64>,
+    /// The start of the period, and what had arrived then.
+    began: Time,
+    arrived: u64,
+    /// The rate in the last period.
+    last: f64,
+    /// The share times the time since the start of the period.
+    promised: f64,
+    /// The share now.
+    share: f64,
+    /// Whether the proxy was empty of it at some time in the period.
+    ran_empty: bool,
+}
+
+impl BestFlow {
+    pub(crate) fn new(now: Time) -> BestFlow {
+        BestFlow { demand: None, began: now, arrived: 0, last: 0.0, promised: 0.0, share: 0.0, ran_empty: false }
+    }
+
+    /// Begins anew after silence, as a fast flow.
+    fn restart(&mut self, arrived: u64, now: Time) {
+        *self = BestFlow { arrived, ..BestFlow::new(now) };
+    }
+
+    /// Observes the flow for `span` seconds, and judges it at the end of a period.
+    fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
+        self.promised += self.share * span;
+        self.ran_empty |= sample.held() < u64::from(2 * mss);
+        let period = PERIOD.max(sample.wan_rtt.unwrap_or_default() * 2);
+        if now - self.began < period {
+            return;
+        }
+        let seconds = (now - self.began).as_secs_f64();
+        let used = sample.arrived.saturating_sub(self.arrived) as f64 / seconds;
+        let promised = self.promised / seconds;
+        match &mut self.demand {
+            None => {
+                let grows = used >= self.last * GROWS;
+                if used < USED_BY_SLOW * promised && self.ran_empty && !grows {
+                    self.demand = Some(used);
+                }
+            }
+            Some(demand) if used > *demand * EXCEEDED || !self.ran_empty => self.demand = None,
+            Some(demand) if used > *demand => *demand = used,
+            Some(demand) => *demand += (used - *demand) / 8.0,
+        }
+        self.last = used;
+        (self.began, self.arrived, self.promised, self.ran_empty) = (now, sample.arrived, 0.0, false);
+    }
+}
+
+/// Returns the UE's capacity in payload, in bytes a second; `None` if it is unknown.
+pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
+    let reported = ue.capacity.fair()? * PAYLOAD * ue.best.gain;
+    let believed = (ue.capacity.period() * 3).max(Span::from_millis(100));
+    let late = ue.capacity.age(now)?.saturating_sub(believed);
+    if late > FADE {
+        return None;
+    }
+    let weight = late.as_secs_f64() / FADE.as_secs_f64();
+    Some(reported + (ue.best.delivered - reported) * weight)
+}
+
+impl BestUe {
+    /// Updates the averages of delivery, `total` bytes of which our flows have delivered so far.
+    fn measure(&mut self, total: u64, capacity: &Capacity, now: Time) {
+        let Some(before) = self.updated.replace(now) else {
+            (self.total, self.reported) = (total, (now, total));
+            return;
+        };
+        let span = (now - before).as_secs_f64();
+        if span <= 0.0 {
+            return;
+        }
+        let delivered = total.saturating_sub(self.total) as f64 / span;
+        self.total = total;
+        self.delivered += (delivered - self.delivered) * span / (span + SMOOTHING);
+        // What was decoded and what was delivered must be of the same time: that of a report.
+        let Some((decoded, made)) = capacity.decoded().filter(|(_, made)| *made > self.report) else { return };
+        let span = (now - self.reported.0).as_secs_f64();
+        let delivered = total.saturating_sub(self.reported.1) as f64 / span;
+        let unseen = decoded * PAYLOAD - delivered;
+        self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
+        (self.report, self.reported) = (made, (now, total));
+    }
+
+    /// Returns the rate of traffic that the proxy does not see, if it counts.
+    fn unseen(&self, capacity: f64) -> Option<f64> {
+        (self.unseen > UNSEEN * capacity).then_some(self.unseen)
+    }
+
+    /// Corrects the capacity. `in_flight` bytes of our flows are in the radio leg, whose least round-trip time is
+    /// `radio_rtt`.
+    ///
+    /// By Little's law, what is in flight divided by the rate of delivery is the time that our bytes spend on the leg.
+    fn correct(&mut self, of: &Best, capacity: f64, in_flight: u64, radio_rtt: f64, now: Time) {
+        if self.delivered > 0.0 {
+            let queue = in_flight as f64 / self.delivered - radio_rtt;
+            self.least_queue = Some(self.least_queue.map_or(queue, |least| least.min(queue)));
+        }
+        if now.saturating_since(self.corrected) < CORRECTION.max(Span::from_secs_f64(radio_rtt)) {
+            return;
+        }
+        self.corrected = now;
+        let Some(queue) = self.least_queue.take() else { return };
+        let target = of.radio_target.as_secs_f64();
+        self.is_queued = queue > 2.0 * target;
+        if !self.is_busy {
+            self.gain += (1.0 - self.gain) * 0.01;
+        } else if self.unseen(capacity).is_some() {
+            // The queue may be somebody else's: only the reports count.
+            self.gain += (1.0 - self.gain) * 0.05;
+        } else if self.is_queued {
+            let excess = (queue - 2.0 * target) / (radio_rtt + target);
+            self.gain *= 1.0 - DOWN * excess.min(1.0);
+        } else if queue < target / 2.0 && self.delivered > DELIVERED * self.expected {
+            self.gain *= UP;
+        } else if queue > target / 2.0 && self.delivered < SHORT * self.expected {
+            self.gain *= 1.0 - DOWN / 20.0;
+        }
+        self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
+    }
+}
+
+/// Updates the flows of a UE.
+pub(crate) fn update<U: Copy>(
+    of: &Best,
+    config: &Config,
+    ue: &mut Ue,
+    flows: &mut Slab<Flow<U>>,
+    now: Time,
+    decide: &mut impl FnMut(usize, &Decision),
+) {
+    let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
+    let (mut total, mut in_flight, mut radio_rtt) = (0, 0, Span::from_secs(3600));
+    let mut any = false;
+    for &id in &ue.flows {
+        let sample = &flows[id].sample;
+        total += sample.delivered;
+        in_flight += sample.in_flight;
+        if let Some(least) = sample.ran_min_rtt {
+            (radio_rtt, any) = (radio_rtt.min(least), true);
+        }
+    }
+    let radio_rtt = if any { radio_rtt } else { RADIO_RTT };
+    ue.best.measure(total, &ue.capacity, now);
+    let Some(capacity) = capacity(ue, now) else {
+        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+    };
+    ue.best.correct(of, capacity, in_flight, radio_rtt.as_secs_f64(), now);
+
+    // Demands, of the active flows and of what is not seen.
+    let mut shares = Vec::with_capacity(ue.flows.len() + 2);
+    for &id in &ue.flows {
+        let flow = &mut flows[id];
+        let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
+        let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        if is_active {
+            state.observe(&sample, mss, span, now);
+            shares.push(state.demand.unwrap_or(f64::INFINITY));
+        } else {
+            state.restart(sample.arrived, now);
+            shares.push(0.0);
+        }
+    }
+    let unseen = ue.best.unseen(capacity);
+    // It counts as two flows: it may be several, and what does not yield would fill the queue.
+    let half = unseen.map_or(0.0, |rate| rate * 1.05 / 2.0);
+    shares.extend([half; 2]);
+    share(capacity, &mut shares);
+
+    // Slow flows may have what nobody wants.
+    let (mut slow, mut slow_flows, mut fast) = (0.0, 0u32, 0.0);
+    for (&id, &share) in ue.flows.iter().zip(&shares) {
+        match demand(&flows[id].state) {
+            Some(demand) if share >= demand && share > 0.0 => (slow, slow_flows) = (slow + share, slow_flows + 1),
+            Some(_) => {}
+            None => fast += share,
+        }
+    }
+    let spare = (capacity - 2.0 * shares[ue.flows.len()] - slow - fast).max(0.0) / f64::from(slow_flows.max(1));
+
+    let (mut used, mut expected) = (true, slow);
+    let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
+    for (&id, &share) in ue.flows.iter().zip(&shares) {
+        let flow = &mut flows[id];
+        let (sample, mss, is_active) = (flow.sample, f64::from(flow.mss), flow.is_active(now));
+        let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        let (promise, category) = match (is_active, state.demand) {
+            // What a new flow would have; nothing was promised to it.
+            (false, _) => (capacity / (ue.flows.len() as f64), Category::Idle),
+            (true, Some(demand)) if share >= demand => (share + spare, Category::Slow),
+            (true, Some(_)) => (share, Category::Slow),
+            (true, None) => (share, Category::Fast),
+        };
+        state.share = promise;
+        if category == Category::Fast {
+            used &= sample.held() > 0 || state.last > 0.9 * promise;
+            expected += promise;
+        }
+        // A slow flow does not fill its windows: they leave room for more than its demand, in any queue.
+        let is_slow = category == Category::Slow;
+        let room = if is_slow { promise.max(share * (1.0 + of.headroom)) } else { promise };
+        let mut decision = settings(of, config, &sample, mss, room, crowded || is_slow);
+        if crowded && ue.best.is_queued && !is_slow {
+            decision.pacing = Some(rate(promise * DRAINING));
+        }
+        decide(id, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
+    }
+    (ue.best.is_busy, ue.best.expected) = (fast > 0.0 && used, expected);
+}
+
+fn demand(state: &State) -> Option<f64> {
+    match state {
+        State::Best(state) => state.demand,
+        _ => None,
+    }
+}
+
+/// Returns the windows and the pacing of a flow of `promise` bytes a second. `follows_queue`: its radio window is large
+/// enough for the rate in any queue.
+fn settings(of: &Best, config: &Config, sample: &Sample, mss: f64, promise: f64, follows_queue: bool) -> Decision {
+    let seconds = Span::as_secs_f64;
+    let floor = f64::from(config.floor_segments) * mss;
+    let wan_rtt = sample.wan_rtt.or(sample.wan_min_rtt).map_or(0.0, seconds);
+    let target = promise * seconds(of.proxy_target) + 4.0 * mss;
+    let receive_window = (promise * wan_rtt + target).max(floor);
+    // What has left the receive buffer and is still here must count as if it had not.
+    let taken = sample.held().saturating_sub(sample.unread) as f64;
+    let receive_buffer = (receive_window - taken).max(2.0 * mss);
+    let least = seconds(sample.ran_min_rtt.unwrap_or(RADIO_RTT));
+    let queue = seconds(of.radio_target);
+    let radio_rtt = match sample.ran_rtt {
+        // In a queue that is not ours, the window must be that much larger for the same rate.
+        Some(now) if follows_queue => (least + queue).max(seconds(now) * 1.1),
+        _ => least + queue,
+    };
+    Decision {
+        receive_window: Some(receive_window as u64),
+        receive_buffer: Some(receive_buffer as u64),
+        window: Some((promise * radio_rtt).max(floor) as u64),
+        pacing: Some(rate(promise * PACING)),
+        ..Decision::UNLIMITED
+    }
+}
+
+#[cfg(test)]
+mod tests;

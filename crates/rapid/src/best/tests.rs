@@ -1,0 +1,163 @@
+use super::Best;
+use crate::fluid::{Lab, Reports};
+use crate::{Category, Policy};
+use units::{Span, Time};
+
+fn lab(reports: Reports) -> Lab {
+    Lab::new(Policy::Best(Best::default()), reports)
+}
+
+/// Checks that `got` is at least `part` of `wanted`.
+#[track_caller]
+fn at_least(what: &str, got: f64, part: f64, wanted: f64) {
+    assert!(got >= part * wanted, "{what}: {got:.2} of {wanted:.2} Mbit/s, {:.3}", got / wanted);
+}
+
+/// The application-limited flow beside a bulk flow of the paper's section 4.3, each with its round-trip time.
+fn app_beside_bulk(capacity: f64, demand: f64, (app_rtt, bulk_rtt): (u64, u64), reports: Reports) -> Lab {
+    let mut lab = lab(reports);
+    let ue = lab.ue(capacity);
+    lab.flow(ue, app_rtt, Some(demand));
+    lab.flow(ue, bulk_rtt, None);
+    lab.run(4.0);
+    lab.begin();
+    lab
+}
+
+#[test]
+fn an_app_limited_flow_has_its_demand_and_bulk_the_rest() {
+    for (capacity, demand, rtts) in [
+        (834.0, 16.0, (2, 2)),
+        (834.0, 16.0, (100, 2)),
+        (834.0, 16.0, (2, 100)),
+        (834.0, 300.0, (8, 8)),
+        (14.0, 1.5, (50, 50)),
+    ] {
+        let mut lab = app_beside_bulk(capacity, demand, rtts, Reports::default());
+        let got = lab.run(10.0);
+        at_least("app", got[0], 0.97, demand);
+        at_least("bulk", got[1], 0.95, capacity - demand);
+        assert!(lab.promised <= 1.02, "promised {:.3}", lab.promised);
+        assert_eq!([lab.category(0), lab.category(1)], [Category::Slow, Category::Fast]);
+        assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+        // The proxy's queue: a few milliseconds of the capacity.
+        assert!(lab.held < capacity * 125_000.0 * 0.005 + 10_000.0, "held {:.0}", lab.held);
+    }
+}
+
+#[test]
+fn bulk_flows_with_different_round_trip_times_share_equally() {
+    let mut lab = lab(Reports::default());
+    let ue = lab.ue(834.0);
+    for rtt in [1, 2, 20, 100] {
+        lab.flow(ue, rtt, None);
+    }
+    lab.run(4.0);
+    lab.begin();
+    let got = lab.run(10.0);
+    at_least("all", got.iter().sum(), 0.95, 834.0);
+    for &flow in &got {
+        assert!((flow / 208.5 - 1.0).abs() < 0.07, "{got:?}");
+    }
+    assert!(lab.promised <= 1.02);
+}
+
+#[test]
+fn slow_and_wrong_reports_cost_little() {
+    for (period, factor) in [(10, 1.0), (100, 1.0), (1000, 1.0), (1, 0.5), (1, 2.0), (1000, 0.5), (1000, 2.0)] {
+        let reports = Reports { period: Span::from_millis(period), factor, until: Time::MAX };
+        let mut lab = app_beside_bulk(100.0, 10.0, (20, 20), reports);
+        let got = lab.run(10.0);
+        at_least("app", got[0], 0.97, 10.0);
+        at_least("bulk", got[1], 0.95, 90.0);
+        assert!(lab.delay < Span::from_millis(40), "{:?}", lab.delay);
+    }
+}
+
+#[test]
+fn flows_go_on_without_reports() {
+    let reports = Reports { until: Time::ZERO + Span::from_secs(4), ..Reports::default() };
+    let mut lab = app_beside_bulk(100.0, 10.0, (20, 20), reports);
+    let got = lab.run(10.0);
+    at_least("app", got[0], 0.9, 10.0);
+    at_least("bulk", got[1], 0.95, 90.0);
+}
+
+#[test]
+fn traffic_beside_the_proxy_keeps_its_rate() {
+    for unseen in [2.0, 8.0, 50.0] {
+        let mut lab = lab(Reports::default());
+        let ue = lab.ue(100.0);
+        lab.unseen(ue, unseen);
+        lab.flow(ue, 20, None);
+        lab.flow(ue, 20, Some(5.0));
+        lab.run(4.0);
+        lab.begin();
+        let got = lab.run(10.0);
+        at_least("bulk", got[0], 0.95, 95.0 - unseen);
+        at_least("app", got[1], 0.97, 5.0);
+        assert!(lab.delay < Span::from_millis(30), "{:?}", lab.delay);
+    }
+}
+
+#[test]
+fn a_change_of_capacity_is_followed() {
+    let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports::default());
+    lab.set_capacity(0, 30.0);
+    lab.run(1.0);
+    lab.begin();
+    let got = lab.run(5.0);
+    at_least("bulk", got[1], 0.95, 25.0);
+    assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+    lab.set_capacity(0, 200.0);
+    lab.run(1.0);
+    lab.begin();
+    let got = lab.run(5.0);
+    at_least("bulk", got[1], 0.95, 195.0);
+}
+
+#[test]
+fn a_flow_whose_demand_grows_has_more_within_a_second() {
+    let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports::default());
+    lab.run(2.0);
+    lab.write(0, Some(40.0));
+    lab.run(1.0);
+    lab.begin();
+    let got = lab.run(5.0);
+    at_least("app", got[0], 0.97, 40.0);
+    at_least("bulk", got[1], 0.95, 60.0);
+}
+
+/// Two UEs of each kind: what one does is nothing to the other.
+#[test]
+fn four_ues_have_shares_of_their_own() {
+    let mut lab = lab(Reports::default());
+    for capacity in [400.0, 100.0, 20.0, 5.0] {
+        let ue = lab.ue(capacity);
+        lab.flow(ue, 20, None);
+        lab.flow(ue, 50, Some(capacity / 10.0));
+    }
+    lab.run(4.0);
+    lab.begin();
+    let got = lab.run(10.0);
+    for (pair, capacity) in got.chunks(2).zip([400.0, 100.0, 20.0, 5.0]) {
+        at_least("bulk", pair[0], 0.95, 0.9 * capacity);
+        at_least("app", pair[1], 0.97, 0.1 * capacity);
+    }
+    assert!(lab.promised <= 1.02, "promised {:.3}", lab.promised);
+}
+
+/// A handover: no reports and no radio for 60 ms, then another cell of another capacity.
+#[test]
+fn a_handover_is_survived() {
+    let mut lab = app_beside_bulk(100.0, 5.0, (20, 20), Reports::default());
+    lab.set_capacity(0, 0.001);
+    lab.run(0.06);
+    lab.set_capacity(0, 50.0);
+    lab.run(1.0);
+    lab.begin();
+    let got = lab.run(5.0);
+    at_least("app", got[0], 0.97, 5.0);
+    at_least("bulk", got[1], 0.95, 45.0);
+    assert!(lab.delay < Span::from_millis(20), "{:?}", lab.delay);
+}

@@ -1,0 +1,180 @@
+//! What a UE can receive, from the radio network's reports.
+//!
+//! Equations 1 to 3 of the paper, and what they leave out. The paper promises each UE everything that is unused, so that
+//! several UEs are promised more than there is, and a new UE of a full cell nothing; [`Capacity::fair`] divides the unused
+//! resource blocks among the active UEs, and never promises less than an equal part (the idea is PBE-CC's). The paper takes
+//! the transport block of the latest MCS; here, a block carries what the UE has decoded per block, errors included.
+
+use rnis::RadioReport;
+use units::{Span, Time};
+
+/// The time constant of averages over reports: a few HARQ round trips.
+const SMOOTHING: Span = Span::from_millis(20);
+/// Beyond any cell, in bytes a second: reports come from outside.
+const MOST: f64 = 1e12 / 8.0;
+/// The longest silence after which the interval between reports is still believed.
+const LONGEST_PERIOD: Span = Span::from_secs(2);
+
+/// A UE's capacity.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Capacity {
+    latest: Option<RadioReport>,
+    /// The interval between the last two reports.
+    period: Span,
+    /// Averages a second: decoded bits, the UE's block-slots, and those that it could have had.
+    bits: f64,
+    blocks: f64,
+    expected: f64,
+}
+
+impl Capacity {
+    /// Notes a report. One that is older than the latest is ignored: it came late.
+    pub(crate) fn on_report(&mut self, report: &RadioReport, now: Time) {
+        let span = report.interval.as_secs_f64();
+        if span <= 0.0 || report.slots == 0 && report.acked_bits == 0 {
+            // An interval without a downlink slot says nothing, except that the cell is alive.
+            if let Some(latest) = &mut self.latest {
+                latest.time = latest.time.max(report.time.min(now));
+            }
+            return;
+        }
+        let before = self.latest.as_ref().map(|latest| latest.time);
+        if before.is_some_and(|before| before > report.time) {
+            return;
+        }
+        let moved = self.latest.as_ref().is_some_and(|latest| latest.cell != report.cell);
+        // The first report, and the first of a cell, stand for themselves.
+        let weight = match before {
+            Some(_) if !moved => span / (span + SMOOTHING.as_secs_f64()),
+            _ => 1.0,
+        };
+        let average = |value: &mut f64, new: f64| *value += (new / span - *value) * weight;
+        average(&mut self.bits, report.acked_bits as f64);
+        average(&mut self.blocks, report.prbs.unwrap_or(0) as f64);
+        average(&mut self.expected, expected_fairly(report));
+        self.period = before.map_or(report.interval, |before| report.time - before).min(LONGEST_PERIOD);
+        self.latest = Some(report.clone());
+    }
+
+    /// Returns how old the latest report is; `None` if there was none.
+    pub(crate) fn age(&self, now: Time) -> Option<Span> {
+        self.latest.as_ref().map(|latest| latest.age(now))
+    }
+
+    /// Returns the interval between reports.
+    pub(crate) fn period(&self) -> Span {
+        self.period
+    }
+
+    /// Returns the rate at which the UE decoded blocks in the latest report, in bytes a second of MAC, and the report's time.
+    pub(crate) fn decoded(&self) -> Option<(f64, Time)> {
+        let report = self.latest.as_ref()?;
+        Some((report.acked_bits as f64 / 8.0 / report.interval.as_secs_f64(), report.time))
+    }
+
+    /// Returns equation 3 in bytes a second: what the latest report's blocks and unused blocks carry at its MCS.
+    pub(crate) fn published(&self) -> Option<f64> {
+        let report = self.latest.as_ref()?;
+        let per_block = report.bits_per_prb.unwrap_or_else(|| self.per_block(report).unwrap_or(0.0));
+        let own = report.prbs.unwrap_or(0) as f64;
+        let unused = report.all_prbs().saturating_sub(report.cell_prbs.unwrap_or(0)) as f64;
+        sane((own + unused) * per_block / report.interval.as_secs_f64() / 8.0)
+    }
+
+    /// Returns the capacity in bytes a second of MAC, with unused blocks divided among the active UEs.
+    pub(crate) fn fair(&self) -> Option<f64> {
+        let report = self.latest.as_ref()?;
+        sane(self.expected * self.per_block(report)? / 8.0)
+    }
+
+    /// Returns the bits that a block-slot carries, errors deducted.
+    fn per_block(&self, report: &RadioReport) -> Option<f64> {
+        // A few blocks say little: their transport blocks are rounded up, and padded.
+        let enough = f64::from(report.n_prb) * 50.0;
+        let measured = (self.blocks > 0.0).then(|| self.bits / self.blocks);
+        let nominal = report.bits_per_prb.map(|bits| {
+            let lost = if report.blocks > 0 { f64::from(report.failed) / f64::from(report.blocks) } else { 0.0 };
+            bits * (1.0 - lost.min(1.0))
+        });
+        match (measured, nominal) {
+            (Some(measured), Some(nominal)) if self.blocks < enough => {
+                let weight = self.blocks / enough;
+                Some(measured * weight + nominal * (1.0 - weight))
+            }
+            (measured, nominal) => measured.or(nominal),
+        }
+    }
+}
+
+/// Returns the capacity if it is one.
+fn sane(capacity: f64) -> Option<f64> {
+    (0.0..=MOST).contains(&capacity).then_some(capacity)
+}
+
+/// Returns the block-slots that the UE could have had: its own and its part of the unused ones, or an equal part of all.
+fn expected_fairly(report: &RadioReport) -> f64 {
+    let (all, own) = (report.all_prbs() as f64, report.prbs.unwrap_or(0));
+    // A UE that had nothing would be one more.
+    let ues = f64::from(report.active_ues.unwrap_or(1)) + if own == 0 { 1.0 } else { 0.0 };
+    let ues = if report.active_ues == Some(0) { 1.0 } else { ues.max(1.0) };
+    let equal = all / ues;
+    match report.cell_prbs {
+        Some(used) => equal.max(own as f64 + (all - used as f64).max(0.0) / ues),
+        None => equal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fluid::report;
+
+    /// A report on a cell of 100 blocks for 10 slots, of which the UE used `own` and all UEs `used`, 500 bits each.
+    fn used(own: u64, used: u64, active: u16, at: u64) -> RadioReport {
+        let mut report = report(Time::from_nanos(at * 1_000_000), Span::from_millis(10), 0.0);
+        (report.n_prb, report.slots) = (100, 10);
+        (report.prbs, report.cell_prbs, report.active_ues) = (Some(own), Some(used), Some(active));
+        report.acked_bits = own * 500;
+        report.bits_per_prb = Some(500.0);
+        report
+    }
+
+    fn capacity(report: &RadioReport) -> (f64, f64) {
+        let mut capacity = Capacity::default();
+        capacity.on_report(report, report.time);
+        (capacity.published().expect("published"), capacity.fair().expect("fair"))
+    }
+
+    #[test]
+    fn two_ues_are_promised_too_much_by_the_paper_and_all_there_is_by_an_equal_division() {
+        // Both use 300 of 1000 block-slots: the paper promises each 700.
+        let (published, fair) = capacity(&used(300, 600, 2, 10));
+        let of = |block_slots: f64| block_slots * 500.0 / 8.0 / 0.01;
+        assert_eq!((published, fair), (of(700.0), of(500.0)));
+    }
+
+    #[test]
+    fn a_new_ue_of_a_full_cell_has_an_equal_part() {
+        let (published, fair) = capacity(&used(0, 1000, 1, 10));
+        assert_eq!((published, fair), (0.0, 500.0 * 500.0 / 8.0 / 0.01));
+    }
+
+    #[test]
+    fn a_report_that_comes_late_is_ignored() {
+        let mut capacity = Capacity::default();
+        capacity.on_report(&used(300, 600, 2, 20), Time::from_nanos(20_000_000));
+        let before = capacity.fair();
+        capacity.on_report(&used(900, 900, 1, 10), Time::from_nanos(21_000_000));
+        assert_eq!(capacity.fair(), before);
+    }
+
+    #[test]
+    fn the_first_report_of_another_cell_stands_for_itself() {
+        let mut capacity = Capacity::default();
+        capacity.on_report(&used(1000, 1000, 1, 10), Time::from_nanos(10_000_000));
+        let mut other = used(100, 1000, 10, 20);
+        other.cell += 1;
+        capacity.on_report(&other, other.time);
+        assert_eq!(capacity.fair(), Some(100.0 * 500.0 / 8.0 / 0.01));
+    }
+}

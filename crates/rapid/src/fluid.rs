@@ -1,0 +1,320 @@
+//! A fluid model of servers, proxy and radio, for tests of the policies.
+//!
+//! A server sends what its application writes, as its windows permit; slow start doubles its window each round trip. The
+//! radio is one queue a UE, which drains at the UE's capacity. Cells divide nothing here: each UE has its own capacity.
+
+use crate::{Category, Config, Decision, FlowId, Policy, Rapid, Sample};
+use rnis::{RadioReport, UeId};
+use std::collections::VecDeque;
+use units::{Span, Time};
+
+const STEP: Span = Span::from_micros(500);
+const MSS: u32 = 1448;
+/// What a segment occupies on the radio for each byte of payload.
+const OVERHEAD: f64 = (1448.0 + 62.0) / 1448.0;
+const RADIO_RTT: Span = Span::from_millis(8);
+
+/// Returns a report on a UE that has a cell of 100 blocks to itself and used it for `bytes_per_sec`.
+pub(crate) fn report(time: Time, interval: Span, bits: f64) -> RadioReport {
+    RadioReport {
+        time,
+        interval,
+        cell: 1,
+        ue: UeId { rnti: 61, address: None },
+        n_prb: 100,
+        slots: (interval.as_nanos() / 1_000_000) as u32,
+        cell_prbs: Some(0),
+        active_ues: Some(1),
+        prbs: Some(0),
+        acked_bits: bits as u64,
+        blocks: 0,
+        failed: 0,
+        mcs: None,
+        layers: None,
+        cqi: None,
+        bits_per_prb: None,
+        queue_bytes: None,
+    }
+}
+
+/// A quantity that is seen later.
+#[derive(Clone)]
+struct Delayed<T> {
+    by: usize,
+    values: VecDeque<T>,
+}
+
+impl<T: Copy> Delayed<T> {
+    fn new(by: Span, first: T) -> Delayed<T> {
+        let by = (by.as_nanos() / STEP.as_nanos()) as usize;
+        Delayed { by, values: VecDeque::from(vec![first; by + 1]) }
+    }
+
+    fn pass(&mut self, value: T) -> T {
+        self.values.push_back(value);
+        while self.values.len() > self.by + 1 {
+            self.values.pop_front();
+        }
+        self.values[0]
+    }
+}
+
+/// A flow to a UE.
+struct Flow {
+    id: FlowId,
+    ue: u32,
+    wan_rtt: Span,
+    /// Bytes a second that the application writes; none if it writes without limit.
+    app: Option<f64>,
+    written: f64,
+    sent: f64,
+    cwnd: f64,
+    to_proxy: Delayed<f64>,
+    /// What the server knows: what has arrived, and the window.
+    to_server: Delayed<(f64, f64)>,
+    arrived: f64,
+    forwarded: f64,
+    delivered: f64,
+    /// The proxy's view of `delivered`.
+    from_ue: Delayed<f64>,
+    acked: f64,
+    decision: Option<Decision>,
+    /// At the start of the measurement.
+    before: f64,
+}
+
+/// A UE's radio.
+#[derive(Clone)]
+struct Radio {
+    /// Bytes a second of MAC.
+    capacity: f64,
+    /// Traffic that the proxy does not see: what it sends a second, what of it waits, and what was served of it.
+    unseen: (f64, f64, f64),
+    served: f64,
+    reported: f64,
+    /// When the next report is made.
+    due: Time,
+}
+
+/// How the reports are.
+#[derive(Clone, Copy)]
+pub(crate) struct Reports {
+    pub(crate) period: Span,
+    /// Reported capacity as a multiple of the true one.
+    pub(crate) factor: f64,
+    /// None are made from here on.
+    pub(crate) until: Time,
+}
+
+impl Default for Reports {
+    fn default() -> Reports {
+        Reports { period: Span::from_millis(1), factor: 1.0, until: Time::MAX }
+    }
+}
+
+/// The model.
+pub(crate) struct Lab {
+    rapid: Rapid<u32>,
+    reports: Reports,
+    now: Time,
+    radios: Vec<Radio>,
+    flows: Vec<Flow>,
+    /// The greatest sum of promises to a UE as part of its capacity, and the greatest queueing delay, since `begin`.
+    pub(crate) promised: f64,
+    pub(crate) delay: Span,
+    pub(crate) held: f64,
+}
+
+impl Lab {
+    pub(crate) fn new(policy: Policy, reports: Reports) -> Lab {
+        let config = Config { policy, ..Config::default() };
+        Lab {
+            rapid: Rapid::new(config),
+            reports,
+            now: Time::ZERO,
+            radios: Vec::new(),
+            flows: Vec::new(),
+            promised: 0.0,
+            delay: Span::ZERO,
+            held: 0.0,
+        }
+    }
+
+    /// Adds a UE that can receive `mbps` of payload.
+    pub(crate) fn ue(&mut self, mbps: f64) -> u32 {
+        let capacity = mbps * 125_000.0 * OVERHEAD;
+        self.radios.push(Radio { capacity, unseen: (0.0, 0.0, 0.0), served: 0.0, reported: 0.0, due: Time::ZERO });
+        self.radios.len() as u32 - 1
+    }
+
+    pub(crate) fn set_capacity(&mut self, ue: u32, mbps: f64) {
+        self.radios[ue as usize].capacity = mbps * 125_000.0 * OVERHEAD;
+    }
+
+    /// Traffic of `mbps` beside the proxy.
+    pub(crate) fn unseen(&mut self, ue: u32, mbps: f64) {
+        self.radios[ue as usize].unseen.0 = mbps * 125_000.0;
+    }
+
+    /// Adds a flow, whose application writes `mbps`.
+    pub(crate) fn flow(&mut self, ue: u32, wan_rtt_ms: u64, mbps: Option<f64>) -> usize {
+        let wan_rtt = Span::from_millis(wan_rtt_ms);
+        let floor = f64::from(10 * MSS);
+        self.flows.push(Flow {
+            id: self.rapid.open(ue, MSS, self.now),
+            ue,
+            wan_rtt,
+            app: mbps.map(|mbps| mbps * 125_000.0),
+            written: 0.0,
+            sent: 0.0,
+            cwnd: floor,
+            to_proxy: Delayed::new(wan_rtt / 2, 0.0),
+            // A step is between the passage to the server and what it sends.
+            to_server: Delayed::new((wan_rtt / 2).saturating_sub(STEP), (0.0, floor)),
+            arrived: 0.0,
+            forwarded: 0.0,
+            delivered: 0.0,
+            from_ue: Delayed::new(RADIO_RTT, 0.0),
+            acked: 0.0,
+            decision: None,
+            before: 0.0,
+        });
+        self.flows.len() - 1
+    }
+
+    /// Changes what a flow's application writes.
+    pub(crate) fn write(&mut self, flow: usize, mbps: Option<f64>) {
+        let flow = &mut self.flows[flow];
+        (flow.app, flow.written) = (mbps.map(|mbps| mbps * 125_000.0), flow.written.min(flow.sent));
+    }
+
+    /// Begins to measure.
+    pub(crate) fn begin(&mut self) {
+        (self.promised, self.delay, self.held) = (0.0, Span::ZERO, 0.0);
+        self.flows.iter_mut().for_each(|flow| flow.before = flow.delivered);
+    }
+
+    /// Runs for `seconds`, and returns what each flow has received since `begin` in Mbit/s, if this was right before.
+    pub(crate) fn run(&mut self, seconds: f64) -> Vec<f64> {
+        let end = self.now + Span::from_secs_f64(seconds);
+        while self.now < end {
+            self.step();
+        }
+        self.flows.iter().map(|flow| (flow.delivered - flow.before) / 125_000.0 / seconds).collect()
+    }
+
+    pub(crate) fn category(&self, flow: usize) -> Category {
+        self.flows[flow].decision.expect("it is decided").category
+    }
+
+    fn step(&mut self) {
+        let step = STEP.as_secs_f64();
+        self.now += STEP;
+        self.report();
+        if self.rapid.poll_timeout().is_some_and(|due| due <= self.now) {
+            self.decide();
+        }
+        for flow in &mut self.flows {
+            flow.step(step);
+        }
+        for (ue, radio) in (0..).zip(&mut self.radios) {
+            radio.unseen.1 += radio.unseen.0 * step;
+            let waits = |flow: &Flow| flow.forwarded - flow.delivered;
+            let waiting: f64 = self.flows.iter().filter(|flow| flow.ue == ue).map(waits).sum::<f64>() + radio.unseen.1;
+            let served = (radio.capacity / OVERHEAD * step).min(waiting);
+            radio.served += served;
+            if waiting > 0.0 {
+                self.delay = self.delay.max(Span::from_secs_f64(waiting / (radio.capacity / OVERHEAD)));
+                let part = served / waiting;
+                radio.unseen.1 -= radio.unseen.1 * part;
+                serve(&mut self.flows, ue, part);
+            }
+        }
+    }
+
+    fn report(&mut self) {
+        let Reports { period, factor, until } = self.reports;
+        for (ue, radio) in (0..).zip(&mut self.radios) {
+            if radio.due > self.now || self.now >= until {
+                continue;
+            }
+            radio.due = self.now + period;
+            let per_slot = radio.capacity * 8.0 * 0.001;
+            let bits = (radio.served - radio.reported) * OVERHEAD * 8.0;
+            radio.reported = radio.served;
+            let mut report = report(self.now, period, bits * factor);
+            let used = (bits / per_slot * 100.0).round().min(report.all_prbs() as f64) as u64;
+            (report.prbs, report.cell_prbs) = (Some(used), Some(used));
+            report.bits_per_prb = Some(per_slot / 100.0 * factor);
+            self.rapid.on_report(ue, &report, self.now);
+        }
+    }
+
+    fn decide(&mut self) {
+        let delays: Vec<Span> = (0..)
+            .zip(&self.radios)
+            .map(|(ue, radio)| {
+                let flows = self.flows.iter().filter(|flow| flow.ue == ue);
+                let waiting = flows.map(|flow| flow.forwarded - flow.delivered).sum::<f64>() + radio.unseen.1;
+                Span::from_secs_f64(waiting / (radio.capacity / OVERHEAD))
+            })
+            .collect();
+        let flows = &self.flows;
+        let mut decisions = Vec::new();
+        let sample = |id: FlowId| {
+            let flow = flows.iter().find(|flow| flow.id == id).expect("it is known");
+            Sample {
+                arrived: flow.arrived as u64,
+                delivered: flow.acked as u64,
+                in_flight: (flow.forwarded - flow.acked) as u64,
+                unread: (flow.arrived - flow.forwarded) as u64,
+                wan_rtt: Some(flow.wan_rtt),
+                wan_min_rtt: Some(flow.wan_rtt),
+                ran_rtt: Some(RADIO_RTT + delays[flow.ue as usize]),
+                ran_min_rtt: Some(RADIO_RTT),
+            }
+        };
+        self.rapid.update(self.now, sample, |id, decision| decisions.push((id, *decision)));
+        let mut promised = vec![0.0; self.radios.len()];
+        for (id, decision) in decisions {
+            let flow = self.flows.iter_mut().find(|flow| flow.id == id).expect("it is known");
+            flow.decision = Some(decision);
+            promised[flow.ue as usize] += decision.rate.map_or(0.0, |rate| rate.bits_per_sec() as f64 / 8.0);
+        }
+        for (promised, radio) in promised.iter().zip(&self.radios) {
+            self.promised = self.promised.max(promised * OVERHEAD / radio.capacity);
+        }
+        self.held = self.flows.iter().map(|flow| flow.arrived - flow.forwarded).fold(self.held, f64::max);
+    }
+}
+
+fn serve(flows: &mut [Flow], ue: u32, part: f64) {
+    for flow in flows.iter_mut().filter(|flow| flow.ue == ue) {
+        flow.delivered += (flow.forwarded - flow.delivered) * part;
+    }
+}
+
+impl Flow {
+    fn step(&mut self, step: f64) {
+        let decision = self.decision.unwrap_or(Decision::UNLIMITED);
+        // The server.
+        self.written = self.app.map_or(f64::INFINITY, |rate| self.written + rate * step);
+        let (known, window) = self.to_server.values[0];
+        let may = self.written.min(known + window.min(self.cwnd));
+        self.sent = self.sent.max(may);
+        self.arrived = self.to_proxy.pass(self.sent);
+        let free = |buffer: u64| (buffer as f64 - (self.arrived - self.forwarded)).max(0.0);
+        let window = decision.receive_window.map_or(4e6, |window| window as f64);
+        let advertised = window.min(decision.receive_buffer.map_or(4e6, free));
+        let (before, edge) = (self.to_server.values[0].0, self.arrived);
+        self.to_server.pass((edge, advertised));
+        self.cwnd = (self.cwnd + self.to_server.values[0].0 - before).min(1e9);
+        // The proxy.
+        let in_flight = self.forwarded - self.acked;
+        let pace = decision.pacing.map_or(f64::INFINITY, |rate| rate.bits_per_sec() as f64 / 8.0 * step);
+        let window = decision.window.map_or(4e6, |window| window as f64);
+        let send = (self.arrived - self.forwarded).min(window - in_flight).min(pace).max(0.0);
+        self.forwarded += send;
+        self.acked = self.from_ue.pass(self.delivered);
+    }
+}

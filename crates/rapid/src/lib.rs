@@ -1,0 +1,296 @@
+//! RAPID: a proxy between servers and UEs that divides what the radio can carry among the flows of each UE.
+//!
+//! Source: RAPID (`papers/rapid`), sections 3 and 5.3. The proxy splits each TCP connection: the *wired leg* ends at the
+//! proxy, the *radio leg* begins there. It learns from the radio network what a UE can receive ([`rnis::RadioReport`]), and
+//! from arrivals what each flow wants, and sets three things per flow ([`Decision`]): the receive window on the wired leg,
+//! and the congestion window and pacing rate on the radio leg.
+//!
+//! [`Rapid`] does no I/O and has no clock. The simulated and the live proxy use the same one. Its driver calls, with a `now`
+//! that never decreases:
+//!
+//! - [`Rapid::open`] and [`Rapid::close`] for each flow, that is, for each direction of a connection that carries data to a
+//!   UE;
+//! - [`Rapid::on_report`] for each report of the radio network;
+//! - [`Rapid::update`] at [`Rapid::poll_timeout`]: it asks for a [`Sample`] of each flow and returns a [`Decision`] for each.
+//!
+//! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13 to the letter, with what its
+//! authors measured or chose as [`Published`]. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).
+//! [`Policy::MilliProxy`] is the window rule of milliProxy.
+
+mod best;
+mod capacity;
+#[cfg(test)]
+mod fluid;
+mod milli;
+mod published;
+#[cfg(test)]
+mod robustness;
+mod share;
+
+pub use best::Best;
+pub use published::Published;
+pub use share::share;
+
+use best::{BestFlow, BestUe};
+use capacity::Capacity;
+use published::PublishedFlow;
+use rnis::RadioReport;
+use slab::Slab;
+use std::collections::BTreeMap;
+use units::{Rate, Span, Time};
+
+/// A flow that was silent for longer is not counted and has no share.
+const ACTIVE: Span = Span::from_secs(1);
+
+/// A policy and its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Policy {
+    /// Equations 1 to 13 of the paper.
+    Published(Published),
+    /// Rates shared by max-min, with the proxy's own queue accounted for.
+    Best(Best),
+    /// The window rule of milliProxy: rate times round-trip time less the radio's backlog.
+    MilliProxy,
+}
+
+/// The parameters of [`Rapid`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The policy.
+    pub policy: Policy,
+    /// Interval between two updates.
+    pub tick: Span,
+    /// The smallest window, in segments: below it, a sender could stall.
+    pub floor_segments: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config { policy: Policy::Best(Best::default()), tick: Span::from_millis(1), floor_segments: 10 }
+    }
+}
+
+/// Identifies a flow of a [`Rapid`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId(usize);
+
+/// What the proxy sees of a flow. Counts are of payload bytes since the flow's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Bytes that have arrived in order on the wired leg.
+    pub arrived: u64,
+    /// Bytes that the UE has acknowledged on the radio leg.
+    pub delivered: u64,
+    /// Bytes sent to the UE and not acknowledged.
+    pub in_flight: u64,
+    /// Bytes that have arrived and are still in the wired leg's receive buffer.
+    pub unread: u64,
+    /// Smoothed round-trip time of the wired leg, and its minimum.
+    pub wan_rtt: Option<Span>,
+    /// See `wan_rtt`.
+    pub wan_min_rtt: Option<Span>,
+    /// Smoothed round-trip time of the radio leg, and its minimum.
+    pub ran_rtt: Option<Span>,
+    /// See `ran_rtt`.
+    pub ran_min_rtt: Option<Span>,
+}
+
+impl Sample {
+    /// Returns the bytes in the proxy: those that have arrived and were not yet sent on.
+    pub fn held(&self) -> u64 {
+        self.arrived.saturating_sub(self.delivered).saturating_sub(self.in_flight)
+    }
+}
+
+/// The kind of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Category {
+    /// Takes whatever it is given.
+    Fast,
+    /// Limited elsewhere: by its application, its server or the wired leg.
+    Slow,
+    /// Silent.
+    Idle,
+}
+
+impl Category {
+    /// Returns its name in tables and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Category::Fast => "fast",
+            Category::Slow => "slow",
+            Category::Idle => "idle",
+        }
+    }
+}
+
+/// The settings of a flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// The share that the flow is promised, in payload; `None` if the capacity is unknown.
+    pub rate: Option<Rate>,
+    /// The receive window of the wired leg in bytes; `None` lifts the limit.
+    pub receive_window: Option<u64>,
+    /// The receive buffer of the wired leg in bytes of payload: unread data leaves only the rest of it as window. `None`
+    /// lifts the limit.
+    pub receive_buffer: Option<u64>,
+    /// The congestion window of the radio leg in bytes; `None` leaves it to a congestion control.
+    pub window: Option<u64>,
+    /// The pacing rate of the radio leg; `None` does not pace.
+    pub pacing: Option<Rate>,
+    /// The flow's kind.
+    pub category: Category,
+}
+
+impl Decision {
+    /// Without a report of the radio: the proxy passes data on as any split proxy does.
+    const UNLIMITED: Decision = Decision {
+        rate: None,
+        receive_window: None,
+        receive_buffer: None,
+        window: None,
+        pacing: None,
+        category: Category::Fast,
+    };
+}
+
+/// A flow of a UE.
+#[derive(Clone, Debug)]
+struct Flow<U> {
+    ue: U,
+    mss: u32,
+    sample: Sample,
+    /// When data arrived or was delivered last.
+    active: Time,
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Published(PublishedFlow),
+    Best(BestFlow),
+    MilliProxy,
+}
+
+impl<U> Flow<U> {
+    fn is_active(&self, now: Time) -> bool {
+        now.saturating_since(self.active) <= ACTIVE || self.sample.held() + self.sample.in_flight > 0
+    }
+}
+
+/// A UE: its capacity and its flows.
+#[derive(Clone, Debug, Default)]
+struct Ue {
+    capacity: Capacity,
+    best: BestUe,
+    flows: Vec<usize>,
+}
+
+/// Divides the radio among flows. See the crate's documentation for the order of calls. `U` identifies a UE.
+#[derive(Clone, Debug)]
+pub struct Rapid<U> {
+    config: Config,
+    ues: BTreeMap<U, Ue>,
+    flows: Slab<Flow<U>>,
+    next: Option<Time>,
+}
+
+impl<U: Copy + Ord> Rapid<U> {
+    /// Creates an instance without flows.
+    pub fn new(config: Config) -> Rapid<U> {
+        Rapid { config, ues: BTreeMap::new(), flows: Slab::new(), next: None }
+    }
+
+    /// Opens a flow to `ue` whose full segments carry `mss` bytes.
+    pub fn open(&mut self, ue: U, mss: u32, now: Time) -> FlowId {
+        let state = match self.config.policy {
+            Policy::Published(_) => State::Published(PublishedFlow::new(now)),
+            Policy::Best(_) => State::Best(BestFlow::new(now)),
+            Policy::MilliProxy => State::MilliProxy,
+        };
+        let id = self.flows.insert(Flow { ue, mss: mss.max(1), sample: Sample::default(), active: now, state });
+        self.ues.entry(ue).or_default().flows.push(id);
+        self.next.get_or_insert(now);
+        FlowId(id)
+    }
+
+    /// Closes a flow.
+    ///
+    /// # Panics
+    /// If it is closed already.
+    pub fn close(&mut self, flow: FlowId) {
+        let gone = self.flows.remove(flow.0);
+        if let Some(ue) = self.ues.get_mut(&gone.ue) {
+            ue.flows.retain(|&id| id != flow.0);
+        }
+        if self.flows.is_empty() {
+            self.next = None;
+        }
+    }
+
+    /// Forgets UEs without flows that no report has named for a minute.
+    pub fn forget_stale(&mut self, now: Time) {
+        self.ues.retain(|_, ue| !ue.flows.is_empty() || ue.capacity.age(now).is_some_and(|a| a <= Span::from_secs(60)));
+    }
+
+    /// Notes what the radio network reports of a UE.
+    pub fn on_report(&mut self, ue: U, report: &RadioReport, now: Time) {
+        self.ues.entry(ue).or_default().capacity.on_report(report, now);
+    }
+
+    /// Returns when to call [`Rapid::update`]; `None` without flows.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        self.next
+    }
+
+    /// Returns the number of open flows.
+    pub fn len(&self) -> usize {
+        self.flows.len()
+    }
+
+    /// Returns whether no flow is open.
+    pub fn is_empty(&self) -> bool {
+        self.flows.is_empty()
+    }
+
+    /// Returns what the UE can receive at `now` in payload, as far as known.
+    pub fn capacity(&self, ue: U, now: Time) -> Option<Rate> {
+        let ue = self.ues.get(&ue)?;
+        let bytes = match self.config.policy {
+            Policy::Published(_) | Policy::MilliProxy => ue.capacity.published()?,
+            Policy::Best(_) => best::capacity(ue, now)?,
+        };
+        Some(rate(bytes))
+    }
+
+    /// Updates all flows: `sample` returns what the proxy sees of one, `each` takes its settings.
+    pub fn update(
+        &mut self,
+        now: Time,
+        mut sample: impl FnMut(FlowId) -> Sample,
+        mut each: impl FnMut(FlowId, &Decision),
+    ) {
+        let Rapid { config, ues, flows, next } = self;
+        for (id, flow) in flows.iter_mut() {
+            let new = sample(FlowId(id));
+            if new.arrived != flow.sample.arrived || new.delivered != flow.sample.delivered {
+                flow.active = now;
+            }
+            flow.sample = new;
+        }
+        for ue in ues.values_mut().filter(|ue| !ue.flows.is_empty()) {
+            let mut decide = |id: usize, decision: &Decision| each(FlowId(id), decision);
+            match &config.policy {
+                Policy::Published(of) => published::update(of, config, ue, flows, now, &mut decide),
+                Policy::Best(of) => best::update(of, config, ue, flows, now, &mut decide),
+                Policy::MilliProxy => milli::update(config, ue, flows, now, &mut decide),
+            }
+        }
+        *next = (!flows.is_empty()).then(|| now + config.tick);
+    }
+}
+
+/// Returns a rate of so many bytes a second.
+fn rate(bytes_per_sec: f64) -> Rate {
+    Rate::from_bits_per_sec((bytes_per_sec * 8.0) as u64)
+}

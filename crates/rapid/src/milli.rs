@@ -1,0 +1,42 @@
+//! The window rule of milliProxy: a flow's rate times its round-trip time, less what the radio holds already.
+//!
+//! milliProxy does not split connections; it rewrites the receive window in acknowledgements. Here, its rule sets the wired
+//! leg's window of a split proxy, and the radio leg may have as much in flight.
+
+use crate::{Category, Config, Decision, Flow, Ue, rate};
+use slab::Slab;
+use units::{Span, Time};
+
+/// Updates the flows of a UE.
+pub(crate) fn update<U: Copy>(
+    config: &Config,
+    ue: &Ue,
+    flows: &mut Slab<Flow<U>>,
+    now: Time,
+    decide: &mut impl FnMut(usize, &Decision),
+) {
+    let Some(capacity) = ue.capacity.published() else {
+        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+    };
+    let active = ue.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
+    for &id in &ue.flows {
+        let flow = &flows[id];
+        let floor = f64::from(config.floor_segments * flow.mss);
+        let seconds = |span: Option<Span>| span.unwrap_or_default().as_secs_f64();
+        let share = capacity / active;
+        let round = seconds(flow.sample.wan_rtt) + seconds(flow.sample.ran_min_rtt);
+        let backlog = flow.sample.in_flight as f64 - share * seconds(flow.sample.ran_min_rtt);
+        let window = (share * round - backlog.max(0.0)).max(floor);
+        decide(
+            id,
+            &Decision {
+                rate: Some(rate(share)),
+                receive_window: Some(window as u64),
+                receive_buffer: None,
+                window: Some((share * round).max(floor) as u64),
+                pacing: None,
+                category: if flow.is_active(now) { Category::Fast } else { Category::Idle },
+            },
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! The paper's algorithm: equations 4 to 13, to the letter.
+//!
+//! Known defects, which [`crate::Policy::Best`] mends: a slow flow's window becomes its demand, so that it uses all of it in
+//! the next period, counts as fast and takes the fast flows' share back; windows of flows with different round-trip times
+//! are added; the proxy's own queue is not seen.
+//!
+//! What the paper leaves open:
+//! 1. A fast flow's window follows the capacity at each update; a slow flow's stays until its period ends.
+//! 2. Periods end by time, so that those of silent flows end, too.
+//! 3. The window has a floor ([`crate::Config::floor_segments`]): equation 4 vanishes with the round-trip time.
+//! 4. A flow that has been silent for a second is not counted (N).
+
+use crate::{Category, Config, Decision, Flow, State, Ue, rate};
+use slab::Slab;
+use units::{Span, Time};
+
+/// The parameters of the paper's algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// A flow is slow if less than this part of its expected rate arrived in the last round trip of its period. Paper: 0.8;
+    /// its simulator: 0.85, its kernel module: 0.75.
+    pub slow_threshold: f64,
+    /// Weight of the old average in the demand (equation 9). Paper: 1/8; both artefacts: 0.4.
+    pub alpha: f64,
+    /// The congestion window of the radio leg.
+    pub radio_window: RadioWindow,
+}
+
+impl Default for Published {
+    fn default() -> Published {
+        Published { slow_threshold: 0.8, alpha: 0.125, radio_window: RadioWindow::Bdp }
+    }
+}
+
+/// The congestion window of the radio leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadioWindow {
+    /// The flow's bandwidth-delay product on that leg (section 5.3).
+    Bdp,
+    /// The receive window, as in the paper's simulator.
+    ReceiveWindow,
+    /// The bandwidth-delay product with a round-trip time that is 16 ms longer, rounded up to a power of two of segments, as
+    /// in the paper's kernel module.
+    Rounded,
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct PublishedFlow {
+    /// The receive window in bytes, and what it would be for a fast flow without released windows (equation 4).
+    window: f64,
+    equal: f64,
+    slow: bool,
+    /// When its period ends, and its current round trip began, with what had arrived then.
+    period_ends: Option<Time>,
+    trip: (Time, u64),
+    /// The rate in the last round trip, and the demand (equation 9).
+    last: f64,
+    demand: Option<f64>,
+    /// The radio leg's least round-trip time, smoothed over periods.
+    radio_rtt: Option<f64>,
+}
+
+impl PublishedFlow {
+    pub(crate) fn new(now: Time) -> PublishedFlow {
+        PublishedFlow {
+            window: 0.0,
+            equal: 0.0,
+            slow: false,
+            period_ends: None,
+            trip: (now, 0),
+            last: 0.0,
+            demand: None,
+            radio_rtt: None,
+        }
+    }
+
+    /// Ends a round trip: measures the arrival rate (equation 9).
+    fn end_trip(&mut self, arrived: u64, alpha: f64, now: Time) {
+        let span = (now - self.trip.0).as_secs_f64();
+        self.last = arrived.saturating_sub(self.trip.1) as f64 / span;
+        self.demand = Some(self.demand.map_or(self.last, |old| alpha * old + (1.0 - alpha) * self.last));
+        self.trip = (now, arrived);
+    }
+}
+
+/// Returns the length of a period in round trips (equations 6 and 7): so long takes slow start to fill the window.
+fn period(window: f64, mss: u32) -> u64 {
+    let segments = (window / f64::from(mss)).ceil().max(1.0) as u64;
+    u64::from(segments.next_power_of_two().trailing_zeros()) + 1
+}
+
+/// Updates the flows of a UE.
+pub(crate) fn update<U: Copy>(
+    of: &Published,
+    config: &Config,
+    ue: &Ue,
+    flows: &mut Slab<Flow<U>>,
+    now: Time,
+    decide: &mut impl FnMut(usize, &Decision),
+) {
+    let Some(capacity) = ue.capacity.published() else {
+        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+    };
+    let active = ue.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
+    let (mut released, mut slow) = (0.0, 0.0);
+    for &id in &ue.flows {
+        let flow = &mut flows[id];
+        let floor = f64::from(config.floor_segments * flow.mss);
+        let rtt = flow.sample.wan_min_rtt.unwrap_or_default().as_secs_f64();
+        let smoothed = flow.sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1));
+        let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
+        let State::Published(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        state.equal = (capacity / active * rtt).max(floor);
+        if state.period_ends.is_none() {
+            state.window = state.equal;
+            state.period_ends = Some(now + smoothed * period(state.window, mss));
+            state.trip = (now, sample.arrived);
+        }
+        if now - state.trip.0 >= smoothed {
+            state.end_trip(sample.arrived, of.alpha, now);
+        }
+        if state.period_ends.is_some_and(|end| end <= now) {
+            let expected = state.window / smoothed.as_secs_f64();
+            state.slow = state.last < of.slow_threshold * expected;
+            if state.slow {
+                // Equation 10.
+                let demand = state.demand.unwrap_or(0.0);
+                state.window = (state.window * demand / expected).clamp(floor, state.window.max(floor));
+            }
+            let least = sample.ran_min_rtt.map(Span::as_secs_f64);
+            state.radio_rtt = match (state.radio_rtt, least) {
+                (Some(old), Some(new)) => Some(old + (new - old) / 8.0),
+                (old, new) => new.or(old),
+            };
+            state.demand = None;
+            state.period_ends = Some(now + smoothed * period(state.window, mss));
+        }
+        if is_active && state.slow {
+            // Equation 11.
+            released += (state.equal - state.window).max(0.0);
+            slow += 1.0;
+        }
+    }
+    let fast = active - slow;
+    for &id in &ue.flows {
+        let flow = &mut flows[id];
+        let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
+        let State::Published(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        if !state.slow {
+            // Equations 12 and 13.
+            state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
+        }
+        let floor = f64::from(config.floor_segments * mss);
+        let wan_rtt = sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1)).as_secs_f64();
+        let expected = state.window / wan_rtt;
+        let radio_rtt = state.radio_rtt.or(sample.ran_min_rtt.map(Span::as_secs_f64));
+        let window = match (of.radio_window, radio_rtt) {
+            (RadioWindow::ReceiveWindow, _) => Some(state.window),
+            (_, None) => None,
+            (RadioWindow::Bdp, Some(rtt)) => Some(expected * rtt),
+            (RadioWindow::Rounded, Some(rtt)) => {
+                let segments = state.window * (rtt + 0.016) / wan_rtt / f64::from(mss);
+                Some((segments.min(1e9) as u64).next_power_of_two() as f64 * f64::from(mss))
+            }
+        };
+        decide(
+            id,
+            &Decision {
+                rate: Some(rate(expected)),
+                receive_window: Some(state.window as u64),
+                receive_buffer: None,
+                window: window.map(|bytes| bytes.max(floor) as u64),
+                pacing: None,
+                category: match (is_active, state.slow) {
+                    (false, _) => Category::Idle,
+                    (true, false) => Category::Fast,
+                    (true, true) => Category::Slow,
+                },
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;
