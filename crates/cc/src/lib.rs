@@ -22,6 +22,7 @@
 mod any;
 pub mod bbr;
 pub mod cubic;
+pub mod directed;
 #[cfg(test)]
 mod driver;
 mod hystart;
@@ -35,6 +36,7 @@ pub mod westwood;
 pub mod yeah;
 
 pub use any::AnyController;
+pub use directed::{Directed, Target};
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Bytes, Rate, Span, Time};
@@ -233,6 +235,8 @@ pub struct Passage {
 pub enum Signal {
     /// Data has passed a PEP, or is missing there.
     Passage(Passage),
+    /// Somebody else sets the limits, or no longer does ([`Directed`]).
+    Target(Option<Target>),
 }
 
 /// The signals that a controller listens for: none by default.

@@ -217,7 +217,7 @@ impl Controller for MultiDomain {
     }
 
     fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
-        let Signal::Passage(passage) = signal;
+        let Signal::Passage(passage) = signal else { return };
         if passage.reported {
             self.silent_rounds = 0;
             self.silence_end = passage.next;

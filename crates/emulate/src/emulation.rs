@@ -164,6 +164,10 @@ impl Emulation {
     /// [`Error::Missing`] without root, TUN or `ip`; [`Error::Wrong`] for a scenario that cannot be emulated.
     pub fn start(loaded: Loaded, options: Options) -> Result<Emulation, Error> {
         let scenario = chosen(&loaded, &options)?;
+        if scenario.radio().is_some_and(|radio| radio.proxy.is_some()) {
+            let what = "the proxy of a scenario is simulated only, and cannot split the connections of real hosts";
+            return Err(Error::Wrong(format!("{what}; remove `proxy` from the radio network")));
+        }
         let names = hosts(scenario);
         if names.len() < 2 {
             return Err(Error::Wrong("an emulation needs at least two hosts; the scenario has fewer".into()));

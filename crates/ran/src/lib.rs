@@ -57,7 +57,7 @@ pub use mac::power::PowerReports;
 pub use mac::requests::Requests;
 pub use mac::sched::Discipline;
 pub use mobility::Refused;
-pub use network::{Delivery, Heard, Ran, Stream};
+pub use network::{Delivery, Heard, Ran, Scheme, Stream};
 pub use rat::Rat;
 pub use rat::nr::{Duplex, Nr, Pattern};
 pub use stats::{DirectionStats, Event, Sink, Step, Transmission, UeStats};

@@ -10,7 +10,7 @@ use units::{Span, Time};
 use crate::calendar::{Calendar, Entry, Kind};
 use crate::config::Config;
 use crate::handover::{Handover, Measurements};
-use crate::mac::adaptation::decibels;
+use crate::mac::adaptation::{self, decibels};
 use crate::mac::cell::{Cell, OnAir};
 use crate::mac::harq::Parcel;
 use crate::mac::interference::Interference;
@@ -59,6 +59,19 @@ pub struct Heard {
     pub beams: Option<(u32, u32)>,
     /// The loss of blockers in dB.
     pub blocked_db: f64,
+}
+
+/// What a cell would send a UE in the downlink.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scheme {
+    /// The channel quality indicator that it goes by.
+    pub cqi: u8,
+    /// The modulation and coding scheme.
+    pub mcs: u8,
+    /// The rank.
+    pub layers: u8,
+    /// Bits that a resource block carries in a slot, as part of a block on the whole carrier.
+    pub bits_per_block: f64,
 }
 
 /// The receivers of packets and events of one call.
@@ -314,6 +327,24 @@ impl<P: Packet> Ran<P> {
         }
     }
 
+    /// Returns how the cell that serves a UE would send it a block now; `None` if no cell does.
+    pub fn scheme(&mut self, ue: u32, now: Time) -> Option<Scheme> {
+        self.serving(ue)?;
+        let state = &mut self.ues[ue as usize];
+        let Cell { mac, grid, .. } = &self.cells[state.serving];
+        let rat = mac.rat;
+        let scheme = if state.down[0].link.reports.is_fresh(state.slots.at(now)) {
+            state.down[0].link.scheme(rat, state.slots.next_at(self.next_tick))
+        } else {
+            state.hear_at(now, &self.interference, &self.cells);
+            let mut sinr = Sinr::default();
+            state.air.downlink(state.serving, now, &mut sinr);
+            adaptation::Scheme::first(rat, &sinr)
+        };
+        let bits_per_block = f64::from(scheme.bits(rat, grid.prbs)) / f64::from(grid.prbs);
+        Some(Scheme { cqi: scheme.cqi, mcs: scheme.mcs, layers: scheme.layers, bits_per_block })
+    }
+
     /// Returns the number in events of the secondary carrier of `cell` that `ue` uses when this cell serves it.
     pub fn secondary(&self, ue: u32, cell: u32) -> Option<u32> {
         self.secondary_of(cell).filter(|_| self.ues[ue as usize].aggregates)
@@ -337,6 +368,11 @@ impl<P: Packet> Ran<P> {
         let run = if is_past { 0 } else { slots.next_at(self.next_tick) };
         let begun = run.max(slots.next_after(now));
         mac.rat.slots_with(direction, begun) * u64::from(grid.prbs)
+    }
+
+    /// Returns the number of resource blocks of a carrier.
+    pub fn carrier_prbs(&self, cell: u32) -> u16 {
+        self.cells[cell as usize].grid.prbs
     }
 
     /// Returns the number of UEs.

@@ -37,12 +37,18 @@ impl Default for Best {
     }
 }
 
+/// The slack of receive windows: at first, its steps and its bound, as parts of the bandwidth-delay product.
+const SLACK: f64 = 0.25;
+const SLACK_STEP: f64 = 0.05;
+const MOST_SLACK: f64 = 1.0;
 /// The shortest period over which a flow's demand is measured.
 const PERIOD: Span = Span::from_millis(50);
 /// A flow is slow if it used less than this part of its share in a period, and fast again if it used its demand this many
 /// times, for which its windows have room.
 const USED_BY_SLOW: f64 = 0.85;
 const EXCEEDED: f64 = 1.15;
+/// A flow that uses this part of what it would have as a fast one is fast.
+const USED_BY_FAST: f64 = 0.9;
 /// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
 const GROWS: f64 = 1.25;
 /// Traffic that the proxy does not see counts from this part of the capacity.
@@ -56,12 +62,22 @@ const PAYLOAD: f64 = 1448.0 / (1448.0 + 62.0);
 /// The interval of corrections, their steps, and their bounds.
 const CORRECTION: Span = Span::from_millis(20);
 const UP: f64 = 1.01;
+const STRETCH: f64 = 1.02;
+/// Below this part of what should be delivered, without a queue, the radio is idle at times.
+const IDLE: f64 = 0.96;
+const MOST_STRETCHED: f64 = 4.0;
 const DOWN: f64 = 0.1;
 /// The part of what should be delivered that must be, for a capacity to be raised.
 const DELIVERED: f64 = 0.992;
 /// In a queue of our own, a capacity of which less than this part is delivered is lowered.
 const SHORT: f64 = 0.98;
 const BOUNDS: (f64, f64) = (0.1, 8.0);
+/// The bytes from which an average time on the leg counts.
+const ENOUGH: f64 = 20_000.0;
+/// A reported queue older than this says nothing about the present.
+const FRESH: Span = Span::from_millis(50);
+/// The least window without a capacity, in segments.
+const UNKNOWN: u32 = 40;
 /// The time constant of the averages of delivery.
 const SMOOTHING: f64 = 0.1;
 /// How long a capacity without reports fades before it is unknown.
@@ -83,10 +99,17 @@ pub(crate) struct BestUe {
     /// The time of the last report, and when it came, with what had been delivered then.
     report: Time,
     reported: (Time, u64),
-    /// Since the last correction: its time, the least queueing delay, and whether all that was promised was used.
+    /// The last correction: its time, and what had been delivered then.
     corrected: Time,
+    corrected_total: u64,
+    /// Since then: bytes in flight times seconds, the least reported queue in seconds, and whether the proxy was empty.
+    in_flight: f64,
     least_queue: Option<f64>,
-    /// Whether that delay was long at the last correction.
+    ran_empty: bool,
+    /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
+    base: Option<f64>,
+    stretch: f64,
+    /// Whether the queue was long at the last correction.
     is_queued: bool,
     /// Whether the shares were all used at the last update, and what should then be delivered.
     is_busy: bool,
@@ -104,7 +127,12 @@ impl Default for BestUe {
             report: Time::ZERO,
             reported: (Time::ZERO, 0),
             corrected: Time::ZERO,
+            corrected_total: 0,
+            in_flight: 0.0,
             least_queue: None,
+            ran_empty: false,
+            base: None,
+            stretch: 1.0,
             is_queued: false,
             is_busy: false,
             expected: 0.0,
@@ -126,18 +154,38 @@ pub(crate) struct BestFlow {
     promised: f64,
     /// The share now.
     share: f64,
+    /// What the receive window has beyond the bandwidth-delay product, as part of it.
+    slack: f64,
+    /// What its share would be if it took everything.
+    potential: f64,
     /// Whether the proxy was empty of it at some time in the period.
     ran_empty: bool,
+    /// While the capacity is unknown: the average of delivery in bytes a second, and what had been delivered.
+    rate: f64,
+    delivered: u64,
 }
 
 impl BestFlow {
     pub(crate) fn new(now: Time) -> BestFlow {
-        BestFlow { demand: None, began: now, arrived: 0, last: 0.0, promised: 0.0, share: 0.0, ran_empty: false }
+        BestFlow {
+            demand: None,
+            began: now,
+            arrived: 0,
+            last: 0.0,
+            promised: 0.0,
+            share: 0.0,
+            slack: SLACK,
+            potential: 0.0,
+            ran_empty: false,
+            rate: 0.0,
+            delivered: 0,
+        }
     }
 
     /// Begins anew after silence, as a fast flow.
     fn restart(&mut self, arrived: u64, now: Time) {
-        *self = BestFlow { arrived, ..BestFlow::new(now) };
+        let BestFlow { rate, delivered, .. } = *self;
+        *self = BestFlow { arrived, rate, delivered, ..BestFlow::new(now) };
     }
 
     /// Observes the flow for `span` seconds, and judges it at the end of a period.
@@ -158,12 +206,37 @@ impl BestFlow {
                     self.demand = Some(used);
                 }
             }
-            Some(demand) if used > *demand * EXCEEDED || !self.ran_empty => self.demand = None,
+            Some(demand) if used > *demand * EXCEEDED || used > USED_BY_FAST * self.potential || !self.ran_empty => {
+                self.demand = None;
+            }
             Some(demand) if used > *demand => *demand = used,
             Some(demand) => *demand += (used - *demand) / 8.0,
         }
+        // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.
+        let step = if self.ran_empty { SLACK_STEP } else { -SLACK_STEP / 2.0 };
+        self.slack = (self.slack + step).clamp(0.0, MOST_SLACK);
         self.last = used;
         (self.began, self.arrived, self.promised, self.ran_empty) = (now, sample.arrived, 0.0, false);
+    }
+}
+
+impl BestFlow {
+    /// Returns the settings of a flow whose UE's capacity is unknown: a congestion control rules the radio leg, and the receive
+    /// window is twice what passes, so that the proxy holds little.
+    fn without_capacity(&mut self, sample: &Sample, mss: u32, span: f64) -> Decision {
+        if span > 0.0 {
+            let rate = sample.delivered.saturating_sub(self.delivered) as f64 / span;
+            self.rate += (rate - self.rate) * span / (span + SMOOTHING);
+        }
+        self.delivered = sample.delivered;
+        let rtt = sample.wan_rtt.or(sample.wan_min_rtt).unwrap_or_default();
+        let window = 2.0 * self.rate * (rtt + PERIOD).as_secs_f64() + f64::from(UNKNOWN * mss);
+        Decision {
+            receive_window: Some(window as u64),
+            receive_buffer: Some(window as u64),
+            unsent: Some(u64::from(UNKNOWN * mss)),
+            ..Decision::UNLIMITED
+        }
     }
 }
 
@@ -207,37 +280,75 @@ impl BestUe {
         (self.unseen > UNSEEN * capacity).then_some(self.unseen)
     }
 
-    /// Corrects the capacity. `in_flight` bytes of our flows are in the radio leg, whose least round-trip time is
-    /// `radio_rtt`.
-    ///
-    /// By Little's law, what is in flight divided by the rate of delivery is the time that our bytes spend on the leg.
-    fn correct(&mut self, of: &Best, capacity: f64, in_flight: u64, radio_rtt: f64, now: Time) {
-        if self.delivered > 0.0 {
-            let queue = in_flight as f64 / self.delivered - radio_rtt;
-            self.least_queue = Some(self.least_queue.map_or(queue, |least| least.min(queue)));
-        }
-        if now.saturating_since(self.corrected) < CORRECTION.max(Span::from_secs_f64(radio_rtt)) {
+    /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
+    fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
+        self.in_flight += seen.in_flight as f64 * span;
+        self.least_queue = match (self.least_queue, seen.queue) {
+            (Some(least), Some(queue)) => Some(least.min(queue)),
+            (least, queue) => queue.or(least),
+        };
+        self.ran_empty |= !seen.has_backlog;
+        let interval = now.saturating_since(self.corrected);
+        if interval < CORRECTION.max(Span::from_secs_f64(seen.radio_rtt)) {
             return;
         }
-        self.corrected = now;
-        let Some(queue) = self.least_queue.take() else { return };
+        // By Little's law: the time that our bytes spend on the leg.
+        let delivered = self.total.saturating_sub(self.corrected_total) as f64;
+        let on_leg = (delivered > ENOUGH).then(|| self.in_flight / delivered);
+        self.base = match (self.base, on_leg) {
+            (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
+            (base, on_leg) => base.or(on_leg),
+        };
+        let reported = self.least_queue.take();
+        let queue = reported.or_else(|| Some(on_leg? - self.base?.max(seen.radio_rtt)));
+        if let Some(queue) = queue {
+            self.correct(of, seen, queue);
+        }
+        (self.corrected, self.corrected_total, self.in_flight, self.ran_empty) = (now, self.total, 0.0, false);
+    }
+
+    /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds.
+    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64) {
         let target = of.radio_target.as_secs_f64();
         self.is_queued = queue > 2.0 * target;
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
-        } else if self.unseen(capacity).is_some() {
+        } else if self.unseen(seen.capacity).is_some() {
             // The queue may be somebody else's: only the reports count.
             self.gain += (1.0 - self.gain) * 0.05;
         } else if self.is_queued {
-            let excess = (queue - 2.0 * target) / (radio_rtt + target);
+            let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
             self.gain *= 1.0 - DOWN * excess.min(1.0);
-        } else if queue < target / 2.0 && self.delivered > DELIVERED * self.expected {
+            self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
+        } else if queue > target / 2.0 {
+            if self.delivered < SHORT * self.expected {
+                self.gain *= 1.0 - DOWN / 20.0;
+            }
+        } else if self.delivered > DELIVERED * self.expected {
             self.gain *= UP;
-        } else if queue > target / 2.0 && self.delivered < SHORT * self.expected {
-            self.gain *= 1.0 - DOWN / 20.0;
+        } else if self.delivered < IDLE * self.expected && !self.ran_empty {
+            // Data waits, and the radio is idle at times: the windows are too small for its round-trip times.
+            self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
+        } else if self.delivered < SHORT * self.expected && self.gain > 1.0 {
+            // Nothing says that there is more than reported.
+            self.gain += (1.0 - self.gain) * 0.02;
         }
         self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
     }
+}
+
+/// What is seen of the radio leg at an update.
+struct Seen {
+    /// The capacity in payload, in bytes a second.
+    capacity: f64,
+    /// Bytes of our flows in flight.
+    in_flight: u64,
+    /// The least round-trip time in seconds.
+    radio_rtt: f64,
+    /// The reported queue in seconds, if there is a fresh report of it.
+    queue: Option<f64>,
+    /// Whether data waits in the proxy.
+    has_backlog: bool,
 }
 
 /// Updates the flows of a UE.
@@ -251,11 +362,12 @@ pub(crate) fn update<U: Copy>(
 ) {
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
     let (mut total, mut in_flight, mut radio_rtt) = (0, 0, Span::from_secs(3600));
-    let mut any = false;
+    let (mut any, mut has_backlog) = (false, false);
     for &id in &ue.flows {
         let sample = &flows[id].sample;
         total += sample.delivered;
         in_flight += sample.in_flight;
+        has_backlog |= sample.held() > 0;
         if let Some(least) = sample.ran_min_rtt {
             (radio_rtt, any) = (radio_rtt.min(least), true);
         }
@@ -263,9 +375,16 @@ pub(crate) fn update<U: Copy>(
     let radio_rtt = if any { radio_rtt } else { RADIO_RTT };
     ue.best.measure(total, &ue.capacity, now);
     let Some(capacity) = capacity(ue, now) else {
-        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+        return ue.flows.iter().for_each(|&id| {
+            let flow = &mut flows[id];
+            let (sample, mss) = (flow.sample, flow.mss);
+            let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
+            decide(id, &state.without_capacity(&sample, mss, span));
+        });
     };
-    ue.best.correct(of, capacity, in_flight, radio_rtt.as_secs_f64(), now);
+    let queue = ue.capacity.queue(now, FRESH).map(|bytes| bytes / ue.best.delivered.max(0.1 * capacity));
+    let seen = Seen { capacity, in_flight, radio_rtt: radio_rtt.as_secs_f64(), queue, has_backlog };
+    ue.best.observe(of, &seen, span, now);
 
     // Demands, of the active flows and of what is not seen.
     let mut shares = Vec::with_capacity(ue.flows.len() + 2);
@@ -285,20 +404,32 @@ pub(crate) fn update<U: Copy>(
     // It counts as two flows: it may be several, and what does not yield would fill the queue.
     let half = unseen.map_or(0.0, |rate| rate * 1.05 / 2.0);
     shares.extend([half; 2]);
-    share(capacity, &mut shares);
+    let level = share(capacity, &mut shares);
 
     // Slow flows may have what nobody wants.
-    let (mut slow, mut slow_flows, mut fast) = (0.0, 0u32, 0.0);
+    let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
     for (&id, &share) in ue.flows.iter().zip(&shares) {
         match demand(&flows[id].state) {
             Some(demand) if share >= demand && share > 0.0 => (slow, slow_flows) = (slow + share, slow_flows + 1),
-            Some(_) => {}
+            Some(_) => limited += share,
             None => fast += share,
         }
     }
-    let spare = (capacity - 2.0 * shares[ue.flows.len()] - slow - fast).max(0.0) / f64::from(slow_flows.max(1));
+    let spare =
+        (capacity - 2.0 * shares[ue.flows.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
 
-    let (mut used, mut expected) = (true, slow);
+    // With the flow among them, so many would share what they and it have.
+    let unsatisfied = shares.iter().filter(|&&share| share == level).count() as f64;
+    let potential = |share: f64| {
+        if level.is_finite() {
+            (level * unsatisfied + share) / (unsatisfied + 1.0)
+        } else {
+            share + spare * f64::from(slow_flows)
+        }
+    };
+
+    let (mut used, mut expected) = (true, slow + limited);
+    let (base, stretch) = (ue.best.base, ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     for (&id, &share) in ue.flows.iter().zip(&shares) {
         let flow = &mut flows[id];
@@ -312,6 +443,7 @@ pub(crate) fn update<U: Copy>(
             (true, None) => (share, Category::Fast),
         };
         state.share = promise;
+        state.potential = potential(share);
         if category == Category::Fast {
             used &= sample.held() > 0 || state.last > 0.9 * promise;
             expected += promise;
@@ -319,7 +451,7 @@ pub(crate) fn update<U: Copy>(
         // A slow flow does not fill its windows: they leave room for more than its demand, in any queue.
         let is_slow = category == Category::Slow;
         let room = if is_slow { promise.max(share * (1.0 + of.headroom)) } else { promise };
-        let mut decision = settings(of, config, &sample, mss, room, crowded || is_slow);
+        let mut decision = settings(of, config, &sample, (mss, room), (base, stretch, state.slack), crowded || is_slow);
         if crowded && ue.best.is_queued && !is_slow {
             decision.pacing = Some(rate(promise * DRAINING));
         }
@@ -337,25 +469,31 @@ fn demand(state: &State) -> Option<f64> {
 
 /// Returns the windows and the pacing of a flow of `promise` bytes a second. `follows_queue`: its radio window is large
 /// enough for the rate in any queue.
-fn settings(of: &Best, config: &Config, sample: &Sample, mss: f64, promise: f64, follows_queue: bool) -> Decision {
+fn settings(
+    of: &Best,
+    config: &Config,
+    sample: &Sample,
+    (mss, promise): (f64, f64),
+    (base, stretch, slack): (Option<f64>, f64, f64),
+    follows_queue: bool,
+) -> Decision {
     let seconds = Span::as_secs_f64;
     let floor = f64::from(config.floor_segments) * mss;
     let wan_rtt = sample.wan_rtt.or(sample.wan_min_rtt).map_or(0.0, seconds);
-    let target = promise * seconds(of.proxy_target) + 4.0 * mss;
-    let receive_window = (promise * wan_rtt + target).max(floor);
-    // What has left the receive buffer and is still here must count as if it had not.
-    let taken = sample.held().saturating_sub(sample.unread) as f64;
-    let receive_buffer = (receive_window - taken).max(2.0 * mss);
+    // Half of what the proxy keeps is in the receive buffer, and half in the send buffer.
+    let half = promise * seconds(of.proxy_target) / 2.0 + 4.0 * mss;
+    let receive_window = (promise * wan_rtt * (1.0 + slack) + half).max(floor);
     let least = seconds(sample.ran_min_rtt.unwrap_or(RADIO_RTT));
-    let queue = seconds(of.radio_target);
+    let radio_rtt = (base.map_or(least, |base| base.max(least)) + seconds(of.radio_target)) * stretch;
     let radio_rtt = match sample.ran_rtt {
         // In a queue that is not ours, the window must be that much larger for the same rate.
-        Some(now) if follows_queue => (least + queue).max(seconds(now) * 1.1),
-        _ => least + queue,
+        Some(now) if follows_queue => radio_rtt.max(seconds(now) * 1.1),
+        _ => radio_rtt,
     };
     Decision {
         receive_window: Some(receive_window as u64),
-        receive_buffer: Some(receive_buffer as u64),
+        receive_buffer: Some(receive_window as u64),
+        unsent: Some(half as u64),
         window: Some((promise * radio_rtt).max(floor) as u64),
         pacing: Some(rate(promise * PACING)),
         ..Decision::UNLIMITED

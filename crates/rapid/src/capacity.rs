@@ -72,6 +72,12 @@ impl Capacity {
         Some((report.acked_bits as f64 / 8.0 / report.interval.as_secs_f64(), report.time))
     }
 
+    /// Returns the reported queue in bytes, if there is a report of it that is not older than `fresh`.
+    pub(crate) fn queue(&self, now: Time, fresh: Span) -> Option<f64> {
+        let report = self.latest.as_ref().filter(|report| report.age(now) <= fresh)?;
+        report.queue_bytes.map(|bytes| bytes as f64)
+    }
+
     /// Returns equation 3 in bytes a second: what the latest report's blocks and unused blocks carry at its MCS.
     pub(crate) fn published(&self) -> Option<f64> {
         let report = self.latest.as_ref()?;

@@ -267,7 +267,6 @@ impl Lab {
                 arrived: flow.arrived as u64,
                 delivered: flow.acked as u64,
                 in_flight: (flow.forwarded - flow.acked) as u64,
-                unread: (flow.arrived - flow.forwarded) as u64,
                 wan_rtt: Some(flow.wan_rtt),
                 wan_min_rtt: Some(flow.wan_rtt),
                 ran_rtt: Some(RADIO_RTT + delays[flow.ue as usize]),

@@ -28,7 +28,7 @@ mod robustness;
 mod share;
 
 pub use best::Best;
-pub use published::Published;
+pub use published::{Published, RadioWindow};
 pub use share::share;
 
 use best::{BestFlow, BestUe};
@@ -83,8 +83,6 @@ pub struct Sample {
     pub delivered: u64,
     /// Bytes sent to the UE and not acknowledged.
     pub in_flight: u64,
-    /// Bytes that have arrived and are still in the wired leg's receive buffer.
-    pub unread: u64,
     /// Smoothed round-trip time of the wired leg, and its minimum.
     pub wan_rtt: Option<Span>,
     /// See `wan_rtt`.
@@ -134,6 +132,9 @@ pub struct Decision {
     /// The receive buffer of the wired leg in bytes of payload: unread data leaves only the rest of it as window. `None`
     /// lifts the limit.
     pub receive_buffer: Option<u64>,
+    /// What the radio leg takes from the wired leg beyond what it can send at once (`TCP_NOTSENT_LOWAT`). The rest stays in the
+    /// receive buffer. `None` lifts the limit.
+    pub unsent: Option<u64>,
     /// The congestion window of the radio leg in bytes; `None` leaves it to a congestion control.
     pub window: Option<u64>,
     /// The pacing rate of the radio leg; `None` does not pace.
@@ -148,6 +149,7 @@ impl Decision {
         rate: None,
         receive_window: None,
         receive_buffer: None,
+        unsent: None,
         window: None,
         pacing: None,
         category: Category::Fast,

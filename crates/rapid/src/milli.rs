@@ -33,6 +33,7 @@ pub(crate) fn update<U: Copy>(
                 rate: Some(rate(share)),
                 receive_window: Some(window as u64),
                 receive_buffer: None,
+                unsent: None,
                 window: Some((share * round).max(floor) as u64),
                 pacing: None,
                 category: if flow.is_active(now) { Category::Fast } else { Category::Idle },

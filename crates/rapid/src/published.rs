@@ -170,6 +170,7 @@ pub(crate) fn update<U: Copy>(
                 rate: Some(rate(expected)),
                 receive_window: Some(state.window as u64),
                 receive_buffer: None,
+                unsent: None,
                 window: window.map(|bytes| bytes.max(floor) as u64),
                 pacing: None,
                 category: match (is_active, state.slow) {

@@ -38,7 +38,6 @@ fn no_report_and_no_sample_panics_or_starves_a_flow() {
                             arrived: big >> 16,
                             delivered: big >> 16 >> (small % 48),
                             in_flight: u64::from(small),
-                            unread: big & 0xffff,
                             wan_rtt: rtt(span),
                             wan_min_rtt: rtt(small),
                             ran_rtt: rtt(small >> 1),

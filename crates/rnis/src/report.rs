@@ -65,7 +65,8 @@ pub struct RadioReport {
     /// Bits that one block-slot would carry now, at the latest MCS and rank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bits_per_prb: Option<f64>,
-    /// Bytes that PDCP and RLC hold for the UE at the end of the interval.
+    /// Bytes that wait in PDCP and RLC for their first transmission at the end of the interval. What RLC keeps until it is
+    /// acknowledged does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
 }

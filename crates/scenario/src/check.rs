@@ -5,6 +5,7 @@ mod drx;
 mod links;
 mod lte;
 mod nr;
+mod proxy;
 mod radio;
 mod secondary;
 

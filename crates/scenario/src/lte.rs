@@ -6,6 +6,7 @@ use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::layout::Layout;
 use crate::mobility::Mobility;
+use crate::proxy::Proxy;
 use crate::surroundings::{Array, Blockage, Car};
 use crate::technology::{NrBearer, Technology};
 use crate::{Capacity, Drop, Queue};
@@ -38,6 +39,9 @@ pub struct Lte {
     /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
     #[serde(default, skip_serializing_if = "crate::network::is_zero")]
     pub pep_report_loss: f64,
+    /// A proxy at the core that splits TCP connections. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
     /// One-way delay between the core and the cells.
     #[serde(default)]
     pub s1_delay: Span,

@@ -6,6 +6,7 @@ use crate::drx::NrDrx;
 use crate::handover::Handover;
 use crate::kinds::kinds;
 use crate::lte::{Cell, CqiOf, Mac, PowerControl, Ue};
+use crate::proxy::Proxy;
 use crate::surroundings::{Building, Penetration};
 use crate::{Capacity, lte};
 use channel::tables::nr::Numerology;
@@ -36,6 +37,9 @@ pub struct Nr {
     /// Probability that one of the PEP's reports is lost on its way to the sender, in addition to losses on links.
     #[serde(default, skip_serializing_if = "crate::network::is_zero")]
     pub pep_report_loss: f64,
+    /// A proxy at the core that splits TCP connections. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<Proxy>,
     /// One-way delay between the core and the cells.
     #[serde(default)]
     pub n3_delay: Span,

@@ -5,6 +5,7 @@ use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
 use crate::nr::Nr;
+use crate::proxy::Proxy;
 use crate::technology::Technology;
 use units::Span;
 
@@ -19,6 +20,8 @@ pub struct RadioNetwork<'a> {
     pub server_rate: Option<&'a Capacity>,
     /// Whether a PEP at the core reports on traffic, and the probability that a report is lost.
     pub pep: Option<f64>,
+    /// The proxy at the core.
+    pub proxy: Option<&'a Proxy>,
     /// The name of the link between the core and the cells,
     pub core_link: &'static str,
     /// its one-way delay,
@@ -68,6 +71,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
             server_delay: lte.server_delay,
             server_rate: lte.server_rate.as_ref(),
             pep: lte.pep.then_some(lte.pep_report_loss),
+            proxy: lte.proxy.as_ref(),
             core_link: "s1",
             core_delay: lte.s1_delay,
             core_rate: lte.s1_rate.as_ref(),
@@ -94,6 +98,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
             server_delay: nr.server_delay,
             server_rate: nr.server_rate.as_ref(),
             pep: nr.pep.then_some(nr.pep_report_loss),
+            proxy: nr.proxy.as_ref(),
             core_link: "n3",
             core_delay: nr.n3_delay,
             core_rate: nr.n3_rate.as_ref(),

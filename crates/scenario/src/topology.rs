@@ -5,6 +5,7 @@ mod link;
 mod radio;
 
 pub use hosts::hosts;
+pub use radio::CORE;
 
 use crate::faults::{Check, MAX_FAULTS, MAX_LINKS, unknown};
 use crate::*;

@@ -14,6 +14,7 @@ use crate::middlebox::Middleboxes;
 use crate::network::Network;
 use crate::network::link::PlacedLink;
 use crate::network::packet::End;
+use crate::network::reports::{Reporter, Reports};
 use crate::network::route::Hop;
 use crate::parts::{Kind, Parts};
 use crate::rows::RunId;
@@ -23,7 +24,7 @@ use channel::Direction;
 use des::Streams;
 use record::{Output, Tables};
 use recordings::Recordings;
-use scenario::{Scenario, Transport};
+use scenario::{ProxyPolicy, Scenario, Transport};
 use std::collections::VecDeque;
 use traffic::App;
 use units::{Span, Time};
@@ -48,6 +49,7 @@ pub(crate) fn world<'a>(
         tables: Tables::default(),
         arrived: VecDeque::new(),
         visitors: 0,
+        reports: None,
     };
     add_links(&mut world, recordings, live);
     add_radio(&mut world, recordings);
@@ -94,6 +96,14 @@ fn add_radio(world: &mut World, recordings: &Recordings) {
             network.hops.insert(name, Hop::Radio(ue, direction));
         }
     }
+    let proxy = radio_network.proxy.filter(|proxy| proxy.policy != ProxyPolicy::Split);
+    if let (Some(proxy), Some(radio)) = (proxy, &network.radio) {
+        let (ues, carriers) = radio.size();
+        let part = parts.add(Kind::Reports);
+        parts.agenda.wake(part, Some(Time::ZERO + proxy.reports.period));
+        let random = streams.named("reports");
+        world.reports = Some(Reports::new(Reporter::new(ues, carriers, proxy.reports.factor), &proxy.reports, random));
+    }
 }
 
 /// Adds the copies of a flow.
@@ -103,6 +113,7 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
     routes[End::To as usize] = world.network.add_route(&flow.route);
     if flow.transport() == Transport::Tcp {
         world.place_peps(routes[End::To as usize], routes[End::From as usize]);
+        world.place_proxy(routes[End::To as usize], routes[End::From as usize]);
     }
     let config = flows::application(flow);
     for copy in 0..flow.count {

@@ -302,7 +302,7 @@ impl<'a> Hosts<'a> {
         let parts = [parts.add(Kind::End(slot, End::From)), parts.add(Kind::End(slot, End::To))];
         let flow = &mut self.flows[number as usize];
         let ends = [End::From, End::To].map(|e| {
-            let (controller, isn) = (controller(flow.of), flow.random.next_u32());
+            let (controller, isn) = (controller(&flow.of.cc, flow.of.tcp.initial_window), flow.random.next_u32());
             if e == end(opener) {
                 Endpoint::connect(&flow.config, controller, isn, now)
             } else {

@@ -5,6 +5,8 @@
 
 pub(crate) mod interface;
 mod pep;
+mod proxy;
+mod split;
 
 use crate::network::Network;
 use crate::network::packet::{Body, Packet, Parcel, Visitor};
@@ -12,10 +14,11 @@ use crate::network::route::{Hop, Routes};
 use crate::parts::{Kind, Parts};
 use crate::rows::RunId;
 use ::pep::Arrival;
-use aqm::Packet as _;
+use aqm::{Ecn, Packet as _};
 use des::{Part, Streams};
-use interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Origin, Passing, Verdict, Way};
+use interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Origin, Passing, Towards, Verdict, Way};
 use pep::PepBox;
+pub(crate) use proxy::ProxyBox;
 use record::Tables;
 use tcp::Transmit;
 
@@ -27,6 +30,8 @@ struct Tap {
     towards_receiver: bool,
     /// The passage of the way back.
     back: u32,
+    /// The UE at one end.
+    towards: Option<Towards>,
 }
 
 /// A middlebox at a node.
@@ -39,6 +44,7 @@ struct Place {
 
 enum MiddleboxKind {
     Pep(Box<PepBox>),
+    Proxy(Box<ProxyBox>),
     Custom(Box<dyn Middlebox>),
 }
 
@@ -46,6 +52,7 @@ impl MiddleboxKind {
     fn as_mut(&mut self) -> &mut dyn Middlebox {
         match self {
             MiddleboxKind::Pep(pep) => &mut **pep,
+            MiddleboxKind::Proxy(proxy) => &mut **proxy,
             MiddleboxKind::Custom(custom) => &mut **custom,
         }
     }
@@ -81,6 +88,28 @@ impl Middleboxes {
                 self.place(&link.to, new, links, routes, (there, back), parts);
             }
         }
+    }
+
+    /// Puts the scenario's proxy at the node `node` on two routes between the same hosts. The route `there` leads to a UE.
+    pub(crate) fn place_proxy(
+        &mut self,
+        (node, proxy): (&str, &scenario::Proxy),
+        links: &[scenario::Link],
+        routes: &mut Routes,
+        ways: (u32, u32),
+        parts: &mut Parts,
+        streams: &Streams,
+    ) {
+        let new = || MiddleboxKind::Proxy(Box::new(ProxyBox::new(proxy, streams.named("proxy"))));
+        self.place(node, new, links, routes, ways, parts);
+    }
+
+    /// Returns the proxy and its part of the agenda.
+    pub(crate) fn proxy(&mut self) -> Option<(&mut ProxyBox, Part)> {
+        self.places.iter_mut().find_map(|place| match &mut place.kind {
+            MiddleboxKind::Proxy(proxy) => Some((&mut **proxy, place.part)),
+            MiddleboxKind::Pep(_) | MiddleboxKind::Custom(_) => None,
+        })
     }
 
     /// Puts a custom middlebox at a node of two routes between the same hosts. Returns whether both lead through the node.
@@ -129,8 +158,12 @@ impl Middleboxes {
         let first = self.taps.len() as u32;
         routes.insert(there, after + 1, Hop::Middlebox(first));
         routes.insert(back, before, Hop::Middlebox(first + 1));
-        self.taps.push(Tap { place, route: there, towards_receiver: true, back: first + 1 });
-        self.taps.push(Tap { place, route: back, towards_receiver: false, back: first });
+        for (route, place_of, towards_receiver, back) in
+            [(there, first, true, first + 1), (back, first + 1, false, first)]
+        {
+            let towards = towards(routes.hops(route), Hop::Middlebox(place_of));
+            self.taps.push(Tap { place, route, towards_receiver, back, towards });
+        }
         true
     }
 
@@ -144,22 +177,24 @@ impl Middleboxes {
         external: &mut dyn External,
     ) {
         let now = parts.agenda.now();
-        let Tap { place, towards_receiver, .. } = self.taps[tap as usize];
+        let Tap { place, towards_receiver, towards, .. } = self.taps[tap as usize];
+        let ce = packet.ecn() == Ecn::Ce;
         let place = &mut self.places[place as usize];
         let parcel = network.traffic.store.get(&packet);
         let verdict = match &parcel.body {
             Body::Tcp(Transmit { segment, .. }) => {
-                let Parcel { owner, towards, priority, .. } = *parcel;
+                let Parcel { owner, towards: end, priority, sent, .. } = *parcel;
                 let flow = FlowKey::Simulated(owner.connection, owner.generation);
                 let arrival = Arrival { packets: 1, packet_len: packet.len(), via: 0 };
-                let way = Way { tap, origin: Origin::Simulated { owner, towards, priority } };
-                let passing = Passing { flow, towards_receiver, segment, arrival, way };
+                let way = Way { tap, origin: Origin::Simulated { owner, towards: end, priority } };
+                let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, way };
                 place.kind.as_mut().handle_packet(&passing, now)
             }
             Body::Visitor(Visitor { tag, .. }) => match external.segment(*tag, towards_receiver) {
                 Some((flow, segment, arrival)) => {
                     let way = Way { tap, origin: Origin::Visitor(*tag) };
-                    let passing = Passing { flow, towards_receiver, segment: &segment, arrival, way };
+                    let (segment, sent) = (&segment, parcel.sent);
+                    let passing = Passing { flow, towards_receiver, segment, arrival, sent, ce, towards, way };
                     place.kind.as_mut().handle_packet(&passing, now)
                 }
                 None => Verdict::Forward,
@@ -192,7 +227,7 @@ impl Middleboxes {
 
     /// Sends a packet that a middlebox emits.
     fn emit(&self, emission: &Emission, network: &mut Network, parts: &mut Parts, external: &mut dyn External) {
-        let Emission { way: Way { tap, origin }, onward, segment, ect } = *emission;
+        let Emission { way: Way { tap, origin }, onward, segment, ect, sent } = *emission;
         let tap = if onward { tap } else { self.taps[tap as usize].back };
         let route = self.taps[tap as usize].route;
         let now = parts.agenda.now();
@@ -200,7 +235,7 @@ impl Middleboxes {
             Origin::Simulated { owner, towards, priority } => {
                 let body = Body::Tcp(Transmit { segment, ect });
                 let towards = if onward { towards } else { towards.other() };
-                Parcel { body, sent: now, owner, route, towards, priority, aired: None }
+                Parcel { body, sent: sent.unwrap_or(now), owner, route, towards, priority, aired: None }
             }
             Origin::Visitor(tag) => {
                 let Some(visitor) = external.build(tag, onward, &segment) else { return };
@@ -216,10 +251,21 @@ impl Middleboxes {
         for place in &self.places {
             match &place.kind {
                 MiddleboxKind::Pep(pep) => pep.finish(id, &place.node, &mut tables.peps),
-                MiddleboxKind::Custom(_) => {}
+                MiddleboxKind::Proxy(_) | MiddleboxKind::Custom(_) => {}
             }
         }
     }
+}
+
+/// Returns the UE whose radio hop is on the way after or before the hop `at`.
+fn towards(way: &[Hop], at: Hop) -> Option<Towards> {
+    let radio = |hop: &Hop| match hop {
+        Hop::Radio(ue, _) => Some(*ue),
+        Hop::Link(_) | Hop::Middlebox(_) => None,
+    };
+    let place = way.iter().position(|hop| *hop == at)?;
+    let ahead = way[place..].iter().find_map(radio).map(|number| Towards { number, ue: true });
+    ahead.or_else(|| way[..place].iter().find_map(radio).map(|number| Towards { number, ue: false }))
 }
 
 /// Returns the scenario's link of a hop.

@@ -11,6 +11,7 @@
 pub(crate) mod link;
 pub(crate) mod packet;
 pub(crate) mod radio;
+pub(crate) mod reports;
 pub(crate) mod route;
 pub(crate) mod watch;
 

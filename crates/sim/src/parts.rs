@@ -12,6 +12,8 @@ pub(crate) enum Kind {
     Flow(u32),
     Radio,
     Middlebox(u32),
+    /// The reports of the cells to the proxy.
+    Reports,
     Sample,
     WarmedUp,
 }

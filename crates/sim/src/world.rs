@@ -7,8 +7,9 @@
 use crate::error::{Error, unknown_name};
 use crate::hosts::Hosts;
 use crate::middlebox::Middleboxes;
-use crate::middlebox::interface::{External, NoVisitors};
+use crate::middlebox::interface::{External, Middlebox as _, NoVisitors};
 use crate::network::packet::{Arrival, Body, Packet, Visitor};
+use crate::network::reports::Reports;
 use crate::network::watch::Happening;
 use crate::network::{Network, Reached};
 use crate::parts::{Kind, Parts};
@@ -48,6 +49,8 @@ pub(crate) struct World<'a> {
     pub(crate) arrived: VecDeque<Arrival>,
     /// Packets from outside that have arrived.
     pub(crate) visitors: u64,
+    /// The cells' reports, if a proxy uses them.
+    pub(crate) reports: Option<Reports>,
 }
 
 impl World<'_> {
@@ -107,6 +110,7 @@ impl World<'_> {
             Kind::Middlebox(place) => self.middleboxes.handle_timeout(place, &mut self.network, &mut self.parts),
             Kind::End(connection, end) => self.hosts.call_end(connection, end, &mut self.parts, &mut self.network),
             Kind::Flow(flow) => self.hosts.call_flow(flow, &mut self.parts, &mut self.network),
+            Kind::Reports => self.report(part),
             Kind::Sample => self.sample(part),
             Kind::WarmedUp => self.warmed_up(),
         }
@@ -159,6 +163,26 @@ impl World<'_> {
     pub(crate) fn place_peps(&mut self, one: u32, other: u32) {
         let World { scenario, streams, parts, network, middleboxes, .. } = self;
         middleboxes.place_peps(&scenario.links, &mut network.routes, (one, other), parts, streams);
+    }
+
+    /// Puts the scenario's proxy on two routes between the same hosts, one of which leads to a UE.
+    pub(crate) fn place_proxy(&mut self, one: u32, other: u32) {
+        let World { scenario, streams, parts, network, middleboxes, .. } = self;
+        let Some((proxy, node)) = scenario.radio().and_then(|radio| Some((radio.proxy?, scenario::CORE))) else {
+            return;
+        };
+        middleboxes.place_proxy((node, proxy), &scenario.links, &mut network.routes, (one, other), parts, streams);
+    }
+
+    /// Makes the cells' reports.
+    fn report(&mut self, part: Part) {
+        let World { reports, network, middleboxes, parts, .. } = self;
+        let now = parts.agenda.now();
+        let (Some(reports), Some(radio)) = (reports, &mut network.radio) else { return };
+        let Some((proxy, place)) = middleboxes.proxy() else { return };
+        let next = reports.send(radio, proxy, now);
+        parts.agenda.wake(place, proxy.poll_timeout());
+        parts.agenda.wake(part, Some(next));
     }
 
     /// Renews the radio network's deadline after a change.

@@ -69,7 +69,7 @@ impl Middlebox for Delay {
         if !packet.towards_receiver {
             return Verdict::Forward;
         }
-        let emission = Emission { way: packet.way, onward: true, segment: *packet.segment, ect: false };
+        let emission = Emission { way: packet.way, onward: true, segment: *packet.segment, ect: false, sent: None };
         self.held.push_back((now + self.by, emission));
         Verdict::Consume
     }
@@ -172,7 +172,7 @@ impl Middlebox for Split {
                 end.handle_timeout(cx);
             }
             if let Some(Transmit { segment, ect }) = end.poll_transmit(cx) {
-                return Some(Emission { way: (*way)?, onward, segment, ect });
+                return Some(Emission { way: (*way)?, onward, segment, ect, sent: None });
             }
         }
         *ready = None;
@@ -205,7 +205,7 @@ impl Middlebox for Echo {
             700 => Verdict::Consume,
             _ if packet.towards_receiver => {
                 let segment = Segment { len: 0, ..*packet.segment };
-                Verdict::Emit(Emission { way: packet.way, onward: false, segment, ect: false })
+                Verdict::Emit(Emission { way: packet.way, onward: false, segment, ect: false, sent: None })
             }
             _ => Verdict::Forward,
         }

@@ -21,6 +21,8 @@ pub(crate) struct Space {
     /// The most that is announced: what the application allows, and what the buffer does (`window_clamp`).
     clamp: u64,
     ceiling: u64,
+    /// The largest window that the field can say.
+    largest: u64,
     /// The largest window to announce now; grows with what arrives (`rcv_ssthresh`).
     ssthresh: u64,
     mss: u64,
@@ -44,6 +46,7 @@ impl Space {
             full_max: full.max(u64::from(config.receive_buffer_max) / 2),
             clamp: clamp(config.window_clamp),
             ceiling: u64::MAX,
+            largest: 65_535,
             ssthresh: 0,
             mss: u64::from(config.mss),
             rtt8: 0,
@@ -82,7 +85,8 @@ impl Space {
     /// (`tcp_init_buffer_space`, `tcp_select_initial_window`).
     pub(crate) fn begin(&mut self, mss: u32, window: u64, scale: u8, now: Time) {
         self.mss = u64::from(mss);
-        self.ceiling = 65_535 << scale;
+        self.largest = 65_535 << scale;
+        self.ceiling = self.largest;
         if self.limit() > 2 * self.mss && self.limit() + self.mss > self.full {
             self.ceiling = (self.full - self.mss).max(2 * self.mss);
         }
@@ -110,6 +114,14 @@ impl Space {
 
     pub(crate) fn rtt(&self) -> Option<Span> {
         if self.rtt8 == 0 { None } else { Some(Span::from_nanos(self.rtt8 >> 3)) }
+    }
+
+    /// Sets how many bytes of payload fit, from now on.
+    pub(crate) fn set_full(&mut self, bytes: u64) {
+        // Not more than the window field can say.
+        self.full = bytes.min(self.largest);
+        (self.full_max, self.ceiling) = (self.full, u64::MAX);
+        self.ssthresh = self.ssthresh.min(self.full);
     }
 
     pub(crate) fn set_clamp(&mut self, bytes: Option<u32>, window: u64) {

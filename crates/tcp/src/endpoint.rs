@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::receiver::{Delays, Payload, Receiver};
 use crate::sender::{Out, Sender};
 use crate::stats::{Limit, Stats};
-use cc::{Controller, Phase};
+use cc::{Controller, Phase, Signal};
 use units::{Rate, Span, Time};
 use wire::report::{ANNOUNCEMENT_LEN, Key};
 use wire::{Flags, Options, Sack, Segment, Timestamps};
@@ -286,6 +286,28 @@ impl<C: Controller> Endpoint<C> {
         (bytes(s.limits.cwnd), bytes(s.queue.in_flight()))
     }
 
+    /// Returns the bytes sent and not cumulatively acknowledged.
+    #[inline]
+    pub fn in_flight(&self) -> u64 {
+        self.sender.next - self.sender.una
+    }
+
+    /// Returns the bytes written and not yet sent.
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.sender.unsent()
+    }
+
+    /// Returns the sender's smoothed round-trip time and its minimum over the last 300 s.
+    pub fn rtt(&self) -> (Option<Span>, Option<Span>) {
+        (self.sender.rtt.smoothed(), self.sender.rtt.min())
+    }
+
+    /// Returns the receiver's estimate of the round-trip time (`tcpi_rcv_rtt`), from the timestamps that come back with data.
+    pub fn receive_rtt(&self) -> Option<Span> {
+        self.receiver.space.rtt()
+    }
+
     /// Returns a snapshot of the current state.
     pub fn snapshot(&self) -> Snapshot {
         let s = &self.sender;
@@ -379,6 +401,17 @@ impl<C: Controller> Endpoint<C> {
     /// Limits the receive window announced from now on (`TCP_WINDOW_CLAMP`). Windows already announced remain valid.
     pub fn set_window_clamp(&mut self, bytes: Option<u32>) {
         self.receiver.set_clamp(bytes);
+    }
+
+    /// Sets the receive buffer to `bytes` of payload (`SO_RCVBUF`) and ends its autotuning: unread data leaves only the rest of
+    /// it as window. Windows already announced remain valid.
+    pub fn set_receive_buffer(&mut self, bytes: u64) {
+        self.receiver.space.set_full(bytes);
+    }
+
+    /// Passes a signal of the driver to the congestion controller.
+    pub fn signal(&mut self, signal: &Signal, cx: &mut Context) {
+        self.sender.on_signal(signal, cx);
     }
 
     // Inputs.

@@ -24,7 +24,7 @@ use crate::recovery::state::Recovery;
 use crate::rtt::Rtt;
 use crate::stats::{Chrono, Limit, Stats};
 use crate::tso::state::Tso;
-use cc::{Controller, Limits, Path, Phase, Sent, StackRate};
+use cc::{Controller, Limits, Path, Phase, Sent, Signal, StackRate};
 use units::{Rate as BitRate, Span, Time};
 
 /// The end of a stream that has none.
@@ -598,6 +598,13 @@ impl<C: Controller> Sender<C> {
         };
         self.controller.on_sent(&sent, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
+    }
+
+    /// Passes a signal to the controller.
+    pub(crate) fn on_signal(&mut self, signal: &Signal, cx: &mut Context) {
+        self.controller.on_signal(signal, &mut cx.controller(&self.path));
+        self.limits = self.controller.limits();
+        self.touch();
     }
 
     /// Whether the application waits for room in the send buffer. One that grows by itself, as Linux's does, holds two

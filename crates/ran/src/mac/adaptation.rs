@@ -309,6 +309,12 @@ impl Downlink {
 }
 
 impl Scheme {
+    /// Returns the scheme of one layer for a channel that was not reported.
+    pub(crate) fn first(rat: Rat, sinr: &Sinr) -> Scheme {
+        let cqi = rat.cqi(sinr, None);
+        Scheme { cqi, mcs: rat.mcs_for(cqi, 0.0), layers: 1 }
+    }
+
     /// Returns this scheme, or the best lower one with which a code word on `prbs` resource blocks has at most `bits`.
     #[inline(always)]
     pub(crate) fn within(mut self, rat: Rat, prbs: u16, bits: u32) -> Scheme {

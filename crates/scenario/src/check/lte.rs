@@ -14,6 +14,7 @@ pub(super) fn check(lte: &Lte, c: &mut Check) {
         check_capacity("s1_rate", rate, c);
     }
     check_pep(lte.pep, lte.pep_report_loss, c);
+    proxy::check(lte.proxy.as_ref(), lte.pep, c);
     check_carrier(lte.downlink_mhz, lte.uplink_mhz, &lte.mac, c);
     check_secondary(lte.secondary.as_ref(), (lte.downlink_mhz, lte.bandwidth), c);
     check_shared(&RadioNetwork::from(lte), c);

@@ -20,6 +20,7 @@ pub(super) fn check(nr: &Nr, c: &mut Check) {
         check_capacity("n3_rate", rate, c);
     }
     check_pep(nr.pep, nr.pep_report_loss, c);
+    proxy::check(nr.proxy.as_ref(), nr.pep, c);
     c.range("numerology", nr.numerology, 0..=4);
     check_carrier(&nr.carrier(), c);
     if let Some(mhz) = nr.uplink_mhz {

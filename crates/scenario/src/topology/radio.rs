@@ -4,8 +4,8 @@ use super::*;
 use crate::faults::{MAX_CELLS, MAX_FLOWS, MAX_UES};
 use crate::placement::{placed, placed_count};
 
-/// The node through which the hosts are reached.
-pub(super) const CORE: &str = "core";
+/// The node through which the hosts are reached, and at which middleboxes stand.
+pub const CORE: &str = "core";
 /// The node at which the radio hops start.
 const RAN: &str = "ran";
 

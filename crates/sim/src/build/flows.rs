@@ -9,10 +9,9 @@ use rand_xoshiro::rand_core::Rng;
 use scenario::{Cc, Flow, Gap, Size, Traffic};
 use units::{Span, Time};
 
-/// The congestion controller of a flow's connection.
-pub(crate) fn controller(flow: &Flow) -> AnyController {
-    let window = flow.tcp.initial_window;
-    match flow.cc {
+/// A congestion controller with an initial window in segments.
+pub(crate) fn controller(cc: &Cc, window: u32) -> AnyController {
+    match *cc {
         Cc::Scalable { step, decrease } => Scalable::new(scalable(step, decrease, false), window).into(),
         Cc::Mdcc { step, per_acknowledgement, decrease, loss_filter, early_retransmission } => {
             let scalable = scalable(step, decrease, per_acknowledgement);

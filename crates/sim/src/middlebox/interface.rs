@@ -47,8 +47,23 @@ pub struct Passing<'a> {
     pub segment: &'a Segment,
     /// Its length and its previous hop.
     pub arrival: Arrival,
+    /// When it left its host.
+    pub sent: Time,
+    /// Whether it is marked with congestion experienced.
+    pub ce: bool,
+    /// The UE at one end of its way, if there is one.
+    pub towards: Option<Towards>,
     /// Its way, for [`Emission::way`].
     pub way: Way,
+}
+
+/// A packet's direction relative to the UE whose radio it has passed or will pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Towards {
+    /// The UE's index in the scenario.
+    pub number: u32,
+    /// Whether the packet goes to it, and does not come from it.
+    pub ue: bool,
 }
 
 /// Identifies a TCP connection at a middlebox, the same in both directions.
@@ -84,6 +99,8 @@ pub struct Emission {
     pub segment: Segment,
     /// Whether it is ECN-capable.
     pub ect: bool,
+    /// When its data left the host that created it; `None` if the middlebox did.
+    pub sent: Option<Time>,
 }
 
 /// The packets behind the visitors, for middleboxes. [`NoVisitors`] if there are none.

@@ -53,7 +53,7 @@ impl Middlebox for PepBox {
         }
         match self.pep.on_arrival(*flow, segment, arrival, now) {
             Some(segment) if !self.loses_report() => {
-                Verdict::Emit(Emission { way: *way, onward: false, segment, ect: false })
+                Verdict::Emit(Emission { way: *way, onward: false, segment, ect: false, sent: None })
             }
             _ => Verdict::Forward,
         }

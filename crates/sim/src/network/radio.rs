@@ -3,6 +3,7 @@
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
 
 use super::packet::{Packet, Store};
+use super::reports::Reporter;
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{DropReason, Packet as _};
@@ -10,6 +11,7 @@ use channel::Direction;
 use des::Part;
 use ran::Ran;
 use record::Tables;
+use rnis::RadioReport;
 use units::{Span, Time};
 
 /// The state of a UE.
@@ -104,6 +106,22 @@ impl Radio {
     #[inline]
     pub(crate) fn beyond(&mut self, ue: u32, span: Span) {
         self.meters.uplink_core(ue, span);
+    }
+
+    /// Makes the reports on the UEs that are `wanted`.
+    pub(crate) fn report(
+        &mut self,
+        reporter: &mut Reporter,
+        now: Time,
+        wanted: impl Fn(u32) -> bool,
+        each: impl FnMut(u32, RadioReport),
+    ) {
+        reporter.make(&mut self.ran, now, wanted, each);
+    }
+
+    /// Returns the numbers of UEs and of carriers.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.recorder.ues().len(), self.recorder.cells().len())
     }
 
     /// Ends the warm-up: the summary leaves out what was counted so far.

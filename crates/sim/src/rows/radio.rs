@@ -8,7 +8,7 @@ use record::tables::{Mobility, MobilityRow, Radio, RadioRow, TransmissionRow, Tr
 use units::{Bytes, Rate, Span, Time};
 
 /// The temporary identifier of the first UE; those below are reserved for random access (36.321 table 7.1-1).
-const FIRST_RNTI: u32 = 61;
+pub(crate) const FIRST_RNTI: u32 = 61;
 /// The names of the directions, downlink first.
 const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Downlink, "downlink"), (Direction::Uplink, "uplink")];
 

@@ -1,0 +1,109 @@
+//! A window that somebody else sets: the radio leg of a split proxy, whose driver knows the radio.
+//!
+//! While there is a [`Target`], its window and its pacing rate govern, whatever is lost: losses of the radio are repaired, not
+//! answered. The congestion control beneath follows all events, and governs when there is no target.
+
+use crate::{AckSample, Congestion, Controller, Ctx, INFINITE_SSTHRESH, Limits, Listens, Sent, Signal};
+use units::{Bytes, Rate};
+
+/// The smallest window, in segments.
+const LEAST: u64 = 2;
+
+/// What governs a [`Directed`] controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The congestion window.
+    pub window: Bytes,
+    /// The pacing rate; `None` does not pace.
+    pub pacing: Option<Rate>,
+}
+
+/// A controller whose window is set by [`Signal::Target`].
+#[derive(Debug)]
+pub struct Directed<C> {
+    beneath: C,
+    /// The limits in force, if there is a target.
+    limits: Option<Limits>,
+}
+
+impl<C: Controller> Directed<C> {
+    /// Creates a controller that `beneath` governs until there is a target.
+    pub fn new(beneath: C) -> Directed<C> {
+        Directed { beneath, limits: None }
+    }
+}
+
+impl<C: Controller> Controller for Directed<C> {
+    fn on_sent(&mut self, sent: &Sent, cx: &mut Ctx) {
+        self.beneath.on_sent(sent, cx);
+    }
+
+    fn on_ack(&mut self, ack: &AckSample, cx: &mut Ctx) {
+        self.beneath.on_ack(ack, cx);
+    }
+
+    fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
+        self.beneath.on_congestion(congestion, cx);
+    }
+
+    fn on_undo(&mut self, cx: &mut Ctx) {
+        self.beneath.on_undo(cx);
+    }
+
+    fn on_signal(&mut self, signal: &Signal, cx: &mut Ctx) {
+        match signal {
+            Signal::Target(target) => {
+                self.limits = target.map(|Target { window, pacing }| {
+                    let segments = window.get() / u64::from(cx.path.mss.max(1));
+                    let cwnd = segments.clamp(LEAST, u64::from(u32::MAX)) as u32;
+                    Limits { cwnd, ssthresh: INFINITE_SSTHRESH, pacing, burst: 1 }
+                });
+            }
+            Signal::Passage(_) => self.beneath.on_signal(signal, cx),
+        }
+    }
+
+    fn listens(&self) -> Listens {
+        self.beneath.listens()
+    }
+
+    fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
+        self.beneath.gauges(each);
+    }
+
+    fn limits(&self) -> Limits {
+        self.limits.unwrap_or_else(|| self.beneath.limits())
+    }
+
+    fn name(&self) -> &'static str {
+        "directed"
+    }
+
+    fn state(&self) -> &'static str {
+        if self.limits.is_some() { "directed" } else { self.beneath.state() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::new_reno::NewReno;
+
+    fn directed() -> Driver<Directed<NewReno>> {
+        Driver::new(Directed::new(NewReno::new(10)))
+    }
+
+    #[test]
+    fn the_target_governs_and_losses_do_not() {
+        let mut driver = directed();
+        assert_eq!(driver.limits().cwnd, 10);
+        let target = Target { window: Bytes::new(100_000), pacing: Some(Rate::from_mbps(8)) };
+        driver.call(|c, cx| c.on_signal(&Signal::Target(Some(target)), cx));
+        assert_eq!(driver.limits().cwnd, 100);
+        driver.lose_and_recover();
+        assert_eq!((driver.limits().cwnd, driver.limits().pacing), (100, Some(Rate::from_mbps(8))));
+        driver.call(|c, cx| c.on_signal(&Signal::Target(None), cx));
+        assert!(driver.limits().cwnd < 10, "the loss counts without a target: {:?}", driver.limits());
+    }
+}

@@ -1,0 +1,278 @@
+//! A proxy that splits the connections of UEs, and RAPID in it.
+//!
+//! A connection has an endpoint on each leg ([`Split`]). What arrives makes its connection ready; [`ProxyBox::handle_timeout`],
+//! at the same moment, takes the segments that ready connections send. [`Rapid`] is the one that the live proxy uses.
+
+use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
+use super::split::{Leg, Split};
+use crate::build::flows;
+use crate::network::reports::OnItsWay;
+use cc::{Random, Target};
+use rapid::{Config, Decision, FlowId, Rapid, Sample};
+use rnis::RadioReport;
+use scenario::{Proxy, ProxyPolicy, RadioWindow};
+use slab::Slab;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tcp::Context;
+use units::{Bytes, Time};
+use wire::{Flags, Options};
+
+/// A connection, and its entries elsewhere.
+struct Entry {
+    split: Split,
+    key: FlowKey,
+    flow: Option<FlowId>,
+    /// Its entry in the deadlines.
+    due: Option<Time>,
+    is_ready: bool,
+}
+
+/// A proxy.
+pub(crate) struct ProxyBox {
+    cc: scenario::Cc,
+    config: tcp::Config,
+    /// Bytes that a side takes from the other and has not sent.
+    unsent: u64,
+    connections: Slab<Entry>,
+    by_key: BTreeMap<FlowKey, usize>,
+    by_flow: BTreeMap<FlowId, usize>,
+    deadlines: BTreeSet<(Time, usize)>,
+    ready: VecDeque<usize>,
+    /// RAPID, unless the proxy only splits.
+    rapid: Option<Rapid<u32>>,
+    reports: VecDeque<OnItsWay>,
+    /// By UE, its open flows.
+    ues: BTreeMap<u32, u32>,
+    random: Random,
+    now: Time,
+}
+
+impl ProxyBox {
+    /// Creates the proxy of a scenario.
+    pub(crate) fn new(of: &Proxy, random: Random) -> ProxyBox {
+        let buffer = of.buffer.get().min(1 << 30) as u32;
+        let default = tcp::Config::default();
+        let rapid = policy(of).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
+        ProxyBox {
+            cc: of.cc.clone(),
+            config: tcp::Config {
+                receive_buffer: default.receive_buffer.min(2 * buffer),
+                receive_buffer_max: 2 * buffer,
+                auto_read: false,
+                slow_start_after_idle: false,
+                ..default
+            },
+            unsent: of.buffer.get(),
+            connections: Slab::new(),
+            by_key: BTreeMap::new(),
+            by_flow: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            ready: VecDeque::new(),
+            rapid: rapid.map(Rapid::new),
+            reports: VecDeque::new(),
+            ues: BTreeMap::new(),
+            random,
+            now: Time::ZERO,
+        }
+    }
+
+    /// Returns whether reports on `ue` are of use.
+    pub(crate) fn wants(&self, ue: u32) -> bool {
+        self.rapid.is_some() && self.ues.contains_key(&ue)
+    }
+
+    /// Accepts a report that arrives at `due`.
+    pub(crate) fn send_report(&mut self, due: Time, ue: u32, report: RadioReport) {
+        self.reports.push_back(OnItsWay { due, ue, report });
+    }
+
+    fn open(&mut self, packet: &Passing<'_>, towards: Towards, now: Time) -> usize {
+        let ProxyBox { cc, config, unsent, connections, random, .. } = self;
+        let opener = if towards.ue { Leg::Wired } else { Leg::Radio };
+        let controller = || flows::controller(cc, cc::INITIAL_WINDOW);
+        let mss = match packet.segment.options {
+            Options::Syn(syn) => syn.mss,
+            _ => config.mss,
+        };
+        let config = tcp::Config { mss, ..config.clone() };
+        let way = ((packet.way, towards.ue), towards.number);
+        let split = Split::new(opener, way, &config, controller, *unsent, (random, now));
+        let flow = self.rapid.as_mut().map(|rapid| rapid.open(towards.number, u32::from(mss).saturating_sub(12), now));
+        let at = connections.insert(Entry { split, key: packet.flow, flow, due: None, is_ready: false });
+        self.by_key.insert(packet.flow, at);
+        if let Some(flow) = flow {
+            self.by_flow.insert(flow, at);
+        }
+        *self.ues.entry(towards.number).or_default() += 1;
+        at
+    }
+
+    fn make_ready(&mut self, at: usize) {
+        let entry = &mut self.connections[at];
+        if !std::mem::replace(&mut entry.is_ready, true) {
+            self.ready.push_back(at);
+        }
+    }
+
+    /// Renews a connection's deadline, or removes it if it is over.
+    fn settle(&mut self, at: usize) {
+        let entry = &mut self.connections[at];
+        let due = entry.split.poll_timeout();
+        if entry.due != due {
+            if let Some(old) = entry.due {
+                self.deadlines.remove(&(old, at));
+            }
+            self.deadlines.extend(due.map(|due| (due, at)));
+            entry.due = due;
+        }
+        if entry.split.is_over() {
+            self.remove(at);
+        }
+    }
+
+    fn remove(&mut self, at: usize) {
+        let Entry { key, flow, due, split, .. } = self.connections.remove(at);
+        self.by_key.remove(&key);
+        if let Some(due) = due {
+            self.deadlines.remove(&(due, at));
+        }
+        if let (Some(flow), Some(rapid)) = (flow, &mut self.rapid) {
+            self.by_flow.remove(&flow);
+            rapid.close(flow);
+        }
+        if let Some(flows) = self.ues.get_mut(&split.ue) {
+            *flows -= 1;
+            if *flows == 0 {
+                self.ues.remove(&split.ue);
+            }
+        }
+    }
+
+    /// Does what is due at `now` but for sending.
+    fn run(&mut self, now: Time) {
+        self.now = now;
+        while let Some(&(due, at)) = self.deadlines.first()
+            && due <= now
+        {
+            self.deadlines.pop_first();
+            let entry = &mut self.connections[at];
+            entry.due = None;
+            entry.split.handle_timeout(&mut Context { now, random: &mut self.random, log: None });
+            self.make_ready(at);
+        }
+        while let Some(OnItsWay { ue, report, .. }) = self.reports.pop_front_if(|report| report.due <= now) {
+            if let Some(rapid) = &mut self.rapid {
+                rapid.on_report(ue, &report, now);
+            }
+        }
+        if self.rapid.as_ref().and_then(Rapid::poll_timeout).is_some_and(|due| due <= now) {
+            self.update(now);
+        }
+    }
+
+    /// Lets RAPID decide, and applies its decisions.
+    fn update(&mut self, now: Time) {
+        let ProxyBox { rapid: Some(rapid), connections, by_flow, random, unsent, .. } = self else { return };
+        let mut decisions = Vec::with_capacity(by_flow.len());
+        rapid.update(
+            now,
+            |flow| sample(&connections[by_flow[&flow]].split),
+            |flow, decision| decisions.push((by_flow[&flow], *decision)),
+        );
+        for (at, decision) in decisions {
+            let cx = &mut Context { now, random, log: None };
+            apply(&mut connections[at].split, &decision, *unsent, cx);
+            // A larger window may let something pass.
+            self.ready.extend((!std::mem::replace(&mut connections[at].is_ready, true)).then_some(at));
+        }
+    }
+}
+
+/// Returns what RAPID wants to know of a connection.
+fn sample(split: &Split) -> Sample {
+    let (wired, radio) = (split.endpoint(Leg::Wired), split.endpoint(Leg::Radio));
+    let (srtt, wan_min_rtt) = wired.rtt();
+    let (ran_rtt, ran_min_rtt) = radio.rtt();
+    Sample {
+        arrived: split.arrived(Leg::Wired),
+        delivered: radio.stats().bytes_acked,
+        in_flight: radio.in_flight(),
+        wan_rtt: wired.receive_rtt().or(srtt).max(wan_min_rtt),
+        wan_min_rtt,
+        ran_rtt,
+        ran_min_rtt,
+    }
+}
+
+/// Sets the windows of a connection, which takes `unsent` bytes if RAPID sets no limit.
+fn apply(split: &mut Split, decision: &Decision, unsent: u64, cx: &mut Context) {
+    let wired = split.endpoint_mut(Leg::Wired);
+    wired.set_window_clamp(decision.receive_window.map(|bytes| bytes.min(u32::MAX.into()) as u32));
+    if let Some(bytes) = decision.receive_buffer {
+        wired.set_receive_buffer(bytes);
+    }
+    split.unsent = decision.unsent.unwrap_or(unsent);
+    let target = decision.window.map(|window| Target { window: Bytes::new(window), pacing: decision.pacing });
+    split.direct(target, cx);
+}
+
+/// Returns RAPID's policy, unless the proxy only splits.
+fn policy(of: &Proxy) -> Option<rapid::Policy> {
+    Some(match of.policy {
+        ProxyPolicy::Split => return None,
+        ProxyPolicy::Published { slow_threshold, alpha, radio_window } => {
+            let radio_window = match radio_window {
+                RadioWindow::Bdp => rapid::RadioWindow::Bdp,
+                RadioWindow::ReceiveWindow => rapid::RadioWindow::ReceiveWindow,
+                RadioWindow::Rounded => rapid::RadioWindow::Rounded,
+            };
+            rapid::Policy::Published(rapid::Published { slow_threshold, alpha, radio_window })
+        }
+        ProxyPolicy::Best { radio_target, proxy_target } => {
+            rapid::Policy::Best(rapid::Best { radio_target, proxy_target, ..rapid::Best::default() })
+        }
+        ProxyPolicy::MilliProxy => rapid::Policy::MilliProxy,
+    })
+}
+
+impl Middlebox for ProxyBox {
+    fn handle_packet(&mut self, packet: &Passing<'_>, now: Time) -> Verdict {
+        let Some(towards) = packet.towards else { return Verdict::Forward };
+        self.run(now);
+        let at = match self.by_key.get(&packet.flow) {
+            Some(&at) => at,
+            None if packet.segment.flags.has(Flags::SYN) => self.open(packet, towards, now),
+            // It belongs to a connection that is over.
+            None => return Verdict::Consume,
+        };
+        let leg = if towards.ue { Leg::Wired } else { Leg::Radio };
+        let cx = &mut Context { now, random: &mut self.random, log: None };
+        self.connections[at].split.handle_segment(leg, packet.segment, (packet.sent, packet.ce), cx);
+        self.make_ready(at);
+        Verdict::Consume
+    }
+
+    fn handle_timeout(&mut self, now: Time) -> Option<Emission> {
+        self.run(now);
+        while let Some(&at) = self.ready.front() {
+            let entry = &mut self.connections[at];
+            let cx = &mut Context { now, random: &mut self.random, log: None };
+            if let Some((leg, tcp::Transmit { segment, ect }, sent)) = entry.split.poll_transmit(cx) {
+                let (way, to_ue) = entry.split.way;
+                return Some(Emission { way, onward: (leg == Leg::Radio) == to_ue, segment, ect, sent });
+            }
+            entry.is_ready = false;
+            self.ready.pop_front();
+            self.settle(at);
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        let ready = (!self.ready.is_empty()).then_some(self.now);
+        let rapid = self.rapid.as_ref().and_then(Rapid::poll_timeout);
+        let report = self.reports.front().map(|report| report.due);
+        let deadline = self.deadlines.first().map(|(due, _)| *due);
+        [ready, rapid, report, deadline].into_iter().flatten().min()
+    }
+}

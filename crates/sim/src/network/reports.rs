@@ -1,0 +1,154 @@
+//! The cells' reports on their UEs, made from the counters of the radio network.
+
+use channel::Direction;
+use ran::Ran;
+use rand_xoshiro::rand_core::Rng;
+use rnis::{RadioReport, UeId};
+use units::Time;
+
+use super::packet::Packet;
+use super::radio::Radio;
+use crate::middlebox::ProxyBox;
+use crate::rows::radio::FIRST_RNTI;
+
+/// What was counted of a UE in the downlink.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    prbs: u64,
+    bits: u64,
+    blocks: u64,
+    failed: u64,
+}
+
+/// Makes reports at regular intervals.
+pub(crate) struct Reporter {
+    /// The reported capacity as a multiple of the true one.
+    factor: f64,
+    /// By UE and by cell, what had been counted at the last report, and its time.
+    ues: Vec<Counted>,
+    cells: Vec<u64>,
+    since: Time,
+}
+
+impl Reporter {
+    /// Creates a reporter for `ues` UEs and `cells` cells with their secondary carriers.
+    pub(crate) fn new(ues: usize, cells: usize, factor: f64) -> Reporter {
+        Reporter { factor, ues: vec![Counted::default(); ues], cells: vec![0; cells], since: Time::ZERO }
+    }
+
+    /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`.
+    pub(crate) fn make(
+        &mut self,
+        ran: &mut Ran<Packet>,
+        now: Time,
+        wanted: impl Fn(u32) -> bool,
+        mut each: impl FnMut(u32, RadioReport),
+    ) {
+        let interval = now - std::mem::replace(&mut self.since, now);
+        let blocks = |ran: &Ran<Packet>, cell: u32| ran.resource_blocks(cell, Direction::Downlink, now);
+        let had: Vec<u64> = (0..self.cells.len() as u32).map(|cell| blocks(ran, cell)).collect();
+        let before = std::mem::replace(&mut self.cells, had);
+        // Of each cell, the blocks that its UEs used, and how many UEs had data.
+        let mut used = vec![(0, 0); self.cells.len()];
+        let mut counted = Vec::with_capacity(self.ues.len());
+        for (ue, last) in (0..).zip(&mut self.ues) {
+            let all = ran.stats(ue).downlink;
+            let all = Counted { prbs: all.prbs, bits: all.bits, blocks: all.blocks, failed: all.first_failures };
+            let last = std::mem::replace(last, all);
+            let new = Counted {
+                prbs: all.prbs - last.prbs,
+                bits: all.bits - last.bits,
+                blocks: all.blocks - last.blocks,
+                failed: all.failed - last.failed,
+            };
+            let (prbs, active) = &mut used[ran.last_serving(ue) as usize];
+            *prbs += new.prbs;
+            *active += u16::from(new.prbs > 0 || waiting(ran, ue) > 0);
+            counted.push(new);
+        }
+        for (ue, new) in (0..).zip(counted) {
+            if !wanted(ue) {
+                continue;
+            }
+            let Some(cell) = ran.serving(ue) else { continue };
+            let scheme = ran.scheme(ue, now);
+            let carriers = [Some(cell), ran.secondary(ue, cell)];
+            let (mut prbs, mut all) = (0, 0);
+            for carrier in carriers.into_iter().flatten() {
+                prbs += ran.carrier_prbs(carrier);
+                all += self.cells[carrier as usize] - before[carrier as usize];
+            }
+            let (cell_prbs, active) = used[cell as usize];
+            let scaled = |bits: f64| bits * self.factor;
+            each(
+                ue,
+                RadioReport {
+                    time: now,
+                    interval,
+                    cell: cell.into(),
+                    ue: UeId { rnti: (FIRST_RNTI + ue) as u16, address: None },
+                    n_prb: prbs,
+                    slots: (all / u64::from(prbs.max(1))) as u32,
+                    cell_prbs: Some(cell_prbs),
+                    active_ues: Some(active),
+                    prbs: Some(new.prbs),
+                    acked_bits: scaled(new.bits as f64) as u64,
+                    blocks: new.blocks as u32,
+                    failed: new.failed as u32,
+                    mcs: scheme.map(|s| s.mcs),
+                    layers: scheme.map(|s| s.layers),
+                    cqi: scheme.map(|s| s.cqi),
+                    bits_per_prb: scheme.map(|s| scaled(s.bits_per_block)),
+                    queue_bytes: Some(waiting(ran, ue)),
+                },
+            );
+        }
+    }
+}
+
+/// Returns the bytes that wait for their first transmission to a UE.
+fn waiting(ran: &Ran<Packet>, ue: u32) -> u64 {
+    ran.rlc_backlog(ue, Direction::Downlink).bytes + ran.above_backlog(ue, Direction::Downlink).bytes
+}
+
+/// A report on its way to the proxy.
+pub(crate) struct OnItsWay {
+    /// When it arrives.
+    pub(crate) due: Time,
+    /// The UE.
+    pub(crate) ue: u32,
+    /// The report.
+    pub(crate) report: RadioReport,
+}
+
+/// The reports of all cells to the proxy.
+pub(crate) struct Reports {
+    reporter: Reporter,
+    of: scenario::Reports,
+    random: link::Random,
+}
+
+impl Reports {
+    /// Sends reports as `of` says.
+    pub(crate) fn new(reporter: Reporter, of: &scenario::Reports, random: link::Random) -> Reports {
+        Reports { reporter, of: of.clone(), random }
+    }
+
+    /// Makes the reports that are due at `now`, passes those that are not lost to `proxy`, and returns when the next are due.
+    pub(crate) fn send(&mut self, radio: &mut Radio, proxy: &mut ProxyBox, now: Time) -> Time {
+        let Reports { reporter, of, random } = self;
+        let mut reports = Vec::new();
+        radio.report(reporter, now, |ue| proxy.wants(ue), |ue, report| reports.push((ue, report)));
+        for (ue, report) in reports {
+            if of.loss == 0.0 || unit(random) >= of.loss {
+                proxy.send_report(now + of.delay, ue, report);
+            }
+        }
+        now + of.period
+    }
+}
+
+/// Returns a random number in [0, 1).
+fn unit(random: &mut link::Random) -> f64 {
+    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
