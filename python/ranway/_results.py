@@ -136,6 +136,11 @@ class Results:
         """One row per lightweight PEP: the traffic that passed it and its reports."""
         return self.table("peps")
 
+    @property
+    def proxies(self) -> pl.DataFrame:
+        """One row per connection that a proxy splits and sampling time: RAPID's decisions and the state of both legs."""
+        return self.table("proxies")
+
     @overload
     def table(self, name: str, as_: Literal["polars"] = "polars") -> pl.DataFrame: ...
     @overload

@@ -171,6 +171,7 @@ impl Results {
             tables::Mobility::NAME => parquet(&tables.mobility),
             tables::Transmissions::NAME => parquet(&tables.transmissions),
             tables::Peps::NAME => parquet(&tables.peps),
+            tables::Proxies::NAME => parquet(&tables.proxies),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown table `{table}`"))),
         })?;
         Ok(PyBytes::new(py, &bytes))

@@ -21,7 +21,7 @@ from conftest import TOML
 ROOT = Path(__file__).parents[2]
 TABLES = ["flows", "samples", "rtts", "owds", "queues", "links", "events", "transfers"]
 RADIO = ["ues", "radio", "mobility", "transmissions"]
-TABLES += [*RADIO, "peps"]
+TABLES += [*RADIO, "peps", "proxies"]
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def test_values_of_different_kinds_are_texts_or_floats(scenario: ranway.Scenario
 def test_an_empty_table_has_its_columns(swept: ranway.Results) -> None:
     assert (swept.events.height, swept.transfers.height) == (0, 0)
     assert {"t_ns", "kind", "loss"} <= set(swept.events.columns)
-    assert [swept.table(table).height for table in [*RADIO, "peps"]] == [0, 0, 0, 0, 0]
+    assert [swept.table(table).height for table in [*RADIO, "peps", "proxies"]] == [0] * 6
     assert {"ue", "direction", "queue_ms", "loss"} <= set(swept.ues.columns)
 
 

@@ -22,8 +22,8 @@ use units::{Span, Time};
 /// The parameters of the policy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Best {
-    /// The queue that fast flows keep in the radio, beyond the least round-trip time: what its scheduler needs to fill its
-    /// transport blocks.
+    /// The queue that fast flows keep in the radio, beyond its least time for a packet and up to that time: what its
+    /// scheduler needs to fill its transport blocks.
     pub radio_target: Span,
     /// What a flow keeps in the proxy, in time at its rate.
     pub proxy_target: Span,
@@ -55,8 +55,18 @@ const GROWS: f64 = 1.25;
 const UNSEEN: f64 = 0.03;
 /// Pacing above the share: the window limits, pacing only spreads.
 const PACING: f64 = 1.05;
-/// Pacing as part of the share in a long queue that may be our own or somebody else's.
-const DRAINING: f64 = 0.9;
+/// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
+/// ours, they try again only later.
+const DRAINING: f64 = 0.75;
+/// A queue of so many times the target is drained.
+const LONG: f64 = 4.0;
+const DRAIN: Span = Span::from_millis(200);
+const DRAIN_AGAIN: Span = Span::from_secs(2);
+/// Others fill the gap if what is not seen grows by this part of the capacity.
+const FILLED: f64 = 0.05;
+/// After a queue that was ours, the capacity is this part of what it was; it comes back by this part at each correction.
+const LESS: f64 = 0.95;
+const BACK: f64 = 0.001;
 /// The part of a full packet that is payload: beside it there are the headers of IPv4, TCP with timestamps, PDCP, RLC and MAC.
 const PAYLOAD: f64 = 1448.0 / (1448.0 + 62.0);
 /// The interval of corrections, their steps, and their bounds.
@@ -78,6 +88,8 @@ const ENOUGH: f64 = 20_000.0;
 const FRESH: Span = Span::from_millis(50);
 /// The least window without a capacity, in segments.
 const UNKNOWN: u32 = 40;
+/// The least target of the radio's queue, in seconds, unless a lower one is set.
+const LEAST_TARGET: f64 = 0.001;
 /// The time constant of the averages of delivery.
 const SMOOTHING: f64 = 0.1;
 /// How long a capacity without reports fades before it is unknown.
@@ -106,6 +118,9 @@ pub(crate) struct BestUe {
     in_flight: f64,
     least_queue: Option<f64>,
     ran_empty: bool,
+    /// While our flows drain a queue: its start. When they may try next.
+    draining: Option<Drain>,
+    next_drain: Time,
     /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
     base: Option<f64>,
     stretch: f64,
@@ -114,6 +129,14 @@ pub(crate) struct BestUe {
     /// Whether the shares were all used at the last update, and what should then be delivered.
     is_busy: bool,
     expected: f64,
+}
+
+/// The start of a drain: the time, the queue in seconds, and the rate that is not seen.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    since: Time,
+    queue: f64,
+    unseen: f64,
 }
 
 impl Default for BestUe {
@@ -131,6 +154,8 @@ impl Default for BestUe {
             in_flight: 0.0,
             least_queue: None,
             ran_empty: false,
+            draining: None,
+            next_drain: Time::ZERO,
             base: None,
             stretch: 1.0,
             is_queued: false,
@@ -294,46 +319,106 @@ impl BestUe {
         }
         // By Little's law: the time that our bytes spend on the leg.
         let delivered = self.total.saturating_sub(self.corrected_total) as f64;
-        let on_leg = (delivered > ENOUGH).then(|| self.in_flight / delivered);
+        let on_leg = (delivered > ENOUGH).then(|| (self.in_flight / delivered).max(seen.radio_rtt));
         self.base = match (self.base, on_leg) {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
         };
         let reported = self.least_queue.take();
-        let queue = reported.or_else(|| Some(on_leg? - self.base?.max(seen.radio_rtt)));
+        // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
+        let queue = reported.or_else(|| Some(on_leg? - 2.0 * self.base?));
         if let Some(queue) = queue {
-            self.correct(of, seen, queue);
+            self.correct(of, seen, queue, now);
         }
         (self.corrected, self.corrected_total, self.in_flight, self.ran_empty) = (now, self.total, 0.0, false);
     }
 
     /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds.
-    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64) {
-        let target = of.radio_target.as_secs_f64();
+    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
+        let target = self.target(of);
         self.is_queued = queue > 2.0 * target;
+        let (delivered, expected) = (self.delivered, self.expected);
+        let is_short = |part: f64| delivered < part * expected;
         if !self.is_busy {
             self.gain += (1.0 - self.gain) * 0.01;
         } else if self.unseen(seen.capacity).is_some() {
-            // The queue may be somebody else's: only the reports count.
-            self.gain += (1.0 - self.gain) * 0.05;
+            // A queue may be somebody else's: only the reports say what the capacity is.
+            self.gain += (1.0 - self.gain) * BACK;
         } else if self.is_queued {
             let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
             self.gain *= 1.0 - DOWN * excess.min(1.0);
-            self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
         } else if queue > target / 2.0 {
-            if self.delivered < SHORT * self.expected {
+            if is_short(SHORT) {
                 self.gain *= 1.0 - DOWN / 20.0;
             }
-        } else if self.delivered > DELIVERED * self.expected {
+        } else if !is_short(DELIVERED) {
             self.gain *= UP;
-        } else if self.delivered < IDLE * self.expected && !self.ran_empty {
-            // Data waits, and the radio is idle at times: the windows are too small for its round-trip times.
-            self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
-        } else if self.delivered < SHORT * self.expected && self.gain > 1.0 {
+        } else if is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
             // Nothing says that there is more than reported.
             self.gain += (1.0 - self.gain) * 0.02;
         }
+        self.drain(of, seen, queue, now);
+        if self.is_queued {
+            self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
+        } else if self.is_busy && queue < target / 2.0 && is_short(IDLE) && !self.ran_empty {
+            // Data waits, and the radio is idle at times: the windows are too small for its round-trip times.
+            self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
+        }
         self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
+    }
+}
+
+impl BestUe {
+    /// Finds out whose a long queue is that may be our own or that of traffic that the proxy does not see: our flows slow down
+    /// for a moment. If the queue shrinks as it then must, it is ours, and they go on; if others fill the gap, it is theirs.
+    fn drain(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
+        if !self.is_queued || self.unseen(seen.capacity).is_none() {
+            if let Some(drain) = self.draining.take()
+                && !self.has_filled(&drain, seen)
+            {
+                // It was ours: there is less than reported.
+                self.gain *= LESS;
+            }
+            return;
+        }
+        match self.draining {
+            None if now >= self.next_drain && queue > LONG * self.target(of) => {
+                self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
+            }
+            None => {}
+            Some(drain) => {
+                let span = now.saturating_since(drain.since);
+                if span < DRAIN {
+                    return;
+                }
+                let must = ((1.0 - DRAINING) * span.as_secs_f64()).min(drain.queue) / 2.0;
+                if drain.queue - queue > must && !self.has_filled(&drain, seen) {
+                    self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
+                } else {
+                    self.draining = None;
+                    self.next_drain = now + DRAIN_AGAIN;
+                }
+            }
+        }
+    }
+
+    /// Returns whether others have taken what our flows left.
+    fn has_filled(&self, drain: &Drain, seen: &Seen) -> bool {
+        self.unseen > drain.unseen + FILLED * seen.capacity
+    }
+
+    /// Returns the queue that is kept in the radio, in seconds: not more than its own time, so that a fast radio stays fast.
+    fn target(&self, of: &Best) -> f64 {
+        let own = self.base.map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
+        of.radio_target.as_secs_f64().min(own)
+    }
+
+    /// Returns by what the pacing of fast flows is multiplied.
+    fn pace(&self) -> f64 {
+        match self.draining {
+            Some(_) if self.expected > 0.0 => DRAINING * (self.delivered / self.expected).min(1.0),
+            _ => PACING,
+        }
     }
 }
 
@@ -387,7 +472,7 @@ pub(crate) fn update<U: Copy>(
     ue.best.observe(of, &seen, span, now);
 
     // Demands, of the active flows and of what is not seen.
-    let mut shares = Vec::with_capacity(ue.flows.len() + 2);
+    let mut shares = Vec::with_capacity(ue.flows.len() + 1);
     for &id in &ue.flows {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
@@ -401,9 +486,7 @@ pub(crate) fn update<U: Copy>(
         }
     }
     let unseen = ue.best.unseen(capacity);
-    // It counts as two flows: it may be several, and what does not yield would fill the queue.
-    let half = unseen.map_or(0.0, |rate| rate * 1.05 / 2.0);
-    shares.extend([half; 2]);
+    shares.push(unseen.map_or(0.0, |rate| rate * 1.05));
     let level = share(capacity, &mut shares);
 
     // Slow flows may have what nobody wants.
@@ -415,8 +498,7 @@ pub(crate) fn update<U: Copy>(
             None => fast += share,
         }
     }
-    let spare =
-        (capacity - 2.0 * shares[ue.flows.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
+    let spare = (capacity - shares[ue.flows.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
 
     // With the flow among them, so many would share what they and it have.
     let unsatisfied = shares.iter().filter(|&&share| share == level).count() as f64;
@@ -429,7 +511,7 @@ pub(crate) fn update<U: Copy>(
     };
 
     let (mut used, mut expected) = (true, slow + limited);
-    let (base, stretch) = (ue.best.base, ue.best.stretch);
+    let (base, target, stretch) = (ue.best.base, ue.best.target(of), ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     for (&id, &share) in ue.flows.iter().zip(&shares) {
         let flow = &mut flows[id];
@@ -451,9 +533,10 @@ pub(crate) fn update<U: Copy>(
         // A slow flow does not fill its windows: they leave room for more than its demand, in any queue.
         let is_slow = category == Category::Slow;
         let room = if is_slow { promise.max(share * (1.0 + of.headroom)) } else { promise };
-        let mut decision = settings(of, config, &sample, (mss, room), (base, stretch, state.slack), crowded || is_slow);
-        if crowded && ue.best.is_queued && !is_slow {
-            decision.pacing = Some(rate(promise * DRAINING));
+        let mut decision =
+            settings(of, config, &sample, (mss, room), (base, target, stretch, state.slack), crowded || is_slow);
+        if !is_slow {
+            decision.pacing = Some(rate(promise * ue.best.pace()));
         }
         decide(id, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
@@ -474,7 +557,7 @@ fn settings(
     config: &Config,
     sample: &Sample,
     (mss, promise): (f64, f64),
-    (base, stretch, slack): (Option<f64>, f64, f64),
+    (base, target, stretch, slack): (Option<f64>, f64, f64, f64),
     follows_queue: bool,
 ) -> Decision {
     let seconds = Span::as_secs_f64;
@@ -484,7 +567,7 @@ fn settings(
     let half = promise * seconds(of.proxy_target) / 2.0 + 4.0 * mss;
     let receive_window = (promise * wan_rtt * (1.0 + slack) + half).max(floor);
     let least = seconds(sample.ran_min_rtt.unwrap_or(RADIO_RTT));
-    let radio_rtt = (base.map_or(least, |base| base.max(least)) + seconds(of.radio_target)) * stretch;
+    let radio_rtt = (base.map_or(least, |base| base.max(least)) + target) * stretch;
     let radio_rtt = match sample.ran_rtt {
         // In a queue that is not ours, the window must be that much larger for the same rate.
         Some(now) if follows_queue => radio_rtt.max(seconds(now) * 1.1),

@@ -569,6 +569,40 @@ impl FlowRow<'_> {
     }
 }
 
+table! {
+    /// A connection that a proxy splits, at a sampling moment.
+    pub struct ProxyRow<'a> in Proxies "proxies" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The UE.
+        "" ue: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// What RAPID takes the flow for: `fast`, `slow` or `idle`; empty without RAPID.
+        "" category: str,
+        /// The payload rate that RAPID promises it.
+        "Mbit/s" promised_mbps: opt_f64,
+        /// The receive window of the wired leg that RAPID sets.
+        "B" receive_window_bytes: opt_u64,
+        /// The congestion window of the radio leg.
+        "B" window_bytes: u64,
+        /// Bytes in flight on the radio leg.
+        "B" in_flight_bytes: u64,
+        /// Bytes to the UE that the proxy holds and has not sent.
+        "B" held_bytes: u64,
+        /// Smoothed round-trip time of the wired leg.
+        "ms" wired_rtt_ms: opt_f64,
+        /// Smoothed round-trip time of the radio leg.
+        "ms" radio_rtt_ms: opt_f64,
+    }
+}
+
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -585,6 +619,7 @@ macro_rules! each_table {
         $do!(mobility);
         $do!(transmissions);
         $do!(peps);
+        $do!(proxies);
     };
 }
 pub(crate) use each_table;
@@ -618,11 +653,13 @@ pub struct Tables {
     pub transmissions: Transmissions,
     /// One row a PEP.
     pub peps: Peps,
+    /// One row a split connection and sampling moment.
+    pub proxies: Proxies,
 }
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 13] = [
+    pub const NAMES: [&'static str; 14] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -636,6 +673,7 @@ impl Tables {
         Mobility::NAME,
         Transmissions::NAME,
         Peps::NAME,
+        Proxies::NAME,
     ];
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the

@@ -22,6 +22,11 @@ pub enum Measure {
         /// The flows.
         flow: String,
     },
+    /// Share of some flows in the goodput of all, in per cent.
+    Share {
+        /// The flows.
+        flow: String,
+    },
     /// Mean goodput over a part of the run, from the samples, Mbit/s.
     MeanGoodput {
         /// The flow.
@@ -42,6 +47,20 @@ pub enum Measure {
     Completion {
         /// The flow.
         flow: String,
+    },
+    /// Completion time of the last transfer of several flows, s.
+    LastCompletion {
+        /// The flows.
+        flow: String,
+    },
+    /// Round-trip time, ms: the mean of the flows' percentiles. Behind a proxy, it is the sum of both legs' smoothed
+    /// round-trip times at the sampling moments, as RAPID's authors have it, without the proxy's own queue.
+    Rtt {
+        /// The flows.
+        flow: String,
+        /// The percentile.
+        #[serde(default)]
+        at: Percentile,
     },
     /// Jain's fairness index over all flows' goodputs.
     #[default]
@@ -161,6 +180,19 @@ pub enum Percentile {
     P95,
 }
 
+impl Percentile {
+    /// Returns the share of values that are not greater.
+    fn share(self) -> f64 {
+        match self {
+            Percentile::P5 => 0.05,
+            Percentile::P25 => 0.25,
+            Percentile::P50 => 0.5,
+            Percentile::P75 => 0.75,
+            Percentile::P95 => 0.95,
+        }
+    }
+}
+
 /// A lower bound on a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,11 +224,21 @@ impl Measure {
         match self {
             Measure::Throughput { flow } => sum(flow, |row| row.throughput_mbps),
             Measure::Goodput { flow } => sum(flow, |row| row.goodput_mbps),
+            Measure::Share { flow } => {
+                let (of, all) = (sum(flow, |row| row.goodput_mbps)?, sum("*", |row| row.goodput_mbps)?);
+                (all > 0.0).then(|| of / all * 100.0)
+            }
             Measure::WindowRatio { flow, over } => {
                 let of = |flow: &String| flows().find(|row| row.flow == flow).map(|row| row.mean_cwnd_bytes);
                 of(flow).zip(of(over)).map(|(one, other)| one / other)
             }
             Measure::Completion { flow } => flows().find(|row| row.flow == flow).and_then(|row| row.completion_s),
+            Measure::LastCompletion { flow } => {
+                let all: Option<Vec<f64>> =
+                    flows().filter(|row| is_flow(flow, row.flow)).map(|row| row.completion_s).collect();
+                all?.into_iter().reduce(f64::max)
+            }
+            Measure::Rtt { flow, at } => rtt(results, point, run, flow, *at),
             Measure::Jain => {
                 let (n, sum, squares) = flows().fold((0.0, 0.0, 0.0), |(n, sum, squares), row| {
                     (n + 1.0, sum + row.goodput_mbps, squares + row.goodput_mbps * row.goodput_mbps)
@@ -266,8 +308,11 @@ impl Measure {
         match self {
             Measure::Throughput { flow }
             | Measure::Goodput { flow }
+            | Measure::Share { flow }
             | Measure::MeanGoodput { flow, .. }
             | Measure::Completion { flow }
+            | Measure::LastCompletion { flow }
+            | Measure::Rtt { flow, .. }
             | Measure::RiseTime { flow, .. }
             | Measure::WholePathGoverns { flow, .. }
             | Measure::SlowStart { flow }
@@ -312,6 +357,35 @@ pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
             tail.char_indices().map(|(i, _)| i).chain([tail.len()]).any(|i| is_flow(rest, &tail[i..]))
         }),
     }
+}
+
+/// The mean of flows' percentiles of the round-trip time, ms. It is missing if any of the flows has none.
+fn rtt(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
+    let rows = results.tables.flows.iter();
+    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is_flow(flow, row.flow));
+    let of: Option<Vec<f64>> = rows
+        .map(|row| {
+            let legs = results.tables.proxies.iter();
+            let legs = legs.filter(|leg| (leg.point, leg.run, leg.flow, leg.conn) == (point, run, row.flow, row.conn));
+            let legs: Vec<f64> = legs.filter_map(|leg| Some(leg.wired_rtt_ms? + leg.radio_rtt_ms?)).collect();
+            if !legs.is_empty() {
+                return quantile(legs, at.share());
+            }
+            match at {
+                Percentile::P5 => row.rtt_p5_ms,
+                Percentile::P25 | Percentile::P75 => None,
+                Percentile::P50 => row.rtt_p50_ms,
+                Percentile::P95 => row.rtt_p95_ms,
+            }
+        })
+        .collect();
+    of.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
+}
+
+/// Returns the quantile `q` of some values.
+fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    values.get((q * values.len() as f64).ceil().max(1.0) as usize - 1).copied()
 }
 
 /// The mean of flows' percentiles of the one-way delay, ms. It is missing if any of the flows had no arrivals.

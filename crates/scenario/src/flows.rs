@@ -30,6 +30,9 @@ pub struct Flow {
     /// of a `pfifo-fast` queue and the dedicated bearer.
     #[serde(default)]
     pub priority: u8,
+    /// Whether a proxy may split its TCP connections. Without, they stand for QUIC, whose acknowledgements are encrypted.
+    #[serde(default = "proxied")]
+    pub proxied: bool,
     /// Start time.
     #[serde(default)]
     pub start: Span,
@@ -350,4 +353,8 @@ fn scalable_step() -> f64 {
 }
 fn scalable_decrease() -> f64 {
     0.125
+}
+
+fn proxied() -> bool {
+    true
 }

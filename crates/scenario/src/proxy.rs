@@ -35,10 +35,19 @@ impl Default for Proxy {
     }
 }
 
+impl Proxy {
+    /// Returns whether there is one.
+    pub fn exists(&self) -> bool {
+        self.policy != ProxyPolicy::None
+    }
+}
+
 kinds! { "ProxyPolicy",
     /// How a proxy sets windows.
     #[derive(Copy)]
     pub enum ProxyPolicy {
+        /// There is no proxy.
+        None,
         /// Not at all: each leg has its own congestion control and autotuned buffers.
         Split,
         /// RAPID as published: equations 1 to 13 of the paper.
@@ -56,7 +65,7 @@ kinds! { "ProxyPolicy",
         },
         /// RAPID with max-min shares of rate; it counts what the proxy holds and corrects wrong reports.
         Best {
-            /// The queue that the flows keep in the radio, beyond its smallest round-trip time.
+            /// The queue that the flows keep in the radio, beyond its least time for a packet and up to that time.
             #[serde(default = "radio_target")]
             radio_target: Span,
             /// What each flow keeps in the proxy, in time at its rate.

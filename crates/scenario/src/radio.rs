@@ -20,7 +20,7 @@ pub struct RadioNetwork<'a> {
     pub server_rate: Option<&'a Capacity>,
     /// Whether a PEP at the core reports on traffic, and the probability that a report is lost.
     pub pep: Option<f64>,
-    /// The proxy at the core.
+    /// The proxy at the core, if there is one.
     pub proxy: Option<&'a Proxy>,
     /// The name of the link between the core and the cells,
     pub core_link: &'static str,
@@ -71,7 +71,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
             server_delay: lte.server_delay,
             server_rate: lte.server_rate.as_ref(),
             pep: lte.pep.then_some(lte.pep_report_loss),
-            proxy: lte.proxy.as_ref(),
+            proxy: lte.proxy.as_ref().filter(|proxy| proxy.exists()),
             core_link: "s1",
             core_delay: lte.s1_delay,
             core_rate: lte.s1_rate.as_ref(),
@@ -98,7 +98,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
             server_delay: nr.server_delay,
             server_rate: nr.server_rate.as_ref(),
             pep: nr.pep.then_some(nr.pep_report_loss),
-            proxy: nr.proxy.as_ref(),
+            proxy: nr.proxy.as_ref().filter(|proxy| proxy.exists()),
             core_link: "n3",
             core_delay: nr.n3_delay,
             core_rate: nr.n3_rate.as_ref(),

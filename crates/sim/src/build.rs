@@ -113,7 +113,9 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
     routes[End::To as usize] = world.network.add_route(&flow.route);
     if flow.transport() == Transport::Tcp {
         world.place_peps(routes[End::To as usize], routes[End::From as usize]);
-        world.place_proxy(routes[End::To as usize], routes[End::From as usize]);
+        if flow.proxied {
+            world.place_proxy(routes[End::To as usize], routes[End::From as usize]);
+        }
     }
     let config = flows::application(flow);
     for copy in 0..flow.count {

@@ -119,6 +119,12 @@ impl<'a> Hosts<'a> {
         Some((flow.routes[End::To as usize], flow.routes[End::From as usize]))
     }
 
+    /// Returns the name and the copy of a flow.
+    pub(crate) fn name_of(&self, flow: u32) -> (&str, u32) {
+        let flow = &self.flows[flow as usize];
+        (&flow.of.name, flow.copy)
+    }
+
     /// Data packets that have arrived.
     pub(crate) fn packets(&self) -> u64 {
         self.packets

@@ -215,6 +215,10 @@ impl World<'_> {
         self.link_rows.sample(&mut network.links, &scenario.links, now, interval, &mut tables.queues);
         if let Some(radio) = &mut network.radio {
             radio.sample(now, interval, tables);
+            if let Some((proxy, _)) = self.middleboxes.proxy() {
+                let (hosts, ue) = (&self.hosts, |ue| radio.ue(ue));
+                proxy.sample(self.id, now, |flow| hosts.name_of(flow), ue, &mut tables.proxies);
+            }
         }
         self.parts.agenda.wake(part, Some(now + interval));
     }

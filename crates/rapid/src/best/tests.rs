@@ -95,7 +95,8 @@ fn traffic_beside_the_proxy_keeps_its_rate() {
         lab.run(4.0);
         lab.begin();
         let got = lab.run(10.0);
-        at_least("bulk", got[0], 0.95, 95.0 - unseen);
+        // What does not yield and has half of the capacity costs a little more: the queue must be tested now and then.
+        at_least("bulk", got[0], if unseen < 50.0 { 0.95 } else { 0.93 }, 95.0 - unseen);
         at_least("app", got[1], 0.97, 5.0);
         assert!(lab.delay < Span::from_millis(30), "{:?}", lab.delay);
     }

@@ -10,7 +10,7 @@ const SECOND: Span = Span::from_secs(1);
 pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
     let Some(proxy) = proxy else { return };
     c.key("proxy", |c| {
-        if pep {
+        if pep && proxy.exists() {
             c.wrong("a proxy splits the connections that the PEP at the same node would report on; use one of `pep` and `proxy`");
         }
         c.range("tick", proxy.tick, SHORTEST..=SECOND);
@@ -24,7 +24,7 @@ pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
                 c.range("radio_target", radio_target, Span::ZERO..=SECOND);
                 c.range("proxy_target", proxy_target, Span::ZERO..=SECOND);
             }
-            ProxyPolicy::Split | ProxyPolicy::MilliProxy => {}
+            ProxyPolicy::None | ProxyPolicy::Split | ProxyPolicy::MilliProxy => {}
         });
         let Reports { period, delay, loss, factor } = proxy.reports;
         c.key("reports", |c| {

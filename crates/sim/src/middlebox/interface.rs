@@ -66,6 +66,16 @@ pub struct Towards {
     pub ue: bool,
 }
 
+impl Way {
+    /// Returns the index of the flow of a packet of the simulation.
+    pub(crate) fn flow(&self) -> Option<u32> {
+        match self.origin {
+            Origin::Simulated { owner, .. } => Some(owner.flow),
+            Origin::Visitor(_) => None,
+        }
+    }
+}
+
 /// Identifies a TCP connection at a middlebox, the same in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FlowKey {

@@ -7,14 +7,17 @@ use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
 use super::split::{Leg, Split};
 use crate::build::flows;
 use crate::network::reports::OnItsWay;
+use crate::rows::RunId;
 use cc::{Random, Target};
 use rapid::{Config, Decision, FlowId, Rapid, Sample};
+use record::ms;
+use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
 use scenario::{Proxy, ProxyPolicy, RadioWindow};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcp::Context;
-use units::{Bytes, Time};
+use units::{Bytes, Rate, Time};
 use wire::{Flags, Options};
 
 /// A connection, and its entries elsewhere.
@@ -22,6 +25,8 @@ struct Entry {
     split: Split,
     key: FlowKey,
     flow: Option<FlowId>,
+    /// What RAPID decided last.
+    decision: Option<Decision>,
     /// Its entry in the deadlines.
     due: Option<Time>,
     is_ready: bool,
@@ -98,7 +103,8 @@ impl ProxyBox {
         let way = ((packet.way, towards.ue), towards.number);
         let split = Split::new(opener, way, &config, controller, *unsent, (random, now));
         let flow = self.rapid.as_mut().map(|rapid| rapid.open(towards.number, u32::from(mss).saturating_sub(12), now));
-        let at = connections.insert(Entry { split, key: packet.flow, flow, due: None, is_ready: false });
+        let at =
+            connections.insert(Entry { split, key: packet.flow, flow, decision: None, due: None, is_ready: false });
         self.by_key.insert(packet.flow, at);
         if let Some(flow) = flow {
             self.by_flow.insert(flow, at);
@@ -181,9 +187,45 @@ impl ProxyBox {
         );
         for (at, decision) in decisions {
             let cx = &mut Context { now, random, log: None };
+            connections[at].decision = Some(decision);
             apply(&mut connections[at].split, &decision, *unsent, cx);
             // A larger window may let something pass.
             self.ready.extend((!std::mem::replace(&mut connections[at].is_ready, true)).then_some(at));
+        }
+    }
+}
+
+impl ProxyBox {
+    /// Writes the rows of the connections at a sampling moment. `flow` returns the name and the copy of a flow, `ue` the name
+    /// of a UE.
+    pub(crate) fn sample<'a>(
+        &self,
+        RunId { point, run }: RunId,
+        now: Time,
+        flow: impl Fn(u32) -> (&'a str, u32),
+        ue: impl Fn(u32) -> &'a str,
+        table: &mut Proxies,
+    ) {
+        for (_, Entry { split, decision, .. }) in &self.connections {
+            let Some((name, conn)) = split.way.0.flow().map(&flow) else { continue };
+            let Sample { wan_rtt, ran_rtt, in_flight, .. } = sample(split);
+            let (window, _) = split.endpoint(Leg::Radio).window();
+            table.push(&ProxyRow {
+                point,
+                run,
+                flow: name,
+                conn,
+                ue: ue(split.ue),
+                t_s: now.as_secs_f64(),
+                category: decision.map_or("", |decision| decision.category.name()),
+                promised_mbps: decision.and_then(|decision| decision.rate).map(Rate::as_mbps),
+                receive_window_bytes: decision.and_then(|decision| decision.receive_window),
+                window_bytes: window,
+                in_flight_bytes: in_flight,
+                held_bytes: split.endpoint(Leg::Wired).readable() + split.endpoint(Leg::Radio).unsent(),
+                wired_rtt_ms: wan_rtt.map(ms),
+                radio_rtt_ms: ran_rtt.map(ms),
+            });
         }
     }
 }
@@ -219,7 +261,7 @@ fn apply(split: &mut Split, decision: &Decision, unsent: u64, cx: &mut Context) 
 /// Returns RAPID's policy, unless the proxy only splits.
 fn policy(of: &Proxy) -> Option<rapid::Policy> {
     Some(match of.policy {
-        ProxyPolicy::Split => return None,
+        ProxyPolicy::None | ProxyPolicy::Split => return None,
         ProxyPolicy::Published { slow_threshold, alpha, radio_window } => {
             let radio_window = match radio_window {
                 RadioWindow::Bdp => rapid::RadioWindow::Bdp,

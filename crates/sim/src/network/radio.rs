@@ -119,6 +119,11 @@ impl Radio {
         reporter.make(&mut self.ran, now, wanted, each);
     }
 
+    /// Returns the name of a UE.
+    pub(crate) fn ue(&self, ue: u32) -> &str {
+        &self.recorder.ues()[ue as usize]
+    }
+
     /// Returns the numbers of UEs and of carriers.
     pub(crate) fn size(&self) -> (usize, usize) {
         (self.recorder.ues().len(), self.recorder.cells().len())
