@@ -19,6 +19,8 @@
 
 mod best;
 mod capacity;
+mod decision;
+mod flow;
 #[cfg(test)]
 mod fluid;
 mod milli;
@@ -27,20 +29,19 @@ mod published;
 mod robustness;
 mod share;
 
-pub use best::Best;
-pub use published::{Published, RadioWindow};
+pub use best::parameters::Best;
+pub use decision::{Category, Decision, Sample};
+pub use published::state::{Published, RadioWindow};
 pub use share::share;
 
-use best::{BestFlow, BestUe};
-use capacity::Capacity;
-use published::PublishedFlow;
+use best::demand::BestFlow;
+use decision::rate;
+use flow::{Flow, State, Ue};
+use published::state::PublishedFlow;
 use rnis::RadioReport;
 use slab::Slab;
 use std::collections::BTreeMap;
 use units::{Rate, Span, Time};
-
-/// A flow that was silent for longer is not counted and has no share.
-const ACTIVE: Span = Span::from_secs(1);
 
 /// A policy and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,120 +75,6 @@ impl Default for Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId(usize);
 
-/// What the proxy sees of a flow. Counts are of payload bytes since the flow's start.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// Bytes that have arrived in order on the wired leg.
-    pub arrived: u64,
-    /// Bytes that the UE has acknowledged on the radio leg.
-    pub delivered: u64,
-    /// Bytes sent to the UE and not acknowledged.
-    pub in_flight: u64,
-    /// Smoothed round-trip time of the wired leg, and its minimum.
-    pub wan_rtt: Option<Span>,
-    /// See `wan_rtt`.
-    pub wan_min_rtt: Option<Span>,
-    /// Smoothed round-trip time of the radio leg, and its minimum.
-    pub ran_rtt: Option<Span>,
-    /// See `ran_rtt`.
-    pub ran_min_rtt: Option<Span>,
-}
-
-impl Sample {
-    /// Returns the bytes in the proxy: those that have arrived and were not yet sent on.
-    pub fn held(&self) -> u64 {
-        self.arrived.saturating_sub(self.delivered).saturating_sub(self.in_flight)
-    }
-}
-
-/// The kind of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    /// Takes whatever it is given.
-    Fast,
-    /// Limited elsewhere: by its application, its server or the wired leg.
-    Slow,
-    /// Silent.
-    Idle,
-}
-
-impl Category {
-    /// Returns its name in tables and metrics.
-    pub fn name(self) -> &'static str {
-        match self {
-            Category::Fast => "fast",
-            Category::Slow => "slow",
-            Category::Idle => "idle",
-        }
-    }
-}
-
-/// The settings of a flow.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Decision {
-    /// The share that the flow is promised, in payload; `None` if the capacity is unknown.
-    pub rate: Option<Rate>,
-    /// The receive window of the wired leg in bytes; `None` lifts the limit.
-    pub receive_window: Option<u64>,
-    /// The receive buffer of the wired leg in bytes of payload: unread data leaves only the rest of it as window. `None`
-    /// lifts the limit.
-    pub receive_buffer: Option<u64>,
-    /// What the radio leg takes from the wired leg beyond what it can send at once (`TCP_NOTSENT_LOWAT`). The rest stays in the
-    /// receive buffer. `None` lifts the limit.
-    pub unsent: Option<u64>,
-    /// The congestion window of the radio leg in bytes; `None` leaves it to a congestion control.
-    pub window: Option<u64>,
-    /// The pacing rate of the radio leg; `None` does not pace.
-    pub pacing: Option<Rate>,
-    /// The flow's kind.
-    pub category: Category,
-}
-
-impl Decision {
-    /// Without a report of the radio: the proxy passes data on as any split proxy does.
-    const UNLIMITED: Decision = Decision {
-        rate: None,
-        receive_window: None,
-        receive_buffer: None,
-        unsent: None,
-        window: None,
-        pacing: None,
-        category: Category::Fast,
-    };
-}
-
-/// A flow of a UE.
-#[derive(Clone, Debug)]
-struct Flow<U> {
-    ue: U,
-    mss: u32,
-    sample: Sample,
-    /// When data arrived or was delivered last.
-    active: Time,
-    state: State,
-}
-
-#[derive(Clone, Debug)]
-enum State {
-    Published(PublishedFlow),
-    Best(BestFlow),
-    MilliProxy,
-}
-
-impl<U> Flow<U> {
-    fn is_active(&self, now: Time) -> bool {
-        now.saturating_since(self.active) <= ACTIVE || self.sample.held() + self.sample.in_flight > 0
-    }
-}
-
-/// A UE: its capacity and its flows.
-#[derive(Clone, Debug, Default)]
-struct Ue {
-    capacity: Capacity,
-    best: BestUe,
-    flows: Vec<usize>,
-}
-
 /// Divides the radio among flows. See the crate's documentation for the order of calls. `U` identifies a UE.
 #[derive(Clone, Debug)]
 pub struct Rapid<U> {
@@ -210,7 +97,8 @@ impl<U: Copy + Ord> Rapid<U> {
             Policy::Best(_) => State::Best(BestFlow::new(now)),
             Policy::MilliProxy => State::MilliProxy,
         };
-        let id = self.flows.insert(Flow { ue, mss: mss.max(1), sample: Sample::default(), active: now, state });
+        let id =
+            self.flows.insert(Flow { ue, mss: mss.max(1), sample: Sample::default(), gained: 0, active: now, state });
         self.ues.entry(ue).or_default().flows.push(id);
         self.next.get_or_insert(now);
         FlowId(id)
@@ -278,21 +166,17 @@ impl<U: Copy + Ord> Rapid<U> {
             if new.arrived != flow.sample.arrived || new.delivered != flow.sample.delivered {
                 flow.active = now;
             }
+            flow.gained = new.delivered.saturating_sub(flow.sample.delivered);
             flow.sample = new;
         }
         for ue in ues.values_mut().filter(|ue| !ue.flows.is_empty()) {
             let mut decide = |id: usize, decision: &Decision| each(FlowId(id), decision);
             match &config.policy {
-                Policy::Published(of) => published::update(of, config, ue, flows, now, &mut decide),
-                Policy::Best(of) => best::update(of, config, ue, flows, now, &mut decide),
-                Policy::MilliProxy => milli::update(config, ue, flows, now, &mut decide),
+                Policy::Published(of) => published::update(of, config.floor_segments, ue, flows, now, &mut decide),
+                Policy::Best(of) => best::update(of, config.floor_segments, ue, flows, now, &mut decide),
+                Policy::MilliProxy => milli::update(config.floor_segments, ue, flows, now, &mut decide),
             }
         }
         *next = (!flows.is_empty()).then(|| now + config.tick);
     }
-}
-
-/// Returns a rate of so many bytes a second.
-fn rate(bytes_per_sec: f64) -> Rate {
-    Rate::from_bits_per_sec((bytes_per_sec * 8.0) as u64)
 }

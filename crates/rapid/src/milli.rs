@@ -3,13 +3,14 @@
 //! milliProxy does not split connections; it rewrites the receive window in acknowledgements. Here, its rule sets the wired
 //! leg's window of a split proxy, and the radio leg may have as much in flight.
 
-use crate::{Category, Config, Decision, Flow, Ue, rate};
+use crate::decision::{Category, Decision, rate};
+use crate::flow::{Flow, Ue};
 use slab::Slab;
 use units::{Span, Time};
 
 /// Updates the flows of a UE.
 pub(crate) fn update<U: Copy>(
-    config: &Config,
+    floor_segments: u32,
     ue: &Ue,
     flows: &mut Slab<Flow<U>>,
     now: Time,
@@ -21,7 +22,7 @@ pub(crate) fn update<U: Copy>(
     let active = ue.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
     for &id in &ue.flows {
         let flow = &flows[id];
-        let floor = f64::from(config.floor_segments * flow.mss);
+        let floor = f64::from(floor_segments * flow.mss);
         let seconds = |span: Option<Span>| span.unwrap_or_default().as_secs_f64();
         let share = capacity / active;
         let round = seconds(flow.sample.wan_rtt) + seconds(flow.sample.ran_min_rtt);

@@ -10,79 +10,13 @@
 //! 3. The window has a floor ([`crate::Config::floor_segments`]): equation 4 vanishes with the round-trip time.
 //! 4. A flow that has been silent for a second is not counted (N).
 
-use crate::{Category, Config, Decision, Flow, State, Ue, rate};
+pub(crate) mod state;
+
+use crate::decision::{Category, Decision, rate};
+use crate::flow::{Flow, State, Ue};
 use slab::Slab;
+use state::{Published, RadioWindow};
 use units::{Span, Time};
-
-/// The parameters of the paper's algorithm.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Published {
-    /// A flow is slow if less than this part of its expected rate arrived in the last round trip of its period. Paper: 0.8;
-    /// its simulator: 0.85, its kernel module: 0.75.
-    pub slow_threshold: f64,
-    /// Weight of the old average in the demand (equation 9). Paper: 1/8; both artefacts: 0.4.
-    pub alpha: f64,
-    /// The congestion window of the radio leg.
-    pub radio_window: RadioWindow,
-}
-
-impl Default for Published {
-    fn default() -> Published {
-        Published { slow_threshold: 0.8, alpha: 0.125, radio_window: RadioWindow::Bdp }
-    }
-}
-
-/// The congestion window of the radio leg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RadioWindow {
-    /// The flow's bandwidth-delay product on that leg (section 5.3).
-    Bdp,
-    /// The receive window, as in the paper's simulator.
-    ReceiveWindow,
-    /// The bandwidth-delay product with a round-trip time that is 16 ms longer, rounded up to a power of two of segments, as
-    /// in the paper's kernel module.
-    Rounded,
-}
-
-/// The state of a flow.
-#[derive(Clone, Debug)]
-pub(crate) struct PublishedFlow {
-    /// The receive window in bytes, and what it would be for a fast flow without released windows (equation 4).
-    window: f64,
-    equal: f64,
-    slow: bool,
-    /// When its period ends, and its current round trip began, with what had arrived then.
-    period_ends: Option<Time>,
-    trip: (Time, u64),
-    /// The rate in the last round trip, and the demand (equation 9).
-    last: f64,
-    demand: Option<f64>,
-    /// The radio leg's least round-trip time, smoothed over periods.
-    radio_rtt: Option<f64>,
-}
-
-impl PublishedFlow {
-    pub(crate) fn new(now: Time) -> PublishedFlow {
-        PublishedFlow {
-            window: 0.0,
-            equal: 0.0,
-            slow: false,
-            period_ends: None,
-            trip: (now, 0),
-            last: 0.0,
-            demand: None,
-            radio_rtt: None,
-        }
-    }
-
-    /// Ends a round trip: measures the arrival rate (equation 9).
-    fn end_trip(&mut self, arrived: u64, alpha: f64, now: Time) {
-        let span = (now - self.trip.0).as_secs_f64();
-        self.last = arrived.saturating_sub(self.trip.1) as f64 / span;
-        self.demand = Some(self.demand.map_or(self.last, |old| alpha * old + (1.0 - alpha) * self.last));
-        self.trip = (now, arrived);
-    }
-}
 
 /// Returns the length of a period in round trips (equations 6 and 7): so long takes slow start to fill the window.
 fn period(window: f64, mss: u32) -> u64 {
@@ -93,7 +27,7 @@ fn period(window: f64, mss: u32) -> u64 {
 /// Updates the flows of a UE.
 pub(crate) fn update<U: Copy>(
     of: &Published,
-    config: &Config,
+    floor_segments: u32,
     ue: &Ue,
     flows: &mut Slab<Flow<U>>,
     now: Time,
@@ -106,7 +40,7 @@ pub(crate) fn update<U: Copy>(
     let (mut released, mut slow) = (0.0, 0.0);
     for &id in &ue.flows {
         let flow = &mut flows[id];
-        let floor = f64::from(config.floor_segments * flow.mss);
+        let floor = f64::from(floor_segments * flow.mss);
         let rtt = flow.sample.wan_min_rtt.unwrap_or_default().as_secs_f64();
         let smoothed = flow.sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1));
         let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
@@ -151,7 +85,7 @@ pub(crate) fn update<U: Copy>(
             // Equations 12 and 13.
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
         }
-        let floor = f64::from(config.floor_segments * mss);
+        let floor = f64::from(floor_segments * mss);
         let wan_rtt = sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1)).as_secs_f64();
         let expected = state.window / wan_rtt;
         let radio_rtt = state.radio_rtt.or(sample.ran_min_rtt.map(Span::as_secs_f64));

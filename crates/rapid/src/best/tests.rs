@@ -1,4 +1,4 @@
-use super::Best;
+use super::parameters::Best;
 use crate::fluid::{Lab, Reports};
 use crate::{Category, Policy};
 use units::{Span, Time};

@@ -1,4 +1,5 @@
-use super::*;
+use super::period;
+use super::state::Published;
 use crate::Policy;
 use crate::fluid::{Lab, Reports};
 

@@ -1,0 +1,120 @@
+//! What a flow wants, from what it used of its share.
+
+use super::parameters::SMOOTHING;
+use crate::decision::{Decision, Sample};
+use units::{Span, Time};
+
+/// The slack of receive windows: at first, its steps and its bound, as parts of the bandwidth-delay product.
+const SLACK: f64 = 0.25;
+const SLACK_STEP: f64 = 0.05;
+const MOST_SLACK: f64 = 1.0;
+/// The shortest period over which a flow's demand is measured.
+const PERIOD: Span = Span::from_millis(50);
+/// A flow is slow if it used less than this part of its share in a period, and fast again if it used its demand this many
+/// times, for which its windows have room.
+const USED_BY_SLOW: f64 = 0.85;
+const EXCEEDED: f64 = 1.15;
+/// A flow that uses this part of what it would have as a fast one is fast.
+const USED_BY_FAST: f64 = 0.9;
+/// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
+const GROWS: f64 = 1.25;
+/// The least window without a capacity, in segments.
+const UNKNOWN: u32 = 40;
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct BestFlow {
+    /// The demand of a slow flow in bytes a second; a fast one's is unlimited.
+    pub(crate) demand: Option<f64>,
+    /// The start of the period, and what had arrived then.
+    began: Time,
+    arrived: u64,
+    /// The rate in the last period.
+    pub(crate) last: f64,
+    /// The share times the time since the start of the period.
+    promised: f64,
+    /// The share now.
+    pub(crate) share: f64,
+    /// What the receive window has beyond the bandwidth-delay product, as part of it.
+    pub(crate) slack: f64,
+    /// What its share would be if it took everything.
+    pub(crate) potential: f64,
+    /// Whether the proxy was empty of it at some time in the period.
+    ran_empty: bool,
+    /// While the capacity is unknown: the average of delivery in bytes a second, and what had been delivered.
+    rate: f64,
+    delivered: u64,
+}
+
+impl BestFlow {
+    pub(crate) fn new(now: Time) -> BestFlow {
+        BestFlow {
+            demand: None,
+            began: now,
+            arrived: 0,
+            last: 0.0,
+            promised: 0.0,
+            share: 0.0,
+            slack: SLACK,
+            potential: 0.0,
+            ran_empty: false,
+            rate: 0.0,
+            delivered: 0,
+        }
+    }
+
+    /// Begins anew after silence, as a fast flow.
+    pub(crate) fn restart(&mut self, arrived: u64, now: Time) {
+        let BestFlow { rate, delivered, .. } = *self;
+        *self = BestFlow { arrived, rate, delivered, ..BestFlow::new(now) };
+    }
+
+    /// Observes the flow for `span` seconds, and judges it at the end of a period.
+    pub(crate) fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
+        self.promised += self.share * span;
+        self.ran_empty |= sample.held() < u64::from(2 * mss);
+        let period = PERIOD.max(sample.wan_rtt.unwrap_or_default() * 2);
+        if now - self.began < period {
+            return;
+        }
+        let seconds = (now - self.began).as_secs_f64();
+        let used = sample.arrived.saturating_sub(self.arrived) as f64 / seconds;
+        let promised = self.promised / seconds;
+        match &mut self.demand {
+            None => {
+                let grows = used >= self.last * GROWS;
+                if used < USED_BY_SLOW * promised && self.ran_empty && !grows {
+                    self.demand = Some(used);
+                }
+            }
+            Some(demand) if used > *demand * EXCEEDED || used > USED_BY_FAST * self.potential || !self.ran_empty => {
+                self.demand = None;
+            }
+            Some(demand) if used > *demand => *demand = used,
+            Some(demand) => *demand += (used - *demand) / 8.0,
+        }
+        // A sender hears of the room that reading makes only with its next acknowledgement: the window must bear that.
+        let step = if self.ran_empty { SLACK_STEP } else { -SLACK_STEP / 2.0 };
+        self.slack = (self.slack + step).clamp(0.0, MOST_SLACK);
+        self.last = used;
+        (self.began, self.arrived, self.promised, self.ran_empty) = (now, sample.arrived, 0.0, false);
+    }
+
+    /// Returns the settings of a flow whose UE's capacity is unknown: a congestion control rules the radio leg, and the receive
+    /// window is twice what passes, so that the proxy holds little.
+    pub(crate) fn without_capacity(&mut self, sample: &Sample, mss: u32, span: f64) -> Decision {
+        if span > 0.0 {
+            let rate = sample.delivered.saturating_sub(self.delivered) as f64 / span;
+            self.rate += (rate - self.rate) * span / (span + SMOOTHING);
+        }
+        self.delivered = sample.delivered;
+        let rtt = sample.wan_rtt.or(sample.wan_min_rtt).unwrap_or_default();
+        let window = 2.0 * self.rate * (rtt + PERIOD).as_secs_f64() + f64::from(UNKNOWN * mss);
+        Decision {
+            receive_window: Some(window as u64),
+            receive_buffer: Some(window as u64),
+            unsent: Some(u64::from(UNKNOWN * mss)),
+            ..Decision::UNLIMITED
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! What the radio leg of a UE says of the capacity: how the reports' is corrected, and whose a queue is.
+
+use super::parameters::{Best, PACING, PAYLOAD, SMOOTHING};
+use crate::capacity::Capacity;
+use units::{Span, Time};
+
+/// Traffic that the proxy does not see counts from this part of the capacity.
+const UNSEEN: f64 = 0.03;
+/// To drain a queue, our flows send this part of what was delivered, for so long until the effect is judged. If it is not
+/// ours, they try again only later.
+const DRAINING: f64 = 0.75;
+/// A queue of so many times the target is drained.
+const LONG: f64 = 4.0;
+const DRAIN: Span = Span::from_millis(200);
+const DRAIN_AGAIN: Span = Span::from_secs(2);
+/// Others fill the gap if what is not seen grows by this part of the capacity.
+const FILLED: f64 = 0.05;
+/// After a queue that was ours, the capacity is this part of what it was; it comes back by this part at each correction.
+const LESS: f64 = 0.95;
+const BACK: f64 = 0.001;
+/// The interval of corrections, their steps, and their bounds.
+const CORRECTION: Span = Span::from_millis(20);
+const UP: f64 = 1.01;
+const STRETCH: f64 = 1.02;
+/// Below this part of what should be delivered, without a queue, the radio is idle at times.
+const IDLE: f64 = 0.96;
+const MOST_STRETCHED: f64 = 4.0;
+const DOWN: f64 = 0.1;
+/// The part of what should be delivered that must be, for a capacity to be raised.
+const DELIVERED: f64 = 0.992;
+/// In a queue of our own, a capacity of which less than this part is delivered is lowered.
+const SHORT: f64 = 0.98;
+const BOUNDS: (f64, f64) = (0.1, 8.0);
+/// The bytes from which an average time on the leg counts.
+const ENOUGH: f64 = 20_000.0;
+/// The least target of the radio's queue, in seconds, unless a lower one is set.
+const LEAST_TARGET: f64 = 0.001;
+
+/// The state of a UE.
+#[derive(Clone, Debug)]
+pub(crate) struct BestUe {
+    /// Times the reports' capacity is the capacity.
+    pub(crate) gain: f64,
+    /// Averages in bytes a second: what our flows have delivered, and the payload that the UE has decoded beside it.
+    pub(crate) delivered: f64,
+    unseen: f64,
+    /// When `delivered` was updated, and what has been delivered.
+    pub(crate) updated: Option<Time>,
+    total: u64,
+    /// The time of the last report, and when it came, with what had been delivered then.
+    report: Time,
+    reported: (Time, u64),
+    /// The last correction: its time, and what had been delivered then.
+    corrected: Time,
+    corrected_total: u64,
+    /// Since then: bytes in flight times seconds, the least reported queue in seconds, and whether the proxy was empty.
+    in_flight: f64,
+    least_queue: Option<f64>,
+    ran_empty: bool,
+    /// While our flows drain a queue: its start. When they may try next.
+    draining: Option<Drain>,
+    next_drain: Time,
+    /// The least average time on the radio leg in seconds, and the windows as a multiple of what it asks for.
+    pub(crate) base: Option<f64>,
+    pub(crate) stretch: f64,
+    /// Whether the queue was long at the last correction.
+    is_queued: bool,
+    /// Whether the shares were all used at the last update, and what should then be delivered.
+    pub(crate) is_busy: bool,
+    pub(crate) expected: f64,
+}
+
+/// The start of a drain: the time, the queue in seconds, and the rate that is not seen.
+#[derive(Clone, Copy, Debug)]
+struct Drain {
+    since: Time,
+    queue: f64,
+    unseen: f64,
+}
+
+impl Default for BestUe {
+    fn default() -> BestUe {
+        BestUe {
+            gain: 1.0,
+            delivered: 0.0,
+            unseen: 0.0,
+            updated: None,
+            total: 0,
+            report: Time::ZERO,
+            reported: (Time::ZERO, 0),
+            corrected: Time::ZERO,
+            corrected_total: 0,
+            in_flight: 0.0,
+            least_queue: None,
+            ran_empty: false,
+            draining: None,
+            next_drain: Time::ZERO,
+            base: None,
+            stretch: 1.0,
+            is_queued: false,
+            is_busy: false,
+            expected: 0.0,
+        }
+    }
+}
+
+impl BestUe {
+    /// Updates the averages of delivery: our flows have delivered `new` bytes since the last call.
+    pub(crate) fn measure(&mut self, new: u64, capacity: &Capacity, now: Time) {
+        self.total += new;
+        let Some(before) = self.updated.replace(now) else {
+            self.reported = (now, self.total);
+            return;
+        };
+        let span = (now - before).as_secs_f64();
+        if span <= 0.0 {
+            return;
+        }
+        let delivered = new as f64 / span;
+        self.delivered += (delivered - self.delivered) * span / (span + SMOOTHING);
+        // What was decoded and what was delivered must be of the same time: that of a report.
+        let Some((decoded, made)) = capacity.decoded().filter(|(_, made)| *made > self.report) else { return };
+        let span = (now - self.reported.0).as_secs_f64();
+        let delivered = (self.total - self.reported.1) as f64 / span;
+        let unseen = decoded * PAYLOAD - delivered;
+        self.unseen += (unseen - self.unseen) * span / (span + SMOOTHING);
+        (self.report, self.reported) = (made, (now, self.total));
+    }
+
+    /// Returns the rate of traffic that the proxy does not see, if it counts.
+    pub(crate) fn unseen(&self, capacity: f64) -> Option<f64> {
+        (self.unseen > UNSEEN * capacity).then_some(self.unseen)
+    }
+
+    /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
+    pub(crate) fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
+        self.in_flight += seen.in_flight as f64 * span;
+        self.least_queue = match (self.least_queue, seen.queue) {
+            (Some(least), Some(queue)) => Some(least.min(queue)),
+            (least, queue) => queue.or(least),
+        };
+        self.ran_empty |= !seen.has_backlog;
+        let interval = now.saturating_since(self.corrected);
+        if interval < CORRECTION.max(Span::from_secs_f64(seen.radio_rtt)) {
+            return;
+        }
+        // By Little's law: the time that our bytes spend on the leg.
+        let delivered = (self.total - self.corrected_total) as f64;
+        let on_leg = (delivered > ENOUGH).then(|| (self.in_flight / delivered).max(seen.radio_rtt));
+        self.base = match (self.base, on_leg) {
+            (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
+            (base, on_leg) => base.or(on_leg),
+        };
+        let reported = self.least_queue.take();
+        // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
+        let queue = reported.or_else(|| Some(on_leg? - 2.0 * self.base?));
+        if let Some(queue) = queue {
+            self.correct(of, seen, queue, now);
+        }
+        (self.corrected, self.corrected_total, self.in_flight, self.ran_empty) = (now, self.total, 0.0, false);
+    }
+
+    /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds.
+    fn correct(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
+        let target = self.target(of);
+        self.is_queued = queue > 2.0 * target;
+        let (delivered, expected) = (self.delivered, self.expected);
+        let is_short = |part: f64| delivered < part * expected;
+        if !self.is_busy {
+            self.gain += (1.0 - self.gain) * 0.01;
+        } else if self.unseen(seen.capacity).is_some() {
+            // A queue may be somebody else's: only the reports say what the capacity is.
+            self.gain += (1.0 - self.gain) * BACK;
+        } else if self.is_queued {
+            let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
+            self.gain *= 1.0 - DOWN * excess.min(1.0);
+        } else if queue > target / 2.0 {
+            if is_short(SHORT) {
+                self.gain *= 1.0 - DOWN / 20.0;
+            }
+        } else if !is_short(DELIVERED) {
+            self.gain *= UP;
+        } else if is_short(SHORT) && self.gain > 1.0 && self.ran_empty {
+            // Nothing says that there is more than reported.
+            self.gain += (1.0 - self.gain) * 0.02;
+        }
+        self.drain(of, seen, queue, now);
+        if self.is_queued {
+            self.stretch = (self.stretch * (1.0 - DOWN / 2.0)).max(1.0);
+        } else if self.is_busy && queue < target / 2.0 && is_short(IDLE) && !self.ran_empty {
+            // Data waits, and the radio is idle at times: the windows are too small for its round-trip times.
+            self.stretch = (self.stretch * STRETCH).min(MOST_STRETCHED);
+        }
+        self.gain = self.gain.clamp(BOUNDS.0, BOUNDS.1);
+    }
+
+    /// Finds out whose a long queue is that may be our own or that of traffic that the proxy does not see: our flows slow down
+    /// for a moment. If the queue shrinks as it then must, it is ours, and they go on; if others fill the gap, it is theirs.
+    fn drain(&mut self, of: &Best, seen: &Seen, queue: f64, now: Time) {
+        if !self.is_queued || self.unseen(seen.capacity).is_none() {
+            if let Some(drain) = self.draining.take()
+                && !self.has_filled(&drain, seen)
+            {
+                // It was ours: there is less than reported.
+                self.gain *= LESS;
+            }
+            return;
+        }
+        match self.draining {
+            None if now >= self.next_drain && queue > LONG * self.target(of) => {
+                self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
+            }
+            None => {}
+            Some(drain) => {
+                let span = now.saturating_since(drain.since);
+                if span < DRAIN {
+                    return;
+                }
+                let must = ((1.0 - DRAINING) * span.as_secs_f64()).min(drain.queue) / 2.0;
+                if drain.queue - queue > must && !self.has_filled(&drain, seen) {
+                    self.draining = Some(Drain { since: now, queue, unseen: self.unseen });
+                } else {
+                    self.draining = None;
+                    self.next_drain = now + DRAIN_AGAIN;
+                }
+            }
+        }
+    }
+
+    /// Returns whether others have taken what our flows left.
+    fn has_filled(&self, drain: &Drain, seen: &Seen) -> bool {
+        self.unseen > drain.unseen + FILLED * seen.capacity
+    }
+
+    /// Returns the queue that is kept in the radio, in seconds: not more than its own time, so that a fast radio stays fast.
+    pub(crate) fn target(&self, of: &Best) -> f64 {
+        let own = self.base.map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
+        of.radio_target.as_secs_f64().min(own)
+    }
+
+    /// Returns by what the pacing of fast flows is multiplied.
+    pub(crate) fn pace(&self) -> f64 {
+        match self.draining {
+            Some(_) if self.expected > 0.0 => DRAINING * (self.delivered / self.expected).min(1.0),
+            _ => PACING,
+        }
+    }
+}
+
+/// What is seen of the radio leg at an update.
+pub(crate) struct Seen {
+    /// The capacity in payload, in bytes a second.
+    pub(crate) capacity: f64,
+    /// Bytes of our flows in flight.
+    pub(crate) in_flight: u64,
+    /// The least round-trip time in seconds.
+    pub(crate) radio_rtt: f64,
+    /// The reported queue in seconds, if there is a fresh report of it.
+    pub(crate) queue: Option<f64>,
+    /// Whether data waits in the proxy.
+    pub(crate) has_backlog: bool,
+}

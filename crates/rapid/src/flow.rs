@@ -1,0 +1,45 @@
+//! Flows and UEs.
+
+use crate::best::demand::BestFlow;
+use crate::best::radio::BestUe;
+use crate::capacity::Capacity;
+use crate::decision::Sample;
+use crate::published::state::PublishedFlow;
+use units::{Span, Time};
+
+/// A flow that was silent for longer is not counted and has no share.
+const ACTIVE: Span = Span::from_secs(1);
+
+/// A flow of a UE.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow<U> {
+    pub(crate) ue: U,
+    pub(crate) mss: u32,
+    pub(crate) sample: Sample,
+    /// Bytes delivered since the sample before.
+    pub(crate) gained: u64,
+    /// When data arrived or was delivered last.
+    pub(crate) active: Time,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum State {
+    Published(PublishedFlow),
+    Best(BestFlow),
+    MilliProxy,
+}
+
+impl<U> Flow<U> {
+    pub(crate) fn is_active(&self, now: Time) -> bool {
+        now.saturating_since(self.active) <= ACTIVE || self.sample.held() + self.sample.in_flight > 0
+    }
+}
+
+/// A UE: its capacity and its flows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ue {
+    pub(crate) capacity: Capacity,
+    pub(crate) best: BestUe,
+    pub(crate) flows: Vec<usize>,
+}

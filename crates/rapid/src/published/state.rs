@@ -1,0 +1,73 @@
+//! The parameters of the paper's algorithm, and the state of a flow.
+
+use units::Time;
+
+/// The parameters of the paper's algorithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Published {
+    /// A flow is slow if less than this part of its expected rate arrived in the last round trip of its period. Paper: 0.8;
+    /// its simulator: 0.85, its kernel module: 0.75.
+    pub slow_threshold: f64,
+    /// Weight of the old average in the demand (equation 9). Paper: 1/8; both artefacts: 0.4.
+    pub alpha: f64,
+    /// The congestion window of the radio leg.
+    pub radio_window: RadioWindow,
+}
+
+impl Default for Published {
+    fn default() -> Published {
+        Published { slow_threshold: 0.8, alpha: 0.125, radio_window: RadioWindow::Bdp }
+    }
+}
+
+/// The congestion window of the radio leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RadioWindow {
+    /// The flow's bandwidth-delay product on that leg (section 5.3).
+    Bdp,
+    /// The receive window, as in the paper's simulator.
+    ReceiveWindow,
+    /// The bandwidth-delay product with a round-trip time that is 16 ms longer, rounded up to a power of two of segments, as
+    /// in the paper's kernel module.
+    Rounded,
+}
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct PublishedFlow {
+    /// The receive window in bytes, and what it would be for a fast flow without released windows (equation 4).
+    pub(crate) window: f64,
+    pub(crate) equal: f64,
+    pub(crate) slow: bool,
+    /// When its period ends, and its current round trip began, with what had arrived then.
+    pub(crate) period_ends: Option<Time>,
+    pub(crate) trip: (Time, u64),
+    /// The rate in the last round trip, and the demand (equation 9).
+    pub(crate) last: f64,
+    pub(crate) demand: Option<f64>,
+    /// The radio leg's least round-trip time, smoothed over periods.
+    pub(crate) radio_rtt: Option<f64>,
+}
+
+impl PublishedFlow {
+    pub(crate) fn new(now: Time) -> PublishedFlow {
+        PublishedFlow {
+            window: 0.0,
+            equal: 0.0,
+            slow: false,
+            period_ends: None,
+            trip: (now, 0),
+            last: 0.0,
+            demand: None,
+            radio_rtt: None,
+        }
+    }
+
+    /// Ends a round trip: measures the arrival rate (equation 9).
+    pub(crate) fn end_trip(&mut self, arrived: u64, alpha: f64, now: Time) {
+        let span = (now - self.trip.0).as_secs_f64();
+        self.last = arrived.saturating_sub(self.trip.1) as f64 / span;
+        self.demand = Some(self.demand.map_or(self.last, |old| alpha * old + (1.0 - alpha) * self.last));
+        self.trip = (now, arrived);
+    }
+}
