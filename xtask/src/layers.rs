@@ -71,7 +71,7 @@ const PURE: &[&str] = &[
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] =
-    &["arrayvec", "etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "slab"];
+    &["arrayvec", "etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "serde_json", "slab"];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -5,7 +5,28 @@
 //! from, and what the radio network information service (ETSI MEC 012) answers from.
 //!
 //! A report is worth less the older it is. Consumers compare [`RadioReport::time`], the end of its interval, with the present.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`event`] | what else happens to a UE: measurements, handovers, bearers |
+//! | [`feed`] | parsers of recordings and of the records of base stations and modems |
+//! | [`state`] | the latest values of each UE and cell |
+//! | [`mec`] | MEC 012: answers, subscriptions and notifications, derived from the state |
+//!
+//! No module does I/O or reads a clock; `services::rnis` connects them to sockets.
 
+pub mod addresses;
+mod error;
+pub mod event;
+pub mod feed;
+pub mod identity;
+pub mod mec;
 mod report;
+pub mod state;
 
+pub use addresses::AddressMap;
+pub use error::FeedError;
+pub use event::{Event, Record};
+pub use identity::{AssociateId, Network};
 pub use report::{RadioReport, UeId};
+pub use state::State;

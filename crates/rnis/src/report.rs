@@ -83,30 +83,30 @@ impl RadioReport {
     }
 }
 
-mod micros_time {
+pub(crate) mod micros_time {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use units::Time;
 
-    pub(super) fn serialize<S: Serializer>(time: &Time, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(time: &Time, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_u64(time.as_nanos() / 1000)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Time, D::Error> {
         let micros = u64::deserialize(from)?;
         let nanos = micros.checked_mul(1000).ok_or_else(|| Error::custom("the time is beyond the year 2554"))?;
         Ok(Time::from_nanos(nanos))
     }
 }
 
-mod micros_span {
+pub(crate) mod micros_span {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use units::Span;
 
-    pub(super) fn serialize<S: Serializer>(span: &Span, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(span: &Span, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_u64(span.as_micros())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Span, D::Error> {
         let micros = u64::deserialize(from)?;
         if micros > 3_600_000_000 {
             return Err(Error::custom("an interval may be an hour long at most"));
