@@ -132,8 +132,10 @@ impl State {
         if let Some(address) = event.ue.address.or_else(|| self.ues.get(&key).and_then(Ue::address)) {
             event.ue.address = Some(address);
         }
-        // A handover names the source, where the UE may be unknown by now; its address must not move back.
-        let address = if matches!(event.what, What::CellChange { .. }) { None } else { event.ue.address };
+        // A handover names the source; if the UE is in the target by now, its address must not move back.
+        let moved = |address: &IpAddr| self.by_address.get(address).is_some_and(|&here| here != key);
+        let stays = matches!(event.what, What::CellChange { .. }) && event.ue.address.as_ref().is_some_and(moved);
+        let address = event.ue.address.filter(|_| !stays);
         let mut occurrences: Vec<Occurrence> = self.note(key, address, event.time, now).into_iter().collect();
         if let What::Layer2(layer2) = event.what {
             let cell = self.cell(key.0, now);
@@ -167,7 +169,10 @@ impl State {
             What::CellChange { status: HandoverStatus::Completed, .. } => ue.moved = true,
             _ => {}
         }
-        let (ids, left) = (ue.ids.clone(), matches!(event.what, What::Left));
+        let (mut ids, left) = (ue.ids.clone(), matches!(event.what, What::Left));
+        if let Some(address) = event.ue.address {
+            add(&mut ids, address.into());
+        }
         if left {
             self.remove(key);
         }

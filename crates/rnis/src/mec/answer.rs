@@ -264,7 +264,7 @@ fn as_percent(value: f64) -> Option<u64> {
 }
 
 fn as_count(value: f64) -> Option<u64> {
-    (value.is_finite() && value >= 0.0).then(|| (value + 0.5) as u64)
+    (value.is_finite() && value >= 0.0).then_some((value + 0.5) as u64)
 }
 
 fn kbit_per_s(bits: u64, interval: Span) -> Option<u64> {

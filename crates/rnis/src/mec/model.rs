@@ -11,7 +11,7 @@ use units::Time;
 pub struct TimeStamp {
     /// Whole seconds.
     pub seconds: u32,
-    /// The rest. The examples of the OpenAPI file spell it `nanoseconds`, which is understood too.
+    /// The rest. The examples of the standard's API description spell it `nanoseconds`, which is understood too.
     #[serde(rename = "nanoSeconds", alias = "nanoseconds")]
     pub nano_seconds: u32,
 }

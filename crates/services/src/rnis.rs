@@ -1,0 +1,226 @@
+//! The radio network information service: feeds in, ETSI MEC 012 over HTTP and reports on AMQP out.
+//!
+//! Path of a report: an input (`input.rs`) parses it and calls [`Hub::feed`], which updates the state, hands the report to the
+//! in-process feed ([`Hub::reports`]) and to the AMQP publisher (`amqp.rs`), and puts notifications of what it tells into the
+//! outboxes of subscriptions (`outbox.rs`). Tasks empty the outboxes, by callback (`callback.rs`) or WebSocket
+//! (`websocket.rs`). Queries (`http.rs`) are answered from the state. The feed never waits for a consumer.
+//!
+//! What others send is bounded: connections, heads and bodies of requests, subscriptions, notifications that wait, replies to
+//! callbacks, lines and messages of feeds, UEs and cells.
+
+mod amqp;
+mod callback;
+mod http;
+mod hub;
+mod input;
+mod outbox;
+mod problem;
+mod query;
+mod server;
+mod websocket;
+
+pub use callback::CallbackPolicy;
+pub use hub::{Hub, unix_now};
+pub use input::Input;
+
+use rnis::feed::Carrier;
+use rnis::{AddressMap, Network};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// Interval between checks for what has expired.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The configuration of a service.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where HTTP is served.
+    pub listen: SocketAddr,
+    /// The API root as clients see it, such as `http://mec.example/lab`, if it is not the host that they name.
+    pub root: Option<String>,
+    /// The network that the cells belong to.
+    pub network: Network,
+    /// Addresses of UEs that their cells do not know.
+    pub addresses: AddressMap,
+    /// What base stations leave out.
+    pub carrier: Carrier,
+    /// The feeds.
+    pub inputs: Vec<Input>,
+    /// The broker that reports are published to.
+    pub amqp: Option<String>,
+    /// Which hosts notifications may be posted to.
+    pub callbacks: CallbackPolicy,
+    /// Limits of delivery.
+    pub limits: Limits,
+    /// Where messages go.
+    pub log: Log,
+}
+
+/// Limits of the delivery of notifications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest time for one callback.
+    pub callback_timeout: Duration,
+    /// Attempts to deliver one notification.
+    pub attempts: u32,
+    /// The wait before the second attempt; it doubles with each.
+    pub first_retry: Duration,
+    /// A subscription is removed after so many notifications in a row that could not be delivered.
+    pub most_failed: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            callback_timeout: Duration::from_secs(5),
+            attempts: 4,
+            first_retry: Duration::from_millis(500),
+            most_failed: 10,
+        }
+    }
+}
+
+/// Where messages to the operator go.
+#[derive(Clone)]
+pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Log {
+    /// Creates a log from a function, which is called from any thread.
+    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Log {
+        Log(Arc::new(write))
+    }
+
+    fn line(&self, text: fmt::Arguments<'_>) {
+        (self.0)(&text.to_string());
+    }
+}
+
+impl Default for Log {
+    /// Drops all messages.
+    fn default() -> Log {
+        Log::new(|_| {})
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("Log")
+    }
+}
+
+impl Default for Options {
+    /// Serves on a free port of the loopback interface, without inputs.
+    fn default() -> Options {
+        Options {
+            listen: ([127, 0, 0, 1], 0).into(),
+            root: None,
+            network: Network::default(),
+            addresses: AddressMap::default(),
+            carrier: Carrier::default(),
+            inputs: Vec::new(),
+            amqp: None,
+            callbacks: CallbackPolicy::default(),
+            limits: Limits::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+/// The reason why a service cannot start or go on: a feed, an address or a broker that is not as required.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(pub String);
+
+/// A running service.
+#[derive(Debug)]
+pub struct Service {
+    hub: Arc<Hub>,
+    address: SocketAddr,
+    tasks: JoinSet<Result<(), Error>>,
+}
+
+impl Service {
+    /// Starts a service on the current tokio runtime. Nothing is served if an address or a file cannot be opened.
+    pub async fn start(options: Options) -> Result<Service, Error> {
+        let Options { network, addresses, callbacks, limits, log, .. } = options;
+        let prefix = match &options.root {
+            Some(root) => root_path(root)?,
+            None => String::new(),
+        };
+        let broker = options.amqp.as_deref().map(amqp::Broker::parse).transpose()?;
+        let listen = options.listen;
+        let hub = Hub::new(network, addresses, callbacks, limits, log.clone());
+        let mut inputs = Vec::new();
+        for input in options.inputs {
+            inputs.push(input.open(options.carrier).await?);
+        }
+        let listener =
+            TcpListener::bind(listen).await.map_err(|why| Error(format!("cannot listen on {listen}: {why}")))?;
+        let address = listener.local_addr().map_err(|why| Error(format!("cannot listen on {listen}: {why}")))?;
+        let root = options.root.map(|root| root.trim_end_matches('/').to_owned());
+        let app = http::App { hub: hub.clone(), address, root, requests: AtomicU64::new(0) };
+        let router = http::router(Arc::new(app), &prefix);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            server::serve(listener, router).await;
+            Ok(())
+        });
+        let ticked = hub.clone();
+        tasks.spawn(async move {
+            let mut ticks = tokio::time::interval(TICK);
+            loop {
+                ticks.tick().await;
+                ticked.tick();
+            }
+        });
+        if let Some(broker) = broker {
+            let (mailbox, log) = (hub.mailbox(), log.clone());
+            tasks.spawn(async move {
+                broker.publish(&mailbox, &log).await;
+                Ok(())
+            });
+        }
+        for input in inputs {
+            let (hub, log) = (hub.clone(), log.clone());
+            tasks.spawn(async move { input.run(&hub, &log).await });
+        }
+        Ok(Service { hub, address, tasks })
+    }
+
+    /// Returns where HTTP is served.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the state and the in-process feed.
+    pub fn hub(&self) -> Arc<Hub> {
+        self.hub.clone()
+    }
+
+    /// Runs until an input fails. An input that ends, such as a file, ends nothing else.
+    pub async fn run(&mut self) -> Result<(), Error> {
+        while let Some(ended) = self.tasks.join_next().await {
+            match ended {
+                Ok(result) => result?,
+                Err(why) => return Err(Error(format!("a task of the service failed: {why}"))),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the path of an API root.
+fn root_path(root: &str) -> Result<String, Error> {
+    let invalid = || Error(format!("invalid API root `{root}`: expected http://HOST[:PORT][/PATH]"));
+    let uri: axum::http::Uri = root.parse().map_err(|_| invalid())?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let path = uri.path().trim_end_matches('/');
+    let has_host = uri.authority().is_some_and(|host| !host.as_str().contains('@'));
+    let valid = matches!(uri.scheme_str(), Some("http" | "https")) && has_host && uri.query().is_none();
+    if valid && path.bytes().all(is_plain) { Ok(path.to_owned()) } else { Err(invalid()) }
+}

@@ -1,0 +1,306 @@
+//! What the parts of the service share: the state, the subscriptions, and who is to be told of what.
+
+use super::callback::{CallbackPolicy, Target};
+use super::outbox::{Next, Outbox};
+use super::{Limits, Log};
+use rnis::mec::{Book, Delivery, Entry, Notification, Refusal, Subscription};
+use rnis::{AddressMap, Network, RadioReport, Record, State};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, Semaphore, broadcast};
+use units::Time;
+
+/// Reports that a slow reader of the in-process feed may lag behind.
+const FEED_LENGTH: usize = 1024;
+/// Callbacks in progress at a time, in all and of one subscriber's host.
+const MOST_CALLBACKS: usize = 256;
+/// See [`MOST_CALLBACKS`].
+const MOST_CALLBACKS_PER_OWNER: usize = 64;
+
+/// The state and the subscriptions of a service, and its in-process feed.
+#[derive(Debug)]
+pub struct Hub {
+    pub(super) network: Network,
+    pub(super) policy: CallbackPolicy,
+    pub(super) limits: Limits,
+    pub(super) log: Log,
+    inner: Mutex<Inner>,
+    reports: broadcast::Sender<Arc<RadioReport>>,
+    callbacks: Arc<Semaphore>,
+    runtime: Handle,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: State,
+    book: Book,
+    outboxes: BTreeMap<u64, Arc<Outbox>>,
+    mailboxes: Vec<Arc<Mailbox>>,
+    owners: BTreeMap<IpAddr, Weak<Semaphore>>,
+}
+
+/// The latest report of each UE that a slow consumer has not taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    latest: Mutex<BTreeMap<(u64, u16), Arc<RadioReport>>>,
+    filled: Notify,
+}
+
+impl Mailbox {
+    fn put(&self, report: &Arc<RadioReport>) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (report.cell, report.ue.rnti);
+        // As many as the state remembers; a consumer that is that slow loses the rest.
+        if latest.len() < rnis::state::MOST_UES || latest.contains_key(&key) {
+            latest.insert(key, report.clone());
+        }
+        drop(latest);
+        self.filled.notify_one();
+    }
+
+    /// Waits for reports and takes them all.
+    pub(super) async fn take(&self) -> BTreeMap<(u64, u16), Arc<RadioReport>> {
+        loop {
+            let taken = std::mem::take(&mut *self.latest.lock().unwrap_or_else(PoisonError::into_inner));
+            if !taken.is_empty() {
+                return taken;
+            }
+            self.filled.notified().await;
+        }
+    }
+}
+
+/// Returns the present in Unix time.
+pub fn unix_now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
+impl Hub {
+    /// Creates a hub whose deliveries run on the current runtime.
+    pub(super) fn new(
+        network: Network,
+        addresses: AddressMap,
+        policy: CallbackPolicy,
+        limits: Limits,
+        log: Log,
+    ) -> Arc<Hub> {
+        let inner = Inner {
+            state: State::new(addresses),
+            book: Book::default(),
+            outboxes: BTreeMap::new(),
+            mailboxes: Vec::new(),
+            owners: BTreeMap::new(),
+        };
+        Arc::new(Hub {
+            network,
+            policy,
+            limits,
+            log,
+            inner: Mutex::new(inner),
+            reports: broadcast::channel(FEED_LENGTH).0,
+            callbacks: Arc::new(Semaphore::new(MOST_CALLBACKS)),
+            runtime: Handle::current(),
+        })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a record. Never waits for a consumer; may be called from any thread.
+    pub fn feed(&self, record: Record) {
+        let inner = &mut *self.inner();
+        let accepted = inner.state.accept(record, unix_now());
+        if let Some(report) = accepted.report {
+            let report = Arc::new(report);
+            inner.mailboxes.iter().for_each(|mailbox| mailbox.put(&report));
+            // Nobody may be listening.
+            let _ = self.reports.send(report);
+        }
+        for occurrence in &accepted.occurrences {
+            for (id, notification) in inner.book.matching(occurrence, &self.network) {
+                if let Some(outbox) = inner.outboxes.get(&id) {
+                    outbox.push(text(&notification));
+                }
+            }
+        }
+    }
+
+    /// Returns the in-process feed: each report from now on. A reader that lags more than 1024 reports behind loses the oldest.
+    pub fn reports(&self) -> broadcast::Receiver<Arc<RadioReport>> {
+        self.reports.subscribe()
+    }
+
+    /// Returns the latest report of the UE with an address.
+    pub fn latest(&self, address: IpAddr) -> Option<RadioReport> {
+        self.inner().state.latest(address).cloned()
+    }
+
+    /// Creates a mailbox, which receives each report from now on.
+    pub(super) fn mailbox(&self) -> Arc<Mailbox> {
+        let mailbox = Arc::new(Mailbox::default());
+        self.inner().mailboxes.push(mailbox.clone());
+        mailbox
+    }
+
+    /// Answers a query from the state.
+    pub(super) fn answer<T>(&self, query: impl FnOnce(&State) -> T) -> T {
+        query(&self.inner().state)
+    }
+
+    /// Reads the subscriptions.
+    pub(super) fn with_book<T>(&self, read: impl FnOnce(&Book) -> T) -> T {
+        read(&self.inner().book)
+    }
+
+    /// Adds a subscription, to be delivered to `target` or, without one, to a WebSocket.
+    pub(super) fn subscribe(
+        self: &Arc<Hub>,
+        subscription: Subscription,
+        target: Option<Target>,
+        requester: IpAddr,
+        link: impl Fn(u64) -> String,
+    ) -> Result<(u64, Entry), Refusal> {
+        let now = unix_now();
+        let inner = &mut *self.inner();
+        let test = subscription.test;
+        let delivery = if target.is_some() { Delivery::Callback } else { Delivery::WebSocket };
+        let id = inner.book.create(subscription, delivery, &requester.to_canonical().to_string(), link, now)?;
+        let entry = inner.book.get(id).cloned().ok_or(Refusal::Unknown)?;
+        let outbox = Arc::new(Outbox::default());
+        if test {
+            outbox.push(text(&Notification::test(&entry.this, now.into())));
+        }
+        inner.outboxes.insert(id, outbox.clone());
+        if let Some(target) = target {
+            self.deliver(inner, id, target, outbox, requester);
+        }
+        Ok((id, entry))
+    }
+
+    /// Replaces a subscription; notifications that wait are delivered in the new way.
+    pub(super) fn replace(
+        self: &Arc<Hub>,
+        id: u64,
+        subscription: Subscription,
+        target: Option<Target>,
+        requester: IpAddr,
+    ) -> Result<Entry, Refusal> {
+        let now = unix_now();
+        let inner = &mut *self.inner();
+        let test = subscription.test;
+        let delivery = if target.is_some() { Delivery::Callback } else { Delivery::WebSocket };
+        let was_websocket = inner.book.get(id).is_some_and(|entry| entry.delivery == Delivery::WebSocket);
+        let entry = inner.book.replace(id, subscription, delivery, now)?.clone();
+        let test = test.then(|| text(&Notification::test(&entry.this, now.into())));
+        // A connected WebSocket stays.
+        if was_websocket && target.is_none() {
+            if let (Some(outbox), Some(test)) = (inner.outboxes.get(&id), test) {
+                outbox.push(test);
+            }
+            return Ok(entry);
+        }
+        let outbox = Arc::new(Outbox::default());
+        test.into_iter().for_each(|test| outbox.push(test));
+        if let Some(old) = inner.outboxes.insert(id, outbox.clone()) {
+            old.take().into_iter().for_each(|notification| outbox.push(notification));
+            old.close();
+        }
+        if let Some(target) = target {
+            self.deliver(inner, id, target, outbox, requester);
+        }
+        Ok(entry)
+    }
+
+    /// Removes a subscription; nothing is delivered any more.
+    pub(super) fn unsubscribe(&self, id: u64) -> bool {
+        let inner = &mut *self.inner();
+        if let Some(outbox) = inner.outboxes.remove(&id) {
+            outbox.close();
+        }
+        inner.book.remove(id).is_some()
+    }
+
+    /// Returns the notifications of a subscription over WebSocket.
+    pub(super) fn websocket_outbox(&self, id: u64) -> Option<Arc<Outbox>> {
+        let inner = self.inner();
+        let over_websocket = inner.book.get(id).is_some_and(|entry| entry.delivery == Delivery::WebSocket);
+        over_websocket.then(|| inner.outboxes.get(&id).cloned()).flatten()
+    }
+
+    /// Forgets silent UEs, and ends subscriptions that have expired after a last notification.
+    pub(super) fn tick(&self) {
+        let now = unix_now();
+        let inner = &mut *self.inner();
+        inner.state.forget(now);
+        for due in inner.book.due(now) {
+            if let Some(outbox) = inner.outboxes.remove(&due.id) {
+                outbox.push(text(&due.notification));
+                outbox.finish();
+            }
+        }
+        inner.owners.retain(|_, semaphore| semaphore.strong_count() > 0);
+    }
+
+    /// Starts the task that posts the notifications of a subscription.
+    fn deliver(self: &Arc<Hub>, inner: &mut Inner, id: u64, target: Target, outbox: Arc<Outbox>, requester: IpAddr) {
+        let known = inner.owners.get(&requester).and_then(Weak::upgrade);
+        let own = known.unwrap_or_else(|| Arc::new(Semaphore::new(MOST_CALLBACKS_PER_OWNER)));
+        inner.owners.insert(requester, Arc::downgrade(&own));
+        let hub = Arc::downgrade(self);
+        let (policy, limits, callbacks) = (self.policy.clone(), self.limits, self.callbacks.clone());
+        let log = self.log.clone();
+        self.runtime.spawn(async move {
+            let generation = outbox.take_over();
+            let mut failed = 0;
+            while let Next::Deliver(notification) = outbox.next(generation).await {
+                let mut wait = limits.first_retry;
+                let mut attempt = 1;
+                let fault = loop {
+                    let result = {
+                        let permits = (own.acquire().await, callbacks.acquire().await);
+                        let (Ok(_own), Ok(_all)) = permits else { return };
+                        target.post(notification.clone(), &policy, limits.callback_timeout).await
+                    };
+                    match result {
+                        Ok(()) => break None,
+                        Err(fault) if attempt >= limits.attempts => break Some(fault),
+                        Err(_) => {}
+                    }
+                    attempt += 1;
+                    // A removed subscription is not retried; one that has expired still is.
+                    tokio::select! {
+                        () = tokio::time::sleep(wait) => wait *= 2,
+                        () = outbox.closed(generation) => return,
+                    }
+                };
+                let Some(fault) = fault else {
+                    failed = 0;
+                    continue;
+                };
+                failed += 1;
+                if failed == 1 {
+                    log.line(format_args!("subscription {id}: a notification was dropped: {fault}"));
+                }
+                if failed >= limits.most_failed {
+                    log.line(format_args!(
+                        "subscription {id}: removed after {failed} notifications could not be delivered"
+                    ));
+                    if let Some(hub) = hub.upgrade() {
+                        hub.unsubscribe(id);
+                    }
+                    return;
+                }
+            }
+        });
+    }
+}
+
+fn text(notification: &Notification) -> String {
+    // Notifications have text keys only, so serialisation cannot fail.
+    serde_json::to_string(notification).unwrap_or_default()
+}

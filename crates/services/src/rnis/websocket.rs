@@ -1,0 +1,56 @@
+//! Delivery of notifications over WebSocket (MEC 009 6.12a).
+
+use super::outbox::{Next, Outbox};
+use axum::body::Body;
+use axum::extract::WebSocketUpgrade;
+use axum::extract::ws::{Message, WebSocket};
+use axum::http::Response;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, interval, timeout};
+
+/// The longest message that a consumer may send; there is nothing for it to say.
+const LONGEST_MESSAGE: usize = 4096;
+/// Interval between pings; a consumer that answers none of two is gone.
+const PING: Duration = Duration::from_secs(20);
+/// The longest time that a message may take to be sent.
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Accepts a WebSocket and sends the notifications of a subscription on it; an earlier one is closed.
+pub(super) fn upgrade(upgrade: WebSocketUpgrade, outbox: Arc<Outbox>) -> Response<Body> {
+    upgrade
+        .max_message_size(LONGEST_MESSAGE)
+        .max_frame_size(LONGEST_MESSAGE)
+        .on_upgrade(move |socket| serve(socket, outbox))
+}
+
+async fn serve(mut socket: WebSocket, outbox: Arc<Outbox>) {
+    let generation = outbox.take_over();
+    let mut pings = interval(PING);
+    let mut heard = Instant::now();
+    loop {
+        let message = tokio::select! {
+            next = outbox.next(generation) => match next {
+                Next::Deliver(notification) => Message::text(notification),
+                Next::End => break,
+            },
+            received = socket.recv() => match received {
+                Some(Ok(Message::Close(_)) | Err(_)) | None => return,
+                Some(Ok(_)) => {
+                    heard = Instant::now();
+                    continue;
+                }
+            },
+            _ = pings.tick() => {
+                if heard.elapsed() > PING * 3 {
+                    return;
+                }
+                Message::Ping(axum::body::Bytes::new())
+            }
+        };
+        if !matches!(timeout(SEND_TIMEOUT, socket.send(message)).await, Ok(Ok(()))) {
+            return;
+        }
+    }
+    let _ = timeout(SEND_TIMEOUT, socket.send(Message::Close(None))).await;
+}
