@@ -1,4 +1,6 @@
 //! Delivery of notifications: tests, expiry, retries, WebSocket, and consumers that are slow, dead or hostile.
+// Tests wait for real sockets and programs.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 

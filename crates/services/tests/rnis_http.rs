@@ -1,4 +1,6 @@
 //! MEC 012 over HTTP: every resource and method, valid and invalid.
+// Tests wait for real sockets and programs.
+#![allow(clippy::disallowed_methods)]
 
 mod common;
 

@@ -15,15 +15,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 use units::Span;
 
-pub const BASE: &str = "/rni/v2";
+pub(crate) const BASE: &str = "/rni/v2";
 
 /// A service that runs until the test ends.
-pub struct Running {
-    pub address: SocketAddr,
-    pub hub: Arc<Hub>,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) hub: Arc<Hub>,
 }
 
-pub async fn start(options: Options) -> Running {
+pub(crate) async fn start(options: Options) -> Running {
     let mut service = Service::start(options).await.unwrap_or_else(|why| panic!("{why}"));
     let running = Running { address: service.address(), hub: service.hub() };
     tokio::spawn(async move { service.run().await });
@@ -32,20 +32,20 @@ pub async fn start(options: Options) -> Running {
 
 /// A reply: status, headers in lower case, body.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: BTreeMap<String, String>,
-    pub text: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) text: String,
 }
 
 impl Reply {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|why| panic!("{why}: {}", self.text))
     }
 }
 
 impl Running {
-    pub async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
+    pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Reply {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.address);
         for (name, value) in headers {
             head += &format!("{name}: {value}\r\n");
@@ -57,7 +57,7 @@ impl Running {
     }
 
     /// Sends bytes and reads the reply.
-    pub async fn raw(&self, bytes: &[u8]) -> Reply {
+    pub(crate) async fn raw(&self, bytes: &[u8]) -> Reply {
         let mut stream = TcpStream::connect(self.address).await.expect("the service listens");
         // The service may reply and close before it has read everything.
         let _ = stream.write_all(bytes).await;
@@ -71,34 +71,34 @@ impl Running {
         Reply { status, headers: headers.collect(), text: body.to_owned() }
     }
 
-    pub async fn get(&self, path: &str) -> Reply {
+    pub(crate) async fn get(&self, path: &str) -> Reply {
         self.send("GET", &format!("{BASE}{path}"), &[], b"").await
     }
 
-    pub async fn post(&self, body: &Value) -> Reply {
+    pub(crate) async fn post(&self, body: &Value) -> Reply {
         let json = [("Content-Type", "application/json")];
         self.send("POST", &format!("{BASE}/subscriptions"), &json, body.to_string().as_bytes()).await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Reply {
         let json = [("Content-Type", "application/json")];
         self.send("PUT", path, &json, body.to_string().as_bytes()).await
     }
 
-    pub fn feed(&self, what: What) {
+    pub(crate) fn feed(&self, what: What) {
         self.hub.feed(event(what));
     }
 }
 
 /// A consumer of callbacks: keeps what it receives and replies with a status after a delay.
-pub struct Consumer {
-    pub address: SocketAddr,
+pub(crate) struct Consumer {
+    pub(crate) address: SocketAddr,
     received: Arc<Mutex<Vec<Value>>>,
     attempts: Arc<Mutex<u32>>,
 }
 
 impl Consumer {
-    pub async fn start(replies: &'static [u16], delay: Duration) -> Consumer {
+    pub(crate) async fn start(replies: &'static [u16], delay: Duration) -> Consumer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -143,27 +143,27 @@ impl Consumer {
         consumer
     }
 
-    pub fn uri(&self) -> String {
+    pub(crate) fn uri(&self) -> String {
         format!("http://{}/notify", self.address)
     }
 
-    pub fn received(&self) -> Vec<Value> {
+    pub(crate) fn received(&self) -> Vec<Value> {
         self.received.lock().unwrap().clone()
     }
 
-    pub fn attempts(&self) -> u32 {
+    pub(crate) fn attempts(&self) -> u32 {
         *self.attempts.lock().unwrap()
     }
 
     /// Waits for so many notifications.
-    pub async fn wait(&self, count: usize) -> Vec<Value> {
+    pub(crate) async fn wait(&self, count: usize) -> Vec<Value> {
         until(|| self.received().len() >= count).await;
         self.received()
     }
 }
 
 /// Waits for a condition.
-pub async fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
         assert!(start.elapsed() < Duration::from_secs(20), "the condition never held");
@@ -171,15 +171,15 @@ pub async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-pub fn ue() -> UeId {
+pub(crate) fn ue() -> UeId {
     UeId { rnti: 61, address: Some([10, 45, 0, 2].into()) }
 }
 
-pub fn event(what: What) -> Record {
+pub(crate) fn event(what: What) -> Record {
     Record::Event(Event { time: unix_now(), cell: 7, ue: ue(), temp_ue_id: None, what })
 }
 
-pub fn report(cell: u64, rnti: u16) -> RadioReport {
+pub(crate) fn report(cell: u64, rnti: u16) -> RadioReport {
     RadioReport {
         time: unix_now(),
         interval: Span::from_millis(100),
@@ -202,7 +202,7 @@ pub fn report(cell: u64, rnti: u16) -> RadioReport {
 }
 
 /// An event for each type of subscription, with the least criteria that it needs.
-pub fn kinds() -> Vec<(&'static str, &'static str, Value, What)> {
+pub(crate) fn kinds() -> Vec<(&'static str, &'static str, Value, What)> {
     let bearer = Bearer { erab: 5, qci: 9, rates: None };
     let end = |teid| TunnelEnd { address: [192, 0, 2, 1].into(), teid };
     let serving = Signal { rsrp_dbm: Some(-101.0), rsrq_db: Some(-11.0), sinr_db: Some(3.0) };
@@ -231,7 +231,7 @@ pub fn kinds() -> Vec<(&'static str, &'static str, Value, What)> {
     ]
 }
 
-pub fn subscription(kind: &str, criteria: &str, value: &Value, callback: &str) -> Value {
+pub(crate) fn subscription(kind: &str, criteria: &str, value: &Value, callback: &str) -> Value {
     let mut body = json!({ "subscriptionType": format!("{kind}Subscription"), "callbackReference": callback });
     body[criteria] = value.clone();
     if kind == "S1Bearer" {
@@ -241,15 +241,15 @@ pub fn subscription(kind: &str, criteria: &str, value: &Value, callback: &str) -
 }
 
 /// The least subscription to timing advances.
-pub fn timing_advance(callback: &str) -> Value {
+pub(crate) fn timing_advance(callback: &str) -> Value {
     subscription("MeasTa", "filterCriteriaAssoc", &json!({}), callback)
 }
 
 /// The schemas of the standard's API description, or nothing where the file is not there.
-pub struct Schemas(Option<Value>);
+pub(crate) struct Schemas(Option<Value>);
 
 impl Schemas {
-    pub fn load() -> Schemas {
+    pub(crate) fn load() -> Schemas {
         let path =
             PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/mec012/advantedge_RniAPI_v2.2.1.yaml");
         let Ok(text) = std::fs::read_to_string(&path) else {
@@ -261,7 +261,7 @@ impl Schemas {
     }
 
     /// Asserts that a value has a type of the API description.
-    pub fn check(&self, name: &str, value: &Value) {
+    pub(crate) fn check(&self, name: &str, value: &Value) {
         let Some(components) = &self.0 else { return };
         assert!(components["schemas"].get(name).is_some(), "there is no schema {name}");
         let schema = json!({ "$ref": format!("#/components/schemas/{name}"), "components": components });
