@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::import::ImportCommand;
+use crate::rnis::RnisArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Pep(PepArgs),
     /// Shape traffic ahead of a bufferbloated modem (needs root)
     Backlog(BacklogArgs),
+    /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
+    Rnis(RnisArgs),
     /// Compare the simulator's TCP with the kernel's over the same networks (needs root)
     Oracle(OracleArgs),
     /// Convert rate tables, packet captures and logs of ns-3 and OMNeT++ into traces and recorded channels

@@ -18,6 +18,7 @@ mod oracle;
 mod pep;
 mod progress;
 mod reproduce;
+mod rnis;
 mod run;
 mod show;
 mod status_line;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Mdcc(command) => mdcc::run(&command),
         Command::Pep(args) => pep::run(&args),
         Command::Backlog(args) => backlog::run(&args),
+        Command::Rnis(args) => rnis::run(&args),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
         Command::Import(command) => import::run(&command),

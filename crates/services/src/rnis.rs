@@ -24,13 +24,15 @@ pub use hub::{Hub, unix_now};
 pub use input::Input;
 
 use rnis::feed::Carrier;
-use rnis::{AddressMap, Network};
+use rnis::{AddressMap, Network, RadioReport};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::signal::unix::SignalKind;
+use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 /// Interval between checks for what has expired.
@@ -202,6 +204,11 @@ impl Service {
         self.hub.clone()
     }
 
+    /// Ends all parts, and waits until they have removed what they created.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+
     /// Runs until an input fails. An input that ends, such as a file, ends nothing else.
     pub async fn run(&mut self) -> Result<(), Error> {
         while let Some(ended) = self.tasks.join_next().await {
@@ -223,4 +230,45 @@ fn root_path(root: &str) -> Result<String, Error> {
     let has_host = uri.authority().is_some_and(|host| !host.as_str().contains('@'));
     let valid = matches!(uri.scheme_str(), Some("http" | "https")) && has_host && uri.query().is_none();
     if valid && path.bytes().all(is_plain) { Ok(path.to_owned()) } else { Err(invalid()) }
+}
+
+/// Takes each report of a service, and returns whether it wants more.
+pub type TakeReport = Box<dyn FnMut(&RadioReport) -> bool + Send>;
+
+/// Runs a service until Ctrl-C or SIGTERM. `started` learns where HTTP is served; `report` is called for each report, if there
+/// is one, and ends the service by returning `false`.
+pub fn run(options: Options, started: impl FnOnce(SocketAddr), report: Option<TakeReport>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
+    let result = runtime.block_on(async {
+        let signal =
+            |kind| tokio::signal::unix::signal(kind).map_err(|why| Error(format!("cannot catch signals: {why}")));
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut service = Service::start(options).await?;
+        let reports = service.hub().reports();
+        started(service.address());
+        let result = tokio::select! {
+            result = service.run() => result,
+            () = each(reports, report) => Ok(()),
+            _ = interrupt.recv() => Ok(()),
+            _ = terminate.recv() => Ok(()),
+        };
+        service.stop().await;
+        result
+    });
+    // A read of standard input cannot be cancelled, so it is not waited for.
+    runtime.shutdown_background();
+    result
+}
+
+/// Calls `report` with each report until it returns `false`.
+async fn each(mut reports: broadcast::Receiver<Arc<RadioReport>>, report: Option<TakeReport>) {
+    let Some(mut report) = report else { return std::future::pending().await };
+    loop {
+        match reports.recv().await {
+            Ok(next) if report(&next) => {}
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Ok(_) | Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
 }

@@ -135,6 +135,11 @@ impl Hub {
         self.reports.subscribe()
     }
 
+    /// Returns whether a reader of the in-process feed is about to lose reports.
+    pub(super) fn is_congested(&self) -> bool {
+        self.reports.len() > FEED_LENGTH / 2
+    }
+
     /// Returns the latest report of the UE with an address.
     pub fn latest(&self, address: IpAddr) -> Option<RadioReport> {
         self.inner().state.latest(address).cloned()

@@ -35,6 +35,8 @@ const SILENCE: Duration = Duration::from_secs(60);
 const MOST_PRODUCERS: usize = 16;
 /// Interval between queries of a modem, whose values change once a second at most.
 const MODEM_INTERVAL: Duration = Duration::from_secs(1);
+/// The longest time that a file waits for the readers of the feed.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The longest pause that a replay reproduces.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
@@ -209,6 +211,7 @@ impl Opened {
                 let mut parser = parser(format, self.carrier);
                 let mut lines = Lines::new(reader);
                 let mut replay = replay.then(Replay::default);
+                let mut patient = true;
                 while let Some(line) = lines.next().await.map_err(|why| error(&why))? {
                     let records = line.and_then(|line| parser.parse(&line, unix_now()));
                     let records = records.map_err(|why| error(&FeedError::at(lines.number, why)))?;
@@ -217,6 +220,12 @@ impl Opened {
                             record.set_time(replay.wait(record.time()).await);
                         }
                         hub.feed(record);
+                    }
+                    // A file can wait for those who read the feed, unless they have stopped to.
+                    let before = Instant::now();
+                    while patient && hub.is_congested() {
+                        sleep(Duration::from_millis(1)).await;
+                        patient = before.elapsed() < PATIENCE;
                     }
                 }
                 log.line(format_args!("input {}: ended after {} lines", self.name, lines.number));

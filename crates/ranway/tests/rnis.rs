@@ -1,0 +1,230 @@
+//! `ranway rnis` as its operator meets it: one line and exit code 2 for what cannot work, and a service otherwise.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+fn ranway() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_ranway"))
+}
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../rnis/tests/feeds").join(name)
+}
+
+/// Runs the command, which must refuse, and returns what it printed.
+fn refusal(args: &[&str]) -> String {
+    let output = ranway().args(["rnis", "--listen", "127.0.0.1:0", "--quiet"]).args(args).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{args:?}: {text}");
+    text
+}
+
+/// A running service.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(command: &mut Command) -> Service {
+        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let line = lines.next().expect("it says where it serves").expect("it is text");
+        let (_, rest) = line.split_once("http://").unwrap_or_else(|| panic!("{line}"));
+        let (address, _) = rest.split_once('/').expect("a path follows");
+        let address = address.to_owned();
+        // What follows is read, so the command never waits for a full pipe.
+        std::thread::spawn(move || lines.count());
+        Service { child, address }
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let head = format!("GET /rni/v2{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        stream.write_all(head.as_bytes()).expect("it is open");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it replies");
+        serde_json::from_str(reply.split_once("\r\n\r\n").expect("there is a body").1).expect("it is JSON")
+    }
+
+    /// Ends the service with Ctrl-C.
+    fn stop(mut self) {
+        let pid = Pid::from_raw(self.child.id().cast_signed());
+        kill(pid, Signal::SIGINT).expect("it runs");
+        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(20), "the condition never held");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn what_cannot_work_is_one_line_and_exit_code_2() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str, content: &[u8]| {
+        let path = directory.path().join(name);
+        fs::write(&path, content).expect("there is room");
+        path.display().to_string()
+    };
+    let broken = path("broken.jsonl", b"{\"time_us\":1}\n");
+    let table = path("ues.txt", b"0x4601 10.45.0.2\n0x4602 ten\n");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let busy = taken.local_addr().expect("it is bound").to_string();
+    for (args, message) in [
+        (vec!["--input", "x:y"], "error: invalid input `x:y`: expected recording:SOURCE, replay:FILE"),
+        (vec!["--input", "recording:/nonexistent"], "error: input recording:/nonexistent: No such file"),
+        (
+            vec!["--input", &format!("recording:{broken}")],
+            &format!("error: input recording:{broken}: line 1: missing field"),
+        ),
+        (
+            vec!["--input", &format!("kpm:unix:{broken}")],
+            &format!("error: input kpm:unix:{broken}: Address already in use"),
+        ),
+        (vec!["--input", "recording:-", "--input", "kpm:-"], "error: only one input can be standard input"),
+        (vec!["--ues", &table], &format!("error: {table}: line 2: invalid address `ten`")),
+        (vec!["--ues", "/nonexistent"], "error: /nonexistent: No such file"),
+        (vec!["--amqp", "amqps://user:secret@host"], "error: invalid AMQP URL: only amqp:// is supported"),
+        (vec!["--amqp", "amqp://a", "--input", "amqp:amqp://a"], "error: --amqp and an input amqp:"),
+        (vec!["--allow-callback", "10.0.0.0/99"], "error: invalid callback rule `10.0.0.0/99`"),
+        (vec!["--api-root", "mec.example"], "error: invalid API root `mec.example`"),
+        (vec!["--period", "0 s"], "error: --period must be greater than 0"),
+    ] {
+        let text = refusal(&args);
+        assert!(text.starts_with(message), "{args:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(!text.contains("secret"), "{text}");
+    }
+    let output = ranway().args(["rnis", "--listen", &busy]).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text.starts_with(&format!("error: cannot listen on {busy}: Address already in use")), "{text}");
+    for args in [["--listen", "localhost"], ["--plmn", "1-1"], ["--rat", "5g"], ["--n-prb", "0"], ["--cell", "x"]] {
+        let output = ranway().arg("rnis").args(args).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_missing_or_failing_mmcli_is_one_line() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let run = || {
+        let mut command = ranway();
+        command.args(["rnis", "--listen", "127.0.0.1:0", "--input", "modem:0"]).env("PATH", directory.path());
+        command.output().expect("it starts")
+    };
+    let output = run();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        (output.status.code(), &text[..]),
+        (Some(2), "error: input modem:0: mmcli: No such file or directory (os error 2)\n")
+    );
+    program(directory.path(), "mmcli", "echo 'error: couldn'\\''t find modem' >&2; exit 1");
+    let output = run();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(
+        (output.status.code(), &text[..]),
+        (Some(2), "error: input modem:0: mmcli: error: couldn't find modem\n")
+    );
+}
+
+fn program(directory: &Path, name: &str, script: &str) {
+    let path = directory.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("there is room");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
+
+#[test]
+fn a_modem_is_polled_and_never_has_a_throughput() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    program(
+        directory.path(),
+        "mmcli",
+        &format!(
+            "test \"$*\" = '-m 0 --signal-get -J' && while read -r line; do printf '%s\\n' \"$line\"; done < {}",
+            sample("mmcli.json").display()
+        ),
+    );
+    let service = Service::start(
+        ranway().args(["rnis", "--listen", "127.0.0.1:0", "--input", "modem:0"]).env("PATH", directory.path()),
+    );
+    std::thread::sleep(Duration::from_millis(1500));
+    let measurements = service.get("/queries/layer2_meas");
+    assert_eq!(
+        (&measurements["cellInfo"], &measurements["cellUEInfo"]),
+        (&Value::Array(vec![]), &Value::Array(vec![]))
+    );
+    service.stop();
+}
+
+#[test]
+fn a_recording_is_served_and_printed() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let table = directory.path().join("ues.txt");
+    fs::write(&table, "61 10.45.0.61\n").expect("there is room");
+    let socket = directory.path().join("socket");
+    let mut command = ranway();
+    command.args(["rnis", "--listen", "127.0.0.1:0", "--rat", "nr", "--plmn", "262-01", "--print"]);
+    command.arg("--ues").arg(&table).arg("--input").arg(format!("recording:{}", sample("recording.jsonl").display()));
+    command.arg("--input").arg(format!("recording:unix:{}", socket.display())).stdout(Stdio::piped());
+    let mut service = Service::start(&mut command);
+    let mut lines = BufReader::new(service.child.stdout.take().expect("it is piped")).lines();
+    let line = lines.next().expect("a report is printed").expect("it is text");
+    let first = fs::read_to_string(sample("recording.jsonl")).expect("it is there");
+    let value = |text: &str| serde_json::from_str::<Value>(text).expect("it is JSON");
+    assert_eq!(value(&line), value(first.lines().next().expect("there is one")));
+    assert_eq!(service.get("/queries/plmn_info?app_ins_id=a")[0]["plmn"][0]["mcc"], "262");
+    until(|| service.get("/queries/layer2_meas")["cellInfo"][0]["ecgi"]["cellId"] == "000000001");
+    assert!(socket.exists());
+    service.stop();
+    assert!(!socket.exists(), "the socket was left behind");
+}
+
+#[test]
+fn a_reader_that_leaves_ends_a_service_that_prints() {
+    let mut command = ranway();
+    command
+        .args(["rnis", "--listen", "127.0.0.1:0", "--print", "--input"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.arg("recording:-").stdin(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdout.take());
+    let mut input = child.stdin.take().expect("it is piped");
+    let report = fs::read_to_string(sample("recording.jsonl")).expect("it is there");
+    let report = report.lines().next().expect("there is one").to_owned();
+    until(|| {
+        let _ = writeln!(input, "{report}");
+        child.try_wait().expect("it is ours").is_some()
+    });
+}
+
+#[test]
+fn the_help_explains_inputs_and_security() {
+    let output = ranway().args(["rnis", "--help"]).output().expect("it starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    for words in ["replay:FILE", "srsran:HOST:PORT", "no authentication", "--allow-callback", "curl http://"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
