@@ -8,10 +8,14 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | `report` | the report |
+//! | [`identity`] | identities of networks, cells and UEs |
+//! | [`addresses`] | the operator's table of the UEs' addresses |
 //! | [`event`] | what else happens to a UE: measurements, handovers, bearers |
 //! | [`feed`] | parsers of recordings and of the records of base stations and modems |
 //! | [`state`] | the latest values of each UE and cell |
 //! | [`mec`] | MEC 012: answers, subscriptions and notifications, derived from the state |
+//! | `error` | faults of feeds |
 //!
 //! No module does I/O or reads a clock; `services::rnis` connects them to sockets.
 

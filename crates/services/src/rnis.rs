@@ -13,19 +13,22 @@ mod callback;
 mod http;
 mod hub;
 mod input;
+mod log;
 mod outbox;
 mod problem;
 mod query;
 mod server;
+mod settings;
 mod websocket;
 
 pub use callback::CallbackPolicy;
 pub use hub::{Hub, unix_now};
 pub use input::Input;
+pub use log::Log;
+pub use settings::{Error, Limits};
 
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -63,58 +66,6 @@ pub struct Options {
     pub log: Log,
 }
 
-/// Limits of the delivery of notifications.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest time for one callback.
-    pub callback_timeout: Duration,
-    /// Attempts to deliver one notification.
-    pub attempts: u32,
-    /// The wait before the second attempt; it doubles with each.
-    pub first_retry: Duration,
-    /// A subscription is removed after so many notifications in a row that could not be delivered.
-    pub most_failed: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            callback_timeout: Duration::from_secs(5),
-            attempts: 4,
-            first_retry: Duration::from_millis(500),
-            most_failed: 10,
-        }
-    }
-}
-
-/// Where messages to the operator go.
-#[derive(Clone)]
-pub struct Log(Arc<dyn Fn(&str) + Send + Sync>);
-
-impl Log {
-    /// Creates a log from a function, which is called from any thread.
-    pub fn new(write: impl Fn(&str) + Send + Sync + 'static) -> Log {
-        Log(Arc::new(write))
-    }
-
-    fn line(&self, text: fmt::Arguments<'_>) {
-        (self.0)(&text.to_string());
-    }
-}
-
-impl Default for Log {
-    /// Drops all messages.
-    fn default() -> Log {
-        Log::new(|_| {})
-    }
-}
-
-impl fmt::Debug for Log {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("Log")
-    }
-}
-
 impl Default for Options {
     /// Serves on a free port of the loopback interface, without inputs.
     fn default() -> Options {
@@ -132,11 +83,6 @@ impl Default for Options {
         }
     }
 }
-
-/// The reason why a service cannot start or go on: a feed, an address or a broker that is not as required.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(pub String);
 
 /// A running service.
 #[derive(Debug)]

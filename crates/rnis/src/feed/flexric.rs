@@ -15,8 +15,8 @@
 //! | `dl_mcs1`, `wb_cqi` | the latest values |
 //! | `txbuf_occ_bytes`, `rbid` | RLC: bytes waiting in a bearer |
 
+use super::carrier::{Carrier, LONGEST_INTERVAL, MOST_UES};
 use super::table::{Row, Table};
-use super::{Carrier, LONGEST_INTERVAL, MOST_UES};
 use crate::error::FeedError;
 use crate::event::{Event, Layer2, Record, What};
 use crate::report::{RadioReport, UeId};

@@ -14,9 +14,9 @@
 //! `DRB.RlcSduTransmittedVolumeDL` kbit, `RRU.PrbUsedDl` and `RRU.PrbAvailDl` (unused) in blocks per slot, `RRU.PrbTotDl` in
 //! percent, `RSRP` dBm, `RSRQ` dB. Other measurements are ignored.
 
+use super::carrier::{Carrier, MOST_UES, interval, scaled};
 use super::json::{as_number, rounded};
 use super::table::Table;
-use super::{Carrier, MOST_UES, interval, scaled};
 use crate::error::FeedError;
 use crate::event::{Event, Layer2, Measurement, PERIODICAL, Record, Signal, What};
 use crate::report::{RadioReport, UeId};

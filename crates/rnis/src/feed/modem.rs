@@ -3,7 +3,7 @@
 //! It becomes a periodic measurement report of the modem's UE. It is a hint: no report, and therefore no capacity, follows from
 //! it. Values are refreshed in whole seconds at best (`mmcli -m 0 --signal-setup=1`).
 
-use super::Carrier;
+use super::carrier::Carrier;
 use super::json::number;
 use crate::error::FeedError;
 use crate::event::{Event, Measurement, PERIODICAL, Record, Signal, What};

@@ -9,8 +9,8 @@
 //! `pdsch_prbs_used_per_tdd_slot_idx` is a mean over the report period in some releases and a sum in others. It is taken for a
 //! sum if an entry is greater than the number of resource blocks.
 
+use super::carrier::{Carrier, MOST_UES, interval, scaled};
 use super::json::{integer, list, number, rounded};
-use super::{Carrier, MOST_UES, interval, scaled};
 use crate::error::FeedError;
 use crate::event::{Event, Layer2, Record, What};
 use crate::report::{RadioReport, UeId};

@@ -5,9 +5,9 @@
 //! message expires after the interval of its report, when the next one is due. While the broker is slow or away, the latest
 //! report of each UE waits, and no other. Nothing is durable.
 
-use super::Error;
 use super::hub::{Hub, Mailbox};
-use super::{Log, input::Faults};
+use super::log::{Faults, Log};
+use super::settings::Error;
 use futures_util::StreamExt;
 use lapin::options::{
     BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions, ExchangeDeclareOptions,

@@ -1,8 +1,9 @@
 //! What the parts of the service share: the state, the subscriptions, and who is to be told of what.
 
 use super::callback::{CallbackPolicy, Target};
+use super::log::Log;
 use super::outbox::{Next, Outbox};
-use super::{Limits, Log};
+use super::settings::Limits;
 use rnis::mec::{Book, Delivery, Entry, Notification, Refusal, Subscription};
 use rnis::{AddressMap, Network, RadioReport, Record, State};
 use std::collections::BTreeMap;

@@ -2,7 +2,8 @@
 
 use super::amqp::Broker;
 use super::hub::{Hub, unix_now};
-use super::{Error, Log};
+use super::log::{Faults, Log};
+use super::settings::Error;
 use futures_util::{SinkExt, StreamExt};
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
@@ -23,8 +24,6 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{Error as WsError, Message};
 use units::Time;
 
-/// Interval between messages about faults of one input.
-const FAULTS: Duration = Duration::from_secs(10);
 /// The longest time to connect, and the waits between attempts: the first, and the longest.
 const CONNECT: Duration = Duration::from_secs(5);
 /// See [`CONNECT`].
@@ -362,34 +361,6 @@ async fn query_modem(modem: &str) -> Result<Vec<u8>, String> {
     let errors = String::from_utf8_lossy(&errors);
     let line = errors.lines().find(|line| !line.trim().is_empty()).unwrap_or("failed").trim();
     Err(FeedError::new(format_args!("mmcli: {line}")).to_string())
-}
-
-/// Reports faults of an input, not more often than the operator can read.
-#[derive(Debug)]
-pub(super) struct Faults {
-    log: Log,
-    name: String,
-    last: Option<Instant>,
-    suppressed: u64,
-}
-
-impl Faults {
-    pub(super) fn new(log: Log, name: String) -> Faults {
-        Faults { log, name, last: None, suppressed: 0 }
-    }
-
-    pub(super) fn report(&mut self, fault: &str) {
-        if self.last.is_some_and(|last| last.elapsed() < FAULTS) {
-            self.suppressed += 1;
-            return;
-        }
-        let more = match std::mem::take(&mut self.suppressed) {
-            0 => String::new(),
-            n => format!(" ({n} more faults before)"),
-        };
-        self.log.line(format_args!("{}: {fault}{more}", self.name));
-        self.last = Some(Instant::now());
-    }
 }
 
 /// The lines of a stream; a line that is too long is skipped and reported.
