@@ -36,7 +36,6 @@ def use(base: str, callback: str) -> None:
         subscriptions_post,
         subscriptions_put,
     )
-
     from client.api.unsupported import s_1_bearer_info_get  # AdvantEDGE does not support it; we do.
 
     client = Client(base_url=base)
@@ -75,6 +74,7 @@ def use(base: str, callback: str) -> None:
 
 
 def main() -> None:
+    """Generates the client and uses it."""
     description, base, callback = sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(description), Path(folder))
