@@ -3,7 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Events, Flows, Links, Mobility, Owds, Peps, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues,
+    Events, Flows, Links, Mobility, Owds, Peps, Proxies, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues,
 };
 use record::{Table, Tables};
 use scenario::Scenario;
@@ -155,6 +155,7 @@ fn the_page_of_results_describes_every_column() {
         rows::<Mobility>(),
         rows::<Transmissions>(),
         rows::<Peps>(),
+        rows::<Proxies>(),
     ];
     assert_eq!(tables.each_ref().map(|(name, _)| *name), Tables::NAMES);
     for (name, rows) in tables {
