@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
+//! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
 //! kernel: their programs and loaders are in `ebpf`.
@@ -13,3 +14,4 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod backlog;
+pub mod proxy;
