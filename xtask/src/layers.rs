@@ -30,7 +30,10 @@ const CRATES: &[(&str, &[&str])] = &[
     ("record", &["units", "wire", "disk"]),
     (
         "sim",
-        &["units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "rnis", "rapid", "traffic", "scenario", "record"],
+        &[
+            "units", "des", "wire", "cc", "aqm", "link", "channel", "ran", "tcp", "pep", "rnis", "rapid", "traffic",
+            "scenario", "record",
+        ],
     ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
@@ -61,8 +64,10 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates whose results depend on their arguments alone.
-const PURE: &[&str] =
-    &["units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic", "observe"];
+const PURE: &[&str] = &[
+    "units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic",
+    "observe",
+];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] =
