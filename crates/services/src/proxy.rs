@@ -31,6 +31,7 @@ pub use control::{Control, FlowKey, Unmanaged};
 pub use flow::{Flow, Observation, Side};
 pub use guardian::guard;
 pub use metrics::Metrics;
+pub use rapid::{Category, Decision, Sample};
 pub use status::{Connection, Status, Totals, ask};
 
 use std::net::SocketAddr;

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) struct Plan {
     table: String,
     mark: u32,
-    rules: Value,
+    rules: Vec<Value>,
 }
 
 impl Plan {
@@ -54,7 +54,9 @@ impl Plan {
                 return Err(Error::Missing(format!("`{program}` is missing: install {package}")));
             }
         }
-        match nft(&["-c", "-j", "-f", "-"], &self.rules.to_string()) {
+        let mut all = vec![json!({ "add": { "table": { "family": "inet", "name": self.table } } })];
+        all.extend_from_slice(&self.rules);
+        match nft(&["-c", "-j", "-f", "-"], &json!({ "nftables": all }).to_string()) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::Missing(format!(
                 "this kernel cannot intercept connections (nftables with tproxy and socket is needed): {error}"
@@ -116,7 +118,10 @@ impl Steering {
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
         let child = self.nft.insert(child);
         let input = child.stdin.as_mut().expect("it is piped");
-        writeln!(input, "{}", self.plan.rules).map_err(Error::system(what()))?;
+        // nft 1.0 does not know this flag in JSON; what is not JSON is read in its own language.
+        let table = format!("add table inet {} {{ flags owner; }}", self.plan.table);
+        let rules = json!({ "nftables": self.plan.rules });
+        writeln!(input, "{table}\n{rules}").map_err(Error::system(what()))?;
         let start = Instant::now();
         while nft(&["list", "chain", "inet", &self.plan.table, "new"], "").is_err() {
             if start.elapsed() > PATIENCE || !matches!(child.try_wait(), Ok(None)) {
@@ -172,8 +177,8 @@ fn nft(arguments: &[&str], input: &str) -> Result<(), String> {
     }
 }
 
-/// The table, in the JSON of libnftables-json(5).
-fn rules(settings: &Settings, table: &str, mark: u32) -> Value {
+/// What is in the table, in the JSON of libnftables-json(5).
+fn rules(settings: &Settings, table: &str, mark: u32) -> Vec<Value> {
     let equal = |left: Value, right: Value| json!({ "match": { "op": "==", "left": left, "right": right } });
     let meta = |key: &str| json!({ "meta": { "key": key } });
     let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
@@ -194,7 +199,6 @@ fn rules(settings: &Settings, table: &str, mark: u32) -> Value {
     let hook = json!({ "add": { "chain": { "family": "inet", "table": table, "name": "prerouting", "type": "filter",
         "hook": "prerouting", "prio": -150, "policy": "accept" } } });
     let mut all = vec![
-        json!({ "add": { "table": { "family": "inet", "name": table, "flags": ["owner"] } } }),
         chain,
         hook,
         // A SYN first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
@@ -224,7 +228,7 @@ fn rules(settings: &Settings, table: &str, mark: u32) -> Value {
     if ipv6() {
         all.push(tproxy("ip6", "::1", "ipv6"));
     }
-    json!({ "nftables": all })
+    all
 }
 
 #[cfg(test)]
@@ -235,9 +239,9 @@ mod tests {
     fn the_table_is_on_one_line_and_names_the_interfaces_and_ports() {
         let settings = Settings { ports: vec![80..=80, 8000..=8080], ..Settings::new("wan0", "ran0") };
         let plan = Plan::new(&settings, 7);
-        let text = plan.rules.to_string();
+        let text = json!(plan.rules).to_string();
         assert_eq!(text.lines().count(), 1);
-        for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, r#""flags":["owner"]"#, "ranway_proxy_7"] {
+        for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, "ranway_proxy_7"] {
             assert!(text.contains(part), "{part}: {text}");
         }
         assert!(plan.ip_commands("add").starts_with("rule add pref 99 fwmark 0x72610007 lookup 1918959623\n"));

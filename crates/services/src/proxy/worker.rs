@@ -416,7 +416,6 @@ impl Worker {
             End::HalfClosed => &counters.half_closed_timeouts,
         };
         counter.fetch_add(1, Relaxed);
-        drop(connection);
         self.shared.gate.leave();
     }
 
