@@ -155,8 +155,14 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
     let mut before = Status::default();
     loop {
         proxy.tick()?;
-        if matches!(signals.wait(TURN), Happened::Asked { .. }) || terminal::is_closed() {
-            break;
+        match signals.wait(TURN) {
+            // Settings are arguments: there is nothing to read again.
+            Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
+                terminal::message!("SIGHUP has no effect: restart the proxy to change its settings");
+            }
+            Happened::Asked { .. } => break,
+            _ if terminal::is_closed() => break,
+            _ => {}
         }
         let seconds = shown.elapsed().as_secs_f64();
         if shown.elapsed() < TICK {

@@ -8,12 +8,17 @@ mod common;
 use common::spaces::{Spaces, ip, own_mounts};
 use common::text;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, setsockopt, socket, sockopt,
+};
 use nix::unistd::Pid;
 use services::proxy::{Category, Control, Decision, FlowKey, Proxy, Sample, Settings, Status};
+use std::fs;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -89,7 +94,8 @@ impl Net {
     }
 
     fn proxy(&self, args: &[&str]) -> Running {
-        let args = [&["proxy", "--wan", "wan", "--ran", "ran", "--drain", "300 ms"], args].concat();
+        let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
+        let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
         let running = Running(Some(self.start(ROUTER, &args)));
         let start = Instant::now();
         while !self.status().accepting || self.on_router("ss", &["-Hltn"]).lines().count() < 4 {
@@ -648,6 +654,129 @@ fn root_metrics_are_served_to_prometheus() {
     }
     let table = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status"]);
     assert!(table.contains("1 connections; new connections are split") && table.contains("10.1.0.2"), "{table}");
+}
+
+/// The processes that a proxy has started: the guardian and `nft`.
+fn helpers(of: Pid) -> Vec<Pid> {
+    let output = Command::new("pgrep").args(["-P", &of.to_string()]).output().expect("pgrep is there");
+    text(&output.stdout).lines().map(|line| Pid::from_raw(line.parse().expect("a number"))).collect()
+}
+
+#[test]
+fn root_signals_to_all_of_its_processes_end_it_in_order() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let proxy = net.proxy(&["--drain", "20 s"]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let helpers = helpers(proxy.pid());
+    assert_eq!(helpers.len(), 2);
+    for pid in helpers.into_iter().chain([proxy.pid()]) {
+        kill(pid, Signal::SIGTERM).expect("it runs");
+    }
+    thread::sleep(Duration::from_millis(500));
+    // It waits for the old connection, and new ones bypass it.
+    exchange(&mut client, &mut server);
+    let (mut new, mut new_server) = net.pair(&listener);
+    exchange(&mut new, &mut new_server);
+    assert_eq!((net.status().totals.from_ue, net.status().accepting), (1, false));
+    drop(client);
+    assert_eq!(ending(&mut server), None);
+    drop(server);
+    net.is_clean_again(&before);
+    exchange(&mut new, &mut new_server);
+}
+
+#[test]
+fn root_a_killed_guardian_is_replaced() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let proxy = net.proxy(&[]);
+    let old = helpers(proxy.pid());
+    // The first that was started.
+    kill(old[0], Signal::SIGKILL).expect("it runs");
+    let start = Instant::now();
+    while helpers(proxy.pid()).len() != 2 || helpers(proxy.pid()) == old {
+        assert!(start.elapsed() < Duration::from_secs(3), "there is no new one");
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(Duration::from_millis(200));
+    proxy.end(Signal::SIGKILL);
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_a_proxy_ends_with_its_interface_and_leaves_nothing_else() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let mut proxy = net.proxy(&[]);
+    let (_client, mut server) = net.pair(&listener);
+    ip(&format!("-n {} link delete ran", net.space(ROUTER)));
+    let mut child = proxy.0.take().expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert_eq!(ending(&mut server), Some(ErrorKind::ConnectionReset));
+    let traces = net.traces();
+    assert!(!traces.contains("ranway") && !traces.contains("fwmark") && !traces.contains(":5080"), "{traces}");
+}
+
+#[test]
+fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let capabilities = "-all,+net_admin,+net_raw,+net_bind_service";
+    let mut command = net.command(ROUTER, "setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]);
+    command.args(["--bounding-set", capabilities, "--inh-caps", capabilities, "--ambient-caps", capabilities, "--"]);
+    // Where it may be read by others.
+    let place = net.dir.path().join("ranway");
+    fs::copy(env!("CARGO_BIN_EXE_ranway"), &place).expect("it is copied");
+    fs::set_permissions(net.dir.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    command.arg(&place).args(["proxy", "--wan", "wan", "--ran", "ran", "--max-connections", "500"]);
+    let running = Running(Some(command.spawn().expect("it starts")));
+    net.until("it listens", |status| status.accepting);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.established, 1);
+    running.end(Signal::SIGKILL);
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_half_open_connections_do_not_keep_others_out() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let address = listener.local_addr().expect("an address");
+    // SYNs whose answers nobody takes: the UE drops what comes for these addresses.
+    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
+    net.inside(UE, || {
+        let flags = SockFlag::SOCK_NONBLOCK;
+        for n in 0..6_000_u32 {
+            let socket = socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw).expect("root may");
+            let source = Ipv4Addr::new(10, 66, (n >> 8) as u8, n as u8);
+            let packet = syn(source, address);
+            let to = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
+            let _ = sendto(socket.as_raw_fd(), &packet, &to, MsgFlags::empty());
+        }
+    });
+    let start = Instant::now();
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    let totals = net.status().totals;
+    assert_eq!((totals.open, totals.overloads), (1, 0));
+}
+
+/// A SYN with an IPv4 header.
+fn syn(source: Ipv4Addr, to: SocketAddr) -> Vec<u8> {
+    let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
+    let builder =
+        etherparse::PacketBuilder::ipv4(source.octets(), to.ip().octets(), 64).tcp(40_000, to.port(), 1, 64_000);
+    let mut packet = Vec::new();
+    builder.syn().write(&mut packet, &[]).expect("it fits");
+    packet
 }
 
 /// Limits the window of each flow, and notes what it sees.
