@@ -38,7 +38,7 @@ HOSTS, PROXY = "0", "1"
 HAPROXY = """
 global
   nbthread 1
-  maxconn 20000
+  maxconn 6000
   tune.pipesize 262144
 defaults
   mode tcp
@@ -150,6 +150,19 @@ def network() -> Iterator[None]:
 
 
 @contextmanager
+def echo() -> Iterator[None]:
+    command = inside(SERVER, sys.executable, "-c", ECHO)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+@contextmanager
 def way(name: str, ranway: Path) -> Iterator[int | None]:
     """Runs a proxy. Gives its process."""
     if name == "bare":
@@ -171,6 +184,8 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
         # -db: in the foreground, without a master.
         running = subprocess.Popen(inside(ROUTER, "haproxy", "-db", "-f", file.name, cpu=PROXY), stderr=subprocess.DEVNULL)
     time.sleep(1)
+    if running.poll() is not None:
+        raise RuntimeError(f"{name} does not start")
     try:
         # `ip` and `taskset` have become it.
         yield running.pid
@@ -248,29 +263,24 @@ def main() -> int:
         print("this needs root", file=sys.stderr)
         return 2
     figures: dict[str, dict[str, list[float]]] = {name: {} for name in ("bare", "haproxy", "ranway")}
-    with network():
-        server = subprocess.Popen(inside(SERVER, sys.executable, "-c", ECHO), stdout=subprocess.PIPE, text=True)
-        assert server.stdout is not None
-        server.stdout.readline()
-        for _ in range(arguments.rounds):
-            for name, of in figures.items():
-                with way(name, arguments.ranway) as process:
-                    found: dict[str, float] = {}
-                    for flows in (1, 16):
-                        rate, cost = throughput(flows, arguments.seconds, process)
-                        found[f"Mbit/s, {flows} flows"] = rate
-                        found[f"processor s/Gbit, {flows} flows"] = cost
-                    before = processor(process)
-                    found["connections/s"] = float(python(UE, CONNECT, str(arguments.seconds)))
-                    taken = processor(process) - before
-                    found["processor us/connection"] = taken * 1e6 / found["connections/s"] / arguments.seconds
-                    found["round trip us, median"], found["round trip us, 99 %"] = map(float, python(UE, PING, "5000").split())
-                    if process is not None:
-                        kb = memory(arguments.connections, process)
-                        found["resident kB/connection"], found["machine kB/connection"] = kb
-                    for what, value in found.items():
-                        of.setdefault(what, []).append(value)
-        server.kill()
+    with network(), echo():
+        for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
+            with way(name, arguments.ranway) as process:
+                found: dict[str, float] = {}
+                for flows in (1, 16):
+                    rate, cost = throughput(flows, arguments.seconds, process)
+                    found[f"Mbit/s, {flows} flows"] = rate
+                    found[f"processor s/Gbit, {flows} flows"] = cost
+                before = processor(process)
+                found["connections/s"] = float(python(UE, CONNECT, str(arguments.seconds)))
+                taken = processor(process) - before
+                found["processor us/connection"] = taken * 1e6 / found["connections/s"] / arguments.seconds
+                found["round trip us, median"], found["round trip us, 99 %"] = map(float, python(UE, PING, "5000").split())
+                if process is not None:
+                    kb = memory(arguments.connections, process)
+                    found["resident kB/connection"], found["machine kB/connection"] = kb
+                for what, value in found.items():
+                    of.setdefault(what, []).append(value)
     medians = {name: {what: statistics.median(values) for what, values in of.items()} for name, of in figures.items()}
     for what in medians["ranway"]:
         print(f"{what:32}" + "".join(f"  {name} {of[what]:10.3f}" for name, of in medians.items() if what in of))

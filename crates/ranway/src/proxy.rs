@@ -66,8 +66,9 @@ pub(crate) struct ProxyArgs {
     /// Data that the proxy holds in each direction of a connection between its two sockets
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     buffer: Bytes,
-    /// Receive buffer of each socket, an upper bound of its window; the kernel uses up to as much again for its overhead
-    #[arg(long, value_name = "SIZE", default_value = "4 MiB")]
+    /// Receive buffer of each socket, an upper bound of its window: at least rate times round-trip time. The kernel uses up to as
+    /// much again for its overhead
+    #[arg(long, value_name = "SIZE", default_value = "1 MiB")]
     receive_buffer: Bytes,
     /// Data that a socket accepts beyond what it has sent
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]

@@ -107,7 +107,7 @@ impl Settings {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             max_connections: 20_000,
             buffer: 256 << 10,
-            receive_buffer: 4 << 20,
+            receive_buffer: 1 << 20,
             unsent: 256 << 10,
             connect_timeout: Duration::from_secs(60),
             // RFC 5382, REQ-5.
