@@ -14,8 +14,8 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-use super::Settings;
 use super::flow::Side;
+use super::settings::Settings;
 
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;

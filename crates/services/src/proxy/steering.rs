@@ -17,8 +17,8 @@ use netio::program::{find_program, ip};
 use netio::{Error, sys};
 use serde_json::{Value, json};
 
-use super::Settings;
 use super::listen::ipv6;
+use super::settings::Settings;
 
 /// Before the rules that an operator is likely to have.
 const PREFERENCE: u32 = 99;

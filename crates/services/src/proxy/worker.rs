@@ -16,11 +16,11 @@ use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
 use slab::Slab;
 
-use super::Settings;
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
 use super::listen::{Listener, connect_as, destination};
 use super::relay::{Direction, Tools, Turn};
+use super::settings::Settings;
 
 /// Events taken at once.
 const EVENTS: usize = 256;
