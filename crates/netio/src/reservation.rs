@@ -17,6 +17,8 @@ pub enum Role {
     Pep,
     /// Its packets go through a program: an emulated network or a queue.
     Packets,
+    /// Its TCP connections go through a split proxy.
+    Proxy,
 }
 
 impl Role {
@@ -24,6 +26,7 @@ impl Role {
         match self {
             Role::Pep => "pep",
             Role::Packets => "packets",
+            Role::Proxy => "proxy",
         }
     }
 
@@ -32,6 +35,7 @@ impl Role {
         match self {
             Role::Pep => "already runs a PEP on it; --take-over replaces that",
             Role::Packets => "already handles its packets",
+            Role::Proxy => "already proxies its connections",
         }
     }
 }

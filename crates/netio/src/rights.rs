@@ -23,14 +23,15 @@ use crate::Error;
 /// # Errors
 /// [`Error::Missing`] if it has not.
 pub fn check_rights() -> Result<(), Error> {
-    /// `CAP_NET_ADMIN` and `CAP_SYS_ADMIN`, by capability(7).
-    const NEEDED: u64 = 1 << 12 | 1 << 21;
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let effective = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    if effective.is_some_and(|effective| effective & NEEDED == NEEDED) {
+    if has(CapabilitySet::NET_ADMIN | CapabilitySet::SYS_ADMIN) {
         return Ok(());
     }
     Err(Error::Missing("real hosts need root (CAP_SYS_ADMIN and CAP_NET_ADMIN): use sudo".into()))
+}
+
+/// Whether the calling thread has these capabilities.
+pub fn has(capabilities: CapabilitySet) -> bool {
+    rustix::thread::capabilities(None).is_ok_and(|had| had.effective.contains(capabilities))
 }
 
 /// System calls on open descriptors, memory and time, and to exit.

@@ -111,23 +111,23 @@ pub struct TcpInfo {
     last_data_recv_ms: u32,
     last_ack_recv_ms: u32,
     pmtu: u32,
-    rcv_ssthresh: u32,
+    pub rcv_ssthresh: u32,
     pub rtt: u32,
     pub rttvar: u32,
     pub snd_ssthresh: u32,
     pub snd_cwnd: u32,
     advmss: u32,
     reordering: u32,
-    rcv_rtt: u32,
+    pub rcv_rtt: u32,
     rcv_space: u32,
     pub total_retrans: u32,
     pub pacing_rate: u64,
     max_pacing_rate: u64,
     pub bytes_acked: u64,
-    bytes_received: u64,
+    pub bytes_received: u64,
     segs_out: u32,
     segs_in: u32,
-    notsent_bytes: u32,
+    pub notsent_bytes: u32,
     pub min_rtt: u32,
     data_segs_in: u32,
     pub data_segs_out: u32,
@@ -143,7 +143,7 @@ pub struct TcpInfo {
     reord_seen: u32,
     rcv_ooopack: u32,
     snd_wnd: u32,
-    rcv_wnd: u32,
+    pub rcv_wnd: u32,
     rehash: u32,
     pub total_rto: u16,
     total_rto_recoveries: u16,
@@ -175,6 +175,32 @@ pub fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result
 /// Limits a socket's receive window (`TCP_WINDOW_CLAMP`).
 pub fn set_window_clamp(socket: BorrowedFd, bytes: i32) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &bytes)
+}
+
+/// Returns the limit of a socket's receive window. The kernel may have raised it since it was set.
+pub fn window_clamp(socket: BorrowedFd) -> io::Result<i32> {
+    let mut bytes = 0_i32;
+    // SAFETY: any bytes are an `i32`.
+    unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, &mut bytes) }?;
+    Ok(bytes)
+}
+
+/// Limits the bytes that a socket accepts beyond those that it has sent (`TCP_NOTSENT_LOWAT`).
+pub fn set_notsent_lowat(socket: BorrowedFd, bytes: u32) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, &bytes)
+}
+
+/// Lets a socket use addresses that are not this machine's (`IP_TRANSPARENT`, `IPV6_TRANSPARENT`).
+pub fn set_transparent(socket: BorrowedFd, v6: bool) -> io::Result<()> {
+    let (level, option) =
+        if v6 { (libc::IPPROTO_IPV6, libc::IPV6_TRANSPARENT) } else { (libc::IPPROTO_IP, libc::IP_TRANSPARENT) };
+    set_option(socket, level, option, &1_i32)
+}
+
+/// Binds a socket to the interface with this name (`SO_BINDTODEVICE`), or to none if the name is empty.
+pub fn bind_to_device(socket: BorrowedFd, interface: &str) -> io::Result<()> {
+    let request = interface_request(interface)?;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, &request.ifr_name)
 }
 
 // What `attach` needs of packet sockets.

@@ -52,6 +52,11 @@ pub(crate) enum Command {
     Backlog(BacklogArgs),
     /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
     Rnis(RnisArgs),
+    /// Split TCP connections transparently between servers and UEs (needs root)
+    Proxy(crate::proxy::ProxyArgs),
+    /// Clean up after a proxy; `ranway proxy` starts it
+    #[command(name = crate::proxy::GUARDIAN, hide = true)]
+    ProxyGuardian,
     /// Compare the simulator's TCP with the kernel's over the same networks (needs root)
     Oracle(OracleArgs),
     /// Convert rate tables, packet captures and logs of ns-3 and OMNeT++ into traces and recorded channels

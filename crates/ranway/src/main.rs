@@ -17,6 +17,7 @@ mod mdcc;
 mod oracle;
 mod pep;
 mod progress;
+mod proxy;
 mod reproduce;
 mod rnis;
 mod run;
@@ -57,6 +58,8 @@ fn main() -> ExitCode {
         Command::Pep(args) => pep::run(&args),
         Command::Backlog(args) => backlog::run(&args),
         Command::Rnis(args) => rnis::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
+        Command::ProxyGuardian => proxy::guard(),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
         Command::Import(command) => import::run(&command),

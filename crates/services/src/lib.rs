@@ -3,6 +3,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
+//! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
@@ -14,4 +15,5 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod backlog;
+pub mod proxy;
 pub mod rnis;

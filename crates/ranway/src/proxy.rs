@@ -1,0 +1,365 @@
+//! `ranway proxy`.
+
+use crate::status_line::StatusLine;
+use crate::{failure::Failure, terminal};
+use clap::{Args as ClapArgs, Subcommand};
+use comfy_table::{CellAlignment, Table, presets};
+use netio::process::{Happened, Signals};
+use nix::sys::signal::Signal;
+use services::proxy::{self, Connection, Metrics, Proxy, Settings, Status};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use units::{Bytes, Span};
+
+/// Interval between checks for signals, of the threads and to the guardian.
+const TURN: Duration = Duration::from_millis(100);
+/// Interval between status lines.
+const TICK: Duration = Duration::from_secs(1);
+/// The hidden command of the guardian.
+pub(crate) const GUARDIAN: &str = "proxy-guardian";
+
+#[derive(ClapArgs)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Run it on a router between servers and UEs. It splits each TCP connection that passes between the two interfaces, \
+whichever side opens it, and moves the bytes between both halves. Hosts need no settings: they see each other's own addresses and \
+ports. Connections to addresses of the router itself, and all other traffic, pass as without it.
+
+New connections bypass the proxy when it is not running, hangs, or has --max-connections; forwarding must be enabled for \
+that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
+no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
+--drain; a second signal resets them at once. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
+
+Examples:
+  ranway proxy --wan eth0 --ran eth1
+  ranway proxy --wan eth0 --ran eth1 --ports 80,443,8000-8080
+  ranway proxy --wan eth0 --ran eth1 --metrics 127.0.0.1:9180     counters for Prometheus at /metrics
+  ranway proxy status                                             counters and connections, by UE
+  ranway proxy status --json"
+)]
+pub(crate) struct ProxyArgs {
+    #[command(subcommand)]
+    command: Option<ProxyCommand>,
+    /// The interface towards the servers
+    #[arg(long, value_name = "IF", required = true)]
+    wan: Option<String>,
+    /// The interface towards the UEs
+    #[arg(long, value_name = "IF", required = true)]
+    ran: Option<String>,
+    /// Destination ports of the connections to split, such as 80,443,8000-8080
+    #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports, default_value = "1-65535")]
+    ports: Vec<RangeInclusive<u16>>,
+    /// Port at which the proxy listens, on the loopback addresses
+    #[arg(long, value_name = "PORT", default_value_t = 5080, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Number of threads that move bytes [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Number of connections at which new ones begin to bypass the proxy [default: 20000, or less if the limit of open files
+    /// permits less]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    max_connections: Option<u32>,
+    /// Data that the proxy holds in each direction of a connection between its two sockets
+    #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
+    buffer: Bytes,
+    /// Receive buffer of each socket, an upper bound of its window: at least rate times round-trip time. The kernel uses up to as
+    /// much again for its overhead
+    #[arg(long, value_name = "SIZE", default_value = "1 MiB")]
+    receive_buffer: Bytes,
+    /// Data that a socket accepts beyond what it has sent
+    #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
+    unsent: Bytes,
+    /// Congestion control towards UEs, by its name in the kernel [default: the kernel's]
+    #[arg(long, value_name = "NAME")]
+    cc: Option<String>,
+    /// Time in which a host must accept a connection
+    #[arg(long, value_name = "TIME", default_value = "60 s")]
+    connect_timeout: Span,
+    /// Time without data after which a connection is reset
+    #[arg(long, value_name = "TIME", default_value = "7440 s")]
+    idle_timeout: Span,
+    /// Time without data after which a connection is reset if one side has ended
+    #[arg(long, value_name = "TIME", default_value = "900 s")]
+    half_closed_timeout: Span,
+    /// Time that connections have to end before the proxy does
+    #[arg(long, value_name = "TIME", default_value = "10 s")]
+    drain: Span,
+    /// Serve metrics for Prometheus at this address, such as 127.0.0.1:9180
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+    /// Print counters as a line of JSON every second
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+#[derive(Subcommand)]
+enum ProxyCommand {
+    /// Print the counters and connections of a running proxy
+    Status(StatusArgs),
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct StatusArgs {
+    /// The running proxy's interface towards the UEs [default: the only proxy]
+    #[arg(long, value_name = "IF")]
+    ran: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &ProxyArgs) -> Result<(), Failure> {
+    match &args.command {
+        Some(ProxyCommand::Status(args)) => status(args),
+        None => serve(args),
+    }
+}
+
+/// Runs the guardian, which the proxy starts.
+pub(crate) fn guard() -> Result<(), Failure> {
+    Ok(proxy::guard()?)
+}
+
+fn serve(args: &ProxyArgs) -> Result<(), Failure> {
+    let settings = settings(args)?;
+    let signals = Signals::take()?;
+    let metrics = args.metrics.map(Metrics::bind).transpose().map_err(refusal)?;
+    let this = std::env::current_exe()?;
+    let guardian = move || {
+        let mut command = Command::new(&this);
+        command.arg(GUARDIAN);
+        command
+    };
+    let mut proxy = Proxy::start(settings, None, guardian).map_err(refusal)?;
+    let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
+    if !args.quiet {
+        let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
+        let at = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
+        terminal::message!("splitting TCP connections between {wan} and {ran}{at}; press Ctrl-C to stop");
+        for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
+            let path = format!("/proc/sys/net/{setting}");
+            if std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "0") {
+                let name = setting.replace('/', ".");
+                terminal::message!("warning: net.{name} is 0: connections cannot bypass the proxy");
+            }
+        }
+    }
+    let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
+    let mut shown = Instant::now();
+    let mut before = Status::default();
+    loop {
+        proxy.tick()?;
+        match signals.wait(TURN) {
+            // Settings are arguments: there is nothing to read again.
+            Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
+                terminal::message!("SIGHUP has no effect: restart the proxy to change its settings");
+            }
+            Happened::Asked { .. } => break,
+            _ if terminal::is_closed() => break,
+            _ => {}
+        }
+        let seconds = shown.elapsed().as_secs_f64();
+        if shown.elapsed() < TICK {
+            continue;
+        }
+        shown = Instant::now();
+        let now = proxy.status(false);
+        if args.json {
+            let mut stdout = terminal::stdout();
+            let text = serde_json::to_string(&now.totals)?;
+            if writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_err() {
+                break;
+            }
+        } else if let Some(line) = &mut line {
+            line.show(&summary(&before, &now, seconds));
+        }
+        before = now;
+    }
+    proxy.drain();
+    drop(line);
+    let (start, limit) = (Instant::now(), Duration::from_nanos(args.drain.as_nanos()));
+    if !args.quiet && proxy.connections() > 0 {
+        let (open, seconds) = (proxy.connections(), limit.as_secs());
+        terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
+    }
+    while proxy.connections() > 0 && start.elapsed() < limit && !terminal::is_closed() {
+        proxy.tick()?;
+        if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
+            break;
+        }
+    }
+    let totals = proxy.status(false).totals;
+    drop(proxy);
+    if !args.quiet && !args.json {
+        terminal::message!(
+            "{} connections, {} closed, {} reset",
+            totals.established,
+            totals.closed,
+            totals.reset + totals.open
+        );
+    }
+    Ok(())
+}
+
+/// What keeps the proxy from starting is the operator's to change, and nothing has been changed yet.
+fn refusal(error: netio::Error) -> Failure {
+    match error {
+        netio::Error::Wrong(what) | netio::Error::Missing(what) => Failure::Invalid(what),
+        error => error.into(),
+    }
+}
+
+fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
+    let (Some(wan), Some(ran)) = (&args.wan, &args.ran) else {
+        return Err(Failure::Invalid("--wan and --ran are needed".into()));
+    };
+    let defaults = Settings::new(wan, ran);
+    let time = |span: Span| Duration::from_nanos(span.as_nanos());
+    let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
+    Ok(Settings {
+        ports: args.ports.clone(),
+        port: args.port,
+        threads: args.threads.map_or(defaults.threads, usize::from),
+        max_connections: args.max_connections.map_or_else(
+            || proxy::permitted_connections(defaults.max_connections).max(1),
+            |connections| connections as usize,
+        ),
+        buffer: size(args.buffer),
+        receive_buffer: size(args.receive_buffer),
+        unsent: size(args.unsent),
+        connect_timeout: time(args.connect_timeout),
+        idle_timeout: time(args.idle_timeout),
+        half_closed_timeout: time(args.half_closed_timeout),
+        radio_congestion: args.cc.clone(),
+        ..defaults
+    })
+}
+
+/// Parses a port or a range of ports.
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| match text.trim().parse::<u16>() {
+        Ok(0) | Err(_) => Err(format!("`{text}` is not a port from 1 to 65535")),
+        Ok(port) => Ok(port),
+    };
+    let range = port(first)?..=port(last)?;
+    if range.is_empty() { Err("the first port of a range is the smaller one".into()) } else { Ok(range) }
+}
+
+fn summary(before: &Status, now: &Status, seconds: f64) -> String {
+    let mbps = |from: u64, to: u64| to.saturating_sub(from) as f64 * 8e-6 / seconds.max(1e-3);
+    let (was, is) = (&before.totals, &now.totals);
+    let bypassed = if now.accepting { "" } else { "  new connections bypass the proxy" };
+    format!(
+        "{:5} connections  to UEs {:8.2} Mbit/s  from UEs {:8.2} Mbit/s{bypassed}",
+        is.open,
+        mbps(was.to_ue_bytes, is.to_ue_bytes),
+        mbps(was.from_ue_bytes, is.from_ue_bytes),
+    )
+}
+
+fn status(args: &StatusArgs) -> Result<(), Failure> {
+    let status = proxy::ask(args.ran.as_deref()).map_err(refusal)?;
+    let mut stdout = terminal::stdout();
+    if args.json {
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&status)?)?;
+        return Ok(());
+    }
+    let of = &status.totals;
+    let state = if status.accepting { "new connections are split" } else { "new connections bypass the proxy" };
+    writeln!(
+        stdout,
+        "{} connections; {state}\nsince the start: {} established, {} closed, {} reset, {} failed to connect, {} timed out, \
+         {} overloads",
+        of.open,
+        of.established,
+        of.closed,
+        of.reset,
+        of.connect_failed,
+        of.connect_timeouts + of.idle_timeouts + of.half_closed_timeouts,
+        of.overloads,
+    )?;
+    if !status.connections.is_empty() {
+        writeln!(stdout, "\n{}", table(&status))?;
+    }
+    Ok(())
+}
+
+/// The connections, with a row for each UE before its own.
+fn table(status: &Status) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header([
+        "UE",
+        "peer",
+        "age s",
+        "to UE kB",
+        "from UE kB",
+        "held kB",
+        "radio Mbit/s",
+        "radio RTT ms",
+        "wired RTT ms",
+        "wired window kB",
+    ]);
+    let kilo = |bytes: u64| format!("{:.0}", bytes as f64 / 1e3);
+    for (ue, connections) in status.by_ue() {
+        let sum = |of: fn(&Connection) -> u64| kilo(connections.iter().map(of).sum());
+        let rate: f64 = connections.iter().map(|connection| connection.radio_mbps).sum();
+        table.add_row([
+            ue.to_string(),
+            format!("{} connections", connections.len()),
+            String::new(),
+            sum(|one| one.arrived),
+            sum(|one| one.from_ue_bytes),
+            sum(|one| one.held + one.unread + one.unsent),
+            format!("{rate:.2}"),
+        ]);
+        for one in connections {
+            let arrow = if one.from_ue { "→" } else { "←" };
+            table.add_row([
+                format!("  :{} {arrow}", one.ue.port()),
+                one.peer.to_string(),
+                format!("{:.0}", one.age_s),
+                kilo(one.arrived),
+                kilo(one.from_ue_bytes),
+                kilo(one.held + one.unread + one.unsent),
+                format!("{:.2}", one.radio_mbps),
+                format!("{:.1}", one.radio_rtt_ms),
+                format!("{:.1}", one.wired_rtt_ms),
+                kilo(one.wired_window),
+            ]);
+        }
+    }
+    for column in 2..10 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_single_or_ranges() {
+        assert_eq!(ports("443"), Ok(443..=443));
+        assert_eq!(ports("8000-8080"), Ok(8000..=8080));
+        for (text, why) in [
+            ("0", "`0` is not a port from 1 to 65535"),
+            ("80-", "`` is not a port from 1 to 65535"),
+            ("65536", "`65536` is not a port from 1 to 65535"),
+            ("9-8", "the first port of a range is the smaller one"),
+        ] {
+            assert_eq!(ports(text), Err(why.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,863 @@
+//! End-to-end tests of `ranway proxy`: a UE, a router that runs the proxy, and a server. Tests that need root report when they
+//! are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::spaces::{Spaces, ip, own_mounts};
+use common::text;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, setsockopt, socket, sockopt,
+};
+use nix::unistd::Pid;
+use services::proxy::{Category, Control, Decision, FlowKey, Proxy, Sample, Settings, Status};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
+use std::ops::Deref;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command, Output};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::realtime::{Watch, conclusive};
+use testkit::root::granted;
+use units::Time;
+
+const UE: &str = "u";
+const ROUTER: &str = "p";
+const SERVER: &str = "s";
+
+/// Addresses of the UE and of the server.
+const UES: [&str; 2] = ["10.1.0.2", "fd01::2"];
+const SERVERS: [&str; 2] = ["10.2.0.2", "fd02::2"];
+
+/// The longest that a connection or a transfer takes here.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// In a row: a UE, a router, a server.
+struct Net(Spaces);
+
+impl Deref for Net {
+    type Target = Spaces;
+    fn deref(&self) -> &Spaces {
+        &self.0
+    }
+}
+
+/// A proxy that is killed with the test.
+struct Running(Option<Child>);
+
+impl Running {
+    fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.as_ref().expect("it runs").id() as i32)
+    }
+
+    fn end(mut self, signal: Signal) {
+        kill(self.pid(), signal).expect("it runs");
+        self.0.take().expect("it runs").wait().expect("it ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Net {
+    /// Returns `None`, with a message, where namespaces or nftables are not available.
+    fn new() -> Option<Net> {
+        granted(emulate::lab::check())?;
+        granted(emulate::uplink::check())?;
+        own_mounts(&[]);
+        let net = Spaces::new(&[UE, ROUTER, SERVER]);
+        net.join((UE, "u0", &["10.1.0.2/24", "fd01::2/64"]), (ROUTER, "ran", &["10.1.0.1/24", "fd01::1/64"]));
+        net.join((SERVER, "s0", &["10.2.0.2/24", "fd02::2/64"]), (ROUTER, "wan", &["10.2.0.1/24", "fd02::1/64"]));
+        for (host, gateway) in [(UE, ["10.1.0.1", "fd01::1"]), (SERVER, ["10.2.0.1", "fd02::1"])] {
+            for gateway in gateway {
+                ip(&format!("-n {} route add default via {gateway}", net.space(host)));
+            }
+        }
+        for host in [UE, ROUTER, SERVER] {
+            ip(&format!("-n {} link set dev lo up", net.space(host)));
+        }
+        let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+        assert!(net.command(ROUTER, "sh").args(["-c", forward]).status().expect("sh").success());
+        Some(Net(net))
+    }
+
+    fn proxy(&self, args: &[&str]) -> Running {
+        let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
+        let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
+        let running = Running(Some(self.start(ROUTER, &args)));
+        let start = Instant::now();
+        while !self.status().accepting || self.on_router("ss", &["-Hltn"]).lines().count() < 4 {
+            assert!(start.elapsed() < PATIENCE, "it does not listen");
+            thread::sleep(Duration::from_millis(10));
+        }
+        running
+    }
+
+    /// Runs the proxy with these options to its end.
+    fn fails(&self, args: &[&str]) -> Output {
+        self.command(ROUTER, env!("CARGO_BIN_EXE_ranway")).arg("proxy").args(args).output().expect("it starts")
+    }
+
+    fn status(&self) -> Status {
+        let said = self.command(ROUTER, env!("CARGO_BIN_EXE_ranway")).args(["proxy", "status", "--json"]).output();
+        let said = said.expect("it starts");
+        if !said.status.success() {
+            return Status::default();
+        }
+        serde_json::from_slice(&said.stdout).expect("it is JSON")
+    }
+
+    /// Waits until the status fulfils a condition.
+    fn until(&self, what: &str, holds: impl Fn(&Status) -> bool) -> Status {
+        let start = Instant::now();
+        loop {
+            let status = self.status();
+            if holds(&status) {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "not in time: {what}: {status:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn on_router(&self, program: &str, args: &[&str]) -> String {
+        let output = self.command(ROUTER, program).args(args).output().expect("it starts");
+        text(&output.stdout) + &text(&output.stderr)
+    }
+
+    /// What a proxy could leave behind on the router.
+    fn traces(&self) -> String {
+        let rules = ["-4", "-6"].map(|family| self.on_router("ip", &[family, "rule"]));
+        let routes = ["-4", "-6"].map(|family| self.on_router("ip", &[family, "route", "show", "table", "all"]));
+        let listening = self.on_router("ss", &["-Hltn"]);
+        let routes = routes.concat();
+        let lasting = routes.lines().filter(|line| !line.contains("fe80::") && !line.contains("multicast"));
+        let lasting = lasting.collect::<Vec<_>>().join("\n");
+        format!("{}{lasting}\n{}{listening}", rules.concat(), self.on_router("nft", &["list", "ruleset"]))
+    }
+
+    fn is_clean_again(&self, before: &str) {
+        let start = Instant::now();
+        while self.traces() != before {
+            assert!(start.elapsed() < Duration::from_secs(3), "{}\nbefore: {before}", self.traces());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn listen(&self, host: &str, address: &str) -> TcpListener {
+        let address: IpAddr = address.parse().expect("an address");
+        self.inside(host, || TcpListener::bind((address, 0)).expect("a free port"))
+    }
+
+    fn connect(&self, host: &str, to: SocketAddr) -> TcpStream {
+        let stream = self.inside(host, || TcpStream::connect_timeout(&to, PATIENCE).expect("it is accepted"));
+        patient(stream)
+    }
+
+    /// How a connection of the UE ends that the proxy accepts and the server does not.
+    fn fate(&self, to: SocketAddr) -> Option<ErrorKind> {
+        match self.inside(UE, || TcpStream::connect_timeout(&to, PATIENCE)) {
+            Ok(stream) => ending(&mut patient(stream)),
+            Err(error) => Some(error.kind()),
+        }
+    }
+
+    /// A connection from the UE to the server.
+    fn pair(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = self.connect(UE, listener.local_addr().expect("an address"));
+        (client, accept(listener))
+    }
+}
+
+fn accept(listener: &TcpListener) -> TcpStream {
+    let start = Instant::now();
+    listener.set_nonblocking(true).expect("it is a socket");
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).expect("it is a socket");
+                return patient(stream);
+            }
+            Err(error) => assert!(error.kind() == ErrorKind::WouldBlock && start.elapsed() < PATIENCE, "{error}"),
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn patient(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time");
+    stream
+}
+
+/// Checks that a few bytes pass both ways.
+fn exchange(one: &mut TcpStream, other: &mut TcpStream) {
+    for _ in 0..2 {
+        one.write_all(b"question").expect("it is open");
+        let mut bytes = [0; 8];
+        other.read_exact(&mut bytes).expect("they arrive");
+        assert_eq!(&bytes, b"question");
+        other.write_all(b"answers!").expect("it is open");
+        one.read_exact(&mut bytes).expect("they arrive");
+        assert_eq!(&bytes, b"answers!");
+    }
+}
+
+/// Ends a connection with a reset.
+fn reset(stream: TcpStream) {
+    setsockopt(&stream, sockopt::Linger, &libc_linger()).expect("it can be set");
+    drop(stream);
+}
+
+fn libc_linger() -> nix::libc::linger {
+    nix::libc::linger { l_onoff: 1, l_linger: 0 }
+}
+
+/// Returns how reading ends: with an end (`None`) or an error.
+fn ending(stream: &mut TcpStream) -> Option<ErrorKind> {
+    let mut buffer = [0; 1 << 12];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => return Some(error.kind()),
+        }
+    }
+}
+
+/// The byte at a position of a stream.
+fn byte(position: u64, salt: u64) -> u8 {
+    ((position + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt.wrapping_mul(0x1234_5678_9abc_def1)) >> 56)
+        as u8
+}
+
+/// Random numbers of a test, by its seed (xorshift64*).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % bound
+    }
+}
+
+#[test]
+fn root_addresses_and_ports_are_kept_whichever_side_opens_over_ipv4_and_ipv6() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    for (n, (from, to, client, server)) in
+        [(UE, SERVER, UES, SERVERS), (SERVER, UE, SERVERS, UES)].into_iter().enumerate()
+    {
+        for family in 0..2 {
+            let listener = net.listen(to, server[family]);
+            let address = listener.local_addr().expect("an address");
+            let mut one = net.connect(from, address);
+            let mut other = accept(&listener);
+            let peer = other.peer_addr().expect("connected");
+            assert_eq!(peer, one.local_addr().expect("an address"));
+            assert_eq!(peer.ip().to_string(), client[family]);
+            assert_eq!(one.peer_addr().expect("an address"), other.local_addr().expect("an address"));
+            exchange(&mut one, &mut other);
+            let acknowledged = |status: &Status| status.connections.iter().all(|flow| flow.delivered == 16);
+            let status = net.until("all is acknowledged", acknowledged);
+            let [flow] = &status.connections[..] else { panic!("{status:?}") };
+            let (ue, server) = if from == UE { (peer, address) } else { (address, peer) };
+            assert_eq!((flow.ue, flow.peer, flow.from_ue, flow.established), (ue, server, from == UE, true));
+            assert_eq!((flow.arrived, flow.delivered, flow.from_ue_bytes), (16, 16, 16));
+            assert_eq!(status.totals.established, n as u64 * 2 + family as u64 + 1);
+            drop((one, other));
+            net.until("it has ended", |status| status.totals.open == 0);
+        }
+    }
+    let totals = net.status().totals;
+    assert_eq!((totals.from_ue, totals.from_wan, totals.closed, totals.other_port), (2, 2, 4, 0), "{totals:?}");
+}
+
+#[test]
+fn root_one_direction_goes_on_after_the_other_has_ended() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    for opener_ends in [true, false] {
+        let (client, server) = net.pair(&listener);
+        let (mut first, mut second) = if opener_ends { (client, server) } else { (server, client) };
+        first.write_all(b"the last").expect("it is open");
+        first.shutdown(Shutdown::Write).expect("it is open");
+        let mut said = String::new();
+        second.read_to_string(&mut said).expect("an end");
+        assert_eq!(said, "the last");
+        let much: Vec<u8> = (0..3_000_000).map(|n| byte(n, 1)).collect();
+        let mut received = Vec::new();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                second.write_all(&much).expect("it is open");
+                second.shutdown(Shutdown::Write).expect("it is open");
+            });
+            first.read_to_end(&mut received).expect("an end");
+        });
+        assert!(received == much);
+    }
+    let status = net.until("both have ended", |status| status.totals.open == 0);
+    assert_eq!((status.totals.closed, status.totals.reset), (2, 0));
+}
+
+#[test]
+fn root_a_reset_reaches_the_other_side() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[1]);
+    for by_opener in [true, false] {
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        let (gone, mut left) = if by_opener { (client, server) } else { (server, client) };
+        reset(gone);
+        assert_eq!(ending(&mut left), Some(ErrorKind::ConnectionReset));
+    }
+    let status = net.until("both have ended", |status| status.totals.open == 0);
+    assert_eq!((status.totals.closed, status.totals.reset), (0, 2));
+}
+
+#[test]
+fn root_a_client_is_reset_if_the_server_refuses_or_does_not_answer() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--connect-timeout", "1 s"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let refusing = listener.local_addr().expect("an address");
+    drop(listener);
+    assert_eq!(net.fate(refusing), Some(ErrorKind::ConnectionReset));
+    // Nobody answers for this address, and the packets of this one vanish.
+    ip(&format!("-n {} route add blackhole 10.3.0.0/24", net.space(SERVER)));
+    ip(&format!("-n {} route add 10.3.0.0/24 via 10.2.0.2", net.space(ROUTER)));
+    for silent in ["10.2.0.99:80", "10.3.0.1:80"] {
+        let start = Instant::now();
+        assert_eq!(net.fate(silent.parse().expect("an address")), Some(ErrorKind::ConnectionReset));
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+    let totals = net.status().totals;
+    assert_eq!((totals.connect_failed + totals.connect_timeouts, totals.established, totals.open), (3, 0, 0));
+    assert!(totals.connect_failed >= 1 && totals.connect_timeouts >= 1, "{totals:?}");
+}
+
+#[test]
+fn root_a_killed_proxy_resets_both_sides_lets_new_connections_pass_and_leaves_nothing() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    for signal in [Signal::SIGKILL, Signal::SIGABRT, Signal::SIGTERM] {
+        let proxy = net.proxy(&[]);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        // Others cannot remove the table.
+        let said = net.on_router("sh", &["-c", "nft flush ruleset; nft list tables"]);
+        assert!(said.contains("ranway_proxy"), "{said}");
+        exchange(&mut client, &mut server);
+        proxy.end(signal);
+        // A FIN would say that this was all.
+        assert_eq!(ending(&mut client), Some(ErrorKind::ConnectionReset), "{signal}");
+        assert_eq!(ending(&mut server), Some(ErrorKind::ConnectionReset), "{signal}");
+        net.is_clean_again(&before);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+    }
+}
+
+#[test]
+fn root_new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues() {
+    conclusive(new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues);
+}
+
+fn new_connections_bypass_a_stopped_proxy_and_it_goes_on_when_it_continues(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut old, mut old_server) = net.pair(&listener);
+    exchange(&mut old, &mut old_server);
+    kill(proxy.pid(), Signal::SIGSTOP).expect("it runs");
+    thread::sleep(Duration::from_millis(1_000));
+    for _ in 0..3 {
+        let start = Instant::now();
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        assert!(start.elapsed() < Duration::from_millis(500), "{:?}", start.elapsed());
+    }
+    kill(proxy.pid(), Signal::SIGCONT).expect("it runs");
+    exchange(&mut old, &mut old_server);
+    let status = net.until("it listens", |status| status.accepting && status.totals.open == 1);
+    assert_eq!(status.totals.from_ue, 1);
+    let start = Instant::now();
+    while net.status().totals.from_ue == 1 {
+        assert!(start.elapsed() < Duration::from_secs(3), "it does not listen again");
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+    }
+}
+
+#[test]
+fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--max-connections", "20", "--threads", "2"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let mut all: Vec<_> = (0..20).map(|_| net.pair(&listener)).collect();
+    net.until("it is full", |status| !status.accepting && status.totals.open == 20);
+    all.extend((0..10).map(|_| net.pair(&listener)));
+    all.iter_mut().for_each(|(client, server)| exchange(client, server));
+    let status = net.status();
+    assert_eq!((status.totals.open, status.totals.overloads), (20, 1));
+    all.drain(..5);
+    net.until("it has room", |status| status.accepting && status.totals.open == 15);
+    thread::sleep(Duration::from_millis(200));
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.open, 16);
+}
+
+#[test]
+fn root_a_reader_that_stops_stops_the_writer_within_the_bounds_of_memory() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--receive-buffer", "256 KiB", "--buffer", "64 KiB", "--unsent", "64 KiB"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    // The reader's own buffers are not the proxy's.
+    setsockopt(&listener, sockopt::RcvBuf, &(64 << 10)).expect("it can be set");
+    let (mut client, mut server) = net.pair(&listener);
+    setsockopt(&client, sockopt::SndBuf, &(64 << 10)).expect("it can be set");
+    client.set_write_timeout(Some(Duration::from_secs(1))).expect("a time");
+    let block: Vec<u8> = (0..1 << 16).map(|n| byte(n, 3)).collect();
+    let mut written = 0;
+    while let Ok(count) = client.write(&block[written as usize % block.len()..]) {
+        written += count as u64;
+        assert!(written < 64 << 20, "nobody stops the writer");
+    }
+    let status = net.status();
+    let held = status.connections[0].held + status.connections[0].unread + status.connections[0].unsent;
+    eprintln!("{written} bytes written; {status:?}");
+    // Receive buffer (doubled for overhead), pipe and unsent data of the proxy; buffers of the hosts, doubled as well.
+    assert!(written < (512 + 64 + 128 + 128 + 128 + 128) << 10, "{written}, {held}");
+    // All of it arrives in the end.
+    client.shutdown(Shutdown::Write).expect("it is open");
+    let (mut read, mut buffer) = (0, vec![0; 1 << 16]);
+    while let count @ 1.. = server.read(&mut buffer).expect("no reset") {
+        for &found in &buffer[..count] {
+            assert_eq!(found, block[read as usize % block.len()], "at {read}");
+            read += 1;
+        }
+    }
+    assert_eq!(read, written);
+}
+
+/// What one host does with its end of a connection: it sends `count` bytes in random pieces with pauses, reads what comes, and
+/// ends its direction before or after the other, or resets the connection after `until` bytes.
+fn converse(mut stream: TcpStream, mut dice: Dice, salt: u64, peer_salt: u64, resets: bool) -> (u64, u64, bool) {
+    let count = dice.below(400_000);
+    let reading = stream.try_clone().expect("a descriptor");
+    let pause = dice.below(2) == 0;
+    let reader = thread::spawn(move || {
+        let (mut read, mut buffer, mut stream) = (0, vec![0; 20_000], reading);
+        loop {
+            let room = 1 + (read * 7) as usize % (buffer.len() - 1);
+            match stream.read(&mut buffer[..room]) {
+                Ok(0) => return (read, true),
+                Ok(count) => {
+                    for &found in &buffer[..count] {
+                        assert_eq!(found, byte(read, peer_salt), "at {read}");
+                        read += 1;
+                    }
+                    if pause && read % 5 == 0 {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return (read, false),
+                Err(error) => panic!("{error} after {read} bytes"),
+            }
+        }
+    });
+    let mut written = 0;
+    while written < count {
+        let piece = (1 + dice.below(30_000)).min(count - written);
+        let bytes: Vec<u8> = (0..piece).map(|n| byte(written + n, salt)).collect();
+        if stream.write_all(&bytes).is_err() {
+            break;
+        }
+        written += piece;
+        if dice.below(8) == 0 {
+            thread::sleep(Duration::from_millis(dice.below(10)));
+        }
+        if resets && dice.below(6) == 0 {
+            setsockopt(&stream, sockopt::Linger, &libc_linger()).expect("it can be set");
+            let _ = stream.shutdown(Shutdown::Read);
+            drop(stream);
+            let (read, _) = reader.join().expect("the bytes are right");
+            return (written, read, false);
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Write);
+    let (read, whole) = reader.join().expect("the bytes are right");
+    (written, read, whole && written == count)
+}
+
+#[test]
+fn root_every_byte_passes_once_and_in_order_whatever_the_hosts_do() {
+    let Some(net) = Net::new() else { return };
+    // Loss and reordering, if the kernel has them.
+    for (host, interface) in [(UE, "u0"), (SERVER, "s0"), (ROUTER, "ran"), (ROUTER, "wan")] {
+        let netem = ["qdisc", "add", "dev", interface, "root", "netem", "delay", "2ms", "1ms", "loss", "1%"];
+        let lossy = net.command(host, "tc").args(netem).output();
+        if !lossy.is_ok_and(|output| output.status.success()) {
+            eprintln!("no loss: the kernel has no netem, or tc is missing");
+        }
+    }
+    let _proxy = net.proxy(&["--buffer", "32 KiB", "--receive-buffer", "64 KiB"]);
+    let listeners = [net.listen(SERVER, SERVERS[0]), net.listen(SERVER, SERVERS[1])];
+    let mut whole = 0;
+    for seed in 1..=60_u64 {
+        let resets = seed % 4 == 0;
+        let (client, server) = net.pair(&listeners[seed as usize % 2]);
+        let (up, down) = (seed * 2, seed * 2 + 1);
+        let [one, other] =
+            [(client, up, down, resets), (server, down, up, false)].map(|(stream, salt, peer, resets)| {
+                thread::spawn(move || {
+                    converse(stream, Dice(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), salt, peer, resets)
+                })
+            });
+        let (one, other) = (one.join().expect("right bytes"), other.join().expect("right bytes"));
+        // An end means that everything is there; a reset, that something may be missing.
+        if one.2 && other.2 {
+            assert_eq!((one.0, one.1), (other.1, other.0), "seed {seed}");
+            whole += 1;
+        } else {
+            assert!(resets, "seed {seed}: {one:?} {other:?}");
+            assert!(one.1 <= other.0 && other.1 <= one.0, "seed {seed}: {one:?} {other:?}");
+        }
+    }
+    assert!(whole >= 45, "{whole}");
+    let status = net.until("all have ended", |status| status.totals.open == 0);
+    assert_eq!((status.totals.established, status.totals.internal_errors), (60, 0));
+}
+
+#[test]
+fn root_thousands_of_connections_pass_at_once() {
+    let Some(net) = Net::new() else { return };
+    const COUNT: usize = 2_500;
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let address = listener.local_addr().expect("an address");
+    let (accepted, mut connected) = thread::scope(|scope| {
+        let accepting = scope.spawn(|| (0..COUNT).map(|_| accept(&listener)).collect::<Vec<_>>());
+        let connected: Vec<TcpStream> = net
+            .inside(UE, || (0..COUNT).map(|_| patient(TcpStream::connect(address).expect("it is accepted"))).collect());
+        (accepting.join().expect("they connect"), connected)
+    });
+    let mut accepted: Vec<(SocketAddr, TcpStream)> =
+        accepted.into_iter().map(|stream| (stream.peer_addr().expect("connected"), stream)).collect();
+    accepted.sort_by_key(|(peer, _)| *peer);
+    connected.sort_by_key(|stream| stream.local_addr().expect("connected"));
+    let status = net.status();
+    assert_eq!((status.totals.open, status.connections.len()), (COUNT as u64, COUNT));
+    for ((peer, server), client) in accepted.iter_mut().zip(&mut connected) {
+        assert_eq!(*peer, client.local_addr().expect("connected"));
+        exchange(client, server);
+    }
+    drop((accepted, connected));
+    let status = net.until("all have ended", |status| status.totals.open == 0);
+    assert_eq!((status.totals.closed, status.totals.reset), (COUNT as u64, 0));
+}
+
+#[test]
+fn root_what_cannot_work_is_one_line_and_changes_nothing() {
+    let Some(net) = Net::new() else { return };
+    let _busy = net.inside(ROUTER, || TcpListener::bind("127.0.0.1:7000").expect("a free port"));
+    let before = net.traces();
+    for (args, why) in [
+        (&["--wan", "none0", "--ran", "ran"][..], "error: there is no interface `none0`"),
+        (&["--wan", "ran", "--ran", "ran"], "error: `ran` and `ran` are one interface, and two are needed"),
+        (&["--wan", "wan", "--ran", "lo"], "error: `lo` has no connections that pass through this machine"),
+        (
+            &["--wan", "wan", "--ran", "ran", "--port", "7000"],
+            "error: port 7000 is in use: choose another one with --port",
+        ),
+        (
+            &["--wan", "wan", "--ran", "ran", "--metrics", "127.0.0.1:7000"],
+            "error: metrics cannot be served at 127.0.0.1:7000: Address already in use (os error 98)",
+        ),
+        (&["--wan", "wan", "--ran", "ran", "--buffer", "1 kB"], "error: the buffer must be between 32 KiB and 64 MiB"),
+        (&["status"], "error: no proxy runs in this network namespace"),
+    ] {
+        let output = net.fails(args);
+        assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why), "{args:?}");
+        assert_eq!(net.traces(), before, "{args:?}");
+    }
+    // Without privileges.
+    let mut command = net.command(ROUTER, "setpriv");
+    command.args(["--bounding-set", "-net_admin", "--inh-caps", "-net_admin", "--"]);
+    let output = command.arg(env!("CARGO_BIN_EXE_ranway")).args(["proxy", "--wan", "wan", "--ran", "ran"]).output();
+    let output = output.expect("setpriv is part of util-linux");
+    let why = "error: a transparent proxy needs root (CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE): use sudo";
+    assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why));
+    assert_eq!(net.traces(), before);
+}
+
+#[test]
+fn root_two_proxies_do_not_share_an_interface() {
+    let Some(net) = Net::new() else { return };
+    let proxy = net.proxy(&[]);
+    let before = net.traces();
+    let output = net.fails(&["--wan", "wan", "--ran", "ran", "--port", "5081"]);
+    let why = format!("error: `wan` is in use: process {} already proxies its connections", proxy.pid());
+    assert_eq!((output.status.code(), text(&output.stderr).trim()), (Some(2), why.as_str()));
+    assert_eq!(net.traces(), before);
+}
+
+#[test]
+fn root_connections_to_the_router_and_of_other_ports_are_not_touched() {
+    let Some(net) = Net::new() else { return };
+    let here = net.listen(ROUTER, "10.1.0.1");
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let port = listener.local_addr().expect("an address").port().to_string();
+    let other = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&["--ports", &port]);
+    for listener in [&here, &other] {
+        let (mut client, mut server) = net.pair(listener);
+        exchange(&mut client, &mut server);
+    }
+    assert_eq!(net.status().totals.from_ue, 0);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.from_ue, 1);
+    // The proxy's own port.
+    let own = net.inside(ROUTER, || TcpStream::connect("127.0.0.1:5080").map(drop).map_err(|error| error.kind()));
+    assert_eq!(own, Err(ErrorKind::ConnectionRefused));
+}
+
+#[test]
+fn root_metrics_are_served_to_prometheus() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&["--metrics", "127.0.0.1:9180"]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let said = net.on_router("curl", &["-s", "http://127.0.0.1:9180/metrics"]);
+    for line in ["ranway_proxy_connections 1", "ranway_proxy_bytes_total{to=\"ran\"} 16", "ranway_proxy_accepting 1"] {
+        assert!(said.lines().any(|found| found == line), "{line}: {said}");
+    }
+    let table = net.on_router(env!("CARGO_BIN_EXE_ranway"), &["proxy", "status"]);
+    assert!(table.contains("1 connections; new connections are split") && table.contains("10.1.0.2"), "{table}");
+}
+
+/// The processes that a proxy has started: the guardian and `nft`.
+fn helpers(of: Pid) -> Vec<Pid> {
+    let output = Command::new("pgrep").args(["-P", &of.to_string()]).output().expect("pgrep is there");
+    text(&output.stdout).lines().map(|line| Pid::from_raw(line.parse().expect("a number"))).collect()
+}
+
+#[test]
+fn root_signals_to_all_of_its_processes_end_it_in_order() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let proxy = net.proxy(&["--drain", "20 s"]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    let helpers = helpers(proxy.pid());
+    assert_eq!(helpers.len(), 2);
+    for pid in helpers.into_iter().chain([proxy.pid()]) {
+        kill(pid, Signal::SIGTERM).expect("it runs");
+    }
+    thread::sleep(Duration::from_millis(500));
+    // It waits for the old connection, and new ones bypass it.
+    exchange(&mut client, &mut server);
+    let (mut new, mut new_server) = net.pair(&listener);
+    exchange(&mut new, &mut new_server);
+    assert_eq!((net.status().totals.from_ue, net.status().accepting), (1, false));
+    drop(client);
+    assert_eq!(ending(&mut server), None);
+    drop(server);
+    net.is_clean_again(&before);
+    exchange(&mut new, &mut new_server);
+}
+
+#[test]
+fn root_a_killed_guardian_is_replaced() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let proxy = net.proxy(&[]);
+    let old = helpers(proxy.pid());
+    // The first that was started.
+    kill(old[0], Signal::SIGKILL).expect("it runs");
+    let start = Instant::now();
+    while helpers(proxy.pid()).len() != 2 || helpers(proxy.pid()) == old {
+        assert!(start.elapsed() < Duration::from_secs(3), "there is no new one");
+        thread::sleep(Duration::from_millis(20));
+    }
+    thread::sleep(Duration::from_millis(200));
+    proxy.end(Signal::SIGKILL);
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_a_proxy_ends_with_its_interface_and_leaves_nothing_else() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let mut proxy = net.proxy(&[]);
+    let (_client, mut server) = net.pair(&listener);
+    ip(&format!("-n {} link delete ran", net.space(ROUTER)));
+    let mut child = proxy.0.take().expect("it runs");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert_eq!(ending(&mut server), Some(ErrorKind::ConnectionReset));
+    let traces = net.traces();
+    assert!(!traces.contains("ranway") && !traces.contains("fwmark") && !traces.contains(":5080"), "{traces}");
+}
+
+#[test]
+fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let capabilities = "-all,+net_admin,+net_raw,+net_bind_service";
+    let mut command = net.command(ROUTER, "setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]);
+    command.args(["--bounding-set", capabilities, "--inh-caps", capabilities, "--ambient-caps", capabilities, "--"]);
+    // Where it may be read by others.
+    let place = net.dir.path().join("ranway");
+    fs::copy(env!("CARGO_BIN_EXE_ranway"), &place).expect("it is copied");
+    fs::set_permissions(net.dir.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
+    command.arg(&place).args(["proxy", "--wan", "wan", "--ran", "ran", "--max-connections", "500"]);
+    let running = Running(Some(command.spawn().expect("it starts")));
+    net.until("it listens", |status| status.accepting);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.established, 1);
+    running.end(Signal::SIGKILL);
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_half_open_connections_do_not_keep_others_out() {
+    let Some(net) = Net::new() else { return };
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let address = listener.local_addr().expect("an address");
+    // SYNs whose answers nobody takes: the UE drops what comes for these addresses.
+    ip(&format!("-n {} route add 10.66.0.0/16 via 10.1.0.2", net.space(ROUTER)));
+    net.inside(UE, || {
+        let flags = SockFlag::SOCK_NONBLOCK;
+        for n in 0..6_000_u32 {
+            let socket = socket(AddressFamily::Inet, SockType::Raw, flags, SockProtocol::Raw).expect("root may");
+            let source = Ipv4Addr::new(10, 66, (n >> 8) as u8, n as u8);
+            let packet = syn(source, address);
+            let to = SockaddrIn::from(SocketAddrV4::new(Ipv4Addr::new(10, 2, 0, 2), 0));
+            let _ = sendto(socket.as_raw_fd(), &packet, &to, MsgFlags::empty());
+        }
+    });
+    let start = Instant::now();
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    let totals = net.status().totals;
+    assert_eq!((totals.open, totals.overloads), (1, 0));
+}
+
+/// A SYN with an IPv4 header.
+fn syn(source: Ipv4Addr, to: SocketAddr) -> Vec<u8> {
+    let SocketAddr::V4(to) = to else { panic!("IPv4 alone") };
+    let builder =
+        etherparse::PacketBuilder::ipv4(source.octets(), to.ip().octets(), 64).tcp(40_000, to.port(), 1, 64_000);
+    let mut packet = Vec::new();
+    builder.syn().write(&mut packet, &[]).expect("it fits");
+    packet
+}
+
+/// Limits the window of each flow, and notes what it sees.
+struct Narrow {
+    window: u64,
+    flows: Vec<FlowKey>,
+    next: Option<Time>,
+    seen: Arc<Mutex<Vec<Sample>>>,
+}
+
+impl Control for Narrow {
+    fn open(&mut self, flow: FlowKey, ue: IpAddr, _: u32, now: Time) {
+        assert_eq!(ue.to_string(), UES[0]);
+        self.flows.push(flow);
+        self.next = Some(now);
+    }
+    fn close(&mut self, flow: FlowKey, _: Time) {
+        self.flows.retain(|&other| other != flow);
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        self.next
+    }
+    fn update(
+        &mut self,
+        now: Time,
+        sample: &mut dyn FnMut(FlowKey) -> Sample,
+        each: &mut dyn FnMut(FlowKey, &Decision),
+    ) {
+        for &flow in &self.flows {
+            self.seen.lock().expect("nobody panics").push(sample(flow));
+            let category = Category::Fast;
+            let (rate, receive_buffer, window, pacing) = (None, None, None, None);
+            each(flow, &Decision { receive_window: Some(self.window), rate, receive_buffer, window, pacing, category });
+        }
+        self.next = Some(now + units::Span::from_millis(2));
+    }
+}
+
+#[test]
+fn root_a_control_sees_the_flows_and_holds_their_windows() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let control = Narrow { window: 64 << 10, flows: Vec::new(), next: None, seen: Arc::clone(&seen) };
+    let guardian = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        command.arg("proxy-guardian");
+        command
+    };
+    let settings = Settings { max_connections: 100, ..Settings::new("wan", "ran") };
+    let mut proxy =
+        net.inside(ROUTER, || Proxy::start(settings, Some(Box::new(control)), guardian).expect("it starts"));
+    thread::sleep(Duration::from_millis(200));
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    const MUCH: usize = 20_000_000;
+    let windows = thread::scope(|scope| {
+        scope.spawn(|| {
+            server.write_all(&vec![7; MUCH]).expect("it is open");
+        });
+        let mut buffer = vec![0; 1 << 16];
+        let (mut read, mut windows) = (0, Vec::new());
+        while read < MUCH {
+            read += client.read(&mut buffer).expect("no reset");
+            if read > MUCH / 4 {
+                windows.extend(proxy.status(true).connections.first().map(|flow| flow.wired_window));
+            }
+            let _ = net.inside(ROUTER, || proxy.tick());
+        }
+        windows
+    });
+    assert!(windows.len() > 10);
+    // The window is advertised in steps of the window scale.
+    assert!(windows.iter().all(|&window| window <= (64 << 10) + 4096), "{windows:?}");
+    drop(client);
+    net.inside(ROUTER, || drop(proxy));
+    let seen = seen.lock().expect("nobody panics");
+    let last = seen.last().expect("it was asked");
+    assert!(last.arrived > MUCH as u64 / 2 && last.delivered > MUCH as u64 / 2, "{last:?}");
+    assert!(seen.windows(2).all(|two| two[0].arrived <= two[1].arrived && two[0].delivered <= two[1].delivered));
+    assert!(seen.iter().all(|one| one.delivered + one.in_flight + one.unread <= one.arrived));
+    assert!(last.wan_rtt.is_some() && last.ran_rtt.is_some() && last.ran_min_rtt.is_some());
+}

@@ -1,0 +1,297 @@
+//! A transparent split proxy for TCP between the servers and the UEs: `ranway proxy`.
+//!
+//! Path of a connection: the host that opens it sends a SYN through this machine, a router between the interfaces `--wan` and
+//! `--ran`. A rule of nftables ([`steering`]) gives the SYN to a listening socket of a [`worker`], which accepts it and
+//! connects to the destination from the client's own address and port. From then on the worker moves bytes between the two
+//! legs ([`relay`]). An end of one side reaches the other side after all bytes; a reset resets both.
+//!
+//! Four things can go wrong, and none may look like a regular end of a connection or block new ones:
+//!
+//! - **The process dies.** Both legs of every connection are reset, because no socket lingers ([`listen`]). Nothing listens any
+//!   more, so SYNs pass to their destination. The [`guardian`] removes what is left.
+//! - **The process or one of its threads hangs.** The guardian or [`Proxy::tick`] shuts the listeners.
+//! - **There are too many connections.** The [`gate`] shuts the listeners until some have ended.
+//! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
+//!
+//! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
+//! [`Flow`]s: the status, the metrics and a [`Control`] of windows and rates.
+
+mod control;
+mod flow;
+mod gate;
+mod guardian;
+mod listen;
+mod metrics;
+mod relay;
+mod settings;
+mod status;
+mod steering;
+mod worker;
+
+pub use control::{Control, FlowKey, Unmanaged};
+pub use flow::{Flow, Observation, Side};
+pub use guardian::guard;
+pub use metrics::Metrics;
+pub use rapid::{Category, Decision, Sample};
+pub use settings::Settings;
+pub use status::{Connection, Status, Totals, ask};
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use netio::reservation::{Reservation, Role};
+use netio::{Error, rights};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::CapabilitySet;
+
+use flow::Registry;
+use gate::{Gate, Waker};
+use guardian::Guardian;
+use listen::Listener;
+use steering::{Plan, Steering};
+use worker::{Counters, Shared, Worker};
+
+/// A worker whose beat does not change for this long hangs.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// Interval between checks that are not urgent.
+const LOOK: Duration = Duration::from_millis(500);
+/// Descriptors of a connection: two sockets, and a pipe while one direction holds bytes.
+const FILES_EACH: u64 = 4;
+/// Descriptors for other purposes than connections.
+const OTHER_FILES: u64 = 256;
+
+/// A proxy that runs until it is dropped, which resets its connections and removes everything that it changed.
+pub struct Proxy {
+    settings: Arc<Settings>,
+    interfaces: [u32; 2],
+    gate: Arc<Gate>,
+    workers: Vec<Running>,
+    stop: Arc<AtomicBool>,
+    others: Vec<JoinHandle<()>>,
+    guardian_command: Box<dyn Fn() -> Command + Send>,
+    looked: Instant,
+    // In this order: no packet is led to the proxy once it has no guardian.
+    steering: Steering,
+    plan: Plan,
+    guardian: Guardian,
+    _reservations: [Reservation; 2],
+}
+
+/// A worker, and when it was last seen alive.
+struct Running {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    beat: u64,
+    seen: Instant,
+}
+
+impl Proxy {
+    /// Starts a proxy. `guardian_command` makes commands that call [`guard`].
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] for invalid settings, [`Error::Missing`] if the machine or the rights do not suffice, and
+    /// [`Error::System`]. Then nothing is changed.
+    pub fn start(
+        settings: Settings,
+        control: Option<Box<dyn Control>>,
+        guardian_command: impl Fn() -> Command + Send + 'static,
+    ) -> Result<Proxy, Error> {
+        settings.check()?;
+        let interfaces = interfaces(&settings)?;
+        if !rights::has(CapabilitySet::NET_ADMIN | CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE) {
+            return Err(Error::Missing(
+                "a transparent proxy needs root (CAP_NET_ADMIN, CAP_NET_RAW and CAP_NET_BIND_SERVICE): use sudo".into(),
+            ));
+        }
+        check_file_limit(&settings)?;
+        let plan = Plan::new(&settings, interfaces[1]);
+        let reserve = |name: &str, index| Reservation::by_index(Role::Proxy, name, index);
+        let reservations = [reserve(&settings.wan, interfaces[0])?, reserve(&settings.ran, interfaces[1])?];
+        plan.check()?;
+        let listeners = listen::open(&settings)?;
+
+        let settings = Arc::new(settings);
+        let wakers = (0..settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
+        let gate = Arc::new(Gate::new(settings.max_connections, wakers));
+        let share = |(number, listeners)| {
+            Arc::new(Shared {
+                number,
+                settings: Arc::clone(&settings),
+                gate: Arc::clone(&gate),
+                listeners,
+                registry: Registry::default(),
+                counters: Counters::default(),
+                beat: AtomicU64::new(0),
+                stop: AtomicBool::new(false),
+            })
+        };
+        let shared: Vec<Arc<Shared>> = listeners.into_iter().enumerate().map(share).collect();
+        let workers = shared.iter().map(|shared| Worker::new(Arc::clone(shared))).collect::<Result<Vec<_>, _>>()?;
+
+        let all: Vec<&Listener> = shared.iter().flat_map(|shared| &shared.listeners).collect();
+        let guardian = Guardian::start(guardian_command(), plan.undo_commands(), &all)?;
+        let steering = plan.clone().start()?;
+        let mut proxy = Proxy {
+            settings,
+            interfaces,
+            gate,
+            workers: Vec::new(),
+            stop: Arc::default(),
+            others: Vec::new(),
+            guardian_command: Box::new(guardian_command),
+            looked: Instant::now(),
+            steering,
+            plan,
+            guardian,
+            _reservations: reservations,
+        };
+        for (worker, shared) in workers.into_iter().zip(&shared) {
+            let thread = std::thread::Builder::new().name(format!("proxy-{}", shared.number));
+            let thread = thread.spawn(move || worker.run()).map_err(Error::system("start a thread"))?;
+            let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, seen: Instant::now() };
+            proxy.workers.push(running);
+        }
+        if let Some(control) = control {
+            let (workers, stop) = (shared.clone(), Arc::clone(&proxy.stop));
+            let thread = std::thread::Builder::new().name("proxy-control".into());
+            let run = move || control::run(control, &workers, &stop);
+            proxy.others.push(thread.spawn(run).map_err(Error::system("start a thread"))?);
+        }
+        let answer = status::serve(interfaces[1], shared.clone(), Arc::clone(&proxy.stop))?;
+        proxy.others.push(answer);
+        Ok(proxy)
+    }
+
+    /// Serves the metrics at `address` over HTTP. Returns the address, whose port is chosen if it was 0.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if the address is in use or not this machine's.
+    pub fn serve_metrics(&mut self, metrics: Metrics) -> Result<SocketAddr, Error> {
+        let shared = self.workers.iter().map(|running| Arc::clone(&running.shared)).collect();
+        let (address, thread) = metrics.serve(shared, Arc::clone(&self.stop))?;
+        self.others.push(thread);
+        Ok(address)
+    }
+
+    /// Looks after workers and guardian. Call it about ten times a second: if it is not called for half a second, new
+    /// connections bypass the proxy.
+    ///
+    /// # Errors
+    /// The proxy cannot go on: an interface is gone, or a worker or the owner of the table has died. Drop it.
+    pub fn tick(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut hang = 0;
+        for running in &mut self.workers {
+            let beat = running.shared.beat.load(Relaxed);
+            if beat != running.beat {
+                (running.beat, running.seen) = (beat, now);
+            } else if now.duration_since(running.seen) > PATIENCE {
+                hang += 1;
+                running.shared.listeners.iter().for_each(Listener::shut);
+            }
+            if running.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Err(Error::Missing("a thread has ended unexpectedly".into()));
+            }
+        }
+        if hang < self.workers.len() && !self.guardian.beat() {
+            // Somebody has killed it.
+            let all: Vec<&Listener> = self.workers.iter().flat_map(|running| &running.shared.listeners).collect();
+            self.guardian = Guardian::start((self.guardian_command)(), self.plan.undo_commands(), &all)?;
+        }
+        if now.duration_since(self.looked) >= LOOK {
+            self.looked = now;
+            if !self.steering.lives() {
+                return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
+            }
+            if let Ok(found) = interfaces(&self.settings)
+                && found == self.interfaces
+            {
+                return Ok(());
+            }
+            let Settings { wan, ran, .. } = &*self.settings;
+            return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
+        }
+        Ok(())
+    }
+
+    /// Lets new connections bypass the proxy from now on; those that there are go on.
+    pub fn drain(&self) {
+        self.gate.drain();
+    }
+
+    /// Returns the number of connections.
+    pub fn connections(&self) -> usize {
+        self.gate.count()
+    }
+
+    /// Returns the counters and, if `connections`, what is known of each connection.
+    pub fn status(&self, connections: bool) -> Status {
+        let shared: Vec<Arc<Shared>> = self.workers.iter().map(|running| Arc::clone(&running.shared)).collect();
+        status::status(&shared, connections)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        // No more connections, then no more bytes. What is not closed is reset as the workers end.
+        for running in &self.workers {
+            running.shared.stop.store(true, Relaxed);
+            running.shared.listeners.iter().for_each(Listener::shut);
+        }
+        self.stop.store(true, Relaxed);
+        self.gate.wake_all();
+        let threads = self.workers.iter_mut().filter_map(|running| running.thread.take()).chain(self.others.drain(..));
+        // One that panicked has said so.
+        threads.for_each(|thread| drop(thread.join()));
+    }
+}
+
+/// Returns the numbers of the interfaces towards the WAN and the RAN.
+fn interfaces(settings: &Settings) -> Result<[u32; 2], Error> {
+    let find = |name: &str| {
+        nix::net::if_::if_nametoindex(name).map_err(|_| Error::Wrong(format!("there is no interface `{name}`")))
+    };
+    let [wan, ran] = [find(&settings.wan)?, find(&settings.ran)?];
+    if wan == ran {
+        let (one, other) = (&settings.wan, &settings.ran);
+        return Err(Error::Wrong(format!("`{one}` and `{other}` are one interface, and two are needed")));
+    }
+    for name in [&settings.wan, &settings.ran] {
+        if name == "lo" {
+            return Err(Error::Wrong("`lo` has no connections that pass through this machine".into()));
+        }
+    }
+    Ok([wan, ran])
+}
+
+/// Returns for how many connections this process may open files, up to `wanted`. Raises its limit as far as it must and may.
+pub fn permitted_connections(wanted: usize) -> usize {
+    let needed = wanted as u64 * FILES_EACH + OTHER_FILES;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return wanted;
+    }
+    let raise = |current: u64, maximum| setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
+    let most = limit.maximum.unwrap_or(needed).min(needed);
+    // Beyond the hard limit it takes CAP_SYS_RESOURCE.
+    let raised =
+        raise(needed, limit.maximum.map(|maximum| maximum.max(needed))).or_else(|_| raise(most, limit.maximum));
+    let files = if raised.is_ok() { getrlimit(Resource::Nofile).current } else { limit.current };
+    files.map_or(wanted, |files| (files.saturating_sub(OTHER_FILES) / FILES_EACH).min(wanted as u64) as usize)
+}
+
+fn check_file_limit(settings: &Settings) -> Result<(), Error> {
+    let (wanted, permitted) = (settings.max_connections, permitted_connections(settings.max_connections));
+    if permitted >= wanted {
+        return Ok(());
+    }
+    Err(Error::Wrong(format!(
+        "{wanted} connections may need {} open files, which the limit does not permit: lower --max-connections to \
+         {permitted}, or raise the limit (ulimit -n, LimitNOFILE=)",
+        wanted as u64 * FILES_EACH + OTHER_FILES,
+    )))
+}

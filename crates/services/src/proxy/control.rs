@@ -1,0 +1,197 @@
+//! Control of windows and rates: observes the connections and applies what a [`Control`] decides.
+//!
+//! Each direction of a connection towards a UE is a flow. A thread of its own asks the control when it wants to be called,
+//! reads what the kernel knows of both legs, and sets:
+//!
+//! - the receive window of the wired leg (`TCP_WINDOW_CLAMP`) once data has arrived, because the kernel forgets an earlier
+//!   limit. It is read back and set again in each update, because the kernel's automatic tuning may raise it;
+//! - the receive buffer of the wired leg (`SO_RCVBUF`), at most that of the settings;
+//! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`).
+//!
+//! [`Decision::window`] is not applied: it takes a congestion control in the kernel that can be told a window.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use netio::realtime::Clock;
+use netio::sys;
+use rapid::{Decision, Sample};
+use rustix::net::sockopt;
+use units::{Span, Time};
+
+use super::flow::{Flow, Observation};
+use super::worker::Shared;
+
+/// Interval between checks for new connections while the control has nothing to do.
+const IDLE: Duration = Duration::from_millis(20);
+/// A window that limits nothing.
+const UNLIMITED: i32 = 1 << 30;
+/// `tcpi_min_rtt` without a sample.
+const NO_RTT: u32 = u32::MAX;
+
+/// Identifies a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowKey {
+    worker: usize,
+    id: u64,
+}
+
+/// Decides the windows and rates of flows. The driver calls, with a `now` that never decreases:
+///
+/// - [`Control::open`] and [`Control::close`] for each flow;
+/// - [`Control::update`] at [`Control::poll_timeout`].
+pub trait Control: Send {
+    /// A connection to `ue` is established; full segments to it carry `mss` bytes.
+    fn open(&mut self, flow: FlowKey, ue: IpAddr, mss: u32, now: Time);
+    /// The connection is gone.
+    fn close(&mut self, flow: FlowKey, now: Time);
+    /// Returns when to call [`Control::update`].
+    fn poll_timeout(&self) -> Option<Time>;
+    /// Updates all flows: `sample` returns what the proxy sees of one, `each` applies the settings of one.
+    fn update(
+        &mut self,
+        now: Time,
+        sample: &mut dyn FnMut(FlowKey) -> Sample,
+        each: &mut dyn FnMut(FlowKey, &Decision),
+    );
+}
+
+/// Sets nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unmanaged;
+
+impl Control for Unmanaged {
+    fn open(&mut self, _: FlowKey, _: IpAddr, _: u32, _: Time) {}
+    fn close(&mut self, _: FlowKey, _: Time) {}
+    fn poll_timeout(&self) -> Option<Time> {
+        None
+    }
+    fn update(&mut self, _: Time, _: &mut dyn FnMut(FlowKey) -> Sample, _: &mut dyn FnMut(FlowKey, &Decision)) {}
+}
+
+/// A flow that the control knows, and its settings.
+struct Controlled {
+    flow: Weak<Flow>,
+    last: Sample,
+    window: Option<u64>,
+    buffer: Option<u64>,
+    pacing: Option<u64>,
+}
+
+/// Runs a control until `stop`.
+pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: &AtomicBool) {
+    let clock = Clock::start();
+    let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
+    let mut seen = vec![u64::MAX; workers.len()];
+    while !stop.load(Relaxed) {
+        for (shared, seen) in workers.iter().zip(&mut seen) {
+            // Openings are counted when a connection begins to be made, so one that is not yet established is looked at again.
+            let changes = shared.registry.changes();
+            if *seen != changes && learn(&mut *control, shared, &mut flows, clock.now()) {
+                *seen = changes;
+            }
+        }
+        let now = clock.now();
+        match control.poll_timeout() {
+            Some(due) if due <= now => update(&mut *control, &mut flows, workers, now),
+            due => {
+                let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
+                std::thread::sleep(wait.min(IDLE));
+            }
+        }
+    }
+}
+
+/// Reports new connections of a worker and those that are gone. Returns whether all of them are established.
+fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKey, Controlled>, now: Time) -> bool {
+    let worker = shared.number;
+    let (mut new, mut all) = (Vec::new(), true);
+    let mut living = BTreeMap::new();
+    shared.registry.for_each(|id, flow| {
+        let key = FlowKey { worker, id };
+        living.insert(key, ());
+        all &= flow.is_established();
+        if flow.is_established() && !flows.contains_key(&key) {
+            new.push((key, Arc::clone(flow)));
+        }
+    });
+    flows.retain(|key, _| {
+        let keep = key.worker != worker || living.contains_key(key);
+        if !keep {
+            control.close(*key, now);
+        }
+        keep
+    });
+    for (key, flow) in new {
+        let mss = sys::tcp_info(flow.radio()).map_or(1448, |(info, _)| info.snd_mss);
+        control.open(key, flow.ue().ip(), mss, now);
+        let flow = Arc::downgrade(&flow);
+        flows.insert(key, Controlled { flow, last: Sample::default(), window: None, buffer: None, pacing: None });
+    }
+    all
+}
+
+fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, workers: &[Arc<Shared>], now: Time) {
+    let most = workers.first().map_or(0, |shared| shared.settings.receive_buffer as u64);
+    let cell = std::cell::RefCell::new(flows);
+    let mut observe = |key: FlowKey| {
+        let mut flows = cell.borrow_mut();
+        let Some(controlled) = flows.get_mut(&key) else { return Sample::default() };
+        // What cannot be observed any more stays as it was, until it is reported as closed.
+        if let Some(observed) = controlled.flow.upgrade().and_then(|flow| flow.observe().ok()) {
+            controlled.last = sample(&observed);
+        }
+        controlled.last
+    };
+    let mut apply = |key: FlowKey, decision: &Decision| {
+        if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
+            controlled.apply(decision, most);
+        }
+    };
+    control.update(now, &mut observe, &mut apply);
+}
+
+/// What a control sees of a flow.
+fn sample(of: &Observation) -> Sample {
+    let span = |micros: u32| (micros > 0 && micros != NO_RTT).then(|| Span::from_micros(u64::from(micros)));
+    Sample {
+        arrived: of.arrived(),
+        delivered: of.delivered(),
+        in_flight: of.in_flight(),
+        unread: of.unread(),
+        wan_rtt: span(of.wired.rtt).or(span(of.wired.rcv_rtt)),
+        wan_min_rtt: span(of.wired.min_rtt),
+        ran_rtt: span(of.radio.rtt),
+        ran_min_rtt: span(of.radio.min_rtt),
+    }
+}
+
+impl Controlled {
+    fn apply(&mut self, decision: &Decision, most_buffer: u64) {
+        let Some(flow) = self.flow.upgrade() else { return };
+        // Each call fails only if the connection has just ended.
+        if self.last.arrived > 0 {
+            let wanted = decision.receive_window.map(|bytes| i32::try_from(bytes).unwrap_or(UNLIMITED).min(UNLIMITED));
+            // Reading it back tells whether the kernel has changed it.
+            let set = wanted.or(self.window.map(|_| UNLIMITED));
+            if let Some(set) = set.filter(|&set| sys::window_clamp(flow.wired()).is_ok_and(|found| found != set)) {
+                let _ = sys::set_window_clamp(flow.wired(), set);
+            }
+            self.window = decision.receive_window;
+        }
+        let buffer = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
+        if buffer != self.buffer {
+            self.buffer = buffer;
+            let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
+            let _ = sockopt::set_socket_recv_buffer_size_force(flow.wired(), bytes);
+        }
+        let pacing = decision.pacing.map(|rate| (rate.bits_per_sec() / 8).max(1));
+        if pacing != self.pacing {
+            self.pacing = pacing;
+            let _ = sys::set_max_pacing_rate(flow.radio(), pacing.unwrap_or(u64::MAX));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The connections of a proxy as others than their worker see them: for the control of windows and rates, for the status and
+//! for metrics.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use netio::sys::{TcpInfo, tcp_info};
+
+/// The two sides of a proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Towards the UEs.
+    Ran,
+    /// Towards the servers.
+    Wan,
+}
+
+/// Bytes that passed in one direction.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    /// Bytes taken from the source's socket.
+    pub(super) taken: AtomicU64,
+    /// Bytes that the proxy holds between both sockets.
+    pub(super) held: AtomicU64,
+}
+
+/// A connection: a *radio leg* to the UE and a *wired leg* to its peer, which the client's address and port connect.
+#[derive(Debug)]
+pub struct Flow {
+    ue: SocketAddr,
+    peer: SocketAddr,
+    opened_by: Side,
+    opened: Instant,
+    radio: OwnedFd,
+    wired: OwnedFd,
+    established: AtomicBool,
+    pub(super) to_ue: Passed,
+    pub(super) from_ue: Passed,
+}
+
+impl Flow {
+    /// `accepted` is the leg to the client, which is on the side `opened_by` and asked for `server`.
+    pub(super) fn new(
+        opened_by: Side,
+        client: SocketAddr,
+        server: SocketAddr,
+        accepted: OwnedFd,
+        outgoing: OwnedFd,
+        now: Instant,
+    ) -> Flow {
+        let (ue, peer, radio, wired) = match opened_by {
+            Side::Ran => (client, server, accepted, outgoing),
+            Side::Wan => (server, client, outgoing, accepted),
+        };
+        Flow {
+            ue,
+            peer,
+            opened_by,
+            opened: now,
+            radio,
+            wired,
+            established: AtomicBool::new(false),
+            to_ue: Passed::default(),
+            from_ue: Passed::default(),
+        }
+    }
+
+    /// The UE's address and port.
+    pub fn ue(&self) -> SocketAddr {
+        self.ue
+    }
+
+    /// The address and port of the UE's peer.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// The side whose host opened the connection.
+    pub fn opened_by(&self) -> Side {
+        self.opened_by
+    }
+
+    /// When the proxy accepted the connection.
+    pub fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    /// Whether both legs are or were established.
+    pub fn is_established(&self) -> bool {
+        self.established.load(Relaxed)
+    }
+
+    pub(super) fn establish(&self) {
+        self.established.store(true, Relaxed);
+    }
+
+    /// The socket of the radio leg.
+    pub fn radio(&self) -> BorrowedFd<'_> {
+        self.radio.as_fd()
+    }
+
+    /// The socket of the wired leg.
+    pub fn wired(&self) -> BorrowedFd<'_> {
+        self.wired.as_fd()
+    }
+
+    /// The legs in the order client, server.
+    pub(super) fn legs(&self) -> [BorrowedFd<'_>; 2] {
+        match self.opened_by {
+            Side::Ran => [self.radio(), self.wired()],
+            Side::Wan => [self.wired(), self.radio()],
+        }
+    }
+
+    /// Reads the state of both legs.
+    ///
+    /// # Errors
+    /// The kernel is older than Linux 4.10.
+    pub fn observe(&self) -> std::io::Result<Observation> {
+        // The counters first: what they include, the sockets include as well.
+        let (to_ue, from_ue) = (&self.to_ue, &self.from_ue);
+        let (taken, held) = (to_ue.taken.load(Relaxed), to_ue.held.load(Relaxed));
+        let (taken_from_ue, held_from_ue) = (from_ue.taken.load(Relaxed), from_ue.held.load(Relaxed));
+        let (wired, radio) = (tcp_info(self.wired())?.0, tcp_info(self.radio())?.0);
+        Ok(Observation { taken, held, taken_from_ue, held_from_ue, wired, radio })
+    }
+}
+
+/// A connection at one time.
+#[derive(Clone, Copy, Debug)]
+pub struct Observation {
+    /// Bytes towards the UE that the proxy has taken from the wired leg's receive buffer.
+    pub taken: u64,
+    /// Bytes towards the UE in the proxy, between both sockets.
+    pub held: u64,
+    /// Bytes from the UE that the proxy has taken from the radio leg's receive buffer.
+    pub taken_from_ue: u64,
+    /// Bytes from the UE in the proxy, between both sockets.
+    pub held_from_ue: u64,
+    /// The kernel's state of the wired leg.
+    pub wired: TcpInfo,
+    /// The kernel's state of the radio leg.
+    pub radio: TcpInfo,
+}
+
+impl Observation {
+    /// Bytes towards the UE that have arrived in order on the wired leg.
+    pub fn arrived(&self) -> u64 {
+        self.wired.bytes_received.max(self.taken)
+    }
+
+    /// Bytes towards the UE that the proxy has given to the radio leg's socket.
+    pub fn given(&self) -> u64 {
+        self.taken.saturating_sub(self.held)
+    }
+
+    /// Bytes that the UE has acknowledged.
+    pub fn delivered(&self) -> u64 {
+        // The kernel counts an acknowledged SYN or FIN as a byte.
+        self.radio.bytes_acked.min(self.given())
+    }
+
+    /// Bytes sent to the UE and not acknowledged.
+    pub fn in_flight(&self) -> u64 {
+        self.given().saturating_sub(self.delivered()).saturating_sub(u64::from(self.radio.notsent_bytes))
+    }
+
+    /// Bytes in the wired leg's receive buffer.
+    pub fn unread(&self) -> u64 {
+        self.arrived().saturating_sub(self.taken)
+    }
+}
+
+/// The connections of a worker.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    flows: Mutex<BTreeMap<u64, Arc<Flow>>>,
+    /// Counts openings and closings.
+    changes: AtomicU64,
+}
+
+impl Registry {
+    pub(super) fn insert(&self, id: u64, flow: &Arc<Flow>) {
+        self.lock().insert(id, Arc::clone(flow));
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn remove(&self, id: u64) {
+        self.lock().remove(&id);
+        self.changes.fetch_add(1, Relaxed);
+    }
+
+    /// A number that differs whenever a connection has opened or closed since.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Flow>>> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Calls `act` for each connection. Connections neither open nor close meanwhile, so it should return soon.
+    pub(super) fn for_each(&self, mut act: impl FnMut(u64, &Arc<Flow>)) {
+        for (&id, flow) in &*self.lock() {
+            act(id, flow);
+        }
+    }
+}

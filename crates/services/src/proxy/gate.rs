@@ -1,0 +1,173 @@
+//! Decides whether the proxy takes new connections.
+//!
+//! While it does not, no socket listens, the rule of nftables finds none, and SYNs pass to their destination as without a
+//! proxy. The gate shuts when the connections reach a maximum, or when the process runs out of descriptors, and opens again
+//! when a tenth of them is gone.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use netio::Error;
+use rustix::event::{EventfdFlags, eventfd};
+
+/// Wakes a worker.
+#[derive(Debug)]
+pub(super) struct Waker(OwnedFd);
+
+impl Waker {
+    pub(super) fn new() -> Result<Waker, Error> {
+        let fd = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC);
+        Ok(Waker(fd.map_err(Error::system("make an event descriptor"))?))
+    }
+
+    pub(super) fn wake(&self) {
+        // It fails if it was woken 2^64 - 2 times and never ran.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    pub(super) fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Shared by all workers.
+#[derive(Debug)]
+pub(super) struct Gate {
+    count: AtomicUsize,
+    most: usize,
+    shut: AtomicBool,
+    /// A shut gate opens at this number of connections.
+    low: AtomicUsize,
+    /// How often it shut.
+    shuts: AtomicUsize,
+    /// Whether it never opens again.
+    draining: AtomicBool,
+    wakers: Vec<Waker>,
+}
+
+impl Gate {
+    pub(super) fn new(most: usize, wakers: Vec<Waker>) -> Gate {
+        Gate {
+            count: AtomicUsize::new(0),
+            most: most.max(1),
+            shut: AtomicBool::new(false),
+            low: AtomicUsize::new(0),
+            shuts: AtomicUsize::new(0),
+            draining: AtomicBool::new(false),
+            wakers,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.shut.load(SeqCst) && !self.draining.load(SeqCst)
+    }
+
+    /// Number of connections.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(SeqCst)
+    }
+
+    /// How often the gate shut because of overload.
+    pub(super) fn shuts(&self) -> usize {
+        self.shuts.load(SeqCst)
+    }
+
+    pub(super) fn waker(&self, worker: usize) -> &Waker {
+        &self.wakers[worker]
+    }
+
+    /// Counts a new connection.
+    pub(super) fn enter(&self) {
+        if self.count.fetch_add(1, SeqCst) + 1 >= self.most {
+            self.shut_above(self.most - self.most.div_ceil(10));
+        }
+    }
+
+    /// Counts a connection that is gone.
+    pub(super) fn leave(&self) {
+        let left = self.count.fetch_sub(1, SeqCst) - 1;
+        if left <= self.low.load(SeqCst) && self.shut.swap(false, SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    /// Shuts the gate because a resource is exhausted. Call [`Gate::retry`] from time to time.
+    pub(super) fn shut_for_want(&self) {
+        self.shut_above(self.count() - self.count().div_ceil(10));
+    }
+
+    fn shut_above(&self, low: usize) {
+        self.low.store(low, SeqCst);
+        if !self.shut.swap(true, SeqCst) {
+            self.shuts.fetch_add(1, SeqCst);
+            self.wake_all();
+        }
+    }
+
+    /// Opens the gate if it shut for want of a resource: what there are connections for has no need to wait for their end.
+    pub(super) fn retry(&self) {
+        if self.count() < self.most - self.most.div_ceil(10) && self.shut.swap(false, SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    /// Shuts the gate for good.
+    pub(super) fn drain(&self) {
+        if !self.draining.swap(true, SeqCst) {
+            self.wake_all();
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        self.wakers.iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gate_shuts_at_the_maximum_and_opens_when_a_tenth_is_gone() {
+        let gate = Gate::new(20, Vec::new());
+        (0..19).for_each(|_| gate.enter());
+        assert!(gate.is_open());
+        gate.enter();
+        assert!(!gate.is_open());
+        // Those that were already waiting still come in.
+        gate.enter();
+        gate.leave();
+        gate.leave();
+        assert!(!gate.is_open());
+        gate.leave();
+        assert!(gate.is_open());
+        assert_eq!((gate.count(), gate.shuts()), (18, 1));
+    }
+
+    #[test]
+    fn a_gate_that_shut_for_want_of_descriptors_opens_on_retry_and_one_that_is_full_does_not() {
+        let gate = Gate::new(20, Vec::new());
+        gate.shut_for_want();
+        assert!(!gate.is_open());
+        gate.retry();
+        assert!(gate.is_open());
+        (0..20).for_each(|_| gate.enter());
+        gate.retry();
+        assert!(!gate.is_open());
+    }
+
+    #[test]
+    fn a_draining_gate_stays_shut() {
+        let gate = Gate::new(1, Vec::new());
+        gate.enter();
+        gate.drain();
+        gate.leave();
+        assert!(!gate.is_open());
+    }
+}

@@ -1,0 +1,167 @@
+//! A process that undoes what a proxy changed when the proxy dies, and shuts its listeners when it hangs.
+//!
+//! The guardian shares the proxy's listening sockets. The proxy sends it a message several times a second. If none comes for
+//! [`PATIENCE`], because the proxy was stopped or hangs, the guardian shuts the sockets, and new connections bypass the
+//! proxy, which listens again when it runs again. When the proxy has ended in any way, the guardian removes its rules and
+//! routes and ends.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use netio::program::ip;
+use netio::{Error, sys};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, Shutdown, SocketFlags, SocketType, recvmsg, send, sendmsg, shutdown, socketpair,
+};
+use serde::{Deserialize, Serialize};
+
+use super::listen::Listener;
+
+/// A proxy that is silent for this long hangs.
+const PATIENCE: Duration = Duration::from_millis(600);
+/// Sockets in one message; the kernel permits 253.
+const SOCKETS: usize = 8;
+/// Longest message.
+const LONGEST: usize = 16 << 10;
+
+/// What the guardian does in the end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Orders {
+    /// For each family, lines for `ip -batch`.
+    undo: Vec<(String, String)>,
+}
+
+/// The proxy's end.
+#[derive(Debug)]
+pub(super) struct Guardian {
+    socket: Option<OwnedFd>,
+    child: Child,
+}
+
+impl Guardian {
+    /// Starts the guardian by `command`, which calls [`guard`] with its standard input.
+    pub(super) fn start(
+        mut command: Command,
+        undo: Vec<(String, String)>,
+        listeners: &[&Listener],
+    ) -> Result<Guardian, Error> {
+        let what = "start a process that cleans up in the end";
+        let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (ours, theirs) = pair.map_err(Error::system(what))?;
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
+        let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what))?;
+        // Until it has a socket, dropping it waits for its end.
+        let guardian = Guardian { socket: Some(ours), child };
+        let orders = serde_json::to_vec(&Orders { undo }).expect("strings can be written as JSON");
+        guardian.send(&orders, &[]).map_err(Error::system(what))?;
+        for some in listeners.chunks(SOCKETS) {
+            let sockets: Vec<BorrowedFd> = some.iter().map(|listener| listener.socket.as_fd()).collect();
+            guardian.send(&[0], &sockets).map_err(Error::system(what))?;
+        }
+        Ok(guardian)
+    }
+
+    fn send(&self, bytes: &[u8], sockets: &[BorrowedFd]) -> Result<(), Errno> {
+        let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
+        let mut beside = SendAncillaryBuffer::new(&mut space);
+        if !sockets.is_empty() {
+            beside.push(SendAncillaryMessage::ScmRights(sockets));
+        }
+        sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map(drop)
+    }
+
+    /// Tells the guardian that the proxy runs. Returns whether the guardian does.
+    pub(super) fn beat(&self) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        // If its queue is full, it has not run for a while, and will read one of the others.
+        match send(socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => true,
+            Err(_) => false,
+        }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // The end of its input.
+        self.socket = None;
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the guardian on its standard input until the proxy has ended.
+///
+/// # Errors
+/// Nobody has started this as a guardian.
+pub fn guard() -> Result<(), Error> {
+    let socket = std::io::stdin();
+    let mut listeners: Vec<OwnedFd> = Vec::new();
+    let mut orders = None;
+    let mut shut = false;
+    loop {
+        match wait(socket.as_fd()) {
+            Ok(true) => {}
+            Ok(false) => {
+                // It hangs: who waits to be accepted would wait as long.
+                if !std::mem::replace(&mut shut, true) {
+                    shut_all(&listeners);
+                }
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(Error::system("wait for the proxy")(error)),
+        }
+        let mut buffer = vec![0; LONGEST];
+        let (count, new) = match receive(socket.as_fd(), &mut buffer) {
+            Ok((0, _)) => break,
+            Ok(received) => received,
+            Err(Errno::INTR) => continue,
+            Err(Errno::CONNRESET) => break,
+            Err(error) => return Err(Error::system("hear the proxy")(error)),
+        };
+        shut = false;
+        listeners.extend(new);
+        if orders.is_none() {
+            let read: Result<Orders, _> = serde_json::from_slice(&buffer[..count]);
+            orders = Some(read.map_err(|why| Error::Wrong(format!("not started by a proxy: {why}")))?);
+        }
+    }
+    shut_all(&listeners);
+    for (family, lines) in orders.unwrap_or_default().undo {
+        // What is gone is fine.
+        let _ = ip(&[&family, "-force"], &lines);
+    }
+    Ok(())
+}
+
+fn wait(socket: BorrowedFd) -> Result<bool, Errno> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(PATIENCE.subsec_nanos()) };
+    Ok(poll(&mut [PollFd::from_borrowed_fd(socket, PollFlags::IN)], Some(&timeout))? > 0)
+}
+
+fn receive(socket: BorrowedFd, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    let mut sockets = Vec::new();
+    for message in beside.drain() {
+        if let RecvAncillaryMessage::ScmRights(new) = message {
+            sockets.extend(new);
+        }
+    }
+    Ok((received.bytes, sockets))
+}
+
+fn shut_all(listeners: &[OwnedFd]) {
+    for listener in listeners {
+        // It fails if the socket does not listen.
+        let _ = shutdown(listener, Shutdown::Read);
+    }
+}

@@ -1,0 +1,201 @@
+//! Sockets of the proxy: those that listen, and those of outgoing connections.
+//!
+//! A listener is bound to the loopback address, so that nothing but the rule of nftables leads to it, and to one interface,
+//! which tells the side of a connection. Accepted sockets inherit the listener's options.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use netio::{Error, sys};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, Shutdown, SocketFlags, SocketType, bind, connect, getsockname, ipproto, listen, shutdown,
+    socket_with, sockopt,
+};
+
+use super::flow::Side;
+use super::settings::Settings;
+
+/// Connections that wait to be accepted, at most, per listener.
+const BACKLOG: i32 = 4096;
+/// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
+const KEEPALIVES: u32 = 9;
+
+/// A socket that listens for one side and family.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) side: Side,
+    pub(super) socket: OwnedFd,
+}
+
+impl Listener {
+    /// Opens a socket at `port`, which other listeners of this process share. It does not listen yet.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if another program uses the port.
+    fn open(settings: &Settings, side: Side, v6: bool) -> Result<Listener, Error> {
+        let interface = match side {
+            Side::Ran => &settings.ran,
+            Side::Wan => &settings.wan,
+        };
+        let what = || format!("listen on port {} of `{interface}`", settings.port);
+        let address: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        let open = || -> std::io::Result<OwnedFd> {
+            let socket = new_socket(v6)?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            sockopt::set_socket_reuseport(&socket, true)?;
+            sys::bind_to_device(socket.as_fd(), interface)?;
+            prepare(socket.as_fd(), settings, v6)?;
+            if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
+                sockopt::set_tcp_congestion(&socket, control)?;
+            }
+            bind(&socket, &SocketAddr::new(address, settings.port))?;
+            Ok(socket)
+        };
+        match open() {
+            Ok(socket) => Ok(Listener { side, socket }),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                Err(Error::Wrong(format!("port {} is in use: choose another one with --port", settings.port)))
+            }
+            Err(error) => Err(Error::system(what())(error)),
+        }
+    }
+
+    /// Lets connections in.
+    pub(super) fn listen(&self) -> Result<(), Errno> {
+        listen(&self.socket, BACKLOG)
+    }
+
+    /// Lets no more connections in. Those that were not accepted are reset.
+    pub(super) fn shut(&self) {
+        // It fails if the socket does not listen.
+        let _ = shutdown(&self.socket, Shutdown::Read);
+    }
+
+    pub(super) fn listens(&self) -> bool {
+        sockopt::socket_acceptconn(&self.socket).unwrap_or(false)
+    }
+}
+
+/// Opens the listeners of each worker.
+///
+/// # Errors
+/// As [`Listener::open`].
+pub(super) fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
+    check_port(settings)?;
+    let families: &[bool] = if ipv6() { &[false, true] } else { &[false] };
+    let worker = |_| {
+        let each = families.iter().flat_map(|&v6| [Side::Ran, Side::Wan].map(|side| (side, v6)));
+        each.map(|(side, v6)| Listener::open(settings, side, v6)).collect()
+    };
+    (0..settings.threads).map(worker).collect()
+}
+
+/// Checks that no other program listens on the port. Our listeners share it among themselves, and a program of the same user
+/// that also shares its port would get a part of the connections.
+fn check_port(settings: &Settings) -> Result<(), Error> {
+    let families: &[IpAddr] =
+        if ipv6() { &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] } else { &[Ipv4Addr::LOCALHOST.into()] };
+    for &address in families {
+        let probe = || -> std::io::Result<()> {
+            let socket = new_socket(address.is_ipv6())?;
+            sockopt::set_socket_reuseaddr(&socket, true)?;
+            bind(&socket, &SocketAddr::new(address, settings.port))?;
+            Ok(())
+        };
+        match probe() {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
+                return Err(Error::Wrong(format!("port {} is in use: choose another one with --port", settings.port)));
+            }
+            probed => probed.map_err(Error::system(format!("use port {}", settings.port)))?,
+        }
+    }
+    Ok(())
+}
+
+/// Whether the kernel has IPv6.
+pub(super) fn ipv6() -> bool {
+    std::path::Path::new("/proc/sys/net/ipv6").exists()
+}
+
+fn new_socket(v6: bool) -> Result<OwnedFd, Errno> {
+    let family = if v6 { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket =
+        socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, Some(ipproto::TCP))?;
+    if v6 {
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
+    Ok(socket)
+}
+
+/// Sets what both legs have in common.
+fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result<()> {
+    sys::set_transparent(socket, v6)?;
+    // Closing resets the connection, also when the process is killed: a FIN would tell the peer that it has everything.
+    sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
+    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_socket_oobinline(socket, true)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, settings.keepalive.max(Duration::from_secs(1)))?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVES)?;
+    sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
+    // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
+    sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
+    Ok(())
+}
+
+/// An outgoing connection.
+pub(super) struct Outgoing {
+    pub(super) socket: OwnedFd,
+    /// Whether it has the client's port.
+    pub(super) same_port: bool,
+}
+
+/// Begins to connect to `server` from the address of `client`, and from its port if that is free.
+pub(super) fn connect_as(
+    settings: &Settings,
+    client: SocketAddr,
+    server: SocketAddr,
+    towards: Side,
+) -> std::io::Result<Outgoing> {
+    let open = || -> std::io::Result<OwnedFd> {
+        let socket = new_socket(client.is_ipv6())?;
+        prepare(socket.as_fd(), settings, client.is_ipv6())?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if let (Side::Ran, Some(control)) = (towards, &settings.radio_congestion) {
+            sockopt::set_tcp_congestion(&socket, control)?;
+        }
+        Ok(socket)
+    };
+    let socket = open()?;
+    let taken = match bind(&socket, &client).and_then(|()| begin(&socket, server)) {
+        Ok(()) => return Ok(Outgoing { socket, same_port: true }),
+        Err(error) => error,
+    };
+    // An earlier connection of the same addresses and ports is not quite over at this end.
+    if !matches!(taken, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) {
+        return Err(taken.into());
+    }
+    drop(socket);
+    let socket = open()?;
+    let mut any_port = client;
+    any_port.set_port(0);
+    bind(&socket, &any_port)?;
+    begin(&socket, server)?;
+    Ok(Outgoing { socket, same_port: false })
+}
+
+fn begin(socket: &OwnedFd, server: SocketAddr) -> Result<(), Errno> {
+    match connect(socket, &server) {
+        Err(Errno::INPROGRESS) => Ok(()),
+        connected => connected,
+    }
+}
+
+/// Returns the address that a client asked for, which the accepted socket has as its own.
+pub(super) fn destination(accepted: BorrowedFd) -> Option<SocketAddr> {
+    getsockname(accepted).ok()?.try_into().ok()
+}

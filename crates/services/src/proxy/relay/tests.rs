@@ -1,0 +1,230 @@
+//! A connection between two pairs of sockets, with hosts that write, read, pause, end and reset in any order.
+
+use super::*;
+use bolero::{TypeGenerator, check};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown as Half, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The longest that all bytes take to pass: the kernel waits before it probes a closed window.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a host does.
+#[derive(Clone, Copy, Debug, TypeGenerator)]
+enum Act {
+    /// The client or the server writes so many bytes, as far as there is room.
+    Write { client: bool, count: u16, times: u8 },
+    /// One reads so many bytes, if there are any: a host that never does closes its window.
+    Read { client: bool, count: u16, times: u8 },
+    /// One ends its direction.
+    End { client: bool },
+    /// The proxy's worker runs, once or until it has nothing to do.
+    Relay { long: bool },
+    /// One sends a byte of urgent data.
+    Urgent { client: bool },
+}
+
+/// A host and what it has written and read.
+struct Host {
+    stream: TcpStream,
+    written: u64,
+    read: u64,
+    ended: bool,
+    seen_end: bool,
+}
+
+/// The byte at a position of a host's data; the two directions differ.
+fn byte(position: u64, salt: u8) -> u8 {
+    (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8 ^ salt
+}
+
+impl Host {
+    fn new(stream: TcpStream) -> Host {
+        stream.set_nonblocking(true).expect("it is a socket");
+        Host { stream, written: 0, read: 0, ended: false, seen_end: false }
+    }
+
+    fn write(&mut self, count: usize, salt: u8) {
+        if self.ended {
+            return;
+        }
+        let bytes: Vec<u8> = (0..count as u64).map(|n| byte(self.written + n, salt)).collect();
+        match self.stream.write(&bytes) {
+            Ok(count) => self.written += count as u64,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    }
+
+    fn urgent(&mut self, salt: u8) {
+        if !self.ended && send(&self.stream, &[byte(self.written, salt)], SendFlags::OOB).is_ok() {
+            self.written += 1;
+        }
+    }
+
+    /// Reads and checks up to `count` bytes.
+    fn read(&mut self, count: usize, salt: u8) {
+        let mut buffer = vec![0; count];
+        match self.stream.read(&mut buffer) {
+            Ok(0) => self.seen_end |= count > 0,
+            Ok(count) => {
+                assert!(!self.seen_end, "bytes after the end");
+                for &found in &buffer[..count] {
+                    assert_eq!(found, byte(self.read, salt), "at {}", self.read);
+                    self.read += 1;
+                }
+            }
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
+        }
+    }
+
+    fn end(&mut self) {
+        if !std::mem::replace(&mut self.ended, true) {
+            self.stream.shutdown(Half::Write).expect("it is connected");
+        }
+    }
+}
+
+/// Two connected sockets with small buffers.
+fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    rustix::net::sockopt::set_socket_recv_buffer_size(&listener, 8 << 10).expect("it can be set");
+    rustix::net::sockopt::set_socket_oobinline(&listener, true).expect("it can be set");
+    let client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+    let (server, _) = listener.accept().expect("a client");
+    for socket in [&client, &server] {
+        rustix::net::sockopt::set_socket_send_buffer_size(socket, 8 << 10).expect("it can be set");
+        rustix::net::sockopt::set_socket_oobinline(socket, true).expect("it can be set");
+        socket.set_nodelay(true).expect("it can be set");
+        socket.set_nonblocking(true).expect("it can be set");
+    }
+    (client, server)
+}
+
+/// A proxy's connection, whose events come from poll(2) as its worker's come from epoll.
+struct Split {
+    legs: [TcpStream; 2],
+    directions: [Direction; 2],
+    tools: Tools,
+    most: usize,
+}
+
+impl Split {
+    fn new(legs: [TcpStream; 2], buffer: usize) -> Split {
+        let tools = Tools::new(buffer, 1);
+        Split { legs, directions: Default::default(), most: tools.size, tools }
+    }
+
+    /// One turn of both directions. Returns whether there is more at once.
+    fn turn(&mut self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut more = false;
+        for leg in 0..2 {
+            let flags = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::PRI;
+            let mut ends = [PollFd::new(&self.legs[leg], flags)];
+            poll(&mut ends, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("it can be polled");
+            let found = ends[0].revents();
+            let ending = found.intersects(PollFlags::RDHUP | PollFlags::HUP);
+            if ending || found.contains(PollFlags::IN) {
+                self.directions[leg].on_readable(ending);
+            }
+            if found.contains(PollFlags::PRI) {
+                self.directions[leg].on_urgent();
+            }
+            if found.contains(PollFlags::OUT) {
+                self.directions[1 - leg].on_writable();
+            }
+        }
+        for source in 0..2 {
+            let before = self.directions[source].taken();
+            let [from, to] = [source, 1 - source].map(|leg| self.legs[leg].as_fd());
+            let turn = self.directions[source].advance(from, to, &mut self.tools).expect("nobody resets");
+            more |= turn == Turn::More || self.directions[source].taken() > before;
+            assert!(self.directions[source].held() <= self.most, "more than the setting permits");
+            assert_eq!(self.directions[source].held() > 0, self.directions[source].pipe.is_some());
+        }
+        more
+    }
+}
+
+#[test]
+fn every_byte_passes_once_and_in_order_and_each_end_after_its_bytes() {
+    check!().with_type::<(bool, Vec<Act>)>().with_iterations(100).for_each(|(large, acts)| {
+        let (client, accepted) = pair();
+        let (outgoing, server) = pair();
+        let (mut client, mut server) = (Host::new(client), Host::new(server));
+        let mut split = Split::new([accepted, outgoing], if *large { 256 << 10 } else { LEAST_PIPE });
+        for act in acts {
+            match *act {
+                Act::Write { client: true, count, times } => (0..=times).for_each(|_| client.write(count.into(), 1)),
+                Act::Write { client: false, count, times } => (0..=times).for_each(|_| server.write(count.into(), 2)),
+                Act::Read { client: true, count, times } => (0..=times).for_each(|_| client.read(count.into(), 2)),
+                Act::Read { client: false, count, times } => (0..=times).for_each(|_| server.read(count.into(), 1)),
+                Act::End { client: true } => client.end(),
+                Act::End { client: false } => server.end(),
+                Act::Urgent { client: true } => client.urgent(1),
+                Act::Urgent { client: false } => server.urgent(2),
+                Act::Relay { long } => while split.turn() && long {},
+            }
+            assert!(!server.seen_end || (client.ended && server.read == client.written));
+            assert!(!client.seen_end || (server.ended && client.read == server.written));
+        }
+        client.end();
+        server.end();
+        let start = Instant::now();
+        while !(client.seen_end && server.seen_end) && start.elapsed() < PATIENCE {
+            if !split.turn() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            client.read(1 << 16, 2);
+            server.read(1 << 16, 1);
+        }
+        assert!(client.seen_end && server.seen_end, "the ends do not arrive");
+        assert_eq!((server.read, client.read), (client.written, server.written));
+        assert!(split.directions.iter().all(|direction| direction.is_finished() && direction.held() == 0));
+    });
+}
+
+#[test]
+fn a_reset_of_one_side_fails_the_direction_and_closing_resets_the_other() {
+    for by_client in [true, false] {
+        let ((client, accepted), (outgoing, server)) = (pair(), pair());
+        let mut split = Split::new([accepted, outgoing], LEAST_PIPE);
+        for leg in &split.legs {
+            rustix::net::sockopt::set_socket_linger(leg, Some(std::time::Duration::ZERO)).expect("it can be set");
+        }
+        let (gone, mut other) = if by_client { (client, server) } else { (server, client) };
+        rustix::net::sockopt::set_socket_linger(&gone, Some(std::time::Duration::ZERO)).expect("it can be set");
+        drop(gone);
+        let source = usize::from(!by_client);
+        split.directions[source].on_readable(true);
+        split.directions[source].on_writable();
+        let [from, to] = [source, 1 - source].map(|leg| split.legs[leg].as_fd());
+        assert_eq!(split.directions[source].advance(from, to, &mut split.tools), Err(Errno::CONNRESET));
+        drop(split);
+        let error = other.read(&mut [0]).expect_err("not an end");
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset);
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_leaves_the_rest_with_the_writer() {
+    let ((client, accepted), (outgoing, server)) = (pair(), pair());
+    let mut client = Host::new(client);
+    let mut split = Split::new([accepted, outgoing], 64 << 10);
+    for _ in 0..200 {
+        client.write(1 << 16, 1);
+        split.turn();
+    }
+    assert!(split.directions[0].held() <= 64 << 10);
+    // The buffers of four sockets, which the kernel doubles, and the pipe.
+    assert!(client.written < 400 << 10, "{}", client.written);
+    let mut server = Host::new(server);
+    client.end();
+    let start = Instant::now();
+    while !server.seen_end && start.elapsed() < PATIENCE {
+        split.turn();
+        server.read(1 << 16, 1);
+    }
+    assert!(server.seen_end);
+    assert_eq!(server.read, client.written);
+}

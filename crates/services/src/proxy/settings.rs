@@ -1,0 +1,80 @@
+//! The settings of a proxy.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use netio::Error;
+
+use super::relay::LEAST_PIPE;
+
+/// The settings of a proxy.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The interface towards the servers.
+    pub wan: String,
+    /// The interface towards the UEs.
+    pub ran: String,
+    /// Destination ports of connections to split.
+    pub ports: Vec<RangeInclusive<u16>>,
+    /// The port at which the proxy listens, on the loopback addresses.
+    pub port: u16,
+    /// Number of threads that move bytes.
+    pub threads: usize,
+    /// Number of connections at which new ones begin to bypass the proxy.
+    pub max_connections: usize,
+    /// Bytes that the proxy holds in each direction of a connection, between both sockets.
+    pub buffer: usize,
+    /// Receive buffer of each leg in bytes. The kernel uses up to as much again for its overhead.
+    pub receive_buffer: usize,
+    /// Bytes that a leg's socket holds beyond those that it has sent.
+    pub unsent: usize,
+    /// Time to connect.
+    pub connect_timeout: Duration,
+    /// Time without a byte after which a connection is reset.
+    pub idle_timeout: Duration,
+    /// The same for a connection of which one side has ended.
+    pub half_closed_timeout: Duration,
+    /// Time without a packet after which keepalives begin.
+    pub keepalive: Duration,
+    /// The congestion control of radio legs, by its name in the kernel; `None` for the kernel's default.
+    pub radio_congestion: Option<String>,
+}
+
+impl Settings {
+    /// The defaults between the interfaces `wan` and `ran`.
+    pub fn new(wan: &str, ran: &str) -> Settings {
+        Settings {
+            wan: wan.to_owned(),
+            ran: ran.to_owned(),
+            ports: vec![1..=u16::MAX],
+            port: 5080,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            max_connections: 20_000,
+            buffer: 256 << 10,
+            receive_buffer: 1 << 20,
+            unsent: 256 << 10,
+            connect_timeout: Duration::from_secs(60),
+            // RFC 5382, REQ-5.
+            idle_timeout: Duration::from_secs((2 * 60 + 4) * 60),
+            half_closed_timeout: Duration::from_secs(15 * 60),
+            keepalive: Duration::from_secs(60 * 60),
+            radio_congestion: None,
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        let wrong = |why: &str| Err(Error::Wrong(why.to_owned()));
+        if self.threads == 0 || self.max_connections == 0 || self.port == 0 || self.ports.is_empty() {
+            return wrong("the numbers of threads, connections and ports must be greater than 0");
+        }
+        if !(LEAST_PIPE..=64 << 20).contains(&self.buffer) {
+            return wrong("the buffer must be between 32 KiB and 64 MiB");
+        }
+        if !(16 << 10..=1 << 30).contains(&self.receive_buffer) || !(4 << 10..=1 << 30).contains(&self.unsent) {
+            return wrong(
+                "the receive buffer must be between 16 KiB and 1 GiB, and unsent data between 4 KiB and 1 GiB",
+            );
+        }
+        Ok(())
+    }
+}

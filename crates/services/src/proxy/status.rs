@@ -1,0 +1,237 @@
+//! The status of a running proxy, through a socket that vanishes with it.
+//!
+//! The socket is an abstract one, named after the interface towards the RAN, in the namespace of that interface. It answers
+//! the same user and root alone: addresses of UEs are nobody else's business.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as Name, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use netio::Error;
+use rustix::net::sockopt::socket_peercred;
+use serde::{Deserialize, Serialize};
+
+use super::flow::{Flow, Side};
+use super::worker::Shared;
+
+/// Interval between checks whether the proxy ends.
+const TURN: Duration = Duration::from_millis(50);
+/// Time for a client to take the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The state of a proxy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Counters since the start.
+    pub totals: Totals,
+    /// Whether new connections pass through the proxy; otherwise they bypass it.
+    pub accepting: bool,
+    /// The connections, ordered by UE.
+    pub connections: Vec<Connection>,
+}
+
+/// Counters since the start; `open` is the present number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Connections at present.
+    pub open: u64,
+    /// Connections accepted from UEs.
+    pub from_ue: u64,
+    /// Connections accepted from servers.
+    pub from_wan: u64,
+    /// Connections of which both legs were established.
+    pub established: u64,
+    /// Connections that ended after both sides had everything.
+    pub closed: u64,
+    /// Connections that one side reset.
+    pub reset: u64,
+    /// Connections to hosts that refused or could not be reached.
+    pub connect_failed: u64,
+    /// Connections to hosts that did not answer in time.
+    pub connect_timeouts: u64,
+    /// Connections without a byte for too long.
+    pub idle_timeouts: u64,
+    /// The same of half-closed ones.
+    pub half_closed_timeouts: u64,
+    /// Connections that did not keep the client's port, because it was still in use.
+    pub other_port: u64,
+    /// Connections to the proxy's own port.
+    pub not_ours: u64,
+    /// How often new connections began to bypass the proxy because of overload.
+    pub overloads: u64,
+    /// How often descriptors or memory ran out.
+    pub exhausted: u64,
+    /// Connections ended by an error in the proxy.
+    pub internal_errors: u64,
+    /// Bytes taken from wired legs.
+    pub to_ue_bytes: u64,
+    /// Bytes taken from radio legs.
+    pub from_ue_bytes: u64,
+}
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connection {
+    /// Address and port of the UE.
+    pub ue: SocketAddr,
+    /// Address and port of its peer.
+    pub peer: SocketAddr,
+    /// Whether the UE opened it.
+    pub from_ue: bool,
+    /// Whether both legs are established.
+    pub established: bool,
+    /// Age in seconds.
+    pub age_s: f64,
+    /// Bytes that have arrived for the UE, and those that it has acknowledged.
+    pub arrived: u64,
+    /// See `arrived`.
+    pub delivered: u64,
+    /// Bytes towards the UE in the proxy, in the wired leg's receive buffer, and unsent in the radio leg's socket.
+    pub held: u64,
+    /// See `held`.
+    pub unread: u64,
+    /// See `held`.
+    pub unsent: u64,
+    /// Bytes that have arrived from the UE.
+    pub from_ue_bytes: u64,
+    /// Smoothed round-trip times of the wired and the radio leg in ms.
+    pub wired_rtt_ms: f64,
+    /// See `wired_rtt_ms`.
+    pub radio_rtt_ms: f64,
+    /// Delivery rate of the radio leg in Mbit/s.
+    pub radio_mbps: f64,
+    /// Receive window of the wired leg in bytes.
+    pub wired_window: u64,
+}
+
+impl Connection {
+    fn of(flow: &Flow) -> Option<Connection> {
+        let seen = flow.observe().ok()?;
+        Some(Connection {
+            ue: flow.ue(),
+            peer: flow.peer(),
+            from_ue: flow.opened_by() == Side::Ran,
+            established: flow.is_established(),
+            age_s: flow.opened().elapsed().as_secs_f64(),
+            arrived: seen.arrived(),
+            delivered: seen.delivered(),
+            held: seen.held,
+            unread: seen.unread(),
+            unsent: u64::from(seen.radio.notsent_bytes),
+            from_ue_bytes: seen.taken_from_ue,
+            wired_rtt_ms: f64::from(seen.wired.rtt) / 1e3,
+            radio_rtt_ms: f64::from(seen.radio.rtt) / 1e3,
+            radio_mbps: seen.radio.delivery_rate as f64 * 8e-6,
+            wired_window: u64::from(seen.wired.rcv_wnd),
+        })
+    }
+}
+
+/// Returns the status of all workers; with each connection if `connections`.
+pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
+    let mut totals = Totals::default();
+    let mut flows = Vec::new();
+    for shared in workers {
+        let of = &shared.counters;
+        totals.from_ue += of.accepted[Side::Ran as usize].load(Relaxed);
+        totals.from_wan += of.accepted[Side::Wan as usize].load(Relaxed);
+        for (total, counter) in [
+            (&mut totals.established, &of.established),
+            (&mut totals.closed, &of.closed),
+            (&mut totals.reset, &of.reset),
+            (&mut totals.connect_failed, &of.connect_failed),
+            (&mut totals.connect_timeouts, &of.connect_timeouts),
+            (&mut totals.idle_timeouts, &of.idle_timeouts),
+            (&mut totals.half_closed_timeouts, &of.half_closed_timeouts),
+            (&mut totals.other_port, &of.other_port),
+            (&mut totals.not_ours, &of.not_ours),
+            (&mut totals.exhausted, &of.exhausted),
+            (&mut totals.internal_errors, &of.internal_errors),
+            (&mut totals.to_ue_bytes, &of.to_ue_bytes),
+            (&mut totals.from_ue_bytes, &of.from_ue_bytes),
+        ] {
+            *total += counter.load(Relaxed);
+        }
+        if connections {
+            shared.registry.for_each(|_, flow| flows.push(Arc::clone(flow)));
+        }
+    }
+    let gate = workers.first().map(|shared| &shared.gate);
+    totals.open = gate.map_or(0, |gate| gate.count() as u64);
+    totals.overloads = gate.map_or(0, |gate| gate.shuts() as u64);
+    flows.sort_by_key(|flow| (flow.ue(), flow.peer()));
+    let connections = flows.iter().filter_map(|flow| Connection::of(flow)).collect();
+    Status { totals, accepting: gate.is_some_and(|gate| gate.is_open()), connections }
+}
+
+/// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`.
+pub(super) fn serve(ran: u32, workers: Vec<Arc<Shared>>, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
+    let what = "open a socket for the status";
+    let listener = UnixListener::bind_addr(&name(ran).map_err(Error::system(what))?).map_err(Error::system(what))?;
+    listener.set_nonblocking(true).map_err(Error::system(what))?;
+    let run = move || {
+        while !stop.load(Relaxed) {
+            match listener.accept() {
+                // Who does not take the answer gets none.
+                Ok((stream, _)) => drop(answer(&stream, &workers)),
+                Err(_) => std::thread::sleep(TURN),
+            }
+        }
+    };
+    std::thread::Builder::new().name("proxy-status".into()).spawn(run).map_err(Error::system("start a thread"))
+}
+
+fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<()> {
+    let asking = socket_peercred(stream)?.uid;
+    if !asking.is_root() && asking != rustix::process::geteuid() {
+        return Ok(());
+    }
+    stream.set_nonblocking(false)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.write_all(&serde_json::to_vec(&status(workers, true))?)
+}
+
+/// Asks the proxy of this network namespace whose interface towards the RAN is `ran` for its status, or the only one.
+///
+/// # Errors
+/// [`Error::Wrong`] if there is none or, without `ran`, more than one.
+pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
+    let what = || "list the interfaces".to_owned();
+    let all = nix::net::if_::if_nameindex().map_err(Error::system(what()))?;
+    let named = all.iter().map(|interface| (interface.name().to_string_lossy().into_owned(), interface.index()));
+    let found = named.filter(|(name, _)| ran.is_none_or(|ran| ran == name));
+    let running: Vec<(String, UnixStream)> =
+        found.filter_map(|(text, index)| Some((text, UnixStream::connect_addr(&name(index).ok()?).ok()?))).collect();
+    let names: Vec<&str> = running.iter().map(|(name, _)| name.as_str()).collect();
+    let mut stream = match (running.as_slice(), ran) {
+        ([(_, stream)], _) => stream,
+        ([], Some(ran)) => {
+            return Err(Error::Wrong(format!("no proxy runs with --ran {ran} in this network namespace")));
+        }
+        ([], None) => return Err(Error::Wrong("no proxy runs in this network namespace".into())),
+        _ => return Err(Error::Wrong(format!("several proxies run; choose one with --ran: {}", names.join(", ")))),
+    };
+    let mut text = String::new();
+    stream.set_read_timeout(Some(PATIENCE)).map_err(Error::system("ask the proxy"))?;
+    stream.read_to_string(&mut text).map_err(Error::system("read the status"))?;
+    if text.is_empty() {
+        return Err(Error::Wrong("the proxy belongs to another user: use sudo".into()));
+    }
+    serde_json::from_str(&text).map_err(|error| Error::system("read the status")(std::io::Error::from(error)))
+}
+
+fn name(ran: u32) -> std::io::Result<Name> {
+    Name::from_abstract_name(format!("ranway/proxy-status/{ran}"))
+}
+
+impl Status {
+    /// Returns the connections of each UE.
+    pub fn by_ue(&self) -> impl Iterator<Item = (IpAddr, &[Connection])> {
+        self.connections.chunk_by(|one, other| one.ue.ip() == other.ue.ip()).map(|chunk| (chunk[0].ue.ip(), chunk))
+    }
+}

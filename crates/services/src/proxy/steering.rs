@@ -1,0 +1,249 @@
+//! Leads the packets of TCP connections between two interfaces to the proxy's sockets.
+//!
+//! A table of nftables marks the packets of the proxy's connections, and gives SYNs of new ones to a listening socket, if there
+//! is one (`tproxy`). A rule sends what is marked to a routing table that delivers everything locally. Traffic of other
+//! interfaces, and connections to addresses of this machine, are not touched.
+//!
+//! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
+//! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
+//! Mark and table are named after the interface towards the RAN, so a next start also removes what might be left.
+
+use std::io::Write;
+use std::ops::RangeInclusive;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use netio::program::{find_program, ip};
+use netio::{Error, sys};
+use serde_json::{Value, json};
+
+use super::listen::ipv6;
+use super::settings::Settings;
+
+/// Before the rules that an operator is likely to have.
+const PREFERENCE: u32 = 99;
+/// The upper half of marks and of numbers of routing tables ("ra").
+const BASE: u32 = 0x7261_0000;
+/// Time that nft has to set up its table.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How packets are led to the proxy's sockets, not yet in effect.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    table: String,
+    mark: u32,
+    rules: Vec<Value>,
+}
+
+impl Plan {
+    /// Plans the steering of an instance whose interface towards the RAN has the number `ran`.
+    pub(super) fn new(settings: &Settings, ran: u32) -> Plan {
+        let mark = BASE | (ran & 0xffff);
+        let table = format!("ranway_proxy_{ran}");
+        let rules = rules(settings, &table, mark);
+        Plan { table, mark, rules }
+    }
+
+    /// Checks that `nft`, `ip` and the kernel can do what is planned. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Missing`].
+    pub(super) fn check(&self) -> Result<(), Error> {
+        for (program, package) in [("nft", "nftables"), ("ip", "iproute2")] {
+            if find_program(program.as_ref()).is_none() {
+                return Err(Error::Missing(format!("`{program}` is missing: install {package}")));
+            }
+        }
+        let mut all = vec![json!({ "add": { "table": { "family": "inet", "name": self.table } } })];
+        all.extend_from_slice(&self.rules);
+        match nft(&["-c", "-j", "-f", "-"], &json!({ "nftables": all }).to_string()) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::Missing(format!(
+                "this kernel cannot intercept connections (nftables with tproxy and socket is needed): {error}"
+            ))),
+        }
+    }
+
+    /// Commands of `ip` for each family, with `add` or `del`.
+    fn ip_commands(&self, verb: &str) -> String {
+        let mark = self.mark;
+        format!(
+            "rule {verb} pref {PREFERENCE} fwmark {mark:#x} lookup {mark}\n\
+             route {verb} local default dev lo table {mark}\n"
+        )
+    }
+
+    /// Removes the rules and routes, if they are there.
+    pub(super) fn undo(&self) {
+        for family in families() {
+            let _ = ip(&[family, "-force"], &self.ip_commands("del"));
+        }
+    }
+
+    /// Commands that do what [`Plan::undo`] does, for the guardian.
+    pub(super) fn undo_commands(&self) -> Vec<(String, String)> {
+        families().iter().map(|family| ((*family).to_owned(), self.ip_commands("del"))).collect()
+    }
+
+    /// Puts the plan into effect.
+    ///
+    /// # Errors
+    /// [`Error::System`]; then nothing is changed.
+    pub(super) fn start(self) -> Result<Steering, Error> {
+        // An instance whose guardian was killed, too, may have left them.
+        self.undo();
+        let mut steering = Steering { plan: self, nft: None };
+        for family in families() {
+            ip(&[family], &steering.plan.ip_commands("add"))?;
+        }
+        steering.own_table()?;
+        Ok(steering)
+    }
+}
+
+/// Leads packets to the proxy until it is dropped.
+#[derive(Debug)]
+pub(super) struct Steering {
+    plan: Plan,
+    /// The process that owns the table.
+    nft: Option<Child>,
+}
+
+impl Steering {
+    fn own_table(&mut self) -> Result<(), Error> {
+        let what = || "run `nft -i`".to_owned();
+        let mut command = Command::new("nft");
+        command.args(["-j", "-i"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // A service manager or terminal that signals all processes must not end it before the connections end.
+        let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
+        let child = self.nft.insert(child);
+        let input = child.stdin.as_mut().expect("it is piped");
+        // nft 1.0 does not know this flag in JSON; what is not JSON is read in its own language.
+        let table = format!("add table inet {} {{ flags owner; }}", self.plan.table);
+        let rules = json!({ "nftables": self.plan.rules });
+        writeln!(input, "{table}\n{rules}").map_err(Error::system(what()))?;
+        let start = Instant::now();
+        while nft(&["list", "chain", "inet", &self.plan.table, "new"], "").is_err() {
+            if start.elapsed() > PATIENCE || !matches!(child.try_wait(), Ok(None)) {
+                let source = std::io::Error::other("it did not make its table");
+                return Err(Error::System { what: what(), source });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// Whether the table is still there, as far as can be told cheaply.
+    pub(super) fn lives(&mut self) -> bool {
+        self.nft.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+    }
+}
+
+impl Drop for Steering {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.nft.take() {
+            // It is reaped, and its table gone, when this returns.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        self.plan.undo();
+    }
+}
+
+fn families() -> &'static [&'static str] {
+    if ipv6() { &["-4", "-6"] } else { &["-4"] }
+}
+
+/// Runs `nft`. Returns its complaint on failure.
+fn nft(arguments: &[&str], input: &str) -> Result<(), String> {
+    let run = || -> std::io::Result<std::process::Output> {
+        let mut child = Command::new("nft")
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        // If it goes away before it has read everything, it says why.
+        let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
+        child.wait_with_output()
+    };
+    match run() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(said.lines().next().unwrap_or("nft failed").to_owned())
+        }
+        Err(error) => Err(format!("nft: {error}")),
+    }
+}
+
+/// What is in the table, in the JSON of libnftables-json(5).
+fn rules(settings: &Settings, table: &str, mark: u32) -> Vec<Value> {
+    let equal = |left: Value, right: Value| json!({ "match": { "op": "==", "left": left, "right": right } });
+    let meta = |key: &str| json!({ "meta": { "key": key } });
+    let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
+    let accept = json!({ "accept": null });
+    let interfaces = json!({ "set": [settings.ran, settings.wan] });
+    let port = |range: &RangeInclusive<u16>| json!({ "range": [range.start(), range.end()] });
+    let ports: Vec<Value> = settings.ports.iter().map(port).collect();
+    let rule = |chain: &str, expr: Vec<Value>| json!({ "add": { "rule": { "family": "inet", "table": table, "chain": chain, "expr": expr } } });
+    let flags = json!({ "&": [{ "payload": { "protocol": "tcp", "field": "flags" } }, ["fin", "syn", "rst", "ack"]] });
+    let tproxy = |family: &str, address: &str, nfproto: &str| {
+        let tproxy = json!({ "tproxy": { "family": family, "addr": address, "port": settings.port } });
+        let tcp = equal(meta("l4proto"), json!("tcp"));
+        rule("new", vec![equal(meta("nfproto"), json!(nfproto)), tcp, tproxy, set_mark.clone(), accept.clone()])
+    };
+    let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
+    let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
+    let chain = json!({ "add": { "chain": { "family": "inet", "table": table, "name": "new" } } });
+    let hook = json!({ "add": { "chain": { "family": "inet", "table": table, "name": "prerouting", "type": "filter",
+        "hook": "prerouting", "prio": -150, "policy": "accept" } } });
+    let mut all = vec![
+        chain,
+        hook,
+        // A SYN first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
+        rule(
+            "prerouting",
+            vec![
+                equal(meta("iifname"), interfaces.clone()),
+                equal(flags, json!("syn")),
+                equal(json!({ "payload": { "protocol": "tcp", "field": "dport" } }), json!({ "set": ports })),
+                json!({ "jump": { "target": "new" } }),
+            ],
+        ),
+        rule(
+            "prerouting",
+            vec![
+                equal(meta("iifname"), interfaces),
+                equal(meta("l4proto"), json!("tcp")),
+                // Not the listeners: they are bound to loopback addresses, which no packet from an interface has.
+                equal(json!({ "socket": { "key": "transparent" } }), json!(1)),
+                set_mark.clone(),
+                accept.clone(),
+            ],
+        ),
+        rule("new", vec![equal(here, local), json!({ "return": null })]),
+        tproxy("ip", "127.0.0.1", "ipv4"),
+    ];
+    if ipv6() {
+        all.push(tproxy("ip6", "::1", "ipv6"));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_on_one_line_and_names_the_interfaces_and_ports() {
+        let settings = Settings { ports: vec![80..=80, 8000..=8080], ..Settings::new("wan0", "ran0") };
+        let plan = Plan::new(&settings, 7);
+        let text = json!(plan.rules).to_string();
+        assert_eq!(text.lines().count(), 1);
+        for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, "ranway_proxy_7"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(plan.ip_commands("add").starts_with("rule add pref 99 fwmark 0x72610007 lookup 1918959623\n"));
+    }
+}

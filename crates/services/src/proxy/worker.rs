@@ -1,0 +1,457 @@
+//! A thread that accepts connections and moves their bytes.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use netio::{Error, sys};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fs::Timespec;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
+use slab::Slab;
+
+use super::flow::{Flow, Registry, Side};
+use super::gate::Gate;
+use super::listen::{Listener, connect_as, destination};
+use super::relay::{Direction, Tools, Turn};
+use super::settings::Settings;
+
+/// Events taken at once.
+const EVENTS: usize = 256;
+/// Connections accepted from a listener before other work has its turn.
+const ACCEPTS: usize = 64;
+/// Connections accepted at most before a listener shuts: what a full backlog holds.
+const LAST_ACCEPTS: usize = 4096;
+/// Longest sleep, so that the watchdog sees the worker alive.
+const LONGEST_SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Interval between checks of all connections for timeouts.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Unused pipes that a worker keeps.
+const SPARE_PIPES: usize = 64;
+/// A closed socket's state in `TCP_INFO`.
+const TCP_CLOSE: u8 = 7;
+
+/// Tokens of descriptors that belong to no connection.
+const WAKE: u64 = u64::MAX;
+const LISTEN: u64 = u64::MAX - 16;
+
+/// Counters of a worker since its start.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) accepted: [AtomicU64; 2],
+    pub(super) established: AtomicU64,
+    pub(super) closed: AtomicU64,
+    pub(super) reset: AtomicU64,
+    pub(super) connect_failed: AtomicU64,
+    pub(super) connect_timeouts: AtomicU64,
+    pub(super) idle_timeouts: AtomicU64,
+    pub(super) half_closed_timeouts: AtomicU64,
+    pub(super) exhausted: AtomicU64,
+    pub(super) other_port: AtomicU64,
+    pub(super) not_ours: AtomicU64,
+    pub(super) internal_errors: AtomicU64,
+    pub(super) to_ue_bytes: AtomicU64,
+    pub(super) from_ue_bytes: AtomicU64,
+}
+
+/// What others see of a worker.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) number: usize,
+    pub(super) settings: Arc<Settings>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) registry: Registry,
+    pub(super) counters: Counters,
+    /// Changes as long as the worker runs.
+    pub(super) beat: AtomicU64,
+    /// Ends the worker.
+    pub(super) stop: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The outgoing leg is not established.
+    Connecting,
+    Open,
+    /// Both sides have ended and know it; data and FINs may not be acknowledged.
+    Closing,
+}
+
+/// Why a connection ended.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// Both sides have acknowledged everything.
+    Closed,
+    Reset,
+    ConnectFailed,
+    ConnectTimeout,
+    Idle,
+    HalfClosed,
+}
+
+struct Connection {
+    flow: Arc<Flow>,
+    id: u64,
+    /// From the client and to it.
+    directions: [Direction; 2],
+    phase: Phase,
+    generation: u32,
+    /// Whether it is in the list of those with more to move.
+    queued: bool,
+    /// When it was accepted, or a byte or the end of one side passed.
+    active: Instant,
+}
+
+pub(super) struct Worker {
+    shared: Arc<Shared>,
+    epoll: OwnedFd,
+    connections: Slab<Connection>,
+    tools: Tools,
+    ready: VecDeque<u64>,
+    listening: bool,
+    generation: u32,
+    opened: u64,
+    now: Instant,
+    swept: Instant,
+    /// When descriptors ran out.
+    exhausted: Option<Instant>,
+}
+
+impl Worker {
+    /// Prepares a worker; its sockets do not listen yet.
+    pub(super) fn new(shared: Arc<Shared>) -> Result<Worker, Error> {
+        let prepare = || -> Result<OwnedFd, Errno> {
+            let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+            let waker = shared.gate.waker(shared.number);
+            epoll::add(&epoll, waker, EventData::new_u64(WAKE), EventFlags::IN)?;
+            Ok(epoll)
+        };
+        let epoll = prepare().map_err(Error::system("prepare a thread for connections"))?;
+        let tools = Tools::new(shared.settings.buffer, SPARE_PIPES);
+        let now = Instant::now();
+        Ok(Worker {
+            shared,
+            epoll,
+            connections: Slab::new(),
+            tools,
+            ready: VecDeque::new(),
+            listening: false,
+            generation: 0,
+            opened: 0,
+            now,
+            swept: now,
+            exhausted: None,
+        })
+    }
+
+    /// Works until it is told to stop.
+    pub(super) fn run(mut self) {
+        let mut events = Vec::with_capacity(EVENTS);
+        while !self.shared.stop.load(Relaxed) {
+            self.shared.beat.fetch_add(1, Relaxed);
+            self.attend_listeners();
+            let sleep = if self.ready.is_empty() { LONGEST_SLEEP } else { Timespec { tv_sec: 0, tv_nsec: 0 } };
+            events.clear();
+            // Interrupted is as good as woken.
+            let _ = epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&sleep));
+            self.now = Instant::now();
+            for event in &events {
+                self.on_event(event);
+            }
+            for _ in 0..self.ready.len() {
+                if let Some(token) = self.ready.pop_front()
+                    && let Some(key) = self.find(token)
+                {
+                    self.connections[key].queued = false;
+                    self.guarded(key, Worker::advance);
+                }
+            }
+            if self.now.duration_since(self.swept) >= SWEEP {
+                self.swept = self.now;
+                self.sweep();
+            }
+        }
+    }
+
+    fn on_event(&mut self, event: &Event) {
+        let (token, flags) = (event.data.u64(), event.flags);
+        if token == WAKE {
+            self.shared.gate.waker(self.shared.number).clear();
+        } else if token >= LISTEN {
+            self.accept((token - LISTEN) as usize, ACCEPTS);
+        } else if let Some(key) = self.find(token) {
+            let leg = (token & 1) as usize;
+            self.guarded(key, |worker, key| worker.on_leg(key, leg, flags));
+        }
+    }
+
+    /// Lets a connection be handled; an error of ours ends that connection alone.
+    fn guarded(&mut self, key: usize, act: impl FnOnce(&mut Worker, usize)) {
+        let panicked: Result<(), Box<dyn Any + Send>> = catch_unwind(AssertUnwindSafe(|| act(self, key)));
+        if panicked.is_err() {
+            self.shared.counters.internal_errors.fetch_add(1, Relaxed);
+            self.end(key, End::Reset);
+        }
+    }
+
+    /// Listens if new connections are welcome, and shuts the listeners if not.
+    fn attend_listeners(&mut self) {
+        let open = self.shared.gate.is_open();
+        if open && !self.listening {
+            for n in 0..self.shared.listeners.len() {
+                let listener = &self.shared.listeners[n];
+                // It may listen already, and be registered: both is as good.
+                let _ = listener.listen();
+                let _ =
+                    epoll::add(&self.epoll, &listener.socket, EventData::new_u64(LISTEN + n as u64), EventFlags::IN);
+            }
+            self.listening = true;
+        } else if !open && self.listening {
+            for n in 0..self.shared.listeners.len() {
+                // Those that wait have been told that they are connected.
+                self.accept(n, LAST_ACCEPTS);
+                let listener = &self.shared.listeners[n];
+                let _ = epoll::delete(&self.epoll, &listener.socket);
+                listener.shut();
+            }
+            self.listening = false;
+        }
+    }
+
+    fn accept(&mut self, listener: usize, most: usize) {
+        for _ in 0..most {
+            let Some(Listener { side, socket }) = self.shared.listeners.get(listener) else { return };
+            let side = *side;
+            match acceptfrom_with(socket, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
+                Ok((accepted, Some(client))) => match client.try_into() {
+                    Ok(client) => self.open(side, client, accepted),
+                    Err(_) => return,
+                },
+                Ok((_, None)) => {}
+                Err(Errno::AGAIN) => return,
+                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return self.on_exhausted(),
+                // A watchdog has shut it while this process did not run.
+                Err(Errno::INVAL) => {
+                    self.listening = false;
+                    let _ = epoll::delete(&self.epoll, &self.shared.listeners[listener].socket);
+                    return;
+                }
+                // The client has gone in the meantime, or the like.
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn on_exhausted(&mut self) {
+        self.shared.counters.exhausted.fetch_add(1, Relaxed);
+        self.exhausted.get_or_insert(self.now);
+        self.shared.gate.shut_for_want();
+    }
+
+    /// Connects an accepted client to the server that it asked for.
+    fn open(&mut self, side: Side, client: SocketAddr, accepted: OwnedFd) {
+        let counters = &self.shared.counters;
+        counters.accepted[side as usize].fetch_add(1, Relaxed);
+        let settings = &*self.shared.settings;
+        // From here on routes decide by which interface it is answered.
+        let unbound = sys::bind_to_device(accepted.as_fd(), "");
+        let server = destination(accepted.as_fd());
+        let (Some(server), Ok(())) = (server.filter(|server| !is_own(server, settings)), unbound) else {
+            counters.not_ours.fetch_add(1, Relaxed);
+            return;
+        };
+        let towards = if side == Side::Ran { Side::Wan } else { Side::Ran };
+        let outgoing = match connect_as(settings, client, server, towards) {
+            Ok(outgoing) => outgoing,
+            Err(error) => {
+                counters.connect_failed.fetch_add(1, Relaxed);
+                let of = Errno::from_io_error(&error);
+                if matches!(of, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) {
+                    self.on_exhausted();
+                }
+                return;
+            }
+        };
+        if !outgoing.same_port {
+            counters.other_port.fetch_add(1, Relaxed);
+        }
+        let flow = Arc::new(Flow::new(side, client, server, accepted, outgoing.socket, self.now));
+        self.generation = (self.generation + 1) & 0x7fff_ffff;
+        self.opened += 1;
+        let id = self.opened;
+        let key = self.connections.insert(Connection {
+            flow: Arc::clone(&flow),
+            id,
+            directions: Default::default(),
+            phase: Phase::Connecting,
+            generation: self.generation,
+            queued: false,
+            active: self.now,
+        });
+        self.shared.registry.insert(id, &flow);
+        self.shared.gate.enter();
+        let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::PRI | EventFlags::ET;
+        for (n, leg) in flow.legs().into_iter().enumerate() {
+            let token = self.token(key) | n as u64;
+            if epoll::add(&self.epoll, leg, EventData::new_u64(token), interest).is_err() {
+                self.on_exhausted();
+                return self.end(key, End::ConnectFailed);
+            }
+        }
+    }
+
+    /// A token names a leg of a connection, and no leg of one that had the same place before.
+    fn token(&self, key: usize) -> u64 {
+        u64::from(self.connections[key].generation) << 32 | (key as u64) << 1
+    }
+
+    fn find(&self, token: u64) -> Option<usize> {
+        let key = (token & 0xffff_ffff) as usize >> 1;
+        let connection = self.connections.get(key)?;
+        (u64::from(connection.generation) == token >> 32).then_some(key)
+    }
+
+    fn on_leg(&mut self, key: usize, leg: usize, flags: EventFlags) {
+        let connection = &mut self.connections[key];
+        if flags.contains(EventFlags::ERR) {
+            let end = if connection.phase == Phase::Connecting && leg == 1 { End::ConnectFailed } else { End::Reset };
+            return self.end(key, end);
+        }
+        if connection.phase == Phase::Connecting && leg == 1 {
+            if !flags.contains(EventFlags::OUT) {
+                return;
+            }
+            // Without an error, room to write means that it is connected.
+            if !matches!(sockopt::socket_error(connection.flow.legs()[1]), Ok(Ok(()))) {
+                return self.end(key, End::ConnectFailed);
+            }
+            connection.phase = Phase::Open;
+            connection.active = self.now;
+            connection.flow.establish();
+            self.shared.counters.established.fetch_add(1, Relaxed);
+        }
+        let connection = &mut self.connections[key];
+        let ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP);
+        if ending || flags.intersects(EventFlags::IN | EventFlags::PRI) {
+            connection.directions[leg].on_readable(ending);
+        }
+        if flags.contains(EventFlags::PRI) {
+            connection.directions[leg].on_urgent();
+        }
+        if flags.contains(EventFlags::OUT) {
+            connection.directions[1 - leg].on_writable();
+        }
+        if connection.phase != Phase::Connecting {
+            self.advance(key);
+        }
+    }
+
+    /// Moves bytes in both directions.
+    fn advance(&mut self, key: usize) {
+        let connection = &mut self.connections[key];
+        if connection.phase == Phase::Connecting {
+            return;
+        }
+        let flow = Arc::clone(&connection.flow);
+        let legs = flow.legs();
+        let mut more = false;
+        for source in 0..2 {
+            let direction = &mut connection.directions[source];
+            let (taken, held, finished) = (direction.taken(), direction.held(), direction.is_finished());
+            let turn = direction.advance(legs[source], legs[1 - source], &mut self.tools);
+            let new = direction.taken() - taken;
+            if new > 0 || direction.held() != held || direction.is_finished() != finished {
+                connection.active = self.now;
+                let to_ue = (source == 0) == (flow.opened_by() == Side::Wan);
+                let (passed, total) = match to_ue {
+                    true => (&flow.to_ue, &self.shared.counters.to_ue_bytes),
+                    false => (&flow.from_ue, &self.shared.counters.from_ue_bytes),
+                };
+                passed.taken.store(direction.taken(), Relaxed);
+                passed.held.store(direction.held() as u64, Relaxed);
+                total.fetch_add(new, Relaxed);
+            }
+            match turn {
+                Ok(turn) => more |= turn == Turn::More,
+                Err(error) => {
+                    if matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) {
+                        self.on_exhausted();
+                    }
+                    return self.end(key, End::Reset);
+                }
+            }
+        }
+        let connection = &mut self.connections[key];
+        if connection.directions.iter().all(Direction::is_finished) {
+            connection.phase = Phase::Closing;
+            if is_closed(&flow) {
+                return self.end(key, End::Closed);
+            }
+        }
+        if more && !connection.queued {
+            connection.queued = true;
+            let token = self.token(key);
+            self.ready.push_back(token);
+        }
+    }
+
+    /// Ends a connection. Legs that are not closed are reset, because they do not linger.
+    fn end(&mut self, key: usize, end: End) {
+        let Some(connection) = self.connections.try_remove(key) else { return };
+        self.shared.registry.remove(connection.id);
+        let counters = &self.shared.counters;
+        let counter = match end {
+            End::Closed => &counters.closed,
+            End::Reset => &counters.reset,
+            End::ConnectFailed => &counters.connect_failed,
+            End::ConnectTimeout => &counters.connect_timeouts,
+            End::Idle => &counters.idle_timeouts,
+            End::HalfClosed => &counters.half_closed_timeouts,
+        };
+        counter.fetch_add(1, Relaxed);
+        self.shared.gate.leave();
+    }
+
+    /// Ends what took too long, and looks after listeners.
+    fn sweep(&mut self) {
+        let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *self.shared.settings;
+        let mut over = Vec::new();
+        for (key, connection) in &self.connections {
+            let idle = self.now.saturating_duration_since(connection.active);
+            let half_closed = connection.directions.iter().any(Direction::is_finished);
+            let end = match connection.phase {
+                Phase::Connecting => (idle >= connect_timeout).then_some(End::ConnectTimeout),
+                Phase::Closing if is_closed(&connection.flow) => Some(End::Closed),
+                Phase::Open if !half_closed => (idle >= idle_timeout).then_some(End::Idle),
+                Phase::Open | Phase::Closing => (idle >= half_closed_timeout).then_some(End::HalfClosed),
+            };
+            over.extend(end.map(|end| (key, end)));
+        }
+        for (key, end) in over {
+            self.end(key, end);
+        }
+        if self.exhausted.is_some_and(|since| self.now.saturating_duration_since(since) >= SWEEP) {
+            self.exhausted = None;
+            self.shared.gate.retry();
+        }
+        // A watchdog shuts listeners of a process that does not run, which may run again.
+        self.listening &= self.shared.listeners.iter().all(Listener::listens);
+    }
+}
+
+/// Whether both legs have acknowledged everything and are over, but for a kernel's TIME-WAIT.
+fn is_closed(flow: &Flow) -> bool {
+    flow.legs().iter().all(|leg| sys::tcp_info(*leg).is_ok_and(|(info, _)| info.state == TCP_CLOSE))
+}
+
+/// Whether a client has connected to the proxy itself, which would connect to itself again.
+fn is_own(server: &SocketAddr, settings: &Settings) -> bool {
+    server.ip().is_loopback() && server.port() == settings.port
+}

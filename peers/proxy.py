@@ -1,0 +1,293 @@
+"""What `ranway proxy` costs on this machine, beside HAProxy and the bare router in the same run.
+
+Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build --release -p ranway`). Three
+namespaces in a row: a UE, a router, a server; veth pairs between them. Both proxies are transparent, move bytes by splice
+and run on one processor (1); the hosts run on another one (0), which they share. They take turns, so that what else the
+machine does meets all alike:
+
+- Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor time
+  (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts are the limit;
+- connections per second (connect, a byte there and back, end), and the proxy's processor time for each;
+- resident memory and memory of the whole machine for each of some connections on which the server sends and the UE stops
+  reading;
+- the round trip of a byte on an open connection, median and 99th percentile.
+
+`target/bench/proxy.json` holds the figures. Timings are reported; no test depends on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UE, ROUTER, SERVER = (f"ranway-bench-{os.getpid()}-{name}" for name in "urs")
+ADDRESS = "10.2.0.2"
+HOSTS, PROXY = "0", "1"
+
+HAPROXY = """
+global
+  nbthread 1
+  maxconn 6000
+  tune.pipesize 262144
+defaults
+  mode tcp
+  option splice-auto
+  timeout connect 60s
+  timeout client 2h
+  timeout server 2h
+listen proxy
+  bind :5000 transparent
+  source 0.0.0.0 usesrc clientip
+  server any 0.0.0.0:0
+"""
+RULES = """
+table ip haproxy {
+  chain pre {
+    type filter hook prerouting priority mangle;
+    meta l4proto tcp socket transparent 1 meta mark set 1 accept
+    iifname "ran" meta l4proto tcp tproxy to :5000 meta mark set 1 accept
+  }
+}
+"""
+
+# Echoes bytes, and sends without end to whoever sends "s".
+ECHO = """
+import asyncio
+async def serve(reader, writer):
+    try:
+        while byte := await reader.read(1):
+            if byte == b"s":
+                while True:
+                    writer.write(bytes(1 << 16))
+                    await writer.drain()
+            writer.write(byte)
+        writer.close()
+    except (ConnectionError, OSError):
+        pass
+async def main():
+    server = await asyncio.start_server(serve, "10.2.0.2", 5201, backlog=4096)
+    print("ready", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+CONNECT = """
+import socket, sys, time
+end, count, start = time.monotonic() + float(sys.argv[1]), 0, time.monotonic()
+while time.monotonic() < end:
+    s = socket.create_connection(("10.2.0.2", 5201))
+    s.sendall(b"x")
+    s.recv(1)
+    s.shutdown(socket.SHUT_WR)
+    s.recv(1)
+    s.close()
+    count += 1
+print(count / (time.monotonic() - start))
+"""
+PING = """
+import socket, statistics, sys, time
+s = socket.create_connection(("10.2.0.2", 5201))
+s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+times = []
+for _ in range(int(sys.argv[1])):
+    start = time.perf_counter()
+    s.sendall(b"x")
+    s.recv(1)
+    times.append((time.perf_counter() - start) * 1e6)
+times = sorted(times[100:])
+print(statistics.median(times), times[len(times) * 99 // 100])
+"""
+HOLD = """
+import socket, sys, time
+held = []
+for _ in range(int(sys.argv[1])):
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+    s.connect(("10.2.0.2", 5201))
+    s.sendall(b"s")
+    held.append(s)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def run(line: str) -> None:
+    subprocess.run(line.split(), check=True)
+
+
+def inside(space: str, *command: str, cpu: str = HOSTS) -> list[str]:
+    return ["ip", "netns", "exec", space, "taskset", "-c", cpu, *command]
+
+
+@contextmanager
+def network() -> Iterator[None]:
+    try:
+        for name in (UE, ROUTER, SERVER):
+            run(f"ip netns add {name}")
+            run(f"ip -n {name} link set lo up")
+        for host, interface, end, net in ((UE, "u0", "ran", 1), (SERVER, "s0", "wan", 2)):
+            run(f"ip -n {host} link add {interface} type veth peer name {end} netns {ROUTER}")
+            run(f"ip -n {host} addr add 10.{net}.0.2/24 dev {interface}")
+            run(f"ip -n {ROUTER} addr add 10.{net}.0.1/24 dev {end}")
+            run(f"ip -n {host} link set {interface} up")
+            run(f"ip -n {ROUTER} link set {end} up")
+            run(f"ip -n {host} route add default via 10.{net}.0.1")
+        subprocess.run(inside(ROUTER, "sysctl", "-qw", "net.ipv4.ip_forward=1"), check=True)
+        yield
+    finally:
+        for name in (UE, ROUTER, SERVER):
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+
+
+@contextmanager
+def echo() -> Iterator[None]:
+    command = inside(SERVER, sys.executable, "-c", ECHO)
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert server.stdout is not None
+        server.stdout.readline()
+        yield
+    finally:
+        server.kill()
+        server.wait()
+
+
+@contextmanager
+def way(name: str, ranway: Path) -> Iterator[int | None]:
+    """Runs a proxy. Gives its process."""
+    if name == "bare":
+        yield None
+        return
+    if name == "ranway":
+        arguments = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
+        command = inside(ROUTER, str(ranway), "proxy", *arguments, cpu=PROXY)
+        running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert running.stderr is not None
+        assert "splitting" in running.stderr.readline()
+    else:
+        rules = inside(ROUTER, "nft", "-f", "-")
+        subprocess.run(rules, input=RULES, text=True, check=True)
+        run(f"ip -n {ROUTER} rule add fwmark 1 lookup 100")
+        run(f"ip -n {ROUTER} route add local default dev lo table 100")
+        with tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False) as file:
+            file.write(HAPROXY)
+        # -db: in the foreground, without a master.
+        running = subprocess.Popen(inside(ROUTER, "haproxy", "-db", "-f", file.name, cpu=PROXY), stderr=subprocess.DEVNULL)
+    time.sleep(1)
+    if running.poll() is not None:
+        raise RuntimeError(f"{name} does not start")
+    try:
+        # `ip` and `taskset` have become it.
+        yield running.pid
+    finally:
+        running.send_signal(signal.SIGTERM if name == "ranway" else signal.SIGKILL)
+        running.wait()
+        if name == "haproxy":
+            subprocess.run(inside(ROUTER, "nft", "delete", "table", "ip", "haproxy"), check=False)
+            run(f"ip -n {ROUTER} rule del fwmark 1 lookup 100")
+            run(f"ip -n {ROUTER} route flush table 100")
+
+
+def processor(process: int | None) -> float:
+    """Seconds of processor time that it has taken."""
+    if process is None:
+        return 0.0
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident(process: int) -> float:
+    """KB of its memory."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+def available() -> float:
+    """KB that the machine has free or can free."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+
+
+def throughput(flows: int, seconds: float, process: int | None) -> tuple[float, float]:
+    """Mbit/s, and the process's seconds for each Gbit."""
+    server = subprocess.Popen(inside(SERVER, "iperf3", "-s", "-1", "-p", "5301"), stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    before = processor(process)
+    client = inside(UE, "iperf3", "-c", ADDRESS, "-p", "5301", "-R", "-J", "-P", str(flows), "-t", str(seconds))
+    said = json.loads(subprocess.run(client, check=True, capture_output=True, text=True).stdout)
+    taken = processor(process) - before
+    server.wait()
+    received = said["end"]["sum_received"]
+    return received["bits_per_second"] / 1e6, taken / (received["bytes"] * 8e-9)
+
+
+def python(host: str, program: str, *arguments: str) -> str:
+    command = inside(host, sys.executable, "-c", program, *arguments)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def memory(count: int, process: int) -> tuple[float, float]:
+    """KB for each connection: of the process, and of the machine."""
+    before, free = resident(process), available()
+    command = inside(UE, sys.executable, "-c", HOLD, str(count))
+    holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    time.sleep(3)
+    after = (resident(process) - before) / count, (free - available()) / count
+    holder.communicate("")
+    time.sleep(1)
+    return after
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    parser.add_argument("--ranway", type=Path, default=target / "release" / "ranway")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--connections", type=int, default=300)
+    parser.add_argument("--out", type=Path, default=ROOT / "target" / "bench" / "proxy.json")
+    arguments = parser.parse_args()
+    if os.geteuid():
+        print("this needs root", file=sys.stderr)
+        return 2
+    figures: dict[str, dict[str, list[float]]] = {name: {} for name in ("bare", "haproxy", "ranway")}
+    with network(), echo():
+        for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
+            with way(name, arguments.ranway) as process:
+                found: dict[str, float] = {}
+                for flows in (1, 16):
+                    rate, cost = throughput(flows, arguments.seconds, process)
+                    found[f"Mbit/s, {flows} flows"] = rate
+                    found[f"processor s/Gbit, {flows} flows"] = cost
+                before = processor(process)
+                found["connections/s"] = float(python(UE, CONNECT, str(arguments.seconds)))
+                taken = processor(process) - before
+                found["processor us/connection"] = taken * 1e6 / found["connections/s"] / arguments.seconds
+                found["round trip us, median"], found["round trip us, 99 %"] = map(float, python(UE, PING, "5000").split())
+                if process is not None:
+                    kb = memory(arguments.connections, process)
+                    found["resident kB/connection"], found["machine kB/connection"] = kb
+                for what, value in found.items():
+                    of.setdefault(what, []).append(value)
+    medians = {name: {what: statistics.median(values) for what, values in of.items()} for name, of in figures.items()}
+    for what in medians["ranway"]:
+        print(f"{what:32}" + "".join(f"  {name} {of[what]:10.3f}" for name, of in medians.items() if what in of))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps({"medians": medians, "all": figures}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
