@@ -53,6 +53,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "sim",
             "import",
             "reproduce",
+            "rapid",
             "rnis",
             "emulate",
             "services",

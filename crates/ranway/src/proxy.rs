@@ -6,7 +6,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use netio::process::{Happened, Signals};
 use nix::sys::signal::Signal;
-use services::proxy::{self, Connection, Metrics, Proxy, Settings, Status};
+use rapid::Policy;
+use services::proxy::{self, Connection, Control, Inbox, Managed, Metrics, Proxy, Settings, Status};
+use services::rnis::{Follower, Input, Log};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -34,8 +36,14 @@ that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the p
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
 --drain; a second signal resets them at once. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
 
+With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
+by receive windows towards servers and by pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` makes them from the \
+feeds of base stations. A flow whose UE is not reported, or no longer, is not limited.
+
 Examples:
   ranway proxy --wan eth0 --ran eth1
+  ranway proxy --wan eth0 --ran eth1 --reports amqp://127.0.0.1              RAPID, with the reports of a ranway rnis
+  ranway proxy --wan eth0 --ran eth1 --reports recording:unix:/run/reports   with those that programs write to a socket
   ranway proxy --wan eth0 --ran eth1 --ports 80,443,8000-8080
   ranway proxy --wan eth0 --ran eth1 --metrics 127.0.0.1:9180     counters for Prometheus at /metrics
   ranway proxy status                                             counters and connections, by UE
@@ -76,6 +84,15 @@ pub(crate) struct ProxyArgs {
     /// Congestion control towards UEs, by its name in the kernel [default: the kernel's]
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
+    /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
+    #[arg(long, value_name = "KIND:ADDRESS")]
+    reports: Option<String>,
+    /// How RAPID divides what a UE can receive
+    #[arg(long, value_name = "best|published|milli-proxy", default_value = "best", value_parser = policy, requires = "reports")]
+    policy: Policy,
+    /// Interval between two updates of windows and rates
+    #[arg(long, value_name = "TIME", default_value = "5 ms", value_parser = tick, requires = "reports")]
+    tick: Span,
     /// Time in which a host must accept a connection
     #[arg(long, value_name = "TIME", default_value = "60 s")]
     connect_timeout: Span,
@@ -137,7 +154,11 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
         command.arg(GUARDIAN);
         command
     };
-    let mut proxy = Proxy::start(settings, None, guardian).map_err(refusal)?;
+    let inbox = Inbox::default();
+    let feed = args.reports.as_deref().map(|input| follow(input, &inbox)).transpose()?;
+    let config = rapid::Config { policy: args.policy, tick: args.tick, ..rapid::Config::default() };
+    let control = feed.is_some().then(|| Box::new(Managed::new(config, inbox)) as Box<dyn Control>);
+    let mut proxy = Proxy::start(settings, control, guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
         let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
@@ -208,6 +229,14 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Follows the reports of an input.
+fn follow(input: &str, inbox: &Inbox) -> Result<Follower, Failure> {
+    let input: Input = input.parse().map_err(Failure::Invalid)?;
+    let log = Log::new(|text| terminal::message!("{text}"));
+    let inbox = inbox.clone();
+    Follower::start(input, log, move |report| inbox.put(report)).map_err(|why| Failure::Invalid(why.to_string()))
+}
+
 /// What keeps the proxy from starting is the operator's to change, and nothing has been changed yet.
 fn refusal(error: netio::Error) -> Failure {
     match error {
@@ -240,6 +269,21 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         radio_congestion: args.cc.clone(),
         ..defaults
     })
+}
+
+fn policy(text: &str) -> Result<Policy, String> {
+    match text {
+        "best" => Ok(Policy::Best(rapid::Best::default())),
+        "published" => Ok(Policy::Published(rapid::Published::default())),
+        "milli-proxy" => Ok(Policy::MilliProxy),
+        _ => Err("expected best, published or milli-proxy".into()),
+    }
+}
+
+fn tick(text: &str) -> Result<Span, String> {
+    let span: Span = text.parse().map_err(|why| format!("{why}"))?;
+    let range = Span::from_micros(500)..=Span::from_secs(1);
+    if range.contains(&span) { Ok(span) } else { Err("expected a time from 0.5 ms to 1 s".into()) }
 }
 
 /// Parses a port or a range of ports.

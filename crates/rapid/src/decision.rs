@@ -73,7 +73,7 @@ pub struct Decision {
 
 impl Decision {
     /// Without a report of the radio: the proxy passes data on as any split proxy does.
-    pub(crate) const UNLIMITED: Decision = Decision {
+    pub const UNLIMITED: Decision = Decision {
         rate: None,
         receive_window: None,
         receive_buffer: None,

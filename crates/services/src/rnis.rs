@@ -10,6 +10,7 @@
 
 mod amqp;
 mod callback;
+mod follower;
 mod http;
 mod hub;
 mod input;
@@ -22,6 +23,7 @@ mod settings;
 mod websocket;
 
 pub use callback::CallbackPolicy;
+pub use follower::Follower;
 pub use hub::{Hub, unix_now};
 pub use input::Input;
 pub use log::Log;

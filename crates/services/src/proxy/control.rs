@@ -6,6 +6,7 @@
 //! - the receive window of the wired leg (`TCP_WINDOW_CLAMP`) once data has arrived, because the kernel forgets an earlier
 //!   limit. It is read back and set again in each update, because the kernel's automatic tuning may raise it;
 //! - the receive buffer of the wired leg (`SO_RCVBUF`), at most that of the settings;
+//! - what the radio leg takes beyond what it has sent (`TCP_NOTSENT_LOWAT`), at most that of the settings;
 //! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`).
 //!
 //! [`Decision::window`] is not applied: it takes a congestion control in the kernel that can be told a window.
@@ -78,6 +79,7 @@ struct Controlled {
     last: Sample,
     window: Option<u64>,
     buffer: Option<u64>,
+    unsent: Option<u64>,
     pacing: Option<u64>,
 }
 
@@ -129,13 +131,19 @@ fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKe
         let mss = sys::tcp_info(flow.radio()).map_or(1448, |(info, _)| info.snd_mss);
         control.open(key, flow.ue().ip(), mss, now);
         let flow = Arc::downgrade(&flow);
-        flows.insert(key, Controlled { flow, last: Sample::default(), window: None, buffer: None, pacing: None });
+        flows.insert(
+            key,
+            Controlled { flow, last: Sample::default(), window: None, buffer: None, unsent: None, pacing: None },
+        );
     }
     all
 }
 
 fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, workers: &[Arc<Shared>], now: Time) {
-    let most = workers.first().map_or(0, |shared| shared.settings.receive_buffer as u64);
+    let most = workers.first().map_or((0, 0), |shared| {
+        let settings = &shared.settings;
+        (settings.receive_buffer as u64, settings.unsent as u64)
+    });
     let cell = std::cell::RefCell::new(flows);
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
@@ -161,7 +169,6 @@ fn sample(of: &Observation) -> Sample {
         arrived: of.arrived(),
         delivered: of.delivered(),
         in_flight: of.in_flight(),
-        unread: of.unread(),
         wan_rtt: span(of.wired.rtt).or(span(of.wired.rcv_rtt)),
         wan_min_rtt: span(of.wired.min_rtt),
         ran_rtt: span(of.radio.rtt),
@@ -170,7 +177,7 @@ fn sample(of: &Observation) -> Sample {
 }
 
 impl Controlled {
-    fn apply(&mut self, decision: &Decision, most_buffer: u64) {
+    fn apply(&mut self, decision: &Decision, (most_buffer, most_unsent): (u64, u64)) {
         let Some(flow) = self.flow.upgrade() else { return };
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
@@ -187,6 +194,12 @@ impl Controlled {
             self.buffer = buffer;
             let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
             let _ = sockopt::set_socket_recv_buffer_size_force(flow.wired(), bytes);
+        }
+        let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
+        if unsent != self.unsent {
+            self.unsent = unsent;
+            let bytes = u32::try_from(unsent.unwrap_or(most_unsent)).unwrap_or(u32::MAX);
+            let _ = sys::set_notsent_lowat(flow.radio(), bytes);
         }
         let pacing = decision.pacing.map(|rate| (rate.bits_per_sec() / 8).max(1));
         if pacing != self.pacing {

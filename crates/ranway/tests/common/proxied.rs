@@ -1,0 +1,243 @@
+//! A UE, a router that runs `ranway proxy`, and a server, for the tests of it.
+
+use super::spaces::{Spaces, ip, own_mounts};
+use super::text;
+use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
+use nix::unistd::Pid;
+use services::proxy::Status;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Deref;
+use std::process::{Child, Output};
+use std::thread;
+use std::time::{Duration, Instant};
+use testkit::root::granted;
+
+pub(crate) const UE: &str = "u";
+pub(crate) const ROUTER: &str = "p";
+pub(crate) const SERVER: &str = "s";
+
+/// Addresses of the UE and of the server.
+pub(crate) const UES: [&str; 2] = ["10.1.0.2", "fd01::2"];
+pub(crate) const SERVERS: [&str; 2] = ["10.2.0.2", "fd02::2"];
+
+/// The longest that a connection or a transfer takes here.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// In a row: a UE, a router, a server.
+pub(crate) struct Net(Spaces);
+
+impl Deref for Net {
+    type Target = Spaces;
+    fn deref(&self) -> &Spaces {
+        &self.0
+    }
+}
+
+/// A proxy that is killed with the test.
+pub(crate) struct Running(pub(crate) Option<Child>);
+
+impl Running {
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(self.0.as_ref().expect("it runs").id() as i32)
+    }
+
+    pub(crate) fn end(mut self, signal: Signal) {
+        kill(self.pid(), signal).expect("it runs");
+        self.0.take().expect("it runs").wait().expect("it ends");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Net {
+    /// Returns `None`, with a message, where namespaces or nftables are not available.
+    pub(crate) fn new() -> Option<Net> {
+        granted(emulate::lab::check())?;
+        granted(emulate::uplink::check())?;
+        own_mounts(&[]);
+        let net = Spaces::new(&[UE, ROUTER, SERVER]);
+        net.join((UE, "u0", &["10.1.0.2/24", "fd01::2/64"]), (ROUTER, "ran", &["10.1.0.1/24", "fd01::1/64"]));
+        net.join((SERVER, "s0", &["10.2.0.2/24", "fd02::2/64"]), (ROUTER, "wan", &["10.2.0.1/24", "fd02::1/64"]));
+        for (host, gateway) in [(UE, ["10.1.0.1", "fd01::1"]), (SERVER, ["10.2.0.1", "fd02::1"])] {
+            for gateway in gateway {
+                ip(&format!("-n {} route add default via {gateway}", net.space(host)));
+            }
+        }
+        for host in [UE, ROUTER, SERVER] {
+            ip(&format!("-n {} link set dev lo up", net.space(host)));
+        }
+        let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+        assert!(net.command(ROUTER, "sh").args(["-c", forward]).status().expect("sh").success());
+        Some(Net(net))
+    }
+
+    pub(crate) fn proxy(&self, args: &[&str]) -> Running {
+        let drain = if args.contains(&"--drain") { &[][..] } else { &["--drain", "300 ms"] };
+        let args = [&["proxy", "--wan", "wan", "--ran", "ran"], drain, args].concat();
+        let running = Running(Some(self.start(ROUTER, &args)));
+        let start = Instant::now();
+        while !self.status().accepting || self.on_router("ss", &["-Hltn"]).lines().count() < 4 {
+            assert!(start.elapsed() < PATIENCE, "it does not listen");
+            thread::sleep(Duration::from_millis(10));
+        }
+        running
+    }
+
+    /// Runs the proxy with these options to its end.
+    pub(crate) fn fails(&self, args: &[&str]) -> Output {
+        self.command(ROUTER, env!("CARGO_BIN_EXE_ranway")).arg("proxy").args(args).output().expect("it starts")
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let said = self.command(ROUTER, env!("CARGO_BIN_EXE_ranway")).args(["proxy", "status", "--json"]).output();
+        let said = said.expect("it starts");
+        if !said.status.success() {
+            return Status::default();
+        }
+        serde_json::from_slice(&said.stdout).expect("it is JSON")
+    }
+
+    /// Waits until the status fulfils a condition.
+    pub(crate) fn until(&self, what: &str, holds: impl Fn(&Status) -> bool) -> Status {
+        let start = Instant::now();
+        loop {
+            let status = self.status();
+            if holds(&status) {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "not in time: {what}: {status:?}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn on_router(&self, program: &str, args: &[&str]) -> String {
+        let output = self.command(ROUTER, program).args(args).output().expect("it starts");
+        text(&output.stdout) + &text(&output.stderr)
+    }
+
+    /// What a proxy could leave behind on the router.
+    pub(crate) fn traces(&self) -> String {
+        let rules = ["-4", "-6"].map(|family| self.on_router("ip", &[family, "rule"]));
+        let routes = ["-4", "-6"].map(|family| self.on_router("ip", &[family, "route", "show", "table", "all"]));
+        let listening = self.on_router("ss", &["-Hltn"]);
+        let routes = routes.concat();
+        let lasting = routes.lines().filter(|line| !line.contains("fe80::") && !line.contains("multicast"));
+        let lasting = lasting.collect::<Vec<_>>().join("\n");
+        format!("{}{lasting}\n{}{listening}", rules.concat(), self.on_router("nft", &["list", "ruleset"]))
+    }
+
+    pub(crate) fn is_clean_again(&self, before: &str) {
+        let start = Instant::now();
+        while self.traces() != before {
+            assert!(start.elapsed() < Duration::from_secs(3), "{}\nbefore: {before}", self.traces());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub(crate) fn listen(&self, host: &str, address: &str) -> TcpListener {
+        let address: IpAddr = address.parse().expect("an address");
+        self.inside(host, || TcpListener::bind((address, 0)).expect("a free port"))
+    }
+
+    pub(crate) fn connect(&self, host: &str, to: SocketAddr) -> TcpStream {
+        let stream = self.inside(host, || TcpStream::connect_timeout(&to, PATIENCE).expect("it is accepted"));
+        patient(stream)
+    }
+
+    /// How a connection of the UE ends that the proxy accepts and the server does not.
+    pub(crate) fn fate(&self, to: SocketAddr) -> Option<ErrorKind> {
+        match self.inside(UE, || TcpStream::connect_timeout(&to, PATIENCE)) {
+            Ok(stream) => ending(&mut patient(stream)),
+            Err(error) => Some(error.kind()),
+        }
+    }
+
+    /// A connection from the UE to the server.
+    pub(crate) fn pair(&self, listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = self.connect(UE, listener.local_addr().expect("an address"));
+        (client, accept(listener))
+    }
+}
+
+pub(crate) fn accept(listener: &TcpListener) -> TcpStream {
+    let start = Instant::now();
+    listener.set_nonblocking(true).expect("it is a socket");
+    loop {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false).expect("it is a socket");
+                return patient(stream);
+            }
+            Err(error) => assert!(error.kind() == ErrorKind::WouldBlock && start.elapsed() < PATIENCE, "{error}"),
+        }
+        thread::sleep(Duration::from_micros(200));
+    }
+}
+
+pub(crate) fn patient(stream: TcpStream) -> TcpStream {
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_write_timeout(Some(PATIENCE)).expect("a time");
+    stream
+}
+
+/// Checks that a few bytes pass both ways.
+pub(crate) fn exchange(one: &mut TcpStream, other: &mut TcpStream) {
+    for _ in 0..2 {
+        one.write_all(b"question").expect("it is open");
+        let mut bytes = [0; 8];
+        other.read_exact(&mut bytes).expect("they arrive");
+        assert_eq!(&bytes, b"question");
+        other.write_all(b"answers!").expect("it is open");
+        one.read_exact(&mut bytes).expect("they arrive");
+        assert_eq!(&bytes, b"answers!");
+    }
+}
+
+/// Ends a connection with a reset.
+pub(crate) fn reset(stream: TcpStream) {
+    setsockopt(&stream, sockopt::Linger, &libc_linger()).expect("it can be set");
+    drop(stream);
+}
+
+pub(crate) fn libc_linger() -> nix::libc::linger {
+    nix::libc::linger { l_onoff: 1, l_linger: 0 }
+}
+
+/// Returns how reading ends: with an end (`None`) or an error.
+pub(crate) fn ending(stream: &mut TcpStream) -> Option<ErrorKind> {
+    let mut buffer = [0; 1 << 12];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(error) => return Some(error.kind()),
+        }
+    }
+}
+
+/// The byte at a position of a stream.
+pub(crate) fn byte(position: u64, salt: u64) -> u8 {
+    ((position + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(salt.wrapping_mul(0x1234_5678_9abc_def1)) >> 56)
+        as u8
+}
+
+/// Random numbers of a test, by its seed (xorshift64*).
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 16) % bound
+    }
+}

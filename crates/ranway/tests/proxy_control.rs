@@ -1,0 +1,204 @@
+//! End-to-end tests of the control of `ranway proxy`: windows and rates of flows. Tests that need root report when they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::proxied::*;
+use services::proxy::{Control, Decision, FlowKey, Proxy, Sample, Settings};
+use std::io::{Read, Write};
+use std::net::IpAddr;
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use testkit::realtime::{Watch, conclusive};
+use units::Time;
+
+/// Limits the window of each flow, and notes what it sees.
+struct Narrow {
+    window: u64,
+    flows: Vec<FlowKey>,
+    next: Option<Time>,
+    seen: Arc<Mutex<Vec<Sample>>>,
+}
+
+impl Control for Narrow {
+    fn open(&mut self, flow: FlowKey, ue: IpAddr, _: u32, now: Time) {
+        assert_eq!(ue.to_string(), UES[0]);
+        self.flows.push(flow);
+        self.next = Some(now);
+    }
+    fn close(&mut self, flow: FlowKey, _: Time) {
+        self.flows.retain(|&other| other != flow);
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        self.next
+    }
+    fn update(
+        &mut self,
+        now: Time,
+        sample: &mut dyn FnMut(FlowKey) -> Sample,
+        each: &mut dyn FnMut(FlowKey, &Decision),
+    ) {
+        for &flow in &self.flows {
+            self.seen.lock().expect("nobody panics").push(sample(flow));
+            each(flow, &Decision { receive_window: Some(self.window), ..Decision::UNLIMITED });
+        }
+        self.next = Some(now + units::Span::from_millis(2));
+    }
+}
+
+#[test]
+fn root_a_control_sees_the_flows_and_holds_their_windows() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let control = Narrow { window: 64 << 10, flows: Vec::new(), next: None, seen: Arc::clone(&seen) };
+    let guardian = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
+        command.arg("proxy-guardian");
+        command
+    };
+    let settings = Settings { max_connections: 100, ..Settings::new("wan", "ran") };
+    let mut proxy =
+        net.inside(ROUTER, || Proxy::start(settings, Some(Box::new(control)), guardian).expect("it starts"));
+    thread::sleep(Duration::from_millis(200));
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    const MUCH: usize = 20_000_000;
+    let windows = thread::scope(|scope| {
+        scope.spawn(|| {
+            server.write_all(&vec![7; MUCH]).expect("it is open");
+        });
+        let mut buffer = vec![0; 1 << 16];
+        let (mut read, mut windows) = (0, Vec::new());
+        while read < MUCH {
+            read += client.read(&mut buffer).expect("no reset");
+            if read > MUCH / 4 {
+                windows.extend(proxy.status(true).connections.first().map(|flow| flow.wired_window));
+            }
+            let _ = net.inside(ROUTER, || proxy.tick());
+        }
+        windows
+    });
+    assert!(windows.len() > 10);
+    // The window is advertised in steps of the window scale.
+    assert!(windows.iter().all(|&window| window <= (64 << 10) + 4096), "{windows:?}");
+    drop(client);
+    net.inside(ROUTER, || drop(proxy));
+    let seen = seen.lock().expect("nobody panics");
+    let last = seen.last().expect("it was asked");
+    assert!(last.arrived > MUCH as u64 / 2 && last.delivered > MUCH as u64 / 2, "{last:?}");
+    assert!(seen.windows(2).all(|two| two[0].arrived <= two[1].arrived && two[0].delivered <= two[1].delivered));
+    assert!(seen.iter().all(|one| one.delivered + one.in_flight <= one.arrived));
+    assert!(last.wan_rtt.is_some() && last.ran_rtt.is_some() && last.ran_min_rtt.is_some());
+}
+
+/// A cell that has `mbps` for the UE alone, and a short queue, reported each 5 ms until it is dropped. It reports its blocks as
+/// unused: it does not see the traffic.
+struct Cell {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Cell {
+    /// Writes reports to the socket at `path`.
+    fn start(path: &str, mbps: f64) -> Cell {
+        let (stop, path) = (Arc::new(AtomicBool::new(false)), path.to_owned());
+        let stopped = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let mut socket = UnixStream::connect(&path).expect("the proxy has made it");
+            while !stopped.load(Relaxed) {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later").as_micros();
+                let line = format!(
+                    concat!(
+                        r#"{{"time_us":{},"interval_us":5000,"cell":1,"rnti":61,"address":"{}","n_prb":100,"slots":5,"cell_prbs":0,"#,
+                        r#""active_ues":1,"prbs":0,"acked_bits":0,"blocks":0,"failed":0,"bits_per_prb":{},"queue_bytes":{}}}"#
+                    ),
+                    now,
+                    UES[0],
+                    mbps * 10.0,
+                    (mbps * 125.0) as u64,
+                );
+                if writeln!(socket, "{line}").is_err() {
+                    return;
+                }
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Cell { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Bytes that are read in a time, in Mbit/s.
+fn rate(client: &mut std::net::TcpStream, span: Duration) -> f64 {
+    let (start, mut buffer, mut bytes) = (Instant::now(), vec![0; 1 << 16], 0);
+    while start.elapsed() < span {
+        bytes += client.read(&mut buffer).expect("no reset");
+    }
+    bytes as f64 * 8e-6 / start.elapsed().as_secs_f64()
+}
+
+#[test]
+fn root_rapid_gives_a_flow_what_is_reported_and_lifts_the_limit_when_the_reports_end() {
+    conclusive(rapid_gives_a_flow_what_is_reported_and_lifts_the_limit_when_the_reports_end);
+}
+
+fn rapid_gives_a_flow_what_is_reported_and_lifts_the_limit_when_the_reports_end(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("reports").display().to_string();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&["--reports", &format!("recording:unix:{path}")]);
+    let cell = Cell::start(&path, 40.0);
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+    rate(&mut client, Duration::from_millis(1000));
+    let limited = rate(&mut client, Duration::from_millis(1500));
+    drop(cell);
+    // Reports are believed for a while, and then their capacity fades.
+    rate(&mut client, Duration::from_millis(2500));
+    let free = rate(&mut client, Duration::from_millis(500));
+    println!("{limited:.1} Mbit/s of 40 reported, {free:.0} Mbit/s without reports");
+    assert!((28.0..48.0).contains(&limited), "{limited}");
+    assert!(free > 2.0 * limited, "{free}");
+    drop(client);
+    sender.join().expect("it does not panic");
+}
+
+#[test]
+fn root_what_rapid_cannot_use_is_one_line_and_changes_nothing() {
+    let Some(net) = Net::new() else { return };
+    let interfaces = ["--wan", "wan", "--ran", "ran"];
+    for (options, message) in [
+        (&["--reports", "recrding:x"][..], "invalid input `recrding:x`"),
+        (&["--reports", "recording:/nowhere/reports"], "No such file"),
+        (&["--reports", "recording:unix:/nowhere/reports"], "No such file"),
+        (&["--reports", "amqp:http://127.0.0.1"], "amqp"),
+    ] {
+        let output = net.fails(&[&interfaces[..], options].concat());
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+    for options in [&["--policy", "best"][..], &["--reports", "recording:-", "--tick", "0 s"]] {
+        let output = net.fails(&[&interfaces[..], options].concat());
+        assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,61 @@
+//! Reports of an input for a program that has no runtime of its own, such as the proxy.
+
+use super::callback::CallbackPolicy;
+use super::hub::Hub;
+use super::input::Input;
+use super::log::Log;
+use super::settings::{Error, Limits};
+use rnis::feed::Carrier;
+use rnis::{AddressMap, Network, RadioReport};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::broadcast::error::RecvError;
+
+/// Follows an input in a thread of its own until it is dropped.
+#[derive(Debug)]
+pub struct Follower(Option<Runtime>);
+
+impl Follower {
+    /// Opens an input and calls `report` with each of its reports. An input that fails later is told to `log`.
+    ///
+    /// # Errors
+    /// The input cannot be opened.
+    pub fn start(
+        input: Input,
+        log: Log,
+        mut report: impl FnMut(&RadioReport) + Send + 'static,
+    ) -> Result<Follower, Error> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("reports").enable_all().build();
+        let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
+        runtime.block_on(async {
+            let (network, addresses) = (Network::default(), AddressMap::default());
+            let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
+            let opened = input.open(Carrier::default()).await?;
+            let mut reports = hub.reports();
+            tokio::spawn(async move {
+                loop {
+                    match reports.recv().await {
+                        Ok(next) => report(&next),
+                        Err(RecvError::Lagged(_)) => {}
+                        Err(RecvError::Closed) => return,
+                    }
+                }
+            });
+            tokio::spawn(async move {
+                if let Err(why) = opened.run(&hub, &log).await {
+                    log.line(format_args!("{}", why.0));
+                }
+            });
+            Ok(())
+        })?;
+        Ok(Follower(Some(runtime)))
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // A read of standard input cannot be cancelled, so it is not waited for.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
