@@ -57,6 +57,8 @@ pub(crate) struct BestUe {
     in_flight: f64,
     least_queue: Option<f64>,
     ran_empty: bool,
+    /// Whether the queue was reported at the last correction.
+    is_reported: bool,
     /// While our flows drain a queue: its start. When they may try next.
     draining: Option<Drain>,
     next_drain: Time,
@@ -93,6 +95,7 @@ impl Default for BestUe {
             in_flight: 0.0,
             least_queue: None,
             ran_empty: false,
+            is_reported: false,
             draining: None,
             next_drain: Time::ZERO,
             base: None,
@@ -152,6 +155,7 @@ impl BestUe {
             (base, on_leg) => base.or(on_leg),
         };
         let reported = self.least_queue.take();
+        self.is_reported = reported.is_some();
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         let queue = reported.or_else(|| Some(on_leg? - 2.0 * self.base?));
         if let Some(queue) = queue {
@@ -233,8 +237,9 @@ impl BestUe {
     }
 
     /// Returns the queue that is kept in the radio, in seconds: not more than its own time, so that a fast radio stays fast.
+    /// That takes a reported queue: an inferred one is too rough.
     pub(crate) fn target(&self, of: &Best) -> f64 {
-        let own = self.base.map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
+        let own = self.base.filter(|_| self.is_reported).map_or(f64::INFINITY, |base| base.max(LEAST_TARGET));
         of.radio_target.as_secs_f64().min(own)
     }
 
