@@ -72,8 +72,18 @@ const PURE: &[&str] = &[
 ];
 
 /// Libraries that a pure crate may use.
-const PURE_LIBRARIES: &[&str] =
-    &["arrayvec", "etherparse", "hashbrown", "libm", "rand_core", "rand_xoshiro", "schemars", "serde", "serde_json", "slab"];
+const PURE_LIBRARIES: &[&str] = &[
+    "arrayvec",
+    "etherparse",
+    "hashbrown",
+    "libm",
+    "rand_core",
+    "rand_xoshiro",
+    "schemars",
+    "serde",
+    "serde_json",
+    "slab",
+];
 
 /// Checks the workspace against the table.
 pub(crate) fn check() -> Result<()> {

@@ -106,13 +106,17 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     c.span("start_jitter", flow.start_jitter);
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
     c.range("priority", flow.priority, 0..=15);
-    if let Cc::Scalable { step, decrease } | Cc::Mdcc { step, decrease, .. } = flow.cc {
+    check_cc(&flow.cc, c);
+    c.key("tcp", |c| check_tcp(&flow.tcp, c));
+}
+
+fn check_cc(cc: &Cc, c: &mut Check) {
+    if let Cc::Scalable { step, decrease } | Cc::Mdcc { step, decrease, .. } = *cc {
         c.key("cc", |c| {
             c.positive("step", step, 0.0, 1.0);
             c.range("decrease", decrease, 0.01..=0.99);
         });
     }
-    c.key("tcp", |c| check_tcp(&flow.tcp, c));
 }
 
 fn check_tcp(tcp: &Tcp, c: &mut Check) {

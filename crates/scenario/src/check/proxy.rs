@@ -15,6 +15,7 @@ pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
         }
         c.range("tick", proxy.tick, SHORTEST..=SECOND);
         c.range("buffer", proxy.buffer, Bytes::new(65_536)..=Bytes::new(1 << 30));
+        check_cc(&proxy.cc, c);
         c.key("policy", |c| match proxy.policy {
             ProxyPolicy::Published { slow_threshold, alpha, .. } => {
                 c.range("slow_threshold", slow_threshold, 0.0..=1.0);
