@@ -3,20 +3,10 @@
 //! While there is a [`Target`], its window and its pacing rate govern, whatever is lost: losses of the radio are repaired, not
 //! answered. The congestion control beneath follows all events, and governs when there is no target.
 
-use crate::{AckSample, Congestion, Controller, Ctx, INFINITE_SSTHRESH, Limits, Listens, Sent, Signal};
-use units::{Bytes, Rate};
+use crate::{AckSample, Congestion, Controller, Ctx, INFINITE_SSTHRESH, Limits, Listens, Sent, Signal, Target};
 
 /// The smallest window, in segments.
 const LEAST: u64 = 2;
-
-/// What governs a [`Directed`] controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// The congestion window.
-    pub window: Bytes,
-    /// The pacing rate; `None` does not pace.
-    pub pacing: Option<Rate>,
-}
 
 /// A controller whose window is set by [`Signal::Target`].
 #[derive(Debug)]
@@ -89,6 +79,7 @@ mod tests {
     use super::*;
     use crate::driver::Driver;
     use crate::new_reno::NewReno;
+    use units::{Bytes, Rate};
 
     fn directed() -> Driver<Directed<NewReno>> {
         Driver::new(Directed::new(NewReno::new(10)))

@@ -36,7 +36,7 @@ pub mod westwood;
 pub mod yeah;
 
 pub use any::AnyController;
-pub use directed::{Directed, Target};
+pub use directed::Directed;
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{Bytes, Rate, Span, Time};
@@ -228,6 +228,15 @@ pub struct Passage {
     pub next: u64,
 }
 
+/// What governs a [`directed::Directed`] controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The congestion window.
+    pub window: Bytes,
+    /// The pacing rate; `None` does not pace.
+    pub pacing: Option<Rate>,
+}
+
 /// What a controller learns other than by acknowledgements. More kinds will follow, so that a controller ignores those that
 /// it does not know.
 #[derive(Clone, Debug)]
@@ -235,7 +244,7 @@ pub struct Passage {
 pub enum Signal {
     /// Data has passed a PEP, or is missing there.
     Passage(Passage),
-    /// Somebody else sets the limits, or no longer does ([`Directed`]).
+    /// Somebody else sets the limits, or no longer does ([`directed::Directed`]).
     Target(Option<Target>),
 }
 

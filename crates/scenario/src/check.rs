@@ -13,7 +13,7 @@ use crate::error::shown;
 use crate::faults::*;
 use crate::*;
 use core::ops::RangeInclusive;
-use links::{check_capacity, check_link, check_pep, check_queue, check_reverse, check_shared};
+use links::{check_capacity, check_cc, check_link, check_pep, check_queue, check_reverse, check_shared};
 use units::{Bytes, Span};
 
 /// Maximum mean number of concurrent bursts, so that each can have its own timer.
@@ -108,15 +108,6 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
     c.range("priority", flow.priority, 0..=15);
     check_cc(&flow.cc, c);
     c.key("tcp", |c| check_tcp(&flow.tcp, c));
-}
-
-fn check_cc(cc: &Cc, c: &mut Check) {
-    if let Cc::Scalable { step, decrease } | Cc::Mdcc { step, decrease, .. } = *cc {
-        c.key("cc", |c| {
-            c.positive("step", step, 0.0, 1.0);
-            c.range("decrease", decrease, 0.01..=0.99);
-        });
-    }
 }
 
 fn check_tcp(tcp: &Tcp, c: &mut Check) {

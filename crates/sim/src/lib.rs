@@ -13,7 +13,8 @@
 //! | `world` | one run: its parts, and the loop that calls them |
 //! | `hosts` | applications and their connections |
 //! | `network` | packets, routes, links and radio hops |
-//! | `middlebox` | what stands between links and sees packets pass: PEPs |
+//! | `middlebox` | what stands between links and sees packets pass: PEPs, proxies |
+//! | `reporting` | the cells' reports to the proxy |
 //! | `rows` | counters of flows, links and UEs, and the rows that they become |
 //! | `parts` | what the agenda's entries stand for |
 //! | `error` | why a simulation cannot be run |
@@ -26,6 +27,7 @@ mod live;
 mod middlebox;
 mod network;
 mod parts;
+mod reporting;
 mod rows;
 mod world;
 

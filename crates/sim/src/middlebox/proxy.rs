@@ -6,7 +6,6 @@
 use super::interface::{Emission, FlowKey, Middlebox, Passing, Towards, Verdict};
 use super::split::{Leg, Split};
 use crate::build::flows;
-use crate::network::reports::OnItsWay;
 use crate::rows::RunId;
 use cc::{Random, Target};
 use rapid::{Config, Decision, FlowId, Rapid, Sample};
@@ -19,6 +18,16 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcp::Context;
 use units::{Bytes, Rate, Time};
 use wire::{Flags, Options};
+
+/// A report on its way to the proxy.
+struct OnItsWay {
+    /// When it arrives.
+    due: Time,
+    /// The UE.
+    ue: u32,
+    /// The report.
+    report: RadioReport,
+}
 
 /// A connection, and its entries elsewhere.
 struct Entry {

@@ -2,13 +2,10 @@
 
 use channel::Direction;
 use ran::Ran;
-use rand_xoshiro::rand_core::Rng;
 use rnis::{RadioReport, UeId};
 use units::Time;
 
 use super::packet::Packet;
-use super::radio::Radio;
-use crate::middlebox::ProxyBox;
 use crate::rows::radio::FIRST_RNTI;
 
 /// What was counted of a UE in the downlink.
@@ -109,46 +106,4 @@ impl Reporter {
 /// Returns the bytes that wait for their first transmission to a UE.
 fn waiting(ran: &Ran<Packet>, ue: u32) -> u64 {
     ran.rlc_backlog(ue, Direction::Downlink).bytes + ran.above_backlog(ue, Direction::Downlink).bytes
-}
-
-/// A report on its way to the proxy.
-pub(crate) struct OnItsWay {
-    /// When it arrives.
-    pub(crate) due: Time,
-    /// The UE.
-    pub(crate) ue: u32,
-    /// The report.
-    pub(crate) report: RadioReport,
-}
-
-/// The reports of all cells to the proxy.
-pub(crate) struct Reports {
-    reporter: Reporter,
-    of: scenario::Reports,
-    random: link::Random,
-}
-
-impl Reports {
-    /// Sends reports as `of` says.
-    pub(crate) fn new(reporter: Reporter, of: &scenario::Reports, random: link::Random) -> Reports {
-        Reports { reporter, of: of.clone(), random }
-    }
-
-    /// Makes the reports that are due at `now`, passes those that are not lost to `proxy`, and returns when the next are due.
-    pub(crate) fn send(&mut self, radio: &mut Radio, proxy: &mut ProxyBox, now: Time) -> Time {
-        let Reports { reporter, of, random } = self;
-        let mut reports = Vec::new();
-        radio.report(reporter, now, |ue| proxy.wants(ue), |ue, report| reports.push((ue, report)));
-        for (ue, report) in reports {
-            if of.loss == 0.0 || unit(random) >= of.loss {
-                proxy.send_report(now + of.delay, ue, report);
-            }
-        }
-        now + of.period
-    }
-}
-
-/// Returns a random number in [0, 1).
-fn unit(random: &mut link::Random) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
