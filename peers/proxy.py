@@ -182,7 +182,9 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
         with tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False) as file:
             file.write(HAPROXY)
         # -db: in the foreground, without a master.
-        running = subprocess.Popen(inside(ROUTER, "haproxy", "-db", "-f", file.name, cpu=PROXY), stderr=subprocess.DEVNULL)
+        running = subprocess.Popen(
+            inside(ROUTER, "haproxy", "-db", "-f", file.name, cpu=PROXY), stderr=subprocess.DEVNULL
+        )
     time.sleep(1)
     if running.poll() is not None:
         raise RuntimeError(f"{name} does not start")
@@ -275,7 +277,9 @@ def main() -> int:
                 found["connections/s"] = float(python(UE, CONNECT, str(arguments.seconds)))
                 taken = processor(process) - before
                 found["processor us/connection"] = taken * 1e6 / found["connections/s"] / arguments.seconds
-                found["round trip us, median"], found["round trip us, 99 %"] = map(float, python(UE, PING, "5000").split())
+                found["round trip us, median"], found["round trip us, 99 %"] = map(
+                    float, python(UE, PING, "5000").split()
+                )
                 if process is not None:
                     kb = memory(arguments.connections, process)
                     found["resident kB/connection"], found["machine kB/connection"] = kb
