@@ -1,15 +1,17 @@
 """What `ranway proxy` costs on this machine, beside HAProxy and the bare router in the same run.
 
-Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build --release -p ranway`). Three
-namespaces in a row: a UE, a router, a server; veth pairs between them. Both proxies are transparent, move bytes by splice
-and run on one processor (1); the hosts run on another one (0), which they share. They take turns, so that what else the
-machine does meets all alike:
+Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build
+--release -p ranway`). Three namespaces in a row: a UE, a router, a server; veth pairs between them.
+Both proxies are transparent, move bytes by splice and run on one processor (1); the hosts run on
+another one (0), which they share. They take turns, so that what else the machine does meets all
+alike:
 
-- Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor time
-  (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts are the limit;
+- Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor
+  time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
+  are the limit;
 - connections per second (connect, a byte there and back, end), and the proxy's processor time for each;
-- resident memory and memory of the whole machine for each of some connections on which the server sends and the UE stops
-  reading;
+- resident memory and memory of the whole machine for each of some connections on which the server sends and the UE
+  stops reading;
 - the round trip of a byte on an open connection, median and 99th percentile.
 
 `target/bench/proxy.json` holds the figures. Timings are reported; no test depends on them.

@@ -138,7 +138,7 @@ class Results:
 
     @property
     def proxies(self) -> pl.DataFrame:
-        """One row per connection that a proxy splits and sampling time: RAPID's decisions and the state of both legs."""
+        """One row per split connection and sampling time: RAPID's decisions and the state of both legs."""
         return self.table("proxies")
 
     @overload
