@@ -258,10 +258,9 @@ fn converse(mut stream: TcpStream, mut dice: Dice, salt: u64, peer_salt: u64, re
     while written < count {
         let piece = (1 + dice.below(30_000)).min(count - written);
         let bytes: Vec<u8> = (0..piece).map(|n| byte(written + n, salt)).collect();
-        if stream.write_all(&bytes).is_err() {
-            break;
-        }
-        written += piece;
+        // A piece may have left in part when the other end resets the connection.
+        let Ok(sent) = stream.write(&bytes) else { break };
+        written += sent as u64;
         if dice.below(8) == 0 {
             thread::sleep(Duration::from_millis(dice.below(10)));
         }

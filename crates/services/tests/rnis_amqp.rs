@@ -36,15 +36,20 @@ fn server() -> Option<PathBuf> {
     versions.flatten().map(|entry| entry.path().join("sbin/rabbitmq-server")).find(|path| path.exists())
 }
 
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port is free").port()
+/// Returns three free ports below those that the kernel hands out, which other tests could take before the broker does.
+fn free_ports() -> [u16; 3] {
+    let first = 20_000 + (std::process::id() % 8_000) as u16;
+    let free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let ports: Vec<u16> = (first..first + 4_000).filter(free).take(3).collect();
+    ports.try_into().expect("ports are free")
 }
 
 impl Broker {
     fn new() -> Option<Broker> {
         server()?;
         let directory = tempfile::tempdir().expect("there is room");
-        Some(Broker { directory, port: free_port(), distribution: free_port(), mapper: free_port(), child: None })
+        let [port, distribution, mapper] = free_ports();
+        Some(Broker { directory, port, distribution, mapper, child: None })
     }
 
     async fn start(&mut self) {
@@ -73,10 +78,17 @@ impl Broker {
             .process_group(0);
         self.child = Some(command.spawn().expect("the broker starts"));
         let started = Instant::now();
-        while Connection::connect(&self.url(), ConnectionProperties::default()).await.is_err() {
+        while self.connect().await.is_none() {
             assert!(started.elapsed() < Duration::from_secs(60), "the broker did not start; logs: {}", self.logs());
             sleep(Duration::from_millis(200)).await;
         }
+    }
+
+    /// Connects to the broker, which may accept a connection and be killed, or not be ready, before it answers.
+    async fn connect(&self) -> Option<Connection> {
+        let url = self.url();
+        let connecting = Connection::connect(&url, ConnectionProperties::default());
+        timeout(Duration::from_secs(5), connecting).await.ok()?.ok()
     }
 
     fn logs(&self) -> String {
@@ -139,8 +151,7 @@ async fn reports_pass_a_broker_that_is_killed_and_restarted() {
     until(|| published() == 1).await;
 
     // Another client sees the topic, and that messages expire and are not durable.
-    let connection =
-        Connection::connect(&broker.url(), ConnectionProperties::default()).await.expect("the broker runs");
+    let connection = broker.connect().await.expect("the broker runs");
     let channel = connection.create_channel().await.expect("the broker runs");
     let options = QueueDeclareOptions { exclusive: true, ..QueueDeclareOptions::default() };
     let queue = channel.queue_declare("".into(), options, FieldTable::default()).await.expect("the broker runs");
@@ -200,7 +211,7 @@ async fn reports_pass_a_broker_that_is_killed_and_restarted() {
 
 #[tokio::test]
 async fn a_missing_broker_does_not_hold_up_the_service() {
-    let amqp = Some(format!("amqp://127.0.0.1:{}", free_port()));
+    let amqp = Some(format!("amqp://127.0.0.1:{}", free_ports()[0]));
     let (log, lines) = logged();
     let service = start(Options { amqp, log, ..Options::default() }).await;
     for n in 0..10_000 {
