@@ -19,7 +19,7 @@ mod wire;
 pub use foreseen::Foreseen;
 pub use rate::{Schedule, ScheduleError};
 pub use trace::{Sharing, Trace, TraceError};
-pub use wire::{Jitter, Loss, Random};
+pub use wire::{Jitter, Loss, Random, unit};
 
 use std::collections::VecDeque;
 use std::sync::Arc;

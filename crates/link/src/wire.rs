@@ -124,9 +124,9 @@ impl JitterSource {
     }
 }
 
-/// Uniform over [0, 1) in steps of 2^-53.
+/// Returns a random number that is uniform over [0, 1) in steps of 2^-53.
 #[inline]
-pub(crate) fn unit(random: &mut Random) -> f64 {
+pub fn unit(random: &mut Random) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 

@@ -111,7 +111,7 @@ pub struct TcpInfo {
     last_data_recv_ms: u32,
     last_ack_recv_ms: u32,
     pmtu: u32,
-    pub rcv_ssthresh: u32,
+    rcv_ssthresh: u32,
     pub rtt: u32,
     pub rttvar: u32,
     pub snd_ssthresh: u32,

@@ -313,9 +313,8 @@ impl<P: Packet> Ran<P> {
         state.hear_at(now, &self.interference, &self.cells);
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
-        let fresh = state.down[0].link.reports.is_fresh(state.slots.at(now));
         let rat = self.cells[state.serving].mac.rat;
-        let reported = fresh.then(|| state.down[0].link.scheme(rat, state.slots.next_at(self.next_tick)).cqi);
+        let reported = state.reported_scheme(rat, now, self.next_tick).map(|scheme| scheme.cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -333,14 +332,12 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let Cell { mac, grid, .. } = &self.cells[state.serving];
         let rat = mac.rat;
-        let scheme = if state.down[0].link.reports.is_fresh(state.slots.at(now)) {
-            state.down[0].link.scheme(rat, state.slots.next_at(self.next_tick))
-        } else {
+        let scheme = state.reported_scheme(rat, now, self.next_tick).unwrap_or_else(|| {
             state.hear_at(now, &self.interference, &self.cells);
             let mut sinr = Sinr::default();
             state.air.downlink(state.serving, now, &mut sinr);
             adaptation::Scheme::first(rat, &sinr)
-        };
+        });
         let bits_per_block = f64::from(scheme.bits(rat, grid.prbs)) / f64::from(grid.prbs);
         Some(Scheme { cqi: scheme.cqi, mcs: scheme.mcs, layers: scheme.layers, bits_per_block })
     }

@@ -1,6 +1,7 @@
 //! Typed events of a network for observers, and counters.
 
 use channel::Direction;
+use std::ops::Sub;
 use units::{Span, Time};
 
 /// Receives events. Events are not computed for a sink that does not listen.
@@ -175,6 +176,24 @@ pub struct DirectionStats {
     pub padding: u64,
     /// Blocks with unused room while packets waited above RLC.
     pub starved: u64,
+}
+
+impl Sub for DirectionStats {
+    type Output = DirectionStats;
+
+    /// Returns what was counted since `earlier`.
+    fn sub(self, earlier: DirectionStats) -> DirectionStats {
+        DirectionStats {
+            blocks: self.blocks - earlier.blocks,
+            bits: self.bits - earlier.bits,
+            retransmissions: self.retransmissions - earlier.retransmissions,
+            first_failures: self.first_failures - earlier.first_failures,
+            residual_errors: self.residual_errors - earlier.residual_errors,
+            prbs: self.prbs - earlier.prbs,
+            padding: self.padding - earlier.padding,
+            starved: self.starved - earlier.starved,
+        }
+    }
 }
 
 /// Counters of one UE.

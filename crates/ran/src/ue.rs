@@ -507,6 +507,14 @@ impl<P: Packet> Ue<P> {
         self.loads = interference.version().wrapping_sub(1);
     }
 
+    /// Returns how the serving cell, which has the parameters `rat`, sends a block to the UE in the next slot of a network
+    /// whose next tick is `tick`; `None` if its channel state reports are out of date at `now`.
+    pub(crate) fn reported_scheme(&mut self, rat: Rat, now: Time, tick: u64) -> Option<adaptation::Scheme> {
+        let Ue { down, slots, .. } = self;
+        let link = &mut down[0].link;
+        link.reports.is_fresh(slots.at(now)).then(|| link.scheme(rat, slots.next_at(tick)))
+    }
+
     /// Invalidates the SINR of this slot after a change of the channel.
     pub(crate) fn invalidate_sinr(&mut self) {
         self.down.iter_mut().for_each(Carrier::invalidate);

@@ -19,7 +19,7 @@ pub(crate) mod parameters;
 pub(crate) mod radio;
 
 use crate::decision::{Category, Decision, Sample, rate};
-use crate::flow::{Flow, State, Ue};
+use crate::flow::{Flow, Ue};
 use crate::share::share;
 use parameters::{Best, PACING, PAYLOAD};
 use radio::Seen;
@@ -71,9 +71,7 @@ pub(crate) fn update<U: Copy>(
     let Some(capacity) = capacity(ue, now) else {
         return ue.flows.iter().for_each(|&id| {
             let flow = &mut flows[id];
-            let (sample, mss) = (flow.sample, flow.mss);
-            let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
-            decide(id, &state.without_capacity(&sample, mss, span));
+            decide(id, &flow.state.best().without_capacity(&flow.sample, flow.mss, span));
         });
     };
     let queue = ue.capacity.queue(now, FRESH).map(|bytes| bytes / ue.best.delivered.max(0.1 * capacity));
@@ -85,7 +83,7 @@ pub(crate) fn update<U: Copy>(
     for &id in &ue.flows {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
-        let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        let state = flow.state.best();
         if is_active {
             state.observe(&sample, mss, span, now);
             shares.push(state.demand.unwrap_or(f64::INFINITY));
@@ -101,7 +99,7 @@ pub(crate) fn update<U: Copy>(
     // Slow flows may have what nobody wants.
     let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
     for (&id, &share) in ue.flows.iter().zip(&shares) {
-        match demand(&flows[id].state) {
+        match flows[id].state.best().demand {
             Some(demand) if share >= demand && share > 0.0 => (slow, slow_flows) = (slow + share, slow_flows + 1),
             Some(_) => limited += share,
             None => fast += share,
@@ -125,7 +123,7 @@ pub(crate) fn update<U: Copy>(
     for (&id, &share) in ue.flows.iter().zip(&shares) {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, f64::from(flow.mss), flow.is_active(now));
-        let State::Best(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        let state = flow.state.best();
         let (promise, category) = match (is_active, state.demand) {
             // What a new flow would have; nothing was promised to it.
             (false, _) => (capacity / (ue.flows.len() as f64), Category::Idle),
@@ -156,13 +154,6 @@ pub(crate) fn update<U: Copy>(
         decide(id, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
     (ue.best.is_busy, ue.best.expected) = (fast > 0.0 && used, expected);
-}
-
-fn demand(state: &State) -> Option<f64> {
-    match state {
-        State::Best(state) => state.demand,
-        _ => None,
-    }
 }
 
 /// Returns the windows and the pacing of a flow of `promise` bytes a second. `follows_queue`: its radio window is large

@@ -5,6 +5,7 @@ use crate::best::radio::BestUe;
 use crate::capacity::Capacity;
 use crate::decision::Sample;
 use crate::published::state::PublishedFlow;
+use slab::Slab;
 use units::{Span, Time};
 
 /// A flow that was silent for longer is not counted and has no share.
@@ -30,6 +31,26 @@ pub(crate) enum State {
     MilliProxy,
 }
 
+impl State {
+    /// Returns the state for [`crate::Policy::Published`].
+    ///
+    /// # Panics
+    /// If the flow was opened under another policy.
+    pub(crate) fn published(&mut self) -> &mut PublishedFlow {
+        let State::Published(state) = self else { unreachable!("the policy does not change") };
+        state
+    }
+
+    /// Returns the state for [`crate::Policy::Best`].
+    ///
+    /// # Panics
+    /// If the flow was opened under another policy.
+    pub(crate) fn best(&mut self) -> &mut BestFlow {
+        let State::Best(state) = self else { unreachable!("the policy does not change") };
+        state
+    }
+}
+
 impl<U> Flow<U> {
     pub(crate) fn is_active(&self, now: Time) -> bool {
         now.saturating_since(self.active) <= ACTIVE || self.sample.held() + self.sample.in_flight > 0
@@ -42,4 +63,14 @@ pub(crate) struct Ue {
     pub(crate) capacity: Capacity,
     pub(crate) best: BestUe,
     pub(crate) flows: Vec<usize>,
+}
+
+impl Ue {
+    /// Returns an equal part of the reported capacity for each active flow, in bytes a second, and how many are active;
+    /// `None` if the capacity is unknown. Without an active flow, it counts one.
+    pub(crate) fn equal_share<U>(&self, flows: &Slab<Flow<U>>, now: Time) -> Option<(f64, f64)> {
+        let capacity = self.capacity.published()?;
+        let active = self.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
+        Some((capacity / active, active))
+    }
 }

@@ -32,16 +32,14 @@ mod share;
 pub use best::parameters::Best;
 pub use decision::{Category, Decision, Sample};
 pub use published::state::{Published, RadioWindow};
-pub use share::share;
 
 use best::demand::BestFlow;
-use decision::rate;
 use flow::{Flow, State, Ue};
 use published::state::PublishedFlow;
 use rnis::RadioReport;
 use slab::Slab;
 use std::collections::BTreeMap;
-use units::{Rate, Span, Time};
+use units::{Span, Time};
 
 /// A policy and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,26 +129,6 @@ impl<U: Copy + Ord> Rapid<U> {
     /// Returns when to call [`Rapid::update`]; `None` without flows.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.next
-    }
-
-    /// Returns the number of open flows.
-    pub fn len(&self) -> usize {
-        self.flows.len()
-    }
-
-    /// Returns whether no flow is open.
-    pub fn is_empty(&self) -> bool {
-        self.flows.is_empty()
-    }
-
-    /// Returns what the UE can receive at `now` in payload, as far as known.
-    pub fn capacity(&self, ue: U, now: Time) -> Option<Rate> {
-        let ue = self.ues.get(&ue)?;
-        let bytes = match self.config.policy {
-            Policy::Published(_) | Policy::MilliProxy => ue.capacity.published()?,
-            Policy::Best(_) => best::capacity(ue, now)?,
-        };
-        Some(rate(bytes))
     }
 
     /// Updates all flows: `sample` returns what the proxy sees of one, `each` takes its settings.

@@ -16,15 +16,13 @@ pub(crate) fn update<U: Copy>(
     now: Time,
     decide: &mut impl FnMut(usize, &Decision),
 ) {
-    let Some(capacity) = ue.capacity.published() else {
+    let Some((share, _)) = ue.equal_share(flows, now) else {
         return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
     };
-    let active = ue.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
     for &id in &ue.flows {
         let flow = &flows[id];
         let floor = f64::from(floor_segments * flow.mss);
         let seconds = |span: Option<Span>| span.unwrap_or_default().as_secs_f64();
-        let share = capacity / active;
         let round = seconds(flow.sample.wan_rtt) + seconds(flow.sample.ran_min_rtt);
         let backlog = flow.sample.in_flight as f64 - share * seconds(flow.sample.ran_min_rtt);
         let window = (share * round - backlog.max(0.0)).max(floor);
@@ -33,11 +31,9 @@ pub(crate) fn update<U: Copy>(
             &Decision {
                 rate: Some(rate(share)),
                 receive_window: Some(window as u64),
-                receive_buffer: None,
-                unsent: None,
                 window: Some((share * round).max(floor) as u64),
-                pacing: None,
                 category: if flow.is_active(now) { Category::Fast } else { Category::Idle },
+                ..Decision::UNLIMITED
             },
         );
     }

@@ -13,7 +13,7 @@
 pub(crate) mod state;
 
 use crate::decision::{Category, Decision, rate};
-use crate::flow::{Flow, State, Ue};
+use crate::flow::{Flow, Ue};
 use slab::Slab;
 use state::{Published, RadioWindow};
 use units::{Span, Time};
@@ -33,10 +33,9 @@ pub(crate) fn update<U: Copy>(
     now: Time,
     decide: &mut impl FnMut(usize, &Decision),
 ) {
-    let Some(capacity) = ue.capacity.published() else {
+    let Some((equal_share, active)) = ue.equal_share(flows, now) else {
         return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
     };
-    let active = ue.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
     let (mut released, mut slow) = (0.0, 0.0);
     for &id in &ue.flows {
         let flow = &mut flows[id];
@@ -44,8 +43,8 @@ pub(crate) fn update<U: Copy>(
         let rtt = flow.sample.wan_min_rtt.unwrap_or_default().as_secs_f64();
         let smoothed = flow.sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1));
         let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
-        let State::Published(state) = &mut flow.state else { unreachable!("the policy does not change") };
-        state.equal = (capacity / active * rtt).max(floor);
+        let state = flow.state.published();
+        state.equal = (equal_share * rtt).max(floor);
         if state.period_ends.is_none() {
             state.window = state.equal;
             state.period_ends = Some(now + smoothed * period(state.window, mss));
@@ -80,7 +79,7 @@ pub(crate) fn update<U: Copy>(
     for &id in &ue.flows {
         let flow = &mut flows[id];
         let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
-        let State::Published(state) = &mut flow.state else { unreachable!("the policy does not change") };
+        let state = flow.state.published();
         if !state.slow {
             // Equations 12 and 13.
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
@@ -103,15 +102,13 @@ pub(crate) fn update<U: Copy>(
             &Decision {
                 rate: Some(rate(expected)),
                 receive_window: Some(state.window as u64),
-                receive_buffer: None,
-                unsent: None,
                 window: window.map(|bytes| bytes.max(floor) as u64),
-                pacing: None,
                 category: match (is_active, state.slow) {
                     (false, _) => Category::Idle,
                     (true, false) => Category::Fast,
                     (true, true) => Category::Slow,
                 },
+                ..Decision::UNLIMITED
             },
         );
     }

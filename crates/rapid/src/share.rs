@@ -4,7 +4,7 @@
 /// demands, infinite for those that take everything, and afterwards the shares.
 ///
 /// Returns the level: what each unsatisfied demand is given.
-pub fn share(capacity: f64, shares: &mut [f64]) -> f64 {
+pub(crate) fn share(capacity: f64, shares: &mut [f64]) -> f64 {
     let mut sorted: Vec<f64> = shares.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let mut left = capacity.max(0.0);

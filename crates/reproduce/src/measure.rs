@@ -361,25 +361,20 @@ pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
 
 /// The mean of flows' percentiles of the round-trip time, ms. It is missing if any of the flows has none.
 fn rtt(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
-    let rows = results.tables.flows.iter();
-    let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is_flow(flow, row.flow));
-    let of: Option<Vec<f64>> = rows
-        .map(|row| {
-            let legs = results.tables.proxies.iter();
-            let legs = legs.filter(|leg| (leg.point, leg.run, leg.flow, leg.conn) == (point, run, row.flow, row.conn));
-            let legs: Vec<f64> = legs.filter_map(|leg| Some(leg.wired_rtt_ms? + leg.radio_rtt_ms?)).collect();
-            if !legs.is_empty() {
-                return quantile(legs, at.share());
-            }
-            match at {
-                Percentile::P5 => row.rtt_p5_ms,
-                Percentile::P25 | Percentile::P75 => None,
-                Percentile::P50 => row.rtt_p50_ms,
-                Percentile::P95 => row.rtt_p95_ms,
-            }
-        })
-        .collect();
-    of.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
+    mean_of_flows(results, point, run, flow, |row| {
+        let legs = results.tables.proxies.iter();
+        let legs = legs.filter(|leg| (leg.point, leg.run, leg.flow, leg.conn) == (point, run, row.flow, row.conn));
+        let legs: Vec<f64> = legs.filter_map(|leg| Some(leg.wired_rtt_ms? + leg.radio_rtt_ms?)).collect();
+        if !legs.is_empty() {
+            return quantile(legs, at.share());
+        }
+        match at {
+            Percentile::P5 => row.rtt_p5_ms,
+            Percentile::P25 | Percentile::P75 => None,
+            Percentile::P50 => row.rtt_p50_ms,
+            Percentile::P95 => row.rtt_p95_ms,
+        }
+    })
 }
 
 /// Returns the quantile `q` of some values.
@@ -390,17 +385,26 @@ fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
 
 /// The mean of flows' percentiles of the one-way delay, ms. It is missing if any of the flows had no arrivals.
 fn delay(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> Option<f64> {
+    mean_of_flows(results, point, run, flow, |row| match at {
+        Percentile::P5 => row.owd_p5_ms,
+        Percentile::P25 => row.owd_p25_ms,
+        Percentile::P50 => row.owd_p50_ms,
+        Percentile::P75 => row.owd_p75_ms,
+        Percentile::P95 => row.owd_p95_ms,
+    })
+}
+
+/// The mean of a value of flows. It is missing if any of the flows has none.
+fn mean_of_flows(
+    results: &Results,
+    point: u32,
+    run: u32,
+    flow: &str,
+    value: impl Fn(FlowRow) -> Option<f64>,
+) -> Option<f64> {
     let rows = results.tables.flows.iter();
     let rows = rows.filter(|row| (row.point, row.run) == (point, run) && is_flow(flow, row.flow));
-    let of: Option<Vec<f64>> = rows
-        .map(|row| match at {
-            Percentile::P5 => row.owd_p5_ms,
-            Percentile::P25 => row.owd_p25_ms,
-            Percentile::P50 => row.owd_p50_ms,
-            Percentile::P75 => row.owd_p75_ms,
-            Percentile::P95 => row.owd_p95_ms,
-        })
-        .collect();
+    let of: Option<Vec<f64>> = rows.map(value).collect();
     of.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
 }
 

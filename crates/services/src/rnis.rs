@@ -29,6 +29,7 @@ pub use input::Input;
 pub use log::Log;
 pub use settings::{Error, Limits};
 
+use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
 use std::net::SocketAddr;
@@ -37,7 +38,6 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::SignalKind;
-use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 
 /// Interval between checks for what has expired.
@@ -193,11 +193,11 @@ pub fn run(options: Options, started: impl FnOnce(SocketAddr), report: Option<Ta
             |kind| tokio::signal::unix::signal(kind).map_err(|why| Error(format!("cannot catch signals: {why}")));
         let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let mut service = Service::start(options).await?;
-        let reports = service.hub().reports();
+        let reports = report.map(|report| service.hub().for_each_report(report));
         started(service.address());
         let result = tokio::select! {
             result = service.run() => result,
-            () = each(reports, report) => Ok(()),
+            Some(()) = OptionFuture::from(reports) => Ok(()),
             _ = interrupt.recv() => Ok(()),
             _ = terminate.recv() => Ok(()),
         };
@@ -207,16 +207,4 @@ pub fn run(options: Options, started: impl FnOnce(SocketAddr), report: Option<Ta
     // A read of standard input cannot be cancelled, so it is not waited for.
     runtime.shutdown_background();
     result
-}
-
-/// Calls `report` with each report until it returns `false`.
-async fn each(mut reports: broadcast::Receiver<Arc<RadioReport>>, report: Option<TakeReport>) {
-    let Some(mut report) = report else { return std::future::pending().await };
-    loop {
-        match reports.recv().await {
-            Ok(next) if report(&next) => {}
-            Err(broadcast::error::RecvError::Lagged(_)) => {}
-            Ok(_) | Err(broadcast::error::RecvError::Closed) => return,
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use crate::middlebox::ProxyBox;
 use crate::network::radio::Radio;
 use crate::network::reports::Reporter;
-use rand_xoshiro::rand_core::Rng;
 use units::Time;
 
 /// The reports of all cells to the proxy.
@@ -25,15 +24,10 @@ impl Reports {
         let mut reports = Vec::new();
         radio.report(reporter, now, |ue| proxy.wants(ue), |ue, report| reports.push((ue, report)));
         for (ue, report) in reports {
-            if of.loss == 0.0 || unit(random) >= of.loss {
+            if of.loss == 0.0 || link::unit(random) >= of.loss {
                 proxy.send_report(now + of.delay, ue, report);
             }
         }
         now + of.period
     }
-}
-
-/// Returns a random number in [0, 1).
-fn unit(random: &mut link::Random) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }

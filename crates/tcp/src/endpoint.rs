@@ -412,6 +412,7 @@ impl<C: Controller> Endpoint<C> {
     /// Passes a signal of the driver to the congestion controller.
     pub fn signal(&mut self, signal: &Signal, cx: &mut Context) {
         self.sender.on_signal(signal, cx);
+        self.sender.touch();
     }
 
     // Inputs.

@@ -144,8 +144,7 @@ impl<C: Controller> Sender<C> {
             una: pep.passed.first().filter(|first| first.start <= self.una).map_or(self.una, |first| first.end),
             next: self.next,
         };
-        self.controller.on_signal(&Signal::Passage(passage), &mut cx.controller(&self.path));
-        self.limits = self.controller.limits();
+        self.on_signal(&Signal::Passage(passage), cx);
     }
 
     /// Whether something was marked lost since the controller last heard of a loss, and all of it had been announced. It

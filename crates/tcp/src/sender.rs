@@ -604,7 +604,6 @@ impl<C: Controller> Sender<C> {
     pub(crate) fn on_signal(&mut self, signal: &Signal, cx: &mut Context) {
         self.controller.on_signal(signal, &mut cx.controller(&self.path));
         self.limits = self.controller.limits();
-        self.touch();
     }
 
     /// Whether the application waits for room in the send buffer. One that grows by itself, as Linux's does, holds two

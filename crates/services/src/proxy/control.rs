@@ -11,7 +11,7 @@
 //!
 //! [`Decision::window`] is not applied: it takes a congestion control in the kernel that can be told a window.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -111,17 +111,17 @@ pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: 
 fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKey, Controlled>, now: Time) -> bool {
     let worker = shared.number;
     let (mut new, mut all) = (Vec::new(), true);
-    let mut living = BTreeMap::new();
+    let mut living = BTreeSet::new();
     shared.registry.for_each(|id, flow| {
         let key = FlowKey { worker, id };
-        living.insert(key, ());
+        living.insert(key);
         all &= flow.is_established();
         if flow.is_established() && !flows.contains_key(&key) {
             new.push((key, Arc::clone(flow)));
         }
     });
     flows.retain(|key, _| {
-        let keep = key.worker != worker || living.contains_key(key);
+        let keep = key.worker != worker || living.contains(key);
         if !keep {
             control.close(*key, now);
         }

@@ -20,6 +20,15 @@ pub enum Side {
     Wan,
 }
 
+impl Side {
+    pub(super) fn other(self) -> Side {
+        match self {
+            Side::Ran => Side::Wan,
+            Side::Wan => Side::Ran,
+        }
+    }
+}
+
 /// Bytes that passed in one direction.
 #[derive(Debug, Default)]
 pub(super) struct Passed {

@@ -109,7 +109,7 @@ pub fn guard() -> Result<(), Error> {
         match wait(socket.as_fd()) {
             Ok(true) => {}
             Ok(false) => {
-                // It hangs: who waits to be accepted would wait as long.
+                // The proxy hangs, and clients in the backlog would wait until it recovers.
                 if !std::mem::replace(&mut shut, true) {
                     shut_all(&listeners);
                 }

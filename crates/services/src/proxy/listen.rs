@@ -40,27 +40,18 @@ impl Listener {
             Side::Ran => &settings.ran,
             Side::Wan => &settings.wan,
         };
-        let what = || format!("listen on port {} of `{interface}`", settings.port);
-        let address: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
         let open = || -> std::io::Result<OwnedFd> {
             let socket = new_socket(v6)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
             sockopt::set_socket_reuseport(&socket, true)?;
             sys::bind_to_device(socket.as_fd(), interface)?;
-            prepare(socket.as_fd(), settings, v6)?;
-            if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
-                sockopt::set_tcp_congestion(&socket, control)?;
-            }
-            bind(&socket, &SocketAddr::new(address, settings.port))?;
+            prepare(socket.as_fd(), settings, side, v6)?;
+            bind(&socket, &SocketAddr::new(loopback(v6), settings.port))?;
             Ok(socket)
         };
-        match open() {
-            Ok(socket) => Ok(Listener { side, socket }),
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                Err(Error::Wrong(format!("port {} is in use: choose another one with --port", settings.port)))
-            }
-            Err(error) => Err(Error::system(what())(error)),
-        }
+        let what = || format!("listen on port {} of `{interface}`", settings.port);
+        let socket = open().map_err(|error| refused(error, settings.port, what))?;
+        Ok(Listener { side, socket })
     }
 
     /// Lets connections in.
@@ -85,9 +76,8 @@ impl Listener {
 /// As [`Listener::open`].
 pub(super) fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
     check_port(settings)?;
-    let families: &[bool] = if ipv6() { &[false, true] } else { &[false] };
     let worker = |_| {
-        let each = families.iter().flat_map(|&v6| [Side::Ran, Side::Wan].map(|side| (side, v6)));
+        let each = families().iter().flat_map(|&v6| [Side::Ran, Side::Wan].map(|side| (side, v6)));
         each.map(|(side, v6)| Listener::open(settings, side, v6)).collect()
     };
     (0..settings.threads).map(worker).collect()
@@ -96,23 +86,33 @@ pub(super) fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
 /// Checks that no other program listens on the port. Our listeners share it among themselves, and a program of the same user
 /// that also shares its port would get a part of the connections.
 fn check_port(settings: &Settings) -> Result<(), Error> {
-    let families: &[IpAddr] =
-        if ipv6() { &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] } else { &[Ipv4Addr::LOCALHOST.into()] };
-    for &address in families {
+    for &v6 in families() {
         let probe = || -> std::io::Result<()> {
-            let socket = new_socket(address.is_ipv6())?;
+            let socket = new_socket(v6)?;
             sockopt::set_socket_reuseaddr(&socket, true)?;
-            bind(&socket, &SocketAddr::new(address, settings.port))?;
+            bind(&socket, &SocketAddr::new(loopback(v6), settings.port))?;
             Ok(())
         };
-        match probe() {
-            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                return Err(Error::Wrong(format!("port {} is in use: choose another one with --port", settings.port)));
-            }
-            probed => probed.map_err(Error::system(format!("use port {}", settings.port)))?,
-        }
+        probe().map_err(|error| refused(error, settings.port, || format!("use port {}", settings.port)))?;
     }
     Ok(())
+}
+
+/// Returns the error of a socket that could not be bound to `port`; `what` says what was tried.
+fn refused(error: std::io::Error, port: u16, what: impl Fn() -> String) -> Error {
+    if error.kind() == std::io::ErrorKind::AddrInUse {
+        return Error::Wrong(format!("port {port} is in use: choose another one with --port"));
+    }
+    Error::system(what())(error)
+}
+
+/// Returns the families that the kernel has: for each, whether it is IPv6.
+fn families() -> &'static [bool] {
+    if ipv6() { &[false, true] } else { &[false] }
+}
+
+fn loopback(v6: bool) -> IpAddr {
+    if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }
 }
 
 /// Whether the kernel has IPv6.
@@ -130,8 +130,8 @@ fn new_socket(v6: bool) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Sets what both legs have in common.
-fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result<()> {
+/// Sets the options of a leg on one side.
+fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std::io::Result<()> {
     sys::set_transparent(socket, v6)?;
     // Closing resets the connection, also when the process is killed: a FIN would tell the peer that it has everything.
     sockopt::set_socket_linger(socket, Some(Duration::ZERO))?;
@@ -144,6 +144,9 @@ fn prepare(socket: BorrowedFd, settings: &Settings, v6: bool) -> std::io::Result
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
     // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
     sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer)?;
+    if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
+        sockopt::set_tcp_congestion(socket, control)?;
+    }
     Ok(())
 }
 
@@ -163,11 +166,8 @@ pub(super) fn connect_as(
 ) -> std::io::Result<Outgoing> {
     let open = || -> std::io::Result<OwnedFd> {
         let socket = new_socket(client.is_ipv6())?;
-        prepare(socket.as_fd(), settings, client.is_ipv6())?;
+        prepare(socket.as_fd(), settings, towards, client.is_ipv6())?;
         sockopt::set_socket_reuseaddr(&socket, true)?;
-        if let (Side::Ran, Some(control)) = (towards, &settings.radio_congestion) {
-            sockopt::set_tcp_congestion(&socket, control)?;
-        }
         Ok(socket)
     };
     let socket = open()?;

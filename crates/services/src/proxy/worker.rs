@@ -151,7 +151,7 @@ impl Worker {
         })
     }
 
-    /// Works until it is told to stop.
+    /// Runs until [`Shared::stop`] is set.
     pub(super) fn run(mut self) {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.shared.stop.load(Relaxed) {
@@ -236,7 +236,7 @@ impl Worker {
                 },
                 Ok((_, None)) => {}
                 Err(Errno::AGAIN) => return,
-                Err(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => return self.on_exhausted(),
+                Err(error) if is_exhaustion(error) => return self.on_exhausted(),
                 // A watchdog has shut it while this process did not run.
                 Err(Errno::INVAL) => {
                     self.listening = false;
@@ -267,13 +267,11 @@ impl Worker {
             counters.not_ours.fetch_add(1, Relaxed);
             return;
         };
-        let towards = if side == Side::Ran { Side::Wan } else { Side::Ran };
-        let outgoing = match connect_as(settings, client, server, towards) {
+        let outgoing = match connect_as(settings, client, server, side.other()) {
             Ok(outgoing) => outgoing,
             Err(error) => {
                 counters.connect_failed.fetch_add(1, Relaxed);
-                let of = Errno::from_io_error(&error);
-                if matches!(of, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) {
+                if Errno::from_io_error(&error).is_some_and(is_exhaustion) {
                     self.on_exhausted();
                 }
                 return;
@@ -381,7 +379,7 @@ impl Worker {
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
                 Err(error) => {
-                    if matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS) {
+                    if is_exhaustion(error) {
                         self.on_exhausted();
                     }
                     return self.end(key, End::Reset);
@@ -449,6 +447,11 @@ impl Worker {
 /// Whether both legs have acknowledged everything and are over, but for a kernel's TIME-WAIT.
 fn is_closed(flow: &Flow) -> bool {
     flow.legs().iter().all(|leg| sys::tcp_info(*leg).is_ok_and(|(info, _)| info.state == TCP_CLOSE))
+}
+
+/// Whether descriptors or memory have run out.
+fn is_exhaustion(error: Errno) -> bool {
+    matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
 }
 
 /// Whether a client has connected to the proxy itself, which would connect to itself again.

@@ -8,14 +8,13 @@ use super::settings::{Error, Limits};
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::broadcast::error::RecvError;
 
 /// Follows an input in a thread of its own until it is dropped.
 #[derive(Debug)]
 pub struct Follower(Option<Runtime>);
 
 impl Follower {
-    /// Opens an input and calls `report` with each of its reports. An input that fails later is told to `log`.
+    /// Opens an input and calls `report` with each of its reports. If an input fails later, `log` says so.
     ///
     /// # Errors
     /// The input cannot be opened.
@@ -30,16 +29,10 @@ impl Follower {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
             let opened = input.open(Carrier::default()).await?;
-            let mut reports = hub.reports();
-            tokio::spawn(async move {
-                loop {
-                    match reports.recv().await {
-                        Ok(next) => report(&next),
-                        Err(RecvError::Lagged(_)) => {}
-                        Err(RecvError::Closed) => return,
-                    }
-                }
-            });
+            tokio::spawn(hub.for_each_report(move |next| {
+                report(next);
+                true
+            }));
             tokio::spawn(async move {
                 if let Err(why) = opened.run(&hub, &log).await {
                     log.line(format_args!("{}", why.0));

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, Semaphore, broadcast};
 use units::Time;
 
@@ -134,6 +135,23 @@ impl Hub {
     /// Returns the in-process feed: each report from now on. A reader that lags more than 1024 reports behind loses the oldest.
     pub fn reports(&self) -> broadcast::Receiver<Arc<RadioReport>> {
         self.reports.subscribe()
+    }
+
+    /// Calls `report` with each report from now on until it returns `false`.
+    pub(super) fn for_each_report<F>(&self, mut report: F) -> impl Future<Output = ()> + Send + use<F>
+    where
+        F: FnMut(&RadioReport) -> bool + Send,
+    {
+        let mut reports = self.reports();
+        async move {
+            loop {
+                match reports.recv().await {
+                    Ok(next) if report(&next) => {}
+                    Err(RecvError::Lagged(_)) => {}
+                    Ok(_) | Err(RecvError::Closed) => return,
+                }
+            }
+        }
     }
 
     /// Returns whether a reader of the in-process feed is about to lose reports.

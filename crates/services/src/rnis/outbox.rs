@@ -55,13 +55,13 @@ impl Outbox {
         self.changed.notify_waiters();
     }
 
-    /// Ends the queue once what waits has been delivered.
+    /// Ends the queue once all waiting notifications have been delivered.
     pub(super) fn finish(&self) {
         self.content().finished = true;
         self.changed.notify_waiters();
     }
 
-    /// Ends the queue and drops what waits.
+    /// Ends the queue and drops the waiting notifications.
     pub(super) fn close(&self) {
         let mut content = self.content();
         (content.finished, content.closed) = (true, true);
@@ -119,7 +119,7 @@ impl Outbox {
         }
     }
 
-    /// Takes what waits, for a successor.
+    /// Takes the waiting notifications, for a successor.
     pub(super) fn take(&self) -> Vec<String> {
         self.content().waiting.drain(..).collect()
     }

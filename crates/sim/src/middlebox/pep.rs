@@ -3,7 +3,6 @@
 use super::interface::{Emission, FlowKey, Middlebox, Passing, Verdict};
 use crate::rows::RunId;
 use ::pep::{Pep, Stats};
-use rand_xoshiro::rand_core::Rng;
 use record::tables::{PepRow, Peps};
 use units::Time;
 
@@ -22,7 +21,7 @@ impl PepBox {
     }
 
     fn loses_report(&mut self) -> bool {
-        self.report_loss > 0.0 && unit(&mut self.random) < self.report_loss
+        self.report_loss > 0.0 && link::unit(&mut self.random) < self.report_loss
     }
 
     /// Writes its row at the end.
@@ -58,9 +57,4 @@ impl Middlebox for PepBox {
             _ => Verdict::Forward,
         }
     }
-}
-
-/// Returns a random number in [0, 1).
-fn unit(random: &mut link::Random) -> f64 {
-    (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }

@@ -187,7 +187,7 @@ impl ProxyBox {
 
     /// Lets RAPID decide, and applies its decisions.
     fn update(&mut self, now: Time) {
-        let ProxyBox { rapid: Some(rapid), connections, by_flow, random, unsent, .. } = self else { return };
+        let ProxyBox { rapid: Some(rapid), connections, by_flow, .. } = self else { return };
         let mut decisions = Vec::with_capacity(by_flow.len());
         rapid.update(
             now,
@@ -195,11 +195,12 @@ impl ProxyBox {
             |flow, decision| decisions.push((by_flow[&flow], *decision)),
         );
         for (at, decision) in decisions {
-            let cx = &mut Context { now, random, log: None };
-            connections[at].decision = Some(decision);
-            apply(&mut connections[at].split, &decision, *unsent, cx);
+            let entry = &mut self.connections[at];
+            entry.decision = Some(decision);
+            let cx = &mut Context { now, random: &mut self.random, log: None };
+            apply(&mut entry.split, &decision, self.unsent, cx);
             // A larger window may let something pass.
-            self.ready.extend((!std::mem::replace(&mut connections[at].is_ready, true)).then_some(at));
+            self.make_ready(at);
         }
     }
 }

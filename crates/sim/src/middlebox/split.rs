@@ -2,6 +2,7 @@
 
 use super::interface::Way;
 use cc::{AnyController, Directed, Random, Signal, Target};
+use rand_xoshiro::rand_core::Rng;
 use std::collections::VecDeque;
 use tcp::{Context, Endpoint, Event, Transmit};
 use units::Time;
@@ -65,7 +66,6 @@ impl Split {
         unsent: u64,
         (random, now): (&mut Random, Time),
     ) -> Split {
-        use rand_xoshiro::rand_core::Rng;
         let sides = Leg::BOTH.map(|leg| {
             let isn = random.next_u32();
             let controller = match leg {
@@ -143,7 +143,7 @@ impl Split {
     /// Passes data, ends and failures from each side to the other.
     pub(super) fn relay(&mut self, now: Time) {
         for from in Leg::BOTH {
-            let (mut failed, mut closed) = (false, false);
+            let mut failed = false;
             let side = &mut self.sides[from as usize];
             while let Some(event) = side.endpoint.poll_event() {
                 match event {
@@ -173,8 +173,8 @@ impl Split {
                 let taken = to.endpoint.write(bytes);
                 from.endpoint.read(taken, now);
             }
-            closed |= from.peer_closed && from.endpoint.readable() == 0;
-            if closed && !to.closed {
+            let ended = from.peer_closed && from.endpoint.readable() == 0;
+            if ended && !to.closed {
                 to.closed = true;
                 to.endpoint.close();
             }

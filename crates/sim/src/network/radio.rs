@@ -3,7 +3,7 @@
 //! A packet enters it at a radio hop of its route, and goes on from there when the [`Ran`] has delivered it ([`super`]).
 
 use super::packet::{Packet, Store};
-use super::reports::Reporter;
+use super::reports::{Reporter, waiting};
 use crate::error::unknown_name;
 use crate::rows::radio::{Recorder, UeMeters};
 use aqm::{DropReason, Packet as _};
@@ -172,10 +172,8 @@ impl Radio {
                 ue: name.clone(),
                 cell: self.ran.serving(ue).map(|cell| self.recorder.cells()[cell as usize].clone()),
                 cqi: self.ran.hears(ue, now).cqi,
-                downlink_bytes: self.ran.rlc_backlog(ue, Direction::Downlink).bytes
-                    + self.ran.above_backlog(ue, Direction::Downlink).bytes,
-                uplink_bytes: self.ran.rlc_backlog(ue, Direction::Uplink).bytes
-                    + self.ran.above_backlog(ue, Direction::Uplink).bytes,
+                downlink_bytes: waiting(&self.ran, ue, Direction::Downlink),
+                uplink_bytes: waiting(&self.ran, ue, Direction::Uplink),
             })
             .collect()
     }

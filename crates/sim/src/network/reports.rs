@@ -1,28 +1,19 @@
 //! The cells' reports on their UEs, made from the counters of the radio network.
 
 use channel::Direction;
-use ran::Ran;
+use ran::{DirectionStats, Ran};
 use rnis::{RadioReport, UeId};
 use units::Time;
 
 use super::packet::Packet;
-use crate::rows::radio::FIRST_RNTI;
-
-/// What was counted of a UE in the downlink.
-#[derive(Clone, Copy, Default)]
-struct Counted {
-    prbs: u64,
-    bits: u64,
-    blocks: u64,
-    failed: u64,
-}
+use crate::rows::radio::{FIRST_RNTI, carriers};
 
 /// Makes reports at regular intervals.
 pub(crate) struct Reporter {
     /// The reported capacity as a multiple of the true one.
     factor: f64,
-    /// By UE and by cell, what had been counted at the last report, and its time.
-    ues: Vec<Counted>,
+    /// By UE and by cell, what had been counted in the downlink at the last report, and its time.
+    ues: Vec<DirectionStats>,
     cells: Vec<u64>,
     since: Time,
 }
@@ -30,7 +21,7 @@ pub(crate) struct Reporter {
 impl Reporter {
     /// Creates a reporter for `ues` UEs and `cells` cells with their secondary carriers.
     pub(crate) fn new(ues: usize, cells: usize, factor: f64) -> Reporter {
-        Reporter { factor, ues: vec![Counted::default(); ues], cells: vec![0; cells], since: Time::ZERO }
+        Reporter { factor, ues: vec![DirectionStats::default(); ues], cells: vec![0; cells], since: Time::ZERO }
     }
 
     /// Makes the reports on the interval that ends at `now`, of the served UEs that are `wanted`.
@@ -50,17 +41,10 @@ impl Reporter {
         let mut counted = Vec::with_capacity(self.ues.len());
         for (ue, last) in (0..).zip(&mut self.ues) {
             let all = ran.stats(ue).downlink;
-            let all = Counted { prbs: all.prbs, bits: all.bits, blocks: all.blocks, failed: all.first_failures };
-            let last = std::mem::replace(last, all);
-            let new = Counted {
-                prbs: all.prbs - last.prbs,
-                bits: all.bits - last.bits,
-                blocks: all.blocks - last.blocks,
-                failed: all.failed - last.failed,
-            };
+            let new = all - std::mem::replace(last, all);
             let (prbs, active) = &mut used[ran.last_serving(ue) as usize];
             *prbs += new.prbs;
-            *active += u16::from(new.prbs > 0 || waiting(ran, ue) > 0);
+            *active += u16::from(new.prbs > 0 || waiting(ran, ue, Direction::Downlink) > 0);
             counted.push(new);
         }
         for (ue, new) in (0..).zip(counted) {
@@ -69,9 +53,8 @@ impl Reporter {
             }
             let Some(cell) = ran.serving(ue) else { continue };
             let scheme = ran.scheme(ue, now);
-            let carriers = [Some(cell), ran.secondary(ue, cell)];
             let (mut prbs, mut all) = (0, 0);
-            for carrier in carriers.into_iter().flatten() {
+            for carrier in carriers(ran, (ue, cell), Direction::Downlink) {
                 prbs += ran.carrier_prbs(carrier);
                 all += self.cells[carrier as usize] - before[carrier as usize];
             }
@@ -91,19 +74,19 @@ impl Reporter {
                     prbs: Some(new.prbs),
                     acked_bits: scaled(new.bits as f64) as u64,
                     blocks: new.blocks as u32,
-                    failed: new.failed as u32,
+                    failed: new.first_failures as u32,
                     mcs: scheme.map(|s| s.mcs),
                     layers: scheme.map(|s| s.layers),
                     cqi: scheme.map(|s| s.cqi),
                     bits_per_prb: scheme.map(|s| scaled(s.bits_per_block)),
-                    queue_bytes: Some(waiting(ran, ue)),
+                    queue_bytes: Some(waiting(ran, ue, Direction::Downlink)),
                 },
             );
         }
     }
 }
 
-/// Returns the bytes that wait for their first transmission to a UE.
-fn waiting(ran: &Ran<Packet>, ue: u32) -> u64 {
-    ran.rlc_backlog(ue, Direction::Downlink).bytes + ran.above_backlog(ue, Direction::Downlink).bytes
+/// Returns the bytes that wait for their first transmission to or from a UE.
+pub(super) fn waiting(ran: &Ran<Packet>, ue: u32, direction: Direction) -> u64 {
+    ran.rlc_backlog(ue, direction).bytes + ran.above_backlog(ue, direction).bytes
 }

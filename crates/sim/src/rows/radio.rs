@@ -53,10 +53,9 @@ impl Way {
     }
 }
 
-/// Returns the share of first transmissions since `last` that were not decoded.
-fn bler(all: &DirectionStats, last: &DirectionStats) -> Option<f64> {
-    let blocks = all.blocks - last.blocks;
-    (blocks > 0).then(|| (all.first_failures - last.first_failures) as f64 / blocks as f64)
+/// Returns the share of first transmissions that were not decoded.
+fn bler(of: &DirectionStats) -> Option<f64> {
+    (of.blocks > 0).then(|| of.first_failures as f64 / of.blocks as f64)
 }
 
 /// Returns the resource blocks that each of `cells` has had by `now`.
@@ -123,7 +122,9 @@ impl UeMeters {
         let mbps = |bits: u64| Rate::over(Bytes::new(bits / 8), interval).as_mbps();
         for (ue, meter) in (0..).zip(&mut self.ues) {
             let heard = ran.hears(ue, now);
-            let (all, last) = (ran.stats(ue), meter.sampled);
+            let all = ran.stats(ue);
+            let last = std::mem::replace(&mut meter.sampled, all);
+            let (dl, ul) = (all.downlink - last.downlink, all.uplink - last.uplink);
             // Of the cell that serves it now.
             let cell = ran.last_serving(ue) as usize;
             let had = |carrier: usize, way: usize| self.blocks[1][carrier][way] - before[carrier][way];
@@ -134,7 +135,6 @@ impl UeMeters {
             };
             let whole_cell = [Some(cell as u32), ran.secondary_of(cell as u32)].into_iter().flatten();
             let whole_cell = whole_cell.map(|carrier| had(carrier as usize, Direction::Downlink as usize)).sum();
-            let dl_prbs = all.downlink.prbs - last.downlink.prbs;
             let mcs = std::mem::take(&mut recorder.mcs[ue as usize]);
             let mean = |(sum, count): (u64, u64)| (count > 0).then(|| sum as f64 / count as f64);
             let cell = ran.serving(ue).map_or("", |cell| &recorder.cells[cell as usize]);
@@ -150,22 +150,20 @@ impl UeMeters {
                 cqi: heard.cqi.into(),
                 dl_mcs: mean(mcs[0]),
                 ul_mcs: mean(mcs[1]),
-                dl_mbps: mbps(all.downlink.bits - last.downlink.bits),
-                ul_mbps: mbps(all.uplink.bits - last.uplink.bits),
-                dl_prbs: share(dl_prbs, Direction::Downlink),
-                ul_prbs: share(all.uplink.prbs - last.uplink.prbs, Direction::Uplink),
-                dl_cell_prbs: of(dl_prbs, whole_cell),
+                dl_mbps: mbps(dl.bits),
+                ul_mbps: mbps(ul.bits),
+                dl_prbs: share(dl.prbs, Direction::Downlink),
+                ul_prbs: share(ul.prbs, Direction::Uplink),
+                dl_cell_prbs: of(dl.prbs, whole_cell),
                 dl_queue_bytes: ran.rlc_backlog(ue, Direction::Downlink).bytes,
                 ul_queue_bytes: ran.rlc_backlog(ue, Direction::Uplink).bytes,
                 host_queue_bytes: ran.above_backlog(ue, Direction::Uplink).bytes,
                 dl_above_bytes: ran.above_backlog(ue, Direction::Downlink).bytes,
                 dl_limit_bytes: ran.quota(ue, Direction::Downlink),
                 ul_limit_bytes: ran.quota(ue, Direction::Uplink),
-                harq_retx: all.downlink.retransmissions + all.uplink.retransmissions
-                    - last.downlink.retransmissions
-                    - last.uplink.retransmissions,
-                dl_bler: bler(&all.downlink, &last.downlink),
-                ul_bler: bler(&all.uplink, &last.uplink),
+                harq_retx: dl.retransmissions + ul.retransmissions,
+                dl_bler: bler(&dl),
+                ul_bler: bler(&ul),
                 dl_buffer_bytes: ran.occupancy(ue, Direction::Downlink),
                 ul_buffer_bytes: ran.occupancy(ue, Direction::Uplink),
                 los: heard.is_los,
@@ -173,7 +171,6 @@ impl UeMeters {
                 ue_beam: heard.beams.map(|(_, ue)| ue.into()),
                 blocked_db: heard.blocked_db,
             });
-            meter.sampled = all;
         }
     }
 
@@ -188,15 +185,14 @@ impl UeMeters {
             let asleep = ran.time_asleep(ue, end).saturating_sub(meter.asleep);
             let served = &recorder.served[ue as usize];
             for ((direction, name), way) in DIRECTIONS.iter().zip(&meter.ways) {
-                let (now, then) = match direction {
-                    Direction::Downlink => (&all.downlink, &before.downlink),
-                    Direction::Uplink => (&all.uplink, &before.uplink),
+                let new = match direction {
+                    Direction::Downlink => all.downlink - before.downlink,
+                    Direction::Uplink => all.uplink - before.uplink,
                 };
                 let rlc = ran.rlc_stats(ue, *direction);
                 let blocks = self.blocks_of_served(ran, (ue, served), *direction, &had) as f64;
                 // Counts of both directions stand in the uplink's row.
                 let once = |count: u64| if *direction == Direction::Uplink { count } else { 0 };
-                let (sent, failed) = (now.blocks - then.blocks, now.first_failures - then.first_failures);
                 let ratio = |part: f64, of: f64| if of > 0.0 { part / of } else { 0.0 };
                 let mean = |sum: Span| if way.packets > 0 { ms(sum / way.packets) } else { 0.0 };
                 table.push(&UeRow {
@@ -205,15 +201,15 @@ impl UeMeters {
                     ue: &names[ue as usize],
                     direction: name,
                     measured_s: measured.as_secs_f64(),
-                    blocks: sent,
-                    mbits: (now.bits - then.bits) as f64 / 1e6,
-                    retransmissions: now.retransmissions - then.retransmissions,
-                    block_error_rate: ratio(failed as f64, sent as f64),
-                    residual_errors: now.residual_errors - then.residual_errors,
-                    prbs: now.prbs - then.prbs,
-                    utilisation: ratio((now.prbs - then.prbs) as f64, blocks),
-                    padding_bytes: now.padding - then.padding,
-                    starved_blocks: now.starved - then.starved,
+                    blocks: new.blocks,
+                    mbits: new.bits as f64 / 1e6,
+                    retransmissions: new.retransmissions,
+                    block_error_rate: ratio(new.first_failures as f64, new.blocks as f64),
+                    residual_errors: new.residual_errors,
+                    prbs: new.prbs,
+                    utilisation: ratio(new.prbs as f64, blocks),
+                    padding_bytes: new.padding,
+                    starved_blocks: new.starved,
                     rlc_retx_pdus: rlc.retx_pdus - way.rlc.retx_pdus,
                     rlc_retx_bytes: rlc.retx_bytes - way.rlc.retx_bytes,
                     scheduling_requests: once(all.scheduling_requests - before.scheduling_requests),
@@ -258,7 +254,7 @@ impl UeMeters {
 }
 
 /// Returns the carriers on which `ue` has a direction when `cell` serves it.
-fn carriers<P: aqm::Packet>(
+pub(crate) fn carriers<P: aqm::Packet>(
     ran: &Ran<P>,
     (ue, cell): (u32, u32),
     way: Direction,
