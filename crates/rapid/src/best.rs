@@ -69,6 +69,7 @@ pub(crate) fn update<U: Copy>(
     let radio_rtt = if any { radio_rtt } else { RADIO_RTT };
     ue.best.measure(new, &ue.capacity, now);
     let Some(capacity) = capacity(ue, now) else {
+        ue.best.lose_capacity(now);
         return ue.flows.iter().for_each(|&id| {
             let flow = &mut flows[id];
             decide(id, &flow.state.best().without_capacity(&flow.sample, flow.mss, span));

@@ -102,13 +102,14 @@ pub(crate) struct Reports {
     pub(crate) period: Span,
     /// Reported capacity as a multiple of the true one.
     pub(crate) factor: f64,
-    /// None are made from here on.
+    /// They are made from here on, and no more from there on.
+    pub(crate) from: Time,
     pub(crate) until: Time,
 }
 
 impl Default for Reports {
     fn default() -> Reports {
-        Reports { period: Span::from_millis(1), factor: 1.0, until: Time::MAX }
+        Reports { period: Span::from_millis(1), factor: 1.0, from: Time::ZERO, until: Time::MAX }
     }
 }
 
@@ -233,9 +234,12 @@ impl Lab {
     }
 
     fn report(&mut self) {
-        let Reports { period, factor, until } = self.reports;
+        let Reports { period, factor, from, until } = self.reports;
         for (ue, radio) in (0..).zip(&mut self.radios) {
-            if radio.due > self.now || self.now >= until {
+            if self.now < from {
+                radio.reported = radio.served;
+            }
+            if radio.due > self.now || self.now < from || self.now >= until {
                 continue;
             }
             radio.due = self.now + period;

@@ -31,8 +31,11 @@ const DELIVERED: f64 = 0.992;
 /// In a queue of our own, a capacity of which less than this part is delivered is lowered.
 const SHORT: f64 = 0.98;
 const BOUNDS: (f64, f64) = (0.1, 8.0);
-/// The bytes from which an average time on the leg counts.
+/// What is delivered while a queue stands, the radio can do: a queue lowers the capacity to this part of it at most.
+const DRAINED: f64 = 0.75;
+/// The bytes from which an average time on the leg counts, and how long an interval may last until they have been delivered.
 const ENOUGH: f64 = 20_000.0;
+const LONGEST: Span = Span::from_millis(200);
 /// The least target of the radio's queue, in seconds, unless a lower one is set.
 const LEAST_TARGET: f64 = 0.001;
 
@@ -59,6 +62,9 @@ pub(crate) struct BestUe {
     ran_empty: bool,
     /// Whether the queue was reported at the last correction.
     is_reported: bool,
+    /// Whether the capacity is known. While our flows drain what may have been queued before: the time on the leg.
+    has_capacity: bool,
+    settling: Option<f64>,
     /// While our flows drain a queue: its start. When they may try next.
     draining: Option<Drain>,
     next_drain: Time,
@@ -96,6 +102,8 @@ impl Default for BestUe {
             least_queue: None,
             ran_empty: false,
             is_reported: false,
+            has_capacity: false,
+            settling: None,
             draining: None,
             next_drain: Time::ZERO,
             base: None,
@@ -135,6 +143,16 @@ impl BestUe {
         (self.unseen > UNSEEN * capacity).then_some(self.unseen)
     }
 
+    /// The capacity is unknown: a congestion control rules the radio leg, and its queue does not say what the capacity is.
+    pub(crate) fn lose_capacity(&mut self, now: Time) {
+        self.begin_interval(now);
+        (self.least_queue, self.draining, self.has_capacity, self.settling) = (None, None, false, None);
+    }
+
+    fn begin_interval(&mut self, now: Time) {
+        (self.corrected, self.corrected_total, self.in_flight, self.ran_empty) = (now, self.total, 0.0, false);
+    }
+
     /// Observes the radio leg for `span` seconds, and corrects the capacity at the end of an interval.
     pub(crate) fn observe(&mut self, of: &Best, seen: &Seen, span: f64, now: Time) {
         self.in_flight += seen.in_flight as f64 * span;
@@ -147,21 +165,39 @@ impl BestUe {
         if interval < CORRECTION.max(Span::from_secs_f64(seen.radio_rtt)) {
             return;
         }
-        // By Little's law: the time that our bytes spend on the leg.
         let delivered = (self.total - self.corrected_total) as f64;
-        let on_leg = (delivered > ENOUGH).then(|| (self.in_flight / delivered).max(seen.radio_rtt));
+        if self.least_queue.is_none() && delivered <= ENOUGH && interval < LONGEST {
+            return;
+        }
+        let reported = self.least_queue.take();
+        self.is_reported = reported.is_some();
+        // By Little's law: the time that our bytes spend on the leg.
+        let is_known = delivered > ENOUGH || (delivered > 0.0 && interval >= LONGEST);
+        let on_leg = is_known.then(|| (self.in_flight / delivered).max(seen.radio_rtt));
+        if self.settles(on_leg, interval) {
+            return self.begin_interval(now);
+        }
         self.base = match (self.base, on_leg) {
             (Some(base), Some(on_leg)) => Some(base.min(on_leg)),
             (base, on_leg) => base.or(on_leg),
         };
-        let reported = self.least_queue.take();
-        self.is_reported = reported.is_some();
         // Without a reported queue, what is beyond twice the least is one: retransmissions and grants take their time, too.
         let queue = reported.or_else(|| Some(on_leg? - 2.0 * self.base?));
         if let Some(queue) = queue {
             self.correct(of, seen, queue, now);
         }
-        (self.corrected, self.corrected_total, self.in_flight, self.ran_empty) = (now, self.total, 0.0, false);
+        self.begin_interval(now);
+    }
+
+    /// Drains what was queued before the capacity was known, if no report tells the queue: our flows slow down as long as that
+    /// shortens the time on the leg. Returns whether they do; meanwhile nothing tells the least time and the capacity.
+    fn settles(&mut self, on_leg: Option<f64>, interval: Span) -> bool {
+        let before = if self.has_capacity { self.settling } else { Some(f64::INFINITY) };
+        self.has_capacity = true;
+        let must = (1.0 - DRAINING) * interval.as_secs_f64() / 2.0;
+        let shrinks = |on_leg: &f64| before.is_some_and(|before| before - on_leg > must);
+        self.settling = on_leg.filter(|on_leg| !self.is_reported && shrinks(on_leg));
+        self.settling.is_some()
     }
 
     /// Corrects the capacity and the windows by the `queue` that stood in the radio, in seconds.
@@ -177,7 +213,8 @@ impl BestUe {
             self.gain += (1.0 - self.gain) * BACK;
         } else if self.is_queued {
             let excess = (queue - 2.0 * target) / (seen.radio_rtt + target);
-            self.gain *= 1.0 - DOWN * excess.min(1.0);
+            let most = (1.0 - DRAINED * delivered / seen.capacity).max(0.0);
+            self.gain *= 1.0 - (DOWN * excess.min(1.0)).min(most);
         } else if queue > target / 2.0 {
             if is_short(SHORT) {
                 self.gain *= 1.0 - DOWN / 20.0;
@@ -245,10 +282,8 @@ impl BestUe {
 
     /// Returns by what the pacing of fast flows is multiplied.
     pub(crate) fn pace(&self) -> f64 {
-        match self.draining {
-            Some(_) if self.expected > 0.0 => DRAINING * (self.delivered / self.expected).min(1.0),
-            _ => PACING,
-        }
+        let drains = self.settling.is_some() || self.draining.is_some();
+        if drains && self.expected > 0.0 { DRAINING * (self.delivered / self.expected).min(1.0) } else { PACING }
     }
 }
 

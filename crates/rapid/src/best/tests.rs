@@ -66,7 +66,7 @@ fn bulk_flows_with_different_round_trip_times_share_equally() {
 #[test]
 fn slow_and_wrong_reports_cost_little() {
     for (period, factor) in [(10, 1.0), (100, 1.0), (1000, 1.0), (1, 0.5), (1, 2.0), (1000, 0.5), (1000, 2.0)] {
-        let reports = Reports { period: Span::from_millis(period), factor, until: Time::MAX };
+        let reports = Reports { period: Span::from_millis(period), factor, ..Reports::default() };
         let mut lab = app_beside_bulk(100.0, 10.0, (20, 20), reports);
         let got = lab.run(10.0);
         at_least("app", got[0], 0.97, 10.0);
@@ -82,6 +82,29 @@ fn flows_go_on_without_reports() {
     let got = lab.run(10.0);
     at_least("app", got[0], 0.9, 10.0);
     at_least("bulk", got[1], 0.95, 90.0);
+}
+
+#[test]
+fn a_queue_from_before_the_first_report_is_drained_and_costs_no_rate() {
+    // Reports of too much look like traffic beside the proxy, whose queue it would be: it is drained again and again.
+    for (capacity, factor, seconds, most) in
+        [(40.0, 1.0, 2.0, 10), (40.0, 0.5, 3.0, 10), (40.0, 2.0, 6.0, 150), (5.0, 0.5, 9.0, 30), (800.0, 1.0, 1.0, 10)]
+    {
+        let from = Time::ZERO + Span::from_secs(4);
+        let mut lab = lab(Reports { from, factor, ..Reports::default() });
+        let ue = lab.ue(capacity);
+        lab.flow(ue, 20, None);
+        lab.run(3.0);
+        lab.begin();
+        lab.run(1.0);
+        let before = lab.delay;
+        assert!(before > Span::from_millis(15), "{before:?}");
+        lab.run(seconds);
+        lab.begin();
+        let got = lab.run(3.0);
+        at_least("bulk", got[0], 0.95, capacity);
+        assert!(lab.delay < Span::from_millis(most), "{:?}", lab.delay);
+    }
 }
 
 #[test]
