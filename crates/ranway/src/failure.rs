@@ -12,6 +12,17 @@ pub(crate) enum Failure {
     Interrupted,
 }
 
+impl Failure {
+    /// What went wrong, if the command says so itself.
+    pub(crate) fn message(&self) -> Option<String> {
+        match self {
+            Failure::Failed(error) => Some(format!("{error:#}")),
+            Failure::Invalid(what) => Some(what.clone()),
+            Failure::Exit(_) | Failure::Interrupted => None,
+        }
+    }
+}
+
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();

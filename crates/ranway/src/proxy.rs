@@ -1,5 +1,7 @@
 //! `ranway proxy`.
 
+mod config;
+
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Subcommand};
@@ -12,6 +14,7 @@ use services::rnis::{Follower, Input, Log};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use units::{Bytes, Span};
@@ -23,7 +26,7 @@ const TICK: Duration = Duration::from_secs(1);
 /// The hidden command of the guardian.
 pub(crate) const GUARDIAN: &str = "proxy-guardian";
 
-#[derive(ClapArgs)]
+#[derive(Clone, ClapArgs)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
@@ -34,7 +37,8 @@ ports. Connections to addresses of the router itself, and all other traffic, pas
 New connections bypass the proxy when it is not running, hangs, or has --max-connections; forwarding must be enabled for \
 that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
---drain; a second signal resets them at once. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
+--drain; a second signal resets them at once. SIGHUP reads --config again and changes what it can without touching a connection: all \
+but interfaces, --port, --threads, --buffer and --metrics. Buffers and --cc then hold for new connections. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
 
 With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
 by receive windows towards servers and by pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` makes them from the \
@@ -45,6 +49,7 @@ Examples:
   ranway proxy --wan eth0 --ran eth1 --reports amqp://127.0.0.1              RAPID, with the reports of a ranway rnis
   ranway proxy --wan eth0 --ran eth1 --reports recording:unix:/run/reports   with those that programs write to a socket
   ranway proxy --wan eth0 --ran eth1 --ports 80,443,8000-8080
+  ranway proxy --config proxy.toml                                options from a file, which SIGHUP reads again
   ranway proxy --wan eth0 --ran eth1 --metrics 127.0.0.1:9180     counters for Prometheus at /metrics
   ranway proxy status                                             counters and connections, by UE
   ranway proxy status --json"
@@ -53,11 +58,14 @@ pub(crate) struct ProxyArgs {
     #[command(subcommand)]
     command: Option<ProxyCommand>,
     /// The interface towards the servers
-    #[arg(long, value_name = "IF", required = true)]
+    #[arg(long, value_name = "IF", required_unless_present = "config")]
     wan: Option<String>,
     /// The interface towards the UEs
-    #[arg(long, value_name = "IF", required = true)]
+    #[arg(long, value_name = "IF", required_unless_present = "config")]
     ran: Option<String>,
+    /// TOML file with options by their names here, such as `wan = "eth0"`; those of the command line precede. SIGHUP reads it again
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Destination ports of the connections to split, such as 80,443,8000-8080
     #[arg(long, value_name = "PORTS", value_delimiter = ',', value_parser = ports, default_value = "1-65535")]
     ports: Vec<RangeInclusive<u16>>,
@@ -116,13 +124,13 @@ pub(crate) struct ProxyArgs {
     quiet: bool,
 }
 
-#[derive(Subcommand)]
+#[derive(Clone, Subcommand)]
 enum ProxyCommand {
     /// Print the counters and connections of a running proxy
     Status(StatusArgs),
 }
 
-#[derive(ClapArgs)]
+#[derive(Clone, ClapArgs)]
 pub(crate) struct StatusArgs {
     /// The running proxy's interface towards the UEs [default: the only proxy]
     #[arg(long, value_name = "IF")]
@@ -144,8 +152,9 @@ pub(crate) fn guard() -> Result<(), Failure> {
     Ok(proxy::guard()?)
 }
 
-fn serve(args: &ProxyArgs) -> Result<(), Failure> {
-    let settings = settings(args)?;
+fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
+    let mut args = config::read(command_line)?;
+    let settings = settings(&args)?;
     let signals = Signals::take()?;
     let metrics = args.metrics.map(Metrics::bind).transpose().map_err(refusal)?;
     let this = std::env::current_exe()?;
@@ -154,11 +163,8 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
         command.arg(GUARDIAN);
         command
     };
-    let inbox = Inbox::default();
-    let feed = args.reports.as_deref().map(|input| follow(input, &inbox)).transpose()?;
-    let config = rapid::Config { policy: args.policy, tick: args.tick, ..rapid::Config::default() };
-    let control = feed.is_some().then(|| Box::new(Managed::new(config, inbox)) as Box<dyn Control>);
-    let mut proxy = Proxy::start(settings, control, guardian).map_err(refusal)?;
+    let mut feed = Feed::open(&args)?;
+    let mut proxy = Proxy::start(settings, control(&args, feed.as_ref()), guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
         let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
@@ -178,9 +184,18 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
     loop {
         proxy.tick()?;
         match signals.wait(TURN) {
-            // Settings are arguments: there is nothing to read again.
+            Happened::Asked { signal: Signal::SIGHUP, terminal: false } if args.config.is_none() => {
+                terminal::message!("SIGHUP has no effect without --config");
+            }
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
-                terminal::message!("SIGHUP has no effect: restart the proxy to change its settings");
+                match reload(command_line, &mut args, &mut feed, &mut proxy) {
+                    Ok(()) if args.quiet => {}
+                    Ok(()) => terminal::message!("{} was read again", config::name(&args)),
+                    Err(why) => {
+                        let why = why.message().unwrap_or_default();
+                        terminal::message!("error: {why}; the settings stay as they were");
+                    }
+                }
             }
             Happened::Asked { .. } => break,
             _ if terminal::is_closed() => break,
@@ -229,12 +244,55 @@ fn serve(args: &ProxyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Follows the reports of an input.
-fn follow(input: &str, inbox: &Inbox) -> Result<Follower, Failure> {
-    let input: Input = input.parse().map_err(Failure::Invalid)?;
-    let log = Log::new(|text| terminal::message!("{text}"));
-    let inbox = inbox.clone();
-    Follower::start(input, log, move |report| inbox.put(report)).map_err(|why| Failure::Invalid(why.to_string()))
+/// Reads the configuration again and changes the proxy. On failure nothing is changed.
+fn reload(
+    command_line: &ProxyArgs,
+    args: &mut ProxyArgs,
+    feed: &mut Option<Feed>,
+    proxy: &mut Proxy,
+) -> Result<(), Failure> {
+    let new = config::read(command_line)?;
+    if new.metrics != args.metrics {
+        let why = "the address of the metrics cannot change while the proxy runs: restart it";
+        return Err(Failure::Invalid(format!("{}: {why}", config::name(&new))));
+    }
+    let settings = settings(&new)?;
+    let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
+    proxy.change(settings).map_err(refusal)?;
+    let controls_otherwise = other_feed.is_some() || (new.policy, new.tick) != (args.policy, args.tick);
+    if let Some(other) = other_feed {
+        *feed = other;
+    }
+    if controls_otherwise {
+        proxy.set_control(control(&new, feed.as_ref()))?;
+    }
+    *args = new;
+    Ok(())
+}
+
+/// Reports of an input, from which a control takes them.
+struct Feed {
+    inbox: Inbox,
+    _follower: Follower,
+}
+
+impl Feed {
+    /// Opens the input of `--reports`, if there is one.
+    fn open(args: &ProxyArgs) -> Result<Option<Feed>, Failure> {
+        let Some(input) = &args.reports else { return Ok(None) };
+        let input: Input = input.parse().map_err(Failure::Invalid)?;
+        let log = Log::new(|text| terminal::message!("{text}"));
+        let inbox = Inbox::default();
+        let filled = inbox.clone();
+        let follower = Follower::start(input, log, move |report| filled.put(report));
+        Ok(Some(Feed { inbox, _follower: follower.map_err(|why| Failure::Invalid(why.to_string()))? }))
+    }
+}
+
+/// Returns RAPID with the reports of `feed`.
+fn control(args: &ProxyArgs, feed: Option<&Feed>) -> Option<Box<dyn Control>> {
+    let config = rapid::Config { policy: args.policy, tick: args.tick, ..rapid::Config::default() };
+    feed.map(|feed| Box::new(Managed::new(config, feed.inbox.clone())) as Box<dyn Control>)
 }
 
 /// What keeps the proxy from starting is the operator's to change, and nothing has been changed yet.

@@ -54,6 +54,7 @@ use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::Guardian;
 use listen::Listener;
+use settings::Current;
 use steering::{Plan, Steering};
 use worker::{Counters, Shared, Worker};
 
@@ -68,11 +69,12 @@ const OTHER_FILES: u64 = 256;
 
 /// A proxy that runs until it is dropped, which resets its connections and removes everything that it changed.
 pub struct Proxy {
-    settings: Arc<Settings>,
+    settings: Arc<Current>,
     interfaces: [u32; 2],
     gate: Arc<Gate>,
     workers: Vec<Running>,
     stop: Arc<AtomicBool>,
+    controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     looked: Instant,
@@ -81,6 +83,12 @@ pub struct Proxy {
     plan: Plan,
     guardian: Guardian,
     _reservations: [Reservation; 2],
+}
+
+/// The thread of a control, and what ends it.
+struct Controlling {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
 /// A worker, and when it was last seen alive.
@@ -116,9 +124,9 @@ impl Proxy {
         plan.check()?;
         let listeners = listen::open(&settings)?;
 
-        let settings = Arc::new(settings);
         let wakers = (0..settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(Gate::new(settings.max_connections, wakers));
+        let settings = Arc::new(Current::new(settings));
         let share = |(number, listeners)| {
             Arc::new(Shared {
                 number,
@@ -143,6 +151,7 @@ impl Proxy {
             gate,
             workers: Vec::new(),
             stop: Arc::default(),
+            controlling: None,
             others: Vec::new(),
             guardian_command: Box::new(guardian_command),
             looked: Instant::now(),
@@ -157,15 +166,66 @@ impl Proxy {
             let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, seen: Instant::now() };
             proxy.workers.push(running);
         }
-        if let Some(control) = control {
-            let (workers, stop) = (shared.clone(), Arc::clone(&proxy.stop));
-            let thread = std::thread::Builder::new().name("proxy-control".into());
-            let run = move || control::run(control, &workers, &stop);
-            proxy.others.push(thread.spawn(run).map_err(Error::system("start a thread"))?);
-        }
+        proxy.set_control(control)?;
         let answer = status::serve(interfaces[1], shared.clone(), Arc::clone(&proxy.stop))?;
         proxy.others.push(answer);
         Ok(proxy)
+    }
+
+    /// Changes the settings. Those of sockets hold for connections to come, times for all.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if a setting is invalid or fixed from the start, and [`Error::System`]. Then nothing is changed.
+    pub fn change(&mut self, new: Settings) -> Result<(), Error> {
+        let old = self.settings.get();
+        old.check_change(&new)?;
+        check_file_limit(&new)?;
+        let prepare = |settings: &Settings| {
+            let mut all = self.workers.iter().flat_map(|running| &running.shared.listeners);
+            all.try_for_each(|listener| listener.prepare(settings))
+        };
+        let mut changed = prepare(&new);
+        if changed.is_ok() && old.ports != new.ports {
+            changed = self.steering.change(&new);
+        }
+        if let Err(error) = changed {
+            // What they had before, they can have again.
+            let _ = prepare(&old);
+            return Err(error);
+        }
+        self.gate.set_most(new.max_connections);
+        self.settings.set(new);
+        Ok(())
+    }
+
+    /// Replaces the control, whose limits are lifted first. `None` sets no limits.
+    ///
+    /// # Errors
+    /// [`Error::System`]; then there is no control.
+    pub fn set_control(&mut self, control: Option<Box<dyn Control>>) -> Result<(), Error> {
+        self.end_control();
+        let Some(control) = control else { return Ok(()) };
+        let (workers, stop) = (self.shared(), Arc::<AtomicBool>::default());
+        let run = {
+            let stop = Arc::clone(&stop);
+            move || control::run(control, &workers, &stop)
+        };
+        let thread = std::thread::Builder::new().name("proxy-control".into());
+        let thread = thread.spawn(run).map_err(Error::system("start a thread"))?;
+        self.controlling = Some(Controlling { stop, thread });
+        Ok(())
+    }
+
+    fn end_control(&mut self) {
+        if let Some(Controlling { stop, thread }) = self.controlling.take() {
+            stop.store(true, Relaxed);
+            // One that panicked has said so.
+            drop(thread.join());
+        }
+    }
+
+    fn shared(&self) -> Vec<Arc<Shared>> {
+        self.workers.iter().map(|running| Arc::clone(&running.shared)).collect()
     }
 
     /// Serves the metrics at `address` over HTTP. Returns the address, whose port is chosen if it was 0.
@@ -173,8 +233,7 @@ impl Proxy {
     /// # Errors
     /// [`Error::Wrong`] if the address is in use or not this machine's.
     pub fn serve_metrics(&mut self, metrics: Metrics) -> Result<SocketAddr, Error> {
-        let shared = self.workers.iter().map(|running| Arc::clone(&running.shared)).collect();
-        let (address, thread) = metrics.serve(shared, Arc::clone(&self.stop))?;
+        let (address, thread) = metrics.serve(self.shared(), Arc::clone(&self.stop))?;
         self.others.push(thread);
         Ok(address)
     }
@@ -209,12 +268,12 @@ impl Proxy {
             if !self.steering.lives() {
                 return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }
-            if let Ok(found) = interfaces(&self.settings)
+            if let Ok(found) = interfaces(&self.settings.get())
                 && found == self.interfaces
             {
                 return Ok(());
             }
-            let Settings { wan, ran, .. } = &*self.settings;
+            let Settings { wan, ran, .. } = &*self.settings.get();
             return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
         }
         Ok(())
@@ -232,8 +291,7 @@ impl Proxy {
 
     /// Returns the counters and, if `connections`, what is known of each connection.
     pub fn status(&self, connections: bool) -> Status {
-        let shared: Vec<Arc<Shared>> = self.workers.iter().map(|running| Arc::clone(&running.shared)).collect();
-        status::status(&shared, connections)
+        status::status(&self.shared(), connections)
     }
 }
 
@@ -246,6 +304,7 @@ impl Drop for Proxy {
         }
         self.stop.store(true, Relaxed);
         self.gate.wake_all();
+        self.end_control();
         let threads = self.workers.iter_mut().filter_map(|running| running.thread.take()).chain(self.others.drain(..));
         // One that panicked has said so.
         threads.for_each(|thread| drop(thread.join()));

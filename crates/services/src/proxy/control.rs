@@ -76,6 +76,8 @@ impl Control for Unmanaged {
 /// A flow that the control knows, and its settings.
 struct Controlled {
     flow: Weak<Flow>,
+    /// Bytes delivered when the control was told of it, from which the control counts.
+    before: u64,
     last: Sample,
     window: Option<u64>,
     buffer: Option<u64>,
@@ -83,7 +85,7 @@ struct Controlled {
     pacing: Option<u64>,
 }
 
-/// Runs a control until `stop`.
+/// Runs a control until `stop`, and then lifts all limits.
 pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: &AtomicBool) {
     let clock = Clock::start();
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
@@ -105,6 +107,16 @@ pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: 
             }
         }
     }
+    let most = bounds(workers);
+    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most));
+}
+
+/// Returns the receive buffer and the unsent data of a leg without a control.
+fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
+    workers.first().map_or((0, 0), |shared| {
+        let settings = shared.settings.get();
+        (settings.receive_buffer as u64, settings.unsent as u64)
+    })
 }
 
 /// Reports new connections of a worker and those that are gone. Returns whether all of them are established.
@@ -128,29 +140,22 @@ fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKe
         keep
     });
     for (key, flow) in new {
-        let mss = sys::tcp_info(flow.radio()).map_or(1448, |(info, _)| info.snd_mss);
+        let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
         control.open(key, flow.ue().ip(), mss, now);
-        let flow = Arc::downgrade(&flow);
-        flows.insert(
-            key,
-            Controlled { flow, last: Sample::default(), window: None, buffer: None, unsent: None, pacing: None },
-        );
+        flows.insert(key, Controlled::new(Arc::downgrade(&flow), before));
     }
     all
 }
 
 fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, workers: &[Arc<Shared>], now: Time) {
-    let most = workers.first().map_or((0, 0), |shared| {
-        let settings = &shared.settings;
-        (settings.receive_buffer as u64, settings.unsent as u64)
-    });
+    let most = bounds(workers);
     let cell = std::cell::RefCell::new(flows);
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
         let Some(controlled) = flows.get_mut(&key) else { return Sample::default() };
         // What cannot be observed any more stays as it was, until it is reported as closed.
         if let Some(observed) = controlled.flow.upgrade().and_then(|flow| flow.observe().ok()) {
-            controlled.last = sample(&observed);
+            controlled.last = sample(&observed, controlled.before);
         }
         controlled.last
     };
@@ -162,12 +167,12 @@ fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, 
     control.update(now, &mut observe, &mut apply);
 }
 
-/// What a control sees of a flow.
-fn sample(of: &Observation) -> Sample {
+/// What a control sees of a flow that had delivered `before` bytes when the control was told of it.
+fn sample(of: &Observation, before: u64) -> Sample {
     let span = |micros: u32| (micros > 0 && micros != NO_RTT).then(|| Span::from_micros(u64::from(micros)));
     Sample {
-        arrived: of.arrived(),
-        delivered: of.delivered(),
+        arrived: of.arrived().saturating_sub(before),
+        delivered: of.delivered().saturating_sub(before),
         in_flight: of.in_flight(),
         wan_rtt: span(of.wired.rtt).or(span(of.wired.rcv_rtt)),
         wan_min_rtt: span(of.wired.min_rtt),
@@ -177,6 +182,11 @@ fn sample(of: &Observation) -> Sample {
 }
 
 impl Controlled {
+    fn new(flow: Weak<Flow>, before: u64) -> Controlled {
+        let last = Sample::default();
+        Controlled { flow, before, last, window: None, buffer: None, unsent: None, pacing: None }
+    }
+
     fn apply(&mut self, decision: &Decision, (most_buffer, most_unsent): (u64, u64)) {
         let Some(flow) = self.flow.upgrade() else { return };
         // Each call fails only if the connection has just ended.

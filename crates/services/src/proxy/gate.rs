@@ -40,7 +40,7 @@ impl AsFd for Waker {
 #[derive(Debug)]
 pub(super) struct Gate {
     count: AtomicUsize,
-    most: usize,
+    most: AtomicUsize,
     shut: AtomicBool,
     /// A shut gate opens at this number of connections.
     low: AtomicUsize,
@@ -55,7 +55,7 @@ impl Gate {
     pub(super) fn new(most: usize, wakers: Vec<Waker>) -> Gate {
         Gate {
             count: AtomicUsize::new(0),
-            most: most.max(1),
+            most: AtomicUsize::new(most.max(1)),
             shut: AtomicBool::new(false),
             low: AtomicUsize::new(0),
             shuts: AtomicUsize::new(0),
@@ -84,9 +84,25 @@ impl Gate {
 
     /// Counts a new connection.
     pub(super) fn enter(&self) {
-        if self.count.fetch_add(1, SeqCst) + 1 >= self.most {
-            self.shut_above(self.most - self.most.div_ceil(10));
+        if self.count.fetch_add(1, SeqCst) + 1 >= self.most.load(SeqCst) {
+            self.shut_above(self.low_mark());
         }
+    }
+
+    /// Changes the maximum, for connections to come.
+    pub(super) fn set_most(&self, most: usize) {
+        self.most.store(most.max(1), SeqCst);
+        if self.count() >= most {
+            self.shut_above(self.low_mark());
+        } else {
+            self.retry();
+        }
+    }
+
+    /// The number of connections at which there is room again after the maximum.
+    fn low_mark(&self) -> usize {
+        let most = self.most.load(SeqCst);
+        most - most.div_ceil(10)
     }
 
     /// Counts a connection that is gone.
@@ -112,7 +128,7 @@ impl Gate {
 
     /// Opens the gate if it shut for want of a resource: what there are connections for has no need to wait for their end.
     pub(super) fn retry(&self) {
-        if self.count() < self.most - self.most.div_ceil(10) && self.shut.swap(false, SeqCst) {
+        if self.count() < self.low_mark() && self.shut.swap(false, SeqCst) {
             self.wake_all();
         }
     }
@@ -160,6 +176,19 @@ mod tests {
         (0..20).for_each(|_| gate.enter());
         gate.retry();
         assert!(!gate.is_open());
+    }
+
+    #[test]
+    fn the_maximum_may_change() {
+        let gate = Gate::new(20, Vec::new());
+        (0..20).for_each(|_| gate.enter());
+        assert!(!gate.is_open());
+        gate.set_most(30);
+        assert!(gate.is_open());
+        gate.set_most(10);
+        assert!(!gate.is_open());
+        (0..11).for_each(|_| gate.leave());
+        assert!(gate.is_open());
     }
 
     #[test]

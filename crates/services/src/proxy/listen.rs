@@ -54,6 +54,12 @@ impl Listener {
         Ok(Listener { side, socket })
     }
 
+    /// Sets the options of connections to come.
+    pub(super) fn prepare(&self, settings: &Settings) -> Result<(), Error> {
+        let v6 = sockopt::socket_domain(&self.socket).is_ok_and(|domain| domain == AddressFamily::INET6);
+        prepare(self.socket.as_fd(), settings, self.side, v6).map_err(Error::system("set the options of a socket"))
+    }
+
     /// Lets connections in.
     pub(super) fn listen(&self) -> Result<(), Errno> {
         listen(&self.socket, BACKLOG)

@@ -1,6 +1,7 @@
 //! The settings of a proxy.
 
 use std::ops::RangeInclusive;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use netio::Error;
@@ -8,7 +9,7 @@ use netio::Error;
 use super::relay::LEAST_PIPE;
 
 /// The settings of a proxy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The interface towards the servers.
     pub wan: String,
@@ -62,6 +63,24 @@ impl Settings {
         }
     }
 
+    /// Checks that a running proxy can change to `new`.
+    ///
+    /// # Errors
+    /// [`Error::Wrong`] if a setting is invalid or differs that is fixed from the start.
+    pub(super) fn check_change(&self, new: &Settings) -> Result<(), Error> {
+        let fixed = [
+            ("interface towards the servers", self.wan == new.wan),
+            ("interface towards the UEs", self.ran == new.ran),
+            ("port at which it listens", self.port == new.port),
+            ("number of threads", self.threads == new.threads),
+            ("buffer between two sockets", self.buffer == new.buffer),
+        ];
+        match fixed.iter().find(|(_, same)| !same) {
+            Some((what, _)) => Err(Error::Wrong(format!("the {what} cannot change while the proxy runs: restart it"))),
+            None => new.check(),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |why: &str| Err(Error::Wrong(why.to_owned()));
         if self.threads == 0 || self.max_connections == 0 || self.port == 0 || self.ports.is_empty() {
@@ -76,5 +95,23 @@ impl Settings {
             );
         }
         Ok(())
+    }
+}
+
+/// The settings at present, for all threads.
+#[derive(Debug)]
+pub(super) struct Current(RwLock<Arc<Settings>>);
+
+impl Current {
+    pub(super) fn new(settings: Settings) -> Current {
+        Current(RwLock::new(Arc::new(settings)))
+    }
+
+    pub(super) fn get(&self) -> Arc<Settings> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set(&self, settings: Settings) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 }

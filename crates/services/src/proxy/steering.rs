@@ -40,8 +40,19 @@ impl Plan {
     pub(super) fn new(settings: &Settings, ran: u32) -> Plan {
         let mark = BASE | (ran & 0xffff);
         let table = format!("ranway_proxy_{ran}");
-        let rules = rules(settings, &table, mark);
+        let rules = rules(settings, &table, mark, 0);
         Plan { table, mark, rules }
+    }
+
+    /// The table's chains, which its rules are in.
+    fn chains(&self) -> Vec<Value> {
+        let chain = |name: &str| json!({ "family": "inet", "table": self.table, "name": name });
+        let mut hook = chain("prerouting");
+        for (key, value) in [("type", "filter"), ("hook", "prerouting"), ("policy", "accept")] {
+            hook[key] = value.into();
+        }
+        hook["prio"] = (-150).into();
+        [chain("new"), hook].map(|chain| json!({ "add": { "chain": chain } })).into()
     }
 
     /// Checks that `nft`, `ip` and the kernel can do what is planned. Changes nothing.
@@ -55,7 +66,7 @@ impl Plan {
             }
         }
         let mut all = vec![json!({ "add": { "table": { "family": "inet", "name": self.table } } })];
-        all.extend_from_slice(&self.rules);
+        all.extend(self.chains().into_iter().chain(self.rules.clone()));
         match nft(&["-c", "-j", "-f", "-"], &json!({ "nftables": all }).to_string()) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::Missing(format!(
@@ -92,7 +103,7 @@ impl Plan {
     pub(super) fn start(self) -> Result<Steering, Error> {
         // An instance whose guardian was killed, too, may have left them.
         self.undo();
-        let mut steering = Steering { plan: self, nft: None };
+        let mut steering = Steering { plan: self, nft: None, generation: 0 };
         for family in families() {
             ip(&[family], &steering.plan.ip_commands("add"))?;
         }
@@ -107,6 +118,8 @@ pub(super) struct Steering {
     plan: Plan,
     /// The process that owns the table.
     nft: Option<Child>,
+    /// How often the rules have changed.
+    generation: u32,
 }
 
 impl Steering {
@@ -118,15 +131,39 @@ impl Steering {
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
         let child = self.nft.insert(child);
         let input = child.stdin.as_mut().expect("it is piped");
+        let all: Vec<Value> = self.plan.chains().into_iter().chain(self.plan.rules.clone()).collect();
         // nft 1.0 does not know this flag in JSON; what is not JSON is read in its own language.
         let table = format!("add table inet {} {{ flags owner; }}", self.plan.table);
-        let rules = json!({ "nftables": self.plan.rules });
-        writeln!(input, "{table}\n{rules}").map_err(Error::system(what()))?;
+        writeln!(input, "{table}\n{}", json!({ "nftables": all })).map_err(Error::system(what()))?;
+        self.await_generation()
+    }
+
+    /// Changes the ports of connections to split, at once for all.
+    ///
+    /// # Errors
+    /// [`Error::System`]; then nothing is changed, or the owner of the table has ended.
+    pub(super) fn change(&mut self, settings: &Settings) -> Result<(), Error> {
+        let Steering { plan, nft, generation } = self;
+        *generation += 1;
+        plan.rules = rules(settings, &plan.table, plan.mark, *generation);
+        let chain =
+            |name: &str| json!({ "flush": { "chain": { "family": "inet", "table": plan.table, "name": name } } });
+        let mut all = vec![chain("prerouting"), chain("new")];
+        all.extend_from_slice(&plan.rules);
+        let input = nft.as_mut().and_then(|child| child.stdin.as_mut()).expect("it runs");
+        writeln!(input, "{}", json!({ "nftables": all })).map_err(Error::system("change the rules of nftables"))?;
+        self.await_generation()
+    }
+
+    /// Waits until the table has the rules that were written last.
+    fn await_generation(&mut self) -> Result<(), Error> {
         let start = Instant::now();
-        while nft(&["list", "chain", "inet", &self.plan.table, "new"], "").is_err() {
-            if start.elapsed() > PATIENCE || !matches!(child.try_wait(), Ok(None)) {
+        let comment = format!("\"{}\"", comment(self.generation));
+        let table = self.plan.table.clone();
+        while !nft(&["list", "chain", "inet", &table, "prerouting"], "").is_ok_and(|rules| rules.contains(&comment)) {
+            if start.elapsed() > PATIENCE || !self.lives() {
                 let source = std::io::Error::other("it did not make its table");
-                return Err(Error::System { what: what(), source });
+                return Err(Error::System { what: "run `nft -i`".into(), source });
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -154,13 +191,13 @@ fn families() -> &'static [&'static str] {
     if ipv6() { &["-4", "-6"] } else { &["-4"] }
 }
 
-/// Runs `nft`. Returns its complaint on failure.
-fn nft(arguments: &[&str], input: &str) -> Result<(), String> {
+/// Runs `nft`. Returns what it prints, or its complaint on failure.
+fn nft(arguments: &[&str], input: &str) -> Result<String, String> {
     let run = || -> std::io::Result<std::process::Output> {
         let mut child = Command::new("nft")
             .args(arguments)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
         // If it goes away before it has read everything, it says why.
@@ -168,7 +205,7 @@ fn nft(arguments: &[&str], input: &str) -> Result<(), String> {
         child.wait_with_output()
     };
     match run() {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             Err(said.lines().next().unwrap_or("nft failed").to_owned())
@@ -177,8 +214,13 @@ fn nft(arguments: &[&str], input: &str) -> Result<(), String> {
     }
 }
 
-/// What is in the table, in the JSON of libnftables-json(5).
-fn rules(settings: &Settings, table: &str, mark: u32) -> Vec<Value> {
+/// The comment of the first rule, which tells a changed table from the one before.
+fn comment(generation: u32) -> String {
+    format!("generation {generation}")
+}
+
+/// The rules of the table, in the JSON of libnftables-json(5).
+fn rules(settings: &Settings, table: &str, mark: u32, generation: u32) -> Vec<Value> {
     let equal = |left: Value, right: Value| json!({ "match": { "op": "==", "left": left, "right": right } });
     let meta = |key: &str| json!({ "meta": { "key": key } });
     let set_mark = json!({ "mangle": { "key": meta("mark"), "value": mark } });
@@ -195,12 +237,7 @@ fn rules(settings: &Settings, table: &str, mark: u32) -> Vec<Value> {
     };
     let here = json!({ "fib": { "result": "type", "flags": ["daddr"] } });
     let local = json!({ "set": ["local", "broadcast", "anycast", "multicast"] });
-    let chain = json!({ "add": { "chain": { "family": "inet", "table": table, "name": "new" } } });
-    let hook = json!({ "add": { "chain": { "family": "inet", "table": table, "name": "prerouting", "type": "filter",
-        "hook": "prerouting", "prio": -150, "policy": "accept" } } });
     let mut all = vec![
-        chain,
-        hook,
         // A SYN first: if its addresses and ports are in TIME-WAIT, only `tproxy` finds the listener.
         rule(
             "prerouting",
@@ -225,6 +262,7 @@ fn rules(settings: &Settings, table: &str, mark: u32) -> Vec<Value> {
         rule("new", vec![equal(here, local), json!({ "return": null })]),
         tproxy("ip", "127.0.0.1", "ipv4"),
     ];
+    all[0]["add"]["rule"]["comment"] = comment(generation).into();
     if ipv6() {
         all.push(tproxy("ip6", "::1", "ipv6"));
     }

@@ -20,7 +20,7 @@ use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
 use super::listen::{Listener, connect_as, destination};
 use super::relay::{Direction, Tools, Turn};
-use super::settings::Settings;
+use super::settings::{Current, Settings};
 
 /// Events taken at once.
 const EVENTS: usize = 256;
@@ -64,7 +64,7 @@ pub(super) struct Counters {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) number: usize,
-    pub(super) settings: Arc<Settings>,
+    pub(super) settings: Arc<Current>,
     pub(super) gate: Arc<Gate>,
     pub(super) listeners: Vec<Listener>,
     pub(super) registry: Registry,
@@ -134,7 +134,7 @@ impl Worker {
             Ok(epoll)
         };
         let epoll = prepare().map_err(Error::system("prepare a thread for connections"))?;
-        let tools = Tools::new(shared.settings.buffer, SPARE_PIPES);
+        let tools = Tools::new(shared.settings.get().buffer, SPARE_PIPES);
         let now = Instant::now();
         Ok(Worker {
             shared,
@@ -259,7 +259,7 @@ impl Worker {
     fn open(&mut self, side: Side, client: SocketAddr, accepted: OwnedFd) {
         let counters = &self.shared.counters;
         counters.accepted[side as usize].fetch_add(1, Relaxed);
-        let settings = &*self.shared.settings;
+        let settings = &*self.shared.settings.get();
         // From here on routes decide by which interface it is answered.
         let unbound = sys::bind_to_device(accepted.as_fd(), "");
         let server = destination(accepted.as_fd());
@@ -419,7 +419,7 @@ impl Worker {
 
     /// Ends what took too long, and looks after listeners.
     fn sweep(&mut self) {
-        let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *self.shared.settings;
+        let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *self.shared.settings.get();
         let mut over = Vec::new();
         for (key, connection) in &self.connections {
             let idle = self.now.saturating_duration_since(connection.active);

@@ -1,0 +1,133 @@
+//! The options of `ranway proxy` in a file.
+
+use super::ProxyArgs;
+use crate::args::{Args, Command};
+use crate::failure::Failure;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// Options that a file cannot contain.
+const NOT_IN_FILES: [&str; 3] = ["config", "help", "version"];
+
+/// Returns the options of the command line and, where it gives none, those of its `--config`.
+///
+/// # Errors
+/// [`Failure::Invalid`] if the file cannot be read, or an option in it is unknown or invalid.
+pub(super) fn read(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
+    let Some(path) = &args.config else { return Ok(args.clone()) };
+    let wrong = |why: String| Failure::Invalid(format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let table = parse(&text).map_err(wrong)?;
+    let line = merge(&std::env::args_os().collect::<Vec<_>>(), &table).map_err(wrong)?;
+    match Args::try_parse_from(line) {
+        Ok(Args { command: Command::Proxy(args) }) => Ok(args),
+        Ok(_) => Err(wrong("not options of a proxy".into())),
+        Err(error) => Err(wrong(one_line(&error))),
+    }
+}
+
+fn parse(text: &str) -> Result<Table, String> {
+    text.parse::<Table>().map_err(|error| {
+        let line = error.span().map(|span| text[..span.start].lines().count().max(1));
+        let at = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        format!("{at}{}", error.message().lines().collect::<Vec<_>>().join(" "))
+    })
+}
+
+/// Inserts the options of a file into the command line `ranway proxy …`, except those that it has.
+fn merge(line: &[OsString], table: &Table) -> Result<Vec<OsString>, String> {
+    let mut command = Args::command();
+    let matches = command.try_get_matches_from_mut(line).map_err(|error| one_line(&error))?;
+    let (Some((name, given)), Some(at)) = (matches.subcommand(), line.get(1)) else {
+        return Err("not options of a proxy".into());
+    };
+    let proxy = command.find_subcommand(name).filter(|_| at.as_os_str() == name).ok_or("not options of a proxy")?;
+    let options = || proxy.get_arguments().filter_map(|option| Some((option.get_long()?, option)));
+    let known = || options().map(|(name, _)| name).filter(|name| !NOT_IN_FILES.contains(name));
+    let mut merged = line[..2].to_vec();
+    for (key, value) in table {
+        let found = options().find(|(name, _)| name == key && !NOT_IN_FILES.contains(name));
+        let Some((_, option)) = found else {
+            let hint = scenario::nearest(key, known()).map(|name| format!("; did you mean `{name}`?"));
+            return Err(format!("there is no option `{key}`{}", hint.unwrap_or_default()));
+        };
+        let has_value = option.get_action().takes_values();
+        if given.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine) {
+            continue;
+        }
+        match value {
+            Value::Boolean(false) if !has_value => {}
+            Value::Boolean(true) if !has_value => merged.push(format!("--{key}").into()),
+            value => merged.push(format!("--{key}={}", written(key, value)?).into()),
+        }
+    }
+    merged.extend_from_slice(&line[2..]);
+    Ok(merged)
+}
+
+/// Returns a value as one writes it on the command line.
+fn written(key: &str, value: &Value) -> Result<String, String> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Integer(number) => Ok(number.to_string()),
+        Value::Boolean(value) => Ok(value.to_string()),
+        Value::Array(values) => {
+            let each: Result<Vec<String>, String> = values.iter().map(|value| written(key, value)).collect();
+            Ok(each?.join(","))
+        }
+        _ => Err(format!("`{key}` is a {}; expected a text, a whole number, true, false or a list", value.type_str())),
+    }
+}
+
+/// Returns what is wrong, without the usage.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
+    what.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// The file that `--config` names, for messages.
+pub(super) fn name(args: &ProxyArgs) -> String {
+    args.config.as_deref().map(Path::display).map(|path| path.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(line: &str, file: &str) -> Result<String, String> {
+        let line = merge(&line.split(' ').map(OsString::from).collect::<Vec<_>>(), &parse(file)?)?;
+        match Args::try_parse_from(&line) {
+            Ok(_) => Ok(line.join(" ".as_ref()).into_string().expect("it is text")),
+            Err(error) => Err(one_line(&error)),
+        }
+    }
+
+    #[test]
+    fn the_command_line_precedes_the_file() {
+        let file = "wan = 'a'\nran = 'b'\nports = [80, '443-500']\nthreads = 2\nquiet = true\njson = false";
+        assert_eq!(
+            merged("ranway proxy --config f --threads 3", file).as_deref(),
+            Ok("ranway proxy --ports=80,443-500 --quiet --ran=b --wan=a --config f --threads 3")
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_said_in_one_line() {
+        for (file, why) in [
+            ("prots = 80", "there is no option `prots`; did you mean `ports`?"),
+            ("config = 'x'", "there is no option `config`"),
+            ("ports = 0", "invalid value '0' for '--ports <PORTS>': `0` is not a port from 1 to 65535"),
+            ("ports = 1.5", "`ports` is a float; expected a text, a whole number, true, false or a list"),
+            ("json = 1", "unexpected value '1' for '--json' found; no more were expected"),
+            ("tick = '5 ms'", "the following required arguments were not provided: --reports <KIND:ADDRESS>"),
+        ] {
+            assert_eq!(merged("ranway proxy --config f", file), Err(why.to_owned()), "{file}");
+        }
+        let why = parse("wan = 'a'\nran = ").expect_err("it is no TOML");
+        assert!(why.starts_with("line 2: ") && !why.contains('\n'), "{why}");
+    }
+}
