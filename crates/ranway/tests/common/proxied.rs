@@ -3,7 +3,7 @@
 use super::spaces::{Spaces, ip, own_mounts};
 use super::text;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 use nix::unistd::Pid;
 use services::proxy::Status;
 use std::io::{ErrorKind, Read, Write};
@@ -145,7 +145,10 @@ impl Net {
 
     pub(crate) fn listen(&self, host: &str, address: &str) -> TcpListener {
         let address: IpAddr = address.parse().expect("an address");
-        self.inside(host, || TcpListener::bind((address, 0)).expect("a free port"))
+        let listener = self.inside(host, || TcpListener::bind((address, 0)).expect("a free port"));
+        // Many connect at once. What does not fit in the default backlog of 128, a SYN cookie may lose without a word.
+        listen(&listener, Backlog::new(4096).expect("it is in range")).expect("it is bound");
+        listener
     }
 
     pub(crate) fn connect(&self, host: &str, to: SocketAddr) -> TcpStream {
