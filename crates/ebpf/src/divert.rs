@@ -9,9 +9,8 @@ use crate::Error;
 use crate::loading::{self, attach_tcx, attempt};
 use crate::skeleton::divert::DivertSkelBuilder;
 use crate::sys::Tcx;
+use libbpf_rs::MapHandle;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::time::{ClockId, clock_gettime};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -49,10 +48,6 @@ impl Diversion {
 
     /// Extends the diversion by this time; zero ends it.
     pub fn renew(&self, time: Duration) -> Result<(), Error> {
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(Error::system("read the clock"))?;
-        let end = if time.is_zero() { Duration::ZERO } else { Duration::from(now) + time };
-        let end = u64::try_from(end.as_nanos()).unwrap_or(u64::MAX);
-        let updated = self.until.update(&0_u32.to_ne_bytes(), &end.to_ne_bytes(), MapFlags::ANY);
-        updated.map_err(Error::refused("set a time"))
+        loading::renew(&self.until, time)
     }
 }

@@ -3,10 +3,13 @@
 use crate::Error;
 use crate::sys::{self, Tcx};
 use libbpf_rs::btf::{Btf, types};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::time::{ClockId, clock_gettime};
 use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 /// The kernel's type information.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -54,7 +57,7 @@ pub(crate) fn check_struct_ops() -> Result<(), Error> {
     let asks = ops.is_some_and(|ops| ops.iter().any(|member| member.name.is_some_and(|n| n == "min_tso_segs")));
     if !asks {
         return Err(refused(
-            "its congestion controls have no `min_tso_segs`, which mdcc needs to open the window at a report",
+            "its congestion controls have no `min_tso_segs`, where a window opens between acknowledgements",
         ));
     }
     Ok(())
@@ -76,6 +79,15 @@ pub(crate) fn attach_tcx(program: BorrowedFd<'_>, interface: u32, place: Tcx, wh
         Some(libc::EINVAL) => Error::Missing("this kernel has no tcx (Linux 6.6)".into()),
         _ => Error::System { what: format!("attach {what}"), source: e },
     })
+}
+
+/// Writes the end of a time that begins now to a program's `until`, in nanoseconds of `CLOCK_MONOTONIC`; zero is in the past.
+pub(crate) fn renew(until: &MapHandle, time: Duration) -> Result<(), Error> {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(Error::system("read the clock"))?;
+    let end = if time.is_zero() { Duration::ZERO } else { Duration::from(now) + time };
+    let end = u64::try_from(end.as_nanos()).unwrap_or(u64::MAX);
+    let updated = until.update(&0_u32.to_ne_bytes(), &end.to_ne_bytes(), MapFlags::ANY);
+    updated.map_err(Error::refused("set a time"))
 }
 
 /// Extracts one line from the messages of the kernel's verifier, if it rejected the program.

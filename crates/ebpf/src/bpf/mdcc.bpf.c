@@ -39,6 +39,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "congestion.h"
 #include "mdcc_passage.h"
 #include "option.h"
 #include "siphash.h"
@@ -76,22 +77,11 @@ struct {
 	__type(value, struct mdcc_socket);
 } sockets SEC(".maps");
 
-#define SHARE static inline __attribute__((always_inline))
 #define PARAMETERS ((const struct mdcc_parameters *)&parameters)
-
-SHARE struct tcp_sock *tcp_sk(struct sock *sk)
-{
-	return (struct tcp_sock *)sk;
-}
 
 SHARE struct mdcc_socket *socket_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&sockets, sk, 0, 0);
-}
-
-SHARE u32 packets_in_flight(const struct tcp_sock *tp)
-{
-	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
 /* Linux tcp_is_cwnd_limited(). */
@@ -117,21 +107,6 @@ SHARE void fill_now(struct mdcc_now *now, const struct tcp_sock *tp)
 	now->pacing_rate = sk->sk_pacing_rate;
 	now->paced = sk->sk_pacing_status != 0;
 	now->sent = tp->data_segs_out;
-}
-
-/* Linux tcp_update_pacing_rate(), with its default ratios: 200 % while the window doubles, then 120 %. */
-SHARE void update_pacing_rate(struct sock *sk, struct tcp_sock *tp)
-{
-	u64 rate = (u64)tp->mss_cache * ((1000000 / 100) << 3);
-	u32 srtt = tp->srtt_us;
-
-	rate *= tp->snd_cwnd < tp->snd_ssthresh / 2 ? 200 : 120;
-	rate *= mdcc_max(tp->snd_cwnd, tp->packets_out);
-	if (srtt)
-		rate /= srtt;
-	if (rate > sk->sk_max_pacing_rate)
-		rate = sk->sk_max_pacing_rate;
-	sk->sk_pacing_rate = rate;
 }
 
 /* Gives the windows to the kernel. */
