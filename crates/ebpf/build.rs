@@ -35,4 +35,4 @@ fn main() {
     }
 }
 
-const PROGRAMS: [&str; 3] = ["divert", "mdcc", "pep"];
+const PROGRAMS: [&str; 4] = ["divert", "mdcc", "pep", "rapid"];

@@ -1,6 +1,6 @@
 //! Programs for the kernel, and their loaders: multi-domain congestion control ([`mdcc`]) as a `struct_ops` with the
-//! code that reads the PEP's TCP option, the PEP itself between two interfaces ([`pep`]), and the diversion of packets
-//! to a process ([`divert`]).
+//! code that reads the PEP's TCP option, the PEP itself between two interfaces ([`pep`]), the congestion control of a
+//! proxy's radio legs ([`rapid`]), and the diversion of packets to a process ([`divert`]).
 //!
 //! The programs are written in C, in `src/bpf`, compiled when this crate is built and adapted to the running kernel
 //! when they are loaded (CO-RE). `docs/src/pep-messages.md` specifies the interface between sender and PEP.
@@ -14,6 +14,7 @@ mod key;
 mod loading;
 pub mod mdcc;
 pub mod pep;
+pub mod rapid;
 mod sys;
 mod turn;
 
@@ -31,5 +32,8 @@ mod skeleton {
     }
     pub(crate) mod pep {
         include!(concat!(env!("OUT_DIR"), "/pep.skel.rs"));
+    }
+    pub(crate) mod rapid {
+        include!(concat!(env!("OUT_DIR"), "/rapid.skel.rs"));
     }
 }

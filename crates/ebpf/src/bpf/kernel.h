@@ -242,6 +242,8 @@ struct tcp_congestion_ops;
 struct inet_connection_sock {
 	const struct tcp_congestion_ops *icsk_ca_ops;
 	__u8 icsk_ca_state : 5;
+	/* For the congestion control's own state. */
+	__u64 icsk_ca_priv[13];
 };
 
 struct tcp_options_received {
@@ -271,6 +273,8 @@ struct tcp_sock {
 	struct tcp_options_received rx_opt;
 	__u32 max_packets_out;
 	__u32 snd_cwnd_clamp;
+	__u32 prior_cwnd;
+	__u32 prr_out;
 };
 
 struct rate_sample {
