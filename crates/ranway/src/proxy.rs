@@ -409,6 +409,7 @@ fn table(status: &Status) -> Table {
         "radio RTT ms",
         "wired RTT ms",
         "wired window kB",
+        "radio window kB",
     ]);
     let kilo = |bytes: u64| format!("{:.0}", bytes as f64 / 1e3);
     for (ue, connections) in status.by_ue() {
@@ -436,10 +437,11 @@ fn table(status: &Status) -> Table {
                 format!("{:.1}", one.radio_rtt_ms),
                 format!("{:.1}", one.wired_rtt_ms),
                 kilo(one.wired_window),
+                kilo(one.radio_window),
             ]);
         }
     }
-    for column in 2..10 {
+    for column in 2..11 {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }

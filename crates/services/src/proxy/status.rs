@@ -13,7 +13,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use netio::Error;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{socket_peercred, tcp_congestion};
 use serde::{Deserialize, Serialize};
 
 use super::flow::{Flow, Side};
@@ -107,6 +107,10 @@ pub struct Connection {
     pub radio_mbps: f64,
     /// Receive window of the wired leg in bytes.
     pub wired_window: u64,
+    /// Congestion window of the radio leg in bytes.
+    pub radio_window: u64,
+    /// Congestion control of the radio leg, by its name in the kernel.
+    pub radio_congestion: String,
 }
 
 impl Connection {
@@ -128,6 +132,8 @@ impl Connection {
             radio_rtt_ms: f64::from(seen.radio.rtt) / 1e3,
             radio_mbps: seen.radio.delivery_rate as f64 * 8e-6,
             wired_window: u64::from(seen.wired.rcv_wnd),
+            radio_window: u64::from(seen.radio.snd_cwnd) * u64::from(seen.radio.snd_mss),
+            radio_congestion: tcp_congestion(flow.radio()).unwrap_or_default(),
         })
     }
 }
