@@ -9,11 +9,12 @@ use comfy_table::{CellAlignment, Table, presets};
 use netio::process::{Happened, Signals};
 use nix::sys::signal::Signal;
 use rapid::Policy;
-use services::proxy::{self, Connection, Control, Inbox, Managed, Metrics, Proxy, Settings, Status};
+use services::proxy::{self, Connection, Control, Inbox, Managed, Metrics, Proxy, RadioWindows, Settings, Status};
 use services::rnis::{Follower, Input, Log};
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -41,8 +42,8 @@ no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections 
 but interfaces, --port, --threads, --buffer and --metrics. Buffers and --cc then hold for new connections. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
 
 With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
-by receive windows towards servers and by pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` makes them from the \
-feeds of base stations. A flow whose UE is not reported, or no longer, is not limited.
+by receive windows towards servers, and by congestion windows and pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` makes them from the \
+feeds of base stations. A flow whose UE is not reported, or no longer, is not limited. Congestion windows take Linux 6.10 or newer with BTF, CAP_BPF and CAP_PERFMON; without them, or with --cc, the proxy paces only.
 
 Examples:
   ranway proxy --wan eth0 --ran eth1
@@ -89,7 +90,8 @@ pub(crate) struct ProxyArgs {
     /// Data that a socket accepts beyond what it has sent
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     unsent: Bytes,
-    /// Congestion control towards UEs, by its name in the kernel [default: the kernel's]
+    /// Congestion control towards UEs, by its name in the kernel [default: the kernel's; with --reports, RAPID's windows as long as
+    /// a UE is reported]
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
     /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
@@ -164,12 +166,14 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         command
     };
     let mut feed = Feed::open(&args)?;
-    let mut proxy = Proxy::start(settings, control(&args, feed.as_ref()), guardian).map_err(refusal)?;
+    let (windows, without) = windows(&args);
+    let mut proxy = Proxy::start(settings, control(&args, feed.as_ref()), windows, guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
         let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
         let at = metrics.map(|address| format!(", metrics at http://{address}/metrics")).unwrap_or_default();
         terminal::message!("splitting TCP connections between {wan} and {ran}{at}; press Ctrl-C to stop");
+        warn(without.as_ref());
         for setting in ["ipv4/ip_forward", "ipv6/conf/all/forwarding"] {
             let path = format!("/proc/sys/net/{setting}");
             if std::fs::read_to_string(path).is_ok_and(|value| value.trim() == "0") {
@@ -259,12 +263,15 @@ fn reload(
     let settings = settings(&new)?;
     let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
     proxy.change(settings).map_err(refusal)?;
-    let controls_otherwise = other_feed.is_some() || (new.policy, new.tick) != (args.policy, args.tick);
+    let controls_otherwise =
+        other_feed.is_some() || (new.policy, new.tick, &new.cc) != (args.policy, args.tick, &args.cc);
     if let Some(other) = other_feed {
         *feed = other;
     }
     if controls_otherwise {
-        proxy.set_control(control(&new, feed.as_ref()))?;
+        let (windows, without) = windows(&new);
+        warn(without.as_ref().filter(|_| !new.quiet));
+        proxy.set_control(control(&new, feed.as_ref()), windows)?;
     }
     *args = new;
     Ok(())
@@ -293,6 +300,42 @@ impl Feed {
 fn control(args: &ProxyArgs, feed: Option<&Feed>) -> Option<Box<dyn Control>> {
     let config = rapid::Config { policy: args.policy, tick: args.tick, ..rapid::Config::default() };
     feed.map(|feed| Box::new(Managed::new(config, feed.inbox.clone())) as Box<dyn Control>)
+}
+
+/// Returns the congestion windows of RAPID, unless the operator has chosen a congestion control; or why there are none.
+fn windows(args: &ProxyArgs) -> (Option<Box<dyn RadioWindows>>, Option<ebpf::Error>) {
+    match (args.reports.is_some() && args.cc.is_none()).then(ebpf::rapid::Windows::load).transpose() {
+        Ok(windows) => (windows.map(|windows| Box::new(Windows(windows)) as Box<dyn RadioWindows>), None),
+        Err(why) => (None, Some(why)),
+    }
+}
+
+/// Says why there are no congestion windows.
+fn warn(why: Option<&ebpf::Error>) {
+    if let Some(why) = why {
+        terminal::message!("warning: RAPID sets no congestion windows towards UEs, only rates: {why}");
+    }
+}
+
+/// The congestion windows of RAPID, in the kernel.
+struct Windows(ebpf::rapid::Windows);
+
+impl RadioWindows for Windows {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn set(&mut self, socket: BorrowedFd, segments: u32) -> io::Result<()> {
+        self.0.set(socket, segments).map_err(io::Error::other)
+    }
+
+    fn clear(&mut self, socket: BorrowedFd) -> io::Result<()> {
+        self.0.clear(socket).map_err(io::Error::other)
+    }
+
+    fn renew(&mut self, time: Duration) -> io::Result<()> {
+        self.0.renew(time).map_err(io::Error::other)
+    }
 }
 
 /// What keeps the proxy from starting is the operator's to change, and nothing has been changed yet.

@@ -5,27 +5,38 @@
 mod common;
 
 use common::proxied::*;
-use services::proxy::{Control, Decision, FlowKey, Proxy, Sample, Settings};
-use std::io::{Read, Write};
-use std::net::IpAddr;
+use services::proxy::{Connection, Control, Decision, FlowKey, Proxy, RadioWindows, Sample, Settings};
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use testkit::realtime::{Watch, conclusive};
+use testkit::root::granted;
 use units::Time;
 
-/// Limits the window of each flow, and notes what it sees.
-struct Narrow {
-    window: u64,
+/// The payload of a full segment here.
+const MSS: u64 = 1448;
+
+/// Decides the same for each flow, and notes what it sees.
+struct Told {
+    decision: Arc<Mutex<Decision>>,
     flows: Vec<FlowKey>,
     next: Option<Time>,
     seen: Arc<Mutex<Vec<Sample>>>,
 }
 
-impl Control for Narrow {
+impl Told {
+    fn new(decision: Decision) -> Told {
+        Told { decision: Arc::new(Mutex::new(decision)), flows: Vec::new(), next: None, seen: Arc::default() }
+    }
+}
+
+impl Control for Told {
     fn open(&mut self, flow: FlowKey, ue: IpAddr, _: u32, now: Time) {
         assert_eq!(ue.to_string(), UES[0]);
         self.flows.push(flow);
@@ -45,27 +56,52 @@ impl Control for Narrow {
     ) {
         for &flow in &self.flows {
             self.seen.lock().expect("nobody panics").push(sample(flow));
-            each(flow, &Decision { receive_window: Some(self.window), ..Decision::UNLIMITED });
+            each(flow, &self.decision.lock().expect("nobody panics"));
         }
         self.next = Some(now + units::Span::from_millis(2));
     }
 }
 
-#[test]
-fn root_a_control_sees_the_flows_and_holds_their_windows() {
-    let Some(net) = Net::new() else { return };
-    let listener = net.listen(SERVER, SERVERS[0]);
-    let seen = Arc::new(Mutex::new(Vec::new()));
-    let control = Narrow { window: 64 << 10, flows: Vec::new(), next: None, seen: Arc::clone(&seen) };
+/// The kernel's windows, and how many were set.
+struct Counted(ebpf::rapid::Windows, Arc<AtomicU32>);
+
+impl RadioWindows for Counted {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+    fn set(&mut self, socket: BorrowedFd, segments: u32) -> io::Result<()> {
+        self.1.fetch_add(1, Relaxed);
+        self.0.set(socket, segments).map_err(io::Error::other)
+    }
+    fn clear(&mut self, socket: BorrowedFd) -> io::Result<()> {
+        self.0.clear(socket).map_err(io::Error::other)
+    }
+    fn renew(&mut self, time: Duration) -> io::Result<()> {
+        self.0.renew(time).map_err(io::Error::other)
+    }
+}
+
+/// Starts a proxy in this process.
+fn start(net: &Net, control: Told, windows: Option<Box<dyn RadioWindows>>) -> Proxy {
     let guardian = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
         command.arg("proxy-guardian");
         command
     };
     let settings = Settings { max_connections: 100, ..Settings::new("wan", "ran") };
-    let mut proxy =
-        net.inside(ROUTER, || Proxy::start(settings, Some(Box::new(control)), guardian).expect("it starts"));
+    let control = Box::new(control) as Box<dyn Control>;
+    let proxy = net.inside(ROUTER, || Proxy::start(settings, Some(control), windows, guardian).expect("it starts"));
     thread::sleep(Duration::from_millis(200));
+    proxy
+}
+
+#[test]
+fn root_a_control_sees_the_flows_and_holds_their_windows() {
+    let Some(net) = Net::new() else { return };
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let control = Told::new(Decision { receive_window: Some(64 << 10), ..Decision::UNLIMITED });
+    let seen = Arc::clone(&control.seen);
+    let mut proxy = start(&net, control, None);
     let (mut client, mut server) = net.pair(&listener);
     client.write_all(b"a request").expect("it is open");
     server.read_exact(&mut [0; 9]).expect("it arrives");
@@ -96,6 +132,70 @@ fn root_a_control_sees_the_flows_and_holds_their_windows() {
     assert!(seen.windows(2).all(|two| two[0].arrived <= two[1].arrived && two[0].delivered <= two[1].delivered));
     assert!(seen.iter().all(|one| one.delivered + one.in_flight <= one.arrived));
     assert!(last.wan_rtt.is_some() && last.ran_rtt.is_some() && last.ran_min_rtt.is_some());
+}
+
+#[test]
+fn root_the_radio_legs_window_follows_the_decision() {
+    conclusive(the_radio_legs_window_follows_the_decision);
+}
+
+fn the_radio_legs_window_follows_the_decision(_: &mut Watch) {
+    let Some(net) = Net::new() else { return };
+    let Some(windows) = granted(ebpf::rapid::Windows::load()) else { return };
+    let (name, set) = (windows.name().to_owned(), Arc::new(AtomicU32::new(0)));
+    let listener = net.listen(SERVER, SERVERS[0]);
+    // The connection is there before it has a window.
+    let control = Told::new(Decision::UNLIMITED);
+    let (decision, seen) = (Arc::clone(&control.decision), Arc::clone(&control.seen));
+    let mut proxy = start(&net, control, Some(Box::new(Counted(windows, Arc::clone(&set)))));
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+    let done = Arc::new(AtomicBool::new(false));
+    let stop = Arc::clone(&done);
+    let receiver = thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        while !stop.load(Relaxed) {
+            assert!(client.read(&mut buffer).expect("no reset") > 0);
+        }
+    });
+    let mut leg = || {
+        net.inside(ROUTER, || proxy.tick()).expect("it goes on");
+        let connection = proxy.status(true).connections.first().expect("it is open").clone();
+        (connection.radio_congestion, connection.radio_window)
+    };
+    let before = leg().0;
+    assert_ne!(before, name);
+    let decide = |segments: Option<u64>| {
+        let window = segments.map(|segments| segments * MSS);
+        decision.lock().expect("nobody panics").window = window;
+        thread::sleep(Duration::from_millis(300));
+    };
+    for segments in [30, 120, 15] {
+        decide(Some(segments));
+        for _ in 0..50 {
+            assert_eq!(leg(), (name.clone(), segments * MSS));
+            thread::sleep(Duration::from_millis(2));
+        }
+    }
+    decide(None);
+    assert_eq!(leg().0, before);
+    decide(Some(40));
+    assert_eq!(leg(), (name.clone(), 40 * MSS));
+    let updates = seen.lock().expect("nobody panics").len();
+    println!("{} windows set in {updates} updates", set.load(Relaxed));
+    assert_eq!(set.load(Relaxed), 4);
+    // The proxy's own thread keeps windows in force, and takes the congestion control with it.
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(leg(), (name.clone(), 40 * MSS));
+    done.store(true, Relaxed);
+    receiver.join().expect("it does not panic");
+    sender.join().expect("it does not panic");
+    net.inside(ROUTER, || drop(proxy));
+    let available = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let names = std::fs::read_to_string(available).expect("it can be read");
+    assert!(!names.split_whitespace().any(|other| other == name), "{names}");
 }
 
 /// A cell that has `mbps` for the UE alone, reported each 5 ms until it is dropped. It reports its blocks as unused: it does not
@@ -142,32 +242,63 @@ impl Drop for Cell {
     }
 }
 
-/// Bytes that are read in a time, in Mbit/s.
-fn rate(client: &mut std::net::TcpStream, span: Duration) -> f64 {
+/// Reads for a time; returns the bytes.
+fn read_for(client: &mut TcpStream, span: Duration) -> usize {
     let (start, mut buffer, mut bytes) = (Instant::now(), vec![0; 1 << 16], 0);
     while start.elapsed() < span {
         bytes += client.read(&mut buffer).expect("no reset");
     }
-    bytes as f64 * 8e-6 / start.elapsed().as_secs_f64()
+    bytes
 }
 
-/// Reads for a time. Returns the rate in Mbit/s and the median round trip of the first connection's radio leg in milliseconds.
-fn observe(net: &Net, client: &mut std::net::TcpStream, span: Duration) -> (f64, f64) {
-    let mut round_trips = Vec::new();
-    let rate = thread::scope(|scope| {
-        let reading = scope.spawn(|| rate(client, span));
+/// Reads for a time. Returns the rate in Mbit/s, and the first connection when its radio leg had the median round trip.
+fn observe(net: &Net, client: &mut TcpStream, span: Duration) -> (f64, Connection) {
+    let (start, mut seen) = (Instant::now(), Vec::new());
+    let bytes = thread::scope(|scope| {
+        let reading = scope.spawn(|| read_for(client, span));
         while !reading.is_finished() {
-            round_trips.push(net.status().connections.first().expect("it is open").radio_rtt_ms);
+            seen.push(net.status().connections.first().expect("it is open").clone());
             thread::sleep(Duration::from_millis(50));
         }
         reading.join().expect("it does not panic")
     });
-    round_trips.sort_by(f64::total_cmp);
-    (rate, round_trips[round_trips.len() / 2])
+    let mbps = bytes as f64 * 8e-6 / start.elapsed().as_secs_f64();
+    seen.sort_by(|one, other| one.radio_rtt_ms.total_cmp(&other.radio_rtt_ms));
+    (mbps, seen.swap_remove(seen.len() / 2))
 }
 
 /// Megabits per second of the bottleneck towards the UE, whose queue holds 300 ms.
 const BOTTLENECK: f64 = 40.0;
+
+/// A download through a proxy with reports.
+struct Managed {
+    mbps: f64,
+    /// With reports, and some seconds after the last one.
+    with: Connection,
+    without: Connection,
+}
+
+/// Downloads through a proxy with these options over a bottleneck with a deep queue. Reports of it come for some seconds.
+fn download(net: &Net, options: &[&str]) -> Managed {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("reports").display().to_string();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let _proxy = net.proxy(&[options, &["--reports", &format!("recording:unix:{path}")]].concat());
+    let cell = Cell::start(&path, BOTTLENECK);
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+    read_for(&mut client, Duration::from_millis(1500));
+    let (mbps, with) = observe(net, &mut client, Duration::from_secs(2));
+    drop(cell);
+    // Reports are believed for a while, and then their capacity fades.
+    read_for(&mut client, Duration::from_secs(3));
+    let (_, without) = observe(net, &mut client, Duration::from_secs(1));
+    drop(client);
+    sender.join().expect("it does not panic");
+    Managed { mbps, with, without }
+}
 
 #[test]
 fn root_rapid_keeps_the_radios_queue_short_as_long_as_reports_come() {
@@ -176,31 +307,35 @@ fn root_rapid_keeps_the_radios_queue_short_as_long_as_reports_come() {
 
 fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
     let Some(net) = Net::new() else { return };
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("reports").display().to_string();
+    if granted(ebpf::rapid::check()).is_none() {
+        return;
+    }
     net.on_router(
         "tc",
         &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
     );
-    let listener = net.listen(SERVER, SERVERS[0]);
-    let _proxy = net.proxy(&["--cc", "cubic", "--reports", &format!("recording:unix:{path}")]);
-    let cell = Cell::start(&path, BOTTLENECK);
-    let (mut client, mut server) = net.pair(&listener);
-    client.write_all(b"a request").expect("it is open");
-    server.read_exact(&mut [0; 9]).expect("it arrives");
-    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
-    rate(&mut client, Duration::from_millis(1500));
-    let (managed, short) = observe(&net, &mut client, Duration::from_millis(1500));
-    drop(cell);
-    // Reports are believed for a while, and then their capacity fades.
-    rate(&mut client, Duration::from_millis(3000));
-    let (_, long) = observe(&net, &mut client, Duration::from_millis(1000));
-    println!("{managed:.1} of {BOTTLENECK} Mbit/s, round trip {short:.1} ms; without reports {long:.1} ms");
-    assert!(managed > 0.8 * BOTTLENECK, "{managed}");
-    assert!(short < 20.0, "{short}");
-    assert!(long > 2.0 * short, "{long}");
-    drop(client);
-    sender.join().expect("it does not panic");
+    net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=reno"]);
+    let [paced, windowed] = [&["--cc", "cubic"][..], &[]].map(|options| download(&net, options));
+    for (name, Managed { mbps, with, without }) in [("rates alone", &paced), ("windows and rates", &windowed)] {
+        println!(
+            "{name}: {mbps:.1} of {BOTTLENECK} Mbit/s, round trip {:.1} ms, window {} segments ({}); without reports {:.1} ms \
+             ({})",
+            with.radio_rtt_ms,
+            with.radio_window / MSS,
+            with.radio_congestion,
+            without.radio_rtt_ms,
+            without.radio_congestion,
+        );
+        assert!(*mbps > 0.8 * BOTTLENECK, "{name}: {mbps}");
+        assert!(with.radio_rtt_ms < 20.0, "{name}: {with:?}");
+        assert!(without.radio_rtt_ms > 3.0 * with.radio_rtt_ms, "{name}: {without:?}");
+    }
+    assert_eq!(paced.with.radio_congestion, "cubic");
+    assert!(windowed.with.radio_congestion.starts_with("rapid"), "{:?}", windowed.with);
+    assert_eq!(windowed.without.radio_congestion, "reno");
+    // No worse than with rates alone, but for what one run differs from another.
+    assert!(windowed.mbps > 0.85 * paced.mbps);
+    assert!(windowed.with.radio_rtt_ms < paced.with.radio_rtt_ms + 5.0);
 }
 
 #[test]
@@ -237,9 +372,10 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
         "tc",
         &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
     );
+    net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=cubic"]);
     std::fs::write(&file, "").expect("it is ours");
     let listener = net.listen(SERVER, SERVERS[0]);
-    let proxy = net.proxy(&["--cc", "cubic", "--config", &file.display().to_string()]);
+    let proxy = net.proxy(&["--config", &file.display().to_string()]);
     let (mut client, mut server) = net.pair(&listener);
     client.write_all(b"a request").expect("it is open");
     server.read_exact(&mut [0; 9]).expect("it arrives");
@@ -248,26 +384,30 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
         std::fs::write(&file, options).expect("it is ours");
         nix::sys::signal::kill(proxy.pid(), nix::sys::signal::Signal::SIGHUP).expect("it runs");
     };
-    rate(&mut client, Duration::from_millis(1000));
+    read_for(&mut client, Duration::from_millis(1000));
     let (_, before) = observe(&net, &mut client, Duration::from_millis(1000));
     reload(&format!("reports = 'recording:unix:{path}'\n"));
     let start = Instant::now();
     while !std::path::Path::new(&path).exists() {
         assert!(start.elapsed() < PATIENCE, "it does not listen for reports");
-        rate(&mut client, Duration::from_millis(20));
+        read_for(&mut client, Duration::from_millis(20));
     }
     let cell = Cell::start(&path, BOTTLENECK);
-    rate(&mut client, Duration::from_millis(1500));
+    read_for(&mut client, Duration::from_millis(1500));
     let (managed, during) = observe(&net, &mut client, Duration::from_millis(1500));
     reload("");
-    rate(&mut client, Duration::from_millis(1500));
+    read_for(&mut client, Duration::from_millis(1500));
     let (_, after) = observe(&net, &mut client, Duration::from_millis(1000));
     drop(cell);
+    let congestion = [&before, &during, &after].map(|leg| leg.radio_congestion.as_str());
+    let [before, during, after] = [&before, &during, &after].map(|leg| leg.radio_rtt_ms);
     println!(
-        "{managed:.1} of {BOTTLENECK} Mbit/s, round trip {before:.1} ms, with reports {during:.1} ms, then {after:.1} ms"
+        "{managed:.1} of {BOTTLENECK} Mbit/s, round trip {before:.1} ms, with reports {during:.1} ms, then {after:.1} ms {congestion:?}"
     );
     assert!(managed > 0.8 * BOTTLENECK, "{managed}");
     assert!(during < 20.0 && before.min(after) > 2.0 * during, "{before} {during} {after}");
+    assert!(congestion[0] == "cubic" && congestion[2] == "cubic", "{congestion:?}");
+    assert!(congestion[1].starts_with("rapid") || granted(ebpf::rapid::check()).is_none(), "{congestion:?}");
     assert!(!std::path::Path::new(&path).exists(), "the socket of the reports is left");
     drop(client);
     sender.join().expect("it does not panic");

@@ -29,7 +29,7 @@ mod status;
 mod steering;
 mod worker;
 
-pub use control::{Control, FlowKey, Unmanaged};
+pub use control::{Control, FlowKey, RadioWindows, Unmanaged};
 pub use flow::{Flow, Observation, Side};
 pub use guardian::guard;
 pub use managed::{Inbox, Managed};
@@ -100,7 +100,8 @@ struct Running {
 }
 
 impl Proxy {
-    /// Starts a proxy. `guardian_command` makes commands that call [`guard`].
+    /// Starts a proxy. `windows` apply the congestion windows that `control` decides. `guardian_command` makes commands that
+    /// call [`guard`].
     ///
     /// # Errors
     /// [`Error::Wrong`] for invalid settings, [`Error::Missing`] if the machine or the rights do not suffice, and
@@ -108,6 +109,7 @@ impl Proxy {
     pub fn start(
         settings: Settings,
         control: Option<Box<dyn Control>>,
+        windows: Option<Box<dyn RadioWindows>>,
         guardian_command: impl Fn() -> Command + Send + 'static,
     ) -> Result<Proxy, Error> {
         settings.check()?;
@@ -166,7 +168,7 @@ impl Proxy {
             let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, seen: Instant::now() };
             proxy.workers.push(running);
         }
-        proxy.set_control(control)?;
+        proxy.set_control(control, windows)?;
         let answer = status::serve(interfaces[1], shared.clone(), Arc::clone(&proxy.stop))?;
         proxy.others.push(answer);
         Ok(proxy)
@@ -198,17 +200,21 @@ impl Proxy {
         Ok(())
     }
 
-    /// Replaces the control, whose limits are lifted first. `None` sets no limits.
+    /// Replaces the control, whose limits are lifted first. `None` sets no limits. `windows` apply its congestion windows.
     ///
     /// # Errors
     /// [`Error::System`]; then there is no control.
-    pub fn set_control(&mut self, control: Option<Box<dyn Control>>) -> Result<(), Error> {
+    pub fn set_control(
+        &mut self,
+        control: Option<Box<dyn Control>>,
+        windows: Option<Box<dyn RadioWindows>>,
+    ) -> Result<(), Error> {
         self.end_control();
         let Some(control) = control else { return Ok(()) };
         let (workers, stop) = (self.shared(), Arc::<AtomicBool>::default());
         let run = {
             let stop = Arc::clone(&stop);
-            move || control::run(control, &workers, &stop)
+            move || control::run(control, windows, &workers, &stop)
         };
         let thread = std::thread::Builder::new().name("proxy-control".into());
         let thread = thread.spawn(run).map_err(Error::system("start a thread"))?;

@@ -7,12 +7,13 @@
 //!   limit. It is read back and set again in each update, because the kernel's automatic tuning may raise it;
 //! - the receive buffer of the wired leg (`SO_RCVBUF`), at most that of the settings;
 //! - what the radio leg takes beyond what it has sent (`TCP_NOTSENT_LOWAT`), at most that of the settings;
-//! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`).
-//!
-//! [`Decision::window`] is not applied: it takes a congestion control in the kernel that can be told a window.
+//! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`);
+//! - the congestion window of the radio leg, if there are [`RadioWindows`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -30,6 +31,10 @@ use super::worker::Shared;
 const IDLE: Duration = Duration::from_millis(20);
 /// A window that limits nothing.
 const UNLIMITED: i32 = 1 << 30;
+/// Time for which congestion windows are kept in force, and the interval between extensions of it. A control that takes longer
+/// than that for an update hangs.
+const IN_FORCE: Duration = Duration::from_secs(1);
+const EXTEND: Span = Span::from_millis(100);
 /// `tcpi_min_rtt` without a sample.
 const NO_RTT: u32 = u32::MAX;
 
@@ -60,6 +65,28 @@ pub trait Control: Send {
     );
 }
 
+/// A congestion control whose windows can be set, in the kernel. A socket is given its window first, and then selects it by
+/// name.
+pub trait RadioWindows: Send {
+    /// Returns the name of the congestion control in the kernel.
+    fn name(&self) -> &str;
+    /// Sets the window of a socket in segments.
+    ///
+    /// # Errors
+    /// The connection has ended, or the kernel has no memory.
+    fn set(&mut self, socket: BorrowedFd, segments: u32) -> io::Result<()>;
+    /// Removes the window of a socket.
+    ///
+    /// # Errors
+    /// As [`RadioWindows::set`].
+    fn clear(&mut self, socket: BorrowedFd) -> io::Result<()>;
+    /// Keeps all windows in force for this time from now. Without it they do not count.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    fn renew(&mut self, time: Duration) -> io::Result<()>;
+}
+
 /// Sets nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unmanaged;
@@ -74,22 +101,35 @@ impl Control for Unmanaged {
 }
 
 /// A flow that the control knows, and its settings.
+#[derive(Default)]
 struct Controlled {
     flow: Weak<Flow>,
     /// Bytes delivered when the control was told of it, from which the control counts.
     before: u64,
     last: Sample,
+    /// Payload of a full segment of the radio leg.
+    mss: u32,
     window: Option<u64>,
     buffer: Option<u64>,
     unsent: Option<u64>,
     pacing: Option<u64>,
+    /// The radio leg's congestion window in segments.
+    segments: Option<u32>,
+    /// The congestion control that the radio leg had before it got a window, if it has one.
+    replaced: Option<String>,
 }
 
 /// Runs a control until `stop`, and then lifts all limits.
-pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: &AtomicBool) {
+pub(super) fn run(
+    mut control: Box<dyn Control>,
+    mut windows: Option<Box<dyn RadioWindows>>,
+    workers: &[Arc<Shared>],
+    stop: &AtomicBool,
+) {
     let clock = Clock::start();
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
     let mut seen = vec![u64::MAX; workers.len()];
+    let mut extended = None;
     while !stop.load(Relaxed) {
         for (shared, seen) in workers.iter().zip(&mut seen) {
             // Openings are counted when a connection begins to be made, so one that is not yet established is looked at again.
@@ -99,8 +139,15 @@ pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: 
             }
         }
         let now = clock.now();
+        if let Some(windows) = &mut windows
+            && extended.is_none_or(|last| now.saturating_since(last) >= EXTEND)
+        {
+            extended = Some(now);
+            // If it fails, the windows do not count.
+            let _ = windows.renew(IN_FORCE);
+        }
         match control.poll_timeout() {
-            Some(due) if due <= now => update(&mut *control, &mut flows, workers, now),
+            Some(due) if due <= now => update(&mut *control, &mut windows, &mut flows, workers, now),
             due => {
                 let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
                 std::thread::sleep(wait.min(IDLE));
@@ -108,7 +155,7 @@ pub(super) fn run(mut control: Box<dyn Control>, workers: &[Arc<Shared>], stop: 
         }
     }
     let most = bounds(workers);
-    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most));
+    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.
@@ -142,12 +189,19 @@ fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKe
     for (key, flow) in new {
         let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
         control.open(key, flow.ue().ip(), mss, now);
-        flows.insert(key, Controlled::new(Arc::downgrade(&flow), before));
+        let flow = Arc::downgrade(&flow);
+        flows.insert(key, Controlled { flow, before, mss, ..Controlled::default() });
     }
     all
 }
 
-fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, workers: &[Arc<Shared>], now: Time) {
+fn update(
+    control: &mut dyn Control,
+    windows: &mut Option<Box<dyn RadioWindows>>,
+    flows: &mut BTreeMap<FlowKey, Controlled>,
+    workers: &[Arc<Shared>],
+    now: Time,
+) {
     let most = bounds(workers);
     let cell = std::cell::RefCell::new(flows);
     let mut observe = |key: FlowKey| {
@@ -156,12 +210,13 @@ fn update(control: &mut dyn Control, flows: &mut BTreeMap<FlowKey, Controlled>, 
         // What cannot be observed any more stays as it was, until it is reported as closed.
         if let Some(observed) = controlled.flow.upgrade().and_then(|flow| flow.observe().ok()) {
             controlled.last = sample(&observed, controlled.before);
+            controlled.mss = observed.radio.snd_mss;
         }
         controlled.last
     };
     let mut apply = |key: FlowKey, decision: &Decision| {
         if let Some(controlled) = cell.borrow_mut().get_mut(&key) {
-            controlled.apply(decision, most);
+            controlled.apply(decision, most, windows);
         }
     };
     control.update(now, &mut observe, &mut apply);
@@ -182,12 +237,12 @@ fn sample(of: &Observation, before: u64) -> Sample {
 }
 
 impl Controlled {
-    fn new(flow: Weak<Flow>, before: u64) -> Controlled {
-        let last = Sample::default();
-        Controlled { flow, before, last, window: None, buffer: None, unsent: None, pacing: None }
-    }
-
-    fn apply(&mut self, decision: &Decision, (most_buffer, most_unsent): (u64, u64)) {
+    fn apply(
+        &mut self,
+        decision: &Decision,
+        (most_buffer, most_unsent): (u64, u64),
+        windows: &mut Option<Box<dyn RadioWindows>>,
+    ) {
         let Some(flow) = self.flow.upgrade() else { return };
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
@@ -216,5 +271,38 @@ impl Controlled {
             self.pacing = pacing;
             let _ = sys::set_max_pacing_rate(flow.radio(), pacing.unwrap_or(u64::MAX));
         }
+        if let Some(windows) = windows {
+            self.apply_window(flow.radio(), decision.window, &mut **windows);
+        }
+    }
+
+    /// Sets the congestion window of the radio leg, with the congestion control that keeps it. Without a window, the leg gets
+    /// back the one that it had.
+    fn apply_window(&mut self, radio: BorrowedFd, window: Option<u64>, windows: &mut dyn RadioWindows) {
+        let segments = window.map(|bytes| u32::try_from(bytes / u64::from(self.mss.max(1))).unwrap_or(u32::MAX));
+        if segments == self.segments {
+            return;
+        }
+        // Each call fails only if the connection has just ended or memory is short.
+        match segments {
+            Some(segments) => {
+                if windows.set(radio, segments).is_err() {
+                    return;
+                }
+                if self.replaced.is_none()
+                    && let Ok(before) = sockopt::tcp_congestion(radio)
+                    && sockopt::set_tcp_congestion(radio, windows.name()).is_ok()
+                {
+                    self.replaced = Some(before);
+                }
+            }
+            None => {
+                if let Some(before) = self.replaced.take() {
+                    let _ = sockopt::set_tcp_congestion(radio, &before);
+                }
+                let _ = windows.clear(radio);
+            }
+        }
+        self.segments = segments;
     }
 }
