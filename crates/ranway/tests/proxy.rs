@@ -19,7 +19,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use testkit::realtime::{Watch, conclusive};
@@ -493,23 +493,48 @@ fn root_a_proxy_ends_with_its_interface_and_leaves_nothing_else() {
 fn root_it_runs_as_any_user_with_the_capabilities_of_its_service() {
     let Some(net) = Net::new() else { return };
     let before = net.traces();
-    let capabilities = "-all,+net_admin,+net_raw,+net_bind_service";
-    let mut command = net.command(ROUTER, "setpriv");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]);
-    command.args(["--bounding-set", capabilities, "--inh-caps", capabilities, "--ambient-caps", capabilities, "--"]);
     // Where it may be read by others.
     let place = net.dir.path().join("ranway");
     fs::copy(env!("CARGO_BIN_EXE_ranway"), &place).expect("it is copied");
     fs::set_permissions(net.dir.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
-    command.arg(&place).args(["proxy", "--wan", "wan", "--ran", "ran", "--max-connections", "500"]);
-    let running = Running(Some(command.spawn().expect("it starts")));
-    net.until("it listens", |status| status.accepting);
-    let listener = net.listen(SERVER, SERVERS[0]);
-    let (mut client, mut server) = net.pair(&listener);
-    exchange(&mut client, &mut server);
-    assert_eq!(net.status().totals.established, 1);
-    running.end(Signal::SIGKILL);
-    net.is_clean_again(&before);
+    // Without the last two, RAPID has no windows.
+    for last in [",+bpf,+perfmon", ""] {
+        let capabilities = format!("-all,+net_admin,+net_raw,+net_bind_service{last}");
+        let mut command = net.command(ROUTER, "setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]);
+        for set in ["--bounding-set", "--inh-caps", "--ambient-caps"] {
+            command.args([set, &capabilities]);
+        }
+        command.arg("--").arg(&place).args(["proxy", "--wan", "wan", "--ran", "ran", "--max-connections", "500"]);
+        command.args(["--reports", "recording:-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let (_reports, mut stderr) = (child.stdin.take(), child.stderr.take().expect("it is piped"));
+        let control = format!("rapid{}", child.id());
+        let running = Running(Some(child));
+        net.until("it listens", |status| status.accepting);
+        let listener = net.listen(SERVER, SERVERS[0]);
+        let (mut client, mut server) = net.pair(&listener);
+        exchange(&mut client, &mut server);
+        assert_eq!(net.status().totals.established, 1);
+        let has_windows = || {
+            let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control");
+            names.expect("it can be read").split_whitespace().any(|name| name == control)
+        };
+        let loaded = has_windows();
+        running.end(Signal::SIGKILL);
+        net.is_clean_again(&before);
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).expect("it is text");
+        let refused = said.contains("warning: RAPID sets no congestion windows towards UEs, only rates: ");
+        // A kernel that takes no congestion control from a program refuses it to root as well.
+        let may_load = !last.is_empty() && ebpf::rapid::check().is_ok();
+        assert_eq!((loaded, refused), (may_load, !may_load), "{said}");
+        let start = Instant::now();
+        while has_windows() {
+            assert!(start.elapsed() < Duration::from_secs(3), "{control} is still there");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
 }
 
 #[test]
