@@ -293,7 +293,7 @@ fn download(net: &Net, options: &[&str]) -> Managed {
     let (mbps, with) = observe(net, &mut client, Duration::from_secs(2));
     drop(cell);
     // Reports are believed for a while, and then their capacity fades.
-    read_for(&mut client, Duration::from_secs(3));
+    read_for(&mut client, Duration::from_secs(5));
     let (_, without) = observe(net, &mut client, Duration::from_secs(1));
     drop(client);
     sender.join().expect("it does not panic");
@@ -328,7 +328,7 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
         );
         assert!(*mbps > 0.8 * BOTTLENECK, "{name}: {mbps}");
         assert!(with.radio_rtt_ms < 20.0, "{name}: {with:?}");
-        assert!(without.radio_rtt_ms > 3.0 * with.radio_rtt_ms, "{name}: {without:?}");
+        assert!(without.radio_rtt_ms > 2.0 * with.radio_rtt_ms, "{name}: {without:?}");
     }
     assert_eq!(paced.with.radio_congestion, "cubic");
     assert!(windowed.with.radio_congestion.starts_with("rapid"), "{:?}", windowed.with);
@@ -372,7 +372,7 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
         "tc",
         &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
     );
-    net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=cubic"]);
+    net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=reno"]);
     std::fs::write(&file, "").expect("it is ours");
     let listener = net.listen(SERVER, SERVERS[0]);
     let proxy = net.proxy(&["--config", &file.display().to_string()]);
@@ -396,7 +396,7 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
     read_for(&mut client, Duration::from_millis(1500));
     let (managed, during) = observe(&net, &mut client, Duration::from_millis(1500));
     reload("");
-    read_for(&mut client, Duration::from_millis(1500));
+    read_for(&mut client, Duration::from_millis(3000));
     let (_, after) = observe(&net, &mut client, Duration::from_millis(1000));
     drop(cell);
     let congestion = [&before, &during, &after].map(|leg| leg.radio_congestion.as_str());
@@ -406,7 +406,7 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
     );
     assert!(managed > 0.8 * BOTTLENECK, "{managed}");
     assert!(during < 20.0 && before.min(after) > 2.0 * during, "{before} {during} {after}");
-    assert!(congestion[0] == "cubic" && congestion[2] == "cubic", "{congestion:?}");
+    assert!(congestion[0] == "reno" && congestion[2] == "reno", "{congestion:?}");
     assert!(congestion[1].starts_with("rapid") || granted(ebpf::rapid::check()).is_none(), "{congestion:?}");
     assert!(!std::path::Path::new(&path).exists(), "the socket of the reports is left");
     drop(client);
