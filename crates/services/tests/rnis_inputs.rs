@@ -108,10 +108,15 @@ async fn programs_come_and_go_on_a_socket_and_faults_do_not_end_it() {
     let directory = tempfile::tempdir().expect("there is room");
     let path = directory.path().join("socket");
     let (log, lines) = logged();
+    // A service that was killed has left its socket.
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("it is free"));
     let mut service =
         Service::start(Options { log, ..with(vec![input(&format!("recording:unix:{}", path.display()))]) })
             .await
             .expect("it starts");
+    assert!(
+        failure(vec![input(&format!("recording:unix:{}", path.display()))]).await.contains("Address already in use")
+    );
     let hub = service.hub();
     let running = tokio::spawn(async move { service.run().await });
     for rnti in 1..4 {

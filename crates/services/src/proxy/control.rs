@@ -10,7 +10,7 @@
 //! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`);
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -107,6 +107,8 @@ struct Controlled {
     /// Bytes delivered when the control was told of it, from which the control counts.
     before: u64,
     last: Sample,
+    /// If everything that came had been delivered at the last observation: what had been taken.
+    quiet: Option<[u64; 2]>,
     /// Payload of a full segment of the radio leg.
     mss: u32,
     window: Option<u64>,
@@ -170,17 +172,18 @@ fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
 fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKey, Controlled>, now: Time) -> bool {
     let worker = shared.number;
     let (mut new, mut all) = (Vec::new(), true);
-    let mut living = BTreeSet::new();
+    // In the order of their numbers.
+    let mut living = Vec::new();
     shared.registry.for_each(|id, flow| {
         let key = FlowKey { worker, id };
-        living.insert(key);
+        living.push(key);
         all &= flow.is_established();
         if flow.is_established() && !flows.contains_key(&key) {
             new.push((key, Arc::clone(flow)));
         }
     });
     flows.retain(|key, _| {
-        let keep = key.worker != worker || living.contains(key);
+        let keep = key.worker != worker || living.binary_search(key).is_ok();
         if !keep {
             control.close(*key, now);
         }
@@ -207,11 +210,7 @@ fn update(
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
         let Some(controlled) = flows.get_mut(&key) else { return Sample::default() };
-        // What cannot be observed any more stays as it was, until it is reported as closed.
-        if let Some(observed) = controlled.flow.upgrade().and_then(|flow| flow.observe().ok()) {
-            controlled.last = sample(&observed, controlled.before);
-            controlled.mss = observed.radio.snd_mss;
-        }
+        controlled.observe();
         controlled.last
     };
     let mut apply = |key: FlowKey, decision: &Decision| {
@@ -237,6 +236,21 @@ fn sample(of: &Observation, before: u64) -> Sample {
 }
 
 impl Controlled {
+    /// Reads the state of both legs, unless nothing can have changed. What cannot be observed any more stays as it was, until it
+    /// is reported as closed.
+    fn observe(&mut self) {
+        let Some(flow) = self.flow.upgrade() else { return };
+        let taken = flow.taken();
+        if self.quiet == Some(taken) {
+            return;
+        }
+        if let Ok(observed) = flow.observe() {
+            self.last = sample(&observed, self.before);
+            self.mss = observed.radio.snd_mss;
+            self.quiet = (self.last.arrived == self.last.delivered && observed.held_from_ue == 0).then_some(taken);
+        }
+    }
+
     fn apply(
         &mut self,
         decision: &Decision,
@@ -247,9 +261,12 @@ impl Controlled {
         // Each call fails only if the connection has just ended.
         if self.last.arrived > 0 {
             let wanted = decision.receive_window.map(|bytes| i32::try_from(bytes).unwrap_or(UNLIMITED).min(UNLIMITED));
-            // Reading it back tells whether the kernel has changed it.
             let set = wanted.or(self.window.map(|_| UNLIMITED));
-            if let Some(set) = set.filter(|&set| sys::window_clamp(flow.wired()).is_ok_and(|found| found != set)) {
+            // Reading it back tells whether the kernel has changed it, which it does when data comes.
+            let may_differ = self.quiet.is_none() || self.window != decision.receive_window;
+            if let Some(set) =
+                set.filter(|&set| may_differ && sys::window_clamp(flow.wired()).is_ok_and(|found| found != set))
+            {
                 let _ = sys::set_window_clamp(flow.wired(), set);
             }
             self.window = decision.receive_window;

@@ -126,6 +126,11 @@ impl Flow {
         }
     }
 
+    /// Counts what the proxy has taken from either side: as long as it does not change, no bytes have come.
+    pub(super) fn taken(&self) -> [u64; 2] {
+        [&self.to_ue, &self.from_ue].map(|passed| passed.taken.load(Relaxed))
+    }
+
     /// Reads the state of both legs.
     ///
     /// # Errors

@@ -8,8 +8,9 @@ use futures_util::{SinkExt, StreamExt};
 use rnis::FeedError;
 use rnis::feed::{Carrier, LONGEST_MESSAGE, Parser, flexric, kpm, modem, srsran};
 use std::fmt;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -156,7 +157,7 @@ impl Input {
                 Stream::Reader(Box::new(file))
             }
             Kind::Lines { source: Source::Socket(path), .. } => {
-                let listener = UnixListener::bind(path).map_err(|why| error(&why))?;
+                let listener = bind(path).map_err(|why| error(&why))?;
                 let socket = Socket { path: path.clone(), listener };
                 let owner_only = std::fs::Permissions::from_mode(0o600);
                 std::fs::set_permissions(path, owner_only).map_err(|why| error(&why))?;
@@ -191,6 +192,22 @@ enum Stream {
 struct Socket {
     path: PathBuf,
     listener: UnixListener,
+}
+
+/// Listens at `path`, where a program that was killed may have left its socket.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(why) if why.kind() == io::ErrorKind::AddrInUse => {
+            let is_socket = std::fs::symlink_metadata(path)?.file_type().is_socket();
+            let answer = std::os::unix::net::UnixStream::connect(path);
+            if !is_socket || !answer.is_err_and(|why| why.kind() == io::ErrorKind::ConnectionRefused) {
+                return Err(why);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }
 }
 
 impl Drop for Socket {

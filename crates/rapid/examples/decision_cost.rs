@@ -1,0 +1,74 @@
+//! What decisions cost: nanoseconds for each flow and tick, at 10,000 flows. `cargo run --release -p rapid --example decision_cost`
+#![allow(clippy::disallowed_methods, reason = "it measures time")]
+
+use rapid::{Best, Config, FlowId, Policy, Published, Rapid, Sample};
+use rnis::{RadioReport, UeId};
+use std::time::Instant;
+use units::{Span, Time};
+
+const FLOWS: u64 = 10_000;
+const TICKS: u64 = 2_000;
+const TICK: Span = Span::from_millis(1);
+
+/// A report on a UE that decoded what a cell of 100 blocks carries in a millisecond.
+fn report(time: Time) -> RadioReport {
+    RadioReport {
+        time,
+        interval: TICK,
+        cell: 1,
+        ue: UeId { rnti: 61, address: None },
+        n_prb: 100,
+        slots: 1,
+        cell_prbs: Some(90),
+        active_ues: Some(1),
+        prbs: Some(90),
+        acked_bits: 60_000,
+        blocks: 2,
+        failed: 0,
+        mcs: None,
+        layers: None,
+        cqi: None,
+        bits_per_prb: Some(700.0),
+        queue_bytes: Some(10_000),
+    }
+}
+
+/// The flows of `ues` UEs, of which each second one is application-limited.
+fn run(name: &str, policy: Policy, ues: u64) {
+    let mut rapid = Rapid::new(Config { policy, tick: TICK, ..Config::default() });
+    let flows: Vec<FlowId> = (0..FLOWS).map(|n| rapid.open(n % ues, 1448, Time::ZERO)).collect();
+    let place = |id: FlowId| flows.binary_search(&id).expect("it is one of them") as u64;
+    let (mut spent, mut decided) = (0, 0_u64);
+    for tick in 1..=TICKS {
+        let now = Time::ZERO + TICK * tick;
+        (0..ues).for_each(|ue| rapid.on_report(ue, &report(now), now));
+        let start = Instant::now();
+        rapid.update(
+            now,
+            |id| {
+                let bytes = tick * if place(id) % 2 == 0 { 7_500 } else { 100 };
+                Sample {
+                    arrived: bytes + 20_000,
+                    delivered: bytes,
+                    in_flight: 15_000,
+                    wan_rtt: Some(Span::from_millis(20)),
+                    wan_min_rtt: Some(Span::from_millis(20)),
+                    ran_rtt: Some(Span::from_millis(12)),
+                    ran_min_rtt: Some(Span::from_millis(8)),
+                }
+            },
+            |_, decision| decided += u64::from(decision.rate.is_some()),
+        );
+        spent += start.elapsed().as_nanos();
+    }
+    assert!(decided > 0, "nothing was decided");
+    println!("{name}, {ues} UEs: {:.0} ns for each flow and tick", spent as f64 / (FLOWS * TICKS) as f64);
+}
+
+fn main() {
+    for ues in [1, 100, FLOWS] {
+        run("best", Policy::Best(Best::default()), ues);
+        run("published", Policy::Published(Published::default()), ues);
+        run("milli-proxy", Policy::MilliProxy, ues);
+    }
+}
