@@ -349,6 +349,77 @@ fn root_thousands_of_connections_pass_at_once() {
 }
 
 #[test]
+fn root_bytes_pass_whatever_mtu_and_offloads_the_interfaces_have() {
+    let Some(net) = Net::new() else { return };
+    let interfaces = [(UE, "u0"), (ROUTER, "ran"), (ROUTER, "wan"), (SERVER, "s0")];
+    let on = |(host, interface): (&str, &str), program: &str, args: &[&str]| {
+        let args: Vec<&str> = args.iter().map(|arg| if *arg == "IF" { interface } else { arg }).collect();
+        let output = net.command(host, program).args(&args).output().expect("it starts");
+        assert!(output.status.success(), "{program} {args:?}: {}", text(&output.stderr));
+    };
+    let _proxy = net.proxy(&[]);
+    let listeners = [0, 1].map(|family| net.listen(SERVER, SERVERS[family]));
+    let has_ethtool = net.command(ROUTER, "ethtool").arg("--version").output().is_ok_and(|done| done.status.success());
+    if !has_ethtool {
+        println!("SKIPPED: offloads cannot be changed without ethtool (tools/setup all)");
+    }
+    let mut salt = 0;
+    for offloads in if has_ethtool { &["off", "on"][..] } else { &["as they are"] } {
+        for interface in interfaces.iter().filter(|_| has_ethtool) {
+            on(*interface, "ethtool", &["-K", "IF", "tso", offloads, "gso", offloads, "gro", offloads]);
+        }
+        // Towards the UE and towards the server. The largest that veth has, and the least of IPv6.
+        for mtus in [["1280", "9000"], ["65535", "1280"], ["1500", "1500"]] {
+            for (interface, mtu) in interfaces.iter().zip([mtus[0], mtus[0], mtus[1], mtus[1]]) {
+                on(*interface, "ip", &["link", "set", "dev", "IF", "mtu", mtu]);
+            }
+            for listener in &listeners {
+                let (client, server) = net.pair(listener);
+                salt += 2;
+                let (up, down) = (salt, salt + 1);
+                let [one, other] = [(client, up, down), (server, down, up)].map(|(stream, salt, peer)| {
+                    thread::spawn(move || converse(stream, Dice(salt | 1 << 40), salt, peer, false))
+                });
+                let (one, other) = (one.join().expect("right bytes"), other.join().expect("right bytes"));
+                assert_eq!((one.0, one.1), (other.1, other.0), "offloads {offloads}, MTU {mtus:?}");
+            }
+        }
+    }
+    // It changes while bytes pass.
+    let (mut client, mut server) = net.pair(&listeners[0]);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for position in 0..200_u64 {
+                let bytes: Vec<u8> = (0..50_000).map(|n| byte(position * 50_000 + n, 9)).collect();
+                server.write_all(&bytes).expect("it is open");
+            }
+            server.shutdown(Shutdown::Write).expect("it is open");
+        });
+        let (mut read, mut buffer) = (0, vec![0; 30_000]);
+        loop {
+            match client.read(&mut buffer).expect("no reset") {
+                0 => break,
+                count => {
+                    for &found in &buffer[..count] {
+                        assert_eq!(found, byte(read, 9), "at {read}");
+                        read += 1;
+                    }
+                }
+            }
+            let mtu = if read % 3 == 0 { "1280" } else { "1500" };
+            if read % 20 == 0 {
+                on(interfaces[1], "ip", &["link", "set", "dev", "IF", "mtu", mtu]);
+            }
+        }
+        assert_eq!(read, 10_000_000);
+    });
+    net.until("all have ended", |status| status.totals.open == 1);
+    drop((client, server));
+    let status = net.until("all have ended", |status| status.totals.open == 0);
+    assert_eq!(status.totals.internal_errors, 0);
+}
+
+#[test]
 fn root_what_cannot_work_is_one_line_and_changes_nothing() {
     let Some(net) = Net::new() else { return };
     let _busy = net.inside(ROUTER, || TcpListener::bind("127.0.0.1:7000").expect("a free port"));
