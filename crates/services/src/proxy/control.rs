@@ -274,6 +274,7 @@ impl Controlled {
         let buffer = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
         if buffer != self.buffer {
             self.buffer = buffer;
+            flow.limited.store(buffer.is_some(), Relaxed);
             let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
             let _ = sockopt::set_socket_recv_buffer_size_force(flow.wired(), bytes);
         }

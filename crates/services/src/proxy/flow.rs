@@ -48,6 +48,8 @@ pub struct Flow {
     radio: OwnedFd,
     wired: OwnedFd,
     established: AtomicBool,
+    /// Whether a control has set the wired leg's receive buffer.
+    pub(super) limited: AtomicBool,
     pub(super) to_ue: Passed,
     pub(super) from_ue: Passed,
 }
@@ -74,6 +76,7 @@ impl Flow {
             radio,
             wired,
             established: AtomicBool::new(false),
+            limited: AtomicBool::new(false),
             to_ue: Passed::default(),
             from_ue: Passed::default(),
         }

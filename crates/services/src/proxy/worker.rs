@@ -18,7 +18,7 @@ use slab::Slab;
 
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
-use super::listen::{Listener, connect_as, destination};
+use super::listen::{FIRST_BUFFER, Listener, connect_as, destination, widen};
 use super::relay::{Direction, Tools, Turn};
 use super::settings::{Current, Settings};
 
@@ -101,6 +101,8 @@ struct Connection {
     id: u64,
     /// From the client and to it.
     directions: [Direction; 2],
+    /// Receive buffers of the client's and of the outgoing leg.
+    buffers: [usize; 2],
     phase: Phase,
     generation: u32,
     /// Whether it is in the list of those with more to move.
@@ -120,6 +122,8 @@ pub(super) struct Worker {
     opened: u64,
     now: Instant,
     swept: Instant,
+    /// The largest receive buffer, as of the last sweep.
+    receive_buffer: usize,
     /// When descriptors ran out.
     exhausted: Option<Instant>,
 }
@@ -134,7 +138,8 @@ impl Worker {
             Ok(epoll)
         };
         let epoll = prepare().map_err(Error::system("prepare a thread for connections"))?;
-        let tools = Tools::new(shared.settings.get().buffer, SPARE_PIPES);
+        let settings = shared.settings.get();
+        let tools = Tools::new(settings.buffer, SPARE_PIPES);
         let now = Instant::now();
         Ok(Worker {
             shared,
@@ -147,6 +152,7 @@ impl Worker {
             opened: 0,
             now,
             swept: now,
+            receive_buffer: settings.receive_buffer,
             exhausted: None,
         })
     }
@@ -288,6 +294,7 @@ impl Worker {
             flow: Arc::clone(&flow),
             id,
             directions: Default::default(),
+            buffers: [settings.receive_buffer.min(FIRST_BUFFER); 2],
             phase: Phase::Connecting,
             generation: self.generation,
             queued: false,
@@ -359,6 +366,7 @@ impl Worker {
         }
         let flow = Arc::clone(&connection.flow);
         let legs = flow.legs();
+        let most = self.receive_buffer;
         let mut more = false;
         for source in 0..2 {
             let direction = &mut connection.directions[source];
@@ -375,6 +383,14 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
+                // In slow start, what a sender has in flight doubles with what it has sent.
+                let buffer = &mut connection.buffers[source];
+                if *buffer < most && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
+                    *buffer = (*buffer * 2).min(most);
+                    if !to_ue || !flow.limited.load(Relaxed) {
+                        widen(legs[source], *buffer);
+                    }
+                }
             }
             match turn {
                 Ok(turn) => more |= turn == Turn::More,
@@ -419,7 +435,9 @@ impl Worker {
 
     /// Ends what took too long, and looks after listeners.
     fn sweep(&mut self) {
-        let Settings { connect_timeout, idle_timeout, half_closed_timeout, .. } = *self.shared.settings.get();
+        let Settings { connect_timeout, idle_timeout, half_closed_timeout, receive_buffer, .. } =
+            *self.shared.settings.get();
+        self.receive_buffer = receive_buffer;
         let mut over = Vec::new();
         for (key, connection) in &self.connections {
             let idle = self.now.saturating_duration_since(connection.active);
