@@ -103,19 +103,24 @@ impl Dir {
     /// # Errors
     /// [`Error::Io`].
     pub fn replace(&self, name: impl AsRef<OsStr>, bytes: &[u8]) -> Result<(), Error> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = name.as_ref();
-        plain(name).map_err(self.fail("write", name))?;
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let mut file = self.create_new(&hidden)?;
+        let (mut file, hidden) = self.create_hidden(name)?;
         let written = file.write_all(bytes).and_then(|()| file.sync_all());
         let written = written.and_then(|()| Ok(fs::renameat(&self.fd, &hidden, &self.fd, name)?));
         if written.is_err() {
             let _ = fs::unlinkat(&self.fd, &hidden, AtFlags::empty());
         }
         written.map_err(self.fail("write", name))
+    }
+
+    /// Creates a file that takes the place of `name` later. Returns its name until then, too.
+    pub(crate) fn create_hidden(&self, name: &OsStr) -> Result<(File, OsString), Error> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        plain(name).map_err(self.fail("write", name))?;
+        let mut hidden = OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        Ok((self.create_new(&hidden)?, hidden))
     }
 
     /// Returns the names in the directory, sorted.

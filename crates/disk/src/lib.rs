@@ -21,12 +21,14 @@
 #![allow(clippy::disallowed_methods)] // This crate is where the others meet the disk.
 
 mod dir;
+mod draft;
 mod error;
 mod open;
 mod trust;
 mod walk;
 
 pub use dir::{Dir, Identity, Space, space};
+pub use draft::Draft;
 pub use error::Error;
 pub use open::write;
 pub use walk::Made;

@@ -1,0 +1,67 @@
+//! A file that is written over some time and takes its place when it is complete.
+
+use crate::dir::Dir;
+use crate::error::Error;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A file under a hidden name. Dropping it removes it; [`Draft::commit`] gives it its name, in place of an existing file or
+/// symbolic link.
+#[derive(Debug)]
+pub struct Draft {
+    file: File,
+    dir: Dir,
+    hidden: OsString,
+    name: OsString,
+    is_committed: bool,
+}
+
+impl Draft {
+    /// Creates the file that will be at `path`, and missing directories on the path.
+    ///
+    /// # Errors
+    /// The same as [`Dir::open_or_make`] and [`Dir::create_new`]; [`Error::Io`] also if there is something else than a regular
+    /// file at `path`.
+    pub fn create(path: &Path) -> Result<Draft, Error> {
+        let (dir, name, made) = Dir::parent_of(path)?;
+        if let Some((kind, _)) = dir.look(&name)?
+            && !matches!(kind, rustix::fs::FileType::RegularFile | rustix::fs::FileType::Symlink)
+        {
+            return Err(Error::io("write", path)(io::Error::other("not a regular file")));
+        }
+        let (file, hidden) = dir.create_hidden(&name)?;
+        made.keep();
+        Ok(Draft { file, dir, hidden, name, is_committed: false })
+    }
+
+    /// Gives the file its name, once its contents are on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; the file is removed.
+    pub fn commit(mut self) -> Result<(), Error> {
+        self.file.sync_all().map_err(Error::io("write", &self.dir.path().join(&self.name)))?;
+        self.dir.rename(&self.hidden, &self.name)?;
+        self.is_committed = true;
+        Ok(())
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            let _ = self.dir.remove_file(&self.hidden);
+        }
+    }
+}
