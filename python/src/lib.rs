@@ -243,7 +243,7 @@ fn run_apart(
             // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            jobs.run(&sim::Options { jobs: threads, stop, progress: &progress, output })
+            jobs.run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None })
         });
         let tell = || {
             Python::attach(|py| {
@@ -356,7 +356,8 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
     };
     let dns = dns.iter().map(address).collect::<PyResult<_>>()?;
     let nat = nat.then_some(::emulate::uplink::Nat { dns });
-    let options = ::emulate::Options { which: None, nat, mtu, kernel, capture: pcap, bound, output, router };
+    let defaults = ::emulate::Options::default();
+    let options = ::emulate::Options { nat, mtu, kernel, capture: pcap, bound, output, router, ..defaults };
     let start = || netio::process::without_signals(|| ::emulate::Emulation::start(loaded.loaded.clone(), options));
     let running = py.detach(start).map_err(emulate_error)?;
     let lab = running.lab().expect("it was started with namespaces");

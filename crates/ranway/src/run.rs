@@ -89,7 +89,7 @@ pub(crate) fn simulate(
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
     let options =
-        sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output) };
+        sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output), reports: None };
     let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {

@@ -5,7 +5,7 @@ use crate::carrier::{Bandwidth, LteSecondary};
 use crate::handover::Handover;
 use crate::lte::{Cell, Lte, Mac, PowerControl, Ue};
 use crate::nr::Nr;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Reports};
 use crate::technology::Technology;
 use units::Span;
 
@@ -22,6 +22,8 @@ pub struct RadioNetwork<'a> {
     pub pep: Option<f64>,
     /// The proxy at the core, if there is one.
     pub proxy: Option<&'a Proxy>,
+    /// The cells' reports, if the scenario has settings for them.
+    pub reports: Option<&'a Reports>,
     /// The name of the link between the core and the cells,
     pub core_link: &'static str,
     /// its one-way delay,
@@ -72,6 +74,7 @@ impl<'a> From<&'a Lte> for RadioNetwork<'a> {
             server_rate: lte.server_rate.as_ref(),
             pep: lte.pep.then_some(lte.pep_report_loss),
             proxy: lte.proxy.as_ref().filter(|proxy| proxy.exists()),
+            reports: lte.proxy.as_ref().map(|proxy| &proxy.reports),
             core_link: "s1",
             core_delay: lte.s1_delay,
             core_rate: lte.s1_rate.as_ref(),
@@ -99,6 +102,7 @@ impl<'a> From<&'a Nr> for RadioNetwork<'a> {
             server_rate: nr.server_rate.as_ref(),
             pep: nr.pep.then_some(nr.pep_report_loss),
             proxy: nr.proxy.as_ref().filter(|proxy| proxy.exists()),
+            reports: nr.proxy.as_ref().map(|proxy| &proxy.reports),
             core_link: "n3",
             core_delay: nr.n3_delay,
             core_rate: nr.n3_rate.as_ref(),

@@ -9,6 +9,7 @@ use crate::rows::{RunId, meta};
 use crate::world::Done;
 use rayon::prelude::*;
 use record::{Job, Output, Partial, Results, Tables, Timing};
+use rnis::RadioReport;
 use scenario::Loaded;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,6 +26,8 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// The directory of captures, if the scenario requests any.
     pub output: Option<&'a Output>,
+    /// Called with each report of the cells on a UE, by the UE's number, and times from the run's start.
+    pub reports: Option<&'a (dyn Fn(u32, RadioReport) + Sync)>,
 }
 
 /// The progress of a batch.
@@ -149,8 +152,12 @@ impl<'a> Batch<'a> {
                 return Ok(None);
             }
             let id = RunId { point: job.point, run: job.run };
-            let world = build::world(&points[job.point as usize].scenario, id, &recordings, options.output, false)?;
-            let outcome = world.run(options.stop, &tell)?;
+            let scenario = &points[job.point as usize].scenario;
+            let mut world = build::world(scenario, id, &recordings, options.output, false)?;
+            if options.reports.is_some() {
+                world.open_reports();
+            }
+            let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
             if outcome.is_some() {
                 done.fetch_add(1, Ordering::Relaxed);
                 tell(Span::ZERO);

@@ -14,7 +14,6 @@ use crate::middlebox::Middleboxes;
 use crate::network::Network;
 use crate::network::link::PlacedLink;
 use crate::network::packet::End;
-use crate::network::reports::Reporter;
 use crate::network::route::Hop;
 use crate::parts::{Kind, Parts};
 use crate::reporting::Reports;
@@ -97,13 +96,9 @@ fn add_radio(world: &mut World, recordings: &Recordings) {
             network.hops.insert(name, Hop::Radio(ue, direction));
         }
     }
-    let proxy = radio_network.proxy.filter(|proxy| proxy.policy != ProxyPolicy::Split);
-    if let (Some(proxy), Some(radio)) = (proxy, &network.radio) {
-        let (ues, carriers) = radio.size();
-        let part = parts.add(Kind::Reports);
-        parts.agenda.wake(part, Some(Time::ZERO + proxy.reports.period));
-        let random = streams.named("reports");
-        world.reports = Some(Reports::new(Reporter::new(ues, carriers, proxy.reports.factor), &proxy.reports, random));
+    let has_readers = radio_network.proxy.is_some_and(|proxy| proxy.policy != ProxyPolicy::Split);
+    if let Some(radio) = network.radio.as_ref().filter(|_| has_readers) {
+        world.reports = Some(Reports::new(&radio_network, radio, parts, streams));
     }
 }
 

@@ -8,9 +8,11 @@ use crate::middlebox::interface::{External, Middlebox};
 use crate::network::link::PlacedLink;
 use crate::network::packet::{Arrival, Visitor};
 use crate::network::radio::{Radio, UeStatus};
+use crate::reporting::Reports;
 use crate::rows::{RunId, meta};
 use crate::world::World;
 use record::{Output, Results, Timing};
+use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
 use units::{Rate, Time};
 
@@ -37,8 +39,8 @@ pub struct Status {
 /// A run whose time is controlled from outside.
 ///
 /// Order of calls: [`Live::advance`] to the present before anything else at that moment; then [`Live::send`] and the
-/// commands; [`Live::poll_arrival`] and [`Live::poll_lost`] until they return `None`; then [`Live::poll_timeout`]. Time
-/// never goes back. Each tag that is sent comes back once, from `poll_arrival`, `poll_lost` or [`External::consumed`], or
+/// commands; [`Live::poll_arrival`], [`Live::poll_lost`] and [`Live::poll_report`] until they return `None`; then
+/// [`Live::poll_timeout`]. Time never goes back. Each tag that is sent comes back once, from `poll_arrival`, `poll_lost` or [`External::consumed`], or
 /// never if the run ends before.
 pub struct Live<'a> {
     loaded: &'a Loaded,
@@ -92,6 +94,18 @@ impl<'a> Live<'a> {
         Err(format!("not both routes lead through `{node}`"))
     }
 
+    /// Has the cells report on all UEs from now on, for [`Live::poll_report`]. Call it at time zero. Returns whether there are
+    /// cells.
+    pub fn open_reports(&mut self) -> bool {
+        self.world.open_reports()
+    }
+
+    /// Returns the next report that has arrived, and the number of its UE. Its time is that of the run.
+    pub fn poll_report(&mut self) -> Option<(u32, RadioReport)> {
+        let now = self.world.now();
+        self.world.reports.as_mut()?.poll(now)
+    }
+
     /// Processes everything due until `now`, each at its time. `external` holds the packets of the visitors.
     pub fn advance(&mut self, now: Time, external: &mut impl External) {
         self.world.advance(now, external);
@@ -114,7 +128,8 @@ impl<'a> Live<'a> {
 
     /// Returns when to advance it again.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.world.poll_timeout()
+        let report = self.world.reports.as_ref().and_then(Reports::poll_timeout);
+        [self.world.poll_timeout(), report].into_iter().flatten().min()
     }
 
     /// Returns the state of the network at `now`, the current time.

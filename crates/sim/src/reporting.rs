@@ -1,33 +1,84 @@
-//! The reports of all cells to the proxy: when they are made, and which are lost.
+//! The reports of all cells: when they are made, which are lost, and who receives them.
 
 use crate::middlebox::ProxyBox;
 use crate::network::radio::Radio;
 use crate::network::reports::Reporter;
+use crate::parts::{Kind, Parts};
+use des::Streams;
+use rnis::RadioReport;
+use scenario::RadioNetwork;
+use std::collections::VecDeque;
 use units::Time;
 
-/// The reports of all cells to the proxy.
+/// The reports of all cells to the simulated proxy, and to readers outside the simulation.
 pub(crate) struct Reports {
     reporter: Reporter,
     of: scenario::Reports,
     random: link::Random,
+    /// For readers outside, if there are any.
+    outside: Option<Outside>,
+}
+
+/// The reports on their way to readers outside: on all UEs, with losses of their own.
+struct Outside {
+    random: link::Random,
+    /// When each arrives, and its UE.
+    reports: VecDeque<(Time, u32, RadioReport)>,
 }
 
 impl Reports {
-    /// Sends reports as `of` says.
-    pub(crate) fn new(reporter: Reporter, of: &scenario::Reports, random: link::Random) -> Reports {
-        Reports { reporter, of: of.clone(), random }
+    /// Has the cells of a network report, from the first interval on.
+    pub(crate) fn new(network: &RadioNetwork, radio: &Radio, parts: &mut Parts, streams: &Streams) -> Reports {
+        let of = network.reports.cloned().unwrap_or_default();
+        let (ues, carriers) = radio.size();
+        let part = parts.add(Kind::Reports);
+        parts.agenda.wake(part, Some(Time::ZERO + of.period));
+        let reporter = Reporter::new(ues, carriers, of.factor);
+        Reports { reporter, of, random: streams.named("reports"), outside: None }
     }
 
-    /// Makes the reports that are due at `now`, passes those that are not lost to `proxy`, and returns when the next are due.
-    pub(crate) fn send(&mut self, radio: &mut Radio, proxy: &mut ProxyBox, now: Time) -> Time {
-        let Reports { reporter, of, random } = self;
+    /// Has reports on all UEs made for readers outside, too.
+    pub(crate) fn open(&mut self, random: link::Random) {
+        self.outside = Some(Outside { random, reports: VecDeque::new() });
+    }
+
+    /// Returns whether there are readers outside.
+    pub(crate) fn is_open(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// Makes the reports that are due at `now`, sends those that are not lost, and returns when the next are due.
+    pub(crate) fn send(&mut self, radio: &mut Radio, mut proxy: Option<&mut ProxyBox>, now: Time) -> Time {
+        let Reports { reporter, of, random, outside } = self;
         let mut reports = Vec::new();
-        radio.report(reporter, now, |ue| proxy.wants(ue), |ue, report| reports.push((ue, report)));
+        let wanted = |proxy: &ProxyBox, ue| proxy.wants(ue);
+        let is_open = outside.is_some();
+        let wants = |ue| is_open || proxy.as_deref().is_some_and(|proxy| wanted(proxy, ue));
+        radio.report(reporter, now, wants, |ue, report| reports.push((ue, report)));
+        let arrives = |random: &mut link::Random| of.loss == 0.0 || link::unit(random) >= of.loss;
         for (ue, report) in reports {
-            if of.loss == 0.0 || link::unit(random) >= of.loss {
+            if let Some(outside) = outside
+                && arrives(&mut outside.random)
+            {
+                outside.reports.push_back((now + of.delay, ue, report.clone()));
+            }
+            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| wanted(proxy, ue))
+                && arrives(random)
+            {
                 proxy.send_report(now + of.delay, ue, report);
             }
         }
         now + of.period
+    }
+
+    /// Returns the next report that has arrived outside by `now`.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<(u32, RadioReport)> {
+        let (_, ue, report) = self.outside.as_mut()?.reports.pop_front_if(|(due, ..)| *due <= now)?;
+        Some((ue, report))
+    }
+
+    /// Returns when the next report arrives outside.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.outside.as_ref()?.reports.front().map(|(due, ..)| *due)
     }
 }

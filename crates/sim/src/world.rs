@@ -18,6 +18,7 @@ use crate::rows::links::LinkRows;
 use aqm::{Ecn, Packet as _};
 use des::{Part, Streams};
 use record::Tables;
+use rnis::RadioReport;
 use scenario::Scenario;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,13 +50,19 @@ pub(crate) struct World<'a> {
     pub(crate) arrived: VecDeque<Arrival>,
     /// Packets from outside that have arrived.
     pub(crate) visitors: u64,
-    /// The cells' reports, if a proxy uses them.
+    /// The cells' reports, if anybody uses them.
     pub(crate) reports: Option<Reports>,
 }
 
 impl World<'_> {
-    /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed.
-    pub(crate) fn run(mut self, stop: &AtomicBool, tell: &dyn Fn(Span)) -> Result<Option<Done>, Error> {
+    /// Runs to the end, or returns `None` if it was stopped. `tell` is called with the simulated time that has passed, and
+    /// `report` with each report to readers outside.
+    pub(crate) fn run(
+        mut self,
+        stop: &AtomicBool,
+        tell: &dyn Fn(Span),
+        report: &dyn Fn(u32, RadioReport),
+    ) -> Result<Option<Done>, Error> {
         let end = Time::ZERO + self.scenario.duration;
         let mut told = Time::ZERO;
         while told < end {
@@ -64,6 +71,9 @@ impl World<'_> {
                 self.call(part, &mut NoVisitors);
             }
             self.network.write_before(until);
+            while let Some((ue, radio_report)) = self.reports.as_mut().and_then(|reports| reports.poll(until)) {
+                report(ue, radio_report);
+            }
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
             }
@@ -174,14 +184,28 @@ impl World<'_> {
         middleboxes.place_proxy((node, proxy), &scenario.links, &mut network.routes, (one, other), parts, streams);
     }
 
+    /// Has the cells' reports made for readers outside, too. Returns whether there are cells.
+    pub(crate) fn open_reports(&mut self) -> bool {
+        let World { scenario, streams, parts, network, reports, .. } = self;
+        let (Some(of), Some(radio)) = (scenario.radio(), &network.radio) else { return false };
+        let reports = reports.get_or_insert_with(|| Reports::new(&of, radio, parts, streams));
+        reports.open(streams.named("reports outside"));
+        true
+    }
+
     /// Makes the cells' reports.
     fn report(&mut self, part: Part) {
         let World { reports, network, middleboxes, parts, .. } = self;
         let now = parts.agenda.now();
         let (Some(reports), Some(radio)) = (reports, &mut network.radio) else { return };
-        let Some((proxy, place)) = middleboxes.proxy() else { return };
-        let next = reports.send(radio, proxy, now);
-        parts.agenda.wake(place, proxy.poll_timeout());
+        let mut proxy = middleboxes.proxy();
+        if proxy.is_none() && !reports.is_open() {
+            return;
+        }
+        let next = reports.send(radio, proxy.as_mut().map(|(proxy, _)| &mut **proxy), now);
+        if let Some((proxy, place)) = proxy {
+            parts.agenda.wake(place, proxy.poll_timeout());
+        }
         parts.agenda.wake(part, Some(next));
     }
 
