@@ -97,8 +97,9 @@ pub(crate) struct ProxyArgs {
     /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
     #[arg(long, value_name = "KIND:ADDRESS")]
     reports: Option<String>,
-    /// How RAPID divides what a UE can receive
-    #[arg(long, value_name = "best|published|milli-proxy", default_value = "best", value_parser = policy, requires = "reports")]
+    /// How RAPID divides what a UE can receive: best, published or milli-proxy, and after a colon the parameters that scenarios
+    /// have, as in "best:radio_target=10 ms,proxy_target=4 ms"
+    #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
     policy: Policy,
     /// Interval between two updates of windows and rates
     #[arg(long, value_name = "TIME", default_value = "5 ms", value_parser = tick, requires = "reports")]
@@ -372,13 +373,42 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
     })
 }
 
+/// Parses the name of a policy, and after a colon its parameters, as `KEY=VALUE` with commas between them.
 fn policy(text: &str) -> Result<Policy, String> {
-    match text {
-        "best" => Ok(Policy::Best(rapid::Best::default())),
-        "published" => Ok(Policy::Published(rapid::Published::default())),
-        "milli-proxy" => Ok(Policy::MilliProxy),
-        _ => Err("expected best, published or milli-proxy".into()),
+    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
+    let mut policy = match name {
+        "best" => Policy::Best(rapid::Best::default()),
+        "published" => Policy::Published(rapid::Published::default()),
+        "milli-proxy" => Policy::MilliProxy,
+        _ => return Err("expected best, published or milli-proxy".into()),
+    };
+    for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
+        let (key, value) = parameter.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, not `{parameter}`"))?;
+        let span = || match value.parse::<Span>() {
+            Ok(span) if span <= Span::from_secs(1) => Ok(span),
+            _ => Err(format!("{key}: expected a time of at most 1 s")),
+        };
+        let part = || match value.parse::<f64>() {
+            Ok(part) if (0.0..=1.0).contains(&part) => Ok(part),
+            _ => Err(format!("{key}: expected a number from 0 to 1")),
+        };
+        match (&mut policy, key) {
+            (Policy::Best(best), "radio_target") => best.radio_target = span()?,
+            (Policy::Best(best), "proxy_target") => best.proxy_target = span()?,
+            (Policy::Published(published), "slow_threshold") => published.slow_threshold = part()?,
+            (Policy::Published(published), "alpha") => published.alpha = part()?,
+            (Policy::Published(published), "radio_window") => {
+                published.radio_window = match value {
+                    "bdp" => rapid::RadioWindow::Bdp,
+                    "receive-window" => rapid::RadioWindow::ReceiveWindow,
+                    "rounded" => rapid::RadioWindow::Rounded,
+                    _ => return Err("radio_window: expected bdp, receive-window or rounded".into()),
+                }
+            }
+            _ => return Err(format!("the policy {name} has no parameter `{key}`")),
+        }
     }
+    Ok(policy)
 }
 
 fn tick(text: &str) -> Result<Span, String> {
@@ -495,6 +525,26 @@ fn table(status: &Status) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_has_the_parameters_of_scenarios() {
+        let best = rapid::Best { radio_target: Span::from_millis(10), ..rapid::Best::default() };
+        assert_eq!(policy("best:radio_target=10 ms"), Ok(Policy::Best(best)));
+        assert_eq!(policy("best:"), policy("best"));
+        let published =
+            rapid::Published { alpha: 0.4, radio_window: rapid::RadioWindow::Rounded, ..rapid::Published::default() };
+        assert_eq!(policy("published:alpha=0.4,radio_window=rounded"), Ok(Policy::Published(published)));
+        for (text, why) in [
+            ("worst", "expected best, published or milli-proxy"),
+            ("best:radio_target", "expected KEY=VALUE, not `radio_target`"),
+            ("best:radio_target=2 s", "radio_target: expected a time of at most 1 s"),
+            ("published:alpha=2", "alpha: expected a number from 0 to 1"),
+            ("published:radio_window=x", "radio_window: expected bdp, receive-window or rounded"),
+            ("milli-proxy:alpha=0", "the policy milli-proxy has no parameter `alpha`"),
+        ] {
+            assert_eq!(policy(text), Err(why.to_owned()));
+        }
+    }
 
     #[test]
     fn ports_are_single_or_ranges() {
