@@ -37,7 +37,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
-    ("emulate", &["units", "wire", "aqm", "pep", "observe", "netio", "scenario", "disk", "record", "sim"]),
+    ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "netio"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),

@@ -4,16 +4,20 @@ use crate::Error;
 use crate::capture::RawCapture;
 use crate::control::Control;
 use crate::engine::{Ended, Engine, Glance, State};
-use crate::forward::Forward;
+use crate::forward::{self, Forward};
 use crate::kernel::{self, Kernel};
-use crate::lab::{self, Lab};
+use crate::lab::{self, Lab, Router};
+use crate::passage::Passage;
 use crate::port::Port;
+use crate::proxy::{self, Proxy};
+use crate::reports::{NO_CELLS, Read, Readers, Target};
 use crate::rows;
 use crate::serve::{self, Iperf3, Web};
 use crate::tidy::Claim;
 use crate::uplink::Nat;
 use disk::Dir;
 use netio::attach::{self, Wire};
+use netio::program::find_program;
 use netio::realtime::{Clock, Granted, Resident, hurry};
 use netio::rights;
 use observe::{Observer, VantagePoint};
@@ -21,6 +25,7 @@ use record::{Output, Results};
 use scenario::{Loaded, Scenario};
 use sim::Live;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
@@ -56,12 +61,27 @@ pub struct Options {
     pub nat: Option<Nat>,
     /// The node of the network at which another namespace forwards the hosts' packets ([`routers`] lists the valid ones).
     pub router: Option<String>,
+    /// The program `ranway`, which runs the scenario's proxy; without it, the one in `PATH`.
+    pub program: Option<PathBuf>,
+    /// Where the cells' reports go, if anywhere.
+    pub reports: Option<Target>,
 }
 
 impl Default for Options {
     fn default() -> Options {
         let bound = Span::from_micros(500);
-        Options { which: None, mtu: 1500, kernel: false, capture: false, bound, output: None, nat: None, router: None }
+        Options {
+            which: None,
+            mtu: 1500,
+            kernel: false,
+            capture: false,
+            bound,
+            output: None,
+            nat: None,
+            router: None,
+            program: None,
+            reports: None,
+        }
     }
 }
 
@@ -72,6 +92,7 @@ pub struct Emulation {
     _iperf3: Option<Iperf3>,
     _web: Option<Web>,
     engine: Running,
+    proxy: Option<Proxy>,
     site: Site,
 }
 
@@ -90,6 +111,7 @@ struct Ends {
     ports: Vec<Port>,
     forward: Forward,
     control: Control,
+    readers: Readers,
 }
 
 /// The outcome of an emulation.
@@ -106,11 +128,13 @@ pub struct Finished {
     pub untaken: u64,
     /// Packets missing from the capture because the disk was too slow.
     pub not_captured: u64,
-    /// Why the capture is incomplete, if it is.
+    /// Reports of the cells that nobody took.
+    pub unread: u64,
+    /// Why the capture is incomplete or the recording of reports is missing, if so.
     pub incomplete: Option<String>,
     /// Flows that the kernel did not finish, and why.
     pub failures: Vec<String>,
-    /// Why it ended early, if it did: an interface is gone.
+    /// Why it ended early, if it did: an interface or the proxy is gone.
     pub gone: Option<String>,
 }
 
@@ -125,7 +149,8 @@ impl Finished {
         ];
         let counted =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("packets {what}: {count}"));
-        counted.chain(self.incomplete.clone()).chain(self.failures.iter().cloned()).collect()
+        let unread = (self.unread > 0).then(|| format!("reports of the cells that nobody read: {}", self.unread));
+        counted.chain(unread).chain(self.incomplete.clone()).chain(self.failures.iter().cloned()).collect()
     }
 }
 
@@ -151,6 +176,7 @@ struct Outcome {
     granted: Granted,
     output: Option<Output>,
     not_captured: u64,
+    read: Read,
     /// Why the capture is incomplete, if it is.
     incomplete: Option<String>,
     /// Returned because restoring the interfaces takes programs and privileges that the thread has given up.
@@ -164,26 +190,34 @@ impl Emulation {
     /// [`Error::Missing`] without root, TUN or `ip`; [`Error::Wrong`] for a scenario that cannot be emulated.
     pub fn start(loaded: Loaded, options: Options) -> Result<Emulation, Error> {
         let scenario = chosen(&loaded, &options)?;
-        if scenario.radio().is_some_and(|radio| radio.proxy.is_some()) {
-            let what = "the proxy of a scenario is simulated only, and cannot split the connections of real hosts";
-            return Err(Error::Wrong(format!("{what}; remove `proxy` from the radio network")));
-        }
+        check(scenario, &options, false)?;
         let names = hosts(scenario);
         if names.len() < 2 {
             return Err(Error::Wrong("an emulation needs at least two hosts; the scenario has fewer".into()));
         }
-        if let Some(node) = &options.router {
-            check_router(scenario, node)?;
-        }
         let host_of = |node: &str| names.iter().position(|name| name == node);
         let flows = if options.kernel { kernel::flows(scenario, host_of)? } else { Vec::new() };
         let interval = scenario.record.samples.interval().unwrap_or(SAMPLES);
-        let mut lab = Lab::new(&names, options.router.as_deref(), options.mtu, options.nat.as_ref())?;
+        let proxy = scenario.radio().and_then(|radio| radio.proxy);
+        let router = options.router.as_deref().map(|node| Router { node, has_sides: false });
+        let router = proxy.map_or(router, |_| Some(Router { node: scenario::CORE, has_sides: true }));
+        let mut lab = Lab::new(&names, router, options.mtu, options.nat.as_ref())?;
         let web = Some(Web::start(vec![listener(&lab)?])?);
         let iperf3 = serve::iperf3(&lab, 0);
-        let engine = Running::start(loaded, options, Ends::of(&mut lab)?)?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let (proxy, reports) = match proxy {
+            None => (None, None),
+            Some(proxy) => {
+                let bypassed = proxy::bypassed(scenario, &flows);
+                let (arguments, reports) = proxy::arguments(proxy, lab.dir().path(), &bypassed)?;
+                (Some(Proxy::start(&lab, &program(&options)?, &arguments, Arc::clone(&stop))?), reports)
+            }
+        };
+        let reports = reports.as_deref().map(|socket| (socket, names.len() - 1));
+        let readers = Readers::open(reports, options.reports.as_ref())?;
+        let engine = Running::start(loaded, options, Ends::of(&mut lab, readers)?, stop)?;
         let kernel = if flows.is_empty() { None } else { Some(Kernel::start(&lab, flows, engine.started, interval)?) };
-        Ok(Emulation { kernel, _iperf3: iperf3, _web: web, engine, site: Site::Lab(lab) })
+        Ok(Emulation { kernel, _iperf3: iperf3, _web: web, engine, proxy, site: Site::Lab(lab) })
     }
 
     /// Puts the network between two interfaces of this thread's network namespace and starts the clock: the hosts behind the
@@ -195,6 +229,7 @@ impl Emulation {
         attach::check(interfaces)?;
         let mtu = lab::check_mtu(options.mtu)?;
         let scenario = chosen(&loaded, &options)?;
+        check(scenario, &options, true)?;
         let all = hosts(scenario);
         let (Some(server), Some(ue)) = (all.first(), all.get(ue)) else {
             return Err(Error::Wrong(format!("the scenario has no host {ue}; its hosts are {}", all.join(", "))));
@@ -208,8 +243,10 @@ impl Emulation {
         let claim = Claim::new()?;
         let wires = attach::open(interfaces)?;
         claim.restore_by(&wires.each_ref().map(Wire::restore_lines).concat())?;
-        let engine = Running::start(loaded, options, Ends::attached(names, wires, mtu, claim.directory())?)?;
-        Ok(Emulation { kernel: None, _iperf3: None, _web: None, engine, site: Site::Attached(claim) })
+        let readers = Readers::open(None, options.reports.as_ref())?;
+        let ends = Ends::attached(names, wires, mtu, claim.directory(), readers)?;
+        let engine = Running::start(loaded, options, ends, Arc::default())?;
+        Ok(Emulation { kernel: None, _iperf3: None, _web: None, engine, proxy: None, site: Site::Attached(claim) })
     }
 
     /// The hosts, if they are in namespaces; the first is the server.
@@ -251,10 +288,12 @@ impl Emulation {
         let measured = self.kernel.take().map(Kernel::finish).unwrap_or_default();
         let missed = self.lab().map_or(0, Lab::missed);
         let names: Vec<_> = self.lab().iter().flat_map(|lab| lab.hosts()).map(|host| host.name.clone()).collect();
-        let Outcome { mut results, ended, gone, flows, granted, output, not_captured, incomplete, ports } =
+        let Outcome { mut results, ended, gone, flows, granted, output, not_captured, read, incomplete, ports } =
             self.engine.join()?;
         drop(ports);
-        rows::add(&mut results.tables, &names, &flows, &measured, self.engine.which, self.engine.warmup);
+        let gone = gone.or_else(|| self.proxy.as_ref().and_then(Proxy::failure));
+        let has_proxy = self.proxy.is_some();
+        rows::add(&mut results.tables, &names, has_proxy, &flows, &measured, (self.engine.which, self.engine.warmup));
         let failure = |m: &kernel::Measured| m.failure.as_ref().map(|why| format!("flow {}: {why}", m.flow.name));
         let failures = measured.iter().filter_map(failure).collect();
         results.timing.wall_s = (ended.end - Time::ZERO).as_secs_f64();
@@ -266,7 +305,9 @@ impl Emulation {
             // Nobody takes it for a whole one.
             output.rename(CAPTURE, INCOMPLETE)?;
         }
-        Ok(Finished { results, output, stray, refused, untaken, not_captured, incomplete, failures, gone })
+        let Read { unread, failure } = read;
+        let incomplete = incomplete.or(failure);
+        Ok(Finished { results, output, stray, refused, untaken, not_captured, unread, incomplete, failures, gone })
     }
 }
 
@@ -303,6 +344,43 @@ pub fn check_router(scenario: &Scenario, node: &str) -> Result<(), Error> {
     Err(Error::Wrong(format!("no router can be placed at `{node}`; {valid}")))
 }
 
+/// Checks the options of an emulation against its scenario.
+///
+/// # Errors
+/// [`Error::Wrong`] for options that do not fit, [`Error::Missing`] for programs that the scenario's proxy needs.
+pub fn check(scenario: &Scenario, options: &Options, attached: bool) -> Result<(), Error> {
+    let wrong = |what: &str| Err(Error::Wrong(what.to_owned()));
+    let radio = scenario.radio();
+    if options.reports.is_some() && radio.is_none() {
+        return wrong(NO_CELLS);
+    }
+    if let Some(node) = &options.router {
+        check_router(scenario, node)?;
+    }
+    let Some(proxy) = radio.and_then(|radio| radio.proxy) else { return Ok(()) };
+    if attached {
+        return wrong(
+            "between two interfaces there is no proxy: remove `proxy` from the radio network, and run `ranway proxy`",
+        );
+    }
+    if options.router.is_some() {
+        return wrong(
+            "the scenario's proxy is the router, at `core`: remove `--router`, or `proxy` from the radio network",
+        );
+    }
+    proxy::arguments(proxy, Path::new(""), &[])?;
+    if find_program("nft".as_ref()).is_none() {
+        return Err(Error::Missing("the proxy needs `nft`, which is missing: install nftables".to_owned()));
+    }
+    program(options).map(drop)
+}
+
+/// Returns the program that runs the scenario's proxy.
+fn program(options: &Options) -> Result<PathBuf, Error> {
+    let found = options.program.clone().or_else(|| find_program("ranway".as_ref()));
+    found.ok_or_else(|| Error::Missing("the scenario's proxy needs the program `ranway` in PATH".to_owned()))
+}
+
 /// Returns the scenario of the chosen point of `loaded`.
 fn chosen<'a>(loaded: &'a Loaded, options: &Options) -> Result<&'a Scenario, Error> {
     match options.which {
@@ -333,36 +411,48 @@ fn listener(lab: &Lab) -> Result<TcpListener, Error> {
 }
 
 impl Ends {
-    fn of(lab: &mut Lab) -> Result<Ends, Error> {
+    fn of(lab: &mut Lab, readers: Readers) -> Result<Ends, Error> {
         let point = |host: &lab::Host| VantagePoint { name: host.name.clone(), v4: host.v4, v6: host.v6 };
-        let hosts: Vec<_> = lab.hosts().iter().map(point).collect();
+        let mut hosts: Vec<_> = lab.hosts().iter().map(point).collect();
         let addresses =
             hosts.iter().zip(0..).flat_map(|(host, i)| [(host.v4.into(), i), (host.v6.into(), i)]).collect();
-        let ports = (0..hosts.len()).map(|host| Port::Tun(lab.tun(host))).collect();
+        let ports: Vec<_> = lab.tuns().into_iter().map(|(tun, name)| Port::Tun(tun, name)).collect();
+        // The router's second interface is at the same node.
+        hosts.extend(hosts.last().filter(|_| lab.has_sides()).cloned());
         let gateway = lab.resolves().map(|_| 0);
         let control = Control::bind(lab.dir())?;
-        let forward = Forward::ByAddress { hosts: addresses, gateway, router: lab.router() };
-        Ok(Ends { hosts, ports, forward, control })
+        let router = lab.router().map(|wan| forward::Router { wan, ran: ports.len() - 1 });
+        let forward = Forward::ByAddress { hosts: addresses, gateway, router };
+        Ok(Ends { hosts, ports, forward, control, readers })
     }
 
-    fn attached(names: [String; 2], wires: [Wire; 2], mtu: u16, directory: &Dir) -> Result<Ends, Error> {
+    fn attached(
+        names: [String; 2],
+        wires: [Wire; 2],
+        mtu: u16,
+        directory: &Dir,
+        readers: Readers,
+    ) -> Result<Ends, Error> {
         let anywhere = |name| VantagePoint { name, v4: Ipv4Addr::UNSPECIFIED, v6: Ipv6Addr::UNSPECIFIED };
         Ok(Ends {
             hosts: names.map(anywhere).into(),
             ports: wires.map(Port::Wire).into(),
             forward: Forward::Across { mtu },
             control: Control::bind(directory)?,
+            readers,
         })
     }
 }
 
 impl Running {
     /// Starts the engine's thread and waits until it is ready.
-    fn start(loaded: Loaded, options: Options, ends: Ends) -> Result<Running, Error> {
+    fn start(loaded: Loaded, options: Options, ends: Ends, stop: Arc<AtomicBool>) -> Result<Running, Error> {
         let (which, bound) = (options.which.unwrap_or_default(), options.bound);
-        let warmup = Time::ZERO + loaded.points()[which.0 as usize].scenario.warmup;
-        let (stop, glance) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Glance::default())));
-        let Ends { hosts, ports, forward, control } = ends;
+        let scenario = &loaded.points()[which.0 as usize].scenario;
+        let warmup = Time::ZERO + scenario.warmup;
+        let has_proxy = scenario.radio().is_some_and(|radio| radio.proxy.is_some());
+        let glance = Arc::new(Mutex::new(Glance::default()));
+        let Ends { hosts, ports, forward, control, mut readers } = ends;
         let (ready, is_ready) = mpsc::channel();
         let (stop2, glance2) = (Arc::clone(&stop), Arc::clone(&glance));
         let run = move || {
@@ -387,7 +477,11 @@ impl Running {
                     live.place_peps(there, back);
                 }
             }
+            if !readers.is_empty() {
+                live.open_reports();
+            }
             let (granted, _resident) = (hurry(), Resident::hold());
+            readers.start();
             let mut engine = Engine {
                 scenario: &scenario,
                 live,
@@ -397,6 +491,8 @@ impl Running {
                 forward,
                 observer: Observer::new(hosts.clone(), lab::is_foreign),
                 capture,
+                passage: has_proxy.then(Passage::default),
+                readers,
                 control,
                 stop: stop2,
                 glance: glance2,
@@ -408,7 +504,7 @@ impl Running {
             // Who waits has gone away only if it has failed itself.
             let _ = ready.send(Instant::now());
             let ended = engine.run();
-            let Engine { live, observer, capture, ports, .. } = engine;
+            let Engine { live, observer, capture, readers, ports, .. } = engine;
             let gone = |host: usize| format!("the interface {} of {} is gone", ports[host].name(), hosts[host].name);
             let gone = ended.gone.map(gone);
             let results = live.finish(ended.end)?;
@@ -418,6 +514,7 @@ impl Running {
                 Err(error) => (0, Some(format!("the capture is incomplete: {error}"))),
             };
             let flows = observer.finish(ended.end);
+            let read = readers.finish();
             Ok(Outcome {
                 results,
                 ended,
@@ -426,6 +523,7 @@ impl Running {
                 granted,
                 output: options.output,
                 not_captured,
+                read,
                 incomplete,
                 ports,
             })

@@ -13,7 +13,9 @@ use crate::control::{Command, Control};
 use crate::forward::{Forward, visitor};
 use crate::held::Store;
 use crate::lateness::Lates;
+use crate::passage::Passage;
 use crate::port::{LONGEST, Port};
+use crate::reports::Readers;
 use netio::frames;
 use netio::realtime::Clock;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -58,7 +60,7 @@ pub struct Glance {
     pub received: Vec<u64>,
     /// Mean one-way delay of these packets, by host.
     pub delay: Vec<Option<Span>>,
-    /// A failure that does not end the run: that of the capture.
+    /// A failure that does not end the run: that of the capture, or that of a reader of reports.
     pub trouble: Option<String>,
 }
 
@@ -100,6 +102,9 @@ pub(crate) struct Engine<'a> {
     pub(crate) forward: Forward,
     pub(crate) observer: Observer,
     pub(crate) capture: Option<RawCapture>,
+    /// The delays of data through a proxy, if there is one.
+    pub(crate) passage: Option<Passage>,
+    pub(crate) readers: Readers,
     pub(crate) control: Control,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) glance: Arc<Mutex<Glance>>,
@@ -299,6 +304,9 @@ impl Engine<'_> {
             return;
         }
         let flow = self.observer.entered(from, to, &header, now);
+        if let Some(passage) = self.passage.as_mut().filter(|_| !self.forward.is_router(from)) {
+            passage.entered(&header, now);
+        }
         let len = packet.len() as u32;
         let tag = self.state.store.keep(frame, ip, Some(flow), to);
         self.live.send(route, visitor(tag, len, &header));
@@ -341,7 +349,9 @@ impl Engine<'_> {
                 capture.packet(to as u32, Direction::Inbound, arrival.at, packet);
             }
             if let Some((header, flow)) = Headers::parse(packet).ok().zip(flow) {
-                self.observer.arrived(flow, &header, arrival.delay, arrival.ce, arrival.at);
+                let passage = self.passage.as_mut().filter(|_| !self.forward.is_router(to));
+                let delay = passage.and_then(|passage| passage.arrived(&header, arrival.at)).unwrap_or(arrival.delay);
+                self.observer.arrived(flow, &header, delay, arrival.ce, arrival.at);
             }
             let seen = &mut received[to];
             *seen = Received {
@@ -350,6 +360,9 @@ impl Engine<'_> {
                 delays: seen.delays + arrival.delay,
             };
             store.free(arrival.tag);
+        }
+        while let Some((ue, report)) = self.live.poll_report() {
+            self.readers.send(ue, report);
         }
         now
     }
@@ -397,13 +410,17 @@ impl Engine<'_> {
     /// Updates the glance, unless it is being read at this moment.
     fn show(&mut self, now: Time) {
         let received = std::mem::replace(&mut self.state.received, vec![Received::default(); self.ports.len()]);
+        let unread = || {
+            let what = "nobody reads the reports of the cells, or not fast enough; they are dropped".to_owned();
+            (self.readers.unread() > 0).then_some(what)
+        };
         if let Ok(mut glance) = self.glance.try_lock() {
             *glance = Glance {
                 at: now - Time::ZERO,
                 status: self.live.status(now),
                 received: received.iter().map(|r| r.bytes).collect(),
                 delay: received.iter().map(|r| (r.packets > 0).then(|| r.delays / r.packets)).collect(),
-                trouble: self.capture.as_ref().and_then(RawCapture::failure).map(str::to_owned),
+                trouble: self.capture.as_ref().and_then(RawCapture::failure).map(str::to_owned).or_else(unread),
             };
         }
     }

@@ -7,11 +7,26 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wire::Headers;
 
+/// The ports of a router: the one that the server's packets come to, and that of the other hosts' packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Router {
+    pub(crate) wan: usize,
+    /// The same if the router has one interface.
+    pub(crate) ran: usize,
+}
+
+impl Router {
+    /// Whether a port is the router's.
+    pub(crate) fn has(self, port: usize) -> bool {
+        port == self.wan || port == self.ran
+    }
+}
+
 /// Where a packet goes.
 pub(crate) enum Forward {
     /// To the host with its destination address, or to the gateway, if there is one, when the address is outside. If
     /// there is a router, packets from other hosts go to it first, and it sends them on.
-    ByAddress { hosts: BTreeMap<IpAddr, usize>, gateway: Option<usize>, router: Option<usize> },
+    ByAddress { hosts: BTreeMap<IpAddr, usize>, gateway: Option<usize>, router: Option<Router> },
     /// To the other one of two interfaces, if it is not longer than this.
     Across { mtu: u16 },
 }
@@ -25,10 +40,16 @@ impl Forward {
                 // What comes from the gateway was not routed to a host; it must not go back and forth.
                 let outside = || gateway.filter(|&gateway| gateway != from && is_foreign(header.destination));
                 let to = host.or_else(outside)?;
-                Some(router.filter(|&router| router != from).unwrap_or(to))
+                let router = router.filter(|router| !router.has(from));
+                Some(router.map_or(to, |router| if from == 0 { router.wan } else { router.ran }))
             }
             Forward::Across { .. } => Some(1 - from),
         }
+    }
+
+    /// Whether a port is a router's.
+    pub(crate) fn is_router(&self, port: usize) -> bool {
+        matches!(self, Forward::ByAddress { router: Some(router), .. } if router.has(port))
     }
 }
 
@@ -61,7 +82,12 @@ mod tests {
             let packet = segment_headers(&tcp, SocketAddr::new(from, 1), SocketAddr::new(to, 2), 0, &[]).unwrap();
             Headers::parse(&packet).unwrap()
         };
-        let forward = |router| Forward::ByAddress { hosts: hosts.into(), gateway: Some(0), router };
+        let one = |port: usize| Router { wan: port, ran: port };
+        let forward = |router: Option<usize>| Forward::ByAddress {
+            hosts: hosts.into(),
+            gateway: Some(0),
+            router: router.map(one),
+        };
         let to = |router, at, from, to| forward(router).to(&header(from, to), at);
         for (from, source, destination) in [(0, server, ue), (1, ue, server), (1, ue, outside), (0, outside, ue)] {
             let end = to(None, from, source, destination);
@@ -70,6 +96,14 @@ mod tests {
             assert_eq!(to(Some(2), 2, source, destination), end, "and from there to the end");
         }
         assert_eq!(to(Some(2), 1, ue, address(3)), Some(2), "the router is a host too");
+        let sides = Forward::ByAddress { hosts: hosts.into(), gateway: None, router: Some(Router { wan: 2, ran: 3 }) };
+        let through = |from, source, destination| sides.to(&header(source, destination), from);
+        assert_eq!(
+            (through(0, server, ue), through(3, server, ue)),
+            (Some(2), Some(1)),
+            "in on one side, out on the other"
+        );
+        assert_eq!((through(1, ue, server), through(2, ue, server)), (Some(3), Some(0)));
         for router in [None, Some(2)] {
             assert_eq!(
                 to(router, 0, outside, IpAddr::from([203, 0, 113, 1])),

@@ -25,6 +25,7 @@ mod sample;
 mod settings;
 
 pub use flow::Flow;
+pub(crate) use flows::congestion_control;
 pub use flows::flows;
 pub use sample::Sample;
 pub use settings::sysctls;
@@ -47,6 +48,11 @@ const PRIORITY: i32 = 30;
 const PORT_TO: u16 = 5_000;
 /// The first sender's port.
 const PORT_FROM: u16 = 10_000;
+
+/// The receivers' ports of the flows, in their order.
+pub(crate) fn receivers_ports() -> impl Iterator<Item = u16> {
+    PORT_TO..
+}
 
 /// The flows that the kernel carries, while they run.
 pub struct Kernel {

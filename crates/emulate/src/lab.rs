@@ -3,7 +3,7 @@
 //! Every host has one interface beside `lo`, the TUN device `cell0`, by which all its packets leave: all hosts share its
 //! prefix, and its default routes point there too. A host is silent until a program in it sends: there is no link layer to
 //! resolve addresses on, and the kernel announces nothing (no link-local address, no duplicate address detection, no router
-//! solicitation, no multicast reports).
+//! solicitation, no multicast reports). A router that is a proxy has two interfaces instead, `wan0` and `ran0`.
 
 use std::ffi::OsStr;
 use std::fmt::Write as _;
@@ -18,6 +18,7 @@ use netio::program::{find_program, ip};
 use netio::rights::check_rights;
 use netio::tun::{self, Counts, Tun};
 use nix::sched::CloneFlags;
+use scenario::host_addresses;
 
 use crate::Error;
 use crate::tidy::{Claim, FILES, NAMESPACES};
@@ -28,11 +29,12 @@ const PREFIX: Prefix = Prefix { base: Ipv4Addr::new(10, 0, 0, 0), len: 16 };
 const PREFIX_V6: u8 = 16;
 
 /// The name of the interface of every host.
-pub(crate) const INTERFACE: &str = "cell0";
+const INTERFACE: &str = "cell0";
+/// The interfaces of a router with two sides: towards the server, and towards the UEs.
+pub(crate) const SIDES: [&str; 2] = ["wan0", "ran0"];
 
 /// Most hosts beside the server: addresses go from 10.0.1.1 to 10.0.255.254.
-const HOSTS_MAX: usize = 255 * HOSTS_PER_OCTET;
-const HOSTS_PER_OCTET: usize = 254;
+const HOSTS_MAX: usize = 255 * 254;
 
 /// Settings that differ from a new namespace's. They are set before `cell0` is made, which takes its own from `default`.
 const SETTINGS: [(&str, &str); 6] = [
@@ -47,15 +49,10 @@ const SETTINGS: [(&str, &str); 6] = [
     ("ipv6/conf/default/addr_gen_mode", "1"),
 ];
 
-/// Settings of a router. They are made when `cell0` is without multicast: a router joins the group of all routers, and
-/// would announce it.
-const FORWARDING: [(&str, &str); 4] = [
-    // Packets leave it by the interface that they came by, which is no reason for a redirect.
-    ("ipv4/conf/all/send_redirects", "0"),
-    ("ipv4/conf/cell0/send_redirects", "0"),
-    ("ipv4/ip_forward", "1"),
-    ("ipv6/conf/all/forwarding", "1"),
-];
+/// Settings of a router. They are made when its interfaces are without multicast: a router joins the group of all routers,
+/// and would announce it.
+const FORWARDING: [(&str, &str); 3] =
+    [("ipv4/conf/all/send_redirects", "0"), ("ipv4/ip_forward", "1"), ("ipv6/conf/all/forwarding", "1")];
 
 /// The /etc/resolv.conf of every host. The machine's name server cannot be reached, and a program would wait for it for many
 /// seconds; at this address nothing listens, which it learns at once.
@@ -74,14 +71,26 @@ pub struct Host {
     pub v6: Ipv6Addr,
 }
 
+/// A host that forwards the packets of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Router<'a> {
+    /// The node at which it is.
+    pub node: &'a str,
+    /// Whether it has an interface towards the server and another one towards all other hosts, or one towards all.
+    pub has_sides: bool,
+}
+
 /// Real hosts. Dropping the lab ends every process in them and removes everything it created; so does the death of this
 /// process.
 #[derive(Debug)]
 pub struct Lab {
     hosts: Vec<Host>,
-    tuns: Vec<Option<Tun>>,
+    /// The program's ends of the interfaces, with their names: one of each host, then the router's second one.
+    tuns: Vec<Option<(Tun, &'static str)>>,
     /// The host that forwards packets between the others.
     router: Option<usize>,
+    /// [`Router::has_sides`].
+    has_sides: bool,
     /// Whether hosts have name servers that they can reach, if they reach anything outside.
     resolves: Option<bool>,
     /// Dropped last.
@@ -89,13 +98,13 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Creates hosts for the scenario's nodes `names`, of which the first is the server, and a last one for the node
-    /// `router`, whose kernel forwards packets. With `nat`, the server is their router to the networks of this machine.
+    /// Creates hosts for the scenario's nodes `names`, of which the first is the server, and a last one for the router, whose
+    /// kernel forwards packets. With `nat`, the server is their router to the networks of this machine.
     ///
     /// # Errors
     /// [`Error::Missing`] without root, TUN, `ip` or, for `nat`, `nft`; [`Error::Wrong`] for invalid options; and
     /// [`Error::System`].
-    pub fn new(names: &[String], router: Option<&str>, mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
+    pub fn new(names: &[String], router: Option<Router>, mtu: u32, nat: Option<&Nat>) -> Result<Lab, Error> {
         check_mtu(mtu)?;
         if !(1..=HOSTS_MAX + 1).contains(&names.len()) {
             return Err(Error::Wrong(format!("{} hosts: there can be 1 to {}", names.len(), HOSTS_MAX + 1)));
@@ -104,16 +113,18 @@ impl Lab {
         nat.map_or(Ok(()), |_| uplink::check())?;
         let resolver = nat.map(|nat| Resolver::find(nat, PREFIX)).transpose()?;
         let claim = Claim::new()?;
-        let nodes: Vec<String> = names.iter().map(String::as_str).chain(router).map(String::from).collect();
+        let nodes: Vec<String> =
+            names.iter().map(String::as_str).chain(router.map(|r| r.node)).map(String::from).collect();
         let plain = plain_names(&nodes);
         let hosts = nodes.iter().zip(&plain).enumerate().map(|(n, (name, plain))| {
-            let (v4, v6) = addresses(n);
+            let (v4, v6) = host_addresses(n);
             Host { name: name.clone(), netns: format!("{}{plain}", claim.prefix()), v4, v6 }
         });
         let mut lab = Lab {
             hosts: hosts.collect(),
             tuns: Vec::with_capacity(nodes.len()),
             router: router.map(|_| names.len()),
+            has_sides: router.is_some_and(|router| router.has_sides),
             resolves: None,
             claim,
         };
@@ -141,31 +152,54 @@ impl Lab {
         }
         ip(&[], &namespaces)?;
         for n in 0..self.hosts.len() {
-            let tun = self.inside(n, || {
+            let interfaces = self.interfaces(n);
+            let make = |name: &&'static str| {
+                let tun = Tun::new(name).map_err(Error::system(format!("make the interface {name}")))?;
+                Ok(Some((tun, *name)))
+            };
+            let tuns = self.inside(n, || {
                 configure(&SETTINGS)?;
-                Tun::new(INTERFACE).map_err(Error::system(format!("make the interface {INTERFACE}")))
+                interfaces.iter().map(make).collect::<Result<Vec<_>, Error>>()
             })??;
-            self.tuns.push(Some(tun));
+            self.tuns.extend(tuns);
             let Host { netns, v4, v6, .. } = &self.hosts[n];
-            let (dev, queue) = (INTERFACE, tun::QUEUE);
+            let mut commands = String::from("link set dev lo up\n");
+            let lens = if interfaces.len() > 1 { (32, 128) } else { (PREFIX.len, PREFIX_V6) };
+            for dev in interfaces {
+                let (queue, (len_v4, len_v6)) = (tun::QUEUE, lens);
+                let _ = write!(
+                    commands,
+                    "link set dev {dev} mtu {mtu} txqueuelen {queue} multicast off\n\
+                     address add {v4}/{len_v4} dev {dev}\n\
+                     address add {v6}/{len_v6} dev {dev} nodad\n\
+                     link set dev {dev} up\n"
+                );
+            }
+            if let [_, ran] = interfaces {
+                for Host { v4, v6, .. } in &self.hosts[1..n] {
+                    let _ = write!(commands, "route add {v4} dev {ran}\nroute add {v6} dev {ran}\n");
+                }
+            }
+            let _ = writeln!(commands, "route add 0.0.0.0/0 dev {}", interfaces[0]);
             // Nothing outside is reached over IPv6, and without a route programs know at once.
-            let default_v6 = if nat { String::new() } else { format!("route add ::/0 dev {dev}\n") };
-            let commands = format!(
-                "link set dev lo up\n\
-                 link set dev {dev} mtu {mtu} txqueuelen {queue} multicast off\n\
-                 address add {v4}/{} dev {dev}\n\
-                 address add {v6}/{PREFIX_V6} dev {dev} nodad\n\
-                 link set dev {dev} up\n\
-                 route add 0.0.0.0/0 dev {dev}\n\
-                 {default_v6}",
-                PREFIX.len
-            );
+            if !nat || interfaces.len() > 1 {
+                let _ = writeln!(commands, "route add ::/0 dev {}", interfaces[0]);
+            }
             ip(&["-netns", netns], &commands)?;
             if self.router == Some(n) {
-                self.inside(n, || configure(&FORWARDING))??;
+                // Packets may leave it by the interface that they came by, which is no reason for a redirect.
+                let redirects: Vec<_> =
+                    interfaces.iter().map(|dev| format!("ipv4/conf/{dev}/send_redirects")).collect();
+                let settings: Vec<_> = redirects.iter().map(|name| (name.as_str(), "0")).chain(FORWARDING).collect();
+                self.inside(n, || configure(&settings))??;
             }
         }
         Ok(())
+    }
+
+    /// The names of a host's interfaces.
+    fn interfaces(&self, host: usize) -> &'static [&'static str] {
+        if self.has_sides && self.router == Some(host) { &SIDES } else { &[INTERFACE] }
     }
 
     /// Makes the server the router to the networks of this machine.
@@ -204,7 +238,17 @@ impl Lab {
 
     /// Takes the program's end of a host's interface, once. The namespace is freed only when this is closed, too.
     pub fn tun(&mut self, host: usize) -> Tun {
-        self.tuns[host].take().expect("a host's interface is taken once")
+        self.tuns[host].take().expect("a host's interface is taken once").0
+    }
+
+    /// Takes the program's ends of all interfaces, with their names, once: one of each host, then the router's second one.
+    pub(crate) fn tuns(&mut self) -> Vec<(Tun, &'static str)> {
+        self.tuns.iter_mut().filter_map(Option::take).collect()
+    }
+
+    /// Whether the router has an interface towards the server and another one towards all other hosts.
+    pub fn has_sides(&self) -> bool {
+        self.has_sides
     }
 
     /// Returns a command that runs `program` in a host, with the caller's terminal, process group and streams.
@@ -239,8 +283,9 @@ impl Lab {
 impl Lab {
     /// Packets of the hosts that were not read in time, so that the queue of their interface was full.
     pub fn missed(&self) -> u64 {
-        let dropped = || Counts::open(INTERFACE).ok()?.dropped();
-        (0..self.hosts.len()).filter_map(|host| self.inside(host, dropped).ok().flatten()).sum()
+        let dropped = |interface: &&str| Counts::open(*interface).ok()?.dropped();
+        let of = |host| self.inside(host, || self.interfaces(host).iter().filter_map(dropped).sum::<u64>());
+        (0..self.hosts.len()).filter_map(|host| of(host).ok()).sum()
     }
 }
 
@@ -303,16 +348,6 @@ pub(crate) fn is_foreign(address: IpAddr) -> bool {
     }
 }
 
-/// The addresses of the `n`-th host; number 0 is the server. Both end in the same numbers.
-fn addresses(n: usize) -> (Ipv4Addr, Ipv6Addr) {
-    let (high, low) = match n.checked_sub(1) {
-        None => (0, 1),
-        Some(n) => (1 + n / HOSTS_PER_OCTET, 1 + n % HOSTS_PER_OCTET),
-    };
-    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, high as u16, low as u16);
-    (Ipv4Addr::new(10, 0, high as u8, low as u8), v6)
-}
-
 /// The nodes' names as they can stand in a path and in /etc/hosts: short, of plain characters, and all different.
 fn plain_names(names: &[String]) -> Vec<String> {
     let mut plain: Vec<String> = Vec::with_capacity(names.len());
@@ -342,7 +377,7 @@ fn hosts_file(plain: &[String], router: Option<usize>) -> String {
             _ => vec![format!("ue{n}")],
         };
         names.extend(aliases.into_iter().filter(|alias| !plain.iter().any(|p| p.eq_ignore_ascii_case(alias))));
-        let (v4, v6) = addresses(n);
+        let (v4, v6) = host_addresses(n);
         let names = names.join(" ");
         let _ = writeln!(file, "{v4} {names}\n{v6} {names}");
     }

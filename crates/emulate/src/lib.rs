@@ -10,6 +10,9 @@
 //! | `port` | an end of the network: a host's TUN interface, or an existing interface |
 //! | `lateness` | how late packets were delivered, and whether that makes the run invalid |
 //! | `lab` | the hosts: a network namespace for each |
+//! | `proxy` | the scenario's proxy: `ranway proxy` in a router |
+//! | `passage` | delays of data through the proxy |
+//! | `reports` | the cells' reports to the proxy and to other readers |
 //! | `uplink` | the route from the server's namespace to the networks of this machine |
 //! | `tidy` | removes everything a lab created, even after a crash |
 //! | `account` | another user, for a command in a host |
@@ -43,13 +46,16 @@ mod held;
 pub mod kernel;
 pub mod lab;
 mod lateness;
+mod passage;
 mod port;
+mod proxy;
+pub mod reports;
 mod rows;
 pub mod serve;
 mod tidy;
 pub mod uplink;
 
-pub use emulation::{Emulation, Finished, Options, check_router, hosts, routers, single};
+pub use emulation::{Emulation, Finished, Options, check, check_router, hosts, routers, single};
 pub use engine::Glance;
 
 /// Why a network with real hosts cannot be run.

@@ -1,6 +1,5 @@
 //! An end of the network: the TUN interface of a namespace, or an existing interface with hosts behind it.
 
-use crate::lab::INTERFACE;
 use netio::attach::{self, Frame, Wire};
 use netio::tun::Tun;
 use std::io;
@@ -12,8 +11,8 @@ pub(crate) const LONGEST: usize = attach::LONGEST;
 /// One end of the network.
 #[derive(Debug)]
 pub(crate) enum Port {
-    /// A namespace's interface, whose frames are IP packets.
-    Tun(Tun),
+    /// A namespace's interface with its name, whose frames are IP packets.
+    Tun(Tun, &'static str),
     /// An existing interface, whose frames are Ethernet's.
     Wire(Wire),
 }
@@ -24,7 +23,7 @@ impl Port {
     pub(crate) fn read<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<Frame<'a>>> {
         match self {
             // The kernel says no error of a TUN device that is there, and of one that is gone whenever it is asked.
-            Port::Tun(tun) => {
+            Port::Tun(tun, _) => {
                 Ok(tun.read(buffer)?.map(|len| Frame { bytes: &buffer[..len], ip: Some(0..len), segment: None }))
             }
             // Whatever is wrong here is wrong with one frame, or passes, and is said once.
@@ -36,7 +35,7 @@ impl Port {
     #[inline]
     pub(crate) fn write(&self, frame: &[u8]) -> io::Result<()> {
         match self {
-            Port::Tun(tun) => tun.write(frame),
+            Port::Tun(tun, _) => tun.write(frame),
             Port::Wire(wire) => wire.send(frame),
         }
     }
@@ -49,7 +48,7 @@ impl Port {
     /// The interface's name.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Port::Tun(_) => INTERFACE,
+            Port::Tun(_, name) => name,
             Port::Wire(wire) => wire.interface(),
         }
     }
@@ -57,7 +56,7 @@ impl Port {
     /// Frames lost because they were not read in time. Those of TUN interfaces are counted in their namespaces.
     pub(crate) fn missed(&self) -> u64 {
         match self {
-            Port::Tun(_) => 0,
+            Port::Tun(..) => 0,
             Port::Wire(wire) => wire.lost().map_or(0, u64::from),
         }
     }
@@ -66,7 +65,7 @@ impl Port {
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Port::Tun(tun) => tun.as_fd(),
+            Port::Tun(tun, _) => tun.as_fd(),
             Port::Wire(wire) => wire.as_fd(),
         }
     }

@@ -3,17 +3,18 @@
 use crate::kernel::{Measured, Sample};
 use record::tables::{FlowRow, SampleRow, TransferRow};
 use record::{Tables, ms};
-use units::{Bytes, Rate, Span, Time};
+use units::{Bytes, Distribution, Rate, Span, Time};
 
 /// Adds the rows of the observed flows. Flows that the kernel sent for us have the scenario's names, and are measured from
-/// `warmup` on. Behind a router, they are flows like any other. `hosts` has the hosts' names.
+/// `warmup` on. Behind a router, they are flows like any other; behind a proxy (`has_proxy`), their delays include it, and are
+/// those of the whole flow. `hosts` has the hosts' names.
 pub(crate) fn add(
     tables: &mut Tables,
     hosts: &[String],
+    has_proxy: bool,
     observed: &[observe::Flow],
     measured: &[Measured],
-    which: (u32, u32),
-    warmup: Time,
+    (which, warmup): ((u32, u32), Time),
 ) {
     let ends = |measured: &Measured| (measured.sender, measured.receiver);
     let is_sent = |measured: &&Measured, seen: &observe::Flow| {
@@ -26,8 +27,10 @@ pub(crate) fn add(
     for seen in observed {
         if let Some(measured) = measured.iter().find(|measured| is_sent(measured, seen)) {
             let far = observed.iter().find(|far| far.key == seen.key && far.to == hosts[measured.flow.to]);
-            tables.flows.push(&sent_row(measured, (seen, far.unwrap_or(seen)), which, warmup));
-            tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, &seen.owds);
+            let far = far.unwrap_or(seen);
+            let owds = if has_proxy { &far.owds } else { &seen.owds };
+            tables.flows.push(&sent_row(measured, (seen, far), owds, which, warmup));
+            tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, owds);
         } else if !measured.iter().any(|measured| is_answer(measured, seen)) {
             // The other direction of a connection of ours is no flow.
             tables.flows.push(&observed_row(seen, which));
@@ -41,7 +44,13 @@ pub(crate) fn add(
         if let Some(row) = transfer_row(measured, which) {
             tables.transfers.push(&row);
         }
-        let outside = observed.iter().find(|seen| is_sent(&measured, seen));
+        let is_far = |seen: &observe::Flow| {
+            has_proxy
+                && seen.key.is_some_and(|key| (key.sender, key.receiver) == ends(measured))
+                && !is_sent(&measured, seen)
+        };
+        let far = observed.iter().find(|seen| is_far(seen));
+        let outside = far.or_else(|| observed.iter().find(|seen| is_sent(&measured, seen)));
         let mut outside = outside.map_or(&[][..], |seen| &seen.samples).iter().peekable();
         let mut before = None;
         for sample in &measured.samples {
@@ -58,7 +67,12 @@ pub(crate) fn add(
 }
 
 /// The row of an observed flow. Nothing is known of what limited its sender: all of its time is `limited_other`.
-fn observed_row(flow: &observe::Flow, (point, run): (u32, u32)) -> FlowRow<'_> {
+fn observed_row(flow: &observe::Flow, which: (u32, u32)) -> FlowRow<'_> {
+    row_of(flow, &flow.owds, which)
+}
+
+/// The same with other one-way delays.
+fn row_of<'a>(flow: &'a observe::Flow, owds: &Distribution, (point, run): (u32, u32)) -> FlowRow<'a> {
     let (from, to) = flow.measured;
     let counters = &flow.counters;
     FlowRow {
@@ -85,7 +99,7 @@ fn observed_row(flow: &observe::Flow, (point, run): (u32, u32)) -> FlowRow<'_> {
         limited_other: 1.0,
         mean_in_flight_bytes: flow.mean_in_flight,
         max_in_flight_bytes: flow.max_in_flight,
-        ..FlowRow::with_delays(&flow.rtts, &flow.owds)
+        ..FlowRow::with_delays(&flow.rtts, owds)
     }
 }
 
@@ -117,6 +131,7 @@ fn observed_sample_row<'a>(
 fn sent_row<'a>(
     measured: &'a Measured,
     (near, far): (&'a observe::Flow, &'a observe::Flow),
+    owds: &Distribution,
     which: (u32, u32),
     warmup: Time,
 ) -> FlowRow<'a> {
@@ -152,7 +167,7 @@ fn sent_row<'a>(
         bytes: delivered.bytes,
         goodput_mbps: delivered.goodput_mbps,
         throughput_mbps: delivered.throughput_mbps,
-        ..observed_row(near, which)
+        ..row_of(near, owds, which)
     }
 }
 

@@ -202,6 +202,10 @@ pub(crate) struct EmulateArgs {
     /// A name server for the hosts behind --nat, instead of this machine's; up to three times
     #[arg(long, value_name = "ADDRESS", requires = "nat")]
     pub(crate) dns: Vec<std::net::Ipv4Addr>,
+    /// Write the cells' reports on the UEs, as lines of JSON with wall-clock times, to a file, or to unix:PATH, the socket of
+    /// a reader such as `ranway rnis`
+    #[arg(long, value_name = "FILE|unix:PATH")]
+    pub(crate) reports: Option<String>,
     /// Capture all packets of the hosts to captures/hosts.pcapng
     #[arg(long)]
     pub(crate) pcap: bool,

@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use console::Term;
 use emulate::account::Account;
 use emulate::lab::Lab;
+use emulate::reports::Target;
 use emulate::uplink::Nat;
 use emulate::{Emulation, Finished, Glance, Options, control};
 use netio::process::{Attended, Happened, Signals};
@@ -54,23 +55,26 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Result<(), Failure> {
         Some([wan, ran]) => Some([wan.as_str(), ran]),
         _ => None,
     };
-    interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
-    args.router.as_ref().map_or(Ok(()), |node| emulate::check_router(scenario, node))?;
-    let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
-    nat.as_ref().map_or(Ok(()), |_| emulate::uplink::check())?;
-    let signals = Signals::take()?;
-    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
-    let output = Output::create(&out)?;
-    let options = Options {
+    let mut options = Options {
         which: None,
         mtu: args.mtu,
         kernel: args.kernel,
         capture: args.pcap,
         bound: args.max_lateness,
-        output: Some(output),
-        nat,
+        output: None,
+        nat: None,
         router: args.router.clone(),
+        program: Some(std::env::current_exe()?),
+        reports: args.reports.as_deref().map(Target::parse),
     };
+    emulate::check(scenario, &options, interfaces.is_some())?;
+    interfaces.map_or_else(emulate::lab::check, |wires| Ok(netio::attach::check(wires)?))?;
+    let nat = args.nat.then(|| Nat { dns: args.dns.clone() });
+    nat.as_ref().map_or(Ok(()), |_| emulate::uplink::check())?;
+    let signals = Signals::take()?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&format!("{}-emulated", stem(&args.source.file))));
+    let output = Output::create(&out)?;
+    (options.output, options.nat) = (Some(output), nat);
     let (emulation, code) = match interfaces {
         Some([wan, ran]) => {
             let emulation = Emulation::attach(loaded, options, [wan, ran], ue)?;

@@ -72,4 +72,4 @@ pub use reference::reference_markdown;
 pub use schema::schema;
 pub use surroundings::{Array, Beams, Blockage, Building, Car, Grip, Penetration, Wall};
 pub use technology::{NrBearer, NrRlc, Technology};
-pub use topology::{CORE, hosts, route};
+pub use topology::{CORE, host_addresses, hosts, route};

@@ -4,7 +4,7 @@ mod hosts;
 mod link;
 mod radio;
 
-pub use hosts::hosts;
+pub use hosts::{host_addresses, hosts};
 pub use radio::CORE;
 
 use crate::faults::{Check, MAX_FAULTS, MAX_LINKS, unknown};

@@ -39,9 +39,8 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
             ));
         }
         let cc = kernel_name(&flow.cc).map_err(wrong)?;
-        if !known.contains(cc) {
+        if known.insert(cc) {
             offers(cc).map_err(wrong)?;
-            known.insert(cc);
         }
         let tos = tos(flow.priority).ok_or_else(|| {
             let priority = flow.priority;
@@ -66,7 +65,16 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
     Ok(flows)
 }
 
-/// Returns the kernel's name of a congestion control, if it has it.
+/// Returns the kernel's name of a congestion control that this kernel has.
+///
+/// # Errors
+/// What it lacks.
+pub(crate) fn congestion_control(cc: &Cc) -> Result<&'static str, String> {
+    let name = kernel_name(cc)?;
+    offers(name).map(|()| name)
+}
+
+/// Returns the kernel's name of a congestion control, if it has one.
 fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
     Ok(match cc {
         Cc::Cubic => "cubic",

@@ -65,7 +65,7 @@ fn forwarding(lab: &mut Lab, act: impl FnOnce(&Lab)) -> usize {
 #[test]
 fn hosts_are_numbered_on_past_an_octet() {
     let shown = |n| {
-        let (v4, v6) = addresses(n);
+        let (v4, v6) = host_addresses(n);
         format!("{v4} {v6}")
     };
     assert_eq!(shown(0), "10.0.0.1 fd00::1");

@@ -1,7 +1,22 @@
 //! The hosts of a scenario.
 
 use crate::Scenario;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Hosts in a block of 256 addresses.
+const HOSTS_PER_BLOCK: usize = 254;
+
+/// Returns the addresses of a host by its place in [`hosts`]; 0 is the server. Both end in the same numbers. There can be
+/// 64,770 hosts beside the server, from 10.0.1.1 to 10.0.255.254.
+pub fn host_addresses(number: usize) -> (Ipv4Addr, Ipv6Addr) {
+    let (high, low) = match number.checked_sub(1) {
+        None => (0, 1),
+        Some(n) => (1 + n / HOSTS_PER_BLOCK, 1 + n % HOSTS_PER_BLOCK),
+    };
+    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, high as u16, low as u16);
+    (Ipv4Addr::new(10, 0, high as u8, low as u8), v6)
+}
 
 /// Returns the nodes of a loaded scenario at which real hosts are placed. The first is the server.
 ///
