@@ -141,6 +141,10 @@ pub(crate) struct RunArgs {
     /// Output directory; replaces earlier results there [default: ranway-out/NAME]
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Record the cells' reports on the UEs in a file, as lines of JSON with times from the run's start, for
+    /// `ranway rnis --input replay:FILE`; of one run
+    #[arg(long, value_name = "FILE")]
+    pub(crate) reports: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]

@@ -36,7 +36,8 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         }
     }
     let loaded = Scenario::load(SCENARIO, &set, &scenario::read_file).map_err(|e| Failure::Invalid(e.to_string()))?;
-    let (controls, _) = simulate(&loaded, "congestion controls", 0, false, &args.out.join("congestion-controls"))?;
+    let (controls, _) =
+        simulate(&loaded, "congestion controls", (0, false), None, &args.out.join("congestion-controls"))?;
     let width = table::width(&Term::stdout(), args.wide);
     writeln!(out, "{}", table::summary(&controls.results, width))?;
     interrupted(&controls)?;

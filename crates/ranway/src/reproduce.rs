@@ -84,7 +84,7 @@ pub(crate) fn run_one(
     let loaded = experiment.load(set).map_err(|e| Failure::Invalid(e.to_string()))?;
     let Some(loaded) = loaded else { return Ok((reproduce::compare(paper, experiment, None), None)) };
     let name = format!("{}/{}", paper.name, experiment.id());
-    let (outcome, _) = simulate(&loaded, &name, jobs, quiet, out)?;
+    let (outcome, _) = simulate(&loaded, &name, (jobs, quiet), None, out)?;
     if outcome.finished < outcome.runs {
         // With fewer runs, different numbers would carry the same name.
         message!("interrupted: {}: {} of {} completed", name, outcome.finished, counted(outcome.runs, "run"));

@@ -4,17 +4,38 @@ use crate::args::{RunArgs, ScenarioArgs};
 use crate::progress::Bar;
 use crate::terminal::message;
 use crate::{failure::Failure, interrupt, table};
+use anyhow::anyhow;
 use console::Term;
+use emulate::reports::{Recording, address_of};
 use record::Output;
+use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Takes the report on a UE, which is given by its number.
+type TakeReport<'a> = dyn Fn(u32, RadioReport) + Sync + 'a;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let loaded = load(&args.scenario)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
     let name = stem(&args.scenario.source.file);
-    let (results, out) = simulate(&loaded, &name, args.job.jobs, args.job.quiet, &out)?;
+    let recording = args.reports.as_deref().map(|path| record(&loaded, path)).transpose()?;
+    let report = |ue, mut report: RadioReport| {
+        report.ue.address = Some(address_of(ue));
+        if let Some(recording) = &recording {
+            recording.lock().unwrap_or_else(PoisonError::into_inner).write(report);
+        }
+    };
+    let reports = recording.as_ref().map(|_| &report as &TakeReport);
+    let (results, out) = simulate(&loaded, &name, (args.job.jobs, args.job.quiet), reports, &out)?;
+    if let Some(recording) = recording
+        && results.finished > 0
+    {
+        let recording = recording.into_inner().unwrap_or_else(PoisonError::into_inner);
+        recording.finish().map_err(|why| Failure::Failed(anyhow!(why)))?;
+    }
     let width = table::width(&Term::stdout(), args.job.wide);
     let mut stdout = crate::terminal::stdout();
     if args.job.json {
@@ -27,6 +48,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     drop(stdout);
     interrupted(&results)
+}
+
+/// Creates the recording of the reports of a scenario, which must be one run with cells.
+fn record(loaded: &Loaded, path: &Path) -> Result<Mutex<Recording>, Failure> {
+    let invalid = |why: &str| Failure::Invalid(why.to_owned());
+    match loaded.points() {
+        [point] if point.scenario.runs == 1 => match point.scenario.radio() {
+            Some(_) => Ok(Mutex::new(Recording::create(path)?)),
+            None => Err(invalid(emulate::reports::NO_CELLS)),
+        },
+        _ => Err(invalid("--reports records one run: choose a point of the sweep with --set, and --runs 1")),
+    }
 }
 
 pub(crate) fn check(args: &ScenarioArgs) -> Result<(), Failure> {
@@ -78,18 +111,24 @@ pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, 
 }
 
 /// Runs a scenario and writes its results to `out`. After Ctrl-C, the results of completed runs are written, without
-/// replacing complete results. Returns the outcome and the directory written to.
+/// replacing complete results. `reports` is called with the reports of the cells. Returns the outcome and the directory written
+/// to.
 pub(crate) fn simulate(
     loaded: &Loaded,
     name: &str,
-    jobs: usize,
-    quiet: bool,
+    (jobs, quiet): (usize, bool),
+    reports: Option<&TakeReport>,
     out: &Path,
 ) -> Result<(sim::Outcome, PathBuf), Failure> {
     let output = Output::create(out)?;
     let bar = Bar::new(name, quiet);
-    let options =
-        sim::Options { jobs, stop: interrupt::flag(), progress: &|progress| bar.show(progress), output: Some(&output), reports: None };
+    let options = sim::Options {
+        jobs,
+        stop: interrupt::flag(),
+        progress: &|progress| bar.show(progress),
+        output: Some(&output),
+        reports,
+    };
     let outcome = sim::run(loaded, &options).map_err(wrong)?;
     drop(bar);
     if outcome.finished == 0 {

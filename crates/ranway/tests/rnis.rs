@@ -2,16 +2,17 @@
 
 #![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+mod common;
+
+use common::service::{Service, until};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn ranway() -> Command {
     Command::new(env!("CARGO_BIN_EXE_ranway"))
@@ -27,57 +28,6 @@ fn refusal(args: &[&str]) -> String {
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(2), &b""[..]), "{args:?}: {text}");
     text
-}
-
-/// A running service.
-struct Service {
-    child: Child,
-    address: String,
-}
-
-impl Service {
-    fn start(command: &mut Command) -> Service {
-        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
-        let line = lines.next().expect("it says where it serves").expect("it is text");
-        let (_, rest) = line.split_once("http://").unwrap_or_else(|| panic!("{line}"));
-        let (address, _) = rest.split_once('/').expect("a path follows");
-        let address = address.to_owned();
-        // What follows is read, so the command never waits for a full pipe.
-        std::thread::spawn(move || lines.count());
-        Service { child, address }
-    }
-
-    fn get(&self, path: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let head = format!("GET /rni/v2{path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        stream.write_all(head.as_bytes()).expect("it is open");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("it replies");
-        serde_json::from_str(reply.split_once("\r\n\r\n").expect("there is a body").1).expect("it is JSON")
-    }
-
-    /// Ends the service with Ctrl-C.
-    fn stop(mut self) {
-        let pid = Pid::from_raw(self.child.id().cast_signed());
-        kill(pid, Signal::SIGINT).expect("it runs");
-        assert_eq!(self.child.wait().expect("it ends").code(), Some(0));
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn until(mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(20), "the condition never held");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

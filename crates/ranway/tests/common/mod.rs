@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub(crate) mod proxied;
+pub(crate) mod service;
 pub(crate) mod spaces;
 
 use std::fs;
