@@ -35,6 +35,9 @@ const UNLIMITED: i32 = 1 << 30;
 /// than that for an update hangs.
 const IN_FORCE: Duration = Duration::from_secs(1);
 const EXTEND: Span = Span::from_millis(100);
+/// The least pacing rate in bytes per second. The kernel sets the time of the next packet at the rate of the last one: a
+/// flow that was promised next to nothing while it was idle would wait for minutes when it sends again.
+const LEAST_PACING: u64 = 125_000;
 /// `tcpi_min_rtt` without a sample.
 const NO_RTT: u32 = u32::MAX;
 
@@ -284,7 +287,7 @@ impl Controlled {
             let bytes = u32::try_from(unsent.unwrap_or(most_unsent)).unwrap_or(u32::MAX);
             let _ = sys::set_notsent_lowat(flow.radio(), bytes);
         }
-        let pacing = decision.pacing.map(|rate| (rate.bits_per_sec() / 8).max(1));
+        let pacing = decision.pacing.map(|rate| (rate.bits_per_sec() / 8).max(LEAST_PACING));
         if pacing != self.pacing {
             self.pacing = pacing;
             let _ = sys::set_max_pacing_rate(flow.radio(), pacing.unwrap_or(u64::MAX));
