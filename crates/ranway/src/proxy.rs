@@ -98,7 +98,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "KIND:ADDRESS")]
     reports: Option<String>,
     /// How RAPID divides what a UE can receive: best, published or milli-proxy, and after a colon the parameters that scenarios
-    /// have, as in "best:radio_target=10 ms,proxy_target=4 ms"
+    /// have, as in `best:radio_target=10 ms,proxy_target=4 ms`
     #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
     policy: Policy,
     /// Interval between two updates of windows and rates
