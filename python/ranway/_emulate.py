@@ -63,12 +63,12 @@ class Emulation:
     Without a `with` block it ends when it is garbage collected, and there are no results.
     """
 
-    def __init__(self, running: _ranway.Emulation, *, router: bool) -> None:
+    def __init__(self, running: _ranway.Emulation) -> None:
         self._running = running
         self._results: Results | None = None
         hosts = [Host(*host) for host in running.hosts()]
-        self.router = hosts.pop() if router else None
-        """The host that forwards packets between the others; None without `router`."""
+        self.router = hosts.pop() if running.has_router() else None
+        """The host that forwards packets between the others; None without `router` and without a proxy."""
         self.server = hosts[0]
         """The host behind the network, with a web server on port 80: `http://server/10MB`."""
         self.ues = hosts[1:]
@@ -169,4 +169,4 @@ def emulate(
     signal.siginterrupt(signal.SIGINT, True)
     options = {"kernel": kernel, "mtu": mtu, "max_lateness": max_lateness, "pcap": pcap, "out": out, "nat": nat}
     running = _ranway.emulate(scenario._loaded, {**options, "dns": list(dns), "router": router})
-    return Emulation(running, router=router is not None)
+    return Emulation(running)

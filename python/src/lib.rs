@@ -295,6 +295,7 @@ fn record_error(error: record::Error) -> PyErr {
 struct Emulation {
     running: Mutex<Option<::emulate::Emulation>>,
     hosts: Vec<(String, String, String, String)>,
+    has_router: bool,
     control: PathBuf,
 }
 
@@ -311,6 +312,11 @@ impl Emulation {
             ::emulate::Error::Wrong(what) => RanwayError::new_err(what),
             error => emulate_error(error),
         })
+    }
+
+    /// Returns whether the last host is a router.
+    fn has_router(&self) -> bool {
+        self.has_router
     }
 
     /// Ends the emulation, writes the requested output, and returns the results, and notes on them, one line each.
@@ -365,6 +371,7 @@ fn emulate(py: Python<'_>, loaded: &Loaded, options: EmulateOptions) -> PyResult
         |host: &::emulate::lab::Host| (host.name.clone(), host.netns.clone(), host.v4.to_string(), host.v6.to_string());
     Ok(Emulation {
         hosts: lab.hosts().iter().map(host).collect(),
+        has_router: lab.router().is_some(),
         control: ::emulate::control::socket(lab.dir().path()),
         running: Mutex::new(Some(running)),
     })
