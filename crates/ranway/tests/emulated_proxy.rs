@@ -204,6 +204,32 @@ fn root_the_emulation_ends_with_its_proxy() {
 }
 
 #[test]
+fn root_the_walk_through_of_the_book_runs() {
+    if !may() {
+        return;
+    }
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let page = fs::read_to_string(root.join("docs/src/street.md")).expect("the page");
+    let blocks = page.split("```console\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
+    let commands: Vec<&str> = blocks.flat_map(str::lines).filter_map(|line| line.strip_prefix("# ")).collect();
+    let [cubic, without, with, status] = &commands[..] else { panic!("{commands:?}") };
+    assert_eq!(with.replace(" --set nr.proxy.policy=best", ""), **without, "both differ by the proxy");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    std::os::unix::fs::symlink(root.join("docs"), dir.path().join("docs")).expect("a link");
+    let program = Path::new(env!("CARGO_BIN_EXE_ranway")).parent().expect("a folder").display();
+    let path = format!("{program}:{}", std::env::var("PATH").unwrap_or_default());
+    // The run without the proxy takes a minute or more.
+    let script = format!("{cubic}\n{with} &\nsleep 6; {status}\nwait $!");
+    let output = Command::new("sh").args(["-c", &script]).current_dir(dir.path()).env("PATH", path).output();
+    let output = output.expect("it starts");
+    let said = text(&output.stdout);
+    // On a busy machine it may be too late for valid results.
+    assert!(matches!(output.status.code(), Some(0 | 3)), "{said}{}", text(&output.stderr));
+    assert!(said.contains("2 connections; new connections are split"), "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("page: ")).count(), 3, "{said}");
+}
+
+#[test]
 fn settings_that_cannot_be_emulated_are_one_line() {
     let dir = scratch(CELL);
     for (args, message) in [
