@@ -7,6 +7,7 @@ mod common;
 use aqm::Ecn;
 use common::{load, run};
 use record::tables::LinkRow;
+use rnis::RadioReport;
 use sim::{Arrival, Live, NoVisitors, Visitor};
 use std::collections::BTreeSet;
 use units::{Span, Time};
@@ -93,6 +94,40 @@ fn a_visitor_takes_as_long_as_the_links_say() {
         ce: false,
     };
     assert_eq!(all, [expected(1, 21.0), expected(2, 22.0)]);
+}
+
+/// The reports that come by 1 s of a download over LTE, and when, in milliseconds.
+fn reports(settings: &str) -> Vec<(u64, RadioReport)> {
+    let key = format!("[lte]\nproxy = {{ policy = \"none\", reports = {{ {settings} }} }}");
+    let loaded = load(&LTE.replace("[lte]", &key), &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    assert!(live.open_reports());
+    let mut all = Vec::new();
+    for now in 1..=1000 {
+        live.advance(at(f64::from(now)), &mut NoVisitors);
+        all.extend(std::iter::from_fn(|| live.poll_report()).map(|(_, report)| (u64::from(now as u32), report)));
+    }
+    all
+}
+
+#[test]
+fn the_cells_reports_come_as_the_scenario_says() {
+    let plain = reports("period=\"10 ms\"");
+    assert_eq!(plain.len(), 100);
+    assert!(
+        plain.iter().all(|(now, report)| report.time == at(*now as f64) && report.interval == Span::from_millis(10))
+    );
+    let late = reports("period=\"10 ms\",delay=\"25 ms\"");
+    assert_eq!(late.len(), 97);
+    assert!(late.iter().zip(&plain).all(|((now, late), (then, report))| *now == then + 25 && late == report));
+    let lost = reports("period=\"10 ms\",loss=0.5").len();
+    assert!((30..70).contains(&lost), "{lost}");
+    let bits = |reports: &[(u64, RadioReport)]| reports.iter().map(|(_, report)| report.acked_bits).sum::<u64>() as f64;
+    let doubled = bits(&reports("period=\"10 ms\",factor=2.0")) / bits(&plain);
+    assert!((doubled - 2.0).abs() < 0.01, "{doubled}");
+    let loaded = load(DUMBBELL, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    assert!(!live.open_reports(), "there are no cells");
 }
 
 #[test]
