@@ -9,6 +9,8 @@ use wire::{Flags, Headers, Segment, Transport};
 
 /// Directions of connections that are followed; later ones have no such delays.
 const MOST: usize = 8_192;
+/// Packets on their way in each.
+const MOST_SENT: usize = 1 << 20;
 /// Bytes behind the furthest one that arrived for which a late retransmission still finds its time.
 const LATE: u64 = 8 << 20;
 
@@ -36,6 +38,7 @@ impl Passage {
         let last = direction.sent.back().map_or(0, |(end, _)| *end);
         if let Some(end) = direction.end(0, segment, header.payload_len, last)
             && end > last
+            && direction.sent.len() < MOST_SENT
         {
             direction.sent.push_back((end, now));
         }
