@@ -39,11 +39,13 @@ New connections bypass the proxy when it is not running, hangs, or has --max-con
 that (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding). Connections that the proxy has split cannot outlive it: they are reset, so \
 no host takes a part of its data for all. On SIGTERM or Ctrl-C, new connections bypass the proxy, and existing ones may end for \
 --drain; a second signal resets them at once. SIGHUP reads --config again and changes what it can without touching a connection: all \
-but interfaces, --port, --threads, --buffer and --metrics. Buffers and --cc then hold for new connections. Rules, routes and the nftables table disappear with the proxy, even if it is killed.
+but interfaces, --port, --threads, --buffer and --metrics. Buffers and --cc then hold for new connections. Rules, routes and the \
+nftables table disappear with the proxy, even if it is killed.
 
 With --reports, the proxy is RAPID: it divides among the flows of a UE what the radio network reports that the UE can receive, \
-by receive windows towards servers, and by congestion windows and pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` makes them from the \
-feeds of base stations. A flow whose UE is not reported, or no longer, is not limited. Congestion windows take Linux 6.10 or newer with BTF, CAP_BPF and CAP_PERFMON; without them, or with --cc, the proxy paces only.
+by receive windows towards servers, and by congestion windows and pacing towards UEs. Reports need the UEs' addresses; `ranway rnis` \
+makes them from the feeds of base stations. A flow whose UE is not reported, or no longer, is not limited. Congestion windows take \
+Linux 6.10 or newer with BTF, CAP_BPF and CAP_PERFMON; without them, the proxy paces only.
 
 Examples:
   ranway proxy --wan eth0 --ran eth1
@@ -90,8 +92,7 @@ pub(crate) struct ProxyArgs {
     /// Data that a socket accepts beyond what it has sent
     #[arg(long, value_name = "SIZE", default_value = "256 KiB")]
     unsent: Bytes,
-    /// Congestion control towards UEs, by its name in the kernel [default: the kernel's; with --reports, RAPID's windows as long as
-    /// a UE is reported]
+    /// Congestion control towards UEs as long as RAPID sets no window, by its name in the kernel [default: the kernel's]
     #[arg(long, value_name = "NAME")]
     cc: Option<String>,
     /// Where reports of the radio network come from: amqp:URL, or recording:SOURCE with a file, `-` or unix:PATH [default: none]
@@ -264,8 +265,7 @@ fn reload(
     let settings = settings(&new)?;
     let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
     proxy.change(settings).map_err(refusal)?;
-    let controls_otherwise =
-        other_feed.is_some() || (new.policy, new.tick, &new.cc) != (args.policy, args.tick, &args.cc);
+    let controls_otherwise = other_feed.is_some() || (new.policy, new.tick) != (args.policy, args.tick);
     if let Some(other) = other_feed {
         *feed = other;
     }
@@ -303,9 +303,9 @@ fn control(args: &ProxyArgs, feed: Option<&Feed>) -> Option<Box<dyn Control>> {
     feed.map(|feed| Box::new(Managed::new(config, feed.inbox.clone())) as Box<dyn Control>)
 }
 
-/// Returns the congestion windows of RAPID, unless the operator has chosen a congestion control; or why there are none.
+/// Returns the congestion windows of RAPID, or why there are none.
 fn windows(args: &ProxyArgs) -> (Option<Box<dyn RadioWindows>>, Option<ebpf::Error>) {
-    match (args.reports.is_some() && args.cc.is_none()).then(ebpf::rapid::Windows::load).transpose() {
+    match args.reports.as_ref().map(|_| ebpf::rapid::Windows::load()).transpose() {
         Ok(windows) => (windows.map(|windows| Box::new(Windows(windows)) as Box<dyn RadioWindows>), None),
         Err(why) => (None, Some(why)),
     }

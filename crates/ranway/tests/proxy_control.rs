@@ -314,28 +314,17 @@ fn rapid_keeps_the_radios_queue_short_as_long_as_reports_come(_: &mut Watch) {
         "tc",
         &["qdisc", "add", "dev", "ran", "root", "tbf", "rate", "40mbit", "burst", "16kb", "latency", "300ms"],
     );
-    net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=reno"]);
-    let [paced, windowed] = [&["--cc", "cubic"][..], &[]].map(|options| download(&net, options));
-    for (name, Managed { mbps, with, without }) in [("rates alone", &paced), ("windows and rates", &windowed)] {
-        println!(
-            "{name}: {mbps:.1} of {BOTTLENECK} Mbit/s, round trip {:.1} ms, window {} segments ({}); without reports {:.1} ms \
-             ({})",
-            with.radio_rtt_ms,
-            with.radio_window / MSS,
-            with.radio_congestion,
-            without.radio_rtt_ms,
-            without.radio_congestion,
-        );
-        assert!(*mbps > 0.8 * BOTTLENECK, "{name}: {mbps}");
-        assert!(with.radio_rtt_ms < 20.0, "{name}: {with:?}");
-        assert!(without.radio_rtt_ms > 2.0 * with.radio_rtt_ms, "{name}: {without:?}");
-    }
-    assert_eq!(paced.with.radio_congestion, "cubic");
-    assert!(windowed.with.radio_congestion.starts_with("rapid"), "{:?}", windowed.with);
-    assert_eq!(windowed.without.radio_congestion, "reno");
-    // No worse than with rates alone, but for what one run differs from another.
-    assert!(windowed.mbps > 0.85 * paced.mbps);
-    assert!(windowed.with.radio_rtt_ms < paced.with.radio_rtt_ms + 5.0);
+    let Managed { mbps, with, without } = download(&net, &["--cc", "cubic"]);
+    println!(
+        "{mbps:.1} of {BOTTLENECK} Mbit/s, round trip {:.1} ms, window {} segments; without reports {:.1} ms",
+        with.radio_rtt_ms,
+        with.radio_window / MSS,
+        without.radio_rtt_ms,
+    );
+    assert!(mbps > 0.8 * BOTTLENECK, "{mbps}");
+    assert!(with.radio_rtt_ms < 20.0 && without.radio_rtt_ms > 2.0 * with.radio_rtt_ms, "{with:?} {without:?}");
+    assert!(with.radio_congestion.starts_with("rapid"), "{with:?}");
+    assert_eq!(without.radio_congestion, "cubic");
 }
 
 #[test]

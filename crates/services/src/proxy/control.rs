@@ -224,6 +224,14 @@ fn update(
     control.update(now, &mut observe, &mut apply);
 }
 
+/// Whether a receive buffer is to be changed: segments in flight were sent for the one before, and each reduction may lose some.
+fn differs(new: Option<u64>, before: Option<u64>) -> bool {
+    match (new, before) {
+        (Some(new), Some(before)) => new > before || new < before / 4 * 3,
+        (new, before) => new != before,
+    }
+}
+
 /// What a control sees of a flow that had delivered `before` bytes when the control was told of it.
 fn sample(of: &Observation, before: u64) -> Sample {
     let span = |micros: u32| (micros > 0 && micros != NO_RTT).then(|| Span::from_micros(u64::from(micros)));
@@ -275,7 +283,7 @@ impl Controlled {
             self.window = decision.receive_window;
         }
         let buffer = decision.receive_buffer.map(|bytes| bytes.min(most_buffer));
-        if buffer != self.buffer {
+        if differs(buffer, self.buffer) {
             self.buffer = buffer;
             flow.limited.store(buffer.is_some(), Relaxed);
             let bytes = usize::try_from(buffer.unwrap_or(most_buffer)).unwrap_or(usize::MAX);
