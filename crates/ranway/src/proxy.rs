@@ -4,13 +4,14 @@ mod config;
 
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
-use clap::{Args as ClapArgs, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
 use netio::process::{Happened, Signals};
 use nix::sys::signal::Signal;
 use rapid::Policy;
 use services::proxy::{self, Connection, Control, Inbox, Managed, Metrics, Proxy, RadioWindows, Settings, Status};
 use services::rnis::{Follower, Input, Log};
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -157,7 +158,7 @@ pub(crate) fn guard() -> Result<(), Failure> {
 }
 
 fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
-    let mut args = config::read(command_line)?;
+    let mut args = configured(command_line)?;
     let settings = settings(&args)?;
     let signals = Signals::take()?;
     let metrics = args.metrics.map(Metrics::bind).transpose().map_err(refusal)?;
@@ -196,7 +197,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } => {
                 match reload(command_line, &mut args, &mut feed, &mut proxy) {
                     Ok(()) if args.quiet => {}
-                    Ok(()) => terminal::message!("{} was read again", config::name(&args)),
+                    Ok(()) => terminal::message!("the configuration was read again"),
                     Err(why) => {
                         let why = why.message().unwrap_or_default();
                         terminal::message!("error: {why}; the settings stay as they were");
@@ -250,6 +251,20 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The command on its own.
+#[derive(Parser)]
+struct Alone {
+    #[command(flatten)]
+    args: ProxyArgs,
+}
+
+/// Returns the options of the command line and of its `--config`.
+fn configured(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
+    let Some(path) = &args.config else { return Ok(args.clone()) };
+    let line: Vec<OsString> = std::env::args_os().skip(1).collect();
+    Ok(config::read::<Alone>(path, &line)?.args)
+}
+
 /// Reads the configuration again and changes the proxy. On failure nothing is changed.
 fn reload(
     command_line: &ProxyArgs,
@@ -257,10 +272,10 @@ fn reload(
     feed: &mut Option<Feed>,
     proxy: &mut Proxy,
 ) -> Result<(), Failure> {
-    let new = config::read(command_line)?;
+    let new = configured(command_line)?;
     if new.metrics != args.metrics {
         let why = "the address of the metrics cannot change while the proxy runs: restart it";
-        return Err(Failure::Invalid(format!("{}: {why}", config::name(&new))));
+        return Err(Failure::Invalid(why.into()));
     }
     let settings = settings(&new)?;
     let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;

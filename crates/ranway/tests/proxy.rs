@@ -730,7 +730,7 @@ fn root_settings_change_without_touching_a_connection() {
             }
             read
         });
-        let again = format!("{} was read again", proxy.file.display());
+        let again = "the configuration was read again";
         let second = options(&format!("ports = '{}'\nreceive-buffer = '80 KiB'", port(&other)));
         assert_eq!(proxy.reload(&second), again);
         assert!(!proxy.splits(&one) && proxy.splits(&other));

@@ -1,10 +1,8 @@
-//! The options of `ranway proxy` in a file.
+//! Options of a command in a file.
 
-use super::ProxyArgs;
-use crate::args::{Args, Command};
 use crate::failure::Failure;
+use clap::Parser;
 use clap::parser::ValueSource;
-use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::path::Path;
 use toml::{Table, Value};
@@ -12,21 +10,15 @@ use toml::{Table, Value};
 /// Options that a file cannot contain.
 const NOT_IN_FILES: [&str; 3] = ["config", "help", "version"];
 
-/// Returns the options of the command line and, where it gives none, those of its `--config`.
+/// Returns the options of a command line, which begins with the command's name, and where it gives none, those of a file.
 ///
 /// # Errors
 /// [`Failure::Invalid`] if the file cannot be read, or an option in it is unknown or invalid.
-pub(super) fn read(args: &ProxyArgs) -> Result<ProxyArgs, Failure> {
-    let Some(path) = &args.config else { return Ok(args.clone()) };
+pub(super) fn read<P: Parser>(path: &Path, line: &[OsString]) -> Result<P, Failure> {
     let wrong = |why: String| Failure::Invalid(format!("{}: {why}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let table = parse(&text).map_err(wrong)?;
-    let line = merge(&std::env::args_os().collect::<Vec<_>>(), &table).map_err(wrong)?;
-    match Args::try_parse_from(line) {
-        Ok(Args { command: Command::Proxy(args) }) => Ok(args),
-        Ok(_) => Err(wrong("not options of a proxy".into())),
-        Err(error) => Err(wrong(one_line(&error))),
-    }
+    let line = parse(&text).and_then(|table| merge::<P>(line, &table)).map_err(wrong)?;
+    P::try_parse_from(line).map_err(|error| wrong(one_line(&error)))
 }
 
 fn parse(text: &str) -> Result<Table, String> {
@@ -37,17 +29,13 @@ fn parse(text: &str) -> Result<Table, String> {
     })
 }
 
-/// Inserts the options of a file into the command line `ranway proxy …`, except those that it has.
-fn merge(line: &[OsString], table: &Table) -> Result<Vec<OsString>, String> {
-    let mut command = Args::command();
-    let matches = command.try_get_matches_from_mut(line).map_err(|error| one_line(&error))?;
-    let (Some((name, given)), Some(at)) = (matches.subcommand(), line.get(1)) else {
-        return Err("not options of a proxy".into());
-    };
-    let proxy = command.find_subcommand(name).filter(|_| at.as_os_str() == name).ok_or("not options of a proxy")?;
-    let options = || proxy.get_arguments().filter_map(|option| Some((option.get_long()?, option)));
+/// Inserts the options of a file into a command line, except those that it has.
+fn merge<P: Parser>(line: &[OsString], table: &Table) -> Result<Vec<OsString>, String> {
+    let mut command = P::command();
+    let given = command.try_get_matches_from_mut(line).map_err(|error| one_line(&error))?;
+    let options = || command.get_arguments().filter_map(|option| Some((option.get_long()?, option)));
     let known = || options().map(|(name, _)| name).filter(|name| !NOT_IN_FILES.contains(name));
-    let mut merged = line[..2].to_vec();
+    let mut merged = line[..1].to_vec();
     for (key, value) in table {
         let found = options().find(|(name, _)| name == key && !NOT_IN_FILES.contains(name));
         let Some((_, option)) = found else {
@@ -64,7 +52,7 @@ fn merge(line: &[OsString], table: &Table) -> Result<Vec<OsString>, String> {
             value => merged.push(format!("--{key}={}", written(key, value)?).into()),
         }
     }
-    merged.extend_from_slice(&line[2..]);
+    merged.extend_from_slice(&line[1..]);
     Ok(merged)
 }
 
@@ -89,18 +77,33 @@ fn one_line(error: &clap::Error) -> String {
     what.lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// The file that `--config` names, for messages.
-pub(super) fn name(args: &ProxyArgs) -> String {
-    args.config.as_deref().map(Path::display).map(|path| path.to_string()).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[derive(Parser)]
+    struct Options {
+        #[arg(long, required_unless_present = "config")]
+        wan: Option<String>,
+        #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+        ports: Vec<u16>,
+        #[arg(long)]
+        threads: Option<u16>,
+        #[arg(long)]
+        config: Option<String>,
+        #[arg(long)]
+        reports: Option<String>,
+        #[arg(long, requires = "reports")]
+        tick: Option<String>,
+        #[arg(long, short)]
+        quiet: bool,
+        #[arg(long)]
+        json: bool,
+    }
+
     fn merged(line: &str, file: &str) -> Result<String, String> {
-        let line = merge(&line.split(' ').map(OsString::from).collect::<Vec<_>>(), &parse(file)?)?;
-        match Args::try_parse_from(&line) {
+        let line = merge::<Options>(&line.split(' ').map(OsString::from).collect::<Vec<_>>(), &parse(file)?)?;
+        match Options::try_parse_from(&line) {
             Ok(_) => Ok(line.join(" ".as_ref()).into_string().expect("it is text")),
             Err(error) => Err(one_line(&error)),
         }
@@ -108,10 +111,10 @@ mod tests {
 
     #[test]
     fn the_command_line_precedes_the_file() {
-        let file = "wan = 'a'\nran = 'b'\nports = [80, '443-500']\nthreads = 2\nquiet = true\njson = false";
+        let file = "wan = 'a'\nports = [80, '443']\nthreads = 2\nquiet = true\njson = false";
         assert_eq!(
-            merged("ranway proxy --config f --threads 3", file).as_deref(),
-            Ok("ranway proxy --ports=80,443-500 --quiet --ran=b --wan=a --config f --threads 3")
+            merged("proxy --config f --threads 3", file).as_deref(),
+            Ok("proxy --ports=80,443 --quiet --wan=a --config f --threads 3")
         );
     }
 
@@ -120,12 +123,12 @@ mod tests {
         for (file, why) in [
             ("prots = 80", "there is no option `prots`; did you mean `ports`?"),
             ("config = 'x'", "there is no option `config`"),
-            ("ports = 0", "invalid value '0' for '--ports <PORTS>': `0` is not a port from 1 to 65535"),
+            ("ports = 0", "invalid value '0' for '--ports <PORTS>': 0 is not in 1..=65535"),
             ("ports = 1.5", "`ports` is a float; expected a text, a whole number, true, false or a list"),
             ("json = 1", "unexpected value '1' for '--json' found; no more were expected"),
-            ("tick = '5 ms'", "the following required arguments were not provided: --reports <KIND:ADDRESS>"),
+            ("tick = '5 ms'", "the following required arguments were not provided: --reports <REPORTS>"),
         ] {
-            assert_eq!(merged("ranway proxy --config f", file), Err(why.to_owned()), "{file}");
+            assert_eq!(merged("proxy --config f", file), Err(why.to_owned()), "{file}");
         }
         let why = parse("wan = 'a'\nran = ").expect_err("it is no TOML");
         assert!(why.starts_with("line 2: ") && !why.contains('\n'), "{why}");
