@@ -103,7 +103,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Waits for the line that says so. An error is what it says instead.
+/// Waits until the proxy says that it is ready. Returns the error that it prints instead, if it does.
 fn wait_until_ready(said: &Receiver<String>) -> Result<(), String> {
     let start = Instant::now();
     while start.elapsed() < PATIENCE {

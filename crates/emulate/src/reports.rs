@@ -118,20 +118,19 @@ impl Readers {
     /// # Errors
     /// A file that cannot be written.
     pub(crate) fn open(proxy: Option<(&Path, usize)>, target: Option<&Target>) -> Result<Readers, Error> {
+        let at_socket = |hosts, path: PathBuf| {
+            Reader::start(hosts, move |reports, from| {
+                stream(&path, reports, from);
+                Ok(())
+            })
+        };
         let mut readers = Vec::new();
         if let Some((socket, hosts)) = proxy {
-            let socket = socket.to_owned();
-            readers.push(Reader::start(Some(hosts), move |reports, from| {
-                stream(&socket, reports, from);
-                Ok(())
-            })?);
+            readers.push(at_socket(Some(hosts), socket.to_owned())?);
         }
         match target.cloned() {
             None => {}
-            Some(Target::Socket(path)) => readers.push(Reader::start(None, move |reports, from| {
-                stream(&path, reports, from);
-                Ok(())
-            })?),
+            Some(Target::Socket(path)) => readers.push(at_socket(None, path)?),
             Some(Target::File(path)) => {
                 let mut recording = Recording::create(&path)?;
                 readers.push(Reader::start(None, move |reports, _| {
@@ -158,13 +157,14 @@ impl Readers {
     pub(crate) fn send(&self, ue: u32, mut report: RadioReport) {
         report.time += self.epoch;
         let (v4, v6) = scenario::host_addresses(ue as usize + 1);
+        let addresses = [IpAddr::from(v4), IpAddr::from(v6)];
         for reader in &self.readers {
-            let (v4, v6) = (IpAddr::from(v4), IpAddr::from(v6));
-            match reader.hosts {
-                Some(hosts) if (ue as usize) < hosts => [v4, v6].map(|address| reader.send(&report, address)),
-                Some(_) => continue,
-                None => [reader.send(&report, v4), ()],
+            let wanted = match reader.hosts {
+                Some(hosts) if (ue as usize) < hosts => &addresses[..],
+                Some(_) => &[],
+                None => &addresses[..1],
             };
+            wanted.iter().for_each(|&address| reader.send(&report, address));
         }
     }
 

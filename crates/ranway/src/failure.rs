@@ -16,11 +16,33 @@ impl Failure {
     /// What went wrong, if the command says so itself.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Failure::Failed(error) => Some(format!("{error:#}")),
+            Failure::Failed(error) => Some(with_causes(error)),
             Failure::Invalid(what) => Some(what.clone()),
             Failure::Exit(_) | Failure::Interrupted => None,
         }
     }
+
+    /// The exit code of the command.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => 1,
+            Failure::Invalid(_) => 2,
+            Failure::Exit(code) => *code,
+            Failure::Interrupted => 130,
+        }
+    }
+}
+
+/// Formats an error and its causes, leaving out causes whose text the message already contains.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {

@@ -30,19 +30,8 @@ mod typo;
 use crate::terminal::message;
 use args::Command;
 use failure::Failure;
+use std::io;
 use std::process::ExitCode;
-
-/// Formats an error and its causes, leaving out causes whose text the message already contains.
-fn with_causes(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1) {
-        let cause = cause.to_string();
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
 
 fn main() -> ExitCode {
     let outcome = match typo::parse().command {
@@ -71,19 +60,17 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Failed(error)) => {
-            // A reader that stops early (`ranway list | head`) is not an error.
-            if error.downcast_ref::<std::io::Error>().is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
-                return ExitCode::SUCCESS;
+        // A reader that stops early (`ranway list | head`) is not an error.
+        Err(Failure::Failed(error))
+            if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            if let Some(what) = failure.message() {
+                message!("error: {what}");
             }
-            message!("error: {}", with_causes(&error));
-            ExitCode::from(1)
+            ExitCode::from(failure.code())
         }
-        Err(Failure::Invalid(what)) => {
-            message!("error: {what}");
-            ExitCode::from(2)
-        }
-        Err(Failure::Exit(code)) => ExitCode::from(code),
-        Err(Failure::Interrupted) => ExitCode::from(130),
     }
 }

@@ -195,6 +195,20 @@ fn root_new_connections_bypass_a_full_proxy_until_a_tenth_has_ended() {
     assert_eq!(net.status().totals.open, 16);
 }
 
+/// Reads to the end, and checks each byte by its place. Calls `after` with the number of bytes after each read. Returns how many
+/// there were.
+fn read_whole(stream: &mut TcpStream, expected: impl Fn(u64) -> u8, after: impl Fn(u64)) -> u64 {
+    let (mut read, mut buffer) = (0, vec![0; 50_000]);
+    while let count @ 1.. = stream.read(&mut buffer).expect("no reset") {
+        for &found in &buffer[..count] {
+            assert_eq!(found, expected(read), "at {read}");
+            read += 1;
+        }
+        after(read);
+    }
+    read
+}
+
 #[test]
 fn root_a_reader_that_stops_stops_the_writer_within_the_bounds_of_memory() {
     let Some(net) = Net::new() else { return };
@@ -218,13 +232,7 @@ fn root_a_reader_that_stops_stops_the_writer_within_the_bounds_of_memory() {
     assert!(written < (512 + 64 + 128 + 128 + 128 + 128) << 10, "{written}, {held}");
     // All of it arrives in the end.
     client.shutdown(Shutdown::Write).expect("it is open");
-    let (mut read, mut buffer) = (0, vec![0; 1 << 16]);
-    while let count @ 1.. = server.read(&mut buffer).expect("no reset") {
-        for &found in &buffer[..count] {
-            assert_eq!(found, block[read as usize % block.len()], "at {read}");
-            read += 1;
-        }
-    }
+    let read = read_whole(&mut server, |at| block[at as usize % block.len()], |_| {});
     assert_eq!(read, written);
 }
 
@@ -395,22 +403,13 @@ fn root_bytes_pass_whatever_mtu_and_offloads_the_interfaces_have() {
             }
             server.shutdown(Shutdown::Write).expect("it is open");
         });
-        let (mut read, mut buffer) = (0, vec![0; 30_000]);
-        loop {
-            match client.read(&mut buffer).expect("no reset") {
-                0 => break,
-                count => {
-                    for &found in &buffer[..count] {
-                        assert_eq!(found, byte(read, 9), "at {read}");
-                        read += 1;
-                    }
-                }
-            }
-            let mtu = if read % 3 == 0 { "1280" } else { "1500" };
-            if read % 20 == 0 {
+        let change_mtu = |read: u64| {
+            if read.is_multiple_of(20) {
+                let mtu = if read.is_multiple_of(3) { "1280" } else { "1500" };
                 on(interfaces[1], "ip", &["link", "set", "dev", "IF", "mtu", mtu]);
             }
-        }
+        };
+        let read = read_whole(&mut client, |at| byte(at, 9), change_mtu);
         assert_eq!(read, 10_000_000);
     });
     net.until("all have ended", |status| status.totals.open == 1);
@@ -720,16 +719,7 @@ fn root_settings_change_without_touching_a_connection() {
             server.shutdown(Shutdown::Write).expect("it is open");
             sent
         });
-        let reader = scope.spawn(|| {
-            let (mut read, mut buffer) = (0_u64, vec![0; 50_000]);
-            while let count @ 1.. = client.read(&mut buffer).expect("no reset") {
-                for &found in &buffer[..count] {
-                    assert_eq!(found, byte(read & 0xffff, 5), "at {read}");
-                    read += 1;
-                }
-            }
-            read
-        });
+        let reader = scope.spawn(|| read_whole(&mut client, |at| byte(at & 0xffff, 5), |_| {}));
         let again = "the configuration was read again";
         let second = options(&format!("ports = '{}'\nreceive-buffer = '80 KiB'", port(&other)));
         assert_eq!(proxy.reload(&second), again);

@@ -51,10 +51,9 @@ impl Reports {
     pub(crate) fn send(&mut self, radio: &mut Radio, mut proxy: Option<&mut ProxyBox>, now: Time) -> Time {
         let Reports { reporter, of, random, outside } = self;
         let mut reports = Vec::new();
-        let wanted = |proxy: &ProxyBox, ue| proxy.wants(ue);
         let is_open = outside.is_some();
-        let wants = |ue| is_open || proxy.as_deref().is_some_and(|proxy| wanted(proxy, ue));
-        radio.report(reporter, now, wants, |ue, report| reports.push((ue, report)));
+        let is_wanted = |ue| is_open || proxy.as_deref().is_some_and(|proxy| proxy.wants(ue));
+        radio.report(reporter, now, is_wanted, |ue, report| reports.push((ue, report)));
         let arrives = |random: &mut link::Random| of.loss == 0.0 || link::unit(random) >= of.loss;
         for (ue, report) in reports {
             if let Some(outside) = outside
@@ -62,7 +61,7 @@ impl Reports {
             {
                 outside.reports.push_back((now + of.delay, ue, report.clone()));
             }
-            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| wanted(proxy, ue))
+            if let Some(proxy) = proxy.as_deref_mut().filter(|proxy| proxy.wants(ue))
                 && arrives(random)
             {
                 proxy.send_report(now + of.delay, ue, report);

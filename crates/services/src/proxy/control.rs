@@ -25,12 +25,11 @@ use rustix::net::sockopt;
 use units::{Span, Time};
 
 use super::flow::{Flow, Observation};
+use super::listen::UNLIMITED;
 use super::worker::Shared;
 
 /// Interval between checks for new connections while the control has nothing to do.
 const IDLE: Duration = Duration::from_millis(20);
-/// A window that limits nothing.
-const UNLIMITED: i32 = 1 << 30;
 /// Time for which congestion windows are kept in force, and the interval between extensions of it. A control that takes longer
 /// than that for an update hangs.
 const IN_FORCE: Duration = Duration::from_secs(1);

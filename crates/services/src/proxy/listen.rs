@@ -19,10 +19,8 @@ use super::settings::Settings;
 
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;
-/// Receive buffer of a leg at first. It grows as long as bytes pass, so that a connection whose reader stops early holds little.
-pub(super) const FIRST_BUFFER: usize = 128 << 10;
 /// A window that limits nothing.
-const UNLIMITED: i32 = 1 << 30;
+pub(super) const UNLIMITED: i32 = 1 << 30;
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(75);
 const KEEPALIVES: u32 = 9;
@@ -153,7 +151,7 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     sockopt::set_tcp_keepcnt(socket, KEEPALIVES)?;
     sys::set_notsent_lowat(socket, u32::try_from(settings.unsent).unwrap_or(u32::MAX))?;
     // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
-    sockopt::set_socket_recv_buffer_size_force(socket, settings.receive_buffer.min(FIRST_BUFFER))?;
+    sockopt::set_socket_recv_buffer_size_force(socket, settings.first_receive_buffer())?;
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
         sockopt::set_tcp_congestion(socket, control)?;
     }

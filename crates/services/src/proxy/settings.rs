@@ -8,6 +8,9 @@ use netio::Error;
 
 use super::relay::LEAST_PIPE;
 
+/// See [`Settings::first_receive_buffer`].
+const FIRST_BUFFER: usize = 128 << 10;
+
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -61,6 +64,12 @@ impl Settings {
             keepalive: Duration::from_secs(60 * 60),
             radio_congestion: None,
         }
+    }
+
+    /// The receive buffer of a leg at first. It grows as long as bytes pass, so that a connection whose reader stops early holds
+    /// little.
+    pub(super) fn first_receive_buffer(&self) -> usize {
+        self.receive_buffer.min(FIRST_BUFFER)
     }
 
     /// Checks that a running proxy can change to `new`.

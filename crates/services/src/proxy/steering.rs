@@ -44,15 +44,16 @@ impl Plan {
         Plan { table, mark, rules }
     }
 
-    /// The table's chains, which its rules are in.
-    fn chains(&self) -> Vec<Value> {
+    /// What is in the table: its chains, and their rules.
+    fn contents(&self) -> impl Iterator<Item = Value> {
         let chain = |name: &str| json!({ "family": "inet", "table": self.table, "name": name });
         let mut hook = chain("prerouting");
         for (key, value) in [("type", "filter"), ("hook", "prerouting"), ("policy", "accept")] {
             hook[key] = value.into();
         }
         hook["prio"] = (-150).into();
-        [chain("new"), hook].map(|chain| json!({ "add": { "chain": chain } })).into()
+        let chains = [chain("new"), hook].map(|chain| json!({ "add": { "chain": chain } }));
+        chains.into_iter().chain(self.rules.clone())
     }
 
     /// Checks that `nft`, `ip` and the kernel can do what is planned. Changes nothing.
@@ -66,7 +67,7 @@ impl Plan {
             }
         }
         let mut all = vec![json!({ "add": { "table": { "family": "inet", "name": self.table } } })];
-        all.extend(self.chains().into_iter().chain(self.rules.clone()));
+        all.extend(self.contents());
         match nft(&["-c", "-j", "-f", "-"], &json!({ "nftables": all }).to_string()) {
             Ok(_) => Ok(()),
             Err(error) => Err(Error::Missing(format!(
@@ -131,7 +132,7 @@ impl Steering {
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
         let child = self.nft.insert(child);
         let input = child.stdin.as_mut().expect("it is piped");
-        let all: Vec<Value> = self.plan.chains().into_iter().chain(self.plan.rules.clone()).collect();
+        let all: Vec<Value> = self.plan.contents().collect();
         // nft 1.0 does not know this flag in JSON; what is not JSON is read in its own language.
         let table = format!("add table inet {} {{ flags owner; }}", self.plan.table);
         writeln!(input, "{table}\n{}", json!({ "nftables": all })).map_err(Error::system(what()))?;

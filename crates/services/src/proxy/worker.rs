@@ -18,7 +18,7 @@ use slab::Slab;
 
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
-use super::listen::{FIRST_BUFFER, Listener, connect_as, destination, widen};
+use super::listen::{Listener, connect_as, destination, widen};
 use super::relay::{Direction, Tools, Turn};
 use super::settings::{Current, Settings};
 
@@ -294,7 +294,7 @@ impl Worker {
             flow: Arc::clone(&flow),
             id,
             directions: Default::default(),
-            buffers: [settings.receive_buffer.min(FIRST_BUFFER); 2],
+            buffers: [settings.first_receive_buffer(); 2],
             phase: Phase::Connecting,
             generation: self.generation,
             queued: false,

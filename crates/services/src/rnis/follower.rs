@@ -14,7 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 pub struct Follower(Option<Runtime>);
 
 impl Follower {
-    /// Opens an input and calls `report` with each of its reports. If an input fails later, `log` says so.
+    /// Opens an input and calls `report` with each of its reports. Later failures of the input are logged.
     ///
     /// # Errors
     /// The input cannot be opened.
