@@ -86,14 +86,21 @@ impl Spaces {
     }
 }
 
-impl Drop for Spaces {
-    fn drop(&mut self) {
+impl Spaces {
+    /// Ends what runs, and waits until it has written its results.
+    pub(crate) fn end_running(&mut self) {
         for child in &self.running {
             let _ = kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM);
         }
-        for child in &mut self.running {
+        for mut child in self.running.drain(..) {
             let _ = child.wait();
         }
+    }
+}
+
+impl Drop for Spaces {
+    fn drop(&mut self) {
+        self.end_running();
         for host in &self.hosts {
             let _ = Command::new("ip").args(["netns", "delete", &self.space(host)]).output();
         }
