@@ -9,7 +9,8 @@ use comfy_table::{CellAlignment, Table, presets};
 use netio::process::{Happened, Signals};
 use nix::sys::signal::Signal;
 use rapid::Policy;
-use services::proxy::{self, Connection, Control, Inbox, Managed, Metrics, Proxy, RadioWindows, Settings, Status};
+use rapid::Rapid;
+use services::proxy::{self, Connection, Governor, Inbox, Metrics, Proxy, RadioWindows, Settings, Status};
 use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -169,8 +170,8 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         command
     };
     let mut feed = Feed::open(&args)?;
-    let (windows, without) = windows(&args);
-    let mut proxy = Proxy::start(settings, control(&args, feed.as_ref()), windows, guardian).map_err(refusal)?;
+    let (governor, without) = governor(&args, feed.as_ref());
+    let mut proxy = Proxy::start(settings, governor, guardian).map_err(refusal)?;
     let metrics = metrics.map(|metrics| proxy.serve_metrics(metrics)).transpose()?;
     if !args.quiet {
         let (wan, ran) = (args.wan.as_deref().unwrap_or_default(), args.ran.as_deref().unwrap_or_default());
@@ -285,9 +286,9 @@ fn reload(
         *feed = other;
     }
     if controls_otherwise {
-        let (windows, without) = windows(&new);
+        let (governor, without) = governor(&new, feed.as_ref());
         warn(without.as_ref().filter(|_| !new.quiet));
-        proxy.set_control(control(&new, feed.as_ref()), windows)?;
+        proxy.set_governor(governor)?;
     }
     *args = new;
     Ok(())
@@ -312,18 +313,15 @@ impl Feed {
     }
 }
 
-/// Returns RAPID with the reports of `feed`.
-fn control(args: &ProxyArgs, feed: Option<&Feed>) -> Option<Box<dyn Control>> {
+/// Returns RAPID with the reports of `feed`, and why it has no congestion windows, if it has none.
+fn governor(args: &ProxyArgs, feed: Option<&Feed>) -> (Option<Governor>, Option<ebpf::Error>) {
+    let Some(feed) = feed else { return (None, None) };
     let config = rapid::Config { policy: args.policy, tick: args.tick, ..rapid::Config::default() };
-    feed.map(|feed| Box::new(Managed::new(config, feed.inbox.clone())) as Box<dyn Control>)
-}
-
-/// Returns the congestion windows of RAPID, or why there are none.
-fn windows(args: &ProxyArgs) -> (Option<Box<dyn RadioWindows>>, Option<ebpf::Error>) {
-    match args.reports.as_ref().map(|_| ebpf::rapid::Windows::load()).transpose() {
-        Ok(windows) => (windows.map(|windows| Box::new(Windows(windows)) as Box<dyn RadioWindows>), None),
+    let (windows, without) = match ebpf::rapid::Windows::load() {
+        Ok(windows) => (Some(Box::new(Windows(windows)) as Box<dyn RadioWindows>), None),
         Err(why) => (None, Some(why)),
-    }
+    };
+    (Some(Governor { control: Box::new(Rapid::new(config)), reports: feed.inbox.clone(), windows }), without)
 }
 
 /// Says why there are no congestion windows.

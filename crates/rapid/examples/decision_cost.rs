@@ -1,7 +1,7 @@
 //! What decisions cost: nanoseconds for each flow and tick, at 10,000 flows. `cargo run --release -p rapid --example decision_cost`
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
-use rapid::{Best, Config, FlowId, Policy, Published, Rapid, Sample};
+use rapid::{Best, Config, Control, Policy, Published, Rapid, Sample};
 use rnis::{RadioReport, UeId};
 use std::time::Instant;
 use units::{Span, Time};
@@ -36,8 +36,7 @@ fn report(time: Time) -> RadioReport {
 /// The flows of `ues` UEs, of which each second one is application-limited.
 fn run(name: &str, policy: Policy, ues: u64) {
     let mut rapid = Rapid::new(Config { policy, tick: TICK, ..Config::default() });
-    let flows: Vec<FlowId> = (0..FLOWS).map(|n| rapid.open(n % ues, 1448, Time::ZERO)).collect();
-    let place = |id: FlowId| flows.binary_search(&id).expect("it is one of them") as u64;
+    (0..FLOWS).for_each(|n| rapid.open(n, n % ues, 1448, Time::ZERO));
     let (mut spent, mut decided) = (0, 0_u64);
     for tick in 1..=TICKS {
         let now = Time::ZERO + TICK * tick;
@@ -45,19 +44,20 @@ fn run(name: &str, policy: Policy, ues: u64) {
         let start = Instant::now();
         rapid.update(
             now,
-            |id| {
-                let bytes = tick * if place(id) % 2 == 0 { 7_500 } else { 100 };
+            &mut |flow| {
+                let bytes = tick * if flow % 2 == 0 { 7_500 } else { 100 };
                 Sample {
                     arrived: bytes + 20_000,
                     delivered: bytes,
                     in_flight: 15_000,
                     wan_rtt: Some(Span::from_millis(20)),
                     wan_min_rtt: Some(Span::from_millis(20)),
+                    wan_receive_rtt: None,
                     ran_rtt: Some(Span::from_millis(12)),
                     ran_min_rtt: Some(Span::from_millis(8)),
                 }
             },
-            |_, decision| decided += u64::from(decision.rate.is_some()),
+            &mut |_, decision| decided += u64::from(decision.rate.is_some()),
         );
         spent += start.elapsed().as_nanos();
     }

@@ -46,13 +46,13 @@ pub(crate) fn capacity(ue: &Ue, now: Time) -> Option<f64> {
 }
 
 /// Updates the flows of a UE.
-pub(crate) fn update<U: Copy>(
+pub(crate) fn update<F: Copy, U>(
     of: &Best,
     floor_segments: u32,
     ue: &mut Ue,
-    flows: &mut Slab<Flow<U>>,
+    flows: &mut Slab<Flow<F, U>>,
     now: Time,
-    decide: &mut impl FnMut(usize, &Decision),
+    decide: &mut dyn FnMut(F, &Decision),
 ) {
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
     let (mut new, mut in_flight, mut radio_rtt) = (0, 0, Span::from_secs(3600));
@@ -72,7 +72,7 @@ pub(crate) fn update<U: Copy>(
         ue.best.lose_capacity(now);
         return ue.flows.iter().for_each(|&id| {
             let flow = &mut flows[id];
-            decide(id, &flow.state.best().without_capacity(&flow.sample, flow.mss, span));
+            decide(flow.key, &flow.state.best().without_capacity(&flow.sample, flow.mss, span));
         });
     };
     let queue = ue.capacity.queue(now, FRESH).map(|bytes| bytes / ue.best.delivered.max(0.1 * capacity));
@@ -123,6 +123,7 @@ pub(crate) fn update<U: Copy>(
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
     for (&id, &share) in ue.flows.iter().zip(&shares) {
         let flow = &mut flows[id];
+        let key = flow.key;
         let (sample, mss, is_active) = (flow.sample, f64::from(flow.mss), flow.is_active(now));
         let state = flow.state.best();
         let (promise, category) = match (is_active, state.demand) {
@@ -152,7 +153,7 @@ pub(crate) fn update<U: Copy>(
         if !is_slow {
             decision.pacing = Some(rate(promise * ue.best.pace()));
         }
-        decide(id, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
+        decide(key, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
     (ue.best.is_busy, ue.best.expected) = (fast > 0.0 && used, expected);
 }
@@ -169,7 +170,7 @@ fn settings(
 ) -> Decision {
     let seconds = Span::as_secs_f64;
     let floor = f64::from(floor_segments) * mss;
-    let wan_rtt = sample.wan_rtt.or(sample.wan_min_rtt).map_or(0.0, seconds);
+    let wan_rtt = sample.wired_rtt().map_or(0.0, seconds);
     // Half of what the proxy keeps is in the receive buffer, and half in the send buffer.
     let half = promise * seconds(of.proxy_target) / 2.0 + 4.0 * mss;
     let receive_window = (promise * wan_rtt * (1.0 + slack) + half).max(floor);

@@ -11,10 +11,13 @@ pub struct Sample {
     pub delivered: u64,
     /// Bytes sent to the UE and not acknowledged.
     pub in_flight: u64,
-    /// Smoothed round-trip time of the wired leg, and its minimum.
+    /// Round-trip time of the wired leg by what it sends: smoothed, and its minimum. A leg that only receives measures it as
+    /// it opens, and hardly ever again.
     pub wan_rtt: Option<Span>,
     /// See `wan_rtt`.
     pub wan_min_rtt: Option<Span>,
+    /// Round-trip time of the wired leg by what it receives.
+    pub wan_receive_rtt: Option<Span>,
     /// Smoothed round-trip time of the radio leg, and its minimum.
     pub ran_rtt: Option<Span>,
     /// See `ran_rtt`.
@@ -22,6 +25,11 @@ pub struct Sample {
 }
 
 impl Sample {
+    /// Returns the present round-trip time of the wired leg.
+    pub fn wired_rtt(&self) -> Option<Span> {
+        self.wan_receive_rtt.or(self.wan_rtt).max(self.wan_min_rtt)
+    }
+
     /// Returns the bytes in the proxy: those that have arrived and were not yet sent on.
     pub fn held(&self) -> u64 {
         self.arrived.saturating_sub(self.delivered).saturating_sub(self.in_flight)

@@ -13,7 +13,8 @@ const ACTIVE: Span = Span::from_secs(1);
 
 /// A flow of a UE.
 #[derive(Clone, Debug)]
-pub(crate) struct Flow<U> {
+pub(crate) struct Flow<F, U> {
+    pub(crate) key: F,
     pub(crate) ue: U,
     pub(crate) mss: u32,
     pub(crate) sample: Sample,
@@ -51,7 +52,7 @@ impl State {
     }
 }
 
-impl<U> Flow<U> {
+impl<F, U> Flow<F, U> {
     pub(crate) fn is_active(&self, now: Time) -> bool {
         now.saturating_since(self.active) <= ACTIVE || self.sample.held() + self.sample.in_flight > 0
     }
@@ -68,7 +69,7 @@ pub(crate) struct Ue {
 impl Ue {
     /// Returns an equal part of the reported capacity for each active flow, in bytes a second, and how many are active;
     /// `None` if the capacity is unknown. Without an active flow, it counts one.
-    pub(crate) fn equal_share<U>(&self, flows: &Slab<Flow<U>>, now: Time) -> Option<(f64, f64)> {
+    pub(crate) fn equal_share<F, U>(&self, flows: &Slab<Flow<F, U>>, now: Time) -> Option<(f64, f64)> {
         let capacity = self.capacity.published()?;
         let active = self.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
         Some((capacity / active, active))

@@ -3,7 +3,7 @@
 //! A server sends what its application writes, as its windows permit; slow start doubles its window each round trip. The
 //! radio is one queue a UE, which drains at the UE's capacity. Cells divide nothing here: each UE has its own capacity.
 
-use crate::{Category, Config, Decision, FlowId, Policy, Rapid, Sample};
+use crate::{Category, Config, Control, Decision, Policy, Rapid, Sample};
 use rnis::{RadioReport, UeId};
 use std::collections::VecDeque;
 use units::{Span, Time};
@@ -61,7 +61,6 @@ impl<T: Copy> Delayed<T> {
 
 /// A flow to a UE.
 struct Flow {
-    id: FlowId,
     ue: u32,
     wan_rtt: Span,
     /// Bytes a second that the application writes; none if it writes without limit.
@@ -115,7 +114,7 @@ impl Default for Reports {
 
 /// The model.
 pub(crate) struct Lab {
-    rapid: Rapid<u32>,
+    rapid: Rapid<usize, u32>,
     reports: Reports,
     now: Time,
     radios: Vec<Radio>,
@@ -161,8 +160,8 @@ impl Lab {
     pub(crate) fn flow(&mut self, ue: u32, wan_rtt_ms: u64, mbps: Option<f64>) -> usize {
         let wan_rtt = Span::from_millis(wan_rtt_ms);
         let floor = f64::from(10 * MSS);
+        self.rapid.open(self.flows.len(), ue, MSS, self.now);
         self.flows.push(Flow {
-            id: self.rapid.open(ue, MSS, self.now),
             ue,
             wan_rtt,
             app: mbps.map(|mbps| mbps * 125_000.0),
@@ -265,22 +264,23 @@ impl Lab {
             .collect();
         let flows = &self.flows;
         let mut decisions = Vec::new();
-        let sample = |id: FlowId| {
-            let flow = flows.iter().find(|flow| flow.id == id).expect("it is known");
+        let mut sample = |id: usize| {
+            let flow = &flows[id];
             Sample {
                 arrived: flow.arrived as u64,
                 delivered: flow.acked as u64,
                 in_flight: (flow.forwarded - flow.acked) as u64,
                 wan_rtt: Some(flow.wan_rtt),
                 wan_min_rtt: Some(flow.wan_rtt),
+                wan_receive_rtt: None,
                 ran_rtt: Some(RADIO_RTT + delays[flow.ue as usize]),
                 ran_min_rtt: Some(RADIO_RTT),
             }
         };
-        self.rapid.update(self.now, sample, |id, decision| decisions.push((id, *decision)));
+        self.rapid.update(self.now, &mut sample, &mut |id, decision| decisions.push((id, *decision)));
         let mut promised = vec![0.0; self.radios.len()];
         for (id, decision) in decisions {
-            let flow = self.flows.iter_mut().find(|flow| flow.id == id).expect("it is known");
+            let flow = &mut self.flows[id];
             flow.decision = Some(decision);
             promised[flow.ue as usize] += decision.rate.map_or(0.0, |rate| rate.bits_per_sec() as f64 / 8.0);
         }

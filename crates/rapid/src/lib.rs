@@ -5,13 +5,7 @@
 //! from arrivals what each flow wants, and sets three things per flow ([`Decision`]): the receive window on the wired leg,
 //! and the congestion window and pacing rate on the radio leg.
 //!
-//! [`Rapid`] does no I/O and has no clock. The simulated and the live proxy use the same one. Its driver calls, with a `now`
-//! that never decreases:
-//!
-//! - [`Rapid::open`] and [`Rapid::close`] for each flow, that is, for each direction of a connection that carries data to a
-//!   UE;
-//! - [`Rapid::on_report`] for each report of the radio network;
-//! - [`Rapid::update`] at [`Rapid::poll_timeout`]: it asks for a [`Sample`] of each flow and returns a [`Decision`] for each.
+//! [`Rapid`] does no I/O and has no clock. The simulated and the live proxy call it in the same way: [`Control`] says how.
 //!
 //! There are three [`Policy`]s. [`Policy::Published`] follows the paper's equations 1 to 13 to the letter, with what its
 //! authors measured or chose as [`Published`]. [`Policy::Best`] shares rates instead of windows (`best.rs` says how and why).
@@ -41,6 +35,10 @@ use slab::Slab;
 use std::collections::BTreeMap;
 use units::{Span, Time};
 
+/// A UE without flows that no report has named for so long is forgotten, which is looked after this often.
+const STALE: Span = Span::from_secs(60);
+const FORGET: Span = Span::from_secs(10);
+
 /// A policy and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
@@ -69,78 +67,90 @@ impl Default for Config {
     }
 }
 
-/// Identifies a flow of a [`Rapid`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FlowId(usize);
-
-/// Divides the radio among flows. See the crate's documentation for the order of calls. `U` identifies a UE.
-#[derive(Clone, Debug)]
-pub struct Rapid<U> {
-    config: Config,
-    ues: BTreeMap<U, Ue>,
-    flows: Slab<Flow<U>>,
-    next: Option<Time>,
+/// Decides windows and rates of flows. `F` identifies a flow, `U` a UE.
+///
+/// The driver, that is, the simulated or the live proxy, calls with a `now` that never decreases:
+///
+/// - [`Control::open`] and [`Control::close`] for each flow, that is, for each direction of a connection that carries data to
+///   a UE;
+/// - [`Control::on_report`] for each report of the radio network;
+/// - [`Control::update`] at [`Control::poll_timeout`].
+pub trait Control<F, U>: Send {
+    /// A flow to `ue` opens, whose full segments carry `mss` bytes. Its name is not in use.
+    fn open(&mut self, flow: F, ue: U, mss: u32, now: Time);
+    /// A flow closes. Its name may be used again.
+    fn close(&mut self, flow: F);
+    /// The radio network reports on a UE.
+    fn on_report(&mut self, ue: U, report: &RadioReport, now: Time);
+    /// Returns when to call [`Control::update`]; `None` without flows.
+    fn poll_timeout(&self) -> Option<Time>;
+    /// Updates all flows: `sample` returns what the proxy sees of one, `each` takes its settings.
+    fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision));
 }
 
-impl<U: Copy + Ord> Rapid<U> {
-    /// Creates an instance without flows.
-    pub fn new(config: Config) -> Rapid<U> {
-        Rapid { config, ues: BTreeMap::new(), flows: Slab::new(), next: None }
-    }
+/// Divides the radio among flows.
+#[derive(Clone, Debug)]
+pub struct Rapid<F, U> {
+    config: Config,
+    ues: BTreeMap<U, Ue>,
+    flows: Slab<Flow<F, U>>,
+    by_key: BTreeMap<F, usize>,
+    next: Option<Time>,
+    /// When UEs that are gone were forgotten last.
+    forgotten: Time,
+}
 
-    /// Opens a flow to `ue` whose full segments carry `mss` bytes.
-    pub fn open(&mut self, ue: U, mss: u32, now: Time) -> FlowId {
+impl<F, U> Rapid<F, U> {
+    /// Creates an instance without flows.
+    pub fn new(config: Config) -> Rapid<F, U> {
+        let (ues, by_key) = (BTreeMap::new(), BTreeMap::new());
+        Rapid { config, ues, flows: Slab::new(), by_key, next: None, forgotten: Time::ZERO }
+    }
+}
+
+impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
+    fn open(&mut self, flow: F, ue: U, mss: u32, now: Time) {
         let state = match self.config.policy {
             Policy::Published(_) => State::Published(PublishedFlow::new(now)),
             Policy::Best(_) => State::Best(BestFlow::new(now)),
             Policy::MilliProxy => State::MilliProxy,
         };
-        let id =
-            self.flows.insert(Flow { ue, mss: mss.max(1), sample: Sample::default(), gained: 0, active: now, state });
+        let mss = mss.max(1);
+        let new = Flow { key: flow, ue, mss, sample: Sample::default(), gained: 0, active: now, state };
+        let id = self.flows.insert(new);
+        self.by_key.insert(flow, id);
         self.ues.entry(ue).or_default().flows.push(id);
         self.next.get_or_insert(now);
-        FlowId(id)
     }
 
-    /// Closes a flow.
-    ///
-    /// # Panics
-    /// If it is closed already.
-    pub fn close(&mut self, flow: FlowId) {
-        let gone = self.flows.remove(flow.0);
+    fn close(&mut self, flow: F) {
+        let Some(id) = self.by_key.remove(&flow) else { return };
+        let gone = self.flows.remove(id);
         if let Some(ue) = self.ues.get_mut(&gone.ue) {
-            ue.flows.retain(|&id| id != flow.0);
+            ue.flows.retain(|&other| other != id);
         }
         if self.flows.is_empty() {
             self.next = None;
         }
     }
 
-    /// Forgets UEs without flows that no report has named for a minute.
-    pub fn forget_stale(&mut self, now: Time) {
-        self.ues.retain(|_, ue| !ue.flows.is_empty() || ue.capacity.age(now).is_some_and(|a| a <= Span::from_secs(60)));
-    }
-
-    /// Notes what the radio network reports of a UE.
-    pub fn on_report(&mut self, ue: U, report: &RadioReport, now: Time) {
+    fn on_report(&mut self, ue: U, report: &RadioReport, now: Time) {
         self.ues.entry(ue).or_default().capacity.on_report(report, now);
+        if now.saturating_since(self.forgotten) >= FORGET {
+            self.forgotten = now;
+            let is_fresh = |ue: &Ue| ue.capacity.age(now).is_some_and(|age| age <= STALE);
+            self.ues.retain(|_, ue| !ue.flows.is_empty() || is_fresh(ue));
+        }
     }
 
-    /// Returns when to call [`Rapid::update`]; `None` without flows.
-    pub fn poll_timeout(&self) -> Option<Time> {
+    fn poll_timeout(&self) -> Option<Time> {
         self.next
     }
 
-    /// Updates all flows: `sample` returns what the proxy sees of one, `each` takes its settings.
-    pub fn update(
-        &mut self,
-        now: Time,
-        mut sample: impl FnMut(FlowId) -> Sample,
-        mut each: impl FnMut(FlowId, &Decision),
-    ) {
-        let Rapid { config, ues, flows, next } = self;
-        for (id, flow) in flows.iter_mut() {
-            let new = sample(FlowId(id));
+    fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision)) {
+        let Rapid { config, ues, flows, next, .. } = self;
+        for (_, flow) in flows.iter_mut() {
+            let new = sample(flow.key);
             if new.arrived != flow.sample.arrived || new.delivered != flow.sample.delivered {
                 flow.active = now;
             }
@@ -148,11 +158,10 @@ impl<U: Copy + Ord> Rapid<U> {
             flow.sample = new;
         }
         for ue in ues.values_mut().filter(|ue| !ue.flows.is_empty()) {
-            let mut decide = |id: usize, decision: &Decision| each(FlowId(id), decision);
             match &config.policy {
-                Policy::Published(of) => published::update(of, config.floor_segments, ue, flows, now, &mut decide),
-                Policy::Best(of) => best::update(of, config.floor_segments, ue, flows, now, &mut decide),
-                Policy::MilliProxy => milli::update(config.floor_segments, ue, flows, now, &mut decide),
+                Policy::Published(of) => published::update(of, config.floor_segments, ue, flows, now, each),
+                Policy::Best(of) => best::update(of, config.floor_segments, ue, flows, now, each),
+                Policy::MilliProxy => milli::update(config.floor_segments, ue, flows, now, each),
             }
         }
         *next = (!flows.is_empty()).then(|| now + config.tick);

@@ -9,25 +9,25 @@ use slab::Slab;
 use units::{Span, Time};
 
 /// Updates the flows of a UE.
-pub(crate) fn update<U: Copy>(
+pub(crate) fn update<F: Copy, U>(
     floor_segments: u32,
     ue: &Ue,
-    flows: &mut Slab<Flow<U>>,
+    flows: &Slab<Flow<F, U>>,
     now: Time,
-    decide: &mut impl FnMut(usize, &Decision),
+    decide: &mut dyn FnMut(F, &Decision),
 ) {
     let Some((share, _)) = ue.equal_share(flows, now) else {
-        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+        return ue.flows.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
     for &id in &ue.flows {
         let flow = &flows[id];
         let floor = f64::from(floor_segments * flow.mss);
         let seconds = |span: Option<Span>| span.unwrap_or_default().as_secs_f64();
-        let round = seconds(flow.sample.wan_rtt) + seconds(flow.sample.ran_min_rtt);
+        let round = seconds(flow.sample.wired_rtt()) + seconds(flow.sample.ran_min_rtt);
         let backlog = flow.sample.in_flight as f64 - share * seconds(flow.sample.ran_min_rtt);
         let window = (share * round - backlog.max(0.0)).max(floor);
         decide(
-            id,
+            flow.key,
             &Decision {
                 rate: Some(rate(share)),
                 receive_window: Some(window as u64),

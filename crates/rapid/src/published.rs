@@ -25,23 +25,23 @@ fn period(window: f64, mss: u32) -> u64 {
 }
 
 /// Updates the flows of a UE.
-pub(crate) fn update<U: Copy>(
+pub(crate) fn update<F: Copy, U>(
     of: &Published,
     floor_segments: u32,
     ue: &Ue,
-    flows: &mut Slab<Flow<U>>,
+    flows: &mut Slab<Flow<F, U>>,
     now: Time,
-    decide: &mut impl FnMut(usize, &Decision),
+    decide: &mut dyn FnMut(F, &Decision),
 ) {
     let Some((equal_share, active)) = ue.equal_share(flows, now) else {
-        return ue.flows.iter().for_each(|&id| decide(id, &Decision::UNLIMITED));
+        return ue.flows.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
     let (mut released, mut slow) = (0.0, 0.0);
     for &id in &ue.flows {
         let flow = &mut flows[id];
         let floor = f64::from(floor_segments * flow.mss);
         let rtt = flow.sample.wan_min_rtt.unwrap_or_default().as_secs_f64();
-        let smoothed = flow.sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1));
+        let smoothed = flow.sample.wired_rtt().unwrap_or_default().max(Span::from_micros(1));
         let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
         let state = flow.state.published();
         state.equal = (equal_share * rtt).max(floor);
@@ -78,14 +78,14 @@ pub(crate) fn update<U: Copy>(
     let fast = active - slow;
     for &id in &ue.flows {
         let flow = &mut flows[id];
-        let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
+        let (key, mss, sample, is_active) = (flow.key, flow.mss, flow.sample, flow.is_active(now));
         let state = flow.state.published();
         if !state.slow {
             // Equations 12 and 13.
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
         }
         let floor = f64::from(floor_segments * mss);
-        let wan_rtt = sample.wan_rtt.unwrap_or_default().max(Span::from_micros(1)).as_secs_f64();
+        let wan_rtt = sample.wired_rtt().unwrap_or_default().max(Span::from_micros(1)).as_secs_f64();
         let expected = state.window / wan_rtt;
         let radio_rtt = state.radio_rtt.or(sample.ran_min_rtt.map(Span::as_secs_f64));
         let window = match (of.radio_window, radio_rtt) {
@@ -98,7 +98,7 @@ pub(crate) fn update<U: Copy>(
             }
         };
         decide(
-            id,
+            key,
             &Decision {
                 rate: Some(rate(expected)),
                 receive_window: Some(state.window as u64),

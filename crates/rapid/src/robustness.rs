@@ -1,7 +1,7 @@
 //! Any sequence of calls, with any numbers.
 
 use crate::fluid::report;
-use crate::{Best, Config, Policy, Published, Rapid, Sample};
+use crate::{Best, Config, Control, Policy, Published, Rapid, Sample};
 use units::{Span, Time};
 
 const POLICIES: [fn() -> Policy; 3] =
@@ -14,11 +14,15 @@ fn no_report_and_no_sample_panics_or_starves_a_flow() {
             let config = Config { policy: policy(), ..Config::default() };
             let floor = u64::from(2 * 1448u32);
             let mut rapid = Rapid::new(config);
-            let (mut now, mut open) = (Time::ZERO, Vec::new());
+            let (mut now, mut open, mut opened) = (Time::ZERO, Vec::new(), 0);
             for &(what, span, big, small) in operations {
                 now += Span::from_micros(u64::from(span % 2_000_000));
                 match what % 4 {
-                    0 => open.push(rapid.open(u32::from(what / 64), 1448, now)),
+                    0 => {
+                        open.push(opened);
+                        rapid.open(opened, u32::from(what / 64), 1448, now);
+                        opened += 1;
+                    }
                     1 if !open.is_empty() => rapid.close(open.swap_remove(what as usize % open.len())),
                     2 => {
                         let mut report = report(now, Span::from_micros(u64::from(small % 3_000_000)), 0.0);
@@ -40,18 +44,15 @@ fn no_report_and_no_sample_panics_or_starves_a_flow() {
                             in_flight: u64::from(small),
                             wan_rtt: rtt(span),
                             wan_min_rtt: rtt(small),
+                            wan_receive_rtt: rtt(span >> 2),
                             ran_rtt: rtt(small >> 1),
                             ran_min_rtt: rtt(span >> 1),
                         };
-                        rapid.update(
-                            now,
-                            |_| sample,
-                            |_, decision| {
-                                for bytes in [decision.receive_window, decision.receive_buffer, decision.window] {
-                                    assert!(bytes.is_none_or(|bytes| bytes >= floor), "{decision:?}");
-                                }
-                            },
-                        );
+                        rapid.update(now, &mut |_| sample, &mut |_, decision| {
+                            for bytes in [decision.receive_window, decision.receive_buffer, decision.window] {
+                                assert!(bytes.is_none_or(|bytes| bytes >= floor), "{decision:?}");
+                            }
+                        });
                     }
                 }
             }

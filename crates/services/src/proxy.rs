@@ -14,14 +14,14 @@
 //! - **The upstream host refuses or does not answer.** The client's leg, which the kernel has accepted before, is reset.
 //!
 //! Each worker is a thread with its own listeners (`SO_REUSEPORT`), connections and pipes. Other threads see connections as
-//! [`Flow`]s: the status, the metrics and a [`Control`] of windows and rates.
+//! [`Flow`]s: the status, the metrics and a [`Governor`] of windows and rates.
 
 mod control;
 mod flow;
 mod gate;
 mod guardian;
+mod inbox;
 mod listen;
-mod managed;
 mod metrics;
 mod relay;
 mod settings;
@@ -29,12 +29,11 @@ mod status;
 mod steering;
 mod worker;
 
-pub use control::{Control, FlowKey, RadioWindows, Unmanaged};
+pub use control::{FlowKey, Governor, RadioWindows};
 pub use flow::{Flow, Observation, Side};
 pub use guardian::guard;
-pub use managed::{Inbox, Managed};
+pub use inbox::Inbox;
 pub use metrics::Metrics;
-pub use rapid::{Category, Decision, Sample};
 pub use settings::Settings;
 pub use status::{Connection, Status, Totals, ask};
 
@@ -100,16 +99,14 @@ struct Running {
 }
 
 impl Proxy {
-    /// Starts a proxy. `windows` apply the congestion windows that `control` decides. `guardian_command` makes commands that
-    /// call [`guard`].
+    /// Starts a proxy. Without a governor, flows have no limits. `guardian_command` makes commands that call [`guard`].
     ///
     /// # Errors
     /// [`Error::Wrong`] for invalid settings, [`Error::Missing`] if the machine or the rights do not suffice, and
     /// [`Error::System`]. Then nothing is changed.
     pub fn start(
         settings: Settings,
-        control: Option<Box<dyn Control>>,
-        windows: Option<Box<dyn RadioWindows>>,
+        governor: Option<Governor>,
         guardian_command: impl Fn() -> Command + Send + 'static,
     ) -> Result<Proxy, Error> {
         settings.check()?;
@@ -168,7 +165,7 @@ impl Proxy {
             let running = Running { shared: Arc::clone(shared), thread: Some(thread), beat: 0, seen: Instant::now() };
             proxy.workers.push(running);
         }
-        proxy.set_control(control, windows)?;
+        proxy.set_governor(governor)?;
         let answer = status::serve(interfaces[1], shared.clone(), Arc::clone(&proxy.stop))?;
         proxy.others.push(answer);
         Ok(proxy)
@@ -200,21 +197,17 @@ impl Proxy {
         Ok(())
     }
 
-    /// Replaces the control, whose limits are lifted first. `None` sets no limits. `windows` apply its congestion windows.
+    /// Replaces the governor, whose limits are lifted first. `None` sets no limits.
     ///
     /// # Errors
-    /// [`Error::System`]; then there is no control.
-    pub fn set_control(
-        &mut self,
-        control: Option<Box<dyn Control>>,
-        windows: Option<Box<dyn RadioWindows>>,
-    ) -> Result<(), Error> {
+    /// [`Error::System`]; then there is no governor.
+    pub fn set_governor(&mut self, governor: Option<Governor>) -> Result<(), Error> {
         self.end_control();
-        let Some(control) = control else { return Ok(()) };
+        let Some(governor) = governor else { return Ok(()) };
         let (workers, stop) = (self.shared(), Arc::<AtomicBool>::default());
         let run = {
             let stop = Arc::clone(&stop);
-            move || control::run(control, windows, &workers, &stop)
+            move || control::run(governor, &workers, &stop)
         };
         let thread = std::thread::Builder::new().name("proxy-control".into());
         let thread = thread.spawn(run).map_err(Error::system("start a thread"))?;

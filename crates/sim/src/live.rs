@@ -11,6 +11,7 @@ use crate::network::radio::{Radio, UeStatus};
 use crate::reporting::Reports;
 use crate::rows::{RunId, meta};
 use crate::world::World;
+use rapid::Control;
 use record::{Output, Results, Timing};
 use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
@@ -92,6 +93,13 @@ impl<'a> Live<'a> {
             return Ok(());
         }
         Err(format!("not both routes lead through `{node}`"))
+    }
+
+    /// Puts a control in the place of the policy of the scenario's proxy, at time zero. Connections and UEs have numbers.
+    /// Returns whether there is a proxy.
+    pub fn set_control(&mut self, control: Box<dyn Control<usize, u32>>) -> bool {
+        let proxy = self.world.middleboxes.proxy();
+        proxy.map(|(proxy, _)| proxy.set_control(control)).is_some()
     }
 
     /// Has the cells report on all UEs from now on, for [`Live::poll_report`]. Call it at time zero. Returns whether there are

@@ -73,7 +73,7 @@ impl BestFlow {
     pub(crate) fn observe(&mut self, sample: &Sample, mss: u32, span: f64, now: Time) {
         self.promised += self.share * span;
         self.ran_empty |= sample.held() < u64::from(2 * mss);
-        let period = PERIOD.max(sample.wan_rtt.unwrap_or_default() * 2);
+        let period = PERIOD.max(sample.wired_rtt().unwrap_or_default() * 2);
         if now - self.began < period {
             return;
         }
@@ -108,7 +108,7 @@ impl BestFlow {
             self.rate += (rate - self.rate) * span / (span + SMOOTHING);
         }
         self.delivered = sample.delivered;
-        let rtt = sample.wan_rtt.or(sample.wan_min_rtt).unwrap_or_default();
+        let rtt = sample.wired_rtt().unwrap_or_default();
         let window = 2.0 * self.rate * (rtt + PERIOD).as_secs_f64() + f64::from(UNKNOWN * mss);
         Decision {
             receive_window: Some(window as u64),

@@ -20,13 +20,15 @@ use std::time::Duration;
 
 use netio::realtime::Clock;
 use netio::sys;
-use rapid::{Decision, Sample};
+use rapid::{Control, Decision, Sample};
 use rustix::net::sockopt;
 use units::{Span, Time};
 
-use super::flow::{Flow, Observation};
+use super::flow::Flow;
+use super::inbox::Inbox;
 use super::listen::UNLIMITED;
 use super::worker::Shared;
+use crate::rnis::unix_now;
 
 /// Interval between checks for new connections while the control has nothing to do.
 const IDLE: Duration = Duration::from_millis(20);
@@ -37,34 +39,11 @@ const EXTEND: Span = Span::from_millis(100);
 /// The least pacing rate in bytes per second. The kernel sets the time of the next packet at the rate of the last one: a
 /// flow that was promised next to nothing while it was idle would wait for minutes when it sends again.
 const LEAST_PACING: u64 = 125_000;
-/// `tcpi_min_rtt` without a sample.
-const NO_RTT: u32 = u32::MAX;
-
 /// Identifies a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     worker: usize,
     id: u64,
-}
-
-/// Decides the windows and rates of flows. The driver calls, with a `now` that never decreases:
-///
-/// - [`Control::open`] and [`Control::close`] for each flow;
-/// - [`Control::update`] at [`Control::poll_timeout`].
-pub trait Control: Send {
-    /// A connection to `ue` is established; full segments to it carry `mss` bytes.
-    fn open(&mut self, flow: FlowKey, ue: IpAddr, mss: u32, now: Time);
-    /// The connection is gone.
-    fn close(&mut self, flow: FlowKey, now: Time);
-    /// Returns when to call [`Control::update`].
-    fn poll_timeout(&self) -> Option<Time>;
-    /// Updates all flows: `sample` returns what the proxy sees of one, `each` applies the settings of one.
-    fn update(
-        &mut self,
-        now: Time,
-        sample: &mut dyn FnMut(FlowKey) -> Sample,
-        each: &mut dyn FnMut(FlowKey, &Decision),
-    );
 }
 
 /// A congestion control whose windows can be set, in the kernel. A socket is given its window first, and then selects it by
@@ -89,17 +68,14 @@ pub trait RadioWindows: Send {
     fn renew(&mut self, time: Duration) -> io::Result<()>;
 }
 
-/// Sets nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unmanaged;
-
-impl Control for Unmanaged {
-    fn open(&mut self, _: FlowKey, _: IpAddr, _: u32, _: Time) {}
-    fn close(&mut self, _: FlowKey, _: Time) {}
-    fn poll_timeout(&self) -> Option<Time> {
-        None
-    }
-    fn update(&mut self, _: Time, _: &mut dyn FnMut(FlowKey) -> Sample, _: &mut dyn FnMut(FlowKey, &Decision)) {}
+/// What decides and applies the windows and rates of flows.
+pub struct Governor {
+    /// The control, by flow and by the address of a UE.
+    pub control: Box<dyn Control<FlowKey, IpAddr>>,
+    /// Its reports.
+    pub reports: Inbox,
+    /// What applies its congestion windows, if anything.
+    pub windows: Option<Box<dyn RadioWindows>>,
 }
 
 /// A flow that the control knows, and its settings.
@@ -124,12 +100,8 @@ struct Controlled {
 }
 
 /// Runs a control until `stop`, and then lifts all limits.
-pub(super) fn run(
-    mut control: Box<dyn Control>,
-    mut windows: Option<Box<dyn RadioWindows>>,
-    workers: &[Arc<Shared>],
-    stop: &AtomicBool,
-) {
+pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) {
+    let Governor { mut control, reports, mut windows } = governor;
     let clock = Clock::start();
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
     let mut seen = vec![u64::MAX; workers.len()];
@@ -151,7 +123,10 @@ pub(super) fn run(
             let _ = windows.renew(IN_FORCE);
         }
         match control.poll_timeout() {
-            Some(due) if due <= now => update(&mut *control, &mut windows, &mut flows, workers, now),
+            Some(due) if due <= now => {
+                reports.pass(&mut *control, now, unix_now());
+                update(&mut *control, &mut windows, &mut flows, workers, now);
+            }
             due => {
                 let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
                 std::thread::sleep(wait.min(IDLE));
@@ -171,7 +146,12 @@ fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
 }
 
 /// Reports new connections of a worker and those that are gone. Returns whether all of them are established.
-fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKey, Controlled>, now: Time) -> bool {
+fn learn(
+    control: &mut dyn Control<FlowKey, IpAddr>,
+    shared: &Shared,
+    flows: &mut BTreeMap<FlowKey, Controlled>,
+    now: Time,
+) -> bool {
     let worker = shared.number;
     let (mut new, mut all) = (Vec::new(), true);
     // In the order of their numbers.
@@ -187,7 +167,7 @@ fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKe
     flows.retain(|key, _| {
         let keep = key.worker != worker || living.binary_search(key).is_ok();
         if !keep {
-            control.close(*key, now);
+            control.close(*key);
         }
         keep
     });
@@ -201,7 +181,7 @@ fn learn(control: &mut dyn Control, shared: &Shared, flows: &mut BTreeMap<FlowKe
 }
 
 fn update(
-    control: &mut dyn Control,
+    control: &mut dyn Control<FlowKey, IpAddr>,
     windows: &mut Option<Box<dyn RadioWindows>>,
     flows: &mut BTreeMap<FlowKey, Controlled>,
     workers: &[Arc<Shared>],
@@ -231,20 +211,6 @@ fn differs(new: Option<u64>, before: Option<u64>) -> bool {
     }
 }
 
-/// What a control sees of a flow that had delivered `before` bytes when the control was told of it.
-fn sample(of: &Observation, before: u64) -> Sample {
-    let span = |micros: u32| (micros > 0 && micros != NO_RTT).then(|| Span::from_micros(u64::from(micros)));
-    Sample {
-        arrived: of.arrived().saturating_sub(before),
-        delivered: of.delivered().saturating_sub(before),
-        in_flight: of.in_flight(),
-        wan_rtt: span(of.wired.rtt).or(span(of.wired.rcv_rtt)),
-        wan_min_rtt: span(of.wired.min_rtt),
-        ran_rtt: span(of.radio.rtt),
-        ran_min_rtt: span(of.radio.min_rtt),
-    }
-}
-
 impl Controlled {
     /// Reads the state of both legs, unless nothing can have changed. What cannot be observed any more stays as it was, until it
     /// is reported as closed.
@@ -255,7 +221,7 @@ impl Controlled {
             return;
         }
         if let Ok(observed) = flow.observe() {
-            self.last = sample(&observed, self.before);
+            self.last = observed.sample(self.before);
             self.mss = observed.radio.snd_mss;
             self.quiet = (self.last.arrived == self.last.delivered && observed.held_from_ue == 0).then_some(taken);
         }

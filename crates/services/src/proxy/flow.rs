@@ -9,6 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use netio::sys::{TcpInfo, tcp_info};
+use rapid::Sample;
+use units::Span;
+
+/// `tcpi_min_rtt` without a sample.
+const NO_RTT: u32 = u32::MAX;
 
 /// The two sides of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -185,6 +190,21 @@ impl Observation {
     /// Bytes sent to the UE and not acknowledged.
     pub fn in_flight(&self) -> u64 {
         self.given().saturating_sub(self.delivered()).saturating_sub(u64::from(self.radio.notsent_bytes))
+    }
+
+    /// Returns what a control sees of a flow that had delivered `before` bytes when the control was told of it.
+    pub fn sample(&self, before: u64) -> Sample {
+        let span = |micros: u32| (micros > 0 && micros != NO_RTT).then(|| Span::from_micros(u64::from(micros)));
+        Sample {
+            arrived: self.arrived().saturating_sub(before),
+            delivered: self.delivered().saturating_sub(before),
+            in_flight: self.in_flight(),
+            wan_rtt: span(self.wired.rtt),
+            wan_min_rtt: span(self.wired.min_rtt),
+            wan_receive_rtt: span(self.wired.rcv_rtt),
+            ran_rtt: span(self.radio.rtt),
+            ran_min_rtt: span(self.radio.min_rtt),
+        }
     }
 
     /// Bytes in the wired leg's receive buffer.

@@ -8,7 +8,7 @@ use super::split::{Leg, Split};
 use crate::build::flows;
 use crate::rows::RunId;
 use cc::{Random, Target};
-use rapid::{Config, Decision, FlowId, Rapid, Sample};
+use rapid::{Config, Control, Decision, Rapid, Sample};
 use record::ms;
 use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
@@ -33,8 +33,9 @@ struct OnItsWay {
 struct Entry {
     split: Split,
     key: FlowKey,
-    flow: Option<FlowId>,
-    /// What RAPID decided last.
+    /// Whether the control knows it.
+    is_controlled: bool,
+    /// What the control decided last.
     decision: Option<Decision>,
     /// Its entry in the deadlines.
     due: Option<Time>,
@@ -49,11 +50,10 @@ pub(crate) struct ProxyBox {
     unsent: u64,
     connections: Slab<Entry>,
     by_key: BTreeMap<FlowKey, usize>,
-    by_flow: BTreeMap<FlowId, usize>,
     deadlines: BTreeSet<(Time, usize)>,
     ready: VecDeque<usize>,
-    /// RAPID, unless the proxy only splits.
-    rapid: Option<Rapid<u32>>,
+    /// What decides windows and rates, by connection and UE, unless the proxy only splits.
+    control: Option<Box<dyn Control<usize, u32>>>,
     reports: VecDeque<OnItsWay>,
     /// By UE, its open flows.
     ues: BTreeMap<u32, u32>,
@@ -66,7 +66,7 @@ impl ProxyBox {
     pub(crate) fn new(of: &Proxy, random: Random) -> ProxyBox {
         let buffer = of.buffer.get().min(1 << 30) as u32;
         let default = tcp::Config::default();
-        let rapid = policy(of).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
+        let config = policy(of).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
         ProxyBox {
             cc: of.cc.clone(),
             config: tcp::Config {
@@ -79,10 +79,9 @@ impl ProxyBox {
             unsent: of.buffer.get(),
             connections: Slab::new(),
             by_key: BTreeMap::new(),
-            by_flow: BTreeMap::new(),
             deadlines: BTreeSet::new(),
             ready: VecDeque::new(),
-            rapid: rapid.map(Rapid::new),
+            control: config.map(|config| Box::new(Rapid::new(config)) as Box<dyn Control<usize, u32>>),
             reports: VecDeque::new(),
             ues: BTreeMap::new(),
             random,
@@ -90,9 +89,14 @@ impl ProxyBox {
         }
     }
 
+    /// Replaces the control, before there are connections.
+    pub(crate) fn set_control(&mut self, control: Box<dyn Control<usize, u32>>) {
+        self.control = Some(control);
+    }
+
     /// Returns whether reports on `ue` are of use.
     pub(crate) fn wants(&self, ue: u32) -> bool {
-        self.rapid.is_some() && self.ues.contains_key(&ue)
+        self.control.is_some() && self.ues.contains_key(&ue)
     }
 
     /// Accepts a report that arrives at `due`.
@@ -111,12 +115,11 @@ impl ProxyBox {
         let config = tcp::Config { mss, ..config.clone() };
         let way = ((packet.way, towards.ue), towards.number);
         let split = Split::new(opener, way, &config, controller, *unsent, (random, now));
-        let flow = self.rapid.as_mut().map(|rapid| rapid.open(towards.number, u32::from(mss).saturating_sub(12), now));
-        let at =
-            connections.insert(Entry { split, key: packet.flow, flow, decision: None, due: None, is_ready: false });
-        self.by_key.insert(packet.flow, at);
-        if let Some(flow) = flow {
-            self.by_flow.insert(flow, at);
+        let (key, is_controlled) = (packet.flow, self.control.is_some());
+        let at = connections.insert(Entry { split, key, is_controlled, decision: None, due: None, is_ready: false });
+        self.by_key.insert(key, at);
+        if let Some(control) = &mut self.control {
+            control.open(at, towards.number, u32::from(mss).saturating_sub(12), now);
         }
         *self.ues.entry(towards.number).or_default() += 1;
         at
@@ -140,20 +143,22 @@ impl ProxyBox {
             self.deadlines.extend(due.map(|due| (due, at)));
             entry.due = due;
         }
+        if entry.split.has_ended()
+            && std::mem::take(&mut entry.is_controlled)
+            && let Some(control) = &mut self.control
+        {
+            control.close(at);
+        }
         if entry.split.is_over() {
             self.remove(at);
         }
     }
 
     fn remove(&mut self, at: usize) {
-        let Entry { key, flow, due, split, .. } = self.connections.remove(at);
+        let Entry { key, due, split, .. } = self.connections.remove(at);
         self.by_key.remove(&key);
         if let Some(due) = due {
             self.deadlines.remove(&(due, at));
-        }
-        if let (Some(flow), Some(rapid)) = (flow, &mut self.rapid) {
-            self.by_flow.remove(&flow);
-            rapid.close(flow);
         }
         if let Some(flows) = self.ues.get_mut(&split.ue) {
             *flows -= 1;
@@ -176,24 +181,21 @@ impl ProxyBox {
             self.make_ready(at);
         }
         while let Some(OnItsWay { ue, report, .. }) = self.reports.pop_front_if(|report| report.due <= now) {
-            if let Some(rapid) = &mut self.rapid {
-                rapid.on_report(ue, &report, now);
+            if let Some(control) = &mut self.control {
+                control.on_report(ue, &report, now);
             }
         }
-        if self.rapid.as_ref().and_then(Rapid::poll_timeout).is_some_and(|due| due <= now) {
+        if self.control.as_ref().and_then(|control| control.poll_timeout()).is_some_and(|due| due <= now) {
             self.update(now);
         }
     }
 
-    /// Lets RAPID decide, and applies its decisions.
+    /// Lets the control decide, and applies its decisions.
     fn update(&mut self, now: Time) {
-        let ProxyBox { rapid: Some(rapid), connections, by_flow, .. } = self else { return };
-        let mut decisions = Vec::with_capacity(by_flow.len());
-        rapid.update(
-            now,
-            |flow| sample(&connections[by_flow[&flow]].split),
-            |flow, decision| decisions.push((by_flow[&flow], *decision)),
-        );
+        let ProxyBox { control: Some(control), connections, .. } = self else { return };
+        let mut decisions = Vec::with_capacity(connections.len());
+        control
+            .update(now, &mut |at| sample(&connections[at].split), &mut |at, decision| decisions.push((at, *decision)));
         for (at, decision) in decisions {
             let entry = &mut self.connections[at];
             entry.decision = Some(decision);
@@ -218,7 +220,7 @@ impl ProxyBox {
     ) {
         for (_, Entry { split, decision, .. }) in &self.connections {
             let Some((name, conn)) = split.way.0.flow().map(&flow) else { continue };
-            let Sample { wan_rtt, ran_rtt, in_flight, .. } = sample(split);
+            let seen = sample(split);
             let (window, _) = split.endpoint(Leg::Radio).window();
             table.push(&ProxyRow {
                 point,
@@ -231,32 +233,36 @@ impl ProxyBox {
                 promised_mbps: decision.and_then(|decision| decision.rate).map(Rate::as_mbps),
                 receive_window_bytes: decision.and_then(|decision| decision.receive_window),
                 window_bytes: window,
-                in_flight_bytes: in_flight,
+                in_flight_bytes: seen.in_flight,
                 held_bytes: split.endpoint(Leg::Wired).readable() + split.endpoint(Leg::Radio).unsent(),
-                wired_rtt_ms: wan_rtt.map(ms),
-                radio_rtt_ms: ran_rtt.map(ms),
+                wired_rtt_ms: seen.wired_rtt().map(ms),
+                radio_rtt_ms: seen.ran_rtt.map(ms),
             });
         }
     }
 }
 
-/// Returns what RAPID wants to know of a connection.
+/// Returns what the control wants to know of a connection.
 fn sample(split: &Split) -> Sample {
     let (wired, radio) = (split.endpoint(Leg::Wired), split.endpoint(Leg::Radio));
-    let (srtt, wan_min_rtt) = wired.rtt();
+    let (wan_rtt, wan_min_rtt) = wired.rtt();
     let (ran_rtt, ran_min_rtt) = radio.rtt();
+    let arrived = split.arrived(Leg::Wired);
+    // An endpoint counts its SYN and its FIN as bytes.
+    let delivered = radio.stats().bytes_acked.min(arrived);
     Sample {
-        arrived: split.arrived(Leg::Wired),
-        delivered: radio.stats().bytes_acked,
-        in_flight: radio.in_flight(),
-        wan_rtt: wired.receive_rtt().or(srtt).max(wan_min_rtt),
+        arrived,
+        delivered,
+        in_flight: radio.in_flight().min(arrived - delivered),
+        wan_rtt,
         wan_min_rtt,
+        wan_receive_rtt: wired.receive_rtt(),
         ran_rtt,
         ran_min_rtt,
     }
 }
 
-/// Sets the windows of a connection, which takes `unsent` bytes if RAPID sets no limit.
+/// Sets the windows of a connection, which takes `unsent` bytes if the control sets no limit.
 fn apply(split: &mut Split, decision: &Decision, unsent: u64, cx: &mut Context) {
     let wired = split.endpoint_mut(Leg::Wired);
     wired.set_window_clamp(decision.receive_window.map(|bytes| bytes.min(u32::MAX.into()) as u32));
@@ -322,9 +328,9 @@ impl Middlebox for ProxyBox {
 
     fn poll_timeout(&self) -> Option<Time> {
         let ready = (!self.ready.is_empty()).then_some(self.now);
-        let rapid = self.rapid.as_ref().and_then(Rapid::poll_timeout);
+        let control = self.control.as_ref().and_then(|control| control.poll_timeout());
         let report = self.reports.front().map(|report| report.due);
         let deadline = self.deadlines.first().map(|(due, _)| *due);
-        [ready, rapid, report, deadline].into_iter().flatten().min()
+        [ready, control, report, deadline].into_iter().flatten().min()
     }
 }

@@ -4,7 +4,7 @@ use super::interface::Way;
 use cc::{AnyController, Directed, Random, Signal, Target};
 use rand_xoshiro::rand_core::Rng;
 use std::collections::VecDeque;
-use tcp::{Context, Endpoint, Event, Transmit};
+use tcp::{Context, Endpoint, Event, State, Transmit};
 use units::Time;
 use wire::Segment;
 
@@ -101,6 +101,11 @@ impl Split {
     /// Returns the payload that has arrived in order on `leg`.
     pub(super) fn arrived(&self, leg: Leg) -> u64 {
         self.sides[leg as usize].arrived
+    }
+
+    /// Returns whether all bytes and ends have passed. An endpoint may still wait for late segments.
+    pub(super) fn has_ended(&self) -> bool {
+        self.sides.iter().all(|side| side.endpoint.is_over() || side.endpoint.state() == State::TimeWait)
     }
 
     /// Returns whether both endpoints are done.
