@@ -27,6 +27,7 @@ use units::{Span, Time};
 use super::flow::Flow;
 use super::inbox::Inbox;
 use super::listen::UNLIMITED;
+use super::relay::NO_LIMIT;
 use super::worker::Shared;
 use crate::rnis::unix_now;
 
@@ -257,6 +258,7 @@ impl Controlled {
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;
+            flow.passing.store(unsent.map_or(NO_LIMIT, |bytes| (bytes as usize).max(1)), Relaxed);
             let bytes = u32::try_from(unsent.unwrap_or(most_unsent)).unwrap_or(u32::MAX);
             let _ = sys::set_notsent_lowat(flow.radio(), bytes);
         }

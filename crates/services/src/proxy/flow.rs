@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::relay::NO_LIMIT;
 use netio::sys::{TcpInfo, tcp_info};
 use rapid::Sample;
 use units::Span;
@@ -55,6 +56,9 @@ pub struct Flow {
     established: AtomicBool,
     /// Whether a control has set the wired leg's receive buffer.
     pub(super) limited: AtomicBool,
+    /// Bytes towards the UE that may be between the sockets if a control limits them. The rest stays in the receive buffer, where
+    /// it shrinks the window.
+    pub(super) passing: AtomicUsize,
     pub(super) to_ue: Passed,
     pub(super) from_ue: Passed,
 }
@@ -82,6 +86,7 @@ impl Flow {
             wired,
             established: AtomicBool::new(false),
             limited: AtomicBool::new(false),
+            passing: AtomicUsize::new(NO_LIMIT),
             to_ue: Passed::default(),
             from_ue: Passed::default(),
         }

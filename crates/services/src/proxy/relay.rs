@@ -17,6 +17,8 @@ const SCRATCH: usize = 32 << 10;
 pub(super) const LEAST_PIPE: usize = SCRATCH;
 /// Moves between two sockets before other connections have their turn.
 const TURN: usize = 16;
+/// No bound on what is between the sockets but the size of a pipe.
+pub(super) const NO_LIMIT: usize = usize::MAX;
 const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 /// An empty pipe.
@@ -129,11 +131,19 @@ impl Direction {
         self.taken
     }
 
-    /// Moves bytes until one side is not ready, or the turn of this direction is over.
+    /// Moves bytes until one side is not ready, or the turn of this direction is over. At most `most` bytes are between the
+    /// sockets; with such a bound, nothing is taken from the source for which the sink has no room yet.
     ///
     /// # Errors
     /// One of the sockets has failed, or there is no pipe to be had. The connection cannot go on.
-    pub(super) fn advance(&mut self, source: BorrowedFd, sink: BorrowedFd, tools: &mut Tools) -> io::Result<Turn> {
+    pub(super) fn advance(
+        &mut self,
+        source: BorrowedFd,
+        sink: BorrowedFd,
+        most: usize,
+        tools: &mut Tools,
+    ) -> io::Result<Turn> {
+        let is_bounded = most != NO_LIMIT;
         let mut burst = 0;
         for _ in 0..TURN {
             if self.held > 0 && self.writable {
@@ -150,7 +160,7 @@ impl Direction {
                 continue;
             }
             // Without room in the sink, only the pipe can take more.
-            if !self.readable || (self.held == 0 && !self.writable) {
+            if !self.readable || ((self.held == 0 || is_bounded) && !self.writable) {
                 if self.held > 0 && self.writable {
                     continue;
                 }
@@ -161,8 +171,8 @@ impl Direction {
             }
             let before = self.taken;
             if self.held == 0 && !self.bulk {
-                self.copy(source, sink, tools)?;
-            } else if !self.fill(source, tools)? && !self.writable {
+                self.copy(source, sink, most, tools)?;
+            } else if !self.fill(source, most, tools)? && !self.writable {
                 return Ok(Turn::Waits);
             }
             burst += (self.taken - before) as usize;
@@ -188,8 +198,8 @@ impl Direction {
     }
 
     /// Reads from the source to the pipe. Returns whether anything came.
-    fn fill(&mut self, source: BorrowedFd, tools: &mut Tools) -> io::Result<bool> {
-        let room = tools.size.saturating_sub(self.held);
+    fn fill(&mut self, source: BorrowedFd, most: usize, tools: &mut Tools) -> io::Result<bool> {
+        let room = tools.size.min(most).saturating_sub(self.held);
         if room == 0 {
             return Ok(false);
         }
@@ -200,7 +210,11 @@ impl Direction {
         let read =
             if self.urgent { self.read_urgent(source, &pipe, room, tools) } else { splice_in(source, &pipe, room) };
         match read {
-            Ok(0) => self.ended = true,
+            // With an end behind urgent data of which no event has told yet, splice(2) sees an end, too.
+            Ok(0) => match recv(source, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => self.on_urgent(),
+                _ => self.ended = true,
+            },
             Ok(count) => {
                 self.held += count;
                 self.taken += count as u64;
@@ -231,8 +245,9 @@ impl Direction {
     }
 
     /// Reads from the source to the shared buffer and writes that to the sink; the rest goes to a pipe.
-    fn copy(&mut self, source: BorrowedFd, sink: BorrowedFd, tools: &mut Tools) -> io::Result<()> {
-        let count = match recv(source, &mut *tools.scratch, RecvFlags::DONTWAIT) {
+    fn copy(&mut self, source: BorrowedFd, sink: BorrowedFd, most: usize, tools: &mut Tools) -> io::Result<()> {
+        let room = most.clamp(1, SCRATCH);
+        let count = match recv(source, &mut tools.scratch[..room], RecvFlags::DONTWAIT) {
             Ok((0, _)) => {
                 self.ended = true;
                 return Ok(());
@@ -246,7 +261,7 @@ impl Direction {
             Err(error) => return Err(error),
         };
         self.taken += count as u64;
-        if count == SCRATCH {
+        if count == room {
             self.bulk = !self.urgent;
         } else {
             // More would come with another event, but for the end, which may have come with these bytes.

@@ -19,7 +19,7 @@ use slab::Slab;
 use super::flow::{Flow, Registry, Side};
 use super::gate::Gate;
 use super::listen::{Listener, connect_as, destination, widen};
-use super::relay::{Direction, Tools, Turn};
+use super::relay::{Direction, NO_LIMIT, Tools, Turn};
 use super::settings::{Current, Settings};
 
 /// Events taken at once.
@@ -366,16 +366,17 @@ impl Worker {
         }
         let flow = Arc::clone(&connection.flow);
         let legs = flow.legs();
-        let most = self.receive_buffer;
+        let most_buffer = self.receive_buffer;
         let mut more = false;
         for source in 0..2 {
             let direction = &mut connection.directions[source];
             let (taken, held, finished) = (direction.taken(), direction.held(), direction.is_finished());
-            let turn = direction.advance(legs[source], legs[1 - source], &mut self.tools);
+            let to_ue = (source == 0) == (flow.opened_by() == Side::Wan);
+            let most = if to_ue { flow.passing.load(Relaxed) } else { NO_LIMIT };
+            let turn = direction.advance(legs[source], legs[1 - source], most, &mut self.tools);
             let new = direction.taken() - taken;
             if new > 0 || direction.held() != held || direction.is_finished() != finished {
                 connection.active = self.now;
-                let to_ue = (source == 0) == (flow.opened_by() == Side::Wan);
                 let (passed, total) = match to_ue {
                     true => (&flow.to_ue, &self.shared.counters.to_ue_bytes),
                     false => (&flow.from_ue, &self.shared.counters.from_ue_bytes),
@@ -385,8 +386,8 @@ impl Worker {
                 total.fetch_add(new, Relaxed);
                 // In slow start, what a sender has in flight doubles with what it has sent.
                 let buffer = &mut connection.buffers[source];
-                if *buffer < most && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
-                    *buffer = (*buffer * 2).min(most);
+                if *buffer < most_buffer && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
+                    *buffer = (*buffer * 2).min(most_buffer);
                     if !to_ue || !flow.limited.load(Relaxed) {
                         widen(legs[source], *buffer);
                     }

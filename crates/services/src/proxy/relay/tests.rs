@@ -22,6 +22,8 @@ enum Act {
     Relay { long: bool },
     /// One sends a byte of urgent data.
     Urgent { client: bool },
+    /// A control bounds what is between the sockets, or lifts that.
+    Bound { most: Option<u16> },
 }
 
 /// A host and what it has written and read.
@@ -106,12 +108,13 @@ struct Split {
     directions: [Direction; 2],
     tools: Tools,
     most: usize,
+    bound: usize,
 }
 
 impl Split {
     fn new(legs: [TcpStream; 2], buffer: usize) -> Split {
         let tools = Tools::new(buffer, 1);
-        Split { legs, directions: Default::default(), most: tools.size, tools }
+        Split { legs, directions: Default::default(), most: tools.size, bound: NO_LIMIT, tools }
     }
 
     /// One turn of both directions. Returns whether there is more at once.
@@ -135,11 +138,12 @@ impl Split {
             }
         }
         for source in 0..2 {
-            let before = self.directions[source].taken();
+            let (before, held) = (self.directions[source].taken(), self.directions[source].held());
             let [from, to] = [source, 1 - source].map(|leg| self.legs[leg].as_fd());
-            let turn = self.directions[source].advance(from, to, &mut self.tools).expect("nobody resets");
+            let turn = self.directions[source].advance(from, to, self.bound, &mut self.tools).expect("nobody resets");
             more |= turn == Turn::More || self.directions[source].taken() > before;
             assert!(self.directions[source].held() <= self.most, "more than the setting permits");
+            assert!(self.directions[source].held() <= self.bound.max(held), "more than the control permits");
             assert_eq!(self.directions[source].held() > 0, self.directions[source].pipe.is_some());
         }
         more
@@ -163,6 +167,7 @@ fn every_byte_passes_once_and_in_order_and_each_end_after_its_bytes() {
                 Act::End { client: false } => server.end(),
                 Act::Urgent { client: true } => client.urgent(1),
                 Act::Urgent { client: false } => server.urgent(2),
+                Act::Bound { most } => split.bound = most.map_or(NO_LIMIT, |most| usize::from(most).max(1)),
                 Act::Relay { long } => while split.turn() && long {},
             }
             assert!(!server.seen_end || (client.ended && server.read == client.written));
@@ -199,7 +204,7 @@ fn a_reset_of_one_side_fails_the_direction_and_closing_resets_the_other() {
         split.directions[source].on_readable(true);
         split.directions[source].on_writable();
         let [from, to] = [source, 1 - source].map(|leg| split.legs[leg].as_fd());
-        assert_eq!(split.directions[source].advance(from, to, &mut split.tools), Err(Errno::CONNRESET));
+        assert_eq!(split.directions[source].advance(from, to, NO_LIMIT, &mut split.tools), Err(Errno::CONNRESET));
         drop(split);
         let error = other.read(&mut [0]).expect_err("not an end");
         assert_eq!(error.kind(), ErrorKind::ConnectionReset);
@@ -227,4 +232,26 @@ fn a_reader_that_does_not_read_leaves_the_rest_with_the_writer() {
     }
     assert!(server.seen_end);
     assert_eq!(server.read, client.written);
+}
+
+#[test]
+fn an_end_behind_urgent_data_does_not_hide_it() {
+    let ((client, accepted), (outgoing, server)) = (pair(), pair());
+    let (mut client, mut server) = (Host::new(client), Host::new(server));
+    let mut split = Split::new([accepted, outgoing], LEAST_PIPE);
+    // The pipe is in use when the urgent byte and the end come, and only then the worker looks at events again.
+    split.directions[0].bulk = true;
+    client.write(100, 1);
+    client.urgent(1);
+    client.write(100, 1);
+    client.end();
+    let [from, to] = [0, 1].map(|leg| split.legs[leg].as_fd());
+    split.directions[0].on_readable(true);
+    split.directions[0].on_writable();
+    split.directions[0].advance(from, to, NO_LIMIT, &mut split.tools).expect("nobody resets");
+    while split.turn() {}
+    while !server.seen_end {
+        server.read(1 << 16, 1);
+    }
+    assert_eq!(server.read, 201);
 }
