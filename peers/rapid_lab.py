@@ -186,10 +186,11 @@ def emulate(case: Case, policy: str, arguments: argparse.Namespace, scratch: Pat
         master = f"-S {scratch}/master"
         options = "-F none -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
         commands += (
-            f"ssh -4 {options} -i {scratch}/client -M {master} -fN root@server\n"
+            f"rm -f {scratch}/master\nssh -4 {options} -i {scratch}/client -M {master} -fN root@server\n"
             f"sleep {WARMUP_S}\n: >{scratch}/times\n"
             f"while [ $(cut -d. -f1 /proc/uptime) -lt $end ]; do\n"
-            f"  before=$(date +%s.%N); ssh -F none {master} root@server cat {scratch}/file >/dev/null\n"
+            f"  before=$(date +%s.%N); got=$(ssh -F none {master} root@server cat {scratch}/file | wc -c)\n"
+            f"  [ $got = {FILE} ] || exit 1\n"
             f'  echo "$before $(date +%s.%N)" >>{scratch}/times; sleep 2\ndone\n'
         )
     script = f"end=$(( $(cut -d. -f1 /proc/uptime) + {arguments.seconds - 4} ))\nsleep 0.2\n{commands}wait\ntrue\n"

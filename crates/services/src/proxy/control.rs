@@ -258,7 +258,8 @@ impl Controlled {
         let unsent = decision.unsent.map(|bytes| bytes.min(most_unsent));
         if unsent != self.unsent {
             self.unsent = unsent;
-            flow.passing.store(unsent.map_or(NO_LIMIT, |bytes| (bytes as usize).max(1)), Relaxed);
+            // The kernel asks for more when half of it is sent.
+            flow.passing.store(unsent.map_or(NO_LIMIT, |bytes| (bytes as usize / 2).max(1)), Relaxed);
             let bytes = u32::try_from(unsent.unwrap_or(most_unsent)).unwrap_or(u32::MAX);
             let _ = sys::set_notsent_lowat(flow.radio(), bytes);
         }

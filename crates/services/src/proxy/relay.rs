@@ -7,6 +7,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{self, Errno};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe_with, splice};
@@ -132,7 +133,8 @@ impl Direction {
     }
 
     /// Moves bytes until one side is not ready, or the turn of this direction is over. At most `most` bytes are between the
-    /// sockets; with such a bound, nothing is taken from the source for which the sink has no room yet.
+    /// sockets. With such a bound, nothing is taken from the source before the sink has sent most of what it was given
+    /// (`TCP_NOTSENT_LOWAT`): the kernel looks at that only when it begins a new packet, which may become as long as 64 KiB.
     ///
     /// # Errors
     /// One of the sockets has failed, or there is no pipe to be had. The connection cannot go on.
@@ -167,6 +169,10 @@ impl Direction {
                 if burst < SCRATCH && self.held == 0 {
                     self.bulk = false;
                 }
+                return Ok(Turn::Waits);
+            }
+            if is_bounded && !has_room(sink)? {
+                self.writable = false;
                 return Ok(Turn::Waits);
             }
             let before = self.taken;
@@ -284,6 +290,16 @@ impl Direction {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns whether a socket is ready to send more. If not, an event will say when it is.
+fn has_room(sink: BorrowedFd) -> io::Result<bool> {
+    let mut polled = [PollFd::from_borrowed_fd(sink, PollFlags::OUT)];
+    match poll(&mut polled, Some(&Timespec::default())) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

@@ -119,7 +119,6 @@ impl Split {
 
     /// One turn of both directions. Returns whether there is more at once.
     fn turn(&mut self) -> bool {
-        use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let mut more = false;
         for leg in 0..2 {
             let flags = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::PRI;
