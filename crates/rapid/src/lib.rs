@@ -32,12 +32,14 @@ use flow::{Flow, State, Ue};
 use published::state::PublishedFlow;
 use rnis::RadioReport;
 use slab::Slab;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
 /// A UE without flows that no report has named for so long is forgotten, which is looked after this often.
 const STALE: Span = Span::from_secs(60);
 const FORGET: Span = Span::from_secs(10);
+/// UEs that are remembered. Reports on others are ignored, unless they have flows.
+const MOST_UES: usize = 65_536;
 
 /// A policy and its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,6 +97,8 @@ pub struct Rapid<F, U> {
     ues: BTreeMap<U, Ue>,
     flows: Slab<Flow<F, U>>,
     by_key: BTreeMap<F, usize>,
+    /// The UEs that have flows.
+    busy: BTreeSet<U>,
     next: Option<Time>,
     /// When UEs that are gone were forgotten last.
     forgotten: Time,
@@ -103,8 +107,8 @@ pub struct Rapid<F, U> {
 impl<F, U> Rapid<F, U> {
     /// Creates an instance without flows.
     pub fn new(config: Config) -> Rapid<F, U> {
-        let (ues, by_key) = (BTreeMap::new(), BTreeMap::new());
-        Rapid { config, ues, flows: Slab::new(), by_key, next: None, forgotten: Time::ZERO }
+        let (ues, by_key, busy) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        Rapid { config, ues, flows: Slab::new(), by_key, busy, next: None, forgotten: Time::ZERO }
     }
 }
 
@@ -120,6 +124,7 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
         let id = self.flows.insert(new);
         self.by_key.insert(flow, id);
         self.ues.entry(ue).or_default().flows.push(id);
+        self.busy.insert(ue);
         self.next.get_or_insert(now);
     }
 
@@ -128,6 +133,9 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
         let gone = self.flows.remove(id);
         if let Some(ue) = self.ues.get_mut(&gone.ue) {
             ue.flows.retain(|&other| other != id);
+            if ue.flows.is_empty() {
+                self.busy.remove(&gone.ue);
+            }
         }
         if self.flows.is_empty() {
             self.next = None;
@@ -135,7 +143,9 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
     }
 
     fn on_report(&mut self, ue: U, report: &RadioReport, now: Time) {
-        self.ues.entry(ue).or_default().capacity.on_report(report, now);
+        if self.ues.len() < MOST_UES || self.ues.contains_key(&ue) {
+            self.ues.entry(ue).or_default().capacity.on_report(report, now);
+        }
         if now.saturating_since(self.forgotten) >= FORGET {
             self.forgotten = now;
             let is_fresh = |ue: &Ue| ue.capacity.age(now).is_some_and(|age| age <= STALE);
@@ -148,7 +158,7 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
     }
 
     fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision)) {
-        let Rapid { config, ues, flows, next, .. } = self;
+        let Rapid { config, ues, flows, busy, next, .. } = self;
         for (_, flow) in flows.iter_mut() {
             let new = sample(flow.key);
             if new.arrived != flow.sample.arrived || new.delivered != flow.sample.delivered {
@@ -157,7 +167,8 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
             flow.gained = new.delivered.saturating_sub(flow.sample.delivered);
             flow.sample = new;
         }
-        for ue in ues.values_mut().filter(|ue| !ue.flows.is_empty()) {
+        for ue in busy.iter() {
+            let Some(ue) = ues.get_mut(ue) else { continue };
             match &config.policy {
                 Policy::Published(of) => published::update(of, config.floor_segments, ue, flows, now, each),
                 Policy::Best(of) => best::update(of, config.floor_segments, ue, flows, now, each),

@@ -238,8 +238,18 @@ impl State {
                     ue.ids.retain(|id| *id != former.into());
                     self.by_address.remove(&former);
                 }
+                if ue.ids.len() >= MOST_IDS
+                    && !ue.ids.contains(&address.into())
+                    && let Some(oldest) = ue.ids.iter().position(|id| address_of(id).is_some())
+                    && let Some(oldest) = address_of(&ue.ids.remove(oldest))
+                {
+                    self.by_address.remove(&oldest);
+                }
                 add(&mut ue.ids, address.into());
-                self.by_address.insert(address, key);
+                // One without a place among the UE's identifiers would not be removed with it.
+                if ue.ids.contains(&address.into()) {
+                    self.by_address.insert(address, key);
+                }
             }
         }
         change

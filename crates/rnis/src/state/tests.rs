@@ -135,3 +135,20 @@ fn a_ue_that_left_is_forgotten_at_once() {
     assert_eq!(state.accept(event(11, 1, 61, What::Left), at(11)).occurrences, vec![]);
     assert_eq!((state.ues.len(), state.latest(ADDRESS)), (0, None));
 }
+
+#[test]
+fn a_ue_of_ever_new_addresses_is_found_by_the_latest_ones_alone() {
+    let mut state = State::default();
+    let address = |n: u32| IpAddr::from(n.to_be_bytes());
+    for n in 0..1000 {
+        let Record::Event(mut event) = event(u64::from(n), 1, 61, What::BearerReleased { erab: 5 }) else {
+            unreachable!()
+        };
+        event.ue.address = Some(address(n));
+        state.accept(Record::Event(event), at(u64::from(n)));
+    }
+    assert!(state.by_address.len() <= MOST_IDS, "{}", state.by_address.len());
+    assert!(state.by_address.contains_key(&address(999)));
+    state.accept(report(1000, 1, 61, Some(address(1000))), at(1000));
+    assert!(state.latest(address(1000)).is_some());
+}
