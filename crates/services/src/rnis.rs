@@ -18,7 +18,7 @@ mod log;
 mod outbox;
 mod problem;
 mod query;
-mod server;
+pub(crate) mod server;
 mod settings;
 mod websocket;
 
@@ -42,6 +42,8 @@ use tokio::task::JoinSet;
 
 /// Interval between checks for what has expired.
 const TICK: Duration = Duration::from_millis(200);
+/// The most HTTP connections at a time; further ones wait.
+const MOST_CONNECTIONS: usize = 1024;
 
 /// The configuration of a service.
 #[derive(Clone, Debug)]
@@ -117,7 +119,7 @@ impl Service {
         let router = http::router(Arc::new(app), &prefix);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            server::serve(listener, router).await;
+            server::serve(listener, router, MOST_CONNECTIONS).await;
             Ok(())
         });
         let ticked = hub.clone();

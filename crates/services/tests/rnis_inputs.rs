@@ -95,6 +95,19 @@ async fn broken_files_are_one_line() {
 }
 
 #[tokio::test]
+async fn a_fifo_is_read_once_somebody_writes_to_it() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let fifo = directory.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("there is room");
+    let (log, lines) = logged();
+    let service = start(Options { log, ..with(vec![input(&format!("recording:{}", fifo.display()))]) }).await;
+    let recording = std::fs::read(sample("recording.jsonl")).expect("it is there");
+    std::fs::write(&fifo, recording).expect("it has room for ten lines");
+    until(|| lines.lock().unwrap().iter().any(|line: &String| line.contains("ended after 10 lines"))).await;
+    drop(service);
+}
+
+#[tokio::test]
 async fn a_busy_port_is_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let listen = taken.local_addr().expect("it is bound");

@@ -1,12 +1,14 @@
 //! Metrics for Prometheus, over HTTP.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::routing::get;
 use netio::Error;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -17,13 +19,12 @@ use prometheus_client::registry::Registry;
 
 use super::status::{Status, status};
 use super::worker::Shared;
+use crate::rnis::server::serve;
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
-/// Time for a request and for its answer, each.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Longest request.
-const LONGEST: usize = 8 << 10;
+/// The most clients at a time; further ones wait.
+const MOST_CLIENTS: usize = 64;
 /// The type that Prometheus expects of its text format.
 const TEXT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -51,51 +52,36 @@ impl Metrics {
         stop: Arc<AtomicBool>,
     ) -> Result<(SocketAddr, JoinHandle<()>), Error> {
         let address = self.listener.local_addr().map_err(Error::system("serve metrics"))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(Error::system("serve metrics"))?;
+        let app = router(move || text(&status(&workers, false)));
         let run = move || {
-            while !stop.load(Relaxed) {
-                match self.listener.accept() {
-                    // Who does not ask properly gets no answer.
-                    Ok((stream, _)) => drop(answer(stream, || text(&status(&workers, false)))),
-                    Err(_) => std::thread::sleep(TURN),
+            runtime.block_on(async {
+                let Ok(listener) = tokio::net::TcpListener::from_std(self.listener) else { return };
+                let serving = serve(listener, app, MOST_CLIENTS);
+                let stopped = async {
+                    while !stop.load(Relaxed) {
+                        tokio::time::sleep(TURN).await;
+                    }
+                };
+                tokio::select! {
+                    () = serving => {}
+                    () = stopped => {}
                 }
-            }
+            });
         };
         let thread = std::thread::Builder::new().name("proxy-metrics".into());
         Ok((address, thread.spawn(run).map_err(Error::system("start a thread"))?))
     }
 }
 
-/// Answers a request of HTTP/1.0 or 1.1 and closes the connection.
-fn answer(mut stream: TcpStream, metrics: impl Fn() -> String) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let until = Instant::now() + PATIENCE;
-    let mut request = Vec::new();
-    while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || request.len() > LONGEST {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        stream.set_read_timeout(Some(left))?;
-        let mut some = [0; 1024];
-        match stream.read(&mut some)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => request.extend(&some[..count]),
-        }
-    }
-    let line = request.split(|&byte| byte == b'\r').next().unwrap_or_default();
-    let words: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
-    let (state, kind, body) = match words[..] {
-        [b"GET", b"/metrics" | b"/", _] => ("200 OK", TEXT, metrics()),
-        [b"GET", ..] => ("404 Not Found", "text/plain", "the metrics are at /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "text/plain", "only GET is possible\n".to_owned()),
-    };
-    let head = format!(
-        "HTTP/1.1 {state}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes())?;
-    stream.write_all(body.as_bytes())
+/// Returns the pages: the metrics.
+fn router(metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let page = get(move || async move { ([(CONTENT_TYPE, TEXT)], metrics()) });
+    Router::new()
+        .route("/metrics", page.clone())
+        .route("/", page)
+        .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "the metrics are at /metrics\n") })
 }
 
 /// Encodes the totals of a status.
@@ -159,27 +145,25 @@ fn text(status: &Status) -> String {
 mod tests {
     use super::*;
     use crate::proxy::Totals as Counted;
+    use axum::body::Body;
+    use tower::ServiceExt;
 
-    fn ask(request: &[u8]) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
-        client.write_all(request).expect("it is sent");
-        client.shutdown(std::net::Shutdown::Write).expect("it is connected");
-        let (server, _) = listener.accept().expect("a client");
-        let _ = answer(server, || "all of them\n".to_owned());
-        let mut said = String::new();
-        let _ = client.read_to_string(&mut said);
-        said
-    }
-
-    #[test]
-    fn metrics_are_served_at_their_path_alone() {
-        let said = ask(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
-        assert!(said.starts_with("HTTP/1.1 200 OK\r\n") && said.ends_with("\r\n\r\nall of them\n"), "{said}");
-        assert!(ask(b"GET /other HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
-        assert!(ask(b"POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
-        assert_eq!(ask(b"GET /metrics HTTP/1.1\r\n"), "");
-        assert_eq!(ask(&[b'x'; 20_000]), "");
+    #[tokio::test]
+    async fn metrics_are_served_at_their_path_alone() {
+        let app = router(|| "all of them\n".to_owned());
+        for (method, path, status) in
+            [("GET", "/metrics", 200), ("GET", "/", 200), ("GET", "/other", 404), ("POST", "/", 405)]
+        {
+            let request =
+                axum::http::Request::builder().method(method).uri(path).body(Body::empty()).expect("a request");
+            let answer = app.clone().oneshot(request).await.expect("an answer");
+            assert_eq!(answer.status().as_u16(), status, "{method} {path}");
+            if status == 200 {
+                assert_eq!(answer.headers()[CONTENT_TYPE], TEXT);
+                let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.expect("a body");
+                assert_eq!(&body[..], b"all of them\n");
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use lapin::uri::{AMQPScheme, AMQPUri};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 use rnis::feed::{LONGEST_MESSAGE, recording};
 use rnis::{RadioReport, Record};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -55,9 +56,17 @@ impl Broker {
         format!("amqp://{}:{}", self.uri.authority.host, self.uri.authority.port)
     }
 
-    async fn connect(&self) -> Result<(Connection, Channel), lapin::Error> {
+    async fn connect(&self, log: &Log) -> Result<(Connection, Channel), lapin::Error> {
         let properties = ConnectionProperties::default().with_connection_name("ranway rnis".into());
-        let connection = within(Connection::connect_uri(self.uri.clone(), properties)).await?;
+        let mut opening = pin!(Connection::connect_uri(self.uri.clone(), properties));
+        // Of an attempt that is given up, lapin keeps the thread and the socket: one waits for a broker that does not answer.
+        let connection = match timeout(STEP, &mut opening).await {
+            Ok(opened) => opened?,
+            Err(_) => {
+                log.line(format_args!("{}: does not answer; waiting", self.name()));
+                opening.await?
+            }
+        };
         let channel = within(connection.create_channel()).await?;
         let options = ExchangeDeclareOptions::default();
         within(channel.exchange_declare(EXCHANGE.into(), ExchangeKind::Topic, options, FieldTable::default())).await?;
@@ -69,7 +78,7 @@ impl Broker {
         let mut wait = RETRY.0;
         let mut announced = false;
         loop {
-            let result = match self.connect().await {
+            let result = match self.connect(log).await {
                 Ok((_connection, channel)) => {
                     log.line(format_args!("publishing reports on {}", self.name()));
                     (wait, announced) = (RETRY.0, false);
@@ -92,7 +101,7 @@ impl Broker {
         let mut announced = false;
         let mut faults = Faults::new(log.clone(), self.name());
         loop {
-            let result = match self.connect().await {
+            let result = match self.connect(log).await {
                 Ok((_connection, channel)) => {
                     log.line(format_args!("receiving reports from {}", self.name()));
                     (wait, announced) = (RETRY.0, false);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixListener;
+use tokio::net::unix::pipe;
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -150,11 +151,17 @@ impl Input {
         let stream = match &self.kind {
             Kind::Lines { source: Source::Stdin, .. } => Stream::Reader(Box::new(tokio::io::stdin())),
             Kind::Lines { source: Source::File(path), .. } => {
-                let file = tokio::fs::File::open(path).await.map_err(|why| error(&why))?;
-                if file.metadata().await.is_ok_and(|metadata| metadata.is_dir()) {
+                let kind = tokio::fs::metadata(path).await.map_err(|why| error(&why))?.file_type();
+                if kind.is_dir() {
                     return Err(error(&"is a directory"));
                 }
-                Stream::Reader(Box::new(file))
+                // Opening a FIFO as a file would wait for a writer.
+                match kind.is_fifo() {
+                    true => Stream::Reader(Box::new(
+                        pipe::OpenOptions::new().open_receiver(path).map_err(|why| error(&why))?,
+                    )),
+                    false => Stream::Reader(Box::new(tokio::fs::File::open(path).await.map_err(|why| error(&why))?)),
+                }
             }
             Kind::Lines { source: Source::Socket(path), .. } => {
                 let listener = bind(path).map_err(|why| error(&why))?;
@@ -272,6 +279,10 @@ async fn accept(socket: &Socket, format: Format, carrier: Carrier, hub: &Arc<Hub
     let faults = Arc::new(tokio::sync::Mutex::new(faults));
     let mut tasks = tokio::task::JoinSet::new();
     loop {
+        if producers.available_permits() == 0 {
+            let why = format!("{MOST_PRODUCERS} programs are connected; others wait until one of them leaves");
+            faults.lock().await.report(&why);
+        }
         let Ok(permit) = producers.clone().acquire_owned().await else { return };
         let Ok((stream, _)) = socket.listener.accept().await else {
             sleep(RETRY.0).await;

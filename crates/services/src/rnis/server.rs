@@ -11,16 +11,14 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-/// The most connections at a time; further ones wait.
-const MOST_CONNECTIONS: usize = 1024;
 /// The longest time for the head of a request, an idle connection included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause after the system refused a connection, when file descriptors are exhausted.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until the future is dropped.
-pub(super) async fn serve(listener: TcpListener, router: Router) {
-    let connections = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+/// Serves at most `most` connections at a time until the future is dropped; further ones wait.
+pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize) {
+    let connections = Arc::new(Semaphore::new(most));
     loop {
         let Ok(permit) = connections.clone().acquire_owned().await else { return };
         let Ok((stream, peer)) = listener.accept().await else {
