@@ -3,8 +3,9 @@
 Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`cargo build
 --release -p ranway`). Three namespaces in a row: a UE, a router, a server; veth pairs between them.
 Both proxies are transparent, move bytes by splice and run on one processor (1); the hosts run on
-another one (0), which they share. They take turns, so that what else the machine does meets all
-alike:
+another one (0), which they share. `rapid` is `ranway proxy` with reports of a radio that carries more
+than all of this: RAPID observes each flow and sets its windows each millisecond. They take turns, so
+that what else the machine does meets all alike:
 
 - Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor
   time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
@@ -109,6 +110,17 @@ for _ in range(int(sys.argv[1])):
 times = sorted(times[100:])
 print(statistics.median(times), times[len(times) * 99 // 100])
 """
+# Reports each 5 ms on a UE that could receive 20 Gbit/s.
+REPORTS = """
+import json, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+report = {"interval_us": 5000, "cell": 1, "rnti": 61, "address": "10.1.0.2", "n_prb": 100, "slots": 5, "cell_prbs": 0,
+    "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0, "bits_per_prb": 200000}
+while True:
+    s.sendall((json.dumps({"time_us": int(time.time() * 1e6), **report}) + "\\n").encode())
+    time.sleep(0.005)
+"""
 HOLD = """
 import socket, sys, time
 held = []
@@ -170,12 +182,18 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
     if name == "bare":
         yield None
         return
-    if name == "ranway":
+    feed: subprocess.Popen[bytes] | None = None
+    if name in ("ranway", "rapid"):
         arguments = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
+        socket = f"/tmp/{ROUTER}.reports"
+        if name == "rapid":
+            arguments += ["--reports", f"recording:unix:{socket}"]
         command = inside(ROUTER, str(ranway), "proxy", *arguments, cpu=PROXY)
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert running.stderr is not None
         assert "splitting" in running.stderr.readline()
+        if name == "rapid":
+            feed = subprocess.Popen(inside(ROUTER, sys.executable, "-c", REPORTS, socket), stderr=subprocess.DEVNULL)
     else:
         rules = inside(ROUTER, "nft", "-f", "-")
         subprocess.run(rules, input=RULES, text=True, check=True)
@@ -194,7 +212,10 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
         # `ip` and `taskset` have become it.
         yield running.pid
     finally:
-        running.send_signal(signal.SIGTERM if name == "ranway" else signal.SIGKILL)
+        if feed is not None:
+            feed.kill()
+            feed.wait()
+        running.send_signal(signal.SIGKILL if name == "haproxy" else signal.SIGTERM)
         running.wait()
         if name == "haproxy":
             subprocess.run(inside(ROUTER, "nft", "delete", "table", "ip", "haproxy"), check=False)
@@ -266,7 +287,7 @@ def main() -> int:
     if os.geteuid():
         print("this needs root", file=sys.stderr)
         return 2
-    figures: dict[str, dict[str, list[float]]] = {name: {} for name in ("bare", "haproxy", "ranway")}
+    figures: dict[str, dict[str, list[float]]] = {name: {} for name in ("bare", "haproxy", "ranway", "rapid")}
     with network(), echo():
         for name, of in [pair for _ in range(arguments.rounds) for pair in figures.items()]:
             with way(name, arguments.ranway) as process:

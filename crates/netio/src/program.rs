@@ -19,17 +19,17 @@ pub fn find_program(program: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).map(|directory| directory.join(program)).find(runs)
 }
 
-/// Runs `ip` with `options` on `commands`, one a line, up to the first that fails.
+/// Runs `ip` with `options` on `commands`, one a line, up to the first that fails. Returns what it prints.
 ///
 /// # Errors
 /// [`Error::System`].
-pub fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
+pub fn ip(options: &[&str], commands: &str) -> Result<String, Error> {
     let what = || "run `ip`".to_owned();
     let mut child = Command::new("ip")
         .args(options)
         .args(["-batch", "-"])
         .stdin(Stdio::piped())
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .map_err(Error::system(what()))?;
@@ -37,7 +37,7 @@ pub fn ip(options: &[&str], commands: &str) -> Result<(), Error> {
     let _ = child.stdin.take().expect("it is piped").write_all(commands.as_bytes());
     let output = child.wait_with_output().map_err(Error::system(what()))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     // "Command failed -:3" tells which line of ours it was.

@@ -190,7 +190,9 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let mut shown = Instant::now();
     let mut before = Status::default();
     loop {
-        proxy.tick()?;
+        if let Some(what) = proxy.tick()?.filter(|_| !args.quiet) {
+            terminal::message!("warning: {what}; it is there again");
+        }
         match signals.wait(TURN) {
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } if args.config.is_none() => {
                 terminal::message!("SIGHUP has no effect without --config");

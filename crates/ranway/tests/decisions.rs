@@ -111,7 +111,9 @@ impl Control<usize, u32> for Twice {
             assert_eq!(observed, seen);
             observed
         };
-        self.live.update(now, &mut seen, &mut |flow, decision| drop(there.insert(flow, *decision)));
+        self.live.update(now, &mut seen, &mut |flow, decision| {
+            there.insert(flow, *decision);
+        });
         assert_eq!(here, there, "at {now:?}");
         let mut counts = self.counts.lock().expect("nobody panics");
         counts.decisions += here.len() as u32;

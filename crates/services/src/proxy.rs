@@ -61,6 +61,8 @@ use worker::{Counters, Shared, Worker};
 const PATIENCE: Duration = Duration::from_millis(600);
 /// Interval between checks that are not urgent.
 const LOOK: Duration = Duration::from_millis(500);
+/// Interval between checks of rules and routes, each of which runs `ip`.
+const LOOK_AT_ROUTES: Duration = Duration::from_secs(5);
 /// Descriptors of a connection: two sockets, and a pipe while one direction holds bytes.
 const FILES_EACH: u64 = 4;
 /// Descriptors for other purposes than connections.
@@ -77,6 +79,7 @@ pub struct Proxy {
     others: Vec<JoinHandle<()>>,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     looked: Instant,
+    routes_looked: Instant,
     // In this order: no packet is led to the proxy once it has no guardian.
     steering: Steering,
     plan: Plan,
@@ -120,8 +123,9 @@ impl Proxy {
         let plan = Plan::new(&settings, interfaces[1]);
         let reserve = |name: &str, index| Reservation::by_index(Role::Proxy, name, index);
         let reservations = [reserve(&settings.wan, interfaces[0])?, reserve(&settings.ran, interfaces[1])?];
+        plan.await_predecessor();
         plan.check()?;
-        let listeners = listen::open(&settings)?;
+        let listeners = listen::open_patiently(&settings)?;
 
         let wakers = (0..settings.threads).map(|_| Waker::new()).collect::<Result<Vec<_>, _>>()?;
         let gate = Arc::new(Gate::new(settings.max_connections, wakers));
@@ -154,6 +158,7 @@ impl Proxy {
             others: Vec::new(),
             guardian_command: Box::new(guardian_command),
             looked: Instant::now(),
+            routes_looked: Instant::now(),
             steering,
             plan,
             guardian,
@@ -238,11 +243,11 @@ impl Proxy {
     }
 
     /// Looks after workers and guardian. Call it about ten times a second: if it is not called for half a second, new
-    /// connections bypass the proxy.
+    /// connections bypass the proxy. Returns what it had to repair.
     ///
     /// # Errors
     /// The proxy cannot go on: an interface is gone, or a worker or the owner of the table has died. Drop it.
-    pub fn tick(&mut self) -> Result<(), Error> {
+    pub fn tick(&mut self) -> Result<Option<&'static str>, Error> {
         let now = Instant::now();
         let mut hang = 0;
         for running in &mut self.workers {
@@ -267,15 +272,16 @@ impl Proxy {
             if !self.steering.lives() {
                 return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }
-            if let Ok(found) = interfaces(&self.settings.get())
-                && found == self.interfaces
-            {
-                return Ok(());
+            if !interfaces(&self.settings.get()).is_ok_and(|found| found == self.interfaces) {
+                let Settings { wan, ran, .. } = &*self.settings.get();
+                return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
             }
-            let Settings { wan, ran, .. } = &*self.settings.get();
-            return Err(Error::Missing(format!("`{wan}` or `{ran}` was removed, renamed or made again")));
+            if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
+                self.routes_looked = now;
+                return Ok(self.steering.restore()?.then_some("somebody removed the proxy's routing rule or route"));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Lets new connections bypass the proxy from now on; those that there are go on.

@@ -16,7 +16,7 @@ const NOT_IN_FILES: [&str; 3] = ["config", "help", "version"];
 /// [`Failure::Invalid`] if the file cannot be read, or an option in it is unknown or invalid.
 pub(super) fn read<P: Parser>(path: &Path, line: &[OsString]) -> Result<P, Failure> {
     let wrong = |why: String| Failure::Invalid(format!("{}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = scenario::read_file(&path.to_string_lossy()).map_err(|error| wrong(error.to_string()))?;
     let line = parse(&text).and_then(|table| merge::<P>(line, &table)).map_err(wrong)?;
     P::try_parse_from(line).map_err(|error| wrong(one_line(&error)))
 }

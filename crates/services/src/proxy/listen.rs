@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netio::{Error, sys};
 use rustix::io::Errno;
@@ -19,6 +19,8 @@ use super::settings::Settings;
 
 /// Connections that wait to be accepted, at most, per listener.
 const BACKLOG: i32 = 4096;
+/// See [`open_patiently`].
+const PATIENCE: Duration = Duration::from_secs(1);
 /// A window that limits nothing.
 pub(super) const UNLIMITED: i32 = 1 << 30;
 /// Interval between keepalives to a silent peer, of which [`KEEPALIVES`] without an answer end the connection.
@@ -59,7 +61,16 @@ impl Listener {
     /// Sets the options of connections to come.
     pub(super) fn prepare(&self, settings: &Settings) -> Result<(), Error> {
         let v6 = sockopt::socket_domain(&self.socket).is_ok_and(|domain| domain == AddressFamily::INET6);
-        prepare(self.socket.as_fd(), settings, self.side, v6).map_err(Error::system("set the options of a socket"))
+        let prepare = || -> std::io::Result<()> {
+            prepare(self.socket.as_fd(), settings, self.side, v6)?;
+            if self.side == Side::Ran && settings.radio_congestion.is_none() {
+                // It may have had another one before.
+                let default = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control")?;
+                sockopt::set_tcp_congestion(&self.socket, default.trim())?;
+            }
+            Ok(())
+        };
+        prepare().map_err(Error::system("set the options of a socket"))
     }
 
     /// Lets connections in.
@@ -78,11 +89,22 @@ impl Listener {
     }
 }
 
+/// As [`open`], but waits a moment for a port in use: the guardian of an instance that was killed may have it.
+pub(super) fn open_patiently(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
+    let start = Instant::now();
+    loop {
+        match open(settings) {
+            Err(Error::Wrong(_)) if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
+}
+
 /// Opens the listeners of each worker.
 ///
 /// # Errors
 /// As [`Listener::open`].
-pub(super) fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
+fn open(settings: &Settings) -> Result<Vec<Vec<Listener>>, Error> {
     check_port(settings)?;
     let worker = |_| {
         let each = families().iter().flat_map(|&v6| [Side::Ran, Side::Wan].map(|side| (side, v6)));
@@ -153,7 +175,8 @@ fn prepare(socket: BorrowedFd, settings: &Settings, side: Side, v6: bool) -> std
     // The kernel allows as much again for its overhead. Only before a connection exists does it choose a window scale for it.
     sockopt::set_socket_recv_buffer_size_force(socket, settings.first_receive_buffer())?;
     if let (Side::Ran, Some(control)) = (side, &settings.radio_congestion) {
-        sockopt::set_tcp_congestion(socket, control)?;
+        let named = |error: Errno| std::io::Error::other(format!("congestion control `{control}`: {error}"));
+        sockopt::set_tcp_congestion(socket, control).map_err(named)?;
     }
     Ok(())
 }

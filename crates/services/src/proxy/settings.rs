@@ -1,7 +1,7 @@
 //! The settings of a proxy.
 
 use std::ops::RangeInclusive;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use netio::Error;
@@ -10,6 +10,9 @@ use super::relay::LEAST_PIPE;
 
 /// See [`Settings::first_receive_buffer`].
 const FIRST_BUFFER: usize = 128 << 10;
+
+/// Processors at the start. Others may be assigned while it runs.
+static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
 
 /// The settings of a proxy.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +55,7 @@ impl Settings {
             ran: ran.to_owned(),
             ports: vec![1..=u16::MAX],
             port: 5080,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            threads: *CORES,
             max_connections: 20_000,
             buffer: 256 << 10,
             receive_buffer: 1 << 20,
@@ -97,6 +100,9 @@ impl Settings {
         }
         if !(LEAST_PIPE..=64 << 20).contains(&self.buffer) {
             return wrong("the buffer must be between 32 KiB and 64 MiB");
+        }
+        if [self.connect_timeout, self.idle_timeout, self.half_closed_timeout].contains(&Duration::ZERO) {
+            return wrong("the time to connect and the times without a byte must be greater than 0");
         }
         if !(16 << 10..=1 << 30).contains(&self.receive_buffer) || !(4 << 10..=1 << 30).contains(&self.unsent) {
             return wrong(

@@ -26,6 +26,8 @@ const PREFERENCE: u32 = 99;
 const BASE: u32 = 0x7261_0000;
 /// Time that nft has to set up its table.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for the end of an instance that was killed.
+const PREDECESSOR: Duration = Duration::from_secs(2);
 
 /// How packets are led to the proxy's sockets, not yet in effect.
 #[derive(Clone, Debug)]
@@ -83,6 +85,35 @@ impl Plan {
             "rule {verb} pref {PREFERENCE} fwmark {mark:#x} lookup {mark}\n\
              route {verb} local default dev lo table {mark}\n"
         )
+    }
+
+    /// Adds those rules and routes again that somebody has removed. Returns whether there were any.
+    ///
+    /// # Errors
+    /// [`Error::System`].
+    fn restore(&self) -> Result<bool, Error> {
+        let mark = self.mark;
+        let look = format!("rule show pref {PREFERENCE}\nroute show table {mark}\n");
+        let mut restored = false;
+        for family in families() {
+            // A table without a route is an error to `ip`.
+            let there = ip(&[family, "-force"], &look).unwrap_or_default();
+            let (rule, route) = (there.contains(&format!("{mark:#x}")), there.contains("local default"));
+            let missing = self.ip_commands("add");
+            for (command, _) in missing.lines().zip([rule, route]).filter(|(_, there)| !there) {
+                ip(&[family], command)?;
+                restored = true;
+            }
+        }
+        Ok(restored)
+    }
+
+    /// Waits for the end of an instance on the same interface that was killed, whose table vanishes a moment later.
+    pub(super) fn await_predecessor(&self) {
+        let start = Instant::now();
+        while start.elapsed() < PREDECESSOR && nft(&["list", "table", "inet", &self.table], "").is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Removes the rules and routes, if they are there.
@@ -169,6 +200,11 @@ impl Steering {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
+    }
+
+    /// See [`Plan::restore`].
+    pub(super) fn restore(&self) -> Result<bool, Error> {
+        self.plan.restore()
     }
 
     /// Whether the table is still there, as far as can be told cheaply.
