@@ -158,7 +158,13 @@ impl Steering {
     fn own_table(&mut self) -> Result<(), Error> {
         let what = || "run `nft -i`".to_owned();
         let mut command = Command::new("nft");
-        command.args(["-j", "-i"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // It would keep a history at home if it is killed.
+        command
+            .args(["-j", "-i"])
+            .env("HOME", "/dev/null")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // A service manager or terminal that signals all processes must not end it before the connections end.
         let child = sys::in_own_session(&mut command).spawn().map_err(Error::system(what()))?;
         let child = self.nft.insert(child);

@@ -7,11 +7,20 @@ use super::log::Log;
 use super::settings::{Error, Limits};
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
+use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Time for an input to end.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Follows an input in a thread of its own until it is dropped.
 #[derive(Debug)]
-pub struct Follower(Option<Runtime>);
+pub struct Follower {
+    runtime: Option<Runtime>,
+    reading: JoinHandle<()>,
+}
 
 impl Follower {
     /// Opens an input and calls `report` with each of its reports. Later failures of the input are logged.
@@ -25,7 +34,7 @@ impl Follower {
     ) -> Result<Follower, Error> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("reports").enable_all().build();
         let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
-        runtime.block_on(async {
+        let reading = runtime.block_on(async {
             let (network, addresses) = (Network::default(), AddressMap::default());
             let hub = Hub::new(network, addresses, CallbackPolicy::default(), Limits::default(), log.clone());
             let opened = input.open(Carrier::default()).await?;
@@ -33,21 +42,23 @@ impl Follower {
                 report(next);
                 true
             }));
-            tokio::spawn(async move {
+            Ok(tokio::spawn(async move {
                 if let Err(why) = opened.run(&hub, &log).await {
                     log.line(format_args!("{}", why.0));
                 }
-            });
-            Ok(())
+            }))
         })?;
-        Ok(Follower(Some(runtime)))
+        Ok(Follower { runtime: Some(runtime), reading })
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        // A read of standard input cannot be cancelled, so it is not waited for.
-        if let Some(runtime) = self.0.take() {
+        self.reading.abort();
+        if let Some(runtime) = self.runtime.take() {
+            // It removes its socket.
+            let _ = runtime.block_on(async { timeout(PATIENCE, &mut self.reading).await });
+            // A read of standard input cannot be cancelled, so it is not waited for.
             runtime.shutdown_background();
         }
     }
