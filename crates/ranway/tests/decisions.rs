@@ -143,8 +143,26 @@ fn run(text: &str, policy: Policy) -> Counts {
     counts
 }
 
+/// A download to `ue`, and an application with these times on and off and this rate.
+fn bulk_and_app(on: &str, off: &str, rate: &str) -> String {
+    format!(
+        r#"
+[[flows]]
+name = "download"
+to = "ue"
+cc = "cubic"
+[[flows]]
+name = "app"
+to = "ue"
+cc = "bbr"
+traffic = {{ kind = "on-off", on = "{on}", off = "{off}", rate = "{rate}" }}
+"#
+    )
+}
+
 /// Two UEs with flows of each kind that begin and end, one of which moves from cell to cell; `reports` is their table.
 fn lte(reports: &str) -> String {
+    let flows = bulk_and_app("1 s", "400 ms", "1 Mbit/s");
     format!(
         r#"
 duration = "8 s"
@@ -159,15 +177,7 @@ name = "ue"
 [[lte.ues]]
 name = "car"
 mobility = {{ kind = "line", from = [60, 5, 1.5], velocity = [20, 0, 0] }}
-[[flows]]
-name = "download"
-to = "ue"
-cc = "cubic"
-[[flows]]
-name = "app"
-to = "ue"
-cc = "bbr"
-traffic = {{ kind = "on-off", on = "1 s", off = "400 ms", rate = "1 Mbit/s" }}
+{flows}
 [[flows]]
 name = "call"
 to = "ue"
@@ -185,6 +195,7 @@ cc = "new-reno"
     )
 }
 
+/// The carrier of the RAPID paper.
 const NR: &str = r#"
 duration = "1.5 s"
 include = ["preset:nr-fr2-200mhz"]
@@ -194,15 +205,6 @@ server_delay = "4 ms"
 [tcp]
 send_buffer = "64 MB"
 receive_buffer = "64 MB"
-[[flows]]
-name = "download"
-to = "ue"
-cc = "cubic"
-[[flows]]
-name = "app"
-to = "ue"
-cc = "bbr"
-traffic = { kind = "on-off", on = "300 ms", off = "200 ms", rate = "16 Mbit/s" }
 "#;
 
 fn policies() -> [Policy; 3] {
@@ -223,8 +225,9 @@ fn simulated_and_live_proxies_decide_the_same_over_lte() {
 
 #[test]
 fn simulated_and_live_proxies_decide_the_same_over_nr() {
+    let text = NR.to_owned() + &bulk_and_app("300 ms", "200 ms", "16 Mbit/s");
     for policy in policies() {
-        let counts = run(NR, policy);
+        let counts = run(&text, policy);
         assert!(counts.opened == 2 && counts.reports > 1000 && counts.limited > 1000);
     }
 }

@@ -399,7 +399,7 @@ fn reports_can_be_added_and_removed_while_data_flows(_: &mut Watch) {
         "{managed:.1} of {BOTTLENECK} Mbit/s, round trip {before:.1} ms, with reports {during:.1} ms, then {after:.1} ms {congestion:?}"
     );
     assert!(managed > 0.8 * BOTTLENECK, "{managed}");
-    assert!(during < 20.0 && before > 2.0 * during, "{before} {during} {after}");
+    assert!(during < 20.0 && before.min(after) > 2.0 * during, "{before} {during} {after}");
     assert!(congestion[0] == "reno" && congestion[2] == "reno", "{congestion:?}");
     assert!(congestion[1].starts_with("rapid") || granted(ebpf::rapid::check()).is_none(), "{congestion:?}");
     assert!(!std::path::Path::new(&path).exists(), "the socket of the reports is left");

@@ -35,7 +35,7 @@ use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Span, Time};
 
-/// A UE without flows that no report has named for so long is forgotten, which is looked after this often.
+/// A UE without flows is forgotten once no report has named it for [`STALE`]; [`FORGET`] is the interval between checks.
 const STALE: Span = Span::from_secs(60);
 const FORGET: Span = Span::from_secs(10);
 /// UEs that are remembered. Reports on others are ignored, unless they have flows.

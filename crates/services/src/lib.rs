@@ -5,6 +5,7 @@
 //! | `backlog` | `ranway backlog`: shapes traffic so that the queue forms in FQ-CoDel, not in the modem |
 //! | `proxy` | `ranway proxy`: splits TCP connections transparently between servers and UEs |
 //! | `rnis` | `ranway rnis`: radio network information (ETSI MEC 012) from the feeds of base stations |
+//! | `server` | the HTTP server of `rnis` and of the metrics of `proxy` |
 //!
 //! The path of a packet through each service is in the documentation of its module. `ranway pep` and `ranway mdcc` run in the
 //! kernel: their programs and loaders are in `ebpf`.
@@ -17,3 +18,4 @@
 pub mod backlog;
 pub mod proxy;
 pub mod rnis;
+mod server;

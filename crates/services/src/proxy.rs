@@ -278,7 +278,7 @@ impl Proxy {
             }
             if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
                 self.routes_looked = now;
-                return Ok(self.steering.restore()?.then_some("somebody removed the proxy's routing rule or route"));
+                return Ok(self.plan.restore()?.then_some("somebody removed the proxy's routing rule or route"));
             }
         }
         Ok(None)

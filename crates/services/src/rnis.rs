@@ -18,7 +18,6 @@ mod log;
 mod outbox;
 mod problem;
 mod query;
-pub(crate) mod server;
 mod settings;
 mod websocket;
 
@@ -29,6 +28,7 @@ pub use input::Input;
 pub use log::Log;
 pub use settings::{Error, Limits};
 
+use crate::server::serve;
 use futures_util::future::OptionFuture;
 use rnis::feed::Carrier;
 use rnis::{AddressMap, Network, RadioReport};
@@ -119,7 +119,7 @@ impl Service {
         let router = http::router(Arc::new(app), &prefix);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            server::serve(listener, router, MOST_CONNECTIONS).await;
+            serve(listener, router, MOST_CONNECTIONS).await;
             Ok(())
         });
         let ticked = hub.clone();

@@ -205,6 +205,20 @@ pub(crate) fn exchange(one: &mut TcpStream, other: &mut TcpStream) {
     }
 }
 
+/// Reads to the end, and checks each byte by its place. Calls `after` with the number of bytes after each read. Returns how many
+/// there were.
+pub(crate) fn read_whole(stream: &mut TcpStream, expected: impl Fn(u64) -> u8, after: impl Fn(u64)) -> u64 {
+    let (mut read, mut buffer) = (0, vec![0; 50_000]);
+    while let count @ 1.. = stream.read(&mut buffer).expect("no reset") {
+        for &found in &buffer[..count] {
+            assert_eq!(found, expected(read), "at {read}");
+            read += 1;
+        }
+        after(read);
+    }
+    read
+}
+
 /// Ends a connection with a reset.
 pub(crate) fn reset(stream: TcpStream) {
     setsockopt(&stream, sockopt::Linger, &libc_linger()).expect("it can be set");

@@ -84,9 +84,7 @@ impl Spaces {
         };
         thread::scope(|scope| scope.spawn(act).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
-}
 
-impl Spaces {
     /// Ends what runs, and waits until it has written its results.
     pub(crate) fn end_running(&mut self) {
         for child in &self.running {

@@ -30,7 +30,7 @@ impl Inbox {
     pub fn pass<F>(&self, control: &mut (impl Control<F, IpAddr> + ?Sized), now: Time, present: Time) {
         let waiting = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (address, mut report) in waiting {
-            // Nobody may have decided by what is older than the control: a recording of yesterday, say.
+            // A report from before the control began, such as one of an old recording, says nothing about the present.
             let Some(time) = now.as_nanos().checked_sub(report.age(present).as_nanos()) else { continue };
             report.time = Time::from_nanos(time);
             control.on_report(address, &report, now);

@@ -19,7 +19,7 @@ use prometheus_client::registry::Registry;
 
 use super::status::{Status, status};
 use super::worker::Shared;
-use crate::rnis::server::serve;
+use crate::server::serve;
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);

@@ -91,7 +91,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`Error::System`].
-    fn restore(&self) -> Result<bool, Error> {
+    pub(super) fn restore(&self) -> Result<bool, Error> {
         let mark = self.mark;
         let look = format!("rule show pref {PREFERENCE}\nroute show table {mark}\n");
         let mut restored = false;
@@ -206,11 +206,6 @@ impl Steering {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())
-    }
-
-    /// See [`Plan::restore`].
-    pub(super) fn restore(&self) -> Result<bool, Error> {
-        self.plan.restore()
     }
 
     /// Whether the table is still there, as far as can be told cheaply.

@@ -5,6 +5,7 @@ use super::hub::{Hub, unix_now};
 use super::problem::{Problem, json};
 use super::query::Parameters;
 use super::websocket;
+use crate::server::Peer;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequestParts, Path, Request, State, WebSocketUpgrade};
@@ -35,10 +36,6 @@ pub(super) struct App {
     pub(super) root: Option<String>,
     pub(super) requests: AtomicU64,
 }
-
-/// The address of the client, which the server adds to each request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Peer(pub(super) SocketAddr);
 
 type Reply = Result<Response<Body>, Problem>;
 

@@ -156,11 +156,12 @@ impl Input {
                     return Err(error(&"is a directory"));
                 }
                 // Opening a FIFO as a file would wait for a writer.
-                match kind.is_fifo() {
-                    true => Stream::Reader(Box::new(
-                        pipe::OpenOptions::new().open_receiver(path).map_err(|why| error(&why))?,
-                    )),
-                    false => Stream::Reader(Box::new(tokio::fs::File::open(path).await.map_err(|why| error(&why))?)),
+                if kind.is_fifo() {
+                    let fifo = pipe::OpenOptions::new().open_receiver(path).map_err(|why| error(&why))?;
+                    Stream::Reader(Box::new(fifo))
+                } else {
+                    let file = tokio::fs::File::open(path).await.map_err(|why| error(&why))?;
+                    Stream::Reader(Box::new(file))
                 }
             }
             Kind::Lines { source: Source::Socket(path), .. } => {

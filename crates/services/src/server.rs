@@ -1,15 +1,19 @@
 //! The HTTP server: a bounded number of connections, each with a bounded time to send its request.
 
-use super::http::Peer;
 use axum::Router;
 use axum::body::Body;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
+
+/// The address of the client, which the server adds to each request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// The longest time for the head of a request, an idle connection included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);

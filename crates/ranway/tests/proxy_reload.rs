@@ -1,0 +1,154 @@
+//! End-to-end tests of `ranway proxy --config`: options that change while connections are open. Tests that need root report when
+//! they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::proxied::*;
+use nix::sys::signal::{Signal, kill};
+use std::fs;
+use std::io::Write;
+use std::net::{Shutdown, TcpListener};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A proxy whose options are in a file, and what it says.
+struct Configured<'a> {
+    net: &'a Net,
+    file: PathBuf,
+    said: PathBuf,
+    running: Running,
+}
+
+impl<'a> Configured<'a> {
+    fn start(net: &'a Net, options: &str) -> Configured<'a> {
+        let (file, said) = (net.dir.path().join("proxy.toml"), net.dir.path().join("said"));
+        fs::write(&file, options).expect("it is ours");
+        let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+        command.arg("proxy").arg("--config").arg(&file).stderr(fs::File::create(&said).expect("it is ours"));
+        let running = Running(Some(command.spawn().expect("it starts")));
+        net.until("it accepts", |status| status.accepting);
+        Configured { net, file, said, running }
+    }
+
+    /// Changes the file and waits for what the proxy says to it.
+    fn reload(&self, options: &str) -> String {
+        fs::write(&self.file, options).expect("it is ours");
+        self.reload_file()
+    }
+
+    /// Waits for what the proxy says to the file as it is.
+    fn reload_file(&self) -> String {
+        let before = self.lines().len();
+        kill(self.running.pid(), Signal::SIGHUP).expect("it runs");
+        let start = Instant::now();
+        while self.lines().len() == before {
+            assert!(start.elapsed() < PATIENCE, "it says nothing");
+            thread::sleep(Duration::from_millis(10));
+        }
+        self.lines().pop().expect("it has said something")
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let said = fs::read_to_string(&self.said).expect("it is there");
+        // The last line may not be complete.
+        said.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// Whether a new connection to a server passes through the proxy.
+    fn splits(&self, listener: &TcpListener) -> bool {
+        let before = self.net.status().totals.established;
+        let (mut client, mut server) = self.net.pair(listener);
+        exchange(&mut client, &mut server);
+        self.net.status().totals.established > before
+    }
+}
+
+#[test]
+fn root_settings_change_without_touching_a_connection() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let [one, other] = [0, 1].map(|family| net.listen(SERVER, SERVERS[family]));
+    let port = |listener: &TcpListener| listener.local_addr().expect("an address").port();
+    let options = |more: &str| format!("wan = 'wan'\nran = 'ran'\nthreads = 2\ndrain = '300 ms'\n{more}\n");
+    let first = options(&format!("ports = {}", port(&one)));
+    let proxy = Configured::start(&net, &first);
+    assert!(proxy.splits(&one) && !proxy.splits(&other));
+    net.until("they have ended", |status| status.totals.open == 0);
+
+    // A transfer goes on all the time.
+    let (mut client, mut server) = net.pair(&one);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let (mut sent, block): (u64, Vec<u8>) = (0, (0..1 << 16).map(|n| byte(n, 5)).collect());
+            while !stop.load(Relaxed) {
+                server.write_all(&block).expect("it is open");
+                sent += block.len() as u64;
+            }
+            server.shutdown(Shutdown::Write).expect("it is open");
+            sent
+        });
+        let reader = scope.spawn(|| read_whole(&mut client, |at| byte(at & 0xffff, 5), |_| {}));
+        let again = "the configuration was read again";
+        let second = options(&format!("ports = '{}'\nreceive-buffer = '80 KiB'", port(&other)));
+        assert_eq!(proxy.reload(&second), again);
+        assert!(!proxy.splits(&one) && proxy.splits(&other));
+        // The size holds for new connections, and the kernel doubles it.
+        let (mut new, mut new_server) = net.pair(&other);
+        exchange(&mut new, &mut new_server);
+        let buffers = net.on_router("ss", &["-Htnm", "state", "established"]);
+        assert_eq!(buffers.matches("rb163840").count(), 2, "{buffers}");
+        drop((new, new_server));
+
+        for (wrong, why) in [
+            ("prots = 80", "there is no option `prots`; did you mean `ports`?"),
+            ("ports = 0", "invalid value '0' for '--ports <PORTS>': `0` is not a port from 1 to 65535"),
+            ("buffer = '1 MiB'", "the buffer between two sockets cannot change while the proxy runs: restart it"),
+            ("metrics = '127.0.0.1:9180'", "the address of the metrics cannot change while the proxy runs: restart it"),
+            ("cc = 'none'", "set the options of a socket: congestion control `none`: No such file or directory"),
+            ("idle-timeout = '0 s'", "the times without a byte must be greater than 0"),
+            ("reports = 'recording:/nowhere'", "No such file or directory"),
+            ("ports = ", "line 5: "),
+        ] {
+            let said = proxy.reload(&options(wrong));
+            assert!(said.starts_with("error: ") && said.contains(why), "{said}");
+            assert!(said.ends_with("; the settings stay as they were"), "{said}");
+            assert!(!proxy.splits(&one) && proxy.splits(&other), "{wrong}");
+        }
+        // What is not a regular file is not read.
+        fs::remove_file(&proxy.file).expect("it is ours");
+        nix::unistd::mkfifo(&proxy.file, nix::sys::stat::Mode::S_IRWXU).expect("there is room");
+        assert!(proxy.reload_file().contains("not a regular file"));
+        fs::remove_file(&proxy.file).expect("it is ours");
+        // An option that is no longer there has its default again.
+        net.on_router("sysctl", &["-qw", "net.ipv4.tcp_congestion_control=reno"]);
+        for (control, expected) in [("cc = 'cubic'", "cubic"), ("", "reno")] {
+            assert_eq!(proxy.reload(&format!("{second}\n{control}")), again);
+            let (mut new, mut new_server) = net.pair(&other);
+            exchange(&mut new, &mut new_server);
+            let port = new.local_addr().expect("an address").port();
+            let leg = net.until("it is open", |status| status.connections.iter().any(|of| of.ue.port() == port));
+            let leg = leg.connections.iter().find(|of| of.ue.port() == port).expect("it is open");
+            assert_eq!(leg.radio_congestion, expected);
+        }
+        for round in 0..20 {
+            assert_eq!(proxy.reload(if round % 2 == 0 { &first } else { &second }), again);
+        }
+        // The transfer is one, and some of those before may not have ended.
+        assert_eq!(proxy.reload(&options("max-connections = 1")), again);
+        assert!(!proxy.splits(&one) && !proxy.splits(&other));
+        assert_eq!(proxy.reload(&options("max-connections = 100")), again);
+        assert!(proxy.splits(&one) && proxy.splits(&other));
+        stop.store(true, Relaxed);
+        assert_eq!(sender.join().expect("it is open"), reader.join().expect("the bytes are right"));
+    });
+    drop((client, server));
+    let status = net.until("all have ended", |status| status.totals.open == 0);
+    assert_eq!((status.totals.reset, status.totals.internal_errors), (0, 0));
+    proxy.running.end(Signal::SIGTERM);
+    net.is_clean_again(&before);
+}
