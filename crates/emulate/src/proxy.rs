@@ -8,7 +8,7 @@ use crate::Error;
 use crate::kernel;
 use crate::lab::{Lab, SIDES};
 use netio::sys;
-use scenario::{ProxyPolicy, RadioWindow, Scenario};
+use scenario::{ProxyPolicy, Scenario};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -165,24 +165,12 @@ pub(crate) fn arguments(
     if !bypassed.is_empty() {
         add("--ports", all_ports_but(bypassed));
     }
-    let policy = match &proxy.policy {
-        ProxyPolicy::None | ProxyPolicy::Split => return Ok((all, None)),
-        ProxyPolicy::MilliProxy => "milli-proxy".to_owned(),
-        ProxyPolicy::Best { radio_target, proxy_target } => {
-            format!("best:radio_target={radio_target},proxy_target={proxy_target}")
-        }
-        ProxyPolicy::Published { slow_threshold, alpha, radio_window } => {
-            let window = match radio_window {
-                RadioWindow::Bdp => "bdp",
-                RadioWindow::ReceiveWindow => "receive-window",
-                RadioWindow::Rounded => "rounded",
-            };
-            format!("published:slow_threshold={slow_threshold},alpha={alpha},radio_window={window}")
-        }
-    };
+    if matches!(proxy.policy, ProxyPolicy::None | ProxyPolicy::Split) {
+        return Ok((all, None));
+    }
     let socket = directory.join(REPORTS);
     add("--reports", format!("recording:unix:{}", socket.display()));
-    add("--policy", policy);
+    add("--policy", proxy.policy.to_string());
     add("--tick", proxy.tick.max(SHORTEST_TICK).to_string());
     Ok((all, Some(socket)))
 }
@@ -211,6 +199,7 @@ fn all_ports_but(ports: &[u16]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scenario::{RadioWindow, RoundTrip};
 
     fn said(policy: ProxyPolicy) -> String {
         let proxy = scenario::Proxy { policy, ..scenario::Proxy::default() };
@@ -224,12 +213,19 @@ mod tests {
         let reports = format!("{split} --reports recording:unix:/run/x/reports");
         assert_eq!(
             said(ProxyPolicy::default()),
-            format!("{reports} --policy best:radio_target=5 ms,proxy_target=2 ms --tick 1 ms")
+            format!("{reports} --policy best:proxy_target=2 ms,radio_target=5 ms --tick 1 ms")
         );
-        let published = ProxyPolicy::Published { slow_threshold: 0.75, alpha: 0.4, radio_window: RadioWindow::Rounded };
+        let published = ProxyPolicy::Published {
+            slow_threshold: 0.75,
+            alpha: 0.4,
+            round_trip: RoundTrip::Path,
+            radio_window: RadioWindow::Rounded,
+        };
         assert_eq!(
             said(published),
-            format!("{reports} --policy published:slow_threshold=0.75,alpha=0.4,radio_window=rounded --tick 1 ms")
+            format!(
+                "{reports} --policy published:alpha=0.4,radio_window=rounded,round_trip=path,slow_threshold=0.75 --tick 1 ms"
+            )
         );
     }
 

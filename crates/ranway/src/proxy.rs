@@ -9,6 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use netio::process::{Happened, Signals};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
+use scenario::ProxyPolicy;
 use services::proxy::{self, Connection, Governor, Inbox, Metrics, Proxy, RadioWindows, Settings, Status};
 use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
@@ -387,42 +388,14 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
     })
 }
 
-/// Parses the name of a policy, and after a colon its parameters, as `KEY=VALUE` with commas between them.
+/// Parses a policy as a scenario has it, in the form of the command line.
 fn policy(text: &str) -> Result<Policy, String> {
-    let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
-    let mut policy = match name {
-        "best" => Policy::Best(rapid::Best::default()),
-        "published" => Policy::Published(rapid::Published::default()),
-        "milli-proxy" => Policy::MilliProxy,
-        _ => return Err("expected best, published or milli-proxy".into()),
-    };
-    for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
-        let (key, value) = parameter.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, not `{parameter}`"))?;
-        let span = || match value.parse::<Span>() {
-            Ok(span) if span <= Span::from_secs(1) => Ok(span),
-            _ => Err(format!("{key}: expected a time of at most 1 s")),
-        };
-        let part = || match value.parse::<f64>() {
-            Ok(part) if (0.0..=1.0).contains(&part) => Ok(part),
-            _ => Err(format!("{key}: expected a number from 0 to 1")),
-        };
-        match (&mut policy, key) {
-            (Policy::Best(best), "radio_target") => best.radio_target = span()?,
-            (Policy::Best(best), "proxy_target") => best.proxy_target = span()?,
-            (Policy::Published(published), "slow_threshold") => published.slow_threshold = part()?,
-            (Policy::Published(published), "alpha") => published.alpha = part()?,
-            (Policy::Published(published), "radio_window") => {
-                published.radio_window = match value {
-                    "bdp" => rapid::RadioWindow::Bdp,
-                    "receive-window" => rapid::RadioWindow::ReceiveWindow,
-                    "rounded" => rapid::RadioWindow::Rounded,
-                    _ => return Err("radio_window: expected bdp, receive-window or rounded".into()),
-                }
-            }
-            _ => return Err(format!("the policy {name} has no parameter `{key}`")),
-        }
+    let known = "expected best, published or milli-proxy";
+    let name = text.split(':').next().unwrap_or(text);
+    if !["best", "published", "milli-proxy"].contains(&name) {
+        return Err(known.into());
     }
-    Ok(policy)
+    sim::rapid_policy(text.parse::<ProxyPolicy>()?).ok_or_else(|| known.into())
 }
 
 fn tick(text: &str) -> Result<Span, String> {
@@ -550,11 +523,10 @@ mod tests {
         assert_eq!(policy("published:alpha=0.4,radio_window=rounded"), Ok(Policy::Published(published)));
         for (text, why) in [
             ("worst", "expected best, published or milli-proxy"),
+            ("split", "expected best, published or milli-proxy"),
             ("best:radio_target", "expected KEY=VALUE, not `radio_target`"),
-            ("best:radio_target=2 s", "radio_target: expected a time of at most 1 s"),
-            ("published:alpha=2", "alpha: expected a number from 0 to 1"),
-            ("published:radio_window=x", "radio_window: expected bdp, receive-window or rounded"),
-            ("milli-proxy:alpha=0", "the policy milli-proxy has no parameter `alpha`"),
+            ("published:alpha=2", "alpha: 2 is out of range: must be from 0 to 1"),
+            ("milli-proxy:alpha=0", "alpha: unknown key; `milli-proxy` has no keys"),
         ] {
             assert_eq!(policy(text), Err(why.to_owned()));
         }

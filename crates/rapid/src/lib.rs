@@ -25,7 +25,7 @@ mod share;
 
 pub use best::parameters::Best;
 pub use decision::{Category, Decision, Sample};
-pub use published::state::{Published, RadioWindow};
+pub use published::state::{Published, RadioWindow, RoundTrip};
 
 use best::demand::BestFlow;
 use flow::{Flow, State, Ue};

@@ -6,7 +6,8 @@
 //!
 //! What the paper leaves open:
 //! 1. A fast flow's window follows the capacity at each update; a slow flow's stays until its period ends.
-//! 2. Periods end by time, so that those of silent flows end, too.
+//! 2. Periods end by time, but nothing is decided of a silent flow: its period lasts until data arrives. Otherwise a
+//!    transfer that waits in the proxy, all of it, would count as slow.
 //! 3. The window has a floor ([`crate::Config::floor_segments`]): equation 4 vanishes with the round-trip time.
 //! 4. A flow that has been silent for a second is not counted (N).
 
@@ -40,8 +41,7 @@ pub(crate) fn update<F: Copy, U>(
     for &id in &ue.flows {
         let flow = &mut flows[id];
         let floor = f64::from(floor_segments * flow.mss);
-        let rtt = flow.sample.wan_min_rtt.unwrap_or_default().as_secs_f64();
-        let smoothed = flow.sample.wired_rtt().unwrap_or_default().max(Span::from_micros(1));
+        let (rtt, smoothed) = of.round_trip.of(&flow.sample);
         let (mss, sample, is_active) = (flow.mss, flow.sample, flow.is_active(now));
         let state = flow.state.published();
         state.equal = (equal_share * rtt).max(floor);
@@ -53,7 +53,7 @@ pub(crate) fn update<F: Copy, U>(
         if now - state.trip.0 >= smoothed {
             state.end_trip(sample.arrived, of.alpha, now);
         }
-        if state.period_ends.is_some_and(|end| end <= now) {
+        if state.last > 0.0 && state.period_ends.is_some_and(|end| end <= now) {
             let expected = state.window / smoothed.as_secs_f64();
             state.slow = state.last < of.slow_threshold * expected;
             if state.slow {
@@ -85,15 +85,15 @@ pub(crate) fn update<F: Copy, U>(
             state.window = state.equal + if fast > 0.0 { released / fast } else { 0.0 };
         }
         let floor = f64::from(floor_segments * mss);
-        let wan_rtt = sample.wired_rtt().unwrap_or_default().max(Span::from_micros(1)).as_secs_f64();
-        let expected = state.window / wan_rtt;
+        let smoothed = of.round_trip.of(&sample).1.as_secs_f64();
+        let expected = state.window / smoothed;
         let radio_rtt = state.radio_rtt.or(sample.ran_min_rtt.map(Span::as_secs_f64));
         let window = match (of.radio_window, radio_rtt) {
             (RadioWindow::ReceiveWindow, _) => Some(state.window),
             (_, None) => None,
             (RadioWindow::Bdp, Some(rtt)) => Some(expected * rtt),
             (RadioWindow::Rounded, Some(rtt)) => {
-                let segments = state.window * (rtt + 0.016) / wan_rtt / f64::from(mss);
+                let segments = state.window * (rtt + 0.016) / smoothed / f64::from(mss);
                 Some((segments.min(1e9) as u64).next_power_of_two() as f64 * f64::from(mss))
             }
         };

@@ -5,7 +5,7 @@ mod drx;
 mod links;
 mod lte;
 mod nr;
-mod proxy;
+pub(crate) mod proxy;
 mod radio;
 mod secondary;
 

@@ -66,7 +66,7 @@ pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};
 pub use network::{Capacity, Drop, Dumbbell, Jitter, Link, Loss, Queue, Reverse, Service};
 pub use nr::{Duplex, LteCarrier, McsTable, Nr, NrMac};
-pub use proxy::{Proxy, ProxyPolicy, RadioWindow, Reports};
+pub use proxy::{Proxy, ProxyPolicy, RadioWindow, Reports, RoundTrip};
 pub use radio::{LteSide, RadioNetwork};
 pub use reference::reference_markdown;
 pub use schema::schema;

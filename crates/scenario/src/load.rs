@@ -259,22 +259,26 @@ fn beside(from: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Splits `KEY=VALUE`. The value is TOML, or else a string.
+/// Splits `KEY=VALUE`.
 fn override_of(text: &str) -> Result<(String, Node), Fault> {
     let origin = Origin { source: format!("--set {text}").into(), position: None };
     let (key, value) = text
         .split_once('=')
         .ok_or_else(|| Fault::new(Some(&origin), "", "expected KEY=VALUE, such as --set dumbbell.rtt=\"50 ms\""))?;
-    let value = value.trim();
+    Ok((key.trim().to_owned(), value_of(value.trim(), &origin)))
+}
+
+/// Reads the value of an override: TOML, or else a string.
+pub(crate) fn value_of(value: &str, origin: &Origin) -> Node {
     let parsed = tree::parse("", &format!("value = {value}")).ok();
     let toml = parsed.and_then(|mut root| {
         let table = root.table_mut()?;
         // Several keys mean that the text contains a line break, and so is not one value.
         if table.len() == 1 { table.remove("value") } else { None }
     });
-    let mut node = toml.unwrap_or_else(|| Node::new(&origin, Value::Text(value.to_owned())));
-    relocate(&mut node, &origin);
-    Ok((key.trim().to_owned(), node))
+    let mut node = toml.unwrap_or_else(|| Node::new(origin, Value::Text(value.to_owned())));
+    relocate(&mut node, origin);
+    node
 }
 
 fn relocate(node: &mut Node, origin: &Origin) {

@@ -35,6 +35,7 @@ pub use batch::{Batch, JobsError, Options, Outcome, Progress, check, jobs, run};
 pub use error::Error;
 pub use live::{LinkStatus, Live, Status};
 pub use middlebox::interface::{Emission, External, FlowKey, Middlebox, NoVisitors, Passing, Verdict, Way};
+pub use middlebox::rapid_policy;
 pub use network::packet::{Arrival, Visitor};
 pub use network::radio::UeStatus;
 pub use record::Job;

@@ -1,6 +1,7 @@
 //! The parameters of the paper's algorithm, and the state of a flow.
 
-use units::Time;
+use crate::decision::Sample;
+use units::{Span, Time};
 
 /// The parameters of the paper's algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -10,20 +11,47 @@ pub struct Published {
     pub slow_threshold: f64,
     /// Weight of the old average in the demand (equation 9). Paper: 1/8; both artefacts: 0.4.
     pub alpha: f64,
+    /// The round-trip time of equations 4 to 10.
+    pub round_trip: RoundTrip,
     /// The congestion window of the radio leg.
     pub radio_window: RadioWindow,
 }
 
 impl Default for Published {
     fn default() -> Published {
-        Published { slow_threshold: 0.8, alpha: 0.125, radio_window: RadioWindow::Bdp }
+        let (round_trip, radio_window) = (RoundTrip::default(), RadioWindow::default());
+        Published { slow_threshold: 0.8, alpha: 0.125, round_trip, radio_window }
+    }
+}
+
+/// The round-trip time that equations 4 to 10 take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RoundTrip {
+    /// The wired leg's, as the paper says.
+    #[default]
+    Wired,
+    /// The wired leg's and the radio leg's least together, as in the paper's simulator.
+    Path,
+}
+
+impl RoundTrip {
+    /// Returns the least one in seconds, and the present one, which is at least 1 µs.
+    pub(crate) fn of(self, sample: &Sample) -> (f64, Span) {
+        let radio = match self {
+            RoundTrip::Wired => Span::ZERO,
+            RoundTrip::Path => sample.ran_min_rtt.unwrap_or_default(),
+        };
+        let least = sample.wan_min_rtt.unwrap_or_default() + radio;
+        let present = sample.wired_rtt().unwrap_or_default() + radio;
+        (least.as_secs_f64(), present.max(Span::from_micros(1)))
     }
 }
 
 /// The congestion window of the radio leg.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RadioWindow {
     /// The flow's bandwidth-delay product on that leg (section 5.3).
+    #[default]
     Bdp,
     /// The receive window, as in the paper's simulator.
     ReceiveWindow,

@@ -1,7 +1,8 @@
 use super::period;
-use super::state::Published;
-use crate::Policy;
-use crate::fluid::{Lab, Reports};
+use super::state::{Published, RoundTrip};
+use crate::fluid::{Lab, Reports, report};
+use crate::{Category, Config, Control, Policy, Rapid, Sample};
+use units::{Span, Time};
 
 #[test]
 fn a_period_is_as_long_as_slow_start() {
@@ -33,4 +34,43 @@ fn released_windows_of_other_round_trip_times_promise_more_than_there_is() {
     lab.flow(ue, 2, None);
     lab.run(5.0);
     assert!(lab.promised > 5.0, "{}", lab.promised);
+}
+
+/// Gives a policy a flow whose share is 20 MB/s. It arrives with 10 MB/s until `until`, in milliseconds, and then stays silent.
+/// Returns its category and receive window at `end`.
+fn at(of: Published, until: u64, end: u64) -> (Category, u64) {
+    let time = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let mut rapid = Rapid::new(Config { policy: Policy::Published(of), ..Config::default() });
+    rapid.open((), (), 1448, time(0));
+    let mut last = None;
+    for ms in 1..=end {
+        let mut report = report(time(ms), Span::from_millis(1), 160_000.0);
+        (report.prbs, report.cell_prbs, report.bits_per_prb) = (Some(100), Some(100), Some(1600.0));
+        rapid.on_report((), &report, time(ms));
+        let sample = Sample {
+            arrived: ms.min(until) * 10_000,
+            delivered: ms * 1_000,
+            wan_rtt: Some(Span::from_millis(10)),
+            wan_min_rtt: Some(Span::from_millis(10)),
+            ran_min_rtt: Some(Span::from_millis(5)),
+            ..Sample::default()
+        };
+        rapid.update(time(ms), &mut |()| sample, &mut |(), decision| {
+            last = decision.receive_window.map(|window| (decision.category, window));
+        });
+    }
+    last.expect("a report has come")
+}
+
+/// What has arrived in whole waits in the proxy for the radio leg: the flow's window must not shrink to nothing meanwhile.
+#[test]
+fn a_flow_that_has_become_silent_is_not_judged_again() {
+    assert_eq!(at(Published::default(), 500, 2000), at(Published::default(), 500, 500));
+}
+
+#[test]
+fn windows_are_for_the_wired_legs_round_trip_or_for_that_of_both() {
+    let path = Published { round_trip: RoundTrip::Path, ..Published::default() };
+    let ratio = at(path, 500, 500).1 as f64 / at(Published::default(), 500, 500).1 as f64;
+    assert!((1.45..1.55).contains(&ratio), "{ratio}");
 }

@@ -16,17 +16,7 @@ pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
         c.range("tick", proxy.tick, SHORTEST..=SECOND);
         c.range("buffer", proxy.buffer, Bytes::new(65_536)..=Bytes::new(1 << 30));
         check_cc(&proxy.cc, c);
-        c.key("policy", |c| match proxy.policy {
-            ProxyPolicy::Published { slow_threshold, alpha, .. } => {
-                c.range("slow_threshold", slow_threshold, 0.0..=1.0);
-                c.range("alpha", alpha, 0.0..=1.0);
-            }
-            ProxyPolicy::Best { radio_target, proxy_target } => {
-                c.range("radio_target", radio_target, Span::ZERO..=SECOND);
-                c.range("proxy_target", proxy_target, Span::ZERO..=SECOND);
-            }
-            ProxyPolicy::None | ProxyPolicy::Split | ProxyPolicy::MilliProxy => {}
-        });
+        c.key("policy", |c| policy(&proxy.policy, c));
         let Reports { period, delay, loss, factor } = proxy.reports;
         c.key("reports", |c| {
             c.range("period", period, SHORTEST..=SECOND * 10);
@@ -35,4 +25,18 @@ pub(super) fn check(proxy: Option<&Proxy>, pep: bool, c: &mut Check) {
             c.range("factor", factor, 0.01..=100.0);
         });
     });
+}
+
+pub(crate) fn policy(of: &ProxyPolicy, c: &mut Check) {
+    match *of {
+        ProxyPolicy::Published { slow_threshold, alpha, .. } => {
+            c.range("slow_threshold", slow_threshold, 0.0..=1.0);
+            c.range("alpha", alpha, 0.0..=1.0);
+        }
+        ProxyPolicy::Best { radio_target, proxy_target } => {
+            c.range("radio_target", radio_target, Span::ZERO..=SECOND);
+            c.range("proxy_target", proxy_target, Span::ZERO..=SECOND);
+        }
+        ProxyPolicy::None | ProxyPolicy::Split | ProxyPolicy::MilliProxy => {}
+    }
 }

@@ -12,7 +12,7 @@ use rapid::{Config, Control, Decision, Rapid, Sample};
 use record::ms;
 use record::tables::{Proxies, ProxyRow};
 use rnis::RadioReport;
-use scenario::{Proxy, ProxyPolicy, RadioWindow};
+use scenario::{Proxy, ProxyPolicy, RadioWindow, RoundTrip};
 use slab::Slab;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcp::Context;
@@ -66,7 +66,7 @@ impl ProxyBox {
     pub(crate) fn new(of: &Proxy, random: Random) -> ProxyBox {
         let buffer = of.buffer.get().min(1 << 30) as u32;
         let default = tcp::Config::default();
-        let config = policy(of).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
+        let config = rapid_policy(of.policy).map(|policy| Config { policy, tick: of.tick, ..Config::default() });
         ProxyBox {
             cc: of.cc.clone(),
             config: tcp::Config {
@@ -274,17 +274,21 @@ fn apply(split: &mut Split, decision: &Decision, unsent: u64, cx: &mut Context) 
     split.direct(target, cx);
 }
 
-/// Returns RAPID's policy, unless the proxy only splits.
-fn policy(of: &Proxy) -> Option<rapid::Policy> {
-    Some(match of.policy {
+/// Returns RAPID's form of a scenario's policy; `None` if it has no part in what the proxy does.
+pub fn rapid_policy(of: ProxyPolicy) -> Option<rapid::Policy> {
+    Some(match of {
         ProxyPolicy::None | ProxyPolicy::Split => return None,
-        ProxyPolicy::Published { slow_threshold, alpha, radio_window } => {
+        ProxyPolicy::Published { slow_threshold, alpha, round_trip, radio_window } => {
+            let round_trip = match round_trip {
+                RoundTrip::Wired => rapid::RoundTrip::Wired,
+                RoundTrip::Path => rapid::RoundTrip::Path,
+            };
             let radio_window = match radio_window {
                 RadioWindow::Bdp => rapid::RadioWindow::Bdp,
                 RadioWindow::ReceiveWindow => rapid::RadioWindow::ReceiveWindow,
                 RadioWindow::Rounded => rapid::RadioWindow::Rounded,
             };
-            rapid::Policy::Published(rapid::Published { slow_threshold, alpha, radio_window })
+            rapid::Policy::Published(rapid::Published { slow_threshold, alpha, round_trip, radio_window })
         }
         ProxyPolicy::Best { radio_target, proxy_target } => {
             rapid::Policy::Best(rapid::Best { radio_target, proxy_target, ..rapid::Best::default() })
