@@ -47,6 +47,7 @@ impl Control<FlowKey, IpAddr> for Told {
     fn close(&mut self, flow: FlowKey) {
         self.flows.retain(|&other| other != flow);
     }
+    fn on_progress(&mut self, _: FlowKey) {}
     fn on_report(&mut self, _: IpAddr, _: &RadioReport, _: Time) {}
     fn poll_timeout(&self) -> Option<Time> {
         self.next

@@ -339,7 +339,7 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
-            connection.flow.establish();
+            self.shared.registry.establish(connection.id, &connection.flow);
             self.shared.counters.established.fetch_add(1, Relaxed);
         }
         let connection = &mut self.connections[key];
@@ -384,6 +384,7 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
+                self.shared.registry.progress(connection.id, &flow);
                 // In slow start, what a sender has in flight doubles with what it has sent.
                 let buffer = &mut connection.buffers[source];
                 if *buffer < most_buffer && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
