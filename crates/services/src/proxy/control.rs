@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -101,21 +102,36 @@ struct Controlled {
     replaced: Option<String>,
 }
 
-/// Runs a control until `stop`, and then lifts all limits.
-pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) {
+/// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
+pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) -> bool {
     let Governor { mut control, reports, mut windows } = governor;
-    let clock = Clock::start();
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
+    let controlling = AssertUnwindSafe(|| drive(&mut *control, &reports, &mut windows, &mut flows, workers, stop));
+    let is_well = catch_unwind(controlling).is_ok();
+    let most = bounds(workers);
+    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
+    is_well
+}
+
+fn drive(
+    control: &mut dyn Control<FlowKey, IpAddr>,
+    reports: &Inbox,
+    windows: &mut Option<Box<dyn RadioWindows>>,
+    flows: &mut BTreeMap<FlowKey, Controlled>,
+    workers: &[Arc<Shared>],
+    stop: &AtomicBool,
+) {
+    let clock = Clock::start();
     let all: Vec<(&Shared, Following)> = workers.iter().map(|shared| (&**shared, shared.registry.follow())).collect();
     let mut news = Vec::new();
     let mut extended = None;
     while !stop.load(Relaxed) {
         for (shared, following) in &all {
             following.take(&mut news);
-            news.iter().for_each(|&news| learn(&mut *control, shared, &mut flows, news, clock.now()));
+            news.iter().for_each(|&news| learn(control, shared, flows, news, clock.now()));
         }
         let now = clock.now();
-        if let Some(windows) = &mut windows
+        if let Some(windows) = windows
             && extended.is_none_or(|last| now.saturating_since(last) >= EXTEND)
         {
             extended = Some(now);
@@ -124,8 +140,8 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
         }
         match control.poll_timeout() {
             Some(due) if due <= now => {
-                reports.pass(&mut *control, now, unix_now());
-                update(&mut *control, &mut windows, &mut flows, workers, now);
+                reports.pass(control, now, unix_now());
+                update(control, windows, flows, workers, now);
             }
             due => {
                 let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
@@ -133,8 +149,6 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
             }
         }
     }
-    let most = bounds(workers);
-    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.
