@@ -4,8 +4,9 @@ Needs root, HAProxy (Debian's package `haproxy`), iperf3 and a built `ranway` (`
 --release -p ranway`). Three namespaces in a row: a UE, a router, a server; veth pairs between them.
 Both proxies are transparent, move bytes by splice and run on one processor (1); the hosts run on
 another one (0), which they share. `rapid` is `ranway proxy` with reports of a radio that carries more
-than all of this: RAPID observes each flow and sets its windows each millisecond. They take turns, so
-that what else the machine does meets all alike:
+than all of this: RAPID observes each flow and sets its windows every 5 ms. The program that writes the reports
+runs on the hosts' processor, and beside the others as well, for nothing. They take turns, so that what else the
+machine does meets all alike:
 
 - Mbit/s of payload that one flow and 16 flows deliver from the server to the UE (iperf3), and the proxy's processor
   time (user and system) for each Gbit: its reciprocal is what one processor carries, also where the hosts
@@ -113,12 +114,15 @@ print(statistics.median(times), times[len(times) * 99 // 100])
 # Reports each 5 ms on a UE that could receive 20 Gbit/s.
 REPORTS = """
 import json, socket, sys, time
-s = socket.socket(socket.AF_UNIX)
-s.connect(sys.argv[1])
+send = open("/dev/null", "wb", buffering=0).write
+if sys.argv[1:]:
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(sys.argv[1])
+    send = s.sendall
 report = {"interval_us": 5000, "cell": 1, "rnti": 61, "address": "10.1.0.2", "n_prb": 100, "slots": 5, "cell_prbs": 0,
     "active_ues": 0, "prbs": 0, "acked_bits": 0, "blocks": 0, "failed": 0, "bits_per_prb": 200000}
 while True:
-    s.sendall((json.dumps({"time_us": int(time.time() * 1e6), **report}) + "\\n").encode())
+    send((json.dumps({"time_us": int(time.time() * 1e6), **report}) + "\\n").encode())
     time.sleep(0.005)
 """
 HOLD = """
@@ -180,23 +184,33 @@ def echo() -> Iterator[None]:
 
 
 @contextmanager
+def reports(socket: str | None) -> Iterator[None]:
+    """Writes reports to a socket, or nowhere."""
+    arguments = [] if socket is None else [socket]
+    feed = subprocess.Popen(inside(ROUTER, sys.executable, "-c", REPORTS, *arguments), stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        feed.kill()
+        feed.wait()
+
+
+@contextmanager
 def way(name: str, ranway: Path) -> Iterator[int | None]:
     """Runs a proxy. Gives its process."""
     if name == "bare":
-        yield None
+        with reports(None):
+            yield None
         return
-    feed: subprocess.Popen[bytes] | None = None
+    socket = f"/tmp/{ROUTER}.reports"
     if name in ("ranway", "rapid"):
         arguments = ["--wan", "wan", "--ran", "ran", "--threads", "1", "--drain", "100ms"]
-        socket = f"/tmp/{ROUTER}.reports"
         if name == "rapid":
             arguments += ["--reports", f"recording:unix:{socket}"]
         command = inside(ROUTER, str(ranway), "proxy", *arguments, cpu=PROXY)
         running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert running.stderr is not None
         assert "splitting" in running.stderr.readline()
-        if name == "rapid":
-            feed = subprocess.Popen(inside(ROUTER, sys.executable, "-c", REPORTS, socket), stderr=subprocess.DEVNULL)
     else:
         rules = inside(ROUTER, "nft", "-f", "-")
         subprocess.run(rules, input=RULES, text=True, check=True)
@@ -212,12 +226,10 @@ def way(name: str, ranway: Path) -> Iterator[int | None]:
     if running.poll() is not None:
         raise RuntimeError(f"{name} does not start")
     try:
-        # `ip` and `taskset` have become it.
-        yield running.pid
+        with reports(socket if name == "rapid" else None):
+            # `ip` and `taskset` have become it.
+            yield running.pid
     finally:
-        if feed is not None:
-            feed.kill()
-            feed.wait()
         running.send_signal(signal.SIGKILL if name == "haproxy" else signal.SIGTERM)
         running.wait()
         if name == "haproxy":

@@ -5,7 +5,9 @@ use crate::{Error, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
+use nix::unistd::{Pid, dup2_stderr, dup2_stdout};
+use rustix::fs::{FileType, Mode, OFlags};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -60,6 +62,22 @@ impl Signals {
         match Signal::try_from(info.ssi_signo as i32) {
             Ok(Signal::SIGCHLD) | Err(_) => Happened::Child,
             Ok(signal) => Happened::Asked { signal, terminal: info.ssi_code == libc::SI_KERNEL },
+        }
+    }
+}
+
+/// Lets standard output and standard error fail instead of waiting ([`io::ErrorKind::WouldBlock`]) where they are pipes or
+/// terminals whose readers stand still. Other processes that have them, too, write as before.
+pub fn wait_for_no_reader() {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    for (number, stream) in [(1, stdout.as_fd()), (2, stderr.as_fd())] {
+        let waits = rustix::fs::fstat(stream).is_ok_and(|stat| {
+            matches!(FileType::from_raw_mode(stat.st_mode), FileType::Fifo | FileType::CharacterDevice)
+        });
+        // Opening it anew makes a description of our own, which alone is changed. Where that is not allowed, it stays as it is.
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::APPEND | OFlags::CLOEXEC;
+        if waits && let Ok(own) = rustix::fs::open(format!("/proc/self/fd/{number}"), flags, Mode::empty()) {
+            let _ = if number == 1 { dup2_stdout(own) } else { dup2_stderr(own) };
         }
     }
 }

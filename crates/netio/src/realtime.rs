@@ -4,6 +4,7 @@ use nix::sys::mman::{MlockAllFlags, mlockall, munlockall};
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use units::Time;
 
 use crate::sys;
@@ -81,6 +82,16 @@ impl Drop for Resident {
 /// that is allowed, until the thread ends.
 pub fn hurry() -> Granted {
     Granted { realtime: sys::be_realtime(PRIORITY).is_ok(), cpu: stay().ok().flatten() }
+}
+
+/// The shortest slice that the kernel permits.
+const SHORT_SLICE: Duration = Duration::from_micros(100);
+
+/// Lets the calling thread run as soon as it wakes, before ordinary threads that have not asked for that, without a greater
+/// share of the processor. It has no effect where the kernel cannot do that (before Linux 6.12).
+pub fn wake_promptly() {
+    // The kernel refuses nothing of it to any user; an older one does not know of slices.
+    let _ = sys::set_slice(SHORT_SLICE);
 }
 
 fn stay() -> nix::Result<Option<usize>> {

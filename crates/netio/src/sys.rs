@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::Duration;
 
 use nix::sys::signal::SigSet;
 
@@ -21,6 +22,24 @@ pub fn be_realtime(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
     // SAFETY: the kernel reads `parameters` during the call alone; 0 stands for the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) })?;
+    Ok(())
+}
+
+/// Lets the calling thread have time slices of this length among ordinary threads (`SCHED_OTHER`, EEVDF). When it wakes, it
+/// preempts one whose slices are longer. Before Linux 6.12, the length has no effect. Threads of other policies stay as they are.
+pub fn set_slice(slice: Duration) -> io::Result<()> {
+    // SAFETY: zero is a value of each of its fields.
+    let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>() as libc::c_uint;
+    // SAFETY: the kernel writes at most `size` bytes of `attributes` during the call alone; 0 stands for the calling thread.
+    check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) } as c_int)?;
+    if attributes.sched_policy != libc::SCHED_OTHER as u32 {
+        return Ok(());
+    }
+    attributes.size = size;
+    attributes.sched_runtime = slice.as_nanos() as u64;
+    // SAFETY: the kernel reads `attributes` during the call alone.
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) } as c_int)?;
     Ok(())
 }
 

@@ -6,11 +6,11 @@ use crate::status_line::StatusLine;
 use crate::{failure::Failure, terminal};
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
-use netio::process::{Happened, Signals};
+use netio::process::{Happened, Signals, wait_for_no_reader};
 use nix::sys::signal::Signal;
 use rapid::{Policy, Rapid};
 use scenario::ProxyPolicy;
-use services::proxy::{self, Connection, Governor, Inbox, Metrics, Proxy, RadioWindows, Settings, Status};
+use services::proxy::{self, Connection, Governor, Inbox, Metrics, Notice, Proxy, RadioWindows, Settings, Status};
 use services::rnis::{Follower, Input, Log};
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -161,6 +161,7 @@ pub(crate) fn guard() -> Result<(), Failure> {
 fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let mut args = configured(command_line)?;
     let settings = settings(&args)?;
+    wait_for_no_reader();
     let signals = Signals::take()?;
     let metrics = args.metrics.map(Metrics::bind).transpose().map_err(refusal)?;
     let this = std::env::current_exe()?;
@@ -190,9 +191,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
     let mut shown = Instant::now();
     let mut before = Status::default();
     loop {
-        if let Some(what) = proxy.tick()?.filter(|_| !args.quiet) {
-            terminal::message!("warning: {what}; it is there again");
-        }
+        show(proxy.tick()?, args.quiet);
         match signals.wait(TURN) {
             Happened::Asked { signal: Signal::SIGHUP, terminal: false } if args.config.is_none() => {
                 terminal::message!("SIGHUP has no effect without --config");
@@ -220,7 +219,9 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         if args.json {
             let mut stdout = terminal::stdout();
             let text = serde_json::to_string(&now.totals)?;
-            if writeln!(stdout, "{text}").and_then(|()| stdout.flush()).is_err() {
+            let written = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+            // Who does not read in time misses some.
+            if written.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
                 break;
             }
         } else if let Some(line) = &mut line {
@@ -236,7 +237,7 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         terminal::message!("waiting up to {seconds} s for {open} connections to end; press Ctrl-C to reset them");
     }
     while proxy.connections() > 0 && start.elapsed() < limit && !terminal::is_closed() {
-        proxy.tick()?;
+        show(proxy.tick()?, args.quiet);
         if matches!(signals.wait(TURN), Happened::Asked { signal: Signal::SIGINT | Signal::SIGTERM, .. }) {
             break;
         }
@@ -252,6 +253,17 @@ fn serve(command_line: &ProxyArgs) -> Result<(), Failure> {
         );
     }
     Ok(())
+}
+
+/// Tells the operator what the proxy has found.
+fn show(notice: Option<Notice>, quiet: bool) {
+    match notice {
+        Some(Notice::Failed(what)) => {
+            terminal::message!("error: {what}; restart the proxy, and report this as a fault of it");
+        }
+        Some(Notice::Repaired(what)) if !quiet => terminal::message!("warning: {what}"),
+        _ => {}
+    }
 }
 
 /// The command on its own.
@@ -369,14 +381,11 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
     let defaults = Settings::new(wan, ran);
     let time = |span: Span| Duration::from_nanos(span.as_nanos());
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
-    Ok(Settings {
+    let settings = Settings {
         ports: args.ports.clone(),
         port: args.port,
         threads: args.threads.map_or(defaults.threads, usize::from),
-        max_connections: args.max_connections.map_or_else(
-            || proxy::permitted_connections(defaults.max_connections).max(1),
-            |connections| connections as usize,
-        ),
+        max_connections: args.max_connections.map_or(defaults.max_connections, |connections| connections as usize),
         buffer: size(args.buffer),
         receive_buffer: size(args.receive_buffer),
         unsent: size(args.unsent),
@@ -385,7 +394,10 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         half_closed_timeout: time(args.half_closed_timeout),
         radio_congestion: args.cc.clone(),
         ..defaults
-    })
+    };
+    let permitted = || proxy::permitted_connections(&settings).max(1);
+    let max_connections = if args.max_connections.is_none() { permitted() } else { settings.max_connections };
+    Ok(Settings { max_connections, ..settings })
 }
 
 /// Parses a policy as a scenario has it, in the form of the command line.

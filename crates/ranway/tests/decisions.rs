@@ -82,6 +82,11 @@ impl Control<usize, u32> for Twice {
         self.live.close(flow);
     }
 
+    fn on_progress(&mut self, flow: usize) {
+        self.simulated.on_progress(flow);
+        self.live.on_progress(flow);
+    }
+
     fn on_report(&mut self, ue: u32, report: &RadioReport, now: Time) {
         self.counts.lock().expect("nobody panics").reports += 1;
         self.simulated.on_report(ue, report, now);

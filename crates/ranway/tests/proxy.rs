@@ -13,7 +13,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn, sendto, setsockopt, socket, sockopt,
 };
 use nix::unistd::Pid;
-use services::proxy::Status;
+use services::proxy::{Settings, Status};
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
@@ -360,7 +360,8 @@ fn root_every_byte_passes_once_and_in_order_whatever_the_hosts_do() {
 fn root_thousands_of_connections_pass_at_once() {
     let Some(net) = Net::new() else { return };
     // This process has both ends of each.
-    let count = services::proxy::permitted_connections(10_000);
+    let count =
+        services::proxy::permitted_connections(&Settings { max_connections: 10_000, ..Settings::new("wan", "ran") });
     if count < 10_000 {
         println!("only {count} connections: the limit of open files permits no more");
     }

@@ -7,7 +7,7 @@ mod common;
 use common::proxied::*;
 use rapid::{Control, Decision, Sample};
 use rnis::RadioReport;
-use services::proxy::{Connection, FlowKey, Governor, Inbox, Proxy, RadioWindows, Settings};
+use services::proxy::{Connection, FlowKey, Governor, Inbox, Notice, Proxy, RadioWindows, Settings};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::BorrowedFd;
@@ -27,6 +27,8 @@ const MSS: u64 = 1448;
 /// Decides the same for each flow, and notes what it sees.
 struct Told {
     decision: Arc<Mutex<Decision>>,
+    /// Whether it panics at the next update.
+    fails: Arc<AtomicBool>,
     flows: Vec<FlowKey>,
     next: Option<Time>,
     seen: Arc<Mutex<Vec<Sample>>>,
@@ -34,7 +36,8 @@ struct Told {
 
 impl Told {
     fn new(decision: Decision) -> Told {
-        Told { decision: Arc::new(Mutex::new(decision)), flows: Vec::new(), next: None, seen: Arc::default() }
+        let decision = Arc::new(Mutex::new(decision));
+        Told { decision, fails: Arc::default(), flows: Vec::new(), next: None, seen: Arc::default() }
     }
 }
 
@@ -47,6 +50,7 @@ impl Control<FlowKey, IpAddr> for Told {
     fn close(&mut self, flow: FlowKey) {
         self.flows.retain(|&other| other != flow);
     }
+    fn on_progress(&mut self, _: FlowKey) {}
     fn on_report(&mut self, _: IpAddr, _: &RadioReport, _: Time) {}
     fn poll_timeout(&self) -> Option<Time> {
         self.next
@@ -57,6 +61,7 @@ impl Control<FlowKey, IpAddr> for Told {
         sample: &mut dyn FnMut(FlowKey) -> Sample,
         each: &mut dyn FnMut(FlowKey, &Decision),
     ) {
+        assert!(!self.fails.load(Relaxed), "a fault");
         for &flow in &self.flows {
             self.seen.lock().expect("nobody panics").push(sample(flow));
             each(flow, &self.decision.lock().expect("nobody panics"));
@@ -199,6 +204,48 @@ fn the_radio_legs_window_follows_the_decision(_: &mut Watch) {
     let available = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let names = std::fs::read_to_string(available).expect("it can be read");
     assert!(!names.split_whitespace().any(|other| other == name), "{names}");
+}
+
+#[test]
+fn root_flows_go_on_without_limits_when_the_control_fails() {
+    let Some(net) = Net::new() else { return };
+    let windows = granted(ebpf::rapid::Windows::load()).map(|windows| Box::new(Counted(windows, Arc::default())));
+    let limited = windows.is_some();
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let control = Told::new(Decision {
+        receive_window: Some(20 << 10),
+        window: Some(10 * MSS),
+        pacing: Some(units::Rate::from_bits_per_sec(8_000_000)),
+        ..Decision::UNLIMITED
+    });
+    let fails = Arc::clone(&control.fails);
+    let mut proxy = start(&net, control, windows.map(|windows| windows as Box<dyn RadioWindows>));
+    let (mut client, mut server) = net.pair(&listener);
+    client.write_all(b"a request").expect("it is open");
+    server.read_exact(&mut [0; 9]).expect("it arrives");
+    let sender = thread::spawn(move || while server.write_all(&[7; 1 << 16]).is_ok() {});
+    let leg = |proxy: &Proxy| proxy.status(true).connections.first().expect("it is open").clone();
+    read_for(&mut client, Duration::from_secs(1));
+    let slow = read_for(&mut client, Duration::from_secs(1));
+    let before = leg(&proxy);
+    assert!(before.wired_window <= 24 << 10, "{before:?}");
+    assert!(before.radio_congestion.starts_with("rapid") || !limited, "{before:?}");
+    assert_eq!(net.inside(ROUTER, || proxy.tick()).expect("it goes on"), None);
+    fails.store(true, Relaxed);
+    read_for(&mut client, Duration::from_secs(1));
+    let notice = net.inside(ROUTER, || proxy.tick()).expect("it goes on");
+    let why = "the control of windows and rates has failed: connections go on without limits";
+    assert_eq!(notice, Some(Notice::Failed(why)));
+    // It is said once.
+    assert_eq!(net.inside(ROUTER, || proxy.tick()).expect("it goes on"), None);
+    let fast = read_for(&mut client, Duration::from_secs(1));
+    let after = leg(&proxy);
+    println!("{slow} bytes in a second, then {fast}; {after:?}");
+    assert!(fast > 5 * slow && after.wired_window > 2 * before.wired_window, "{slow} {fast} {after:?}");
+    assert!(!after.radio_congestion.starts_with("rapid"), "{after:?}");
+    drop(client);
+    sender.join().expect("it does not panic");
+    net.inside(ROUTER, || drop(proxy));
 }
 
 /// A cell that has `mbps` for the UE alone, reported each 5 ms until it is dropped. It reports its blocks as unused: it does not

@@ -6,6 +6,7 @@
 mod common;
 
 use common::proxied::*;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::signal::{Signal, kill};
 use std::fs;
 use std::io::Write;
@@ -151,4 +152,27 @@ fn root_settings_change_without_touching_a_connection() {
     assert_eq!((status.totals.reset, status.totals.internal_errors), (0, 0));
     proxy.running.end(Signal::SIGTERM);
     net.is_clean_again(&before);
+}
+
+#[test]
+fn root_other_processors_do_not_keep_a_proxy_from_reading_its_configuration_again() {
+    let Some(net) = Net::new() else { return };
+    let options = "wan = 'wan'\nran = 'ran'\ndrain = '300 ms'\n";
+    let proxy = Configured::start(&net, options);
+    let allowed = sched_getaffinity(proxy.running.pid()).expect("it runs");
+    let cpus: Vec<usize> = (0..CpuSet::count()).filter(|&cpu| allowed.is_set(cpu).unwrap_or(false)).collect();
+    if cpus.len() < 2 {
+        println!("SKIPPED: there is one processor");
+        return;
+    }
+    let mut one = CpuSet::new();
+    one.set(cpus[0]).expect("it is in range");
+    sched_setaffinity(proxy.running.pid(), &one).expect("it runs");
+    // The default number of threads is that of the start.
+    assert_eq!(proxy.reload(&format!("{options}receive-buffer = '80 KiB'\n")), "the configuration was read again");
+    let said = proxy.reload(&format!("{options}threads = 1\n"));
+    assert!(said.contains("the number of threads cannot change while the proxy runs: restart it"), "{said}");
+    let listener = net.listen(SERVER, SERVERS[0]);
+    assert!(proxy.splits(&listener));
+    proxy.running.end(Signal::SIGTERM);
 }

@@ -19,7 +19,7 @@ pub(crate) mod parameters;
 pub(crate) mod radio;
 
 use crate::decision::{Category, Decision, Sample, rate};
-use crate::flow::{Flow, Ue};
+use crate::flow::{Flow, Terms, Ue};
 use crate::share::share;
 use parameters::{Best, PACING, PAYLOAD};
 use radio::Seen;
@@ -55,33 +55,34 @@ pub(crate) fn update<F: Copy, U>(
     decide: &mut dyn FnMut(F, &Decision),
 ) {
     let span = ue.best.updated.map_or(0.0, |before| (now - before).as_secs_f64());
-    let (mut new, mut in_flight, mut radio_rtt) = (0, 0, Span::from_secs(3600));
-    let (mut any, mut has_backlog) = (false, false);
-    for &id in &ue.flows {
-        let Flow { sample, gained, .. } = &flows[id];
-        new += gained;
+    let (mut new, mut in_flight, mut radio_rtt) = (0, 0, ue.least_rtt_asleep());
+    let mut has_backlog = false;
+    for &id in &ue.awake {
+        let Flow { sample, gained, state, .. } = &mut flows[id];
+        new += *gained;
         in_flight += sample.in_flight;
         has_backlog |= sample.held() > 0;
-        if let Some(least) = sample.ran_min_rtt {
-            (radio_rtt, any) = (radio_rtt.min(least), true);
-        }
+        radio_rtt = radio_rtt.into_iter().chain(sample.ran_min_rtt).min();
+        state.best().measure(sample.delivered, span);
     }
-    let radio_rtt = if any { radio_rtt } else { RADIO_RTT };
+    let radio_rtt = radio_rtt.unwrap_or(RADIO_RTT);
     ue.best.measure(new, &ue.capacity, now);
     let Some(capacity) = capacity(ue, now) else {
         ue.best.lose_capacity(now);
-        return ue.flows.iter().for_each(|&id| {
+        let renewals = ue.renewals(None, span, now);
+        for &id in ue.awake.iter().chain(&renewals) {
             let flow = &mut flows[id];
-            decide(flow.key, &flow.state.best().without_capacity(&flow.sample, flow.mss, span));
-        });
+            decide(flow.key, &flow.state.best().without_capacity(&flow.sample, flow.mss));
+        }
+        return ue.rest(flows, now);
     };
     let queue = ue.capacity.queue(now, FRESH).map(|bytes| bytes / ue.best.delivered.max(0.1 * capacity));
     let seen = Seen { capacity, in_flight, radio_rtt: radio_rtt.as_secs_f64(), queue, has_backlog };
     ue.best.observe(of, &seen, span, now);
 
     // Demands, of the active flows and of what is not seen.
-    let mut shares = Vec::with_capacity(ue.flows.len() + 1);
-    for &id in &ue.flows {
+    let mut shares = Vec::with_capacity(ue.awake.len() + 1);
+    for &id in &ue.awake {
         let flow = &mut flows[id];
         let (sample, mss, is_active) = (flow.sample, flow.mss, flow.is_active(now));
         let state = flow.state.best();
@@ -99,14 +100,14 @@ pub(crate) fn update<F: Copy, U>(
 
     // Slow flows may have what nobody wants.
     let (mut slow, mut slow_flows, mut limited, mut fast) = (0.0, 0u32, 0.0, 0.0);
-    for (&id, &share) in ue.flows.iter().zip(&shares) {
+    for (&id, &share) in ue.awake.iter().zip(&shares) {
         match flows[id].state.best().demand {
             Some(demand) if share >= demand && share > 0.0 => (slow, slow_flows) = (slow + share, slow_flows + 1),
             Some(_) => limited += share,
             None => fast += share,
         }
     }
-    let spare = (capacity - shares[ue.flows.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
+    let spare = (capacity - shares[ue.awake.len()] - slow - limited - fast).max(0.0) / f64::from(slow_flows.max(1));
 
     // With the flow among them, so many would share what they and it have.
     let unsatisfied = shares.iter().filter(|&&share| share == level).count() as f64;
@@ -121,14 +122,21 @@ pub(crate) fn update<F: Copy, U>(
     let (mut used, mut expected) = (true, slow + limited);
     let (base, target, stretch) = (ue.best.base, ue.best.target(of), ue.best.stretch);
     let crowded = unseen.is_some_and(|rate| rate > 0.1 * capacity);
-    for (&id, &share) in ue.flows.iter().zip(&shares) {
+    let for_idle = capacity / ue.flows() as f64;
+    let terms = Terms { at: now, share: for_idle, potential: potential(0.0) };
+    let renewals = ue.renewals(Some(terms), span, now);
+    for &id in &renewals {
+        let arrived = flows[id].sample.arrived;
+        flows[id].state.best().restart(arrived, now);
+    }
+    for (&id, share) in ue.awake.iter().zip(shares).chain(renewals.iter().map(|id| (id, 0.0))) {
         let flow = &mut flows[id];
         let key = flow.key;
         let (sample, mss, is_active) = (flow.sample, f64::from(flow.mss), flow.is_active(now));
         let state = flow.state.best();
         let (promise, category) = match (is_active, state.demand) {
             // What a new flow would have; nothing was promised to it.
-            (false, _) => (capacity / (ue.flows.len() as f64), Category::Idle),
+            (false, _) => (for_idle, Category::Idle),
             (true, Some(demand)) if share >= demand => (share + spare, Category::Slow),
             (true, Some(_)) => (share, Category::Slow),
             (true, None) => (share, Category::Fast),
@@ -156,6 +164,7 @@ pub(crate) fn update<F: Copy, U>(
         decide(key, &Decision { rate: (category != Category::Idle).then(|| rate(promise)), category, ..decision });
     }
     (ue.best.is_busy, ue.best.expected) = (fast > 0.0 && used, expected);
+    ue.rest(flows, now);
 }
 
 /// Returns the windows and the pacing of a flow of `promise` bytes a second. `follows_queue`: its radio window is large

@@ -1,4 +1,9 @@
 //! Flows and UEs.
+//!
+//! Under the policy `best`, a flow *sleeps* when it has been silent for a second and the proxy holds nothing of it: an update
+//! neither samples it nor looks at it. It is given new settings about once in [`RENEWAL`], or at once if its share has doubled or
+//! halved. It wakes when data passes, in the state that it would have without sleep, so the decisions for flows that are awake
+//! do not depend on sleep.
 
 use crate::best::demand::BestFlow;
 use crate::best::radio::BestUe;
@@ -6,22 +11,29 @@ use crate::capacity::Capacity;
 use crate::decision::Sample;
 use crate::published::state::PublishedFlow;
 use slab::Slab;
+use std::collections::{BTreeMap, VecDeque};
 use units::{Span, Time};
 
 /// A flow that was silent for longer is not counted and has no share.
 const ACTIVE: Span = Span::from_secs(1);
+/// Interval between decisions for a flow that sleeps, unless others wake meanwhile.
+const RENEWAL: Span = Span::from_secs(1);
 
 /// A flow of a UE.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow<F, U> {
     pub(crate) key: F,
     pub(crate) ue: U,
+    /// Flows are numbered in the order of their opening.
+    pub(crate) number: u64,
     pub(crate) mss: u32,
     pub(crate) sample: Sample,
     /// Bytes delivered since the sample before.
     pub(crate) gained: u64,
     /// When data arrived or was delivered last.
     pub(crate) active: Time,
+    /// If it sleeps, since which update.
+    pub(crate) asleep: Option<Time>,
     pub(crate) state: State,
 }
 
@@ -58,20 +70,117 @@ impl<F, U> Flow<F, U> {
     }
 }
 
+/// What a flow that sleeps would have.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms {
+    /// The time of the update.
+    pub(crate) at: Time,
+    /// Its share if it became active, and what that would be if it took everything, in bytes a second.
+    pub(crate) share: f64,
+    /// See `share`.
+    pub(crate) potential: f64,
+}
+
 /// A UE: its capacity and its flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ue {
     pub(crate) capacity: Capacity,
     pub(crate) best: BestUe,
-    pub(crate) flows: Vec<usize>,
+    /// The flows that are awake, in the order of their opening.
+    pub(crate) awake: Vec<usize>,
+    /// The flows that sleep, of which the first is the next to be given new settings.
+    asleep: VecDeque<usize>,
+    /// How many of those have each least round-trip time of the radio leg.
+    rtts: BTreeMap<Span, usize>,
+    /// The part of a renewal that is due.
+    due: f64,
+    /// The terms at the last update with a known capacity.
+    terms: Terms,
+    /// The share, if the capacity was known, that was told to all flows that sleep or stands for what was told, and since when.
+    told: (Option<f64>, Time),
 }
 
 impl Ue {
+    /// Returns the number of flows.
+    pub(crate) fn flows(&self) -> usize {
+        self.awake.len() + self.asleep.len()
+    }
+
     /// Returns an equal part of the reported capacity for each active flow, in bytes a second, and how many are active;
     /// `None` if the capacity is unknown. Without an active flow, it counts one.
     pub(crate) fn equal_share<F, U>(&self, flows: &Slab<Flow<F, U>>, now: Time) -> Option<(f64, f64)> {
         let capacity = self.capacity.published()?;
-        let active = self.flows.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
+        let active = self.awake.iter().filter(|&&id| flows[id].is_active(now)).count().max(1) as f64;
         Some((capacity / active, active))
+    }
+
+    /// Returns the least round-trip time of the radio legs of flows that sleep.
+    pub(crate) fn least_rtt_asleep(&self) -> Option<Span> {
+        self.rtts.keys().next().copied()
+    }
+
+    /// Notes the terms of flows that sleep, `None` if the capacity is unknown, `span` seconds after the last update. Returns
+    /// those to decide for in this update.
+    pub(crate) fn renewals(&mut self, terms: Option<Terms>, span: f64, now: Time) -> Vec<usize> {
+        self.terms = terms.unwrap_or(self.terms);
+        let share = terms.map(|terms| terms.share);
+        let is_near = match (self.told.0, share) {
+            (Some(told), Some(share)) => (told / 2.0..=told * 2.0).contains(&share),
+            (told, share) => told.is_none() && share.is_none(),
+        };
+        if !is_near || now.saturating_since(self.told.1) >= RENEWAL {
+            self.told = (share, now);
+        }
+        let count = if is_near {
+            self.due += self.asleep.len() as f64 * span / RENEWAL.as_secs_f64();
+            (self.due as usize).min(self.asleep.len())
+        } else {
+            self.asleep.len()
+        };
+        self.due = if is_near { self.due.fract() } else { 0.0 };
+        self.asleep.rotate_left(count);
+        self.asleep.range(self.asleep.len() - count..).copied().collect()
+    }
+
+    /// Puts flows to sleep.
+    pub(crate) fn rest<F, U>(&mut self, flows: &mut Slab<Flow<F, U>>, now: Time) {
+        let Ue { awake, asleep, rtts, .. } = self;
+        awake.retain(|&id| {
+            let flow = &mut flows[id];
+            let is_silent = !flow.is_active(now) && flow.state.best().rest();
+            if is_silent {
+                flow.asleep = Some(now);
+                asleep.push_back(id);
+                flow.sample.ran_min_rtt.into_iter().for_each(|rtt| *rtts.entry(rtt).or_default() += 1);
+            }
+            !is_silent
+        });
+    }
+
+    /// Wakes a flow if it sleeps.
+    pub(crate) fn wake<F, U>(&mut self, id: usize, flows: &mut Slab<Flow<F, U>>) {
+        let flow = &mut flows[id];
+        let Some(since) = flow.asleep.take() else { return };
+        if let Some(rtt) = flow.sample.ran_min_rtt
+            && let Some(count) = self.rtts.get_mut(&rtt)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.rtts.remove(&rtt);
+            }
+        }
+        // Each update with a known capacity would have begun its period anew.
+        let Terms { at, share, potential } = self.terms;
+        if at >= since {
+            let state = flow.state.best();
+            state.restart(flow.sample.arrived, at);
+            (state.share, state.potential) = (share, potential);
+        }
+        let number = flow.number;
+        if let Some(place) = self.asleep.iter().position(|&other| other == id) {
+            self.asleep.remove(place);
+        }
+        let place = self.awake.partition_point(|&other| flows[other].number < number);
+        self.awake.insert(place, id);
     }
 }

@@ -22,6 +22,8 @@ mod published;
 #[cfg(test)]
 mod robustness;
 mod share;
+#[cfg(test)]
+mod sleep;
 
 pub use best::parameters::Best;
 pub use decision::{Category, Decision, Sample};
@@ -75,6 +77,7 @@ impl Default for Config {
 ///
 /// - [`Control::open`] and [`Control::close`] for each flow, that is, for each direction of a connection that carries data to
 ///   a UE;
+/// - [`Control::on_progress`] when data has passed on a flow in either direction;
 /// - [`Control::on_report`] for each report of the radio network;
 /// - [`Control::update`] at [`Control::poll_timeout`].
 pub trait Control<F, U>: Send {
@@ -82,11 +85,14 @@ pub trait Control<F, U>: Send {
     fn open(&mut self, flow: F, ue: U, mss: u32, now: Time);
     /// A flow closes. Its name may be used again.
     fn close(&mut self, flow: F);
+    /// Data has passed on a flow. Until the first update after it, a silent flow may stay as it was sampled last.
+    fn on_progress(&mut self, flow: F);
     /// The radio network reports on a UE.
     fn on_report(&mut self, ue: U, report: &RadioReport, now: Time);
     /// Returns when to call [`Control::update`]; `None` without flows.
     fn poll_timeout(&self) -> Option<Time>;
-    /// Updates all flows: `sample` returns what the proxy sees of one, `each` takes its settings.
+    /// Updates the flows: `sample` returns what the proxy sees of one, `each` takes its settings. A silent flow keeps the settings
+    /// that it has if neither is called for it.
     fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision));
 }
 
@@ -97,6 +103,8 @@ pub struct Rapid<F, U> {
     ues: BTreeMap<U, Ue>,
     flows: Slab<Flow<F, U>>,
     by_key: BTreeMap<F, usize>,
+    /// How many flows have opened.
+    opened: u64,
     /// The UEs that have flows.
     busy: BTreeSet<U>,
     next: Option<Time>,
@@ -108,7 +116,7 @@ impl<F, U> Rapid<F, U> {
     /// Creates an instance without flows.
     pub fn new(config: Config) -> Rapid<F, U> {
         let (ues, by_key, busy) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        Rapid { config, ues, flows: Slab::new(), by_key, busy, next: None, forgotten: Time::ZERO }
+        Rapid { config, ues, flows: Slab::new(), by_key, opened: 0, busy, next: None, forgotten: Time::ZERO }
     }
 }
 
@@ -119,26 +127,44 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
             Policy::Best(_) => State::Best(BestFlow::new(now)),
             Policy::MilliProxy => State::MilliProxy,
         };
-        let mss = mss.max(1);
-        let new = Flow { key: flow, ue, mss, sample: Sample::default(), gained: 0, active: now, state };
-        let id = self.flows.insert(new);
+        self.opened += 1;
+        let id = self.flows.insert(Flow {
+            key: flow,
+            ue,
+            number: self.opened,
+            mss: mss.max(1),
+            sample: Sample::default(),
+            gained: 0,
+            active: now,
+            asleep: None,
+            state,
+        });
         self.by_key.insert(flow, id);
-        self.ues.entry(ue).or_default().flows.push(id);
+        self.ues.entry(ue).or_default().awake.push(id);
         self.busy.insert(ue);
         self.next.get_or_insert(now);
     }
 
     fn close(&mut self, flow: F) {
         let Some(id) = self.by_key.remove(&flow) else { return };
-        let gone = self.flows.remove(id);
-        if let Some(ue) = self.ues.get_mut(&gone.ue) {
-            ue.flows.retain(|&other| other != id);
-            if ue.flows.is_empty() {
-                self.busy.remove(&gone.ue);
+        let name = self.flows[id].ue;
+        if let Some(ue) = self.ues.get_mut(&name) {
+            ue.wake(id, &mut self.flows);
+            ue.awake.retain(|&other| other != id);
+            if ue.flows() == 0 {
+                self.busy.remove(&name);
             }
         }
+        self.flows.remove(id);
         if self.flows.is_empty() {
             self.next = None;
+        }
+    }
+
+    fn on_progress(&mut self, flow: F) {
+        let Some(&id) = self.by_key.get(&flow) else { return };
+        if let Some(ue) = self.ues.get_mut(&self.flows[id].ue) {
+            ue.wake(id, &mut self.flows);
         }
     }
 
@@ -149,7 +175,7 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
         if now.saturating_since(self.forgotten) >= FORGET {
             self.forgotten = now;
             let is_fresh = |ue: &Ue| ue.capacity.age(now).is_some_and(|age| age <= STALE);
-            self.ues.retain(|_, ue| !ue.flows.is_empty() || is_fresh(ue));
+            self.ues.retain(|_, ue| ue.flows() > 0 || is_fresh(ue));
         }
     }
 
@@ -159,7 +185,8 @@ impl<F: Copy + Ord + Send, U: Copy + Ord + Send> Control<F, U> for Rapid<F, U> {
 
     fn update(&mut self, now: Time, sample: &mut dyn FnMut(F) -> Sample, each: &mut dyn FnMut(F, &Decision)) {
         let Rapid { config, ues, flows, busy, next, .. } = self;
-        for (_, flow) in flows.iter_mut() {
+        for &id in busy.iter().filter_map(|ue| ues.get(ue)).flat_map(|ue| &ue.awake) {
+            let flow = &mut flows[id];
             let new = sample(flow.key);
             if new.arrived != flow.sample.arrived || new.delivered != flow.sample.delivered {
                 flow.active = now;

@@ -17,9 +17,9 @@ pub(crate) fn update<F: Copy, U>(
     decide: &mut dyn FnMut(F, &Decision),
 ) {
     let Some((share, _)) = ue.equal_share(flows, now) else {
-        return ue.flows.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
+        return ue.awake.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
-    for &id in &ue.flows {
+    for &id in &ue.awake {
         let flow = &flows[id];
         let floor = f64::from(floor_segments * flow.mss);
         let seconds = |span: Option<Span>| span.unwrap_or_default().as_secs_f64();

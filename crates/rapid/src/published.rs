@@ -35,10 +35,10 @@ pub(crate) fn update<F: Copy, U>(
     decide: &mut dyn FnMut(F, &Decision),
 ) {
     let Some((equal_share, active)) = ue.equal_share(flows, now) else {
-        return ue.flows.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
+        return ue.awake.iter().for_each(|&id| decide(flows[id].key, &Decision::UNLIMITED));
     };
     let (mut released, mut slow) = (0.0, 0.0);
-    for &id in &ue.flows {
+    for &id in &ue.awake {
         let flow = &mut flows[id];
         let floor = f64::from(floor_segments * flow.mss);
         let (rtt, smoothed) = of.round_trip.of(&flow.sample);
@@ -76,7 +76,7 @@ pub(crate) fn update<F: Copy, U>(
         }
     }
     let fast = active - slow;
-    for &id in &ue.flows {
+    for &id in &ue.awake {
         let flow = &mut flows[id];
         let (key, mss, sample, is_active) = (flow.key, flow.mss, flow.sample, flow.is_active(now));
         let state = flow.state.published();

@@ -48,6 +48,7 @@ fn no_report_and_no_sample_panics_or_starves_a_flow() {
                             ran_rtt: rtt(small >> 1),
                             ran_min_rtt: rtt(span >> 1),
                         };
+                        open.iter().filter(|_| span & 1 == 0).for_each(|&flow| rapid.on_progress(flow));
                         rapid.update(now, &mut |_| sample, &mut |_, decision| {
                             for bytes in [decision.receive_window, decision.receive_buffer, decision.window] {
                                 assert!(bytes.is_none_or(|bytes| bytes >= floor), "{decision:?}");

@@ -53,7 +53,7 @@ use flow::Registry;
 use gate::{Gate, Waker};
 use guardian::Guardian;
 use listen::Listener;
-use settings::Current;
+use settings::{Current, FILES_EACH};
 use steering::{Plan, Steering};
 use worker::{Counters, Shared, Worker};
 
@@ -63,11 +63,6 @@ const PATIENCE: Duration = Duration::from_millis(600);
 const LOOK: Duration = Duration::from_millis(500);
 /// Interval between checks of rules and routes, each of which runs `ip`.
 const LOOK_AT_ROUTES: Duration = Duration::from_secs(5);
-/// Descriptors of a connection: two sockets, and a pipe while one direction holds bytes.
-const FILES_EACH: u64 = 4;
-/// Descriptors for other purposes than connections.
-const OTHER_FILES: u64 = 256;
-
 /// A proxy that runs until it is dropped, which resets its connections and removes everything that it changed.
 pub struct Proxy {
     settings: Arc<Current>,
@@ -90,7 +85,17 @@ pub struct Proxy {
 /// The thread of a control, and what ends it.
 struct Controlling {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
+    /// Returns whether the control did not fail.
+    thread: JoinHandle<bool>,
+}
+
+/// What an operator should know of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Something was amiss, and has been repaired.
+    Repaired(&'static str),
+    /// Something has failed, and the proxy goes on without it.
+    Failed(&'static str),
 }
 
 /// A worker, and when it was last seen alive.
@@ -243,11 +248,11 @@ impl Proxy {
     }
 
     /// Looks after workers and guardian. Call it about ten times a second: if it is not called for half a second, new
-    /// connections bypass the proxy. Returns what it had to repair.
+    /// connections bypass the proxy. Returns what it has found.
     ///
     /// # Errors
     /// The proxy cannot go on: an interface is gone, or a worker or the owner of the table has died. Drop it.
-    pub fn tick(&mut self) -> Result<Option<&'static str>, Error> {
+    pub fn tick(&mut self) -> Result<Option<Notice>, Error> {
         let now = Instant::now();
         let mut hang = 0;
         for running in &mut self.workers {
@@ -267,6 +272,12 @@ impl Proxy {
             let all: Vec<&Listener> = self.workers.iter().flat_map(|running| &running.shared.listeners).collect();
             self.guardian = Guardian::start((self.guardian_command)(), self.plan.undo_commands(), &all)?;
         }
+        if self.controlling.as_ref().is_some_and(|controlling| controlling.thread.is_finished()) {
+            self.end_control();
+            return Ok(Some(Notice::Failed(
+                "the control of windows and rates has failed: connections go on without limits",
+            )));
+        }
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
             if !self.steering.lives() {
@@ -278,7 +289,8 @@ impl Proxy {
             }
             if now.duration_since(self.routes_looked) >= LOOK_AT_ROUTES {
                 self.routes_looked = now;
-                return Ok(self.plan.restore()?.then_some("somebody removed the proxy's routing rule or route"));
+                let restored = "somebody removed the proxy's routing rule or route; it is there again";
+                return Ok(self.plan.restore()?.then_some(Notice::Repaired(restored)));
             }
         }
         Ok(None)
@@ -334,30 +346,33 @@ fn interfaces(settings: &Settings) -> Result<[u32; 2], Error> {
     Ok([wan, ran])
 }
 
-/// Returns for how many connections this process may open files, up to `wanted`. Raises its limit as far as it must and may.
-pub fn permitted_connections(wanted: usize) -> usize {
-    let needed = wanted as u64 * FILES_EACH + OTHER_FILES;
+/// Returns for how many connections this process may open files, up to those that the settings want. Raises its limit as far as
+/// it may, so that there are pipes for all.
+pub fn permitted_connections(settings: &Settings) -> usize {
+    let wanted = settings.max_connections;
+    let (needed, pipes) = (settings.files(), 2 * wanted as u64);
     let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_none_or(|current| current >= needed) {
+    if limit.current.is_none_or(|current| current >= needed + pipes) {
         return wanted;
     }
     let raise = |current: u64, maximum| setrlimit(Resource::Nofile, Rlimit { current: Some(current), maximum });
-    let most = limit.maximum.unwrap_or(needed).min(needed);
+    let most = limit.maximum.unwrap_or(needed + pipes).min(needed + pipes);
     // Beyond the hard limit it takes CAP_SYS_RESOURCE.
-    let raised =
-        raise(needed, limit.maximum.map(|maximum| maximum.max(needed))).or_else(|_| raise(most, limit.maximum));
+    let raised = raise(needed + pipes, limit.maximum.map(|maximum| maximum.max(needed + pipes)))
+        .or_else(|_| raise(most, limit.maximum));
     let files = if raised.is_ok() { getrlimit(Resource::Nofile).current } else { limit.current };
-    files.map_or(wanted, |files| (files.saturating_sub(OTHER_FILES) / FILES_EACH).min(wanted as u64) as usize)
+    let missing = files.map_or(0, |files| needed.saturating_sub(files));
+    wanted.saturating_sub(missing.div_ceil(FILES_EACH) as usize)
 }
 
 fn check_file_limit(settings: &Settings) -> Result<(), Error> {
-    let (wanted, permitted) = (settings.max_connections, permitted_connections(settings.max_connections));
+    let (wanted, permitted) = (settings.max_connections, permitted_connections(settings));
     if permitted >= wanted {
         return Ok(());
     }
     Err(Error::Wrong(format!(
         "{wanted} connections may need {} open files, which the limit does not permit: lower --max-connections to \
          {permitted}, or raise the limit (ulimit -n, LimitNOFILE=)",
-        wanted as u64 * FILES_EACH + OTHER_FILES,
+        settings.files(),
     )))
 }

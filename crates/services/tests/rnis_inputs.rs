@@ -209,3 +209,47 @@ async fn a_reader_that_lags_does_not_hold_up_the_feed() {
     assert_eq!(service.hub.latest(address(9)).expect("there is one").acked_bits, 49_999);
     sleep(Duration::from_millis(1)).await;
 }
+
+#[tokio::test]
+async fn a_writer_beyond_the_sixteenth_waits_and_is_told_of() {
+    let directory = tempfile::tempdir().expect("there is room");
+    let path = directory.path().join("socket");
+    let (log, lines) = logged();
+    let service = start(Options { log, ..with(vec![input(&format!("recording:unix:{}", path.display()))]) }).await;
+    let mut writers = Vec::new();
+    for _ in 0..15 {
+        writers.push(UnixStream::connect(&path).await.expect("the service listens"));
+    }
+    sleep(Duration::from_millis(200)).await;
+    let told = || lines.lock().unwrap().iter().any(|line| line.contains("16 programs are connected; others wait"));
+    assert!(!told(), "{lines:?}");
+    writers.push(UnixStream::connect(&path).await.expect("the service listens"));
+    until(told).await;
+    let mut last = UnixStream::connect(&path).await.expect("the kernel accepts it");
+    let line = recording::format_line(&Record::Report(report(1, 22))) + "\n";
+    last.write_all(line.as_bytes()).await.expect("it is open");
+    sleep(Duration::from_millis(200)).await;
+    assert!(service.hub.latest(address(22)).is_none(), "it is read");
+    // When one leaves, it has its turn.
+    writers.pop();
+    until(|| service.hub.latest(address(22)).is_some()).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_accepts_and_says_nothing_is_waited_for_with_one_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("it is bound").port();
+    let (log, lines) = logged();
+    let _service = start(Options { log, ..with(vec![input(&format!("amqp://127.0.0.1:{port}"))]) }).await;
+    let (silent, _) =
+        timeout(Duration::from_secs(10), listener.accept()).await.expect("it connects").expect("it is bound");
+    until(|| lines.lock().unwrap().iter().any(|line| line.ends_with("does not answer; waiting"))).await;
+    // An attempt that was given up would be followed by another one after half a second.
+    let again = timeout(Duration::from_secs(3), listener.accept()).await;
+    assert!(again.is_err(), "there is another connection: {lines:?}");
+    drop(silent);
+    timeout(Duration::from_secs(10), listener.accept()).await.expect("it tries again").expect("it is bound");
+    let lines = lines.lock().unwrap();
+    assert_eq!(lines.iter().filter(|line| line.contains("does not answer")).count(), 1, "{lines:?}");
+    assert!(lines.iter().any(|line| line.ends_with("; trying again")), "{lines:?}");
+}

@@ -18,6 +18,8 @@ const EXCEEDED: f64 = 1.15;
 const USED_BY_FAST: f64 = 0.9;
 /// A rate that grew by this factor in a period still grows: slow start doubles it each round trip.
 const GROWS: f64 = 1.25;
+/// A flow does not sleep while its average of delivery, in bytes a second, may count in a window.
+const NOTHING: f64 = 1e-3;
 /// The least window without a capacity, in segments.
 const UNKNOWN: u32 = 40;
 
@@ -41,7 +43,7 @@ pub(crate) struct BestFlow {
     pub(crate) potential: f64,
     /// Whether the proxy was empty of it at some time in the period.
     ran_empty: bool,
-    /// While the capacity is unknown: the average of delivery in bytes a second, and what had been delivered.
+    /// The average of delivery in bytes a second, and what had been delivered at the last update.
     rate: f64,
     delivered: u64,
 }
@@ -67,6 +69,24 @@ impl BestFlow {
     pub(crate) fn restart(&mut self, arrived: u64, now: Time) {
         let BestFlow { rate, delivered, .. } = *self;
         *self = BestFlow { arrived, rate, delivered, ..BestFlow::new(now) };
+    }
+
+    /// Averages what is delivered, for when the capacity is unknown.
+    pub(crate) fn measure(&mut self, delivered: u64, span: f64) {
+        if span > 0.0 {
+            let rate = delivered.saturating_sub(self.delivered) as f64 / span;
+            self.rate += (rate - self.rate) * span / (span + SMOOTHING);
+        }
+        self.delivered = delivered;
+    }
+
+    /// Returns whether updates would change nothing as long as the flow is silent.
+    pub(crate) fn rest(&mut self) -> bool {
+        let rests = self.rate < NOTHING;
+        if rests {
+            self.rate = 0.0;
+        }
+        rests
     }
 
     /// Observes the flow for `span` seconds, and judges it at the end of a period.
@@ -102,12 +122,7 @@ impl BestFlow {
 
     /// Returns the settings of a flow whose UE's capacity is unknown: a congestion control rules the radio leg, and the receive
     /// window is twice what passes, so that the proxy holds little.
-    pub(crate) fn without_capacity(&mut self, sample: &Sample, mss: u32, span: f64) -> Decision {
-        if span > 0.0 {
-            let rate = sample.delivered.saturating_sub(self.delivered) as f64 / span;
-            self.rate += (rate - self.rate) * span / (span + SMOOTHING);
-        }
-        self.delivered = sample.delivered;
+    pub(crate) fn without_capacity(&self, sample: &Sample, mss: u32) -> Decision {
         let rtt = sample.wired_rtt().unwrap_or_default();
         let window = 2.0 * self.rate * (rtt + PERIOD).as_secs_f64() + f64::from(UNKNOWN * mss);
         Decision {

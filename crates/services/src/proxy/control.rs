@@ -10,10 +10,12 @@
 //! - the pacing rate of the radio leg (`SO_MAX_PACING_RATE`);
 //! - the congestion window of the radio leg, if there are [`RadioWindows`].
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -24,7 +26,7 @@ use rapid::{Control, Decision, Sample};
 use rustix::net::sockopt;
 use units::{Span, Time};
 
-use super::flow::Flow;
+use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
 use super::listen::UNLIMITED;
 use super::relay::NO_LIMIT;
@@ -100,23 +102,36 @@ struct Controlled {
     replaced: Option<String>,
 }
 
-/// Runs a control until `stop`, and then lifts all limits.
-pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) {
+/// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
+pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) -> bool {
     let Governor { mut control, reports, mut windows } = governor;
-    let clock = Clock::start();
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
-    let mut seen = vec![u64::MAX; workers.len()];
+    let controlling = AssertUnwindSafe(|| drive(&mut *control, &reports, &mut windows, &mut flows, workers, stop));
+    let is_well = catch_unwind(controlling).is_ok();
+    let most = bounds(workers);
+    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
+    is_well
+}
+
+fn drive(
+    control: &mut dyn Control<FlowKey, IpAddr>,
+    reports: &Inbox,
+    windows: &mut Option<Box<dyn RadioWindows>>,
+    flows: &mut BTreeMap<FlowKey, Controlled>,
+    workers: &[Arc<Shared>],
+    stop: &AtomicBool,
+) {
+    let clock = Clock::start();
+    let all: Vec<(&Shared, Following)> = workers.iter().map(|shared| (&**shared, shared.registry.follow())).collect();
+    let mut news = Vec::new();
     let mut extended = None;
     while !stop.load(Relaxed) {
-        for (shared, seen) in workers.iter().zip(&mut seen) {
-            // Openings are counted when a connection begins to be made, so one that is not yet established is looked at again.
-            let changes = shared.registry.changes();
-            if *seen != changes && learn(&mut *control, shared, &mut flows, clock.now()) {
-                *seen = changes;
-            }
+        for (shared, following) in &all {
+            following.take(&mut news);
+            news.iter().for_each(|&news| learn(control, shared, flows, news, clock.now()));
         }
         let now = clock.now();
-        if let Some(windows) = &mut windows
+        if let Some(windows) = windows
             && extended.is_none_or(|last| now.saturating_since(last) >= EXTEND)
         {
             extended = Some(now);
@@ -125,8 +140,8 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
         }
         match control.poll_timeout() {
             Some(due) if due <= now => {
-                reports.pass(&mut *control, now, unix_now());
-                update(&mut *control, &mut windows, &mut flows, workers, now);
+                reports.pass(control, now, unix_now());
+                update(control, windows, flows, workers, now);
             }
             due => {
                 let wait = due.map_or(IDLE, |due| Duration::from_nanos(due.saturating_since(now).as_nanos()));
@@ -134,8 +149,6 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
             }
         }
     }
-    let most = bounds(workers);
-    flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
 }
 
 /// Returns the receive buffer and the unsent data of a leg without a control.
@@ -146,39 +159,36 @@ fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
     })
 }
 
-/// Reports new connections of a worker and those that are gone. Returns whether all of them are established.
+/// Tells the control what has happened to a connection of a worker.
 fn learn(
     control: &mut dyn Control<FlowKey, IpAddr>,
     shared: &Shared,
     flows: &mut BTreeMap<FlowKey, Controlled>,
+    news: News,
     now: Time,
-) -> bool {
-    let worker = shared.number;
-    let (mut new, mut all) = (Vec::new(), true);
-    // In the order of their numbers.
-    let mut living = Vec::new();
-    shared.registry.for_each(|id, flow| {
-        let key = FlowKey { worker, id };
-        living.push(key);
-        all &= flow.is_established();
-        if flow.is_established() && !flows.contains_key(&key) {
-            new.push((key, Arc::clone(flow)));
+) {
+    let key = |id| FlowKey { worker: shared.number, id };
+    match news {
+        News::Established(id) => {
+            let Some(flow) = shared.registry.get(id).filter(|_| !flows.contains_key(&key(id))) else { return };
+            flow.on_noted();
+            let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
+            control.open(key(id), flow.ue().ip(), mss, now);
+            let flow = Arc::downgrade(&flow);
+            flows.insert(key(id), Controlled { flow, before, mss, ..Controlled::default() });
         }
-    });
-    flows.retain(|key, _| {
-        let keep = key.worker != worker || living.binary_search(key).is_ok();
-        if !keep {
-            control.close(*key);
+        News::Progress(id) => {
+            if let Some(flow) = flows.get(&key(id)).and_then(|controlled| controlled.flow.upgrade()) {
+                flow.on_noted();
+                control.on_progress(key(id));
+            }
         }
-        keep
-    });
-    for (key, flow) in new {
-        let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
-        control.open(key, flow.ue().ip(), mss, now);
-        let flow = Arc::downgrade(&flow);
-        flows.insert(key, Controlled { flow, before, mss, ..Controlled::default() });
+        News::Closed(id) => {
+            if flows.remove(&key(id)).is_some() {
+                control.close(key(id));
+            }
+        }
     }
-    all
 }
 
 fn update(
@@ -189,7 +199,7 @@ fn update(
     now: Time,
 ) {
     let most = bounds(workers);
-    let cell = std::cell::RefCell::new(flows);
+    let cell = RefCell::new(flows);
     let mut observe = |key: FlowKey| {
         let mut flows = cell.borrow_mut();
         let Some(controlled) = flows.get_mut(&key) else { return Sample::default() };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -61,6 +61,8 @@ pub struct Flow {
     pub(super) passing: AtomicUsize,
     pub(super) to_ue: Passed,
     pub(super) from_ue: Passed,
+    /// Whether the news of its progress wait for the control.
+    noted: AtomicBool,
 }
 
 impl Flow {
@@ -89,6 +91,7 @@ impl Flow {
             passing: AtomicUsize::new(NO_LIMIT),
             to_ue: Passed::default(),
             from_ue: Passed::default(),
+            noted: AtomicBool::new(false),
         }
     }
 
@@ -117,10 +120,6 @@ impl Flow {
         self.established.load(Relaxed)
     }
 
-    pub(super) fn establish(&self) {
-        self.established.store(true, Relaxed);
-    }
-
     /// The socket of the radio leg.
     pub fn radio(&self) -> BorrowedFd<'_> {
         self.radio.as_fd()
@@ -142,6 +141,11 @@ impl Flow {
     /// Counts what the proxy has taken from either side: as long as it does not change, no bytes have come.
     pub(super) fn taken(&self) -> [u64; 2] {
         [&self.to_ue, &self.from_ue].map(|passed| passed.taken.load(Relaxed))
+    }
+
+    /// The control has taken notice of the flow's progress, and reads its counters next.
+    pub(super) fn on_noted(&self) {
+        self.noted.swap(false, AcqRel);
     }
 
     /// Reads the state of both legs.
@@ -218,32 +222,76 @@ impl Observation {
     }
 }
 
+/// What has happened to a connection, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Both legs are established.
+    Established(u64),
+    /// Bytes have passed. This is told once until [`Flow::on_noted`].
+    Progress(u64),
+    /// It has ended.
+    Closed(u64),
+}
+
 /// The connections of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     flows: Mutex<BTreeMap<u64, Arc<Flow>>>,
-    /// Counts openings and closings.
-    changes: AtomicU64,
+    /// Whether a control follows the news.
+    followed: AtomicBool,
+    /// The news since the control took them last.
+    news: Mutex<Vec<News>>,
 }
 
 impl Registry {
     pub(super) fn insert(&self, id: u64, flow: &Arc<Flow>) {
         self.lock().insert(id, Arc::clone(flow));
-        self.changes.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn establish(&self, id: u64, flow: &Flow) {
+        flow.established.store(true, Relaxed);
+        self.tell(News::Established(id));
+    }
+
+    /// Call it after the flow's counters have changed.
+    pub(super) fn progress(&self, id: u64, flow: &Flow) {
+        if self.followed.load(Relaxed) && !flow.noted.swap(true, AcqRel) {
+            self.tell(News::Progress(id));
+        }
     }
 
     pub(super) fn remove(&self, id: u64) {
         self.lock().remove(&id);
-        self.changes.fetch_add(1, Relaxed);
+        self.tell(News::Closed(id));
     }
 
-    /// A number that differs whenever a connection has opened or closed since.
-    pub(super) fn changes(&self) -> u64 {
-        self.changes.load(Relaxed)
+    fn tell(&self, news: News) {
+        let mut all = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.followed.load(Relaxed) {
+            all.push(news);
+        }
+    }
+
+    /// Begins to collect news, the first of which are the connections that there are, until the returned value is dropped.
+    pub(super) fn follow(&self) -> Following<'_> {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        news.clear();
+        self.followed.store(true, Relaxed);
+        drop(news);
+        // Those that are established in the meantime may be told twice.
+        let mut established = Vec::new();
+        self.for_each(|id, flow| established.extend(flow.is_established().then_some(News::Established(id))));
+        self.news.lock().unwrap_or_else(PoisonError::into_inner).splice(..0, established);
+        Following(self)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Flow>>> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a connection, unless it has ended.
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Flow>> {
+        self.lock().get(&id).cloned()
     }
 
     /// Calls `act` for each connection. Connections neither open nor close meanwhile, so it should return soon.
@@ -251,5 +299,24 @@ impl Registry {
         for (&id, flow) in &*self.lock() {
             act(id, flow);
         }
+    }
+}
+
+/// The news of a worker's connections, for a control.
+#[derive(Debug)]
+pub(super) struct Following<'a>(&'a Registry);
+
+impl Following<'_> {
+    /// Replaces `read` by the news since the last call.
+    pub(super) fn take(&self, read: &mut Vec<News>) {
+        read.clear();
+        std::mem::swap(read, &mut *self.0.news.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        self.0.followed.store(false, Relaxed);
+        self.0.news.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }

@@ -9,10 +9,12 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netio::program::ip;
 use netio::{Error, sys};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,6 +27,8 @@ use super::listen::Listener;
 
 /// A proxy that is silent for this long hangs.
 const PATIENCE: Duration = Duration::from_millis(600);
+/// Time that the guardian has to end after the proxy.
+const LAST_WORK: Duration = Duration::from_secs(3);
 /// Sockets in one message; the kernel permits 253.
 const SOCKETS: usize = 8;
 /// Longest message.
@@ -90,9 +94,18 @@ impl Guardian {
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // The end of its input.
+        // The end of its input, which one that somebody has stopped would not see.
         self.socket = None;
-        let _ = self.child.wait();
+        let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGCONT);
+        let start = Instant::now();
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if start.elapsed() > LAST_WORK {
+                let _ = self.child.kill();
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

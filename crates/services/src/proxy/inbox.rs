@@ -50,6 +50,7 @@ mod tests {
     impl Control<u32, IpAddr> for Noted {
         fn open(&mut self, _: u32, _: IpAddr, _: u32, _: Time) {}
         fn close(&mut self, _: u32) {}
+        fn on_progress(&mut self, _: u32) {}
         fn on_report(&mut self, ue: IpAddr, report: &RadioReport, _: Time) {
             self.0.push((ue, report.time));
         }

@@ -2,10 +2,13 @@
 //!
 //! Small amounts are read and written through a buffer that all connections of a worker share. What the sink does not take,
 //! and larger amounts, pass through a pipe by splice(2), without being copied. A direction has a pipe only while it holds
-//! bytes, so idle connections cost none. All bytes that a direction holds are in its pipe, which keeps them in order and
-//! bounds their number.
+//! bytes, so idle connections cost none. Where there is no pipe to be had, because descriptors are short, all bytes are read
+//! and written, and what the sink does not take is kept in memory. What a direction holds is in one place, which keeps it in
+//! order and bounds it.
 
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{self, Errno};
@@ -20,6 +23,7 @@ pub(super) const LEAST_PIPE: usize = SCRATCH;
 const TURN: usize = 16;
 /// No bound on what is between the sockets but the size of a pipe.
 pub(super) const NO_LIMIT: usize = usize::MAX;
+const SEND: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 
 /// An empty pipe.
@@ -27,6 +31,8 @@ const FLAGS: SpliceFlags = SpliceFlags::NONBLOCK.union(SpliceFlags::MOVE);
 struct Pipe {
     read: OwnedFd,
     write: OwnedFd,
+    /// Counts the pipes that there are.
+    _counted: Arc<()>,
 }
 
 /// What all directions of a worker share: empty pipes, and the buffer for small amounts.
@@ -36,30 +42,45 @@ pub(super) struct Tools {
     /// Capacity of each pipe.
     size: usize,
     most_spare: usize,
+    /// The most pipes that there may be; see [`Pipe`].
+    most: usize,
+    count: Arc<()>,
     scratch: Box<[u8]>,
 }
 
 impl Tools {
-    /// Makes pipes of `size` bytes and keeps at most `most_spare` unused ones.
-    pub(super) fn new(size: usize, most_spare: usize) -> Tools {
-        Tools { spare: Vec::new(), size: size.max(LEAST_PIPE), most_spare, scratch: vec![0; SCRATCH].into() }
+    /// Makes at most `most` pipes of `size` bytes and keeps at most `most_spare` unused ones.
+    pub(super) fn new(size: usize, most_spare: usize, most: usize) -> Tools {
+        let scratch = vec![0; SCRATCH].into();
+        Tools { spare: Vec::new(), size: size.max(LEAST_PIPE), most_spare, most, count: Arc::default(), scratch }
     }
 
-    fn take(&mut self) -> io::Result<Pipe> {
-        if let Some(pipe) = self.spare.pop() {
-            return Ok(pipe);
-        }
+    /// Changes how many pipes there may be.
+    pub(super) fn set_most(&mut self, most: usize) {
+        self.most = most;
+    }
+
+    fn count(&self) -> usize {
+        Arc::strong_count(&self.count) - 1
+    }
+
+    /// Returns an empty pipe, unless there are enough or there is none to be had.
+    fn take(&mut self) -> Option<Pipe> {
+        self.spare.pop().or_else(|| (self.count() < self.most).then(|| self.make().ok()).flatten())
+    }
+
+    fn make(&self) -> io::Result<Pipe> {
         let (read, write) = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
         // Where a user's pipes are limited, the kernel's default may do: 64 KiB, or less once there are many.
         let size = fcntl_setpipe_size(&write, self.size).or_else(|_| fcntl_getpipe_size(&write))?;
         if size < LEAST_PIPE {
             return Err(Errno::NOBUFS);
         }
-        Ok(Pipe { read, write })
+        Ok(Pipe { read, write, _counted: Arc::clone(&self.count) })
     }
 
     fn give_back(&mut self, pipe: Pipe) {
-        if self.spare.len() < self.most_spare {
+        if self.spare.len() < self.most_spare && self.count() <= self.most {
             self.spare.push(pipe);
         }
     }
@@ -81,8 +102,12 @@ pub(super) enum Turn {
 #[derive(Debug, Default)]
 pub(super) struct Direction {
     pipe: Option<Pipe>,
-    /// Bytes in the pipe.
+    /// What is held without a pipe.
+    rest: VecDeque<u8>,
+    /// Bytes in the pipe or in `rest`.
     held: usize,
+    /// Bytes that may pass before a sink with a bound is asked again whether it has room.
+    credit: usize,
     /// Bytes taken from the source.
     taken: u64,
     readable: bool,
@@ -134,10 +159,11 @@ impl Direction {
 
     /// Moves bytes until one side is not ready, or the turn of this direction is over. At most `most` bytes are between the
     /// sockets. With such a bound, nothing is taken from the source before the sink has sent most of what it was given
-    /// (`TCP_NOTSENT_LOWAT`): the kernel looks at that only when it begins a new packet, which may become as long as 64 KiB.
+    /// (`TCP_NOTSENT_LOWAT`): the kernel looks at that only when it begins a new packet, which may become as long as 64 KiB. A
+    /// quarter of the bound may pass before that is asked again, so small messages need not ask.
     ///
     /// # Errors
-    /// One of the sockets has failed, or there is no pipe to be had. The connection cannot go on.
+    /// One of the sockets has failed. The connection cannot go on.
     pub(super) fn advance(
         &mut self,
         source: BorrowedFd,
@@ -171,9 +197,12 @@ impl Direction {
                 }
                 return Ok(Turn::Waits);
             }
-            if is_bounded && !has_room(sink)? {
-                self.writable = false;
-                return Ok(Turn::Waits);
+            if is_bounded && self.credit == 0 {
+                if !has_room(sink)? {
+                    self.writable = false;
+                    return Ok(Turn::Waits);
+                }
+                self.credit = most.div_ceil(4);
             }
             let before = self.taken;
             if self.held == 0 && !self.bulk {
@@ -181,24 +210,30 @@ impl Direction {
             } else if !self.fill(source, most, tools)? && !self.writable {
                 return Ok(Turn::Waits);
             }
-            burst += (self.taken - before) as usize;
+            let new = (self.taken - before) as usize;
+            (burst, self.credit) = (burst + new, self.credit.saturating_sub(new));
         }
         Ok(Turn::More)
     }
 
-    /// Writes from the pipe to the sink.
+    /// Writes what is held to the sink.
     fn write(&mut self, sink: BorrowedFd, tools: &mut Tools) -> io::Result<()> {
-        let Some(pipe) = &self.pipe else { return Ok(()) };
-        match splice(&pipe.read, None, sink, None, self.held, FLAGS) {
-            Ok(count) => self.held = self.held.saturating_sub(count),
+        let written = match &self.pipe {
+            Some(pipe) => splice(&pipe.read, None, sink, None, self.held, FLAGS),
+            None => send(sink, self.rest.as_slices().0, SEND),
+        };
+        match written {
+            Ok(count) => {
+                self.held = self.held.saturating_sub(count);
+                self.rest.drain(..count.min(self.rest.len()));
+            }
             Err(Errno::AGAIN) => self.writable = false,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        if self.held == 0
-            && let Some(pipe) = self.pipe.take()
-        {
-            tools.give_back(pipe);
+        if self.held == 0 {
+            self.rest = VecDeque::new();
+            self.pipe.take().into_iter().for_each(|pipe| tools.give_back(pipe));
         }
         Ok(())
     }
@@ -209,9 +244,9 @@ impl Direction {
         if room == 0 {
             return Ok(false);
         }
-        let pipe = match self.pipe.take() {
-            Some(pipe) => pipe,
-            None => tools.take()?,
+        let Some(pipe) = self.pipe.take().or_else(|| if self.rest.is_empty() { tools.take() } else { None }) else {
+            self.bulk = false;
+            return Ok(false);
         };
         let read =
             if self.urgent { self.read_urgent(source, &pipe, room, tools) } else { splice_in(source, &pipe, room) };
@@ -275,15 +310,17 @@ impl Direction {
         }
         let mut written = 0;
         while written < count {
-            match send(sink, &tools.scratch[written..count], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            match send(sink, &tools.scratch[written..count], SEND) {
                 Ok(more) => written += more,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     self.writable = false;
-                    let pipe = tools.take()?;
-                    write_all(&pipe, &tools.scratch[written..count])?;
-                    self.pipe = Some(pipe);
                     self.held = count - written;
+                    self.pipe = tools.take();
+                    match &self.pipe {
+                        Some(pipe) => write_all(pipe, &tools.scratch[written..count])?,
+                        None => self.rest.extend(&tools.scratch[written..count]),
+                    }
                     break;
                 }
                 Err(error) => return Err(error),

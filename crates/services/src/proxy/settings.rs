@@ -5,11 +5,20 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use netio::Error;
+use rustix::process::{Resource, getrlimit};
 
 use super::relay::LEAST_PIPE;
 
 /// See [`Settings::first_receive_buffer`].
 const FIRST_BUFFER: usize = 128 << 10;
+
+/// Descriptors of a connection: its sockets. While a direction holds bytes, it may have a pipe as well.
+pub(super) const FILES_EACH: u64 = 2;
+/// Descriptors of a worker beside its connections, and pipes that it may always have.
+const FILES_OF_WORKER: usize = 8;
+const LEAST_PIPES: usize = 16;
+/// Descriptors for reports, metrics, status, programs and the like.
+const OTHER_FILES: u64 = 128;
 
 /// Processors at the start. Others may be assigned while it runs.
 static CORES: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -73,6 +82,18 @@ impl Settings {
     /// little.
     pub(super) fn first_receive_buffer(&self) -> usize {
         self.receive_buffer.min(FIRST_BUFFER)
+    }
+
+    /// Files that the proxy needs for these connections, without pipes for most of them.
+    pub(super) fn files(&self) -> u64 {
+        let each = (FILES_OF_WORKER + 2 * LEAST_PIPES) as u64;
+        OTHER_FILES + self.threads as u64 * each + self.max_connections as u64 * FILES_EACH
+    }
+
+    /// Pipes that each worker may have: half of the files that the limit leaves it.
+    pub(super) fn pipes_each(&self) -> usize {
+        let left = getrlimit(Resource::Nofile).current.map_or(u64::MAX, |files| files.saturating_sub(self.files()));
+        LEAST_PIPES + (left / 2 / self.threads.max(1) as u64).min(1 << 20) as usize
     }
 
     /// Checks that a running proxy can change to `new`.

@@ -1,7 +1,8 @@
 //! The status of a running proxy, through a socket that vanishes with it.
 //!
 //! The socket is an abstract one, named after the interface towards the RAN, in the namespace of that interface. It answers
-//! the same user and root alone: addresses of UEs are nobody else's business.
+//! the same user and root alone: addresses of UEs are nobody else's business. Any user can take such a name first, so there are
+//! several, and [`ask`] believes only root, its own user, and a process that may change the network.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -14,6 +15,8 @@ use std::time::Duration;
 
 use netio::Error;
 use rustix::net::sockopt::{socket_peercred, tcp_congestion};
+use rustix::process::Pid;
+use rustix::thread::CapabilitySet;
 use serde::{Deserialize, Serialize};
 
 use super::flow::{Flow, Side};
@@ -21,6 +24,8 @@ use super::worker::Shared;
 
 /// Interval between checks whether the proxy ends.
 const TURN: Duration = Duration::from_millis(50);
+/// Names of the socket, of which a proxy takes the first that is free.
+const NAMES: u32 = 8;
 /// Time for a client to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -178,7 +183,7 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
 /// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`.
 pub(super) fn serve(ran: u32, workers: Vec<Arc<Shared>>, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
     let what = "open a socket for the status";
-    let listener = UnixListener::bind_addr(&name(ran).map_err(Error::system(what))?).map_err(Error::system(what))?;
+    let listener = bind(ran)?;
     listener.set_nonblocking(true).map_err(Error::system(what))?;
     let run = move || {
         while !stop.load(Relaxed) {
@@ -190,6 +195,19 @@ pub(super) fn serve(ran: u32, workers: Vec<Arc<Shared>>, stop: Arc<AtomicBool>) 
         }
     };
     std::thread::Builder::new().name("proxy-status".into()).spawn(run).map_err(Error::system("start a thread"))
+}
+
+fn bind(ran: u32) -> Result<UnixListener, Error> {
+    let what = "open a socket for the status";
+    for n in 0..NAMES {
+        match UnixListener::bind_addr(&name(ran, n).map_err(Error::system(what))?) {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            bound => return bound.map_err(Error::system(what)),
+        }
+    }
+    // A proxy has one of them, and there is one for each interface.
+    let names = format!("@ranway/proxy-status/{ran}");
+    Err(Error::Wrong(format!("another program has taken the sockets {names}…: find it with `ss -xlp` and stop it")))
 }
 
 fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<()> {
@@ -211,11 +229,27 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     let all = nix::net::if_::if_nameindex().map_err(Error::system(what()))?;
     let named = all.iter().map(|interface| (interface.name().to_string_lossy().into_owned(), interface.index()));
     let found = named.filter(|(name, _)| ran.is_none_or(|ran| ran == name));
-    let running: Vec<(String, UnixStream)> =
-        found.filter_map(|(text, index)| Some((text, UnixStream::connect_addr(&name(index).ok()?).ok()?))).collect();
+    let mut foreign = None;
+    let mut connect = |index| {
+        let answering = (0..NAMES).filter_map(|n| UnixStream::connect_addr(&name(index, n).ok()?).ok());
+        answering.into_iter().find(|stream| match socket_peercred(stream) {
+            Ok(of) if of.uid.is_root() || of.uid == rustix::process::geteuid() || has_rights(of.pid) => true,
+            of => {
+                foreign = of.ok().map(|of| of.uid.as_raw());
+                false
+            }
+        })
+    };
+    let running: Vec<(String, UnixStream)> = found.filter_map(|(text, index)| Some((text, connect(index)?))).collect();
     let names: Vec<&str> = running.iter().map(|(name, _)| name.as_str()).collect();
     let mut stream = match (running.as_slice(), ran) {
         ([(_, stream)], _) => stream,
+        ([], _) if foreign.is_some() => {
+            let user = foreign.unwrap_or_default();
+            return Err(Error::Wrong(format!(
+                "a program of user {user} that is no proxy has the name of the status socket: stop it"
+            )));
+        }
         ([], Some(ran)) => {
             return Err(Error::Wrong(format!("no proxy runs with --ran {ran} in this network namespace")));
         }
@@ -231,8 +265,16 @@ pub fn ask(ran: Option<&str>) -> Result<Status, Error> {
     serde_json::from_str(&text).map_err(|error| Error::system("read the status")(std::io::Error::from(error)))
 }
 
-fn name(ran: u32) -> std::io::Result<Name> {
-    Name::from_abstract_name(format!("ranway/proxy-status/{ran}"))
+/// Whether a process may change the network, as a proxy must.
+fn has_rights(process: Pid) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.as_raw_nonzero())).unwrap_or_default();
+    let rights = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    rights.is_some_and(|rights| rights & CapabilitySet::NET_ADMIN.bits() != 0)
+}
+
+fn name(ran: u32, n: u32) -> std::io::Result<Name> {
+    let more = if n == 0 { String::new() } else { format!("/{n}") };
+    Name::from_abstract_name(format!("ranway/proxy-status/{ran}{more}"))
 }
 
 impl Status {

@@ -6,11 +6,14 @@
 //!
 //! The table belongs to a child process (`flags owner`): it vanishes when that ends, which it does when its input ends, and
 //! other programs cannot flush it. The rule and the route are removed by [`Steering`] or, after a crash, by the guardian.
-//! Mark and table are named after the interface towards the RAN, so a next start also removes what might be left.
+//! Mark and table are named after the interface towards the RAN, so a next start also removes what might be left. The routing
+//! table has a number of the instance, so that the guardian of an earlier one, if it was stopped and goes on later, removes
+//! nothing of the present one.
 
 use std::io::Write;
 use std::ops::RangeInclusive;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use netio::program::{find_program, ip};
@@ -34,6 +37,8 @@ const PREDECESSOR: Duration = Duration::from_secs(2);
 pub(super) struct Plan {
     table: String,
     mark: u32,
+    /// The number of the routing table.
+    routes: u32,
     rules: Vec<Value>,
 }
 
@@ -43,7 +48,10 @@ impl Plan {
         let mark = BASE | (ran & 0xffff);
         let table = format!("ranway_proxy_{ran}");
         let rules = rules(settings, &table, mark, 0);
-        Plan { table, mark, rules }
+        // Another number for each instance, whichever process it is in.
+        static INSTANCES: AtomicU32 = AtomicU32::new(0);
+        let instance = std::process::id().wrapping_mul(31).wrapping_add(INSTANCES.fetch_add(1, Relaxed));
+        Plan { table, mark, routes: BASE | (instance & 0xffff), rules }
     }
 
     /// What is in the table: its chains, and their rules.
@@ -80,11 +88,7 @@ impl Plan {
 
     /// Commands of `ip` for each family, with `add` or `del`.
     fn ip_commands(&self, verb: &str) -> String {
-        let mark = self.mark;
-        format!(
-            "rule {verb} pref {PREFERENCE} fwmark {mark:#x} lookup {mark}\n\
-             route {verb} local default dev lo table {mark}\n"
-        )
+        commands(verb, self.mark, self.routes)
     }
 
     /// Adds those rules and routes again that somebody has removed. Returns whether there were any.
@@ -92,13 +96,13 @@ impl Plan {
     /// # Errors
     /// [`Error::System`].
     pub(super) fn restore(&self) -> Result<bool, Error> {
-        let mark = self.mark;
-        let look = format!("rule show pref {PREFERENCE}\nroute show table {mark}\n");
+        let Plan { mark, routes, .. } = self;
+        let look = format!("rule show pref {PREFERENCE}\nroute show table {routes}\n");
         let mut restored = false;
         for family in families() {
             // A table without a route is an error to `ip`.
             let there = ip(&[family, "-force"], &look).unwrap_or_default();
-            let (rule, route) = (there.contains(&format!("{mark:#x}")), there.contains("local default"));
+            let (rule, route) = (lookups(&there, *mark).any(|table| table == *routes), there.contains("local default"));
             let missing = self.ip_commands("add");
             for (command, _) in missing.lines().zip([rule, route]).filter(|(_, there)| !there) {
                 ip(&[family], command)?;
@@ -134,7 +138,11 @@ impl Plan {
     /// [`Error::System`]; then nothing is changed.
     pub(super) fn start(self) -> Result<Steering, Error> {
         // An instance whose guardian was killed, too, may have left them.
-        self.undo();
+        for family in families() {
+            let there = ip(&[family, "-force"], &format!("rule show pref {PREFERENCE}\n")).unwrap_or_default();
+            let left: String = lookups(&there, self.mark).map(|table| commands("del", self.mark, table)).collect();
+            let _ = ip(&[family, "-force"], &left);
+        }
         let mut steering = Steering { plan: self, nft: None, generation: 0 };
         for family in families() {
             ip(&[family], &steering.plan.ip_commands("add"))?;
@@ -223,6 +231,23 @@ impl Drop for Steering {
         }
         self.plan.undo();
     }
+}
+
+/// Commands that add or delete (`verb`) a rule and a route.
+fn commands(verb: &str, mark: u32, routes: u32) -> String {
+    format!(
+        "rule {verb} pref {PREFERENCE} fwmark {mark:#x} lookup {routes}\n\
+         route {verb} local default dev lo table {routes}\n"
+    )
+}
+
+/// Returns the tables that rules for `mark` name in the output of `ip rule show`.
+fn lookups(rules: &str, mark: u32) -> impl Iterator<Item = u32> {
+    let mark = format!(" fwmark {mark:#x} ");
+    rules.lines().filter(move |line| line.contains(&mark)).filter_map(|line| {
+        let (_, table) = line.split_once(" lookup ")?;
+        table.split_whitespace().next()?.parse().ok()
+    })
 }
 
 fn families() -> &'static [&'static str] {
@@ -320,6 +345,16 @@ mod tests {
         for part in [r#""set":["ran0","wan0"]"#, r#"{"range":[8000,8080]}"#, "ranway_proxy_7"] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(plan.ip_commands("add").starts_with("rule add pref 99 fwmark 0x72610007 lookup 1918959623\n"));
+        let rule = "rule add pref 99 fwmark 0x72610007 lookup ";
+        assert!(plan.ip_commands("add").starts_with(&format!("{rule}{}\n", plan.routes)));
+        assert_ne!(Plan::new(&settings, 7).routes, plan.routes);
+    }
+
+    #[test]
+    fn rules_of_other_marks_are_somebody_elses() {
+        let rules = "99:\tfrom all fwmark 0x72610007 lookup 1918959623 \n99:\tfrom all fwmark 0x72610008 lookup 7\n\
+                     99:\tfrom all fwmark 0x72610007 lookup 1918959624 proto kernel\n99:\tfrom all lookup main\n";
+        assert_eq!(lookups(rules, 0x7261_0007).collect::<Vec<_>>(), [1_918_959_623, 1_918_959_624]);
+        assert_eq!(lookups(rules, 0x7_2610).count(), 0);
     }
 }

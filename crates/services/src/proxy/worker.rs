@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use netio::realtime::wake_promptly;
 use netio::{Error, sys};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fs::Timespec;
@@ -139,7 +140,7 @@ impl Worker {
         };
         let epoll = prepare().map_err(Error::system("prepare a thread for connections"))?;
         let settings = shared.settings.get();
-        let tools = Tools::new(settings.buffer, SPARE_PIPES);
+        let tools = Tools::new(settings.buffer, SPARE_PIPES, settings.pipes_each());
         let now = Instant::now();
         Ok(Worker {
             shared,
@@ -159,6 +160,8 @@ impl Worker {
 
     /// Runs until [`Shared::stop`] is set.
     pub(super) fn run(mut self) {
+        // A control, reports and the status may have the same processor, and data does not wait for them.
+        wake_promptly();
         let mut events = Vec::with_capacity(EVENTS);
         while !self.shared.stop.load(Relaxed) {
             self.shared.beat.fetch_add(1, Relaxed);
@@ -339,7 +342,7 @@ impl Worker {
             }
             connection.phase = Phase::Open;
             connection.active = self.now;
-            connection.flow.establish();
+            self.shared.registry.establish(connection.id, &connection.flow);
             self.shared.counters.established.fetch_add(1, Relaxed);
         }
         let connection = &mut self.connections[key];
@@ -384,6 +387,7 @@ impl Worker {
                 passed.taken.store(direction.taken(), Relaxed);
                 passed.held.store(direction.held() as u64, Relaxed);
                 total.fetch_add(new, Relaxed);
+                self.shared.registry.progress(connection.id, &flow);
                 // In slow start, what a sender has in flight doubles with what it has sent.
                 let buffer = &mut connection.buffers[source];
                 if *buffer < most_buffer && direction.taken() >= *buffer as u64 * 2 && direction.held() == 0 {
@@ -439,6 +443,7 @@ impl Worker {
         let Settings { connect_timeout, idle_timeout, half_closed_timeout, receive_buffer, .. } =
             *self.shared.settings.get();
         self.receive_buffer = receive_buffer;
+        self.tools.set_most(self.shared.settings.get().pipes_each());
         let mut over = Vec::new();
         for (key, connection) in &self.connections {
             let idle = self.now.saturating_duration_since(connection.active);

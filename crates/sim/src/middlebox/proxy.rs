@@ -132,6 +132,14 @@ impl ProxyBox {
         }
     }
 
+    /// Something has happened to a connection.
+    fn progress(&mut self, at: usize) {
+        if let Some(control) = &mut self.control {
+            control.on_progress(at);
+        }
+        self.make_ready(at);
+    }
+
     /// Renews a connection's deadline, or removes it if it is over.
     fn settle(&mut self, at: usize) {
         let entry = &mut self.connections[at];
@@ -178,7 +186,7 @@ impl ProxyBox {
             let entry = &mut self.connections[at];
             entry.due = None;
             entry.split.handle_timeout(&mut Context { now, random: &mut self.random, log: None });
-            self.make_ready(at);
+            self.progress(at);
         }
         while let Some(OnItsWay { ue, report, .. }) = self.reports.pop_front_if(|report| report.due <= now) {
             if let Some(control) = &mut self.control {
@@ -310,7 +318,7 @@ impl Middlebox for ProxyBox {
         let leg = if towards.ue { Leg::Wired } else { Leg::Radio };
         let cx = &mut Context { now, random: &mut self.random, log: None };
         self.connections[at].split.handle_segment(leg, packet.segment, (packet.sent, packet.ce), cx);
-        self.make_ready(at);
+        self.progress(at);
         Verdict::Consume
     }
 

@@ -113,7 +113,7 @@ struct Split {
 
 impl Split {
     fn new(legs: [TcpStream; 2], buffer: usize) -> Split {
-        let tools = Tools::new(buffer, 1);
+        let tools = Tools::new(buffer, 1, usize::MAX);
         Split { legs, directions: Default::default(), most: tools.size, bound: NO_LIMIT, tools }
     }
 
@@ -143,7 +143,10 @@ impl Split {
             more |= turn == Turn::More || self.directions[source].taken() > before;
             assert!(self.directions[source].held() <= self.most, "more than the setting permits");
             assert!(self.directions[source].held() <= self.bound.max(held), "more than the control permits");
-            assert_eq!(self.directions[source].held() > 0, self.directions[source].pipe.is_some());
+            let direction = &self.directions[source];
+            assert!(direction.pipe.is_none() || direction.rest.is_empty());
+            assert_eq!(direction.held() > 0, direction.pipe.is_some() || !direction.rest.is_empty());
+            assert!(self.tools.count() <= self.tools.most);
         }
         more
     }
@@ -151,11 +154,13 @@ impl Split {
 
 #[test]
 fn every_byte_passes_once_and_in_order_and_each_end_after_its_bytes() {
-    check!().with_type::<(bool, Vec<Act>)>().with_iterations(100).for_each(|(large, acts)| {
+    check!().with_type::<(bool, u8, Vec<Act>)>().with_iterations(100).for_each(|(large, pipes, acts)| {
         let (client, accepted) = pair();
         let (outgoing, server) = pair();
         let (mut client, mut server) = (Host::new(client), Host::new(server));
         let mut split = Split::new([accepted, outgoing], if *large { 256 << 10 } else { LEAST_PIPE });
+        // None, one for both directions, or enough.
+        split.tools.set_most(usize::from(*pipes) % 3);
         for act in acts {
             match *act {
                 Act::Write { client: true, count, times } => (0..=times).for_each(|_| client.write(count.into(), 1)),

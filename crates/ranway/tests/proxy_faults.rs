@@ -1,0 +1,259 @@
+//! End-to-end tests of `ranway proxy` where something around it is amiss: readers that stand still, guardians that were stopped,
+//! strangers with its names, too few descriptors. Tests that need root report when they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::proxied::*;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, pipe, write};
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A full pipe: the end that is read, and the end that takes nothing more and waits.
+fn full_pipe() -> (OwnedFd, OwnedFd) {
+    let (read, written) = pipe().expect("there is room");
+    fcntl(&written, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).expect("it is a pipe");
+    while write(&written, &[b'\n'; 512]).is_ok() {}
+    fcntl(&written, FcntlArg::F_SETFL(OFlag::empty())).expect("it is a pipe");
+    (read, written)
+}
+
+/// Waits for the end of a process. Returns whether it came in this time.
+fn ends_within(child: &mut Child, limit: Duration) -> bool {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if child.try_wait().expect("it is ours").is_some() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+/// Returns the guardian of a proxy.
+fn guardian(proxy: Pid) -> Pid {
+    let of = |pid: i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse::<i32>().ok())?;
+        let command = fs::read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+        (parent == proxy.as_raw() && command.contains("proxy-guardian")).then(|| Pid::from_raw(pid))
+    };
+    let all = fs::read_dir("/proc").expect("there are processes").flatten();
+    let mut numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.find_map(of).expect("it has a guardian")
+}
+
+#[test]
+fn root_a_reader_of_its_output_that_stands_still_does_not_keep_the_proxy_from_ending() {
+    let Some(net) = Net::new() else { return };
+    let (before, listener) = (net.traces(), net.listen(SERVER, SERVERS[0]));
+    let [(_one, stdout), (_other, stderr)] = [full_pipe(), full_pipe()];
+    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "300 ms", "--json"]);
+    let mut running = Running(Some(command.stdout(stdout).stderr(stderr).spawn().expect("it starts")));
+    net.until("it accepts", |status| status.accepting);
+    // It says something each second, and goes on.
+    thread::sleep(Duration::from_millis(2500));
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    net.until("it is split", |status| status.totals.established == 1);
+    kill(running.pid(), Signal::SIGTERM).expect("it runs");
+    let child = running.0.as_mut().expect("it runs");
+    assert!(ends_within(child, Duration::from_secs(10)), "it waits for a reader");
+    assert!(child.wait().expect("it is ours").success());
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_a_proxy_whose_guardian_is_stopped_ends_and_leaves_nothing() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let mut running = net.proxy(&[]);
+    kill(guardian(running.pid()), Signal::SIGSTOP).expect("it runs");
+    kill(running.pid(), Signal::SIGTERM).expect("it runs");
+    let child = running.0.as_mut().expect("it runs");
+    assert!(ends_within(child, Duration::from_secs(10)), "it waits for its guardian");
+    net.is_clean_again(&before);
+}
+
+#[test]
+fn root_the_guardian_of_an_earlier_proxy_removes_nothing_of_the_present_one() {
+    let Some(net) = Net::new() else { return };
+    let before = net.traces();
+    let first = net.proxy(&[]);
+    let old = guardian(first.pid());
+    kill(old, Signal::SIGSTOP).expect("it runs");
+    first.end(Signal::SIGKILL);
+    // The stopped guardian has the port of the first one.
+    let second = net.proxy(&["--port", "5081"]);
+    let rules = || ["-4", "-6"].map(|family| net.on_router("ip", &[family, "rule"])).concat();
+    let routes = || net.on_router("ip", &["route", "show", "table", "all", "type", "local", "dev", "lo"]);
+    let (own_rules, own_routes) = (rules(), routes());
+    assert_eq!(own_rules.matches("fwmark").count(), 2, "{own_rules}");
+    kill(old, Signal::SIGCONT).expect("it is there");
+    let start = Instant::now();
+    // Nobody waits for the process whose parent has died but init, which may be slow.
+    let lives = || {
+        let state = fs::read_to_string(format!("/proc/{old}/status")).unwrap_or_default();
+        state.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
+    };
+    while lives() {
+        assert!(start.elapsed() < PATIENCE, "the guardian goes on");
+        assert_eq!(rules(), own_rules);
+    }
+    // The proxy looks at its rules only each five seconds.
+    assert_eq!(rules(), own_rules);
+    let left = routes();
+    assert!(own_routes.lines().filter(|line| left.contains(*line)).count() >= own_routes.lines().count() - 1, "{left}");
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    net.until("it is split", |status| status.totals.established == 1);
+    drop((client, server));
+    second.end(Signal::SIGTERM);
+    // What a first one has left whose guardian was killed, too, is removed by the next.
+    let third = net.proxy(&[]);
+    kill(guardian(third.pid()), Signal::SIGKILL).expect("it runs");
+    kill(third.pid(), Signal::SIGKILL).expect("it runs");
+    drop(third);
+    net.proxy(&[]).end(Signal::SIGTERM);
+    net.is_clean_again(&before);
+}
+
+/// A process of a user without rights that listens at an abstract name in the router's namespace.
+struct Squatter(Child);
+
+impl Squatter {
+    fn new(net: &Net, name: &str) -> Squatter {
+        const LISTEN: &str = "import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind('\\0' + sys.argv[1])
+s.listen()
+print('ready', flush=True)
+while True:
+    s.accept()[0].sendall(b'{}')";
+        let mut command = net.command(ROUTER, "setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c", LISTEN, name]);
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it speaks");
+        assert_eq!(line, "ready\n");
+        Squatter(child)
+    }
+}
+
+impl Drop for Squatter {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn root_a_stranger_with_the_name_of_the_status_socket_neither_answers_nor_keeps_the_proxy_from_starting() {
+    let Some(net) = Net::new() else { return };
+    let index = net.on_router("cat", &["/sys/class/net/ran/ifindex"]);
+    let name = format!("ranway/proxy-status/{}", index.trim());
+    let squatters = [Squatter::new(&net, &name), Squatter::new(&net, &format!("{name}/1"))];
+    let ask = || net.fails(&["status", "--json"]);
+    let output = ask();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("a program of user 65534 that is no proxy"), "{said}");
+    let _proxy = net.proxy(&[]);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    net.until("it is split", |status| status.totals.established == 1);
+    drop(squatters);
+    assert!(ask().status.success());
+}
+
+#[test]
+fn root_connections_of_a_proxy_with_few_descriptors_go_on_without_pipes_and_further_ones_bypass_it() {
+    let Some(net) = Net::new() else { return };
+    // 1000 descriptors, which root may not raise.
+    let run = "ulimit -n 1000; exec setpriv --bounding-set -sys_resource \"$@\"";
+    let mut command = net.command(ROUTER, "sh");
+    command.args([
+        "-c",
+        run,
+        "sh",
+        env!("CARGO_BIN_EXE_ranway"),
+        "proxy",
+        "--wan",
+        "wan",
+        "--ran",
+        "ran",
+        "--threads",
+        "1",
+    ]);
+    let _proxy = Running(Some(command.args(["--drain", "100 ms", "--quiet"]).spawn().expect("it starts")));
+    net.until("it accepts", |status| status.accepting);
+    let listener = net.listen(SERVER, SERVERS[0]);
+    // Two for each connection.
+    let mut pairs = Vec::new();
+    while net.status().accepting {
+        pairs.extend((0..8).map(|_| net.pair(&listener)));
+        assert!(pairs.len() <= 500, "it takes more connections than it has descriptors for");
+    }
+    let most = net.status().totals.open as usize;
+    assert!((400..=440).contains(&most), "{most}");
+    // Each of these would have a pipe: the clients do not read, and the servers send more than all buffers hold.
+    const MUCH: u64 = 6_000_000;
+    let send = |mut server: TcpStream, salt: u64| {
+        thread::spawn(move || {
+            let bytes: Vec<u8> = (0..MUCH).map(|at| byte(at, salt)).collect();
+            server.write_all(&bytes).expect("no reset");
+        })
+    };
+    let mut busy: Vec<(TcpStream, TcpStream)> = pairs.drain(..60).collect();
+    let senders: Vec<_> =
+        (0..).zip(&busy).map(|(n, (_, server))| send(server.try_clone().expect("there is room"), n)).collect();
+    let status = net.until("all hold something", |status| {
+        status.connections.iter().filter(|connection| connection.held > 0).count() == busy.len()
+    });
+    assert_eq!((status.totals.reset, status.totals.exhausted), (0, 0), "{:?}", status.totals);
+    // Connections that are not split pass, and so do the others.
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    assert_eq!(net.status().totals.open as usize, most);
+    pairs.iter_mut().for_each(|(client, server)| exchange(client, server));
+    for (salt, (client, _)) in (0..).zip(&mut busy) {
+        let mut bytes = vec![0; MUCH as usize];
+        client.read_exact(&mut bytes).expect("no reset");
+        assert!((0..).zip(&bytes).all(|(at, &found)| found == byte(at, salt)), "other bytes");
+    }
+    senders.into_iter().for_each(|sender| sender.join().expect("it does not panic"));
+    let totals = net.status().totals;
+    assert_eq!((totals.reset, totals.internal_errors, totals.exhausted), (0, 0, 0), "{totals:?}");
+}
+
+#[test]
+fn root_nothing_is_left_at_home_and_the_socket_of_the_reports_is_removed() {
+    let Some(net) = Net::new() else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let reports = net.dir.path().join("reports");
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGKILL] {
+        let mut command: Command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+        command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "100 ms", "--quiet", "--reports"]);
+        command.arg(format!("recording:unix:{}", reports.display())).env("HOME", home.path());
+        let running = Running(Some(command.spawn().expect("it starts")));
+        net.until("it accepts", |status| status.accepting);
+        assert!(reports.exists());
+        running.end(signal);
+        net.until("its end", |status| !status.accepting);
+        // A process that was killed removes nothing itself; the next one takes the socket's place.
+        assert_eq!(reports.exists(), signal == Signal::SIGKILL, "{signal}");
+        thread::sleep(Duration::from_millis(300));
+        let left: Vec<_> = fs::read_dir(home.path()).expect("it is there").flatten().map(|of| of.file_name()).collect();
+        assert!(left.is_empty(), "{signal}: {left:?}");
+    }
+}
