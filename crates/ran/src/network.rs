@@ -225,11 +225,11 @@ impl<P: Packet> Ran<P> {
         if state.is_served() {
             for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
                 let Cell { slots, mac, grid, .. } = &self.cells[cell];
-                state.report_channel(cell, (mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
+                state.report_channel(cell, (&mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
             }
             let Cell { slots, mac, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
-            state.sound(&mac.link, mac.rat, self.interference.uplink_factor(state.serving), next);
+            state.sound(&mac.link, &mac.rat, self.interference.uplink_factor(state.serving), next);
         }
         state.invalidate_sinr();
     }
@@ -314,7 +314,7 @@ impl<P: Packet> Ran<P> {
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
         let rat = self.cells[state.serving].mac.rat;
-        let reported = state.reported_scheme(rat, now, self.next_tick).map(|scheme| scheme.cqi);
+        let reported = state.reported_scheme(&rat, now, self.next_tick).map(|scheme| scheme.cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -332,13 +332,13 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let Cell { mac, grid, .. } = &self.cells[state.serving];
         let rat = mac.rat;
-        let scheme = state.reported_scheme(rat, now, self.next_tick).unwrap_or_else(|| {
+        let scheme = state.reported_scheme(&rat, now, self.next_tick).unwrap_or_else(|| {
             state.hear_at(now, &self.interference, &self.cells);
             let mut sinr = Sinr::default();
             state.air.downlink(state.serving, now, &mut sinr);
-            adaptation::Scheme::first(rat, &sinr)
+            adaptation::Scheme::first(&rat, &sinr)
         });
-        let bits_per_block = f64::from(scheme.bits(rat, grid.prbs)) / f64::from(grid.prbs);
+        let bits_per_block = f64::from(scheme.bits(&rat, grid.prbs)) / f64::from(grid.prbs);
         Some(Scheme { cqi: scheme.cqi, mcs: scheme.mcs, layers: scheme.layers, bits_per_block })
     }
 
@@ -461,14 +461,14 @@ impl<P: Packet> Ran<P> {
             if self.cells[cell].mac.drx.is_some() {
                 self.put_to_sleep(cell, slot);
             }
-            if !self.cells[cell].downlink.active.is_empty() {
+            if !self.cells[cell].downlink.active.ues().is_empty() {
                 self.schedule_downlink(cell, slot, io);
             }
         }
         self.send_downlinks(io);
         for cell in 0..self.cells.len() {
             let Some(slot) = beginning(&self.cells[cell]) else { continue };
-            if !self.cells[cell].uplink.active.is_empty() {
+            if !self.cells[cell].uplink.active.ues().is_empty() {
                 self.schedule_uplink(cell, slot);
             }
             self.cells[cell].reserved = crate::mac::blocks::Blocks::none();
