@@ -508,6 +508,19 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
+    /// Returns whether [`Ran::touched`] would change nothing of what the UE and its cell send.
+    fn is_up_to_date(&self, ue: u32, now: Time) -> bool {
+        let state = &self.ues[ue as usize];
+        let Cell { mac, downlink, uplink, .. } = &self.cells[state.serving];
+        let with_data = state.with_uplink_data(now);
+        let is_known = match mac.rat.reports_buffers() {
+            true => with_data == state.had_data,
+            false => with_data == 0 || uplink.active.ues().contains(&ue),
+        };
+        let is_active = !state.has_data(Direction::Downlink, now) || downlink.active.ues().contains(&ue);
+        !state.is_served() || is_known && is_active
+    }
+
     /// Marks `ue` as active in the downlink of the cells that send to it.
     #[inline]
     pub(crate) fn activate_downlink(&mut self, ue: u32) {
@@ -532,7 +545,7 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let signalling = state.srb.as_ref().and_then(|srb| srb.poll_timeout());
         let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
-        if let Some(next) = next {
+        if let Some(next) = next.filter(|next| *next < state.rlc_noted) {
             let slot = state.slots.next_after(next).max(state.slots.next_at(self.next_tick));
             let due = state.slots.start(slot);
             if due < state.rlc_noted {
@@ -569,7 +582,7 @@ impl<P: Packet> Ran<P> {
         self.touched(ue, now, io);
     }
 
-    /// Passes the contents of a decoded block to RLC.
+    /// Passes the contents of a decoded block to RLC, and updates the UE's state.
     pub(crate) fn receive<D: Drops<P>, S: Sink>(
         &mut self,
         ue: u32,
@@ -579,7 +592,9 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let Ran { ues, outbox, messages, .. } = self;
-        let Ue { bearers, srb, down, up, .. } = &mut ues[ue as usize];
+        let state = &mut ues[ue as usize];
+        let may_answer = state.acknowledges() || state.uses_status || state.drx.is_some();
+        let Ue { bearers, srb, down, up, .. } = state;
         for parcel in ue::block_of((down, up), way, process).parcels() {
             if parcel.bearer == SRB {
                 if let Some(srb) = srb {
@@ -596,7 +611,14 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
-        self.handle_messages(ue, now, io);
+        if may_answer {
+            self.handle_messages(ue, now, io);
+            self.touched(ue, now, io);
+        } else {
+            // Nothing but a receiver's timer has changed.
+            debug_assert!(self.is_up_to_date(ue, now), "a block without acknowledgements changes nothing to be sent");
+            self.note_rlc(ue);
+        }
     }
 
     /// Informs RLC that HARQ has abandoned a block.

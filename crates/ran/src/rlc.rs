@@ -195,6 +195,12 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
+    /// Returns whether it is in an acknowledged mode.
+    #[inline]
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.mode.retransmits()
+    }
+
     /// Returns when the next SDU to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.
     pub fn head_since(&self, way: Direction) -> Option<Time> {
         self.pipe(way).sdus.head_since()

@@ -250,6 +250,13 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
+    /// Returns whether it has a bearer in an acknowledged mode: only then do blocks start timers when they are built, and
+    /// change what can be sent when they arrive.
+    #[inline]
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.srb.is_some() || self.bearers.iter().any(|bearer| bearer.rlc.acknowledges())
+    }
+
     /// Returns whether anything could be sent: whether [`Ue::backlog`] is not zero.
     #[inline]
     pub(crate) fn has_data(&self, way: Direction, now: Time) -> bool {

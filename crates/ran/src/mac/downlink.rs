@@ -244,7 +244,7 @@ impl<P: Packet> Ran<P> {
             self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, number);
         }
         self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
-        if attempt == 1 {
+        if attempt == 1 && self.ues[index as usize].acknowledges() {
             // Filling the block has started timers.
             self.note_rlc(index);
         }
@@ -258,7 +258,6 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         self.receive(ue, Direction::Downlink, process, now, io);
-        self.touched(ue, now, io);
     }
 
     pub(crate) fn downlink_feedback<D: Drops<P>, S: Sink>(

@@ -431,8 +431,10 @@ impl<P: Packet> Ran<P> {
             self.extended(index, tti);
         }
         if is_new {
-            // Filling the block has started timers.
-            self.note_rlc(index);
+            if self.ues[index as usize].acknowledges() {
+                // Filling the block has started timers.
+                self.note_rlc(index);
+            }
             if self.ues[index as usize].had_data != 0 && rat.reports_buffers() {
                 self.note_retx(index);
             }
@@ -486,7 +488,6 @@ impl<P: Packet> Ran<P> {
             self.update_uplink_activity(index);
         }
         self.receive(index, Direction::Uplink, process, now, io);
-        self.touched(index, now, io);
     }
 
     pub(crate) fn uplink_nack<D: Drops<P>, S: Sink>(
