@@ -230,6 +230,9 @@ impl<P: Packet> Ran<P> {
 
     /// Handles the messages that have arrived.
     pub(crate) fn handle_messages<D: Drops<P>, S: Sink>(&mut self, index: u32, now: Time, io: &mut Io<'_, D, S>) {
+        if self.messages.is_empty() {
+            return;
+        }
         let mut messages = core::mem::take(&mut self.messages);
         for message in messages.drain(..) {
             self.handle_message(index, message, now, io);

@@ -225,11 +225,11 @@ impl<P: Packet> Ran<P> {
         if state.is_served() {
             for cell in [Some(state.serving), state.secondary].into_iter().flatten() {
                 let Cell { slots, mac, grid, .. } = &self.cells[cell];
-                state.report_channel(cell, (mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
+                state.report_channel(cell, (&mac.rat, &mac.link), grid.group, slots.next_at(self.next_tick));
             }
             let Cell { slots, mac, .. } = &self.cells[state.serving];
             let next = slots.next_at(self.next_tick);
-            state.sound(&mac.link, mac.rat, self.interference.uplink_factor(state.serving), next);
+            state.sound(&mac.link, &mac.rat, self.interference.uplink_factor(state.serving), next);
         }
         state.invalidate_sinr();
     }
@@ -314,7 +314,7 @@ impl<P: Packet> Ran<P> {
         let mut sinr = Sinr::default();
         state.air.downlink(state.serving, now, &mut sinr);
         let rat = self.cells[state.serving].mac.rat;
-        let reported = state.reported_scheme(rat, now, self.next_tick).map(|scheme| scheme.cqi);
+        let reported = state.reported_scheme(&rat, now, self.next_tick).map(|scheme| scheme.cqi);
         Heard {
             rsrp_dbm: state.air.rsrp(state.serving, now),
             rsrq_db: state.air.rsrq(state.serving, now),
@@ -332,13 +332,13 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let Cell { mac, grid, .. } = &self.cells[state.serving];
         let rat = mac.rat;
-        let scheme = state.reported_scheme(rat, now, self.next_tick).unwrap_or_else(|| {
+        let scheme = state.reported_scheme(&rat, now, self.next_tick).unwrap_or_else(|| {
             state.hear_at(now, &self.interference, &self.cells);
             let mut sinr = Sinr::default();
             state.air.downlink(state.serving, now, &mut sinr);
-            adaptation::Scheme::first(rat, &sinr)
+            adaptation::Scheme::first(&rat, &sinr)
         });
-        let bits_per_block = f64::from(scheme.bits(rat, grid.prbs)) / f64::from(grid.prbs);
+        let bits_per_block = f64::from(scheme.bits(&rat, grid.prbs)) / f64::from(grid.prbs);
         Some(Scheme { cqi: scheme.cqi, mcs: scheme.mcs, layers: scheme.layers, bits_per_block })
     }
 
@@ -461,14 +461,14 @@ impl<P: Packet> Ran<P> {
             if self.cells[cell].mac.drx.is_some() {
                 self.put_to_sleep(cell, slot);
             }
-            if !self.cells[cell].downlink.active.is_empty() {
+            if !self.cells[cell].downlink.active.ues().is_empty() {
                 self.schedule_downlink(cell, slot, io);
             }
         }
         self.send_downlinks(io);
         for cell in 0..self.cells.len() {
             let Some(slot) = beginning(&self.cells[cell]) else { continue };
-            if !self.cells[cell].uplink.active.is_empty() {
+            if !self.cells[cell].uplink.active.ues().is_empty() {
                 self.schedule_uplink(cell, slot);
             }
             self.cells[cell].reserved = crate::mac::blocks::Blocks::none();
@@ -508,6 +508,19 @@ impl<P: Packet> Ran<P> {
         self.note_rlc(ue);
     }
 
+    /// Returns whether [`Ran::touched`] would change nothing of what the UE and its cell send.
+    fn is_up_to_date(&self, ue: u32, now: Time) -> bool {
+        let state = &self.ues[ue as usize];
+        let Cell { mac, downlink, uplink, .. } = &self.cells[state.serving];
+        let with_data = state.with_uplink_data(now);
+        let is_known = match mac.rat.reports_buffers() {
+            true => with_data == state.had_data,
+            false => with_data == 0 || uplink.active.ues().contains(&ue),
+        };
+        let is_active = !state.has_data(Direction::Downlink, now) || downlink.active.ues().contains(&ue);
+        !state.is_served() || is_known && is_active
+    }
+
     /// Marks `ue` as active in the downlink of the cells that send to it.
     #[inline]
     pub(crate) fn activate_downlink(&mut self, ue: u32) {
@@ -532,7 +545,7 @@ impl<P: Packet> Ran<P> {
         let state = &mut self.ues[ue as usize];
         let signalling = state.srb.as_ref().and_then(|srb| srb.poll_timeout());
         let next = state.bearers.iter().filter_map(|b| b.rlc.poll_timeout()).chain(signalling).min();
-        if let Some(next) = next {
+        if let Some(next) = next.filter(|next| *next < state.rlc_noted) {
             let slot = state.slots.next_after(next).max(state.slots.next_at(self.next_tick));
             let due = state.slots.start(slot);
             if due < state.rlc_noted {
@@ -569,7 +582,7 @@ impl<P: Packet> Ran<P> {
         self.touched(ue, now, io);
     }
 
-    /// Passes the contents of a decoded block to RLC.
+    /// Passes the contents of a decoded block to RLC, and updates the UE's state.
     pub(crate) fn receive<D: Drops<P>, S: Sink>(
         &mut self,
         ue: u32,
@@ -579,7 +592,9 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         let Ran { ues, outbox, messages, .. } = self;
-        let Ue { bearers, srb, down, up, .. } = &mut ues[ue as usize];
+        let state = &mut ues[ue as usize];
+        let may_answer = state.acknowledges() || state.uses_status || state.drx.is_some();
+        let Ue { bearers, srb, down, up, .. } = state;
         for parcel in ue::block_of((down, up), way, process).parcels() {
             if parcel.bearer == SRB {
                 if let Some(srb) = srb {
@@ -596,7 +611,14 @@ impl<P: Packet> Ran<P> {
                 io.drops,
             );
         }
-        self.handle_messages(ue, now, io);
+        if may_answer {
+            self.handle_messages(ue, now, io);
+            self.touched(ue, now, io);
+        } else {
+            // Nothing but a receiver's timer has changed.
+            debug_assert!(self.is_up_to_date(ue, now), "a block without acknowledgements changes nothing to be sent");
+            self.note_rlc(ue);
+        }
     }
 
     /// Informs RLC that HARQ has abandoned a block.

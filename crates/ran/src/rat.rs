@@ -511,7 +511,7 @@ impl Rat {
 
     /// What `ue` needs of the grants that are made in `slot`.
     #[inline]
-    pub(crate) fn uplink_need<P: Packet>(self, ue: &Ue<P>, slot: u64) -> Need {
+    pub(crate) fn uplink_need<P: Packet>(&self, ue: &mut Ue<P>, slot: u64) -> Need {
         match self {
             Rat::Lte | Rat::Nr(_) => reported::uplink_need(self, ue),
             Rat::LteIdeal => ideal::uplink_need(ue, slot),
@@ -522,7 +522,7 @@ impl Rat {
     /// what it has.
     #[inline]
     pub(crate) fn uplink_candidate<P: Packet>(
-        self,
+        &self,
         ran: &mut Ran<P>,
         index: u32,
         (need, free): (u32, u16),
@@ -536,7 +536,7 @@ impl Rat {
 
     /// Bytes of an uplink grant of `bytes` that are left for data.
     #[inline]
-    pub(crate) fn uplink_payload(self, bytes: u32) -> u32 {
+    pub(crate) fn uplink_payload(&self, bytes: u32) -> u32 {
         match self {
             Rat::Lte | Rat::Nr(_) => reported::uplink_payload(self, bytes),
             Rat::LteIdeal => bytes,
@@ -547,7 +547,7 @@ impl Rat {
     /// the bytes that nothing was left for.
     #[inline]
     pub(crate) fn fill_uplink<P: Packet, D: Drops<P>, S: Sink>(
-        self,
+        &self,
         ran: &mut Ran<P>,
         index: u32,
         process: u8,

@@ -149,52 +149,22 @@ impl<P: Packet> Bearer<P> {
     }
 
     /// Returns the backlog of direction `way` at `now`.
-    #[inline]
+    #[inline(always)]
     pub fn backlog(&self, way: Direction, now: Time) -> Backlog {
         let (this, other) = (&self.pipes[way as usize], &self.pipes[1 - way as usize]);
         let (new, sdus) = this.sdus.unsent();
-        let mut backlog = Backlog { new, ..Backlog::default() };
         match (&this.entity, &other.entity) {
+            (Entity::Am(transmitter, _), Entity::Am(_, receiver)) => {
+                am_backlog(transmitter, receiver, (new, sdus), now)
+            }
             (Entity::NrAm(transmitter, _), Entity::NrAm(_, receiver)) => {
-                let (retx, headers) = transmitter.pending();
-                (backlog.retx, backlog.headers) = (retx, headers);
-                let mut pdus = sdus;
-                if transmitter.is_full() {
-                    // The rest of an SDU that is partly sent is inside the window.
-                    let rest = this.sdus.partly_sent();
-                    backlog.new = rest.map_or(0, u64::from);
-                    backlog.held_back = new - backlog.new;
-                    pdus = u64::from(rest.is_some());
-                }
-                backlog.headers += transmitter.headers.estimate(pdus, pdus.min(1));
-                let (status, subheader) = receiver.status_size(now);
-                backlog.status = status;
-                backlog.headers += u64::from(subheader);
-                return backlog;
+                nr_am_backlog(transmitter, receiver, &this.sdus, now)
             }
             (Entity::NrUm(entity), _) => {
-                backlog.headers = entity.headers.estimate(sdus, sdus.min(1));
-                return backlog;
+                Backlog { new, headers: entity.headers.estimate(sdus, sdus.min(1)), ..Backlog::default() }
             }
-            _ => {}
+            _ => Backlog { new, headers: lte_headers(new, sdus), ..Backlog::default() },
         }
-        if new > 0 {
-            backlog.headers = u64::from(AMD_HEADER) + (3 * sdus).div_ceil(2);
-        }
-        if let (Entity::Am(transmitter, _), Entity::Am(_, receiver)) = (&this.entity, &other.entity) {
-            let (retx, portions) = transmitter.pending();
-            backlog.retx = retx;
-            if transmitter.is_stalled() {
-                backlog.held_back = core::mem::take(&mut backlog.new);
-                backlog.headers = 0;
-            }
-            backlog.headers += u64::from(SEGMENT_HEADER + MAC_SUBHEADER) * portions as u64;
-            if let Some(status) = receiver.status(now, u32::MAX) {
-                backlog.status = status.bytes();
-                backlog.headers += u64::from(MAC_SUBHEADER);
-            }
-        }
-        backlog
     }
 
     /// Returns whether direction `way` has something that could be sent at `now`: whether [`Bearer::backlog`] is not empty.
@@ -225,6 +195,12 @@ impl<P: Packet> Bearer<P> {
         }
     }
 
+    /// Returns whether it is in an acknowledged mode.
+    #[inline]
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.mode.retransmits()
+    }
+
     /// Returns when the next SDU to be sent entered the queue, if the discipline is a FIFO or the SDU is partly sent.
     pub fn head_since(&self, way: Direction) -> Option<Time> {
         self.pipe(way).sdus.head_since()
@@ -250,6 +226,9 @@ impl<P: Packet> Bearer<P> {
     /// radio link of its sender has failed.
     #[inline]
     pub fn failed(&self) -> Option<Direction> {
+        if !self.mode.retransmits() {
+            return None;
+        }
         let failed = |way: &Direction| match &self.pipe(*way).entity {
             Entity::Am(sender, _) => sender.failed,
             Entity::NrAm(sender, _) => sender.failed,
@@ -546,6 +525,52 @@ impl<P: Packet> Bearer<P> {
             Direction::Uplink => (uplink, downlink),
         }
     }
+}
+
+/// Returns the size of the headers of a PDU in LTE that carries all of `new` bytes of this many SDUs.
+#[inline]
+fn lte_headers(new: u64, sdus: u64) -> u64 {
+    if new == 0 { 0 } else { u64::from(AMD_HEADER) + (3 * sdus).div_ceil(2) }
+}
+
+/// Returns the backlog of AM in LTE, of which `new` bytes of this many SDUs have not been sent.
+fn am_backlog(transmitter: &Transmitter, receiver: &Receiver, (new, sdus): (u64, u64), now: Time) -> Backlog {
+    let (retx, portions) = transmitter.pending();
+    let mut backlog = Backlog { new, retx, headers: lte_headers(new, sdus), ..Backlog::default() };
+    if transmitter.is_stalled() {
+        backlog.held_back = core::mem::take(&mut backlog.new);
+        backlog.headers = 0;
+    }
+    backlog.headers += u64::from(SEGMENT_HEADER + MAC_SUBHEADER) * portions as u64;
+    if let Some(status) = receiver.status(now, u32::MAX) {
+        backlog.status = status.bytes();
+        backlog.headers += u64::from(MAC_SUBHEADER);
+    }
+    backlog
+}
+
+/// Returns the backlog of AM in NR.
+fn nr_am_backlog<P: Packet>(
+    transmitter: &nr::am_transmit::Transmitter,
+    receiver: &nr::am_receive::Receiver,
+    sdus: &Sdus<P>,
+    now: Time,
+) -> Backlog {
+    let (new, mut pdus) = sdus.unsent();
+    let (retx, headers) = transmitter.pending();
+    let mut backlog = Backlog { new, retx, headers, ..Backlog::default() };
+    if transmitter.is_full() {
+        // The rest of an SDU that is partly sent is inside the window.
+        let rest = sdus.partly_sent();
+        backlog.new = rest.map_or(0, u64::from);
+        backlog.held_back = new - backlog.new;
+        pdus = u64::from(rest.is_some());
+    }
+    backlog.headers += transmitter.headers.estimate(pdus, pdus.min(1));
+    let (status, subheader) = receiver.status_size(now);
+    backlog.status = status;
+    backlog.headers += u64::from(subheader);
+    backlog
 }
 
 impl<P: Packet> Pipe<P> {

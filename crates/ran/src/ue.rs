@@ -250,6 +250,13 @@ impl<P: Packet> Ue<P> {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
+    /// Returns whether it has a bearer in an acknowledged mode: only then do blocks start timers when they are built, and
+    /// change what can be sent when they arrive.
+    #[inline]
+    pub(crate) fn acknowledges(&self) -> bool {
+        self.srb.is_some() || self.bearers.iter().any(|bearer| bearer.rlc.acknowledges())
+    }
+
     /// Returns whether anything could be sent: whether [`Ue::backlog`] is not zero.
     #[inline]
     pub(crate) fn has_data(&self, way: Direction, now: Time) -> bool {
@@ -509,7 +516,7 @@ impl<P: Packet> Ue<P> {
 
     /// Returns how the serving cell, which has the parameters `rat`, sends a block to the UE in the next slot of a network
     /// whose next tick is `tick`; `None` if its channel state reports are out of date at `now`.
-    pub(crate) fn reported_scheme(&mut self, rat: Rat, now: Time, tick: u64) -> Option<adaptation::Scheme> {
+    pub(crate) fn reported_scheme(&mut self, rat: &Rat, now: Time, tick: u64) -> Option<adaptation::Scheme> {
         let Ue { down, slots, .. } = self;
         let link = &mut down[0].link;
         link.reports.is_fresh(slots.at(now)).then(|| link.scheme(rat, slots.next_at(tick)))
@@ -524,11 +531,21 @@ impl<P: Packet> Ue<P> {
     /// Makes the reports of a carrier that its cell, with these parameters and resource block groups of `group` blocks, has
     /// in `slot`.
     #[inline]
-    pub(crate) fn report_channel(&mut self, cell: usize, (rat, link): (Rat, &LinkAdaptation), group: u16, slot: u64) {
+    pub(crate) fn report_channel(&mut self, cell: usize, (rat, link): (&Rat, &LinkAdaptation), group: u16, slot: u64) {
         let carrier = self.carrier_in(cell);
-        if self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(link, self.slots, slot) {
-            return;
+        let passes = self.is_constant && self.drx.is_none() && self.down[carrier].link.reports.pass(slot);
+        if !passes {
+            self.measure_channel((cell, carrier), (rat, link), group, slot);
         }
+    }
+
+    fn measure_channel(
+        &mut self,
+        (cell, carrier): (usize, usize),
+        (rat, link): (&Rat, &LinkAdaptation),
+        group: u16,
+        slot: u64,
+    ) {
         let layers = self.layers.min(rat.most_layers());
         let group = link.worst_group.then_some(group);
         let Ue { down, air, drx, slots, .. } = self;
@@ -538,11 +555,15 @@ impl<P: Packet> Ue<P> {
     /// Makes the uplink measurements that the eNodeB has in `slot`, including the UE's power if that is not reported.
     /// Interference lowers the SINR by `factor`.
     #[inline]
-    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: Rat, factor: f32, slot: u64) {
-        let slots = self.slots;
-        if self.is_constant && self.drx.is_none() && self.uplink.reports.pass(link, slots, slot) {
-            return;
+    pub(crate) fn sound(&mut self, link: &LinkAdaptation, rat: &Rat, factor: f32, slot: u64) {
+        let passes = self.is_constant && self.drx.is_none() && self.uplink.reports.pass(slot);
+        if !passes {
+            self.measure_uplink(link, rat, factor, slot);
         }
+    }
+
+    fn measure_uplink(&mut self, link: &LinkAdaptation, rat: &Rat, factor: f32, slot: u64) {
+        let slots = self.slots;
         while let Some(at) = self.uplink.reports.due_in(link, slots, slot, self.drx.as_deref()) {
             let now = slots.start(at);
             self.air.uplink(self.serving, now, 1, &mut self.up_sinr);

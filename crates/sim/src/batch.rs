@@ -165,17 +165,19 @@ impl<'a> Batch<'a> {
             Ok(outcome)
         };
         let start = (Instant::now(), cpu_time::ProcessTime::now());
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.jobs).build();
-        let pool = pool.map_err(|e| Error::Threads(e.to_string()))?;
-        let outcomes: Vec<Option<Done>> = pool.install(|| self.jobs.par_iter().map(one).collect::<Result<_, _>>())?;
+        let (outcomes, threads) = self.on_threads(options.jobs, one)?;
 
         let mut tables = Tables::default();
-        let mut timing = Timing { threads: pool.current_num_threads() as u32, ..Timing::default() };
+        let mut timing = Timing { threads, ..Timing::default() };
         let mut finished = Vec::new();
         for (&job, outcome) in self.jobs.iter().zip(outcomes) {
             let Some(outcome) = outcome else { continue };
             finished.push(job);
-            tables.append(&outcome.tables);
+            if finished.len() == 1 {
+                tables = outcome.tables;
+            } else {
+                tables.append(&outcome.tables);
+            }
             timing.events += outcome.events;
             timing.packets += outcome.packets;
             timing.simulated_s += outcome.simulated.as_secs_f64();
@@ -186,6 +188,22 @@ impl<'a> Batch<'a> {
         let done = finished.len() as u64;
         meta.partial = partial(loaded, finished);
         Ok(Outcome { results: Results { meta, timing, tables }, finished: done, runs })
+    }
+
+    /// Calls `one` with each job on up to this many `threads`, 0 for one for each core. Returns the outcomes in the order of
+    /// the jobs, and the number of threads. A single job needs no further thread.
+    fn on_threads<T: Send>(
+        &self,
+        threads: usize,
+        one: impl Fn(&Job) -> Result<T, Error> + Sync,
+    ) -> Result<(Vec<T>, u32), Error> {
+        if let [job] = &self.jobs[..] {
+            return Ok((vec![one(job)?], 1));
+        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|e| Error::Threads(e.to_string()))?;
+        let outcomes = pool.install(|| self.jobs.par_iter().map(&one).collect::<Result<_, _>>())?;
+        Ok((outcomes, pool.current_num_threads() as u32))
     }
 }
 

@@ -83,13 +83,24 @@ pub(crate) struct Reports<T> {
     offset: u32,
     /// The TTI of the first missing measurement; `None` before the first one.
     next: Option<u64>,
+    /// The period in TTIs at the time of the last measurement.
+    period: u64,
     /// Whether a measurement of the same channel would change nothing.
     is_settled: bool,
 }
 
 impl<T: Copy + PartialEq> Reports<T> {
     fn new(value: T, offset: u32) -> Self {
-        Reports { current: value, coming: [(0, value); 16], first: 0, count: 0, offset, next: None, is_settled: false }
+        Reports {
+            current: value,
+            coming: [(0, value); 16],
+            first: 0,
+            count: 0,
+            offset,
+            next: None,
+            period: 1,
+            is_settled: false,
+        }
     }
 
     /// Returns the slot, up to `slot`, of the next measurement needed to know what the eNodeB knows in `slot`.
@@ -156,11 +167,14 @@ impl<T: Copy + PartialEq> Reports<T> {
     /// Passes over the measurements up to `slot` of a channel that has been constant, if they would change nothing;
     /// returns whether it did.
     #[inline]
-    pub(crate) fn pass(&mut self, link: &LinkAdaptation, slots: Slots, slot: u64) -> bool {
+    pub(crate) fn pass(&mut self, slot: u64) -> bool {
         let Some(next) = self.next.filter(|_| self.is_settled) else { return false };
         if next <= slot {
-            let period = slots.spanning(link.period).max(1);
-            self.next = Some(at_or_after(slot + 1, period, u64::from(self.offset)));
+            // In most cases one period has passed, and the next one ends after `slot`.
+            let after = || at_or_after(slot + 1, self.period, u64::from(self.offset));
+            let next = if slot < next + self.period { next + self.period } else { after() };
+            debug_assert_eq!(next, after(), "measurements are on the UE's grid");
+            self.next = Some(next);
         }
         true
     }
@@ -182,6 +196,7 @@ impl<T: Copy + PartialEq> Reports<T> {
             self.send(at + slots.spanning(link.delay), value);
         }
         self.is_settled = self.count == 0;
+        self.period = period;
         // From a slot outside the UE's grid, as the first may be, to the next one on it.
         self.next = Some(at_or_after(at + 1, period, u64::from(self.offset)));
     }
@@ -253,7 +268,7 @@ impl Downlink {
     /// with a `group` size in resource blocks the worst group's, otherwise the carrier's.
     pub(crate) fn measure(
         &mut self,
-        rat: Rat,
+        rat: &Rat,
         (link, group): (&LinkAdaptation, Option<u16>),
         (sinr, layers, share): (&Sinr, u8, &mut Sinr),
         slots: Slots,
@@ -287,7 +302,7 @@ impl Downlink {
 
     /// Returns the scheme of a block in `tti`.
     #[inline]
-    pub(crate) fn scheme(&mut self, rat: Rat, tti: u64) -> Scheme {
+    pub(crate) fn scheme(&mut self, rat: &Rat, tti: u64) -> Scheme {
         let (quality, offset) = (self.reports.at(tti), self.outer.offset_db);
         if let Some((q, o, scheme)) = self.scheme
             && q == quality
@@ -295,6 +310,11 @@ impl Downlink {
         {
             return scheme;
         }
+        self.choose_scheme(rat, (quality, offset))
+    }
+
+    /// Computes the scheme for a report and an offset.
+    fn choose_scheme(&mut self, rat: &Rat, (quality, offset): (Quality, f32)) -> Scheme {
         let of = |cqi, layers| Scheme { cqi, mcs: rat.mcs_for(cqi, offset), layers };
         let mut scheme = of(quality.0[0], 1);
         for (cqi, layers) in quality.0[1..].iter().zip(2..).filter(|(cqi, _)| **cqi > 0) {
@@ -310,14 +330,14 @@ impl Downlink {
 
 impl Scheme {
     /// Returns the scheme of one layer for a channel that was not reported.
-    pub(crate) fn first(rat: Rat, sinr: &Sinr) -> Scheme {
+    pub(crate) fn first(rat: &Rat, sinr: &Sinr) -> Scheme {
         let cqi = rat.cqi(sinr, None);
         Scheme { cqi, mcs: rat.mcs_for(cqi, 0.0), layers: 1 }
     }
 
     /// Returns this scheme, or the best lower one with which a code word on `prbs` resource blocks has at most `bits`.
     #[inline(always)]
-    pub(crate) fn within(mut self, rat: Rat, prbs: u16, bits: u32) -> Scheme {
+    pub(crate) fn within(mut self, rat: &Rat, prbs: u16, bits: u32) -> Scheme {
         while self.mcs > 0 && rat.downlink_bits(self.mcs, self.layers, prbs) > bits {
             self.mcs -= 1;
         }
@@ -326,13 +346,13 @@ impl Scheme {
 
     /// Returns the bits of a block on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn bits(&self, rat: Rat, prbs: u16) -> u32 {
+    pub(crate) fn bits(&self, rat: &Rat, prbs: u16) -> u32 {
         rat.downlink_bits(self.mcs, self.layers, prbs) * u32::from(rat.words(self.layers))
     }
 }
 
 /// Returns the lowest CQI of the groups of `group` resource blocks each; 0 only if the whole carrier's is 0.
-fn worst_cqi(rat: Rat, sinr: &Sinr, group: u16) -> u8 {
+fn worst_cqi(rat: &Rat, sinr: &Sinr, group: u16) -> u8 {
     let worst = match sinr {
         Sinr::Flat(_) => rat.cqi(sinr, None),
         Sinr::PerRb(all) => {
@@ -376,7 +396,10 @@ pub(crate) struct Uplink {
     /// The UE's power headroom reports.
     pub(crate) power: Reported,
     category: Category,
+    /// The last SINR, and the MCS for it.
     scheme: Option<(f64, u8)>,
+    /// The last SINR, resource blocks and resource elements of each of them, and the MCS with which a block fits.
+    fitting: Option<((f64, u16, u32), u8)>,
     /// The last SINR that was flat over the carrier, and the same in dB.
     flat: (f32, f64),
 }
@@ -390,6 +413,7 @@ impl Uplink {
             outer: OuterLoop::default(),
             power: Reported::default(),
             scheme: None,
+            fitting: None,
             flat: (1.0, 0.0),
         }
     }
@@ -430,12 +454,15 @@ impl Uplink {
     /// Returns whether the most robust block would fail in all of its `transmissions` with a probability of at least 90
     /// %, on the channel last sounded by `tti`.
     #[inline]
-    pub(crate) fn is_out_of_range(&mut self, rat: Rat, transmissions: u8, tti: u64) -> bool {
+    pub(crate) fn is_out_of_range(&mut self, rat: &Rat, transmissions: u8, tti: u64) -> bool {
         // The outer loop is not applied: without blocks it would never recover.
         let sinr_db = self.reports.at(tti).sinr_db;
-        if sinr_db as f32 >= rat.robust_sinr_db() {
-            return false;
-        }
+        (sinr_db as f32) < rat.robust_sinr_db() && self.is_lost(rat, transmissions, tti)
+    }
+
+    /// [`Uplink::is_out_of_range`] for an SINR at which not every number of resource blocks can be decoded.
+    fn is_lost(&mut self, rat: &Rat, transmissions: u8, tti: u64) -> bool {
+        let sinr_db = self.reports.at(tti).sinr_db;
         let strength = Strength { sinr_db, ..self.strength(tti) };
         let prbs = strength.full_power_prbs().min(rat.widest());
         let least = rat.least_mcs(prbs);
@@ -453,7 +480,7 @@ impl Uplink {
 
     /// Returns the MCS for the channel on `prbs` resource blocks.
     #[inline]
-    pub(crate) fn scheme_at(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
+    pub(crate) fn scheme_at(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
         let sinr_db = self.strength(tti).on(prbs);
         match self.scheme {
             Some((of, mcs)) if of == sinr_db => mcs,
@@ -468,7 +495,20 @@ impl Uplink {
     /// Returns the MCS on `prbs` resource blocks: that for the channel, or the lowest one with which headers and a report
     /// leave room for data, as far as the UE's category permits.
     #[inline]
-    pub(crate) fn scheme(&mut self, rat: Rat, prbs: u16, tti: u64) -> u8 {
+    pub(crate) fn scheme(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
+        let key = (self.strength(tti).on(prbs), prbs, rat.elements(Direction::Uplink));
+        match self.fitting {
+            Some((of, mcs)) if of == key => mcs,
+            _ => {
+                let mcs = self.fit(rat, prbs, tti);
+                self.fitting = Some((key, mcs));
+                mcs
+            }
+        }
+    }
+
+    /// Finds [`Uplink::scheme`].
+    fn fit(&mut self, rat: &Rat, prbs: u16, tti: u64) -> u8 {
         let mcs = self.scheme_at(rat, prbs, tti);
         let least = rat.least_mcs(prbs);
         let fits = |mcs: &u8| rat.uplink_bits(*mcs, prbs) <= self.category.uplink_block_bits;
@@ -477,11 +517,24 @@ impl Uplink {
     }
 }
 
+/// The first transmission of a code word over a channel that is flat over the carrier.
+#[derive(Clone, Copy, Debug)]
+struct FirstTransmission {
+    sinr: f32,
+    mcs: u8,
+    layers: u8,
+    /// Resource elements; resource blocks if all slots are alike.
+    elements: u32,
+    information: f32,
+    coded_bits: u32,
+    /// The probability that it cannot be decoded.
+    error: f64,
+}
+
 /// The block error probability, with a cache for an unchanged channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Errors {
-    /// SINR, MCS and coded bits, and the probability.
-    last: Option<(f32, u8, u32, f64)>,
+    last: Option<FirstTransmission>,
     /// Whether the UE uses 16QAM where others use 64QAM.
     without_64qam: bool,
 }
@@ -500,17 +553,38 @@ impl Errors {
     /// Adds a transmission of a code word of `bits` in direction `way`, with `mcs` on `layers` with an SINR of `sinr` each,
     /// on the resource blocks `prbs`, to the receiver's `soft` information; returns the probability that it still cannot
     /// be decoded.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn transmit(
         &mut self,
-        rat: Rat,
+        rat: &Rat,
         (way, mcs, layers): (Direction, u8, u8),
         bits: u32,
         (sinr, prbs): (&Sinr, impl ExactSizeIterator<Item = u16>),
         soft: &mut Soft,
     ) -> f64 {
-        let first = soft.coded_bits == 0;
+        let elements = rat.elements(way) * prbs.len() as u32;
+        if let (Sinr::Flat(flat), Some(last)) = (sinr, &self.last)
+            && soft.coded_bits == 0
+            && last.sinr == *flat
+            && (last.mcs, last.layers, last.elements) == (mcs, layers, elements)
+        {
+            soft.add(last.information, last.coded_bits);
+            return last.error;
+        }
+        self.receive(rat, (way, mcs, layers), bits, (sinr, prbs), soft)
+    }
+
+    /// [`Errors::transmit`] without its cache.
+    fn receive(
+        &mut self,
+        rat: &Rat,
+        (way, mcs, layers): (Direction, u8, u8),
+        bits: u32,
+        (sinr, prbs): (&Sinr, impl ExactSizeIterator<Item = u16>),
+        soft: &mut Soft,
+    ) -> f64 {
         let count = prbs.len() as u16;
+        let first = soft.coded_bits == 0;
         let mut modulation = rat.modulation(way, mcs);
         if self.without_64qam {
             // 36.213 8.6.1.
@@ -518,21 +592,14 @@ impl Errors {
         }
         let information = sinr.information(modulation, prbs);
         let coded_bits = rat.coded_bits(way, modulation, layers, count);
-        match (sinr, self.last) {
-            (Sinr::Flat(flat), Some((s, m, c, error))) if first && *flat == s && m == mcs && c == coded_bits => {
-                soft.add(information, coded_bits);
-                error
-            }
-            _ => {
-                let error = soft.receive_with(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
-                if let Sinr::Flat(flat) = sinr
-                    && first
-                {
-                    self.last = Some((*flat, mcs, coded_bits, error));
-                }
-                error
-            }
+        let error = soft.receive_with(information, coded_bits, |soft| rat.block_error(way, mcs, bits, soft));
+        if let Sinr::Flat(sinr) = *sinr
+            && first
+        {
+            let elements = rat.elements(way) * u32::from(count);
+            self.last = Some(FirstTransmission { sinr, mcs, layers, elements, information, coded_bits, error });
         }
+        error
     }
 }
 
@@ -583,19 +650,19 @@ mod tests {
         let reported = |group| {
             let mut downlink = Downlink::new(0);
             downlink.measure(
-                Rat::Lte,
+                &Rat::Lte,
                 (&LinkAdaptation::default(), group),
                 (&sinr, 1, &mut Sinr::default()),
                 Slots::LTE,
                 0,
             );
-            downlink.scheme(Rat::Lte, 0).cqi
+            downlink.scheme(&Rat::Lte, 0).cqi
         };
         assert_eq!((reported(None), reported(Some(3))), (14, channel::wideband_cqi(&Sinr::Flat(2.0))));
-        assert_eq!(worst_cqi(Rat::Lte, &Sinr::Flat(1000.0), 3), 15);
+        assert_eq!(worst_cqi(&Rat::Lte, &Sinr::Flat(1000.0), 3), 15);
         // A group without a signal does not put the UE out of range.
         let around = |sinr: f32| (0..50).map(|prb| if (15..18).contains(&prb) { 0.0 } else { sinr }).collect();
-        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(Rat::Lte, &Sinr::PerRb(around(sinr)), 3)), [1, 0]);
+        assert_eq!([1000.0, 0.0].map(|sinr| worst_cqi(&Rat::Lte, &Sinr::PerRb(around(sinr)), 3)), [1, 0]);
     }
 
     #[test]
@@ -647,7 +714,7 @@ mod tests {
         for db in -20..40 {
             uplink.reports = Reports::new(Sounded { sinr_db: f64::from(db) * 0.5, headroom_db: Some(30.0) }, 0);
             for prbs in 1..=100u16 {
-                let mcs = uplink.scheme(Rat::Lte, prbs, 0);
+                let mcs = uplink.scheme(&Rat::Lte, prbs, 0);
                 let scheme = channel::tables::lte::ul_mcs(mcs);
                 let bits = Rat::Lte.uplink_bits(mcs, prbs);
                 let coded = channel::coded_bits(Direction::Uplink, scheme.modulation, prbs);

@@ -12,14 +12,14 @@ impl Blocks {
     #[inline]
     pub(crate) fn run(first: u16, count: u16) -> Blocks {
         let mut words = [0; WORDS];
-        let (start, end) = (u32::from(first), u32::from(first) + u32::from(count));
-        for (word, bits) in (0u32..).step_by(64).zip(&mut words) {
-            let (from, to) = (start.clamp(word, word + 64) - word, end.clamp(word, word + 64) - word);
-            if from < to {
-                *bits = (u64::MAX >> (64 - (to - from))) << from;
-            }
-        }
+        parts(first, count).for_each(|(word, bits)| words[word] = bits);
         Blocks(words)
+    }
+
+    /// Removes `count` blocks starting at `first`.
+    #[inline]
+    pub(crate) fn remove(&mut self, first: u16, count: u16) {
+        parts(first, count).for_each(|(word, bits)| self.0[word] &= !bits);
     }
 
     #[inline]
@@ -72,6 +72,18 @@ impl Blocks {
         }
         None
     }
+}
+
+/// Returns the parts of `count` blocks starting at `first` that are in the same word: its number, and their bits.
+#[inline]
+fn parts(first: u16, count: u16) -> impl Iterator<Item = (usize, u64)> {
+    let (mut at, end) = (first, first + count);
+    core::iter::from_fn(move || {
+        let (word, from) = (at / 64, at % 64);
+        let here = (64 - from).min(end.checked_sub(at).filter(|left| *left > 0)?);
+        at += here;
+        Some((usize::from(word), (u64::MAX >> (64 - here)) << from))
+    })
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Carrier {
     pub(crate) fn report(
         &mut self,
         (air, cell): (&mut Air, usize),
-        (rat, layers, group): (Rat, u8, Option<u16>),
+        (rat, layers, group): (&Rat, u8, Option<u16>),
         (link, drx): (&LinkAdaptation, Option<&drx::State>),
         slots: Slots,
         slot: u64,

@@ -4,6 +4,7 @@ use channel::Direction;
 use units::Span;
 
 use crate::config::{CellConfig, MacConfig};
+use crate::mac::active::ActiveUes;
 use crate::mac::blocks::Blocks;
 use crate::mac::configured::Places;
 use crate::mac::sched::Scheduler;
@@ -14,8 +15,8 @@ use crate::slots::Slots;
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) scheduler: Scheduler,
-    /// The UEs with data to send, in ascending order. Others are not processed.
-    pub(crate) active: Vec<u32>,
+    /// The UEs with data to send. Others are not processed.
+    pub(crate) active: ActiveUes,
 }
 
 /// See the module.
@@ -72,7 +73,7 @@ impl Cell {
         let drx = config.mac.drx;
         assert!(drx.is_none_or(|drx| drx.is_valid() && rat.reports_buffers()), "a UE that sleeps has valid cycles");
         assert!(decoding <= rat.longest_decoding(), "a block is decoded before it is acknowledged");
-        let side = |scheduler| Side { scheduler, active: Vec::new() };
+        let side = |scheduler| Side { scheduler, active: ActiveUes::default() };
         let (downlink, uplink) = rat.schedulers(config.downlink, config.uplink);
         Cell {
             mac: config.mac,
@@ -113,7 +114,7 @@ impl Cell {
     /// Returns whether any UE is active.
     #[inline]
     pub(crate) fn is_busy(&self) -> bool {
-        !(self.downlink.active.is_empty() && self.uplink.active.is_empty())
+        !(self.downlink.active.ues().is_empty() && self.uplink.active.ues().is_empty())
     }
 
     /// Returns the resource blocks of `count` groups starting at group `first`; the last group may be smaller.
@@ -132,7 +133,7 @@ impl Cell {
     /// Returns the smallest number of groups in which a code word of `bytes` with `mcs` and `layers` fits in a slot of
     /// `rat`, or all of them.
     #[inline(always)]
-    pub(crate) fn groups_for(&self, rat: Rat, (mcs, layers): (u8, u8), bytes: u32) -> u16 {
+    pub(crate) fn groups_for(&self, rat: &Rat, (mcs, layers): (u8, u8), bytes: u32) -> u16 {
         let prbs = self.grid.prbs;
         let bits = bytes.saturating_mul(8);
         let size = |prbs| rat.downlink_bits(mcs, layers, prbs);
@@ -146,7 +147,7 @@ impl Cell {
     /// Returns the smallest valid number of resource blocks of an uplink grant in which `bytes` fit with `mcs` in a slot
     /// of `rat`, or the maximum.
     #[inline(always)]
-    pub(crate) fn grant_for(&self, rat: Rat, mcs: u8, bytes: u32) -> u16 {
+    pub(crate) fn grant_for(&self, rat: &Rat, mcs: u8, bytes: u32) -> u16 {
         let sizes = self.grid.sizes;
         let most = self.grid.shared.count();
         let bits = bytes.saturating_mul(8);
@@ -181,17 +182,13 @@ impl Side {
     /// Marks `ue` as active.
     #[inline]
     pub(crate) fn activate(&mut self, ue: u32) {
-        if let Err(place) = self.active.binary_search(&ue) {
-            self.active.insert(place, ue);
-        }
+        self.active.insert(ue);
     }
 
     /// Marks `ue` as inactive.
     #[inline]
     pub(crate) fn remove(&mut self, ue: u32) {
-        if let Ok(place) = self.active.binary_search(&ue) {
-            self.active.remove(place);
-        }
+        self.active.remove(ue);
     }
 }
 
@@ -220,12 +217,12 @@ mod tests {
         let cell = cell(Bandwidth::Mhz20);
         for mcs in [0, 6, 13, 28] {
             for bytes in (1..9500).step_by(7) {
-                let groups = cell.groups_for(Rat::Lte, (mcs, 1), bytes);
+                let groups = cell.groups_for(&Rat::Lte, (mcs, 1), bytes);
                 let holds = |groups: u16| Rat::Lte.downlink_bits(mcs, 1, cell.blocks(0, groups).end) >= bytes * 8;
                 assert!(holds(groups) || groups == cell.grid.groups, "{mcs} {bytes}");
                 // The table has one entry that is larger than its neighbour: it may save a group.
                 assert!(groups == 1 || !holds(groups - 1), "{mcs} {bytes} {groups}");
-                let grant = cell.grant_for(Rat::Lte, mcs, bytes);
+                let grant = cell.grant_for(&Rat::Lte, mcs, bytes);
                 assert!(cell.grid.sizes.up_to(grant) == grant && grant <= 96);
                 assert!(Rat::Lte.uplink_bits(mcs, grant) >= bytes * 8 || grant == 96);
             }

@@ -41,7 +41,7 @@ impl<P: Packet> Ran<P> {
         let mut active = core::mem::take(&mut self.cells[cell].downlink.active);
         active.retain(|index| {
             self.work += 1;
-            let ue = &mut self.ues[*index as usize];
+            let ue = &mut self.ues[index as usize];
             ue.hear(&self.interference);
             let carrier = ue.carrier_in(cell);
             if let Some(process) = ue.down[carrier].harq.again() {
@@ -49,7 +49,7 @@ impl<P: Packet> Ran<P> {
                 let prbs = transport.prbs_in(rat.elements(Direction::Downlink)).min(grid.prbs);
                 let want = self.cells[cell].groups_of(prbs);
                 if want <= groups - first {
-                    self.assign((cell, rat), *index, process, (first, want), tti);
+                    self.assign((cell, rat), index, process, (first, want), tti);
                     first += want;
                 }
                 return true;
@@ -58,7 +58,7 @@ impl<P: Packet> Ran<P> {
             if backlog == 0 {
                 return false;
             }
-            ue.report_channel(cell, (whole_rat, &link), grid.group, tti);
+            ue.report_channel(cell, (&whole_rat, &link), grid.group, tti);
             let out_of_range = ue.down[carrier].link.is_out_of_range(tti);
             if out_of_range {
                 backlog = ue.signalling_backlog(Direction::Downlink, now);
@@ -69,10 +69,10 @@ impl<P: Packet> Ran<P> {
             }
             if ue.down[carrier].harq.idle().is_some() {
                 let cell = &self.cells[cell];
-                let scheme = ue.down[carrier].link.scheme(rat, tti);
+                let scheme = ue.down[carrier].link.scheme(&rat, tti);
                 let word = ue.category.downlink_word_bits(scheme.layers);
                 let words = u32::from(rat.words(scheme.layers));
-                let whole = scheme.within(rat, grid.prbs, word).bits(rat, grid.prbs);
+                let whole = scheme.within(&rat, grid.prbs, word).bits(&rat, grid.prbs);
                 let rate = whole as f32;
                 let metric = rate * cell.downlink.scheduler.weight(&mut ue.down[carrier].past, tti);
                 let mut least = 1;
@@ -84,18 +84,18 @@ impl<P: Packet> Ran<P> {
                         return true;
                     }
                     backlog = fits;
-                    least = cell.groups_for(rat, (scheme.mcs, scheme.layers), bytes.div_ceil(words));
+                    least = cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes.div_ceil(words));
                 }
                 let bytes = backlog.saturating_add(HEADER).div_ceil(words).min(word / 8);
-                let want = rat.downlink_want(|| cell.groups_for(rat, (scheme.mcs, scheme.layers), bytes), groups);
-                candidates.push(Candidate { least, scheme, ..Candidate::new(*index, metric, want) });
+                let want = rat.downlink_want(|| cell.groups_for(&rat, (scheme.mcs, scheme.layers), bytes), groups);
+                candidates.push(Candidate { least, scheme, ..Candidate::new(index, metric, want) });
             }
             true
         });
         self.cells[cell].downlink.active = active;
         self.cells[cell].downlink.scheduler.divide(groups - first, &mut candidates);
         for c in candidates.iter().take_while(|c| c.got > 0) {
-            if let Some(process) = self.fill_downlink((cell, rat), c, first, tti, io) {
+            if let Some(process) = self.fill_downlink((cell, &rat), c, first, tti, io) {
                 self.assign((cell, rat), c.ue, process, (first, c.got), tti);
                 first += c.got;
             }
@@ -136,7 +136,7 @@ impl<P: Packet> Ran<P> {
     /// Builds a new block; returns its process, or `None` if there is nothing to send.
     fn fill_downlink<D: Drops<P>, S: Sink>(
         &mut self,
-        (cell, rat): (usize, Rat),
+        (cell, rat): (usize, &Rat),
         c: &Candidate,
         first: u16,
         tti: u64,
@@ -206,7 +206,7 @@ impl<P: Packet> Ran<P> {
         let word = transport.bits / u32::from(rat.words(layers));
         let scheme = (Direction::Downlink, mcs, layers);
         let each = if layers > 1 { &down.share } else { sinr };
-        let error = down.errors.transmit(rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
+        let error = down.errors.transmit(&rat, scheme, word, (each, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let decoded = transport.decoded;
         let stats = &mut ue.stats.downlink;
@@ -224,7 +224,7 @@ impl<P: Packet> Ran<P> {
                 decoded,
                 mcs,
                 layers,
-                cqi: down.link.scheme(rat, tti).cqi,
+                cqi: down.link.scheme(&rat, tti).cqi,
                 sinr_cdb: (decibels(f64::from(sinr.mean_over(blocks))) * 100.0) as i32,
                 first_prb,
                 prbs,
@@ -244,7 +244,7 @@ impl<P: Packet> Ran<P> {
             self.note(tti + 1 + decoding, index, Kind::DownlinkDecoded, number);
         }
         self.note(rat.feedback(tti, decoding), index, Kind::DownlinkFeedback, number);
-        if attempt == 1 {
+        if attempt == 1 && self.ues[index as usize].acknowledges() {
             // Filling the block has started timers.
             self.note_rlc(index);
         }
@@ -258,7 +258,6 @@ impl<P: Packet> Ran<P> {
         io: &mut Io<'_, D, S>,
     ) {
         self.receive(ue, Direction::Downlink, process, now, io);
-        self.touched(ue, now, io);
     }
 
     pub(crate) fn downlink_feedback<D: Drops<P>, S: Sink>(

@@ -96,7 +96,7 @@ impl Transport {
     }
 
     /// Starts a new uplink block in `slot` on `prbs` resource blocks from the first one on.
-    pub(crate) fn begin_uplink(&mut self, rat: Rat, mcs: u8, (first, prbs): (u16, u16), slot: u64) {
+    pub(crate) fn begin_uplink(&mut self, rat: &Rat, mcs: u8, (first, prbs): (u16, u16), slot: u64) {
         self.clear();
         self.mcs = mcs;
         (self.first_prb, self.prbs) = (first, prbs);

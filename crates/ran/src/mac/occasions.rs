@@ -71,7 +71,7 @@ impl<P: Packet> Ran<P> {
                 let mcs = mac.rat.usable(Direction::Uplink, (grant.mcs.max(least), 1), grant.prbs);
                 let blocks = (place.first_prb, grant.prbs);
                 let transport = &mut ue.up.harq.processes[usize::from(process)];
-                transport.begin_uplink(mac.rat, mcs, blocks, slot);
+                transport.begin_uplink(&mac.rat, mcs, blocks, slot);
                 ue.up.past.served(slot, transport.bits);
                 ue.up.harq.sent(process);
                 due[number] = Entry { kind: Kind::UplinkTransmit, process, ..entry };

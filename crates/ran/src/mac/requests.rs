@@ -210,6 +210,9 @@ pub(crate) struct BufferEstimate {
     /// The last transmission TTI with a grant, and whether any grant is not at its TTI modulo 16.
     last: u64,
     are_displaced: bool,
+    /// The sum of the grants for TTIs after `counted`, unless any is displaced.
+    to_come: u32,
+    counted: u64,
     /// When the newest report was written.
     written: u64,
     /// The backlog last assumed without a report since.
@@ -233,6 +236,7 @@ impl BufferEstimate {
     /// Records a grant in `now` of `bytes` of payload for a transmission in `tti`.
     #[inline]
     pub(crate) fn grant(&mut self, (now, tti): (u64, u64), bytes: u32) {
+        self.count_until(now.saturating_sub(1));
         let mut place = (tti % 16) as usize;
         if self.grants[place].0 >= now {
             place = (0..16).min_by_key(|place| self.grants[*place].0).unwrap_or(place);
@@ -240,6 +244,9 @@ impl BufferEstimate {
         }
         self.last = self.last.max(tti);
         self.grants[place] = (tti, bytes);
+        if tti > self.counted {
+            self.to_come += bytes;
+        }
         self.waiting = self.waiting.saturating_sub(bytes);
         self.asked = 0;
     }
@@ -252,6 +259,30 @@ impl BufferEstimate {
         }
         let there = (tti + 1..=self.last).map(|at| (at, self.grants[(at % 16) as usize]));
         there.filter(|(at, (of, _))| at == of).map(|(_, (_, bytes))| bytes).sum()
+    }
+
+    /// Returns the same for the present TTI, at less cost.
+    #[inline]
+    pub(crate) fn granted_from_now(&mut self, tti: u64) -> u32 {
+        if self.are_displaced || tti < self.counted {
+            return self.granted_after(tti);
+        }
+        self.count_until(tti);
+        debug_assert_eq!(self.to_come, self.granted_after(tti), "the sum of the grants to come");
+        self.to_come
+    }
+
+    /// Takes the grants for TTIs up to `tti` out of the sum.
+    #[inline]
+    fn count_until(&mut self, tti: u64) {
+        if self.are_displaced {
+            return;
+        }
+        for at in self.counted + 1..=tti.min(self.last) {
+            let (of, bytes) = self.grants[(at % 16) as usize];
+            self.to_come -= if of == at { bytes } else { 0 };
+        }
+        self.counted = self.counted.max(tti);
     }
 
     /// Processes a report that was written in `tti`.

@@ -234,7 +234,9 @@ fn served_first(candidates: &mut [Candidate]) {
     let mut served = 0;
     for i in 0..candidates.len() {
         if candidates[i].got > 0 {
-            candidates[served..=i].rotate_right(1);
+            if served < i {
+                candidates[served..=i].rotate_right(1);
+            }
             served += 1;
         }
     }

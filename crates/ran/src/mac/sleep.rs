@@ -28,7 +28,7 @@ impl<P: Packet> Ran<P> {
         for way in [Direction::Downlink, Direction::Uplink] {
             let mut active = core::mem::take(&mut self.cells[cell].side(way).active);
             active.retain(|index| {
-                let ue = &self.ues[*index as usize];
+                let ue = &self.ues[index as usize];
                 let Some(drx) = &ue.drx else { return true };
                 let heard = ue.request_state.heard_from;
                 if drx.is_active(slot, heard) {
@@ -36,7 +36,7 @@ impl<P: Packet> Ran<P> {
                 }
                 if ue.needs_cell(way, ue.slots.start(slot)) {
                     let next = drx.next_active(slot, heard);
-                    self.note_wake(*index, next);
+                    self.note_wake(index, next);
                 }
                 false
             });

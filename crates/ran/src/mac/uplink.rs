@@ -175,16 +175,16 @@ impl<P: Packet> Ran<P> {
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
             self.work += 1;
-            let ue = &mut self.ues[*index as usize];
+            let ue = &mut self.ues[index as usize];
             if rat.repetition(tti).is_none()
                 && let Some(process) = ue.up.harq.again()
             {
                 let prbs = ue.up.harq.processes[usize::from(process)].prbs_in(rat.elements(Direction::Uplink));
                 let (first, found) = free.find(prbs.min(most));
                 if found == prbs.min(most) {
-                    free = free.without(Blocks::run(first, found));
+                    free.remove(first, found);
                     count -= found;
-                    self.grant_again(*index, process, (first, found), (tti, sent));
+                    self.grant_again(index, process, (first, found), (tti, sent));
                 }
                 return true;
             }
@@ -198,14 +198,14 @@ impl<P: Packet> Ran<P> {
                 None if ue.idle_uplink().is_none() => return true,
                 _ => {}
             }
-            ue.sound(&link, rat, factor, tti);
-            if ue.uplink.is_out_of_range(rat, transmissions, tti) {
+            ue.sound(&link, &rat, factor, tti);
+            if ue.uplink.is_out_of_range(&rat, transmissions, tti) {
                 // The UE waits for a better channel.
                 return true;
             }
-            let candidate = rat.uplink_candidate(self, *index, (need, count), tti);
+            let candidate = rat.uplink_candidate(self, index, (need, count), tti);
             candidates.extend(candidate);
-            candidate.is_some() || self.ues[*index as usize].estimate.wants()
+            candidate.is_some() || self.ues[index as usize].estimate.wants()
         });
         self.cells[cell].uplink.active = active;
         self.cells[cell].uplink.scheduler.divide(count, &mut candidates);
@@ -221,8 +221,8 @@ impl<P: Packet> Ran<P> {
             if prbs < found {
                 (first, _) = free.find(prbs);
             }
-            free = free.without(Blocks::run(first, prbs));
-            self.grant(c.ue, (first, prbs), (rat, tti, sent));
+            free.remove(first, prbs);
+            self.grant(c.ue, (first, prbs), (&rat, tti, sent));
         }
         candidates.clear();
         self.candidates = candidates;
@@ -245,7 +245,7 @@ impl<P: Packet> Ran<P> {
         let factor = self.interference.uplink_factor(cell);
         let mut active = core::mem::take(&mut self.cells[cell].uplink.active);
         active.retain(|index| {
-            let ue = &mut self.ues[*index as usize];
+            let ue = &mut self.ues[index as usize];
             if let Some(process) = ue.up.harq.again() {
                 all += ue.up.harq.processes[usize::from(process)].elements;
                 ues += 1;
@@ -259,16 +259,16 @@ impl<P: Packet> Ran<P> {
             if ue.idle_uplink().is_none() {
                 return true;
             }
-            ue.sound(&link, rat, factor, tti);
-            if ue.uplink.is_out_of_range(rat, transmissions, tti) {
+            ue.sound(&link, &rat, factor, tti);
+            if ue.uplink.is_out_of_range(&rat, transmissions, tti) {
                 return true;
             }
             // A block was too small for data: how many symbols suffice is not known.
             needs_whole |= ue.estimate.least().is_some();
             let need = need.min(ue.category.uplink_block_bits / 8).max(rat.least_bytes());
             let most = ue.uplink.strength(tti).full_power_prbs().min(grid.prbs);
-            let mcs = ue.uplink.scheme(rat, most, tti);
-            let elements = |bytes| u32::from(self.cells[cell].grant_for(rat, mcs, bytes)) * whole;
+            let mcs = ue.uplink.scheme(&rat, most, tti);
+            let elements = |bytes| u32::from(self.cells[cell].grant_for(&rat, mcs, bytes)) * whole;
             all += elements(need);
             ues += 1;
             weakest = weakest.max(elements(need).div_ceil(most.into()));
@@ -281,7 +281,7 @@ impl<P: Packet> Ran<P> {
         let wanted = if needs_whole { free } else { symbols(all.div_ceil(prbs).max(weakest)) };
         let mut granted = wanted;
         if granted > symbols(1) || granted > free - symbols(1) {
-            let (waiting, needed) = self.downlink_need(cell, rat, tti);
+            let (waiting, needed) = self.downlink_need(cell, &rat, tti);
             let share = (u32::from(free) * ues).div_ceil(ues + waiting) as u8;
             let left = free.saturating_sub(symbols(needed.div_ceil(prbs)));
             granted = granted.min(share.max(left)).max(symbols(1));
@@ -297,7 +297,7 @@ impl<P: Packet> Ran<P> {
     }
 
     /// Returns the number of UEs with data in the downlink, and the resource elements that they need for it.
-    fn downlink_need(&mut self, cell: usize, rat: Rat, tti: u64) -> (u32, u32) {
+    fn downlink_need(&mut self, cell: usize, rat: &Rat, tti: u64) -> (u32, u32) {
         let here = &self.cells[cell];
         let now = here.slots.start(tti);
         let elements = |index: &u32| {
@@ -309,8 +309,8 @@ impl<P: Packet> Ran<P> {
             let carrier = u64::from(rat.elements(Direction::Downlink) * u32::from(here.grid.prbs));
             u64::from(bits) * carrier / whole
         };
-        let sum: u64 = here.downlink.active.iter().map(elements).sum();
-        (here.downlink.active.len() as u32, u32::try_from(sum).unwrap_or(u32::MAX))
+        let sum: u64 = here.downlink.active.ues().iter().map(elements).sum();
+        (here.downlink.active.ues().len() as u32, u32::try_from(sum).unwrap_or(u32::MAX))
     }
 
     /// Grants the repetition of the block of `process` on these resource blocks of slot `sent`.
@@ -329,7 +329,7 @@ impl<P: Packet> Ran<P> {
         self.note(sent, index, Kind::UplinkTransmit, process);
     }
 
-    fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (Rat, u64, u64)) {
+    fn grant(&mut self, index: u32, (first, prbs): (u16, u16), (rat, tti, sent): (&Rat, u64, u64)) {
         let ue = &mut self.ues[index as usize];
         let Some(process) = rat.uplink_process(sent).or_else(|| ue.idle_uplink()) else { return };
         let mcs = ue.uplink.scheme(rat, prbs, tti);
@@ -392,7 +392,7 @@ impl<P: Packet> Ran<P> {
         transport.attempts += 1;
         let (mcs, bits) = (transport.mcs, transport.bits);
         let scheme = (Direction::Uplink, mcs, 1);
-        let error = ue.up.errors.transmit(rat, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
+        let error = ue.up.errors.transmit(&rat, scheme, bits, (&ue.up_sinr, blocks.clone()), &mut transport.soft);
         transport.decoded = !happens(error, &mut ue.random);
         let (attempt, decoded, padding) = (transport.attempts, transport.decoded, transport.padding);
         let stats = &mut ue.stats.uplink;
@@ -431,8 +431,10 @@ impl<P: Packet> Ran<P> {
             self.extended(index, tti);
         }
         if is_new {
-            // Filling the block has started timers.
-            self.note_rlc(index);
+            if self.ues[index as usize].acknowledges() {
+                // Filling the block has started timers.
+                self.note_rlc(index);
+            }
             if self.ues[index as usize].had_data != 0 && rat.reports_buffers() {
                 self.note_retx(index);
             }
@@ -486,7 +488,6 @@ impl<P: Packet> Ran<P> {
             self.update_uplink_activity(index);
         }
         self.receive(index, Direction::Uplink, process, now, io);
-        self.touched(index, now, io);
     }
 
     pub(crate) fn uplink_nack<D: Drops<P>, S: Sink>(
@@ -574,7 +575,7 @@ mod tests {
         let mut ran = network();
         let mut io = Io { drops: &mut |_: TestPacket, _: aqm::DropReason| {}, sink: &mut () };
         let rat = ran.cells[0].mac.rat;
-        ran.ues[0].up.harq.processes[0].begin_uplink(rat, 5, (0, 4), 10);
+        ran.ues[0].up.harq.processes[0].begin_uplink(&rat, 5, (0, 4), 10);
         ran.uplink_transmit(0, 0, 10, &mut io);
         // The block is repeated on 16 resource blocks of a shorter slot.
         ran.grant_again(0, 0, (0, 16), (14, 15));

@@ -35,12 +35,12 @@ pub(super) fn downlink_want(groups: u16) -> u16 {
 
 /// Returns the known backlog minus pending grants.
 #[inline]
-pub(super) fn uplink_need<P: Packet>(ue: &Ue<P>, tti: u64) -> Need {
+pub(super) fn uplink_need<P: Packet>(ue: &mut Ue<P>, tti: u64) -> Need {
     let known = lte::report(ue.uplink_groups(ue.slots.start(tti))).bytes;
     if known == 0 {
         return Need::Nothing;
     }
-    match known.saturating_sub(ue.estimate.granted_after(tti)) {
+    match known.saturating_sub(ue.estimate.granted_from_now(tti)) {
         0 => Need::Later,
         bytes => Need::Bytes(bytes),
     }

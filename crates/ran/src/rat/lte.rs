@@ -85,9 +85,11 @@ pub(super) fn least_mcs(prbs: u16) -> u8 {
 #[inline]
 pub(super) fn report(waiting: [u32; GROUPS]) -> Report {
     let mut report = Report::default();
-    for (level, waiting) in report.levels.iter_mut().zip(four(&waiting)).filter(|(_, waiting)| *waiting > 0) {
-        *level = tables::bsr_index(waiting);
-        report.bytes += tables::bsr_bytes(*level);
+    for (group, waiting) in four(&waiting).into_iter().enumerate() {
+        if waiting > 0 {
+            report.levels[group] = tables::bsr_index(waiting);
+            report.bytes += tables::bsr_bytes(report.levels[group]);
+        }
     }
     report
 }
@@ -102,7 +104,7 @@ pub(super) fn report_size(waiting: &[u32; GROUPS]) -> u32 {
 #[inline]
 fn four(waiting: &[u32; GROUPS]) -> [u32; 4] {
     let [first, second, third, rest @ ..] = *waiting;
-    [first, second, third, rest.iter().fold(0, |sum: u32, bytes| sum.saturating_add(*bytes))]
+    [first, second, third, u32::try_from(rest.map(u64::from).iter().sum::<u64>()).unwrap_or(u32::MAX)]
 }
 
 /// I_TBS 6 has more bits than coded bits on one block (36.213 table 7.1.7.2.1-1). In both directions it corresponds to

@@ -13,12 +13,12 @@ use crate::ue::Ue;
 /// Returns the MAC overhead of a grant: the subheader of its data, a short buffer status report and a power headroom
 /// report.
 #[inline]
-fn mac_part(rat: Rat) -> u32 {
+fn mac_part(rat: &Rat) -> u32 {
     u32::from(rat.adds_headers()) + SHORT_BSR + rat.headroom_report()
 }
 
 #[inline]
-pub(super) fn uplink_need<P: Packet>(rat: Rat, ue: &Ue<P>) -> Need {
+pub(super) fn uplink_need<P: Packet>(rat: &Rat, ue: &Ue<P>) -> Need {
     let estimate = &ue.estimate;
     if !estimate.wants() {
         return Need::Nothing;
@@ -28,7 +28,7 @@ pub(super) fn uplink_need<P: Packet>(rat: Rat, ue: &Ue<P>) -> Need {
 
 #[inline]
 pub(super) fn uplink_candidate<P: Packet>(
-    rat: Rat,
+    rat: &Rat,
     ran: &mut Ran<P>,
     index: u32,
     (need, free): (u32, u16),
@@ -72,14 +72,14 @@ pub(super) fn uplink_candidate<P: Packet>(
 }
 
 #[inline]
-pub(super) fn uplink_payload(rat: Rat, bytes: u32) -> u32 {
+pub(super) fn uplink_payload(rat: &Rat, bytes: u32) -> u32 {
     bytes.saturating_sub(mac_part(rat)).max(1)
 }
 
 /// 36.321 5.4.3, 5.4.5.
 #[inline]
 pub(super) fn fill_uplink<P: Packet, D: Drops<P>, S>(
-    rat: Rat,
+    rat: &Rat,
     ran: &mut Ran<P>,
     index: u32,
     process: u8,

@@ -416,9 +416,12 @@ pub(super) fn short(x: f64) -> f64 {
     if let Some(scale) = scale.filter(|_| size < DIGITS) {
         let digits = x * scale;
         let rest = (digits - digits.floor() - 0.5).abs();
-        // Halfway between two numbers, the exact digits decide.
         if rest > 1e-6 {
             return digits.round() / scale;
+        }
+        // Halfway between two numbers, the exact digits decide; if they are exactly halfway, it is the even one.
+        if rest == 0.0 && x.mul_add(scale, -digits) == 0.0 {
+            return digits.round_ties_even() / scale;
         }
     }
     format!("{x:.4e}").parse().unwrap_or(x)
