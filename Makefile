@@ -5,7 +5,7 @@ export PATH := $(CURDIR)/.venv/bin:$(HOME)/.cargo/bin:$(PATH)
 TRACES ?= ../shared/data/traces
 OUT ?= target/demo
 
-.PHONY: help setup demo test bench bench-emulate oracle reproduce reproduce-grid docs clean
+.PHONY: help setup demo test optimised bench bench-emulate oracle reproduce reproduce-grid docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,10 +22,13 @@ test: ## run all checks and tests, as CI does
 	@tools/setup all
 	cargo xtask ci
 
-bench: ## measure against ns-3 on this machine; writes target/bench/results.json
+optimised: ## build target/optimised/ranway, optimised by profiles of simulations, as packages have it
+	@tools/build-optimised
+
+bench: ## measure it against ns-3 on this machine; writes target/bench/results.json
 	@tools/setup bench
-	cargo build --release --locked -p ranway
-	python3 peers/bench.py
+	@tools/build-optimised
+	python3 peers/bench.py --ranway target/optimised/ranway
 
 bench-emulate: ## measure the capacity of emulation on this machine (as root); writes target/bench/emulate.json
 	@tools/setup emulate
