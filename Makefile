@@ -22,13 +22,13 @@ test: ## run all checks and tests, as CI does
 	@tools/setup all
 	cargo xtask ci
 
-optimised: ## build target/optimised/ranway, optimised by profiles of simulations, as packages have it
+optimised: ## build target/optimised/ranway, optimised by profiles of simulations
 	@tools/build-optimised
 
-bench: ## measure it against ns-3 on this machine; writes target/bench/results.json
+bench: ## measure against ns-3 on this machine; writes target/bench/results.json
 	@tools/setup bench
-	@tools/build-optimised
-	python3 peers/bench.py --ranway target/optimised/ranway
+	cargo build --release --locked -p ranway
+	python3 peers/bench.py
 
 bench-emulate: ## measure the capacity of emulation on this machine (as root); writes target/bench/emulate.json
 	@tools/setup emulate
