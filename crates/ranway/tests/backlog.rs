@@ -167,7 +167,10 @@ fn a_ping_beside_an_upload_is_short_and_the_upload_keeps_most_of_its_rate(watch:
             return;
         }
         if control == "cubic" {
-            assert!(bare_ping > 140.0 && kept_ping < bare_ping * 0.75, "{bare_ping} ms, {kept_ping} ms");
+            if bare_ping <= 140.0 {
+                return watch.void(format!("the upload hardly filled its queue: {bare_ping} ms"));
+            }
+            assert!(kept_ping < bare_ping * 0.75, "{bare_ping} ms, {kept_ping} ms");
         }
         assert!(kept_ping < 120.0, "{control}: {kept_ping} ms");
         assert!(kept > bare * 0.7, "{control}: {bare} Mbit/s, {kept} Mbit/s");

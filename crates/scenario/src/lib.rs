@@ -40,6 +40,7 @@ mod model;
 mod network;
 mod nr;
 mod placement;
+mod policy_text;
 mod proxy;
 mod radio;
 mod reference;

@@ -1,15 +1,7 @@
 //! A split proxy at the core, and the radio reports that it receives.
 
-use crate::check;
-use crate::de::read;
-use crate::error::{Fault, Origin};
-use crate::faults::Check;
 use crate::flows::Cc;
 use crate::kinds::kinds;
-use crate::load::value_of;
-use crate::tree::{Node, Table, Value, show};
-use core::fmt;
-use core::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::{Bytes, Span};
@@ -94,42 +86,6 @@ impl Default for ProxyPolicy {
     }
 }
 
-/// The form of `ranway proxy --policy`: the kind, and after a colon its parameters as `KEY=VALUE` with commas between them.
-impl fmt::Display for ProxyPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(serde_json::Value::Object(mut table)) = serde_json::to_value(self) else { return Err(fmt::Error) };
-        let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        f.write_str(&table.remove("kind").map_or_else(String::new, |kind| text(&kind)))?;
-        for (i, (key, value)) in table.iter().enumerate() {
-            write!(f, "{}{key}={}", if i == 0 { ":" } else { "," }, text(value))?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for ProxyPolicy {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<ProxyPolicy, String> {
-        let (kind, parameters) = text.split_once(':').unwrap_or((text, ""));
-        let origin = Origin { source: text.into(), position: None };
-        let mut table = Table::from([("kind".to_owned(), Node::new(&origin, Value::Text(kind.to_owned())))]);
-        for parameter in parameters.split(',').filter(|parameter| !parameter.is_empty()) {
-            let (key, value) =
-                parameter.split_once('=').ok_or_else(|| format!("expected KEY=VALUE, not `{parameter}`"))?;
-            table.insert(key.trim().to_owned(), value_of(value.trim(), &origin));
-        }
-        let policy = read(&Node::new(&origin, Value::Table(table)))
-            .map_err(|fault| Fault { origin: None, ..fault }.to_string())?;
-        let mut check = Check::default();
-        check::proxy::policy(&policy, &mut check);
-        match check.faults.pop() {
-            Some((path, message)) => Err(Fault { origin: None, key: show(&path), message }.to_string()),
-            None => Ok(policy),
-        }
-    }
-}
-
 /// The round-trip time of the equations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -188,47 +144,4 @@ fn radio_target() -> Span {
 
 fn proxy_target() -> Span {
     Span::from_millis(2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_policy_and_its_form_on_the_command_line_are_the_same() {
-        let published = ProxyPolicy::Published {
-            slow_threshold: 0.75,
-            alpha: 0.4,
-            round_trip: RoundTrip::Path,
-            radio_window: RadioWindow::Rounded,
-        };
-        let best = ProxyPolicy::Best { radio_target: Span::from_micros(2500), proxy_target: Span::ZERO };
-        for policy in [published, best, ProxyPolicy::MilliProxy, ProxyPolicy::Split, ProxyPolicy::None] {
-            assert_eq!(policy.to_string().parse(), Ok(policy), "{policy}");
-        }
-    }
-
-    #[test]
-    fn a_wrong_parameter_is_named() {
-        let policy = |text: &str| text.parse::<ProxyPolicy>().expect_err("it is wrong");
-        insta::assert_snapshot!(
-            [
-                "worst", "best:radio_target", "best:radio_target=2 s", "best:radio_target=x", "best:alpha=0.5",
-                "published:alpha=2", "published:alpha=x", "published:radio_window=x", "milli-proxy:alpha=0",
-            ]
-            .map(policy)
-            .join("\n"),
-            @"
-        kind: unknown value `worst`; valid values are none, split, published, best, milli-proxy
-        expected KEY=VALUE, not `radio_target`
-        radio_target: 2 s is out of range: must be from 0 ns to 1 s
-        radio_target: `x` is not a time: it needs a number and a unit (h, min, s, ms, us, ns)
-        alpha: unknown key; valid keys are radio_target, proxy_target
-        alpha: 2 is out of range: must be from 0 to 1
-        alpha: expected a number, found the string \"x\"
-        radio_window: unknown value `x`; valid values are bdp, receive-window, rounded
-        alpha: unknown key; `milli-proxy` has no keys
-        "
-        );
-    }
 }
