@@ -57,7 +57,7 @@ pub fn run(loaded: &Loaded, runs: u32, stop: &AtomicBool, on_run: &dyn Fn()) -> 
             invalid.extend(one.timing.lateness.filter(|lateness| !lateness.valid));
             on_run();
             match &mut all {
-                Some(all) => all.tables.append(&one.tables),
+                Some(all) => all.tables.append(one.tables),
                 None => all = Some(one),
             }
         }

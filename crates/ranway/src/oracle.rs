@@ -137,7 +137,7 @@ fn joined(runs: &[Results]) -> Option<Results> {
     let (first, others) = runs.split_first()?;
     let mut all = first.clone();
     for results in others {
-        all.tables.append(&results.tables);
+        all.tables.append(results.tables.clone());
     }
     Some(all)
 }

@@ -381,7 +381,7 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
     let defaults = Settings::new(wan, ran);
     let time = |span: Span| Duration::from_nanos(span.as_nanos());
     let size = |bytes: Bytes| usize::try_from(bytes.get()).unwrap_or(usize::MAX);
-    let settings = Settings {
+    let mut settings = Settings {
         ports: args.ports.clone(),
         port: args.port,
         threads: args.threads.map_or(defaults.threads, usize::from),
@@ -395,19 +395,19 @@ fn settings(args: &ProxyArgs) -> Result<Settings, Failure> {
         radio_congestion: args.cc.clone(),
         ..defaults
     };
-    let permitted = || proxy::permitted_connections(&settings).max(1);
-    let max_connections = if args.max_connections.is_none() { permitted() } else { settings.max_connections };
-    Ok(Settings { max_connections, ..settings })
+    if args.max_connections.is_none() {
+        settings.max_connections = proxy::permitted_connections(&settings).max(1);
+    }
+    Ok(settings)
 }
 
 /// Parses a policy as a scenario has it, in the form of the command line.
 fn policy(text: &str) -> Result<Policy, String> {
-    let known = "expected best, published or milli-proxy";
-    let name = text.split(':').next().unwrap_or(text);
-    if !["best", "published", "milli-proxy"].contains(&name) {
-        return Err(known.into());
-    }
-    sim::rapid_policy(text.parse::<ProxyPolicy>()?).ok_or_else(|| known.into())
+    let policy = match text.split(':').next() {
+        Some("best" | "published" | "milli-proxy") => sim::rapid_policy(text.parse::<ProxyPolicy>()?),
+        _ => None,
+    };
+    policy.ok_or_else(|| "expected best, published or milli-proxy".into())
 }
 
 fn tick(text: &str) -> Result<Span, String> {

@@ -36,8 +36,8 @@ impl Seen {
 /// What happens in so many ticks.
 type Period = (u16, [u8; 6]);
 
-/// Runs two controls with the same flows and reports: one that is told of progress of all flows in each tick, so that none sleeps,
-/// and one that is told of what changes. Returns how many decisions each has made.
+/// Runs two controls with the same flows and reports. The first hears of progress on every flow in each tick, so no flow sleeps;
+/// the second hears of it only where something has changed. Returns how many decisions each has made.
 fn compare(periods: &[Period]) -> [usize; 2] {
     let config = Config { policy: Policy::Best(Best::default()), tick: TICK, ..Config::default() };
     let (mut watchful, mut lazy) = (Rapid::new(config), Rapid::new(config));

@@ -678,10 +678,14 @@ impl Tables {
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the
     /// tables do not depend on which run finished first.
-    pub fn append(&mut self, other: &Tables) {
+    pub fn append(&mut self, other: Tables) {
         macro_rules! append {
             ($table:ident) => {
-                self.$table.append(&other.$table)
+                if self.$table.is_empty() {
+                    self.$table = other.$table;
+                } else {
+                    self.$table.append(&other.$table);
+                }
             };
         }
         each_table!(append);

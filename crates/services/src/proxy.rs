@@ -63,6 +63,7 @@ const PATIENCE: Duration = Duration::from_millis(600);
 const LOOK: Duration = Duration::from_millis(500);
 /// Interval between checks of rules and routes, each of which runs `ip`.
 const LOOK_AT_ROUTES: Duration = Duration::from_secs(5);
+
 /// A proxy that runs until it is dropped, which resets its connections and removes everything that it changed.
 pub struct Proxy {
     settings: Arc<Current>,

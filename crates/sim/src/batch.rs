@@ -173,11 +173,7 @@ impl<'a> Batch<'a> {
         for (&job, outcome) in self.jobs.iter().zip(outcomes) {
             let Some(outcome) = outcome else { continue };
             finished.push(job);
-            if finished.len() == 1 {
-                tables = outcome.tables;
-            } else {
-                tables.append(&outcome.tables);
-            }
+            tables.append(outcome.tables);
             timing.events += outcome.events;
             timing.packets += outcome.packets;
             timing.simulated_s += outcome.simulated.as_secs_f64();

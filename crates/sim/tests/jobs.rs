@@ -177,6 +177,6 @@ fn results_that_do_not_belong_together_are_refused() {
     assert_eq!(merge(&[&first, &unnamed]), Err(MergeError::Unnamed { part: 1 }));
 
     let mut damaged = of(SWEPT, &rest);
-    damaged.tables.append(&first.tables);
+    damaged.tables.append(first.tables.clone());
     assert_eq!(merge(&[&first, &damaged]), Err(MergeError::Damaged { part: 1, table: "flows" }));
 }

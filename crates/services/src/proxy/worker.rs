@@ -440,10 +440,10 @@ impl Worker {
 
     /// Ends what took too long, and looks after listeners.
     fn sweep(&mut self) {
-        let Settings { connect_timeout, idle_timeout, half_closed_timeout, receive_buffer, .. } =
-            *self.shared.settings.get();
+        let settings = self.shared.settings.get();
+        let Settings { connect_timeout, idle_timeout, half_closed_timeout, receive_buffer, .. } = *settings;
         self.receive_buffer = receive_buffer;
-        self.tools.set_most(self.shared.settings.get().pipes_each());
+        self.tools.set_most(settings.pipes_each());
         let mut over = Vec::new();
         for (key, connection) in &self.connections {
             let idle = self.now.saturating_duration_since(connection.active);
