@@ -6,9 +6,8 @@
 use crate::Error;
 use disk::Draft;
 use rnis::feed::recording;
-use rnis::{RadioReport, Record};
+use rnis::{RadioReport, Record, UeId};
 use std::io::{self, ErrorKind, Write};
-use std::net::IpAddr;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,9 +80,10 @@ impl Recording {
     }
 }
 
-/// The address of a simulated UE in recordings: that of its host in an emulation.
-pub fn address_of(ue: u32) -> IpAddr {
-    scenario::host_addresses(ue as usize + 1).0.into()
+/// Adds to the identity of a simulated UE its addresses, which are those of its host in an emulation.
+pub fn with_addresses(id: UeId, ue: u32) -> UeId {
+    let (v4, v6) = scenario::host_addresses(ue as usize + 1);
+    UeId { second_address: Some(v6.into()), ..id.at(v4) }
 }
 
 /// All readers of an emulation's reports.
@@ -95,7 +95,7 @@ pub(crate) struct Readers {
 
 /// A reader, and the thread that writes to it.
 struct Reader {
-    /// The proxy wants all addresses of the UEs that are real hosts.
+    /// The proxy wants those of UEs that are real hosts alone.
     hosts: Option<usize>,
     reports: SyncSender<RadioReport>,
     unread: Arc<AtomicU64>,
@@ -156,15 +156,11 @@ impl Readers {
     /// Sends the report on a UE of a cell.
     pub(crate) fn send(&self, ue: u32, mut report: RadioReport) {
         report.time += self.epoch;
-        let (v4, v6) = scenario::host_addresses(ue as usize + 1);
-        let addresses = [IpAddr::from(v4), IpAddr::from(v6)];
+        report.ue = with_addresses(report.ue, ue);
         for reader in &self.readers {
-            let wanted = match reader.hosts {
-                Some(hosts) if (ue as usize) < hosts => &addresses[..],
-                Some(_) => &[],
-                None => &addresses[..1],
-            };
-            wanted.iter().for_each(|&address| reader.send(&report, address));
+            if reader.hosts.is_none_or(|hosts| (ue as usize) < hosts) {
+                reader.send(&report);
+            }
         }
     }
 
@@ -207,10 +203,8 @@ impl Reader {
         Ok(Reader { hosts, reports, unread, stop, thread: thread.map_err(Error::system("start a thread"))? })
     }
 
-    fn send(&self, report: &RadioReport, address: IpAddr) {
-        let mut report = report.clone();
-        report.ue.address = Some(address);
-        if self.reports.try_send(report).is_err() {
+    fn send(&self, report: &RadioReport) {
+        if self.reports.try_send(report.clone()).is_err() {
             self.unread.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -296,7 +290,8 @@ mod tests {
         let (stream, _) = listener.accept().expect("it connects");
         let line = BufReader::new(stream).lines().next().expect("a line").expect("text");
         let Ok(Record::Report(read)) = recording::parse_line(line.as_bytes()) else { panic!("{line}") };
-        assert_eq!(read.ue.address, Some([10, 0, 1, 2].into()));
+        let second = "fd00:0:1:2::1".parse().ok();
+        assert_eq!(read.ue, UeId { second_address: second, ..UeId::new(61).at([10, 0, 1, 2]) });
         assert_eq!(read.time.as_nanos() / 1000, before.as_nanos() / 1000 + 1000);
         assert_eq!(readers.finish().unread, 0);
     }

@@ -104,6 +104,9 @@ pub(crate) struct ProxyArgs {
     /// have, as in `best:radio_target=10 ms,proxy_target=4 ms`
     #[arg(long, value_name = "POLICY", default_value = "best", value_parser = policy, requires = "reports")]
     policy: Policy,
+    /// Length of the IPv6 prefix that each UE has, by which its connections and reports are put together
+    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u8).range(..=128), requires = "reports")]
+    ipv6_prefix: u8,
     /// Interval between two updates of windows and rates
     #[arg(long, value_name = "TIME", default_value = "5 ms", value_parser = tick, requires = "reports")]
     tick: Span,
@@ -295,7 +298,8 @@ fn reload(
     let settings = settings(&new)?;
     let other_feed = (new.reports != args.reports).then(|| Feed::open(&new)).transpose()?;
     proxy.change(settings).map_err(refusal)?;
-    let controls_otherwise = other_feed.is_some() || (new.policy, new.tick) != (args.policy, args.tick);
+    let controls_otherwise =
+        other_feed.is_some() || (new.policy, new.tick, new.ipv6_prefix) != (args.policy, args.tick, args.ipv6_prefix);
     if let Some(other) = other_feed {
         *feed = other;
     }
@@ -335,7 +339,9 @@ fn governor(args: &ProxyArgs, feed: Option<&Feed>) -> (Option<Governor>, Option<
         Ok(windows) => (Some(Box::new(Windows(windows)) as Box<dyn RadioWindows>), None),
         Err(why) => (None, Some(why)),
     };
-    (Some(Governor { control: Box::new(Rapid::new(config)), reports: feed.inbox.clone(), windows }), without)
+    let control = Box::new(Rapid::new(config));
+    let reports = feed.inbox.clone();
+    (Some(Governor { control, reports, ipv6_prefix: args.ipv6_prefix, windows }), without)
 }
 
 /// Says why there are no congestion windows.

@@ -6,7 +6,7 @@ use crate::terminal::message;
 use crate::{failure::Failure, interrupt, table};
 use anyhow::anyhow;
 use console::Term;
-use emulate::reports::{Recording, address_of};
+use emulate::reports::{Recording, with_addresses};
 use record::Output;
 use rnis::RadioReport;
 use scenario::{Loaded, Scenario};
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let name = stem(&args.scenario.source.file);
     let recording = args.reports.as_deref().map(|path| record(&loaded, path)).transpose()?;
     let report = |ue, mut report: RadioReport| {
-        report.ue.address = Some(address_of(ue));
+        report.ue = with_addresses(report.ue, ue);
         if let Some(recording) = &recording {
             recording.lock().unwrap_or_else(PoisonError::into_inner).write(report);
         }

@@ -6,7 +6,6 @@
 
 #![allow(missing_docs, reason = "a test binary")]
 
-use netio::sys::TcpInfo;
 use rapid::{Best, Category, Config, Control, Decision, Policy, Published, Rapid, Sample};
 use rnis::RadioReport;
 use scenario::Scenario;
@@ -17,6 +16,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use units::{Span, Time};
+use wire::tcp_info::TcpInfo;
 
 /// The wall-clock time of the simulation's start.
 const START: Span = Span::from_secs(1_800_000_000);
@@ -109,7 +109,9 @@ impl Control<usize, u32> for Twice {
             here.insert(flow, *decision);
             each(flow, decision);
         });
-        self.inbox.pass(&mut self.live, now, now + START);
+        for report in self.inbox.take(now, now + START) {
+            self.live.on_report(report.ue.address.expect("it has one"), &report, now);
+        }
         let mut seen = |flow| {
             let seen = rounded(sample(flow));
             let observed = observed(&seen).sample(0);

@@ -8,6 +8,7 @@ use common::proxied::*;
 use rapid::{Control, Decision, Sample};
 use rnis::RadioReport;
 use services::proxy::{Connection, FlowKey, Governor, Inbox, Notice, Proxy, RadioWindows, Settings};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::os::fd::BorrowedFd;
@@ -89,15 +90,18 @@ impl RadioWindows for Counted {
     }
 }
 
-/// Starts a proxy in this process.
+/// Starts a proxy in this process, without reports.
 fn start(net: &Net, control: Told, windows: Option<Box<dyn RadioWindows>>) -> Proxy {
+    start_with(net, Governor { control: Box::new(control), reports: Inbox::default(), ipv6_prefix: 64, windows })
+}
+
+fn start_with(net: &Net, governor: Governor) -> Proxy {
     let guardian = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ranway"));
         command.arg("proxy-guardian");
         command
     };
     let settings = Settings { max_connections: 100, ..Settings::new("wan", "ran") };
-    let governor = Governor { control: Box::new(control), reports: Inbox::default(), windows };
     let proxy = net.inside(ROUTER, || Proxy::start(settings, Some(governor), guardian).expect("it starts"));
     thread::sleep(Duration::from_millis(200));
     proxy
@@ -140,6 +144,59 @@ fn root_a_control_sees_the_flows_and_holds_their_windows() {
     assert!(seen.windows(2).all(|two| two[0].arrived <= two[1].arrived && two[0].delivered <= two[1].delivered));
     assert!(seen.iter().all(|one| one.delivered + one.in_flight <= one.arrived));
     assert!(last.wan_rtt.is_some() && last.ran_rtt.is_some() && last.ran_min_rtt.is_some());
+}
+
+/// Notes to which UE each flow belongs, and the UEs of the reports.
+#[derive(Clone, Default)]
+struct Belongs {
+    flows: Arc<Mutex<BTreeMap<FlowKey, IpAddr>>>,
+    reported: Arc<Mutex<Vec<IpAddr>>>,
+}
+
+impl Control<FlowKey, IpAddr> for Belongs {
+    fn open(&mut self, flow: FlowKey, ue: IpAddr, _: u32, _: Time) {
+        let before = self.flows.lock().expect("nobody panics").insert(flow, ue);
+        assert!(before.is_none());
+    }
+    fn close(&mut self, flow: FlowKey) {
+        self.flows.lock().expect("nobody panics").remove(&flow).expect("it is open");
+    }
+    fn on_progress(&mut self, _: FlowKey) {}
+    fn on_report(&mut self, ue: IpAddr, _: &RadioReport, _: Time) {
+        self.reported.lock().expect("nobody panics").push(ue);
+    }
+    fn poll_timeout(&self) -> Option<Time> {
+        Some(Time::ZERO)
+    }
+    fn update(&mut self, _: Time, _: &mut dyn FnMut(FlowKey) -> Sample, _: &mut dyn FnMut(FlowKey, &Decision)) {
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn root_flows_over_both_ip_versions_belong_to_one_ue_once_a_report_says_so() {
+    let Some(net) = Net::new() else { return };
+    let (belongs, reports) = (Belongs::default(), Inbox::default());
+    let control = Box::new(belongs.clone());
+    let proxy = start_with(&net, Governor { control, reports: reports.clone(), ipv6_prefix: 64, windows: None });
+    let _connections = SERVERS.map(|server| net.pair(&net.listen(SERVER, server)));
+    let names = || -> Vec<String> {
+        thread::sleep(Duration::from_millis(300));
+        let flows = belongs.flows.lock().expect("nobody panics");
+        flows.values().map(ToString::to_string).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    assert_eq!(names(), ["10.1.0.2", "fd01::"]);
+    let mut report: RadioReport = serde_json::from_str(
+        r#"{"time_us":0,"interval_us":1000,"cell":1,"rnti":61,"n_prb":100,"slots":1,"acked_bits":8000,"blocks":1,"failed":0,
+            "address":"10.1.0.2","second_address":"fd01::77"}"#,
+    )
+    .expect("it can be read");
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");
+    report.time = Time::from_nanos(since_1970.as_nanos() as u64);
+    reports.put(&report);
+    assert_eq!(names(), ["10.1.0.2"]);
+    assert_eq!(*belongs.reported.lock().expect("nobody panics"), [IpAddr::from([10, 1, 0, 2])]);
+    net.inside(ROUTER, || drop(proxy));
 }
 
 #[test]

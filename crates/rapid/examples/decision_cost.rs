@@ -16,7 +16,7 @@ fn report(time: Time) -> RadioReport {
         time,
         interval: TICK,
         cell: 1,
-        ue: UeId { rnti: 61, address: None },
+        ue: UeId::new(61),
         n_prb: 100,
         slots: 1,
         cell_prbs: Some(90),

@@ -20,7 +20,7 @@ pub(crate) fn report(time: Time, interval: Span, bits: f64) -> RadioReport {
         time,
         interval,
         cell: 1,
-        ue: UeId { rnti: 61, address: None },
+        ue: UeId::new(61),
         n_prb: 100,
         slots: (interval.as_nanos() / 1_000_000) as u32,
         cell_prbs: Some(0),

@@ -311,7 +311,7 @@ mod tests {
             What::S1Bearer { action: S1Action::Released, bearer: S1Bearer { erab: 5, enb: end(1), sgw: end(2) } },
             What::Left,
         ] {
-            let ue = UeId { rnti: 61, address: Some([10, 45, 0, 2].into()) };
+            let ue = UeId::new(61).at([10, 45, 0, 2]);
             let event = Event { time: Time::from_nanos(5_000), cell: 7, ue, temp_ue_id: None, what };
             let text = serde_json::to_string(&event).expect("it can be written");
             assert_eq!(serde_json::from_str::<Event>(&text).expect("it can be read"), event, "{text}");
@@ -321,8 +321,7 @@ mod tests {
 
     #[test]
     fn long_lists_and_wrong_numbers_are_errors() {
-        let event =
-            |what| Event { time: Time::ZERO, cell: 1, ue: UeId { rnti: 1, address: None }, temp_ue_id: None, what };
+        let event = |what| Event { time: Time::ZERO, cell: 1, ue: UeId::new(1), temp_ue_id: None, what };
         let targets = vec![1; 33];
         for what in [
             What::CellChange { status: HandoverStatus::Completed, targets },

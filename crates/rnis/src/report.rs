@@ -15,6 +15,21 @@ pub struct UeId {
     /// Its address, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<IpAddr>,
+    /// Its address of the other IP version, if it has one and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub second_address: Option<IpAddr>,
+}
+
+impl UeId {
+    /// A UE without known addresses.
+    pub fn new(rnti: u16) -> UeId {
+        UeId { rnti, address: None, second_address: None }
+    }
+
+    /// The same UE at this address.
+    pub fn at(self, address: impl Into<IpAddr>) -> UeId {
+        UeId { address: Some(address.into()), ..self }
+    }
 }
 
 /// What a cell did for a UE in the downlink during an interval.
@@ -124,7 +139,7 @@ mod tests {
             time: Time::from_nanos(1_700_000_000_123_456_000),
             interval: Span::from_millis(1),
             cell: 7,
-            ue: UeId { rnti: 61, address: Some([10, 45, 0, 2].into()) },
+            ue: UeId::new(61).at([10, 45, 0, 2]),
             n_prb: 132,
             slots: 8,
             cell_prbs: Some(1056),

@@ -121,6 +121,13 @@ impl State {
             cell.active_ues = report.active_ues.or(cell.active_ues);
         }
         if let Some(ue) = self.ues.get_mut(&key) {
+            let former = ue.report.as_ref().and_then(|former| former.ue.second_address);
+            if let Some(former) = former.filter(|_| former != report.ue.second_address) {
+                ue.ids.retain(|id| *id != former.into());
+            }
+            if let Some(second) = report.ue.second_address {
+                add(&mut ue.ids, second.into());
+            }
             ue.report = Some(report.clone());
         }
         Accepted { report: Some(report), occurrences: change.into_iter().collect() }
@@ -182,11 +189,12 @@ impl State {
         occurrences
     }
 
-    /// Adds the address of a UE, if the operator's table has it.
+    /// Adds the addresses of a UE that the operator's table has.
     fn complete(&self, cell: u64, ue: &mut UeId) {
-        if ue.address.is_none() {
-            ue.address = self.map.get(cell, ue.rnti).iter().find_map(address_of);
-        }
+        let mut known = self.map.get(cell, ue.rnti).iter().filter_map(address_of);
+        ue.address = ue.address.or_else(|| known.clone().next());
+        let is_second = |other: &IpAddr| ue.address.is_some_and(|first| first.is_ipv4() != other.is_ipv4());
+        ue.second_address = ue.second_address.or_else(|| known.find(is_second));
     }
 
     /// Notes that a UE was heard, with this address; returns its change of cells, if that is news.
@@ -205,7 +213,7 @@ impl State {
                 let event = Event {
                     time,
                     cell: before.0,
-                    ue: UeId { rnti: before.1, address: Some(address) },
+                    ue: UeId::new(before.1).at(address),
                     temp_ue_id: old.temp_ue_id.clone(),
                     what: What::CellChange { status: HandoverStatus::Completed, targets: vec![key.0] },
                 };

@@ -27,6 +27,7 @@ mod relay;
 mod settings;
 mod status;
 mod steering;
+mod ues;
 mod worker;
 
 pub use control::{FlowKey, Governor, RadioWindows};

@@ -69,10 +69,10 @@ fn hosts_are_numbered_on_past_an_octet() {
         format!("{v4} {v6}")
     };
     assert_eq!(shown(0), "10.0.0.1 fd00::1");
-    assert_eq!(shown(1), "10.0.1.1 fd00::1:1");
-    assert_eq!(shown(254), "10.0.1.254 fd00::1:fe");
-    assert_eq!(shown(255), "10.0.2.1 fd00::2:1");
-    assert_eq!(shown(HOSTS_MAX), "10.0.255.254 fd00::ff:fe");
+    assert_eq!(shown(1), "10.0.1.1 fd00:0:1:1::1");
+    assert_eq!(shown(254), "10.0.1.254 fd00:0:1:fe::1");
+    assert_eq!(shown(255), "10.0.2.1 fd00:0:2:1::1");
+    assert_eq!(shown(HOSTS_MAX), "10.0.255.254 fd00:0:ff:fe::1");
 }
 
 #[test]
@@ -91,11 +91,11 @@ fn hosts_are_known_by_their_names_and_by_what_they_are() {
                     10.0.0.1 core server\n\
                     fd00::1 core server\n\
                     10.0.1.1 phone ue1\n\
-                    fd00::1:1 phone ue1\n\
+                    fd00:0:1:1::1 phone ue1\n\
                     10.0.1.2 ue ue2\n\
-                    fd00::1:2 ue ue2\n\
+                    fd00:0:1:2::1 ue ue2\n\
                     10.0.1.3 car ue3\n\
-                    fd00::1:3 car ue3\n";
+                    fd00:0:1:3::1 car ue3\n";
     assert_eq!(file, expected);
 }
 

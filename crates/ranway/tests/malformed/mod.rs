@@ -20,7 +20,7 @@ const V4: [Ipv4Addr; 9] = [
 ];
 const V6: [Ipv6Addr; 7] = [
     Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
-    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 1, 1),
+    Ipv6Addr::new(0xfd00, 0, 1, 1, 0, 0, 0, 1),
     Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 9),
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1),
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1),

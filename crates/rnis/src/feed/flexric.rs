@@ -142,7 +142,7 @@ fn mac(
     let cell = ues.range((key.0, 0)..=(key.0, u16::MAX)).filter_map(|(_, ue)| recent(&ue.used));
     let (cell_prbs, active) =
         cell.fold((0u64, 0u16), |(sum, active), (_, used)| (sum.saturating_add(used), active + u16::from(used > 0)));
-    let ue_id = UeId { rnti: key.1, address: None };
+    let ue_id = UeId::new(key.1);
     let bits = growth.dl_bytes.saturating_mul(8);
     let per_block = (growth.first_prbs > 0).then(|| (bits as f64 / growth.first_prbs as f64).min(1e6));
     let report = RadioReport {

@@ -137,7 +137,7 @@ impl Kpm {
         if self.before.len() < MOST_UES || self.before.contains_key(&key) {
             self.before.insert(key, time);
         }
-        let ue_id = UeId { rnti: key.1, address: None };
+        let ue_id = UeId::new(key.1);
         let event = |what| Record::Event(Event { time, cell, ue: ue_id, temp_ue_id: None, what });
         let bits = |throughput: &str, volume: &str| {
             let rate = values.positive(throughput).map(|kbps| scaled(kbps * 1000.0 * interval.as_secs_f64()));

@@ -36,7 +36,7 @@ impl Modem {
         let serving = known.into_iter().map(signal_of).find(|signal| *signal != Signal::default());
         let Some(serving) = serving else { return Ok(Vec::new()) };
         let what = What::Measurement(Measurement { trigger: PERIODICAL, serving, neighbours: vec![] });
-        let ue = UeId { rnti: 0, address: None };
+        let ue = UeId::new(0);
         Ok(vec![Record::Event(Event { time: now, cell: self.carrier.cell, ue, temp_ue_id: None, what })])
     }
 }

@@ -74,7 +74,7 @@ impl Srsran {
         for ue in containers() {
             let rnti: u16 = integer(ue, "rnti").ok_or_else(|| FeedError::new("a UE has no valid `rnti`"))?;
             let pci = integer(ue, "pci").or(cell_pci).map_or(self.carrier.cell, |pci: u16| pci.into());
-            let ue_id = UeId { rnti, address: None };
+            let ue_id = UeId::new(rnti);
             let rate = number(ue, "dl_brate").unwrap_or(0.0);
             let failed: u32 = integer(ue, "dl_nof_nok").unwrap_or(0);
             let decoded: u32 = integer(ue, "dl_nof_ok").unwrap_or(0);

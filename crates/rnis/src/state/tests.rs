@@ -14,7 +14,7 @@ fn report(ms: u64, cell: u64, rnti: u16, address: Option<IpAddr>) -> Record {
         time: at(ms),
         interval: Span::from_millis(1),
         cell,
-        ue: UeId { rnti, address },
+        ue: UeId { address, ..UeId::new(rnti) },
         n_prb: 50,
         slots: 2,
         cell_prbs: Some(60),
@@ -32,7 +32,7 @@ fn report(ms: u64, cell: u64, rnti: u16, address: Option<IpAddr>) -> Record {
 }
 
 fn event(ms: u64, cell: u64, rnti: u16, what: What) -> Record {
-    Record::Event(Event { time: at(ms), cell, ue: UeId { rnti, address: None }, temp_ue_id: None, what })
+    Record::Event(Event { time: at(ms), cell, ue: UeId::new(rnti), temp_ue_id: None, what })
 }
 
 fn ue(state: &State, cell: u64, rnti: u16) -> &Ue {
@@ -151,4 +151,21 @@ fn a_ue_of_ever_new_addresses_is_found_by_the_latest_ones_alone() {
     assert!(state.by_address.contains_key(&address(999)));
     state.accept(report(1000, 1, 61, Some(address(1000))), at(1000));
     assert!(state.latest(address(1000)).is_some());
+}
+
+#[test]
+fn the_table_gives_a_report_one_address_of_each_ip_version() {
+    let map = AddressMap::parse("61 10.45.0.2 10.45.0.3 fd00:1::1 fd00:2::1\n62 fd00:3::1").expect("it is valid");
+    let mut state = State::new(map);
+    let mut of = |rnti, address| {
+        let accepted = state.accept(report(1, 1, rnti, address), at(1));
+        let ue = accepted.report.expect("it is new").ue;
+        (ue.address.map(|address| address.to_string()), ue.second_address.map(|address| address.to_string()))
+    };
+    let some = |text: &str| Some(text.to_owned());
+    assert_eq!(of(61, None), (some("10.45.0.2"), some("fd00:1::1")));
+    assert_eq!(of(62, None), (some("fd00:3::1"), None));
+    // A cell that knows one address is completed, and its address stays the first.
+    assert_eq!(of(61, "fd00:9::1".parse().ok()), (some("fd00:9::1"), some("10.45.0.2")));
+    assert_eq!(of(63, None), (None, None));
 }

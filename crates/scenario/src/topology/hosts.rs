@@ -7,14 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Hosts in a block of 256 addresses.
 const HOSTS_PER_BLOCK: usize = 254;
 
-/// Returns the addresses of a host by its place in [`hosts`]; 0 is the server. Both end in the same numbers. There can be
-/// 64,770 hosts beside the server, from 10.0.1.1 to 10.0.255.254.
+/// Returns the addresses of a host by its place in [`hosts`]; 0 is the server. Both have the same numbers in
+/// them. There can be 64,770 hosts beside the server, from 10.0.1.1 to 10.0.255.254, each with an IPv6 prefix of 64 bits of
+/// its own, as in a cellular network (TS 23.401, 5.3.1.2.2).
 pub fn host_addresses(number: usize) -> (Ipv4Addr, Ipv6Addr) {
     let (high, low) = match number.checked_sub(1) {
         None => (0, 1),
         Some(n) => (1 + n / HOSTS_PER_BLOCK, 1 + n % HOSTS_PER_BLOCK),
     };
-    let v6 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, high as u16, low as u16);
+    let v6 = match number {
+        0 => Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 1),
+        _ => Ipv6Addr::new(0xfd00, 0, high as u16, low as u16, 0, 0, 0, 1),
+    };
     (Ipv4Addr::new(10, 0, high as u8, low as u8), v6)
 }
 

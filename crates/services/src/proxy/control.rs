@@ -30,6 +30,7 @@ use super::flow::{Flow, Following, News};
 use super::inbox::Inbox;
 use super::listen::UNLIMITED;
 use super::relay::NO_LIMIT;
+use super::ues::Ues;
 use super::worker::Shared;
 use crate::rnis::unix_now;
 
@@ -73,10 +74,12 @@ pub trait RadioWindows: Send {
 
 /// What decides and applies the windows and rates of flows.
 pub struct Governor {
-    /// The control, by flow and by the address of a UE.
+    /// The control, by flow and by the name of a UE: its address, or the first of its IPv6 prefix.
     pub control: Box<dyn Control<FlowKey, IpAddr>>,
     /// Its reports.
     pub reports: Inbox,
+    /// Bits of the IPv6 prefix that a UE has, at most 128.
+    pub ipv6_prefix: u8,
     /// What applies its congestion windows, if anything.
     pub windows: Option<Box<dyn RadioWindows>>,
 }
@@ -85,6 +88,8 @@ pub struct Governor {
 #[derive(Default)]
 struct Controlled {
     flow: Weak<Flow>,
+    /// The name of its UE.
+    ue: Option<IpAddr>,
     /// Bytes delivered when the control was told of it, from which the control counts.
     before: u64,
     last: Sample,
@@ -104,9 +109,11 @@ struct Controlled {
 
 /// Runs a control until `stop`, and then lifts all limits, also if the control panics. Returns whether it did not.
 pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool) -> bool {
-    let Governor { mut control, reports, mut windows } = governor;
+    let Governor { mut control, reports, ipv6_prefix, mut windows } = governor;
     let mut flows: BTreeMap<FlowKey, Controlled> = BTreeMap::new();
-    let controlling = AssertUnwindSafe(|| drive(&mut *control, &reports, &mut windows, &mut flows, workers, stop));
+    let mut ues = Ues::new(ipv6_prefix);
+    let controlling =
+        AssertUnwindSafe(|| drive(&mut *control, &reports, &mut ues, &mut windows, &mut flows, workers, stop));
     let is_well = catch_unwind(controlling).is_ok();
     let most = bounds(workers);
     flows.values_mut().for_each(|flow| flow.apply(&Decision::UNLIMITED, most, &mut windows));
@@ -116,6 +123,7 @@ pub(super) fn run(governor: Governor, workers: &[Arc<Shared>], stop: &AtomicBool
 fn drive(
     control: &mut dyn Control<FlowKey, IpAddr>,
     reports: &Inbox,
+    ues: &mut Ues,
     windows: &mut Option<Box<dyn RadioWindows>>,
     flows: &mut BTreeMap<FlowKey, Controlled>,
     workers: &[Arc<Shared>],
@@ -128,7 +136,7 @@ fn drive(
     while !stop.load(Relaxed) {
         for (shared, following) in &all {
             following.take(&mut news);
-            news.iter().for_each(|&news| learn(control, shared, flows, news, clock.now()));
+            news.iter().for_each(|&news| learn(control, shared, ues, flows, news, clock.now()));
         }
         let now = clock.now();
         if let Some(windows) = windows
@@ -140,7 +148,13 @@ fn drive(
         }
         match control.poll_timeout() {
             Some(due) if due <= now => {
-                reports.pass(control, now, unix_now());
+                for report in reports.take(now, unix_now()) {
+                    let Some((name, former)) = ues.learn(&report.ue) else { continue };
+                    if let Some(former) = former {
+                        rename(control, ues, flows, former, now);
+                    }
+                    control.on_report(name, &report, now);
+                }
                 update(control, windows, flows, workers, now);
             }
             due => {
@@ -163,6 +177,7 @@ fn bounds(workers: &[Arc<Shared>]) -> (u64, u64) {
 fn learn(
     control: &mut dyn Control<FlowKey, IpAddr>,
     shared: &Shared,
+    ues: &Ues,
     flows: &mut BTreeMap<FlowKey, Controlled>,
     news: News,
     now: Time,
@@ -173,9 +188,10 @@ fn learn(
             let Some(flow) = shared.registry.get(id).filter(|_| !flows.contains_key(&key(id))) else { return };
             flow.on_noted();
             let (mss, before) = flow.observe().map_or((1448, 0), |of| (of.radio.snd_mss, of.delivered()));
-            control.open(key(id), flow.ue().ip(), mss, now);
+            let ue = ues.name(flow.ue().ip());
+            control.open(key(id), ue, mss, now);
             let flow = Arc::downgrade(&flow);
-            flows.insert(key(id), Controlled { flow, before, mss, ..Controlled::default() });
+            flows.insert(key(id), Controlled { flow, ue: Some(ue), before, mss, ..Controlled::default() });
         }
         News::Progress(id) => {
             if let Some(flow) = flows.get(&key(id)).and_then(|controlled| controlled.flow.upgrade()) {
@@ -188,6 +204,28 @@ fn learn(
                 control.close(key(id));
             }
         }
+    }
+}
+
+/// Tells the control of the UE that the flows of `former` belong to by now.
+fn rename(
+    control: &mut dyn Control<FlowKey, IpAddr>,
+    ues: &Ues,
+    flows: &mut BTreeMap<FlowKey, Controlled>,
+    former: IpAddr,
+    now: Time,
+) {
+    for (&key, controlled) in flows.iter_mut().filter(|(_, controlled)| controlled.ue == Some(former)) {
+        let Some(flow) = controlled.flow.upgrade() else { continue };
+        let name = ues.name(flow.ue().ip());
+        if name == former {
+            continue;
+        }
+        controlled.ue = Some(name);
+        controlled.quiet = None;
+        controlled.before = flow.observe().map_or(controlled.before, |of| of.delivered());
+        control.close(key);
+        control.open(key, name, controlled.mss, now);
     }
 }
 

@@ -172,7 +172,7 @@ pub(crate) async fn until(mut holds: impl FnMut() -> bool) {
 }
 
 pub(crate) fn ue() -> UeId {
-    UeId { rnti: 61, address: Some([10, 45, 0, 2].into()) }
+    UeId::new(61).at([10, 45, 0, 2])
 }
 
 pub(crate) fn event(what: What) -> Record {
@@ -184,7 +184,7 @@ pub(crate) fn report(cell: u64, rnti: u16) -> RadioReport {
         time: unix_now(),
         interval: Span::from_millis(100),
         cell,
-        ue: UeId { rnti, address: Some([10, 45, 0, rnti as u8].into()) },
+        ue: UeId::new(rnti).at([10, 45, 0, rnti as u8]),
         n_prb: 100,
         slots: 100,
         cell_prbs: Some(2500),

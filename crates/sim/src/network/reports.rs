@@ -66,7 +66,7 @@ impl Reporter {
                     time: now,
                     interval,
                     cell: cell.into(),
-                    ue: UeId { rnti: (FIRST_RNTI + ue) as u16, address: None },
+                    ue: UeId::new((FIRST_RNTI + ue) as u16),
                     n_prb: prbs,
                     slots: (all / u64::from(prbs.max(1))) as u32,
                     cell_prbs: Some(cell_prbs),

@@ -5,6 +5,7 @@ use crate::event::{Bearer, Event, Measurement, S1Action, S1Bearer, Signal, Tunne
 use crate::mec::{Book, Delivery, MOST_PER_OWNER, MOST_SUBSCRIPTIONS, Refusal, notify};
 use crate::report::UeId;
 use serde_json::json;
+use std::net::IpAddr;
 use units::Time;
 
 fn parse(value: &Value) -> Result<Subscription, Invalid> {
@@ -25,14 +26,9 @@ fn body(kind: Kind, criteria: Value) -> Value {
 }
 
 fn occurrence(what: What) -> Occurrence {
-    let address = [10, 45, 0, 2].into();
-    let event = Event {
-        time: Time::from_nanos(1_500_000_000),
-        cell: 7,
-        ue: UeId { rnti: 61, address: Some(address) },
-        temp_ue_id: None,
-        what,
-    };
+    let address = IpAddr::from([10, 45, 0, 2]);
+    let event =
+        Event { time: Time::from_nanos(1_500_000_000), cell: 7, ue: UeId::new(61).at(address), temp_ue_id: None, what };
     Occurrence { event, ids: vec![address.into()], qci: Some(9) }
 }
 

@@ -1,0 +1,107 @@
+//! Which addresses belong to the same UE.
+//!
+//! A UE has an IPv4 address, an IPv6 prefix, or both, and may use any address in its prefix (TS 23.401, 5.3.1.2.2). The radio
+//! carries all of them together, so their flows share what reports say of any.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
+
+use rnis::UeId;
+
+/// UEs with two addresses that are remembered. Those beyond count as two UEs.
+const MOST: usize = 65_536;
+
+/// Names UEs by one of their addresses, which for IPv6 is the first of the UE's prefix.
+#[derive(Debug)]
+pub(super) struct Ues {
+    /// The bits of an IPv6 address that all addresses of a UE share.
+    prefix_mask: u128,
+    /// By its second address: the name of a UE.
+    seconds: BTreeMap<IpAddr, IpAddr>,
+}
+
+impl Ues {
+    /// UEs whose IPv6 prefixes have this length in bits, at most 128.
+    pub(super) fn new(prefix_len: u8) -> Ues {
+        let prefix_mask = u128::MAX.checked_shl(128 - u32::from(prefix_len.min(128))).unwrap_or(0);
+        Ues { prefix_mask, seconds: BTreeMap::new() }
+    }
+
+    /// Returns the name of the UE that has this address.
+    pub(super) fn name(&self, address: IpAddr) -> IpAddr {
+        let own = self.own_name(address);
+        self.seconds.get(&own).copied().unwrap_or(own)
+    }
+
+    /// Takes note of the addresses of a UE in a report. Returns its name, and the former one if its flows have another by now.
+    pub(super) fn learn(&mut self, ue: &UeId) -> Option<(IpAddr, Option<IpAddr>)> {
+        let name = self.own_name(ue.address?);
+        // A second address that has become a first one is nobody's second any more.
+        let separated = self.seconds.remove(&name);
+        let second = ue.second_address.map(|second| self.own_name(second)).filter(|&second| second != name);
+        let joined = second.filter(|second| {
+            let has_place = self.seconds.len() < MOST || self.seconds.contains_key(second);
+            has_place && self.seconds.insert(*second, name) != Some(name)
+        });
+        Some((name, joined.or(separated)))
+    }
+
+    fn own_name(&self, address: IpAddr) -> IpAddr {
+        match address.to_canonical() {
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & self.prefix_mask).into(),
+            v4 => v4,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn ue(first: &str, second: Option<&str>) -> UeId {
+        UeId { second_address: second.map(ip), ..UeId::new(61).at(ip(first)) }
+    }
+
+    #[test]
+    fn addresses_of_a_prefix_are_one_ue() {
+        let ues = Ues::new(64);
+        assert_eq!(ues.name(ip("2001:db8:1:2:a:b:c:d")), ip("2001:db8:1:2::"));
+        assert_eq!(ues.name(ip("2001:db8:1:2::1")), ip("2001:db8:1:2::"));
+        assert_ne!(ues.name(ip("2001:db8:1:3::1")), ip("2001:db8:1:2::"));
+        assert_eq!(ues.name(ip("::ffff:10.0.0.1")), ip("10.0.0.1"));
+        assert_eq!(Ues::new(128).name(ip("fd00::1:2")), ip("fd00::1:2"));
+        assert_eq!(Ues::new(0).name(ip("fd00::1:2")), ip("::"));
+    }
+
+    #[test]
+    fn a_second_address_is_the_same_ue_once_a_report_has_both() {
+        let mut ues = Ues::new(64);
+        let (v4, v6) = (ip("10.0.1.1"), ip("fd00:0:1:1::"));
+        assert_eq!(ues.name(ip("fd00:0:1:1::1")), v6);
+        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1"))), Some((v4, Some(v6))));
+        assert_eq!(ues.name(ip("fd00:0:1:1::99")), v4);
+        // The next report says nothing new.
+        assert_eq!(ues.learn(&ue("10.0.1.1", Some("fd00:0:1:1::1"))), Some((v4, None)));
+        assert_eq!(ues.learn(&ue("10.0.1.1", None)), Some((v4, None)));
+        // The prefix is given to another UE.
+        assert_eq!(ues.learn(&ue("10.0.1.2", Some("fd00:0:1:1::1"))), Some((ip("10.0.1.2"), Some(v6))));
+        // It is reported by itself.
+        assert_eq!(ues.learn(&ue("fd00:0:1:1::1", None)), Some((v6, Some(ip("10.0.1.2")))));
+        assert_eq!(ues.name(v6), v6);
+        assert_eq!(ues.learn(&UeId::new(7)), None);
+    }
+
+    #[test]
+    fn the_number_of_second_addresses_is_bounded() {
+        let mut ues = Ues::new(64);
+        for n in 0..MOST as u128 + 10 {
+            let second: IpAddr = Ipv6Addr::from_bits((0xfd00 << 112) | (n << 64)).into();
+            ues.learn(&UeId { second_address: Some(second), ..UeId::new(1).at([10, 0, 0, 1]) });
+        }
+        assert_eq!(ues.seconds.len(), MOST);
+    }
+}
