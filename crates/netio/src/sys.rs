@@ -12,6 +12,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::SigSet;
+use wire::tcp_info::{self, BbrInfo, TcpInfo};
 
 fn check(result: c_int) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
@@ -101,88 +102,31 @@ pub fn with_signals(command: &mut Command, signals: SigSet) -> &mut Command {
     unsafe { command.pre_exec(move || Ok(signals.thread_unblock()?)) }
 }
 
-/// The state of a TCP connection (`struct tcp_info` in `include/uapi/linux/tcp.h`, as of 6.7). The kernel only appends to
-/// it: an older kernel fills in less, a newer one knows more fields. Times are in microseconds unless the name says
-/// otherwise, rates in bytes per second.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-#[allow(missing_docs, reason = "the kernel's names")]
-pub struct TcpInfo {
-    pub state: u8,
-    pub ca_state: u8,
-    retransmits: u8,
-    probes: u8,
-    backoff: u8,
-    options: u8,
-    window_scales: u8,
-    flags: u8,
-    pub rto: u32,
-    ato: u32,
-    pub snd_mss: u32,
-    rcv_mss: u32,
-    pub unacked: u32,
-    pub sacked: u32,
-    pub lost: u32,
-    pub retrans: u32,
-    fackets: u32,
-    last_data_sent_ms: u32,
-    last_ack_sent_ms: u32,
-    last_data_recv_ms: u32,
-    last_ack_recv_ms: u32,
-    pmtu: u32,
-    rcv_ssthresh: u32,
-    pub rtt: u32,
-    pub rttvar: u32,
-    pub snd_ssthresh: u32,
-    pub snd_cwnd: u32,
-    advmss: u32,
-    reordering: u32,
-    pub rcv_rtt: u32,
-    rcv_space: u32,
-    pub total_retrans: u32,
-    pub pacing_rate: u64,
-    max_pacing_rate: u64,
-    pub bytes_acked: u64,
-    pub bytes_received: u64,
-    segs_out: u32,
-    segs_in: u32,
-    pub notsent_bytes: u32,
-    pub min_rtt: u32,
-    data_segs_in: u32,
-    pub data_segs_out: u32,
-    pub delivery_rate: u64,
-    pub busy_time: u64,
-    pub rwnd_limited: u64,
-    pub sndbuf_limited: u64,
-    delivered: u32,
-    delivered_ce: u32,
-    bytes_sent: u64,
-    bytes_retrans: u64,
-    dsack_dups: u32,
-    reord_seen: u32,
-    rcv_ooopack: u32,
-    snd_wnd: u32,
-    pub rcv_wnd: u32,
-    rehash: u32,
-    pub total_rto: u16,
-    total_rto_recoveries: u16,
-    total_rto_time_ms: u32,
+/// Reads the kernel's state of a connection (`TCP_INFO`) as bytes. Returns those that the kernel has filled in.
+pub fn tcp_info_bytes<'a>(socket: BorrowedFd, buffer: &'a mut [u8; tcp_info::MOST]) -> io::Result<&'a [u8]> {
+    // SAFETY: any bytes are an array of bytes.
+    let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, buffer) }?;
+    Ok(&buffer[..length.min(tcp_info::MOST)])
 }
 
-impl TcpInfo {
-    /// Bytes that a kernel must fill in for `sndbuf_limited` to be known (since 4.10).
-    const NEEDED: usize = std::mem::offset_of!(TcpInfo, delivered);
+/// Returns the kernel's state of a connection.
+///
+/// # Errors
+/// [`io::ErrorKind::Unsupported`] before Linux 4.10; any that `getsockopt` returns.
+pub fn tcp_info(socket: BorrowedFd) -> io::Result<TcpInfo> {
+    let mut buffer = [0; tcp_info::MOST];
+    TcpInfo::decode(tcp_info_bytes(socket, &mut buffer)?)
+        .filter(|info| info.sndbuf_limited.is_some())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::Unsupported, "the kernel's TCP_INFO is older than Linux 4.10's"))
 }
 
-/// Returns the kernel's state of a connection, and whether it includes `total_rto` (since 6.7).
-pub fn tcp_info(socket: BorrowedFd) -> io::Result<(TcpInfo, bool)> {
-    let mut info = TcpInfo::default();
-    // SAFETY: all fields are integers.
-    let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_INFO, &mut info) }?;
-    if length < TcpInfo::NEEDED {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "the kernel's TCP_INFO is older than Linux 4.10's"));
-    }
-    Ok((info, length >= size_of::<TcpInfo>()))
+/// Returns what BBR knows of a connection; `None` with another congestion control.
+pub fn bbr_info(socket: BorrowedFd) -> io::Result<Option<BbrInfo>> {
+    let mut buffer = [0; 64];
+    // SAFETY: any bytes are an array of bytes.
+    let length = unsafe { get_option(socket, libc::IPPROTO_TCP, libc::TCP_CC_INFO, &mut buffer) }?;
+    // Vegas and DCTCP answer with 16 bytes.
+    Ok(BbrInfo::decode(&buffer[..length.min(buffer.len())]))
 }
 
 /// Sets a socket's largest pacing rate (`SO_MAX_PACING_RATE`) in bytes per second. The socket paces from then on, unless it

@@ -19,6 +19,7 @@
 //! | `segment` | [`Segment`] |
 //! | `option` | a segment's options as bytes |
 //! | `ip`, `tcp`, `udp`, `icmp` | one header each |
+//! | `tcp_info` | the kernel's state of a TCP connection |
 //! | `hash` | hashes that tell flows apart |
 //! | `headers` | [`Headers`], all headers of a packet at once |
 
@@ -37,6 +38,7 @@ pub mod report;
 mod segment;
 mod siphash;
 pub mod tcp;
+pub mod tcp_info;
 pub mod udp;
 
 pub use error::Error;

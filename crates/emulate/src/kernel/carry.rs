@@ -210,7 +210,7 @@ impl Connection {
         if let Some(error) = sender.take_error().map_err(failed("connect"))? {
             return Err(failed("connect")(error));
         }
-        let (info, _) = tcp_info(sender.as_fd()).map_err(failed("ask for TCP_INFO"))?;
+        let info = tcp_info(sender.as_fd()).map_err(failed("ask for TCP_INFO"))?;
         if info.snd_mss < self.mss {
             let (has, mss) = (info.snd_mss, self.mss);
             return Err(format!("its segments hold {has} bytes, not {mss}: the interface's MTU is too small"));

@@ -1,6 +1,6 @@
 //! Samples of each connection's state in the kernel, at fixed times.
 
-use netio::sys::{TcpInfo, tcp_info};
+use netio::sys::tcp_info;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::eventfd::EventFd;
 use nix::sys::time::TimeSpec;
@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use units::{Rate, Span};
-
-/// `TCP_INFINITE_SSTHRESH`.
-const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
+use wire::tcp_info::TcpInfo;
 
 /// A connection's state that the two threads share.
 pub(super) struct Shared {
@@ -91,20 +89,21 @@ impl Sample {
         u64::from(self.in_flight()) * 3 > u64::from(self.cwnd) * 2
     }
 
-    fn new(at: Span, info: &TcpInfo, counts_time_outs: bool, bytes_received: u64) -> Sample {
+    fn new(at: Span, info: &TcpInfo, bytes_received: u64) -> Sample {
         let micros = |n: u32| Span::from_micros(n.into());
-        let rate = |n: u64| (n != 0 && n != u64::MAX).then(|| Rate::from_bits_per_sec(n.saturating_mul(8)));
+        let total = |micros: Option<u64>| Span::from_micros(micros.unwrap_or(0));
+        let rate = |n: u64| Rate::from_bits_per_sec(n.saturating_mul(8));
         Sample {
             at,
             state: info.state,
             ca_state: info.ca_state,
             cwnd: info.snd_cwnd,
-            ssthresh: (info.snd_ssthresh < INFINITE_SSTHRESH).then_some(info.snd_ssthresh),
+            ssthresh: info.ssthresh(),
             mss: info.snd_mss,
             srtt: micros(info.rtt),
             rttvar: micros(info.rttvar),
             rto: micros(info.rto),
-            min_rtt: (info.min_rtt != 0 && info.min_rtt != u32::MAX).then(|| micros(info.min_rtt)),
+            min_rtt: info.min_rtt().map(micros),
             unacked: info.unacked,
             lost: info.lost,
             retrans: info.retrans,
@@ -113,12 +112,12 @@ impl Sample {
             data_segs_out: info.data_segs_out,
             bytes_acked: info.bytes_acked,
             bytes_received,
-            delivery_rate: rate(info.delivery_rate),
-            pacing_rate: rate(info.pacing_rate),
-            busy: Span::from_micros(info.busy_time),
-            rwnd_limited: Span::from_micros(info.rwnd_limited),
-            sndbuf_limited: Span::from_micros(info.sndbuf_limited),
-            total_rto: counts_time_outs.then_some(info.total_rto.into()),
+            delivery_rate: Some(info.delivery_rate).filter(|&rate| rate != 0).map(rate),
+            pacing_rate: info.pacing_rate().map(rate),
+            busy: total(info.busy_time),
+            rwnd_limited: total(info.rwnd_limited),
+            sndbuf_limited: total(info.sndbuf_limited),
+            total_rto: info.total_rto.map(u32::from),
         }
     }
 }
@@ -140,9 +139,9 @@ pub(super) fn run(sources: &[Arc<Shared>], epoch: Instant, interval: Span, stop:
                 continue;
             }
             *over = source.ended.load(Ordering::Acquire);
-            if let Ok((info, counts_time_outs)) = tcp_info(source.sender.as_fd()) {
+            if let Ok(info) = tcp_info(source.sender.as_fd()) {
                 let at = since(epoch, Instant::now());
-                samples.push(Sample::new(at, &info, counts_time_outs, source.received.load(Ordering::Relaxed)));
+                samples.push(Sample::new(at, &info, source.received.load(Ordering::Relaxed)));
             }
         }
         if last {

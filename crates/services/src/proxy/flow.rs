@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::relay::NO_LIMIT;
-use netio::sys::{TcpInfo, tcp_info};
+use netio::sys::tcp_info;
 use rapid::Sample;
 use units::Span;
+use wire::tcp_info::TcpInfo;
 
 /// `tcpi_min_rtt` without a sample.
 const NO_RTT: u32 = u32::MAX;
@@ -157,7 +158,7 @@ impl Flow {
         let (to_ue, from_ue) = (&self.to_ue, &self.from_ue);
         let (taken, held) = (to_ue.taken.load(Relaxed), to_ue.held.load(Relaxed));
         let (taken_from_ue, held_from_ue) = (from_ue.taken.load(Relaxed), from_ue.held.load(Relaxed));
-        let (wired, radio) = (tcp_info(self.wired())?.0, tcp_info(self.radio())?.0);
+        let (wired, radio) = (tcp_info(self.wired())?, tcp_info(self.radio())?);
         Ok(Observation { taken, held, taken_from_ue, held_from_ue, wired, radio })
     }
 }

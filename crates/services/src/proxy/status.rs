@@ -136,7 +136,7 @@ impl Connection {
             wired_rtt_ms: f64::from(seen.wired.rtt) / 1e3,
             radio_rtt_ms: f64::from(seen.radio.rtt) / 1e3,
             radio_mbps: seen.radio.delivery_rate as f64 * 8e-6,
-            wired_window: u64::from(seen.wired.rcv_wnd),
+            wired_window: u64::from(seen.wired.rcv_wnd.unwrap_or(0)),
             radio_window: u64::from(seen.radio.snd_cwnd) * u64::from(seen.radio.snd_mss),
             radio_congestion: tcp_congestion(flow.radio()).unwrap_or_default(),
         })

@@ -470,7 +470,7 @@ impl Worker {
 
 /// Whether both legs have acknowledged everything and are over, but for a kernel's TIME-WAIT.
 fn is_closed(flow: &Flow) -> bool {
-    flow.legs().iter().all(|leg| sys::tcp_info(*leg).is_ok_and(|(info, _)| info.state == TCP_CLOSE))
+    flow.legs().iter().all(|leg| sys::tcp_info(*leg).is_ok_and(|info| info.state == TCP_CLOSE))
 }
 
 /// Whether descriptors or memory have run out.
