@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | `attach` | existing interfaces whose frames a program takes and gives |
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
+//! | `errqueue` | times of data that was sent, and ICMP errors |
 //! | `tun` | TUN and TAP interfaces |
 //! | `reservation` | one program at a time for an interface |
 //! | `realtime` | the monotonic clock, real-time priority, locked memory |
@@ -25,6 +26,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod attach;
+pub mod errqueue;
 pub mod frames;
 pub mod process;
 pub mod program;

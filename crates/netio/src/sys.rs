@@ -129,6 +129,46 @@ pub fn bbr_info(socket: BorrowedFd) -> io::Result<Option<BbrInfo>> {
     Ok(BbrInfo::decode(&buffer[..length.min(buffer.len())]))
 }
 
+/// Lets the kernel report the times that [`send_stamped`] asks for, each with the number of a byte of the stream, counted from
+/// now.
+pub fn enable_stamps(socket: BorrowedFd) -> io::Result<()> {
+    /// `SOF_TIMESTAMPING_OPT_ID_TCP`, since Linux 6.2: bytes are counted from the last one written, not the last one acknowledged.
+    const OPT_ID_TCP: u32 = 1 << 16;
+    let flags = libc::SOF_TIMESTAMPING_SOFTWARE
+        | libc::SOF_TIMESTAMPING_OPT_ID
+        | libc::SOF_TIMESTAMPING_OPT_TSONLY
+        | OPT_ID_TCP;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, &flags)
+}
+
+/// Writes to a TCP socket, and asks for the times at which the last byte is given to the queueing discipline, then to the driver,
+/// and is acknowledged. Returns the number of bytes written. See [`enable_stamps`].
+pub fn send_stamped(socket: BorrowedFd, slices: &[io::IoSlice]) -> io::Result<usize> {
+    const ASKED: u32 =
+        libc::SOF_TIMESTAMPING_TX_SCHED | libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_ACK;
+    // Room for one message of four bytes with its header, aligned as headers are.
+    let mut beside = [0_u64; 4];
+    // SAFETY: zero is a value of each of its fields.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // An `IoSlice` is laid out as an `iovec`, and the kernel only reads what it points to.
+    message.msg_iov = slices.as_ptr().cast_mut().cast();
+    message.msg_iovlen = slices.len() as _;
+    message.msg_control = beside.as_mut_ptr().cast();
+    // SAFETY: the control buffer has room for the header and the data, which are written where the macros say.
+    unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(size_of::<u32>() as u32) as _;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SO_TIMESTAMPING;
+        (*header).cmsg_len = libc::CMSG_LEN(size_of::<u32>() as u32) as _;
+        libc::CMSG_DATA(header).cast::<u32>().write_unaligned(ASKED);
+    }
+    // SAFETY: each pointer of `message` points to what lives until the end of this function and is as long as the length
+    // beside it says.
+    let sent = unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL) };
+    usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+}
+
 /// Sets a socket's largest pacing rate (`SO_MAX_PACING_RATE`) in bytes per second. The socket paces from then on, unless it
 /// is `u64::MAX`.
 pub fn set_max_pacing_rate(socket: BorrowedFd, bytes_per_sec: u64) -> io::Result<()> {

@@ -7,6 +7,8 @@
 //! | `connection` | what is counted of both directions of a connection |
 //! | `stream` | one direction of TCP: retransmissions, round-trip times, data in order |
 //! | `counters`, `sample` | totals, and the state at a moment |
+//! | `limits` | what held a sender back, as its kernel tells it |
+//! | `located` | where packets waited: host, modem or network |
 //! | `flow` | the result: one direction of a connection, with its name |
 //!
 //! # Path of a packet
@@ -27,6 +29,8 @@
 mod connection;
 mod counters;
 mod flow;
+pub mod limits;
+pub mod located;
 mod observer;
 mod sample;
 mod stream;

@@ -1,0 +1,132 @@
+//! What held a TCP sender back, from the state that its kernel tells at two moments.
+
+use units::Span;
+use wire::tcp_info::TcpInfo;
+
+/// Where a sender's time went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// The application had nothing to send.
+    pub app: f64,
+    /// The receive window was full.
+    pub rwnd: f64,
+    /// The congestion window was full.
+    pub cwnd: f64,
+    /// The pacer made it wait.
+    pub pacing: f64,
+    /// The send buffer had no room for what the application would have written.
+    pub buffer: f64,
+    /// Seconds in which no kernel said anything: the handshake, and kernels before Linux 4.10.
+    pub unknown: f64,
+}
+
+impl Limits {
+    /// The parts with the names that the column `limit` of the table of samples has.
+    fn parts(&self) -> [(f64, &'static str); 6] {
+        [
+            (self.cwnd, "cwnd"),
+            (self.pacing, "pacing"),
+            (self.rwnd, "rwnd"),
+            (self.buffer, "sndbuf"),
+            (self.app, "app"),
+            (self.unknown, "idle"),
+        ]
+    }
+
+    /// Returns where the time of `span` between two states went, of which the first may be missing: then the connection began
+    /// with the span. The kernel counts how long the sender was busy, and how long of this the receive window and the send buffer
+    /// held it back. The rest was the congestion window's or, of a sender that keeps to a pacing rate (`is_paced`), the pacer's:
+    /// the second state tells whose.
+    pub fn between(before: Option<&TcpInfo>, after: &TcpInfo, span: Span, is_paced: bool) -> Limits {
+        let whole = span.as_secs_f64();
+        let grown = |total: fn(&TcpInfo) -> Option<u64>| {
+            let now = total(after)?;
+            Some(now.saturating_sub(before.and_then(total).unwrap_or(0)) as f64 * 1e-6)
+        };
+        let grown = (grown(|info| info.busy_time), grown(|info| info.rwnd_limited), grown(|info| info.sndbuf_limited));
+        let (Some(busy), Some(rwnd), Some(buffer)) = grown else {
+            return Limits { unknown: whole, ..Limits::default() };
+        };
+        let sending = (busy - rwnd - buffer).max(0.0);
+        let (cwnd, pacing) = if is_paced && !fills_window(after) { (0.0, sending) } else { (sending, 0.0) };
+        Limits { app: (whole - busy).max(0.0), rwnd, cwnd, pacing, buffer, unknown: 0.0 }
+    }
+
+    /// The sum with other times.
+    #[must_use]
+    pub fn plus(self, other: Limits) -> Limits {
+        Limits {
+            app: self.app + other.app,
+            rwnd: self.rwnd + other.rwnd,
+            cwnd: self.cwnd + other.cwnd,
+            pacing: self.pacing + other.pacing,
+            buffer: self.buffer + other.buffer,
+            unknown: self.unknown + other.unknown,
+        }
+    }
+
+    /// Returns the share of `part`, in seconds, in all of the time (0 to 1).
+    pub fn share(&self, part: f64) -> f64 {
+        let all: f64 = self.parts().iter().map(|part| part.0).sum();
+        if all > 0.0 { part / all } else { 0.0 }
+    }
+
+    /// Returns what held the sender back for most of the time: `cwnd`, `pacing`, `rwnd`, `sndbuf`, `app` or `idle`; empty without
+    /// time.
+    pub fn most(&self) -> &'static str {
+        self.parts().into_iter().fold((0.0, ""), |most, part| if part.0 > most.0 { part } else { most }).1
+    }
+}
+
+/// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits for its
+/// window leaves less than a third of it unused (`tcp_tso_should_defer`); one that leaves more has room in it, and waits for the
+/// pacer.
+pub fn fills_window(info: &TcpInfo) -> bool {
+    u64::from(info.in_flight()) * 3 > u64::from(info.snd_cwnd) * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(busy_ms: u64, rwnd_ms: u64, buffer_ms: u64) -> TcpInfo {
+        let micros = |ms: u64| Some(ms * 1000);
+        TcpInfo {
+            busy_time: micros(busy_ms),
+            rwnd_limited: micros(rwnd_ms),
+            sndbuf_limited: micros(buffer_ms),
+            snd_cwnd: 10,
+            unacked: 9,
+            ..TcpInfo::default()
+        }
+    }
+
+    #[test]
+    fn the_time_between_two_states_is_divided_among_what_the_kernel_counts() {
+        let of = Limits::between(Some(&info(100, 10, 5)), &info(180, 30, 15), Span::from_millis(100), false);
+        let expected = Limits { app: 0.02, rwnd: 0.02, cwnd: 0.05, buffer: 0.01, ..Limits::default() };
+        let near = |(one, _): (f64, &str), (other, _): (f64, &str)| (one - other).abs() < 1e-12;
+        assert!(of.parts().into_iter().zip(expected.parts()).all(|(one, other)| near(one, other)), "{of:?}");
+        assert_eq!(of.most(), "cwnd");
+        assert!((of.share(of.cwnd) - 0.5).abs() < 1e-12);
+        let twice = of.plus(of);
+        assert!((twice.share(twice.app) - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_paced_sender_with_room_in_its_window_waits_for_the_pacer() {
+        let after = TcpInfo { unacked: 6, ..info(50, 0, 0) };
+        let of = Limits::between(None, &after, Span::from_millis(50), true);
+        assert_eq!((of.cwnd, of.most()), (0.0, "pacing"));
+        let full = TcpInfo { unacked: 7, ..after };
+        assert_eq!(Limits::between(None, &full, Span::from_millis(50), true).most(), "cwnd");
+        assert_eq!(Limits::between(None, &after, Span::from_millis(50), false).most(), "cwnd");
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_kernel_that_does_not_count() {
+        let of = Limits::between(None, &TcpInfo::default(), Span::from_millis(50), false);
+        assert_eq!((of.unknown, of.share(of.unknown), of.most()), (0.05, 1.0, "idle"));
+        assert_eq!((Limits::default().most(), Limits::default().share(0.0)), ("", 0.0));
+    }
+}
