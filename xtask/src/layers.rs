@@ -29,6 +29,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("scenario", &["units", "channel"]),
     ("disk", &[]),
     ("record", &["units", "wire", "disk"]),
+    ("meter", &["units", "wire", "netio", "observe", "measure", "record"]),
     (
         "sim",
         &[
@@ -57,6 +58,8 @@ const CRATES: &[(&str, &[&str])] = &[
             "rapid",
             "rnis",
             "measure",
+            "meter",
+            "observe",
             "emulate",
             "services",
             "oracle",
@@ -70,8 +73,7 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Crates whose results depend on their arguments alone.
 const PURE: &[&str] = &[
     "units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic",
-    "observe",
-    "measure",
+    "observe", "measure",
 ];
 
 /// Libraries that a pure crate may use.

@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Backlog(BacklogArgs),
     /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
     Rnis(RnisArgs),
+    /// Measure a network against a server: throughput, latency under load, where packets wait
+    Measure(Box<crate::measure::MeasureArgs>),
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(crate::proxy::ProxyArgs),
     /// Clean up after a proxy; `ranway proxy` starts it

@@ -37,6 +37,6 @@ pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
-pub use table::{Column, Strings, Table};
+pub use table::{Blobs, Column, Strings, Table};
 pub use tables::{Tables, ms};
 pub use units::Distribution;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::meta::{FORMAT, MetaFile, Results};
 use crate::table::Table;
-use crate::tables::{Tables, each_table};
+use crate::tables::{OPTIONAL, Tables, each_table};
 use crate::{Error, Output, Summary, report};
 
 impl Results {
@@ -43,9 +43,11 @@ impl Results {
     pub fn write_to(&self, output: &Output) -> Result<(), Error> {
         macro_rules! write {
             ($table:ident) => {
-                output.write_with(concat!(stringify!($table), ".parquet"), |file| {
-                    self.tables.$table.write_parquet(file)
-                })?;
+                if !(OPTIONAL.contains(&stringify!($table)) && self.tables.$table.is_empty()) {
+                    output.write_with(concat!(stringify!($table), ".parquet"), |file| {
+                        self.tables.$table.write_parquet(file)
+                    })?;
+                }
             };
         }
         each_table!(write);
@@ -80,11 +82,15 @@ impl Results {
         macro_rules! read {
             ($table:ident) => {
                 let path = dir.join(concat!(stringify!($table), ".parquet"));
-                let file = File::open(&path).map_err(Error::io("read", &path))?;
-                let (table, every) = Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error))?;
-                tables.$table = table;
-                if every > 1 {
-                    notes.push(format!("{}: of every {every} moments one is shown: it is too long", path.display()));
+                if !OPTIONAL.contains(&stringify!($table)) || path.exists() {
+                    let file = File::open(&path).map_err(Error::io("read", &path))?;
+                    let read = Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error));
+                    let (table, every) = read?;
+                    tables.$table = table;
+                    if every > 1 {
+                        let what = "moments one is shown: it is too long";
+                        notes.push(format!("{}: of every {every} {what}", path.display()));
+                    }
                 }
             };
         }

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, UInt32Array,
-    UInt64Array,
+    Array, ArrayRef, BinaryArray, BooleanArray, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray,
+    UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Metadata, SchemaRef};
 use parquet::arrow::ArrowWriter;
@@ -164,6 +164,44 @@ impl Column for Strings {
     }
 }
 
+/// A column of byte strings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Blobs {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Column for Blobs {
+    type Item<'a> = &'a [u8];
+    const NULLABLE: bool = false;
+
+    fn data_type() -> DataType {
+        DataType::Binary
+    }
+
+    fn push(&mut self, item: &[u8]) {
+        self.bytes.extend_from_slice(item);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn get(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[i]]
+    }
+
+    fn array(&self, rows: Range<usize>) -> ArrayRef {
+        Arc::new(BinaryArray::from_iter_values(rows.map(|i| self.get(i))))
+    }
+
+    fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError> {
+        let values = array.as_any().downcast_ref::<BinaryArray>();
+        for value in values.ok_or_else(|| other_type(array, &Self::data_type()))? {
+            self.push(value.ok_or_else(|| ArrowError::SchemaError("a value is missing".to_owned()))?);
+        }
+        Ok(())
+    }
+}
+
 /// A typed table. Made by the macro of [`crate::tables`]; the methods here are for generic code.
 pub trait Table: Default {
     /// The name, and the stem of the file's name.
@@ -286,6 +324,7 @@ pub(crate) fn read_column<C: Column>(column: &mut C, batch: &RecordBatch, name: 
 /// The type that keeps a column of a kind.
 macro_rules! column_of {
     (str) => { $crate::table::Strings };
+    (bytes) => { $crate::table::Blobs };
     (opt_f64) => { Vec<Option<f64>> };
     (opt_u64) => { Vec<Option<u64>> };
     ($native:ident) => { Vec<$native> };
@@ -294,6 +333,7 @@ macro_rules! column_of {
 /// The type of a kind's value in a row.
 macro_rules! item_of {
     (str, $lt:lifetime) => { &$lt str };
+    (bytes, $lt:lifetime) => { &$lt [u8] };
     (opt_f64, $lt:lifetime) => { Option<f64> };
     (opt_u64, $lt:lifetime) => { Option<u64> };
     ($native:ident, $lt:lifetime) => { $native };

@@ -603,6 +603,114 @@ table! {
     }
 }
 
+table! {
+    /// A round-trip time probe of a measurement.
+    pub struct LatencyRow<'a> in Latencies "latencies" {
+        /// The load, from 0: loads run one after the other.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// When it was sent.
+        "s" t_s: f64,
+        /// Its kind: `echo` (ICMP), `hop` (a datagram with a small hop limit), `handshake` (of TCP), `request` (an answer of the
+        /// server's program on a connection without load).
+        "" probe: str,
+        /// The hop limit of `hop`; missing of others.
+        "" hop: opt_u64,
+        /// The part of the measurement: `before`, `during` or `after` the load.
+        "" phase: str,
+        /// When the answer came, after that; missing if none came in time.
+        "ms" rtt_ms: opt_f64,
+    }
+}
+
+table! {
+    /// Where data of a real flow's sender was, for some of its writes. What the kernel has not told is missing.
+    pub struct PassageRow<'a> in Passages "passages" {
+        /// The load, from 0.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// The flow's name.
+        "" flow: str,
+        /// The number of the flow among those with its name, from 0.
+        "" conn: u32,
+        /// When it was written to the socket.
+        "s" t_s: f64,
+        /// From then until the queueing discipline of the host had its last byte: in the send buffer.
+        "ms" buffer_ms: opt_f64,
+        /// From then until the driver had it: in the queue of the host.
+        "ms" host_ms: opt_f64,
+        /// From then until it was acknowledged: in the modem and the network, there and back.
+        "ms" path_ms: opt_f64,
+    }
+}
+
+table! {
+    /// The kernel's state of a real flow at one end (`TCP_INFO`), as raw bytes and in part decoded.
+    pub struct TcpInfoRow<'a> in TcpInfos "tcp_info" {
+        /// The load, from 0.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// The flow's name.
+        "" flow: str,
+        /// The number of the flow among those with its name, from 0.
+        "" conn: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// The bytes that the kernel filled in, `struct tcp_info` of linux/tcp.h in the machine's byte order.
+        "" raw: bytes,
+        /// Smoothed round-trip time.
+        "us" rtt_us: u64,
+        /// Its mean deviation.
+        "us" rttvar_us: u64,
+        /// Smallest recent round-trip time; missing before the first sample.
+        "us" min_rtt_us: opt_u64,
+        /// Retransmission timeout.
+        "us" rto_us: u64,
+        /// Congestion window in segments.
+        "" cwnd: u32,
+        /// Payload of a full segment.
+        "B" mss_bytes: u32,
+        /// Segments sent and not acknowledged.
+        "" unacked: u32,
+        /// Of these, selectively acknowledged.
+        "" sacked: u32,
+        /// Of these, considered lost.
+        "" lost: u32,
+        /// Segments retransmitted and not acknowledged.
+        "" retrans: u32,
+        /// Retransmissions so far.
+        "" total_retrans: u32,
+        /// Bytes acknowledged so far.
+        "B" bytes_acked: u64,
+        /// Bytes received so far.
+        "B" bytes_received: u64,
+        /// Bytes in the send buffer that were not sent yet.
+        "B" notsent_bytes: u32,
+        /// Latest measure of the delivery rate.
+        "Mbit/s" delivery_mbps: f64,
+        /// Total time with data to send or unacknowledged data; missing before Linux 4.10.
+        "us" busy_us: opt_u64,
+        /// Of this, limited by the receive window.
+        "us" rwnd_limited_us: opt_u64,
+        /// Of this, limited by the send buffer.
+        "us" sndbuf_limited_us: opt_u64,
+        /// BBR's bandwidth estimate; missing with another congestion control.
+        "Mbit/s" bbr_bw_mbps: opt_f64,
+        /// BBR's round-trip time.
+        "us" bbr_min_rtt_us: opt_u64,
+        /// BBR's gain of the pacing rate.
+        "" bbr_pacing_gain: opt_f64,
+        /// BBR's gain of the congestion window.
+        "" bbr_cwnd_gain: opt_f64,
+    }
+}
+
+/// The tables of measurements, which have a file only if they have rows.
+pub(crate) const OPTIONAL: [&str; 3] = [Latencies::NAME, Passages::NAME, TcpInfos::NAME];
+
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -620,11 +728,14 @@ macro_rules! each_table {
         $do!(transmissions);
         $do!(peps);
         $do!(proxies);
+        $do!(latencies);
+        $do!(passages);
+        $do!(tcp_info);
     };
 }
 pub(crate) use each_table;
 
-/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it.
+/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it, except for those of measurements.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
     /// One row a flow's copy.
@@ -655,11 +766,17 @@ pub struct Tables {
     pub peps: Peps,
     /// One row a split connection and sampling moment.
     pub proxies: Proxies,
+    /// One row a probe of a measurement.
+    pub latencies: Latencies,
+    /// One row a stamped write of a real flow.
+    pub passages: Passages,
+    /// One row a real flow and sampling moment.
+    pub tcp_info: TcpInfos,
 }
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 17] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -674,6 +791,9 @@ impl Tables {
         Transmissions::NAME,
         Peps::NAME,
         Proxies::NAME,
+        Latencies::NAME,
+        Passages::NAME,
+        TcpInfos::NAME,
     ];
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the

@@ -1,0 +1,42 @@
+//! Measures a network from one of its ends: the client of `ranway measure`.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | `plan` | what to measure, and against which server |
+//! | `line` | a connection to the server, with the times of its own data |
+//! | `rmbt`, `mlab` | a flow of each protocol |
+//! | `flow` | what the threads of a flow share |
+//! | `sampler` | the kernel's state of all flows, at fixed times |
+//! | `probes` | round-trip times beside the flows |
+//! | `session` | the course of a measurement |
+//! | `outcome` | what came out, and what it means |
+//! | `rows` | the outcome as tables |
+//!
+//! # Course of a measurement
+//!
+//! 1. [`measure`] connects every flow and lets the server admit it, so that nothing of this falls into the measured time. One more
+//!    connection is for latency: it carries small requests only.
+//! 2. The probes run before, during and after the load. Each flow has a thread, which moves bytes as fast as the kernel takes them;
+//!    one more samples all flows' `TCP_INFO`.
+//! 3. The bytes of uploads are those that the server reports: what a client has written may still be in its own buffers.
+//! 4. [`Outcome`] tells what limited each flow and where packets waited, and becomes the usual tables.
+
+// This crate is where the program meets the network.
+#![allow(clippy::disallowed_methods)]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
+mod flow;
+mod line;
+mod mlab;
+mod outcome;
+mod plan;
+mod probes;
+mod rmbt;
+mod rows;
+mod sampler;
+mod session;
+
+pub use line::Fault;
+pub use outcome::{FlowOutcome, Latency, Load, Outcome, Phase, Probe, Way};
+pub use plan::{Amount, Plan, Protocol, Target};
+pub use session::{Glance, measure};

@@ -1,0 +1,261 @@
+//! A stream of throughput1 or ndt7, over WebSocket.
+
+use std::io::IoSlice;
+use std::sync::atomic::Ordering::Relaxed;
+
+use measure::ndt7::{self, Sizes};
+use measure::rate::Samples;
+use measure::websocket::{self, Decoder, Opcode, Sender};
+use measure::{http, throughput1};
+use nix::poll::PollFlags;
+use units::{Span, Time};
+
+use crate::flow::Shared;
+use crate::line::{Fault, Line};
+use crate::outcome::Way;
+use crate::plan::Protocol;
+
+/// Bytes of one read.
+const BLOCK: usize = 256 << 10;
+/// The longest text of a server.
+const LONGEST_TEXT: usize = 16 << 10;
+/// Writes before the server's messages are read, if the kernel takes that many.
+const WRITES: u32 = 32;
+/// The shortest interval between two samples.
+const SAMPLE: Span = Span::from_millis(10);
+/// Time for a server to end a transfer, after the time for it is over.
+const GRACE: Span = Span::from_secs(5);
+/// A mask that changes nothing: the data is the client's own, so it hides nothing from anyone.
+const MASK: [u8; 4] = [0; 4];
+
+/// What a stream is asked for with.
+pub(crate) struct Request<'a> {
+    pub(crate) protocol: Protocol,
+    pub(crate) way: Way,
+    pub(crate) host: &'a str,
+    pub(crate) token: &'a str,
+    pub(crate) streams: usize,
+    pub(crate) duration: Span,
+    /// The congestion control of a download.
+    pub(crate) congestion: Option<&'a str>,
+    /// The name of the measurement.
+    pub(crate) measurement: &'a str,
+}
+
+impl Request<'_> {
+    fn target(&self) -> String {
+        let token = Some(self.token).filter(|token| !token.is_empty());
+        match (self.protocol, self.way) {
+            (Protocol::Throughput1, way) => {
+                let options = throughput1::Options {
+                    streams: self.streams as u32,
+                    duration: self.duration,
+                    delay: Span::ZERO,
+                    congestion: self.congestion.map(str::to_owned),
+                    bytes: None,
+                    measurement: self.measurement.to_owned(),
+                };
+                let path = if way == Way::Down { throughput1::DOWNLOAD } else { throughput1::UPLOAD };
+                format!("{path}?{}", options.query(token))
+            }
+            (_, way) => {
+                let path = if way == Way::Down { ndt7::DOWNLOAD } else { ndt7::UPLOAD };
+                token.map_or_else(|| path.to_owned(), |token| format!("{path}?access_token={token}"))
+            }
+        }
+    }
+
+    fn subprotocol(&self) -> &'static str {
+        if self.protocol == Protocol::Throughput1 { throughput1::SUBPROTOCOL } else { ndt7::SUBPROTOCOL }
+    }
+
+    fn sizes(&self) -> Sizes {
+        if self.protocol == Protocol::Throughput1 { throughput1::SIZES } else { ndt7::SIZES }
+    }
+}
+
+/// A stream whose transfer has begun at the server.
+struct Stream<'a> {
+    line: Line,
+    shared: &'a Shared,
+    decoder: Decoder,
+    buffer: Vec<u8>,
+    /// The text that is arriving.
+    text: Vec<u8>,
+    start: Time,
+    samples: Samples,
+    received: u64,
+    /// Whether the server has ended the stream.
+    closed: bool,
+}
+
+/// Transfers data, and returns its samples as [`crate::rmbt::Rmbt::transfer`] does.
+pub(crate) fn transfer(
+    line: Line,
+    request: &Request,
+    shared: &Shared,
+    random: &[u8],
+) -> Result<(Time, Samples), Fault> {
+    let mut stream = open(line, request, shared)?;
+    shared.begun.store(true, Relaxed);
+    let done = match request.way {
+        Way::Down => stream.download(request.duration),
+        Way::Up => stream.upload(request.duration, request.sizes(), random),
+    };
+    shared.ended.store(true, Relaxed);
+    done?;
+    let now = stream.line.now().saturating_since(stream.start);
+    if request.way == Way::Down {
+        stream.samples.finish(now, stream.received);
+    }
+    Ok((stream.start, stream.samples))
+}
+
+/// Sends the request, and waits for the answer.
+fn open<'a>(mut line: Line, request: &Request, shared: &'a Shared) -> Result<Stream<'a>, Fault> {
+    let mut nonce = [0; 16];
+    getrandom::fill(&mut nonce).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
+    let head = http::request_websocket(request.host, &request.target(), nonce, Some(request.subprotocol()));
+    line.write_all(head.as_bytes())?;
+    if request.way == Way::Up {
+        let _ = line.stamp();
+    }
+    let (mut head, mut buffer) = (Vec::new(), vec![0; BLOCK]);
+    let (response, used) = loop {
+        line.wait(PollFlags::POLLIN, Some(shared))?;
+        let length = line.read(&mut buffer)?;
+        head.extend_from_slice(&buffer[..length]);
+        let parsed =
+            http::parse_response(&head).map_err(|why| Fault::Protocol(format!("the server's answer: {why}")))?;
+        if let Some(found) = parsed {
+            break found;
+        }
+    };
+    if !response.is_upgraded(Some(&websocket::accept(&http::websocket_key(nonce)))) {
+        let later = response.retry_after().map(|seconds| format!("; try again in {seconds} s")).unwrap_or_default();
+        return Err(Fault::Refused(format!("status {}{later}", response.status)));
+    }
+    let start = line.now();
+    let mut stream = Stream {
+        line,
+        shared,
+        decoder: Decoder::new(Sender::Server),
+        buffer,
+        text: Vec::new(),
+        start,
+        samples: Samples::new(SAMPLE),
+        received: 0,
+        closed: false,
+    };
+    let mut rest = head.split_off(used);
+    stream.take(&mut rest)?;
+    Ok(stream)
+}
+
+impl Stream<'_> {
+    fn elapsed(&self) -> Span {
+        self.line.now().saturating_since(self.start)
+    }
+
+    fn download(&mut self, duration: Span) -> Result<(), Fault> {
+        while !self.closed && self.elapsed() < duration + GRACE {
+            self.line.wait(PollFlags::POLLIN, Some(self.shared))?;
+            self.read()?;
+        }
+        if self.closed { Ok(()) } else { Err(Fault::Protocol("the server does not end the download".into())) }
+    }
+
+    fn upload(&mut self, duration: Span, sizes: Sizes, random: &[u8]) -> Result<(), Fault> {
+        let (mut size, mut sent) = (sizes.first, 0);
+        while self.elapsed() < duration && !self.closed {
+            let length = size.min(random.len());
+            let header = websocket::header(Opcode::Binary, length as u64, Some(MASK));
+            self.send(&header, &random[..length])?;
+            sent += length as u64;
+            size = sizes.next(size, sent);
+        }
+        self.send(&websocket::frame(Opcode::Close, &1000_u16.to_be_bytes(), Some(MASK)), &[])?;
+        // What is still in buffers arrives before the server answers.
+        while !self.closed {
+            match self.line.wait(PollFlags::POLLIN, Some(self.shared)).and_then(|_| self.read()) {
+                Err(Fault::Closed(_)) => break,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a frame, and reads what the server sends meanwhile.
+    fn send(&mut self, mut header: &[u8], mut payload: &[u8]) -> Result<(), Fault> {
+        let mut writes = 0;
+        while !(header.is_empty() && payload.is_empty()) {
+            let sent = self.line.write(&[IoSlice::new(header), IoSlice::new(payload)], Some(self.shared))?;
+            let of_header = sent.min(header.len());
+            header = &header[of_header..];
+            payload = &payload[sent - of_header..];
+            self.shared.moved.fetch_add((sent - of_header) as u64, Relaxed);
+            writes += 1;
+            if sent == 0 {
+                self.line.wait(PollFlags::POLLIN | PollFlags::POLLOUT, Some(self.shared))?;
+            }
+            if sent == 0 || writes % WRITES == 0 {
+                self.read()?;
+            }
+            if self.closed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what there is.
+    fn read(&mut self) -> Result<(), Fault> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.line.read(&mut buffer).and_then(|length| self.take(&mut buffer[..length]));
+        self.buffer = buffer;
+        result
+    }
+
+    fn take(&mut self, mut input: &mut [u8]) -> Result<(), Fault> {
+        let broken = |why: websocket::Fault| Fault::Protocol(why.to_string());
+        while let Some(piece) = self.decoder.decode(&mut input).map_err(broken)? {
+            match piece.opcode {
+                Opcode::Binary => self.received += piece.payload.len() as u64,
+                Opcode::Text => {
+                    if self.text.len() + piece.payload.len() > LONGEST_TEXT {
+                        return Err(Fault::Protocol("the server sends a text that is too long".into()));
+                    }
+                    self.text.extend_from_slice(piece.payload);
+                    if piece.ends {
+                        let text = std::mem::take(&mut self.text);
+                        self.note(&text);
+                    }
+                }
+                Opcode::Close => self.closed = true,
+                _ => {}
+            }
+        }
+        if self.shared.way == Way::Down {
+            self.samples.record(self.elapsed(), self.received);
+            self.shared.moved.store(self.received, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Takes note of what the server has received of an upload. Texts of other kinds are ignored.
+    fn note(&mut self, text: &[u8]) {
+        if self.shared.way == Way::Down {
+            return;
+        }
+        let of_throughput1 = serde_json::from_slice::<throughput1::Measurement>(text).ok();
+        let of_ndt7 = serde_json::from_slice::<ndt7::Measurement>(text).ok().and_then(|message| message.app_info);
+        let (micros, bytes) = match (of_ndt7, of_throughput1) {
+            (Some(info), _) => (info.elapsed_time, info.num_bytes),
+            (None, Some(message)) => (message.elapsed_time, message.application.received),
+            (None, None) => return,
+        };
+        let (Ok(micros), Ok(bytes)) = (u64::try_from(micros), u64::try_from(bytes)) else { return };
+        self.samples.finish(Span::from_micros(micros.min(1 << 40)), bytes);
+        self.shared.confirmed.fetch_max(bytes, Relaxed);
+    }
+}

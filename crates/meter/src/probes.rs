@@ -1,0 +1,235 @@
+//! Round-trip times beside the flows.
+//!
+//! - ICMP echo to the server, where the system permits it to this user.
+//! - Datagrams with a small hop limit, to which each router on the path answers with an ICMP error. No privilege is needed: the
+//!   kernel gives the error to the socket that has sent the datagram.
+//! - TCP handshakes with the server, which no network treats as probes.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use netio::errqueue::{self, Entry};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, recv, send, setsockopt,
+    socket, sockopt,
+};
+use units::{Span, Time};
+use wire::icmp::{self, Echo};
+
+use crate::line::Clock;
+use crate::outcome::{Latency, Probe};
+
+/// Time after which a probe counts as lost: longer than any modem's queue.
+const LOST: Span = Span::from_secs(10);
+/// Echo requests that wait for an answer.
+const OUTSTANDING: usize = 256;
+/// Length of an echo request with its header, as of `ping`.
+const LEN: usize = 64;
+/// The first destination port of probes with a small hop limit, as of `traceroute`.
+const PORT: u16 = 33_434;
+/// Interval between handshakes: each one opens a connection at the server.
+const HANDSHAKES: Span = Span::from_secs(1);
+/// Time for a handshake.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+
+/// Probes a server until `stop`. Returns the round-trip times, and why a kind of probe is missing.
+pub(crate) fn run(
+    server: SocketAddr,
+    (interval, hops): (Span, u8),
+    clock: Clock,
+    stop: &AtomicBool,
+) -> (Vec<Latency>, Vec<String>) {
+    let mut reasons = Vec::new();
+    let mut echoes = Echoes::open(server.ip()).map_err(|why| reasons.push(why)).ok();
+    let mut routers: Vec<Router> = (1..=hops).filter_map(|limit| Router::open(server.ip(), limit).ok()).collect();
+    let mut found = Vec::new();
+    let (mut due, mut turn) = (clock.now(), 0);
+    while !stop.load(Relaxed) {
+        let now = clock.now();
+        if now >= due {
+            due = now.max(due + interval);
+            if let Some(echoes) = &mut echoes {
+                echoes.send(now);
+            }
+            // Routers answer to few probes in a second, so each gets its turn.
+            let count = routers.len().max(1);
+            if let Some(router) = routers.get_mut(turn % count) {
+                router.send(now);
+            }
+            turn += 1;
+        }
+        wait(echoes.as_ref(), &routers, due.saturating_since(clock.now()));
+        let now = clock.now();
+        if let Some(echoes) = &mut echoes {
+            echoes.receive(now, &mut found);
+        }
+        for router in &mut routers {
+            router.receive(now, &mut found);
+        }
+        // The server itself ends the path.
+        if let Some(last) = routers.iter().position(|router| router.is_server) {
+            routers.truncate(last);
+        }
+    }
+    if hops > 0 && !found.iter().any(|latency| matches!(latency.probe, Probe::Hop(_)) && latency.rtt.is_some()) {
+        reasons.push("no router on the path answers probes with a small hop limit".into());
+    }
+    (found, reasons)
+}
+
+/// Measures TCP handshakes with the server until `stop`.
+pub(crate) fn handshakes(server: SocketAddr, clock: Clock, stop: &AtomicBool) -> Vec<Latency> {
+    let mut found = Vec::new();
+    while !stop.load(Relaxed) {
+        let sent = clock.now();
+        let rtt = TcpStream::connect_timeout(&server, HANDSHAKE).ok().map(|_| clock.now().saturating_since(sent));
+        found.push(Latency { at: sent, probe: Probe::Handshake, rtt });
+        while clock.now().saturating_since(sent) < HANDSHAKES && !stop.load(Relaxed) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+    found
+}
+
+/// Waits for an answer for at most `span`.
+fn wait(echoes: Option<&Echoes>, routers: &[Router], span: Span) {
+    let echo = echoes.map(|echoes| PollFd::new(echoes.socket.as_fd(), PollFlags::POLLIN));
+    // Errors are always waited for.
+    let others = routers.iter().map(|router| PollFd::new(router.socket.as_fd(), PollFlags::empty()));
+    let mut all: Vec<PollFd> = echo.into_iter().chain(others).collect();
+    let time = Duration::from_nanos(span.as_nanos()).clamp(Duration::from_millis(1), Duration::from_millis(50));
+    let _ = poll(&mut all, PollTimeout::try_from(time).unwrap_or(PollTimeout::ZERO));
+}
+
+/// Echo requests to a server.
+struct Echoes {
+    socket: OwnedFd,
+    v6: bool,
+    /// Whether the socket is a raw one, which gets the IPv4 header as well, and the answers to others.
+    raw: bool,
+    id: u16,
+    count: u16,
+    waiting: Vec<(u16, Time)>,
+}
+
+impl Echoes {
+    fn open(server: IpAddr) -> Result<Echoes, String> {
+        let v6 = server.is_ipv6();
+        let (family, protocol) = match v6 {
+            true => (AddressFamily::Inet6, SockProtocol::IcmpV6),
+            false => (AddressFamily::Inet, SockProtocol::Icmp),
+        };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let open = |kind| socket(family, kind, flags, protocol);
+        let (socket, raw) = match open(SockType::Datagram) {
+            Ok(socket) => (socket, false),
+            Err(_) => (open(SockType::Raw).map_err(|_| no_echoes())?, true),
+        };
+        let address = SockaddrStorage::from(SocketAddr::new(server, 0));
+        connect(socket.as_raw_fd(), &address).map_err(|errno| format!("no ICMP echo: {errno}"))?;
+        Ok(Echoes { socket, v6, raw, id: std::process::id() as u16, count: 0, waiting: Vec::new() })
+    }
+
+    fn send(&mut self, now: Time) {
+        let mut request = [0; LEN];
+        let echo = Echo { reply: false, id: self.id, seq: self.count };
+        request[..icmp::HEADER_LEN].copy_from_slice(&echo.header(self.v6));
+        if self.waiting.len() < OUTSTANDING && send(self.socket.as_raw_fd(), &request, MsgFlags::empty()).is_ok() {
+            self.waiting.push((self.count, now));
+        }
+        self.count = self.count.wrapping_add(1);
+    }
+
+    fn receive(&mut self, now: Time, found: &mut Vec<Latency>) {
+        let mut buffer = [0; 256];
+        loop {
+            let packet = match recv(self.socket.as_raw_fd(), &mut buffer, MsgFlags::empty()) {
+                Ok(length) => &buffer[..length],
+                Err(Errno::EINTR) => continue,
+                Err(_) => break,
+            };
+            let header =
+                if self.raw && !self.v6 { usize::from(packet.first().copied().unwrap_or(0) & 15) * 4 } else { 0 };
+            let Some(Ok(echo)) = packet.get(header..).map(|packet| Echo::parse(self.v6, packet)) else { continue };
+            // A datagram socket gets the answers to its own requests only, under an identifier that the kernel chose.
+            let is_own = echo.reply && (!self.raw || echo.id == self.id);
+            let position = self.waiting.iter().position(|&(seq, _)| is_own && seq == echo.seq);
+            if let Some(position) = position {
+                let (_, at) = self.waiting.remove(position);
+                found.push(Latency { at, probe: Probe::Echo, rtt: Some(now.saturating_since(at)) });
+            }
+        }
+        let lost = |&(_, at): &(u16, Time)| now.saturating_since(at) >= LOST;
+        found.extend(self.waiting.iter().filter(|one| lost(one)).map(|&(_, at)| Latency {
+            at,
+            probe: Probe::Echo,
+            rtt: None,
+        }));
+        self.waiting.retain(|one| !lost(one));
+    }
+}
+
+fn no_echoes() -> String {
+    "no ICMP echo: it takes CAP_NET_RAW, or a group in net.ipv4.ping_group_range".into()
+}
+
+/// Probes whose hop limit ends at a router.
+struct Router {
+    socket: OwnedFd,
+    limit: u8,
+    waiting: Option<Time>,
+    /// Whether the server itself has answered.
+    is_server: bool,
+}
+
+impl Router {
+    fn open(server: IpAddr, limit: u8) -> Result<Router, Errno> {
+        let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let socket = socket(family, SockType::Datagram, flags, None)?;
+        match server {
+            IpAddr::V4(_) => {
+                setsockopt(&socket, sockopt::Ipv4RecvErr, &true)?;
+                setsockopt(&socket, sockopt::Ipv4Ttl, &i32::from(limit))?;
+            }
+            IpAddr::V6(_) => {
+                setsockopt(&socket, sockopt::Ipv6RecvErr, &true)?;
+                setsockopt(&socket, sockopt::Ipv6Ttl, &i32::from(limit))?;
+            }
+        }
+        let address = SockaddrStorage::from(SocketAddr::new(server, PORT + u16::from(limit)));
+        connect(socket.as_raw_fd(), &address)?;
+        Ok(Router { socket, limit, waiting: None, is_server: false })
+    }
+
+    fn send(&mut self, now: Time) {
+        if self.waiting.is_none() && send(self.socket.as_raw_fd(), &[0; 32], MsgFlags::empty()).is_ok() {
+            self.waiting = Some(now);
+        }
+    }
+
+    fn receive(&mut self, now: Time, found: &mut Vec<Latency>) {
+        while let Ok(Some((entry, _))) = errqueue::take(self.socket.as_fd(), &mut [0; 64]) {
+            match entry {
+                Entry::Icmp { hop_limit_exceeded: true, .. } => {
+                    if let Some(at) = self.waiting.take() {
+                        let rtt = Some(now.saturating_since(at));
+                        found.push(Latency { at, probe: Probe::Hop(self.limit), rtt });
+                    }
+                }
+                Entry::Icmp { .. } => self.is_server = true,
+                _ => {}
+            }
+        }
+        // An error that was reported also as that of the socket does not matter.
+        let _ = nix::sys::socket::getsockopt(&self.socket, sockopt::SocketError);
+        if self.waiting.is_some_and(|at| now.saturating_since(at) >= LOST) {
+            let at = self.waiting.take().unwrap_or(now);
+            found.push(Latency { at, probe: Probe::Hop(self.limit), rtt: None });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A connection of RMBT.
+
+use std::io::IoSlice;
+use std::sync::atomic::Ordering::Relaxed;
+
+use measure::rate::Samples;
+use measure::rmbt::Client;
+use measure::rmbt::chunks::End;
+use measure::rmbt::client::{Event, Need};
+use measure::rmbt::server::{Framing, Transfer};
+use nix::poll::PollFlags;
+use units::{Span, Time};
+
+use crate::flow::Shared;
+use crate::line::{Fault, Line};
+use crate::outcome::Way;
+use crate::plan::Amount;
+
+/// Bytes of one read.
+const BLOCK: usize = 256 << 10;
+/// Bursts that are sent before the server's reports are read, if the kernel takes that many.
+const BURSTS: u32 = 32;
+/// Chunks of the first transfer of a warm connection; each further one has twice as many.
+const FIRST_CHUNKS: u32 = 4;
+/// Time for which a connection is warmed up.
+const WARM: Span = Span::from_secs(2);
+
+/// A connection that the server has admitted.
+pub(crate) struct Rmbt {
+    line: Line,
+    client: Client,
+    buffer: Vec<u8>,
+}
+
+impl Rmbt {
+    /// Waits until the server admits the connection.
+    pub(crate) fn admit(line: Line, token: &str) -> Result<Rmbt, Fault> {
+        let mut rmbt = Rmbt { line, client: Client::new(token, Framing::Plain), buffer: vec![0; BLOCK] };
+        rmbt.drive(None, &[])?;
+        match rmbt.client.need() {
+            Need::Command => Ok(rmbt),
+            _ => Err(Fault::Closed("before it admitted the measurement")),
+        }
+    }
+
+    pub(crate) fn line(&mut self) -> &mut Line {
+        &mut self.line
+    }
+
+    /// Measures a round trip of a request and its answer.
+    pub(crate) fn ping(&mut self) -> Result<Span, Fault> {
+        self.client.ping(self.line.now());
+        self.drive(None, &[])?
+            .into_iter()
+            .find_map(|event| match event {
+                Event::Pinged { client, .. } => Some(client),
+                _ => None,
+            })
+            .ok_or_else(|| Fault::Protocol("the server does not answer pings".into()))
+    }
+
+    /// Transfers data until its window is open: twice as much each time, for two seconds or until a transfer takes half as long.
+    pub(crate) fn warm(&mut self, way: Way, random: &[u8]) -> Result<(), Fault> {
+        let start = self.line.now();
+        let mut chunks = FIRST_CHUNKS;
+        loop {
+            let before = self.line.now();
+            match way {
+                Way::Down => self.client.get_chunks(chunks, None, before),
+                Way::Up => self.client.put(End::Chunks(chunks.into()), None, false, before),
+            }
+            transferred(self.drive(None, random)?)?;
+            let now = self.line.now();
+            if now.saturating_since(start) >= WARM || now.saturating_since(before) * 2 >= WARM {
+                return Ok(());
+            }
+            chunks = chunks.saturating_mul(2).min(measure::rmbt::MOST_CHUNKS);
+        }
+    }
+
+    /// Transfers data. Returns the samples of an upload as the server reports them, those of a download as they arrived here, and the
+    /// time of their beginning.
+    pub(crate) fn transfer(
+        &mut self,
+        amount: Amount,
+        shared: &Shared,
+        random: &[u8],
+    ) -> Result<(Time, Samples), Fault> {
+        if shared.way == Way::Up {
+            // Without stamps the host's queue is unknown, and nothing else.
+            let _ = self.line.stamp();
+        }
+        let start = self.line.now();
+        let (_, largest) = self.client.chunk_range();
+        match (shared.way, amount) {
+            (Way::Up, Amount::Time(span)) => self.client.put(End::After(span), None, true, start),
+            (Way::Up, Amount::Bytes(bytes)) => {
+                let chunk = bytes.div_ceil(2).clamp(measure::rmbt::SMALLEST_CHUNK as u64, 64 << 10) as usize;
+                let chunk = chunk.min(largest);
+                self.client.put(End::Chunks(bytes.div_ceil(chunk as u64)), Some(chunk), true, start);
+            }
+            (Way::Down, Amount::Time(span)) => {
+                let seconds = span.as_nanos().div_ceil(1_000_000_000).min(30) as u32;
+                self.client.get_time(seconds, None, start);
+            }
+            (Way::Down, Amount::Bytes(bytes)) => {
+                let most = u64::from(measure::rmbt::MOST_CHUNKS);
+                let chunk = bytes.div_ceil(most).max(64 << 10).min(largest as u64);
+                let count = bytes.div_ceil(chunk).min(most) as u32;
+                self.client.get_chunks(count, Some(chunk as usize), start);
+            }
+        }
+        shared.begun.store(true, Relaxed);
+        let events = self.drive(Some(shared), random);
+        shared.ended.store(true, Relaxed);
+        let transfer = transferred(events?)?;
+        if shared.way == Way::Up {
+            shared.confirmed.fetch_max(transfer.bytes, Relaxed);
+        }
+        Ok((start, transfer.samples))
+    }
+
+    /// Ends the connection.
+    pub(crate) fn quit(mut self) {
+        self.client.quit();
+        let _ = self.drive(None, &[]);
+    }
+
+    /// Does what the client needs until it needs a command. Returns what has happened.
+    fn drive(&mut self, shared: Option<&Shared>, random: &[u8]) -> Result<Vec<Event>, Fault> {
+        let mut events = Vec::new();
+        loop {
+            events.extend(std::iter::from_fn(|| self.client.poll_event()));
+            if let Some(Event::Refused(why)) = events.iter().find(|event| matches!(event, Event::Refused(_))) {
+                return Err(Fault::Refused(why.clone()));
+            }
+            let has_output = !self.client.output().is_empty();
+            if has_output {
+                let sent = self.line.write(&[IoSlice::new(self.client.output())], None)?;
+                self.client.consume_output(sent);
+            }
+            match self.client.need() {
+                Need::Command | Need::Close if self.client.output().is_empty() => return Ok(events),
+                Need::Send if self.client.output().is_empty() => self.send(shared, random)?,
+                _ => {
+                    let blocked = !self.client.output().is_empty();
+                    let wanted = if blocked { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
+                    self.line.wait(wanted, shared)?;
+                    self.receive(shared)?;
+                }
+            }
+        }
+    }
+
+    /// Sends bursts until the kernel's buffer is full, then waits, and reads in between.
+    fn send(&mut self, shared: Option<&Shared>, random: &[u8]) -> Result<(), Fault> {
+        for _ in 0..BURSTS {
+            let burst = self.client.burst(random, self.line.now());
+            if burst.is_empty() {
+                return Ok(());
+            }
+            let sent = self.line.write(&burst, shared)?;
+            drop(burst);
+            if sent == 0 {
+                self.line.wait(PollFlags::POLLIN | PollFlags::POLLOUT, shared)?;
+                break;
+            }
+            self.client.sent(sent);
+            if let Some(shared) = shared {
+                shared.moved.fetch_add(sent as u64, Relaxed);
+            }
+        }
+        self.receive(shared)
+    }
+
+    fn receive(&mut self, shared: Option<&Shared>) -> Result<(), Fault> {
+        loop {
+            let length = self.line.read(&mut self.buffer)?;
+            if length == 0 {
+                return Ok(());
+            }
+            let now = self.line.now();
+            self.client.handle_input(&self.buffer[..length], now).map_err(|why| Fault::Protocol(why.to_string()))?;
+            if let (Some(shared), Some((_, bytes))) = (shared, self.client.progress()) {
+                match shared.way {
+                    Way::Down => shared.moved.store(bytes, Relaxed),
+                    Way::Up => shared.confirmed.store(bytes, Relaxed),
+                }
+            }
+            if length < self.buffer.len() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn transferred(events: Vec<Event>) -> Result<Transfer, Fault> {
+    let found = events.into_iter().find_map(|event| match event {
+        Event::Transferred(transfer) => Some(transfer),
+        _ => None,
+    });
+    found.ok_or(Fault::Closed("before the transfer was complete"))
+}

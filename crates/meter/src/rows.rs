@@ -1,0 +1,213 @@
+//! The outcome as tables. A load is a point; a flow is called `download` or `upload`, with its number as `conn`.
+
+use observe::limits::Limits;
+use record::tables::{FlowRow, LatencyRow, PassageRow, SampleRow, TcpInfoRow};
+use record::{Tables, ms};
+use units::{Bytes, Distribution, Rate, Time};
+
+use crate::outcome::{FlowOutcome, Load, Outcome, Probe, Way};
+use crate::sampler::Sample;
+
+/// The name of this end in tables.
+pub(crate) const CLIENT: &str = "client";
+/// The name of the other end.
+pub(crate) const SERVER: &str = "server";
+
+impl Outcome {
+    /// Returns the tables of the measurement. Times are from its beginning.
+    pub fn tables(&self) -> Tables {
+        let mut tables = Tables::default();
+        for (load, point) in self.loads.iter().zip(0..) {
+            for flow in &load.flows {
+                add_flow(&mut tables, flow, load, point);
+            }
+            for latency in &self.latencies {
+                let Some(phase) = load.phase(latency.at) else { continue };
+                let (probe, hop) = match latency.probe {
+                    Probe::Echo => ("echo", None),
+                    Probe::Hop(limit) => ("hop", Some(limit.into())),
+                    Probe::Handshake => ("handshake", None),
+                    Probe::Request => ("request", None),
+                };
+                tables.latencies.push(&LatencyRow {
+                    point,
+                    run: 0,
+                    t_s: latency.at.as_secs_f64(),
+                    probe,
+                    hop,
+                    phase: phase.name(),
+                    rtt_ms: latency.rtt.map(ms),
+                });
+            }
+        }
+        tables
+    }
+}
+
+fn add_flow(tables: &mut Tables, flow: &FlowOutcome, load: &Load, point: u32) {
+    let (name, conn) = (flow.way.name(), flow.number as u32);
+    let mut rtts = Distribution::default();
+    flow.rtts().for_each(|rtt| rtts.record(rtt));
+    let owds = Distribution::default();
+    tables.flows.push(&flow_row(flow, load, point, &rtts));
+    tables.push_delays((point, 0), (name, conn), &rtts, &owds);
+    let mut before: Option<&Sample> = None;
+    for sample in &flow.samples {
+        tables.samples.push(&sample_row(flow, sample, before, point));
+        tables.tcp_info.push(&tcp_info_row(flow, sample, point));
+        before = Some(sample);
+    }
+    for passage in &flow.passages {
+        tables.passages.push(&PassageRow {
+            point,
+            run: 0,
+            flow: name,
+            conn,
+            t_s: passage.written.as_secs_f64(),
+            buffer_ms: passage.buffered.map(ms),
+            host_ms: passage.queued.map(ms),
+            path_ms: passage.travelled.map(ms),
+        });
+    }
+}
+
+/// What a download's sender knows is missing or 0, and all of its time is in `limited_other`: the sender is the server.
+fn flow_row<'a>(flow: &'a FlowOutcome, load: &Load, point: u32, rtts: &Distribution) -> FlowRow<'a> {
+    let end = flow.bytes.last().map_or(load.times[2], |(span, _)| flow.start + span);
+    let span = end.saturating_since(flow.start);
+    let goodput = Rate::over(Bytes::new(flow.total()), span).as_mbps();
+    let (from, to) = ends(flow.way);
+    let last = flow.samples.last().map(|sample| sample.info).filter(|_| flow.way == Way::Up);
+    let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
+    let cwnds = || flow.samples.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
+    let flights = || flow.samples.iter().map(|sample| bytes(sample, sample.info.in_flight()));
+    let mean = |sum: u64| sum as f64 / flow.samples.len().max(1) as f64;
+    let limits = flow.limits().unwrap_or(Limits { unknown: 1.0, ..Limits::default() });
+    let row = FlowRow {
+        point,
+        run: 0,
+        flow: flow.way.name(),
+        conn: flow.number as u32,
+        transport: "tcp",
+        cc: if flow.congestion == "reno" { "new-reno" } else { &flow.congestion },
+        from,
+        to,
+        start_s: flow.start.as_secs_f64(),
+        end_s: flow.failure.is_none().then(|| end.as_secs_f64()),
+        completed: flow.failure.is_none(),
+        measured_from_s: flow.start.as_secs_f64(),
+        measured_to_s: end.as_secs_f64(),
+        bytes: flow.total(),
+        goodput_mbps: goodput,
+        throughput_mbps: goodput,
+        segments_sent: last.map_or(0, |info| info.data_segs_out.into()),
+        retransmitted: last.map_or(0, |info| info.total_retrans.into()),
+        rtos: last.and_then(|info| info.total_rto).unwrap_or(0).into(),
+        limited_app: limits.share(limits.app),
+        limited_cwnd: limits.share(limits.cwnd),
+        limited_rwnd: limits.share(limits.rwnd),
+        limited_pacing: limits.share(limits.pacing),
+        limited_other: limits.share(limits.buffer + limits.unknown),
+        ..FlowRow::with_delays(rtts, &Distribution::default())
+    };
+    match flow.way {
+        Way::Down => row,
+        Way::Up => FlowRow {
+            mean_cwnd_bytes: mean(cwnds().sum()),
+            max_cwnd_bytes: cwnds().max().unwrap_or(0),
+            mean_in_flight_bytes: mean(flights().sum()),
+            max_in_flight_bytes: flights().max().unwrap_or(0),
+            ..row
+        },
+    }
+}
+
+fn ends(way: Way) -> (&'static str, &'static str) {
+    match way {
+        Way::Down => (SERVER, CLIENT),
+        Way::Up => (CLIENT, SERVER),
+    }
+}
+
+fn sample_row<'a>(flow: &'a FlowOutcome, sample: &Sample, before: Option<&Sample>, point: u32) -> SampleRow<'a> {
+    let info = &sample.info;
+    let since = before.map_or(flow.start, |before| before.at);
+    let span = sample.at.saturating_since(since);
+    // What the server reports comes late and in steps; the samples that came with the result do not.
+    let total = |at: Time| flow.bytes.bytes_at(at.saturating_since(flow.start));
+    let delivered = Bytes::new((total(sample.at) - total(since)).max(0.0) as u64);
+    let row = SampleRow {
+        point,
+        run: 0,
+        flow: flow.way.name(),
+        conn: flow.number as u32,
+        t_s: sample.at.as_secs_f64(),
+        goodput_mbps: Rate::over(delivered, span).as_mbps(),
+        srtt_ms: (info.rtt > 0).then(|| f64::from(info.rtt) / 1e3),
+        ..SampleRow::default()
+    };
+    if flow.way == Way::Down {
+        return row;
+    }
+    let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
+    let limits = Limits::between(before.map(|before| &before.info), info, span, flow.is_paced());
+    SampleRow {
+        cwnd_bytes: bytes(info.snd_cwnd),
+        ssthresh_bytes: info.ssthresh().map(bytes),
+        in_flight_bytes: bytes(info.in_flight()),
+        rto_ms: f64::from(info.rto) / 1e3,
+        // Of others the kernel tells a rate that it does not keep to.
+        pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced()).map(|rate| rate as f64 * 8e-6),
+        limit: limits.most(),
+        state: state(sample, flow),
+        ..row
+    }
+}
+
+/// What the simulator would call a sender's state.
+fn state(sample: &Sample, flow: &FlowOutcome) -> &'static str {
+    match sample.info.ca_state {
+        2 => "cwr",
+        3 => "recovery",
+        4 => "loss",
+        // BBR has phases of its own, which it does not tell this way.
+        _ if flow.congestion == "bbr" => "",
+        _ if sample.info.ssthresh().is_none_or(|ssthresh| sample.info.snd_cwnd < ssthresh) => "slow-start",
+        _ => "avoidance",
+    }
+}
+
+fn tcp_info_row<'a>(flow: &'a FlowOutcome, sample: &'a Sample, point: u32) -> TcpInfoRow<'a> {
+    let info = &sample.info;
+    let mbps = |bytes_per_sec: u64| bytes_per_sec as f64 * 8e-6;
+    TcpInfoRow {
+        point,
+        run: 0,
+        flow: flow.way.name(),
+        conn: flow.number as u32,
+        t_s: sample.at.as_secs_f64(),
+        raw: &sample.raw,
+        rtt_us: info.rtt.into(),
+        rttvar_us: info.rttvar.into(),
+        min_rtt_us: info.min_rtt().map(u64::from),
+        rto_us: info.rto.into(),
+        cwnd: info.snd_cwnd,
+        mss_bytes: info.snd_mss,
+        unacked: info.unacked,
+        sacked: info.sacked,
+        lost: info.lost,
+        retrans: info.retrans,
+        total_retrans: info.total_retrans,
+        bytes_acked: info.bytes_acked,
+        bytes_received: info.bytes_received,
+        notsent_bytes: info.notsent_bytes,
+        delivery_mbps: mbps(info.delivery_rate),
+        busy_us: info.busy_time,
+        rwnd_limited_us: info.rwnd_limited,
+        sndbuf_limited_us: info.sndbuf_limited,
+        bbr_bw_mbps: sample.bbr.map(|bbr| mbps(bbr.bandwidth)),
+        bbr_min_rtt_us: sample.bbr.and_then(|bbr| bbr.min_rtt).map(u64::from),
+        bbr_pacing_gain: sample.bbr.map(|bbr| bbr.pacing_gain),
+        bbr_cwnd_gain: sample.bbr.map(|bbr| bbr.cwnd_gain),
+    }
+}

@@ -1,0 +1,295 @@
+//! The course of a measurement.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use measure::rate::Samples;
+use units::{Span, Time};
+
+use crate::flow::Shared;
+use crate::line::{Clock, Fault, Line};
+use crate::mlab;
+use crate::outcome::{FlowOutcome, Latency, Load, Outcome, Probe, Way};
+use crate::plan::{Amount, Plan, Protocol};
+use crate::rmbt::Rmbt;
+use crate::sampler::{self, Sample};
+use crate::{probes, probes::handshakes};
+
+/// Interval between two glances.
+const GLANCES: Duration = Duration::from_millis(250);
+
+/// What a measurement looks like while it runs.
+#[derive(Clone, Debug)]
+pub struct Glance {
+    /// Time since the beginning.
+    pub at: Time,
+    /// The load that runs, from 0.
+    pub load: usize,
+    /// The directions of its flows; none between loads.
+    pub ways: Vec<Way>,
+    /// Bytes delivered so far by the flows of the load.
+    pub bytes: u64,
+    /// The latest round-trip time of a probe to the server.
+    pub rtt: Option<Span>,
+}
+
+/// The latest round trip, for glances.
+type Latest = Mutex<Option<Span>>;
+
+/// What all threads of a measurement know.
+struct Course<'a> {
+    plan: &'a Plan,
+    clock: Clock,
+    /// Ends everything.
+    stop: Arc<AtomicBool>,
+    random: Vec<u8>,
+    latest: Latest,
+    measurement: String,
+}
+
+/// A flow that is connected and admitted.
+enum Ready {
+    Rmbt(Box<Rmbt>),
+    /// Its request starts the transfer.
+    MLab(Line),
+}
+
+/// A flow's transfer, as its thread returns it.
+type Transferred = Result<(Time, Samples), Fault>;
+
+/// Measures as planned until `stop` is set; `glance` is called several times in a second.
+///
+/// # Errors
+/// The server cannot be reached or refuses. A failure of a single flow later is in its outcome.
+pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glance)) -> Result<Outcome, Fault> {
+    let mut random = vec![0; measure::rmbt::chunks::RANDOM];
+    let mut name = [0; 8];
+    let no_random = |why| Fault::Protocol(format!("there is no random data: {why}"));
+    getrandom::fill(&mut random).and_then(|()| getrandom::fill(&mut name)).map_err(no_random)?;
+    let course = Course {
+        plan,
+        clock: Clock::start(),
+        stop: Arc::clone(stop),
+        random,
+        latest: Mutex::default(),
+        measurement: format!("{:016x}", u64::from_le_bytes(name)),
+    };
+    let mut outcome = Outcome {
+        unix: course.clock.unix,
+        loads: Vec::new(),
+        latencies: Vec::new(),
+        missing: Vec::new(),
+        interrupted: false,
+    };
+    let probing_ends = AtomicBool::new(false);
+    // The first connection finds out whether the server can be reached, before anything else happens.
+    let requests = course.probe_line()?;
+    thread::scope(|scope| {
+        let server = plan.target.address;
+        let (clock, end, course) = (course.clock, &probing_ends, &course);
+        let probes = scope.spawn(move || probes::run(server, (plan.probing, plan.hops), clock, end));
+        let handshakes = scope.spawn(move || handshakes(server, clock, end));
+        let requests = requests.map(|line| scope.spawn(move || course.request(line, end)));
+        let mut result = Ok(());
+        for (number, ways) in plan.loads.iter().enumerate() {
+            match course.load(scope, number, ways, glance) {
+                Ok(load) => outcome.loads.push(load),
+                Err(Fault::Interrupted) => outcome.interrupted = true,
+                Err(fault) => result = Err(fault),
+            }
+            if outcome.interrupted || result.is_err() {
+                break;
+            }
+        }
+        probing_ends.store(true, Relaxed);
+        let (found, missing) = join(probes);
+        outcome.latencies.extend(found);
+        outcome.missing.extend(missing);
+        outcome.latencies.extend(join(handshakes));
+        outcome.latencies.extend(requests.into_iter().flat_map(join));
+        outcome.latencies.sort_by_key(|latency| latency.at);
+        result
+    })?;
+    if outcome.interrupted && outcome.loads.is_empty() {
+        return Err(Fault::Interrupted);
+    }
+    Ok(outcome)
+}
+
+fn join<T>(thread: ScopedJoinHandle<T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+impl Course<'_> {
+    fn connect(&self, congestion: Option<&str>) -> Result<Line, Fault> {
+        let target = &self.plan.target;
+        let line = Line::connect((&target.name, target.address), congestion, self.clock, &self.stop)?;
+        Ok(line.0)
+    }
+
+    /// Opens the connection for requests, if the protocol has any.
+    fn probe_line(&self) -> Result<Option<Rmbt>, Fault> {
+        let line = self.connect(None)?;
+        match self.plan.target.protocol {
+            Protocol::Rmbt => Rmbt::admit(line, &self.plan.target.token).map(Some),
+            Protocol::Throughput1 | Protocol::Ndt7 => Ok(None),
+        }
+    }
+
+    /// Measures requests and answers until `end`, or until the connection breaks.
+    fn request(&self, mut rmbt: Rmbt, end: &AtomicBool) -> Vec<Latency> {
+        let mut found = Vec::new();
+        let interval = Duration::from_nanos(self.plan.probing.as_nanos());
+        while !end.load(Relaxed) {
+            let at = self.clock.now();
+            let Ok(rtt) = rmbt.ping() else { return found };
+            *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(rtt);
+            found.push(Latency { at, probe: Probe::Request, rtt: Some(rtt) });
+            let passed = Duration::from_nanos(self.clock.now().saturating_since(at).as_nanos());
+            if rmbt.line().rest(interval.saturating_sub(passed)).is_err() {
+                return found;
+            }
+        }
+        rmbt.quit();
+        found
+    }
+
+    /// Runs one load, with the probes alone before and after it.
+    fn load<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        number: usize,
+        ways: &[Way],
+        glance: &mut dyn FnMut(&Glance),
+    ) -> Result<Load, Fault> {
+        let flows = self.ready(ways)?;
+        let shared: Vec<Arc<Shared>> = flows.iter().map(|(shared, _)| Arc::clone(shared)).collect();
+        let look = |ways: &[Way]| Glance {
+            at: self.clock.now(),
+            load: number,
+            ways: ways.to_vec(),
+            bytes: shared.iter().map(|flow| flow.delivered()).sum(),
+            rtt: *self.latest.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        let before = self.clock.now();
+        self.idle(&mut || glance(&look(&[])))?;
+        let during = self.clock.now();
+        let sampling_ends = Arc::new(AtomicBool::new(false));
+        let sampler = {
+            let (shared, end, interval) = (shared.clone(), Arc::clone(&sampling_ends), self.plan.interval);
+            scope.spawn(move || sampler::run(&shared, interval, self.clock, &end))
+        };
+        let threads: Vec<_> =
+            flows.into_iter().map(|(shared, ready)| scope.spawn(move || self.transfer(ready, &shared))).collect();
+        while !threads.iter().all(ScopedJoinHandle::is_finished) {
+            glance(&look(ways));
+            thread::sleep(GLANCES);
+        }
+        let after = self.clock.now();
+        sampling_ends.store(true, Relaxed);
+        let samples = join(sampler);
+        let results: Vec<Transferred> = threads.into_iter().map(join).collect();
+        let is_stopped = self.stop.load(Relaxed);
+        let flows: Vec<FlowOutcome> = shared
+            .iter()
+            .zip(results.into_iter().zip(samples))
+            .map(|(shared, (result, samples))| self.outcome(shared, result, samples, during))
+            .collect();
+        if !is_stopped && flows.iter().all(|flow| flow.failure.is_some()) {
+            let why = flows.into_iter().find_map(|flow| flow.failure).unwrap_or_default();
+            return Err(Fault::Protocol(why));
+        }
+        if !is_stopped {
+            // An interruption from here on is noticed by the next load.
+            let _ = self.idle(&mut || glance(&look(&[])));
+        }
+        Ok(Load { times: [before, during, after, self.clock.now()], flows })
+    }
+
+    /// Connects the flows of a load, and lets the server admit them.
+    fn ready(&self, ways: &[Way]) -> Result<Vec<(Arc<Shared>, Ready)>, Fault> {
+        let mut flows = Vec::new();
+        for &way in ways {
+            for number in 0..self.plan.flows {
+                let congestion = self.plan.congestion_of(number).filter(|_| way == Way::Up);
+                let line = self.connect(congestion)?;
+                let shared = Arc::new(Shared::new(way, number, line.handle()?));
+                let ready = match self.plan.target.protocol {
+                    Protocol::Rmbt => {
+                        let mut rmbt = Rmbt::admit(line, &self.plan.target.token)?;
+                        if self.plan.warm {
+                            rmbt.warm(way, &self.random)?;
+                        }
+                        Ready::Rmbt(Box::new(rmbt))
+                    }
+                    Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab(line),
+                };
+                flows.push((shared, ready));
+            }
+        }
+        Ok(flows)
+    }
+
+    fn transfer(&self, ready: Ready, shared: &Shared) -> Transferred {
+        let plan = self.plan;
+        match ready {
+            Ready::Rmbt(mut rmbt) => {
+                let result = rmbt.transfer(plan.amount, shared, &self.random);
+                rmbt.line().take_stamps(Some(shared));
+                shared.ended.store(true, Relaxed);
+                if result.is_ok() {
+                    rmbt.quit();
+                }
+                result
+            }
+            Ready::MLab(line) => {
+                let Amount::Time(duration) = plan.amount else { unreachable!("a plan was checked") };
+                let request = mlab::Request {
+                    protocol: plan.target.protocol,
+                    way: shared.way,
+                    host: &plan.target.name,
+                    token: &plan.target.token,
+                    streams: plan.flows,
+                    duration,
+                    congestion: plan.congestion_of(shared.number),
+                    measurement: &self.measurement,
+                };
+                let result = mlab::transfer(line, &request, shared, &self.random);
+                shared.ended.store(true, Relaxed);
+                result
+            }
+        }
+    }
+
+    fn outcome(&self, shared: &Shared, result: Transferred, samples: Vec<Sample>, start: Time) -> FlowOutcome {
+        let congestion = nix::sys::socket::getsockopt(&shared.socket(), nix::sys::socket::sockopt::TcpCongestion);
+        let congestion = match shared.way {
+            Way::Up => {
+                congestion.map(|name| name.to_string_lossy().trim_end_matches('\0').to_owned()).unwrap_or_default()
+            }
+            Way::Down => self.plan.congestion_of(shared.number).unwrap_or_default().to_owned(),
+        };
+        let (start, bytes, failure) = match result {
+            Ok((start, bytes)) => (start, bytes, None),
+            Err(why) => (start, Samples::default(), Some(why.to_string())),
+        };
+        let passages = shared.stamps().finish();
+        FlowOutcome { way: shared.way, number: shared.number, congestion, start, bytes, samples, passages, failure }
+    }
+
+    /// Lets the probes alone.
+    fn idle(&self, glance: &mut dyn FnMut()) -> Result<(), Fault> {
+        let start = self.clock.now();
+        while self.clock.now().saturating_since(start) < self.plan.idle {
+            if self.stop.load(Relaxed) {
+                return Err(Fault::Interrupted);
+            }
+            glance();
+            let left = self.plan.idle.saturating_sub(self.clock.now().saturating_since(start));
+            thread::sleep(Duration::from_nanos(left.as_nanos()).min(GLANCES));
+        }
+        Ok(())
+    }
+}

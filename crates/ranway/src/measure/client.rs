@@ -1,0 +1,429 @@
+//! `ranway measure SERVER`.
+
+use crate::failure::Failure;
+use crate::run::{commit, counted};
+use crate::status_line::StatusLine;
+use crate::{interrupt, terminal};
+use clap::{Args as ClapArgs, ValueEnum};
+use meter::{Amount, Fault, Glance, Load, Outcome, Phase, Plan, Probe, Protocol, Target, Way};
+use observe::limits::Limits;
+use observe::located::{Place, median};
+use record::{Output, Partial, Results, ms};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use units::{Bytes, Span};
+
+/// The port of a server unless it is given.
+const PORT: u16 = 5231;
+/// A queue shorter than this is not worth a name.
+const LEAST_QUEUE: Span = Span::from_millis(10);
+
+/// The options of `ranway measure SERVER`.
+#[derive(ClapArgs)]
+pub(super) struct ClientArgs {
+    /// The server, HOST or HOST:PORT [default port: 5231]
+    #[arg(required = true)]
+    server: Option<String>,
+    /// Directions to measure, one after the other
+    #[arg(long, short, value_name = "DIRECTION", value_delimiter = ',', default_value = "down,up")]
+    direction: Vec<Direction>,
+    /// Number of flows in each direction
+    #[arg(long, short, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    flows: u8,
+    /// Congestion controls of the flows, which take turns, such as cubic,bbr [default: the kernel's]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    cc: Vec<String>,
+    /// Length of each transfer
+    #[arg(long, short, value_name = "TIME", default_value = "10 s", conflicts_with = "bytes")]
+    time: Span,
+    /// Data of each flow, instead of a time
+    #[arg(long, value_name = "SIZE")]
+    bytes: Option<Bytes>,
+    /// Protocol of the server
+    #[arg(long, value_name = "NAME", default_value = "rmbt")]
+    protocol: ProtocolName,
+    /// Token that the server requires
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Let flows transfer data for up to two seconds before they are measured, so that their windows are open (RMBT)
+    #[arg(long)]
+    warm: bool,
+    /// Interval between samples of each flow's TCP_INFO
+    #[arg(long, value_name = "TIME", default_value = "10 ms")]
+    interval: Span,
+    /// Time for latency probes alone, before and after each load
+    #[arg(long, value_name = "TIME", default_value = "2 s")]
+    idle: Span,
+    /// Interval between latency probes
+    #[arg(long, value_name = "TIME", default_value = "100 ms")]
+    probe_interval: Span,
+    /// Number of routers on the path to probe; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=32))]
+    hops: u8,
+    /// Output directory; replaces earlier results there [default: ranway-out/measure]
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print the results as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A load.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Direction {
+    /// From the server
+    Down,
+    /// To the server
+    Up,
+    /// Both at the same time
+    Both,
+}
+
+impl Direction {
+    fn ways(self) -> Vec<Way> {
+        match self {
+            Direction::Down => vec![Way::Down],
+            Direction::Up => vec![Way::Up],
+            Direction::Both => vec![Way::Down, Way::Up],
+        }
+    }
+}
+
+/// A protocol.
+#[derive(Clone, Copy, ValueEnum)]
+enum ProtocolName {
+    /// RTR Multithreaded Broadband Test
+    Rmbt,
+    /// M-Lab's throughput1, in which clients choose the server's congestion control
+    Throughput1,
+    /// M-Lab's ndt7, of one flow
+    Ndt7,
+}
+
+impl ProtocolName {
+    fn name(self) -> &'static str {
+        match self {
+            ProtocolName::Rmbt => "rmbt",
+            ProtocolName::Throughput1 => "throughput1",
+            ProtocolName::Ndt7 => "ndt7",
+        }
+    }
+}
+
+pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
+    let plan = plan(args)?;
+    plan.check().map_err(Failure::Invalid)?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("ranway-out/measure"));
+    let output = Output::create(&out)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let start = Instant::now();
+    let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
+    let outcome = measure(&plan, &stop, &mut line)?;
+    drop(line);
+    let partial = outcome.interrupted;
+    let results = results(&plan, args, &outcome, start.elapsed());
+    results.write_to(&output)?;
+    let out = commit(output, partial, &out)?;
+    if args.json {
+        let answer = json!({ "out": out, "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
+            "missing": outcome.missing, "summary": results.summary() });
+        writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !args.quiet {
+        for load in &outcome.loads {
+            terminal::message!("{}", text(&plan, &outcome, load).trim_end());
+        }
+        for why in &outcome.missing {
+            terminal::message!("not measured: {why}");
+        }
+        terminal::message!("report: {}", out.join("report.html").display());
+    }
+    if partial {
+        terminal::message!(
+            "interrupted: the results are partial, {} of {} loads",
+            outcome.loads.len(),
+            plan.loads.len()
+        );
+        return Err(Failure::Interrupted);
+    }
+    Ok(())
+}
+
+/// Measures with the status line on the terminal; Ctrl-C ends the measurement in order.
+fn measure(plan: &Plan, stop: &Arc<AtomicBool>, line: &mut Option<StatusLine>) -> Result<Outcome, Failure> {
+    let flag = interrupt::flag();
+    let mut rates = Rates::default();
+    let mut glance = |glance: &Glance| {
+        if flag.load(Relaxed) || terminal::is_closed() {
+            stop.store(true, Relaxed);
+        }
+        if let Some(line) = line {
+            line.show(&rates.status(glance));
+        }
+    };
+    meter::measure(plan, stop, &mut glance).map_err(|fault| match fault {
+        Fault::Interrupted => Failure::Interrupted,
+        Fault::Option(what) => Failure::Invalid(what),
+        fault => Failure::Failed(fault.into()),
+    })
+}
+
+/// The rate since the glance before.
+#[derive(Default)]
+struct Rates {
+    before: Option<Glance>,
+}
+
+impl Rates {
+    fn status(&mut self, glance: &Glance) -> String {
+        let same_load = self.before.take().filter(|before| before.load == glance.load);
+        let rate = same_load.map(|before| {
+            let seconds = glance.at.saturating_since(before.at).as_secs_f64();
+            glance.bytes.saturating_sub(before.bytes) as f64 * 8e-6 / seconds.max(1e-3)
+        });
+        self.before = Some(glance.clone());
+        let what = match &glance.ways[..] {
+            [] => "latency alone".to_owned(),
+            ways => ways.iter().map(|way| way.name()).collect::<Vec<_>>().join(" and "),
+        };
+        let rate =
+            rate.filter(|_| !glance.ways.is_empty()).map(|rate| format!("  {rate:8.2} Mbit/s")).unwrap_or_default();
+        let rtt = glance.rtt.map(|rtt| format!("  {:6.0} ms", ms(rtt))).unwrap_or_default();
+        format!("{:5.1} s  {what}{rate}{rtt}", glance.at.as_secs_f64())
+    }
+}
+
+fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
+    let server = args.server.as_deref().unwrap_or_default();
+    let (name, address) = resolve(server)?;
+    let range = |what: &str, span: Span, from: Span, to: Span| {
+        let valid = (from..=to).contains(&span);
+        if valid { Ok(span) } else { Err(Failure::Invalid(format!("--{what}: expected a time from {from} to {to}"))) }
+    };
+    let protocol = match args.protocol {
+        ProtocolName::Rmbt => Protocol::Rmbt,
+        ProtocolName::Throughput1 => Protocol::Throughput1,
+        ProtocolName::Ndt7 => Protocol::Ndt7,
+    };
+    let no_token = if protocol == Protocol::Rmbt { "none" } else { "" };
+    let token = args.token.clone().unwrap_or_else(|| no_token.to_owned());
+    if token.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Failure::Invalid("--token: a token has no spaces".into()));
+    }
+    let kernel_name = |name: &String| if name == "new-reno" { "reno".to_owned() } else { name.clone() };
+    Ok(Plan {
+        target: Target { name, address, protocol, token },
+        loads: args.direction.iter().map(|direction| direction.ways()).collect(),
+        flows: args.flows.into(),
+        congestion: args.cc.iter().map(kernel_name).collect(),
+        amount: args.bytes.map_or(Amount::Time(args.time), |bytes| Amount::Bytes(bytes.get())),
+        interval: range("interval", args.interval, Span::from_millis(1), Span::from_secs(10))?,
+        idle: range("idle", args.idle, Span::ZERO, Span::from_secs(60))?,
+        probing: range("probe-interval", args.probe_interval, Span::from_millis(10), Span::from_secs(10))?,
+        hops: args.hops,
+        warm: args.warm,
+    })
+}
+
+/// Returns a server's name and its address.
+fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
+    let bare = server.trim_start_matches('[').trim_end_matches(']');
+    let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
+    let (name, port) = match server.rsplit_once(':').filter(|_| !is_v6) {
+        Some((name, port)) => {
+            let port = port.parse().ok().filter(|&port: &u16| port > 0);
+            (name, port.ok_or_else(|| Failure::Invalid(format!("{server}: invalid port; expected 1 to 65535")))?)
+        }
+        None => (server, PORT),
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    let found = (name, port).to_socket_addrs().map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
+    let address = found.into_iter().next().ok_or_else(|| Failure::Invalid(format!("{name}: it has no address")))?;
+    Ok((name.to_owned(), address))
+}
+
+fn results(plan: &Plan, args: &ClientArgs, outcome: &Outcome, wall: Duration) -> Results {
+    let mut results = Results { tables: outcome.tables(), ..Results::default() };
+    results.meta.title = format!("Measurement: {}", counted(plan.flows as u64, "flow"));
+    results.meta.version = env!("CARGO_PKG_VERSION").to_owned();
+    results.meta.runs = 1;
+    let direction = |load: &Load| match (load.has(Way::Down), load.has(Way::Up)) {
+        (true, true) => "both",
+        (true, false) => "down",
+        _ => "up",
+    };
+    for load in &outcome.loads {
+        let mut point = record::Point::default();
+        if plan.loads.len() > 1 {
+            point.values.insert("direction".into(), direction(load).into());
+        }
+        results.meta.points.push(point);
+    }
+    // Neither the server's address nor this host's: results are for publication.
+    results.meta.scenario = json!({ "measurement": {
+        "protocol": args.protocol.name(),
+        "flows": plan.flows,
+        "cc": plan.congestion,
+        "interval_ms": ms(plan.interval),
+        "started_unix_s": outcome.unix.as_secs_f64().floor(),
+        "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
+        "missing": outcome.missing,
+        "loads": outcome.loads.iter().map(|load| describe(outcome, load)).collect::<Vec<_>>(),
+    }});
+    results.meta.partial = outcome.interrupted.then(|| Partial {
+        finished: outcome.loads.len() as u64,
+        of: plan.loads.len() as u64,
+        ..Partial::default()
+    });
+    results.timing.wall_s = wall.as_secs_f64();
+    results.timing.threads = 1;
+    results
+}
+
+/// What a load shows, for programs.
+fn describe(outcome: &Outcome, load: &Load) -> Value {
+    let located = outcome.located(load);
+    let milliseconds = |span: Option<Span>| span.map(ms);
+    let worst = located.worst(LEAST_QUEUE).map(|(place, _)| place_name(place));
+    let ways: Vec<Value> = [Way::Down, Way::Up]
+        .into_iter()
+        .filter(|&way| load.has(way))
+        .map(|way| {
+            let rates = load.throughput(way);
+            json!({
+                "direction": way.name(),
+                "mbps": rates.map(|rates| rates.total.as_mbps()),
+                "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
+                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(|flow| flow.total()).sum::<u64>(),
+                "failures": load.flows.iter().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    let round_trips = |phase| milliseconds(median(&to_server(outcome, load, phase)));
+    let responsiveness = outcome.responsiveness(load);
+    json!({
+        "directions": ways,
+        "rtt_ms": { "before": round_trips(Phase::Before), "during": round_trips(Phase::During), "after": round_trips(Phase::After) },
+        "rpm": responsiveness.map(|responsiveness| responsiveness.rpm),
+        "queue_ms": {
+            "host": milliseconds(located.host),
+            "modem": milliseconds(located.modem),
+            "network": milliseconds(located.network),
+            "total": milliseconds(located.total),
+            "longest": worst,
+        },
+    })
+}
+
+/// Round trips of probes to the server: ICMP echo where there is any, else requests and handshakes.
+fn to_server(outcome: &Outcome, load: &Load, phase: Phase) -> Vec<Span> {
+    let of = |wanted: Probe| outcome.rtts(load, phase, |probe| probe == wanted);
+    [Probe::Echo, Probe::Request, Probe::Handshake]
+        .into_iter()
+        .map(of)
+        .find(|rtts| !rtts.is_empty())
+        .unwrap_or_default()
+}
+
+fn place_name(place: Place) -> &'static str {
+    match place {
+        Place::Host => "host",
+        Place::Modem => "modem",
+        Place::Network => "network",
+    }
+}
+
+/// What a load shows, for people.
+fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
+    let mut text = String::new();
+    for way in [Way::Down, Way::Up].into_iter().filter(|&way| load.has(way)) {
+        let flows: Vec<_> = load.flows.iter().filter(|flow| flow.way == way).collect();
+        let names: Vec<&str> =
+            flows.iter().map(|flow| flow.congestion.as_str()).filter(|name| !name.is_empty()).collect();
+        let kinds = names.iter().fold(Vec::new(), |mut kinds: Vec<&str>, name| {
+            if !kinds.contains(name) {
+                kinds.push(name);
+            }
+            kinds
+        });
+        let of = if kinds.is_empty() { String::new() } else { format!(" of {}", kinds.join(" and ")) };
+        let rate = load.throughput(way).map_or_else(
+            || "nothing was transferred".to_owned(),
+            |rates| {
+                format!(
+                    "{:.2} Mbit/s over {:.1} s ({:.2} Mbit/s until the first flow ended)",
+                    rates.total.as_mbps(),
+                    rates.longest.as_secs_f64(),
+                    rates.interpolated.as_mbps()
+                )
+            },
+        );
+        let _ = writeln!(text, "{}, {}{of}: {rate}", way.name(), counted(plan.flows as u64, "flow"));
+        if way == Way::Up {
+            let _ = writeln!(text, "  limited by   {}", limited(&flows));
+        }
+        for flow in flows.iter().filter_map(|flow| Some((flow.number, flow.failure.as_ref()?))) {
+            let _ = writeln!(text, "  flow {} failed: {}", flow.0, flow.1);
+        }
+    }
+    let rtt = |phase| to_server(outcome, load, phase);
+    let show = |spans: &[Span]| median(spans).map_or_else(|| "-".to_owned(), |span| format!("{:.0} ms", ms(span)));
+    let (before, during) = (rtt(Phase::Before), rtt(Phase::During));
+    let mut sorted = during.clone();
+    sorted.sort_unstable();
+    let p95 = sorted.get(sorted.len().saturating_sub(1) * 95 / 100).copied();
+    let _ = write!(text, "  round trip   {} idle, {} under load", show(&before), show(&during));
+    if let Some(p95) = p95 {
+        let _ = write!(text, " (p95 {:.0} ms)", ms(p95));
+    }
+    if let Some(responsiveness) = outcome.responsiveness(load) {
+        let _ = write!(text, ", {:.0} round trips a minute", responsiveness.rpm);
+    }
+    let _ = writeln!(text, "\n  queue        {}", queue(outcome, load));
+    text
+}
+
+/// Where the flows' time went, of those parts that had any.
+fn limited(flows: &[&meter::FlowOutcome]) -> String {
+    let sum = flows.iter().filter_map(|flow| flow.limits()).fold(Limits::default(), Limits::plus);
+    let parts = [
+        ("congestion window", sum.cwnd),
+        ("pacing", sum.pacing),
+        ("receive window", sum.rwnd),
+        ("send buffer", sum.buffer),
+        ("application", sum.app),
+        ("unknown", sum.unknown),
+    ];
+    let shares = parts.into_iter().map(|(name, seconds)| (name, sum.share(seconds)));
+    let shown: Vec<String> = shares
+        .filter(|(_, share)| *share >= 0.005)
+        .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
+        .collect();
+    if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
+}
+
+/// Where packets waited.
+fn queue(outcome: &Outcome, load: &Load) -> String {
+    let located = outcome.located(load);
+    let parts = [("host", located.host), ("modem and radio", located.modem), ("network behind", located.network)];
+    let shown: Vec<String> =
+        parts.into_iter().filter_map(|(name, span)| Some(format!("{name} {:.0} ms", ms(span?)))).collect();
+    let place = match (located.worst(LEAST_QUEUE), located.total) {
+        (Some((Place::Host, _)), _) => "in this host",
+        (Some((Place::Modem, _)), _) if load.has(Way::Up) => "in the modem or the radio access",
+        (Some((Place::Modem, _)), _) => "in the radio access",
+        (Some((Place::Network, _)), _) => "in the network behind the radio access",
+        (None, Some(total)) if total >= LEAST_QUEUE => "somewhere on the path: no router answered under load",
+        (None, Some(_)) => "none worth a name",
+        (None, None) => "not measured",
+    };
+    if shown.is_empty() { place.to_owned() } else { format!("{place} ({})", shown.join(", ")) }
+}
