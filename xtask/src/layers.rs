@@ -23,6 +23,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("rapid", &["units", "rnis"]),
     ("traffic", &["units"]),
     ("observe", &["units", "wire"]),
+    ("measure", &["units"]),
     ("testkit", &["units", "cc", "aqm"]),
     ("netio", &["units", "wire"]),
     ("scenario", &["units", "channel"]),
@@ -38,7 +39,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("import", &["link", "channel"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
-    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "netio"]),
+    ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),
     ("ebpf", &[]),
     (
@@ -55,6 +56,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "reproduce",
             "rapid",
             "rnis",
+            "measure",
             "emulate",
             "services",
             "oracle",
@@ -69,20 +71,28 @@ const CRATES: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "units", "des", "wire", "cc", "aqm", "backlog", "channel", "ran", "link", "tcp", "pep", "rnis", "rapid", "traffic",
     "observe",
+    "measure",
 ];
 
 /// Libraries that a pure crate may use.
 const PURE_LIBRARIES: &[&str] = &[
     "arrayvec",
+    "base64",
     "etherparse",
+    "form_urlencoded",
     "hashbrown",
+    "hmac",
+    "httparse",
     "libm",
     "rand_core",
     "rand_xoshiro",
     "schemars",
     "serde",
     "serde_json",
+    "sha1",
+    "sha2",
     "slab",
+    "thiserror",
 ];
 
 /// Checks the workspace against the table.

@@ -1,0 +1,189 @@
+//! Throughput from samples of several flows that started together.
+//!
+//! Two formulas are in use for the same test, and give different numbers: the specification of RMBT interpolates all flows at
+//! the moment t* when the first of them ended; RTR's clients since 2026 divide all bytes by the longest duration. Report both.
+
+use units::{Rate, Span};
+
+/// The most samples of a flow; beyond that, every second one is dropped and the interval doubles.
+const MOST_SAMPLES: usize = 4096;
+
+/// Bytes of a flow over time since its start. Both never decrease. Memory is bounded: old samples are thinned out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Samples {
+    interval: Span,
+    list: Vec<(Span, u64)>,
+    next: Span,
+}
+
+impl Samples {
+    /// Starts with at least `interval` between two samples.
+    pub fn new(interval: Span) -> Samples {
+        Samples { interval, list: Vec::new(), next: Span::ZERO }
+    }
+
+    /// Records a sample, unless the latest one is too recent.
+    pub fn record(&mut self, time: Span, bytes: u64) {
+        if time >= self.next {
+            self.push(time, bytes);
+            self.next = time + self.interval;
+        }
+    }
+
+    /// Records the last sample, whatever the interval.
+    pub fn finish(&mut self, time: Span, bytes: u64) {
+        self.push(time, bytes);
+    }
+
+    fn push(&mut self, time: Span, bytes: u64) {
+        if let Some(&(last, known)) = self.list.last() {
+            if time < last || bytes < known || (time, bytes) == (last, known) {
+                return;
+            }
+            if time == last {
+                self.list.pop();
+            }
+        }
+        if self.list.len() == MOST_SAMPLES {
+            let mut keep = false;
+            self.list.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.interval = self.interval * 2;
+        }
+        self.list.push((time, bytes));
+    }
+
+    /// Returns the latest sample.
+    pub fn last(&self) -> Option<(Span, u64)> {
+        self.list.last().copied()
+    }
+
+    /// Returns the samples in order.
+    pub fn as_slice(&self) -> &[(Span, u64)] {
+        &self.list
+    }
+
+    /// Returns the bytes at `time`, interpolated between the samples around it, from (0, 0) on.
+    pub fn bytes_at(&self, time: Span) -> f64 {
+        let index = self.list.partition_point(|&(at, _)| at < time);
+        let before = index.checked_sub(1).map_or((Span::ZERO, 0), |index| self.list[index]);
+        let Some(&after) = self.list.get(index) else { return before.1 as f64 };
+        let width = after.0.saturating_sub(before.0).as_secs_f64();
+        if width == 0.0 {
+            return after.1 as f64;
+        }
+        let share = time.saturating_sub(before.0).as_secs_f64() / width;
+        before.1 as f64 + share * (after.1 - before.1) as f64
+    }
+}
+
+/// The throughput of several flows together, by both formulas.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Throughput {
+    /// The least of the flows' last times (t*).
+    pub common: Span,
+    /// The sum of bytes at t*, divided by t*: the specification of RMBT, phase 4.
+    pub interpolated: Rate,
+    /// The longest of the flows' last times.
+    pub longest: Span,
+    /// All bytes divided by the longest time: RTR's clients since 2026.
+    pub total: Rate,
+}
+
+impl Throughput {
+    /// Returns the throughput of flows, or nothing if one of them has no sample after its start.
+    pub fn of<'a>(flows: impl IntoIterator<Item = &'a Samples> + Clone) -> Option<Throughput> {
+        let mut ends = Vec::new();
+        for flow in flows.clone() {
+            ends.push(flow.last().filter(|(time, _)| *time > Span::ZERO)?);
+        }
+        let common = ends.iter().map(|end| end.0).min()?;
+        let longest = ends.iter().map(|end| end.0).max()?;
+        let at_common: f64 = flows.into_iter().map(|flow| flow.bytes_at(common)).sum();
+        let bytes: f64 = ends.iter().map(|end| end.1 as f64).sum();
+        let rate = |bytes: f64, time: Span| Rate::from_bits_per_sec((bytes * 8.0 / time.as_secs_f64()).round() as u64);
+        Some(Throughput { common, interpolated: rate(at_common, common), longest, total: rate(bytes, longest) })
+    }
+}
+
+/// Returns the median of round-trip times, the mean of the two in the middle if their number is even.
+pub fn median(mut spans: Vec<Span>) -> Option<Span> {
+    spans.sort_unstable();
+    let middle = spans.len() / 2;
+    let upper = *spans.get(middle)?;
+    let lower = if spans.len().is_multiple_of(2) { spans[middle - 1] } else { upper };
+    Some(Span::from_nanos(
+        lower.as_nanos() / 2 + upper.as_nanos() / 2 + (lower.as_nanos() % 2 + upper.as_nanos() % 2) / 2,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(samples: &[(u64, u64)]) -> Samples {
+        let mut flow = Samples::new(Span::ZERO);
+        for &(ms, bytes) in samples {
+            flow.record(Span::from_millis(ms), bytes);
+        }
+        flow
+    }
+
+    #[test]
+    fn all_flows_are_interpolated_at_the_end_of_the_first() {
+        // t* = 4 s. Flow b has 1000 + (4-3)/(5-3) * 2000 = 2000 bytes then: (4000 + 2000) * 8 / 4 = 12 000 bit/s.
+        let (a, b) = (flow(&[(2_000, 1_000), (4_000, 4_000)]), flow(&[(3_000, 1_000), (5_000, 3_000)]));
+        let throughput = Throughput::of([&a, &b]).expect("there are samples");
+        assert_eq!((throughput.common, throughput.longest), (Span::from_secs(4), Span::from_secs(5)));
+        assert_eq!(throughput.interpolated.bits_per_sec(), 12_000);
+        // All 7000 bytes in 5 s.
+        assert_eq!(throughput.total.bits_per_sec(), 11_200);
+    }
+
+    #[test]
+    fn a_flow_that_ends_before_the_first_sample_of_another_counts_from_zero() {
+        // t* = 1 s; flow b has 1/4 of its first 8000 bytes.
+        let (a, b) = (flow(&[(1_000, 500)]), flow(&[(4_000, 8_000)]));
+        let throughput = Throughput::of([&a, &b]).expect("there are samples");
+        assert_eq!(throughput.interpolated.bits_per_sec(), (500 + 2_000) * 8);
+    }
+
+    #[test]
+    fn one_flow_has_one_throughput() {
+        let a = flow(&[(500, 10), (2_000, 1_000)]);
+        let throughput = Throughput::of([&a]).expect("there are samples");
+        assert_eq!(throughput.interpolated, throughput.total);
+        assert_eq!(throughput.total.bits_per_sec(), 4_000);
+    }
+
+    #[test]
+    fn a_flow_without_samples_makes_no_throughput() {
+        assert_eq!(Throughput::of([&flow(&[(1, 1)]), &flow(&[])]), None);
+        assert_eq!(Throughput::of([&flow(&[(0, 5)])]), None);
+        assert_eq!(Throughput::of([]), None);
+    }
+
+    #[test]
+    fn samples_keep_their_interval_their_last_one_and_a_bound() {
+        let mut samples = Samples::new(Span::from_millis(10));
+        for ms in 0..100_000 {
+            samples.record(Span::from_millis(ms), ms * 100);
+        }
+        samples.finish(Span::from_millis(100_000), 10_000_000);
+        let list = samples.as_slice();
+        assert!(list.len() <= MOST_SAMPLES && list.len() > MOST_SAMPLES / 2, "{}", list.len());
+        assert!(list.is_sorted() && list.last() == Some(&(Span::from_secs(100), 10_000_000)));
+        assert_eq!(samples.bytes_at(Span::from_millis(50_005)), 5_000_500.0);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let spans = |ms: &[u64]| ms.iter().map(|&ms| Span::from_millis(ms)).collect::<Vec<_>>();
+        assert_eq!(median(spans(&[9, 1, 4])), Some(Span::from_millis(4)));
+        assert_eq!(median(spans(&[9, 1, 4, 6])), Some(Span::from_millis(5)));
+        assert_eq!(median(vec![Span::MAX, Span::MAX]), Some(Span::MAX));
+        assert_eq!(median(Vec::new()), None);
+    }
+}
