@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::import::ImportCommand;
+use crate::measure::MeasureArgs;
 use crate::rnis::RnisArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -52,6 +53,8 @@ pub(crate) enum Command {
     Backlog(BacklogArgs),
     /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
     Rnis(RnisArgs),
+    /// Measure networks: a server for tests with RMBT, ndt7 and throughput1
+    Measure(MeasureArgs),
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(crate::proxy::ProxyArgs),
     /// Clean up after a proxy; `ranway proxy` starts it

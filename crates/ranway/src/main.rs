@@ -14,6 +14,7 @@ mod import;
 mod init;
 mod interrupt;
 mod mdcc;
+mod measure;
 mod oracle;
 mod pep;
 mod progress;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Pep(args) => pep::run(&args),
         Command::Backlog(args) => backlog::run(&args),
         Command::Rnis(args) => rnis::run(&args),
+        Command::Measure(args) => measure::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::ProxyGuardian => proxy::guard(),
         Command::Oracle(args) => oracle::run(&args),
