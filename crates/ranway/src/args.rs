@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::import::ImportCommand;
+use crate::measure::MeasureArgs;
 use crate::rnis::RnisArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -53,7 +54,7 @@ pub(crate) enum Command {
     /// Serve radio network information (ETSI MEC 012) from the feeds of base stations
     Rnis(RnisArgs),
     /// Measure a network against a server: throughput, latency under load, where packets wait
-    Measure(Box<crate::measure::MeasureArgs>),
+    Measure(Box<MeasureArgs>),
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(crate::proxy::ProxyArgs),
     /// Clean up after a proxy; `ranway proxy` starts it

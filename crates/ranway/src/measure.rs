@@ -1,17 +1,48 @@
 //! `ranway measure`.
 
 mod client;
+mod server;
 
 use crate::failure::Failure;
-use clap::Args as ClapArgs;
+use clap::{Args as ClapArgs, Subcommand};
 
 /// `ranway measure`.
 #[derive(ClapArgs)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Flows transfer data to or from the server, and every 10 ms the state of each is read from the kernel (TCP_INFO). Probes \
+measure the latency before, during and after: ICMP echo (if permitted), TCP handshakes, requests to the server, and datagrams with \
+a small hop limit to the routers on the path. Times of the host's own packets and these probes together tell where packets wait: \
+in the host, in the modem or the radio access, or behind it. The bytes of uploads are those that the server has received.
+
+No privileges are needed, except for ICMP echo where net.ipv4.ping_group_range does not permit it.
+
+Examples:
+  ranway measure serve --open                              at the server
+  ranway measure 192.0.2.1                                 download, then upload, four flows each
+  ranway measure 192.0.2.1 -d up --cc cubic,bbr -t 60s     two flows of CUBIC and two of BBR
+  ranway measure 192.0.2.1 -d both --flows 1               both directions at the same time
+  ranway measure 192.0.2.1 -d down --protocol throughput1 --cc bbr
+  ranway measure 192.0.2.1 --token TOKEN --json            a server that requires a token"
+)]
 pub(crate) struct MeasureArgs {
+    #[command(subcommand)]
+    command: Option<MeasureCommand>,
     #[command(flatten)]
     client: client::ClientArgs,
 }
 
+/// The subcommands of `ranway measure`.
+#[derive(Subcommand)]
+enum MeasureCommand {
+    /// Serve tests to clients: RMBT, ndt7 and throughput1, on one port
+    Serve(Box<server::ServeArgs>),
+}
+
 pub(crate) fn run(args: &MeasureArgs) -> Result<(), Failure> {
-    client::run(&args.client)
+    match &args.command {
+        Some(MeasureCommand::Serve(args)) => server::run(args),
+        None => client::run(&args.client),
+    }
 }

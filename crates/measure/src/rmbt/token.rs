@@ -99,8 +99,10 @@ pub enum Refusal {
 /// A valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The test, as a UUID if the v1 part has one.
+    /// The test, as a UUID if the v1 part has one. Nobody has signed it if only the v2 part is valid.
     pub test: String,
+    /// What the signature covers: equal tokens have equal ones, whatever unsigned text is around them.
+    pub id: String,
     /// Unix time from which on the test may start, in seconds.
     pub start: i64,
 }
@@ -142,10 +144,17 @@ pub fn check(text: &str, keys: &[Key], address: IpAddr, now: i64, require_v2: bo
         None if require_v2 => Err(Refusal::NotV2),
         None => check_v1(v1, keys),
     };
-    let start = match result {
-        // Why the v2 part is refused says more, unless the v1 part is valid.
-        Err(refusal) if v2.is_some() && !require_v2 => check_v1(v1, keys).map_err(|_| refusal)?,
-        result => result?,
+    let signed_v1 = if v2.is_some() { check_v1(v1, keys) } else { result };
+    let start = match (result, signed_v1) {
+        (Ok(start), _) => start,
+        (Err(_), Ok(start)) if !require_v2 => start,
+        // Why the v2 part is refused says more.
+        (Err(refusal), _) => return Err(refusal),
+    };
+    // Tests of one address in the same second have equal v2 parts.
+    let id = match (signed_v1, v2) {
+        (Err(_), Some(v2)) => v2.to_owned(),
+        _ => format!("{test}_{start}"),
     };
     if start.saturating_sub(now) > EARLY {
         return Err(Refusal::TooEarly);
@@ -153,7 +162,7 @@ pub fn check(text: &str, keys: &[Key], address: IpAddr, now: i64, require_v2: bo
     if now.saturating_sub(start) > LATE {
         return Err(Refusal::Expired);
     }
-    Ok(Token { test, start })
+    Ok(Token { test, id, start })
 }
 
 fn is_name(text: &str) -> bool {
@@ -219,6 +228,10 @@ mod tests {
         Key::new(b"topsecret")
     }
 
+    fn valid() -> Token {
+        Token { test: TEST.into(), id: format!("{TEST}_{START}"), start: START }
+    }
+
     fn checked(text: &str, now: i64) -> Result<Token, Refusal> {
         check(text, &[Key::new(b"old secret"), key()], address(), now, false)
     }
@@ -232,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_token_is_valid_from_20_s_before_its_time_to_90_s_after_it() {
-        let valid = Ok(Token { test: TEST.into(), start: START });
+        let valid = Ok(valid());
         for token in [V1.to_owned(), format!("{V1}_#v2#{V2}")] {
             assert_eq!(checked(&token, START - 21), Err(Refusal::TooEarly));
             assert_eq!(checked(&token, START - 20), valid);
@@ -244,7 +257,7 @@ mod tests {
     #[test]
     fn a_v2_part_suffices_and_is_bound_to_the_address() {
         let token = format!("garbage_#v2#{V2}");
-        assert_eq!(checked(&token, START), Ok(Token { test: String::new(), start: START }));
+        assert_eq!(checked(&token, START), Ok(Token { test: String::new(), id: V2.into(), start: START }));
         let other = check(&token, &[key()], [9, 9, 9, 9].into(), START, false);
         assert_eq!(other, Err(Refusal::OtherAddress));
         let six: IpAddr = "2001:db8::1".parse().expect("an address");
@@ -258,7 +271,7 @@ mod tests {
     fn a_valid_v1_part_counts_unless_v2_is_required() {
         let token = format!("{V1}_#v2#{V2}");
         let other = |required| check(&token, &[key()], [9, 9, 9, 9].into(), START, required);
-        assert_eq!(other(false), Ok(Token { test: TEST.into(), start: START }));
+        assert_eq!(other(false), Ok(valid()));
         assert_eq!(other(true), Err(Refusal::OtherAddress));
         assert_eq!(check(V1, &[key()], address(), START, true), Err(Refusal::NotV2));
     }

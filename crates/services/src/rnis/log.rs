@@ -18,7 +18,7 @@ impl Log {
         Log(Arc::new(write))
     }
 
-    pub(super) fn line(&self, text: fmt::Arguments<'_>) {
+    pub(crate) fn line(&self, text: fmt::Arguments<'_>) {
         (self.0)(&text.to_string());
     }
 }

@@ -1,0 +1,439 @@
+//! The measurement server: RMBT, ndt7, throughput1 and a small control server, on one port.
+//!
+//! Path of a connection: [`limits::Gate`] counts it, or it is closed. `connection.rs` finds out what it speaks: TLS by its first byte,
+//! HTTP by its first word, and RMBT if it is silent for 300 ms, since the server greets first then. `rmbt.rs` and `streams.rs` connect
+//! the state machines of the crate `measure` to the socket; `control.rs` answers requests for tokens. No data is sent or taken before a
+//! token is accepted. Transfers that have ended go to `results.rs`.
+//!
+//! What clients can use is bounded: connections and flows in all and per address, connections that have not presented a token (the
+//! oldest makes room), heads, lines, bodies, time. Random data is shared by all flows; what arrives is read into one buffer per
+//! thread. A connection costs some kilobytes, and its samples.
+
+mod connection;
+mod control;
+mod keys;
+mod limits;
+mod metrics;
+mod results;
+mod rmbt;
+mod stream;
+mod streams;
+mod tls;
+
+pub use keys::Open;
+pub use limits::Limits;
+pub use results::Store;
+pub use tls::Tls;
+
+use crate::rnis::Log;
+use crate::server;
+use keys::Keys;
+use limits::{Busy, Gate, truncated};
+use measure::rmbt::chunks::RANDOM;
+use measure::rmbt::server::Direction;
+use metrics::Counters;
+use results::Results;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stream::Stream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::signal::unix::SignalKind;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use units::Time;
+
+/// Connections that the kernel completes before they are accepted.
+const BACKLOG: u32 = 1024;
+/// Pause after the system refused a connection, when file descriptors are exhausted.
+const REFUSED_PAUSE: Duration = Duration::from_millis(50);
+/// File descriptors that are not for connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+/// The most clients of the metrics; further ones wait.
+const MOST_SCRAPERS: usize = 16;
+/// Interval between checks whether all flows have ended.
+const DRAIN_TURN: Duration = Duration::from_millis(50);
+
+/// The reason why a server cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Error(pub String);
+
+/// What the control server tells clients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// The name or address of this server, if it is not the host that clients name in their requests.
+    pub name: Option<String>,
+    /// Seconds of each direction.
+    pub seconds: u32,
+    /// The number of connections.
+    pub flows: u32,
+}
+
+/// The configuration of a server.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where clients connect.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate, if there is TLS. The same ports take connections without TLS.
+    pub tls: Option<Tls>,
+    /// Whether connections without TLS are closed.
+    pub tls_only: bool,
+    /// File of the keys that tokens are signed with. Without one, the server makes a key, which its own control server uses.
+    pub keys: Option<PathBuf>,
+    /// Whether tokens need a v2 part.
+    pub require_v2: bool,
+    /// Who needs no token.
+    pub open: Open,
+    /// The control server, if there is one.
+    pub control: Option<Control>,
+    /// What clients may use.
+    pub limits: Limits,
+    /// Where results are stored.
+    pub results: Option<Store>,
+    /// Where metrics are served: an address of the loopback interface.
+    pub metrics: Option<SocketAddr>,
+    /// The longest wait for flows when the server ends.
+    pub drain: Duration,
+    /// Where messages go.
+    pub log: Log,
+}
+
+impl Default for Options {
+    /// Serves on a free port of the loopback interface to this host and private networks, without tokens.
+    fn default() -> Options {
+        Options {
+            listen: vec![([127, 0, 0, 1], 0).into()],
+            tls: None,
+            tls_only: false,
+            keys: None,
+            require_v2: false,
+            open: Open::Private,
+            control: None,
+            limits: Limits::default(),
+            results: None,
+            metrics: None,
+            drain: Duration::from_secs(15),
+            log: Log::default(),
+        }
+    }
+}
+
+/// What connections share.
+#[derive(Debug)]
+struct App {
+    limits: Limits,
+    tls_only: bool,
+    require_v2: bool,
+    open: Open,
+    control: Option<Control>,
+    gate: Arc<Gate>,
+    counters: Arc<Counters>,
+    results: Results,
+    log: Log,
+    /// Data of downloads.
+    random: Vec<u8>,
+    /// The start of the clock of state machines.
+    start: Instant,
+    keys: RwLock<Arc<Keys>>,
+    tls: RwLock<Option<Arc<ServerConfig>>>,
+    /// Bodies of requests that are read at the same time.
+    bodies: Semaphore,
+}
+
+/// A transfer, as it is stored.
+#[derive(Debug, Serialize)]
+struct Stored<'a> {
+    /// Unix time of the end, in seconds.
+    time: f64,
+    kind: &'static str,
+    protocol: &'static str,
+    tls: bool,
+    test: &'a str,
+    /// The network of the client; its address is not stored.
+    client: String,
+    direction: &'static str,
+    bytes: u64,
+    seconds: f64,
+    complete: bool,
+    congestion: Option<String>,
+    min_rtt_us: Option<u32>,
+    retransmissions: Option<u32>,
+    /// Microseconds since the start, and bytes until then.
+    samples: Vec<(u64, u64)>,
+}
+
+/// A transfer that has ended.
+#[derive(Debug)]
+struct Ended<'a> {
+    protocol: &'static str,
+    test: &'a str,
+    peer: IpAddr,
+    transfer: measure::rmbt::server::Transfer,
+}
+
+impl App {
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Counts, stores and reports a transfer.
+    fn end(&self, stream: &Stream, ended: Ended<'_>) {
+        let Ended { protocol, test, peer, transfer } = ended;
+        self.counters.transferred(transfer.direction, transfer.bytes);
+        let direction = match transfer.direction {
+            Direction::Download => "download",
+            Direction::Upload => "upload",
+        };
+        let seconds = transfer.duration.as_secs_f64();
+        let client = truncated(peer);
+        if transfer.complete && seconds >= 1.0 {
+            let rate = transfer.bytes as f64 * 8e-6 / seconds;
+            self.log.line(format_args!("{client}: {protocol} {direction}, {rate:.1} Mbit/s for {seconds:.1} s"));
+        }
+        if !self.results.is_stored() {
+            return;
+        }
+        let socket = stream.socket();
+        let info = netio::sys::tcp_info(std::os::fd::AsFd::as_fd(socket)).ok();
+        self.results.store(&Stored {
+            time: unix_now(),
+            kind: "transfer",
+            protocol,
+            tls: stream.is_tls(),
+            test,
+            client,
+            direction,
+            bytes: transfer.bytes,
+            seconds,
+            complete: transfer.complete,
+            congestion: rustix::net::sockopt::tcp_congestion(socket).ok(),
+            // A kernel that has not measured a round trip says so by its largest number.
+            min_rtt_us: info.and_then(|info| info.min_rtt()),
+            retransmissions: info.map(|info| info.total_retrans),
+            samples: transfer.samples.as_slice().iter().map(|(time, bytes)| (time.as_micros(), *bytes)).collect(),
+        });
+    }
+
+    fn keys(&self) -> Arc<Keys> {
+        self.keys.read().map_or_else(|poisoned| poisoned.into_inner().clone(), |keys| keys.clone())
+    }
+
+    fn tls(&self) -> Option<TlsAcceptor> {
+        let tls = self.tls.read().map_or_else(|poisoned| poisoned.into_inner().clone(), |tls| tls.clone());
+        tls.map(TlsAcceptor::from)
+    }
+}
+
+fn unix_now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
+}
+
+/// Fills a buffer with random bytes.
+fn fill_random(bytes: &mut [u8]) -> Result<(), Error> {
+    getrandom::fill(bytes).map_err(|why| Error(format!("no random numbers: {why}")))
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Service {
+    app: Arc<App>,
+    addresses: Vec<SocketAddr>,
+    metrics: Option<SocketAddr>,
+    keys: Option<PathBuf>,
+    tls: Option<Tls>,
+    drain: Duration,
+    tasks: JoinSet<()>,
+}
+
+impl Service {
+    /// Starts a server on the current tokio runtime. Nothing is served if an option is not valid.
+    ///
+    /// # Errors
+    /// What is wrong, in one line: an address, a file, or a combination of options.
+    pub async fn start(options: Options) -> Result<Service, Error> {
+        let mut limits = options.limits;
+        if options.keys.is_none() && options.control.is_none() && options.open == Open::Nobody {
+            let why = "tokens cannot be checked: give a key file, or start the control server, or open the server";
+            return Err(Error(why.into()));
+        }
+        if options.tls_only && options.tls.is_none() {
+            return Err(Error("TLS alone is not possible without a certificate".into()));
+        }
+        if let Some(address) = options.metrics.filter(|address| !address.ip().is_loopback()) {
+            return Err(Error(format!("metrics address {address}: expected one of the loopback interface")));
+        }
+        let descriptors = raise_descriptors();
+        let most = usize::try_from(descriptors.saturating_sub(OTHER_DESCRIPTORS)).unwrap_or(usize::MAX).max(1);
+        if limits.connections > most {
+            options.log.line(format_args!("at most {most} connections: the system allows {descriptors} open files"));
+            limits.connections = most;
+        }
+        let keys = Keys::load(options.keys.as_deref())?;
+        let acceptor = options.tls.as_ref().map(Tls::load).transpose()?;
+        let counters = Arc::new(Counters::default());
+        let results = Results::open(options.results, counters.clone())?;
+        let mut random = vec![0; RANDOM];
+        fill_random(&mut random)?;
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            listeners.push(listen(*address).map_err(|why| Error(format!("cannot listen on {address}: {why}")))?);
+        }
+        let gate = Gate::new(limits);
+        let mut tasks = JoinSet::new();
+        let metrics = match options.metrics {
+            Some(address) => {
+                let wrong = |why| Error(format!("metrics cannot be served at {address}: {why}"));
+                let listener = TcpListener::bind(address).await.map_err(wrong)?;
+                let address = listener.local_addr().map_err(wrong)?;
+                tasks.spawn(server::serve(listener, metrics::router(gate.clone(), counters.clone()), MOST_SCRAPERS));
+                Some(address)
+            }
+            None => None,
+        };
+        let app = Arc::new(App {
+            limits,
+            tls_only: options.tls_only,
+            require_v2: options.require_v2,
+            open: options.open,
+            control: options.control,
+            gate,
+            counters,
+            results,
+            log: options.log,
+            random,
+            start: Instant::now(),
+            keys: RwLock::new(Arc::new(keys)),
+            tls: RwLock::new(acceptor),
+            bodies: Semaphore::new(16),
+        });
+        let mut addresses = Vec::new();
+        for listener in listeners {
+            addresses.push(listener.local_addr().map_err(|why| Error(format!("cannot listen: {why}")))?);
+            tasks.spawn(accept(app.clone(), listener));
+        }
+        let (keys, tls, drain) = (options.keys, options.tls, options.drain);
+        Ok(Service { app, addresses, metrics, keys, tls, drain, tasks })
+    }
+
+    /// Returns where clients connect.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Returns where metrics are served.
+    pub fn metrics(&self) -> Option<SocketAddr> {
+        self.metrics
+    }
+
+    /// Reads the key file and the certificate again. Flows go on; if a file is not valid, so does what was read before.
+    ///
+    /// # Errors
+    /// What is wrong with a file.
+    pub fn reload(&self) -> Result<(), Error> {
+        let keys = self.keys.as_deref().map(|path| Keys::load(Some(path))).transpose()?;
+        let acceptor = match &self.tls {
+            Some(tls @ Tls::Files { .. }) => Some(tls.load()?),
+            _ => None,
+        };
+        if let (Some(keys), Ok(mut current)) = (keys, self.app.keys.write()) {
+            *current = Arc::new(keys);
+        }
+        if let (Some(acceptor), Ok(mut current)) = (acceptor, self.app.tls.write()) {
+            *current = Some(acceptor);
+        }
+        Ok(())
+    }
+
+    /// Accepts no more connections, waits for flows as long as agreed, and ends.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+        let start = Instant::now();
+        while self.app.gate.counts().1 > 0 && start.elapsed() < self.drain {
+            tokio::time::sleep(DRAIN_TURN).await;
+        }
+    }
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Allows as many open files as the system does, and returns how many that are.
+fn raise_descriptors() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let limit = if setrlimit(Resource::Nofile, raised).is_ok() { raised } else { limit };
+    limit.current.unwrap_or(u64::MAX)
+}
+
+/// Accepts connections until the future is dropped. Connections live on.
+async fn accept(app: Arc<App>, listener: TcpListener) {
+    loop {
+        let Ok((stream, peer)) = listener.accept().await else {
+            tokio::time::sleep(REFUSED_PAUSE).await;
+            continue;
+        };
+        app.counters.connections.fetch_add(1, Relaxed);
+        match app.gate.enter(peer.ip()) {
+            Ok(visitor) => drop(tokio::spawn(connection::serve(app.clone(), stream, peer, visitor))),
+            Err(busy) => refuse(&app, &stream, busy),
+        }
+    }
+}
+
+/// Closes a connection for which there is no room. A reset frees it at once.
+fn refuse(app: &App, stream: &TcpStream, busy: Busy) {
+    app.counters.refuse(busy);
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+}
+
+/// Runs a server until Ctrl-C or SIGTERM; SIGHUP reads keys and certificate again. `started` learns where clients connect.
+///
+/// # Errors
+/// Why it cannot start, in one line.
+pub fn run(options: Options, started: impl FnOnce(&Service)) -> Result<(), Error> {
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime = runtime.map_err(|why| Error(format!("cannot start: {why}")))?;
+    let log = options.log.clone();
+    let app = runtime.block_on(async {
+        let signal =
+            |kind| tokio::signal::unix::signal(kind).map_err(|why| Error(format!("cannot catch signals: {why}")));
+        let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        let mut hangup = signal(SignalKind::hangup())?;
+        let service = Service::start(options).await?;
+        started(&service);
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break,
+                _ = hangup.recv() => match service.reload() {
+                    Ok(()) => log.line(format_args!("keys and certificate were read again")),
+                    Err(why) => log.line(format_args!("nothing was changed: {why}")),
+                },
+            }
+        }
+        let app = service.app.clone();
+        tokio::select! {
+            () = service.stop() => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        Ok(app)
+    })?;
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    if let Some(mut app) = Arc::into_inner(app) {
+        app.results.close();
+    }
+    Ok(())
+}
