@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use netio::errqueue::{Entry, Mark};
 use units::{Span, Time};
@@ -96,8 +96,8 @@ pub(crate) struct Shared {
     pub(crate) way: Way,
     /// Its number among those of its direction.
     pub(crate) number: usize,
-    /// The socket, for questions about it.
-    socket: TcpStream,
+    /// The socket, for questions about it, once there is one.
+    socket: OnceLock<TcpStream>,
     /// Bytes of payload that this end has moved.
     pub(crate) moved: AtomicU64,
     /// Bytes that the server says it has received.
@@ -111,11 +111,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(way: Way, number: usize, socket: TcpStream) -> Shared {
+    pub(crate) fn new(way: Way, number: usize) -> Shared {
         Shared {
             way,
             number,
-            socket,
+            socket: OnceLock::new(),
             moved: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
             begun: AtomicBool::new(false),
@@ -125,8 +125,13 @@ impl Shared {
         }
     }
 
-    pub(crate) fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// Sets the socket, of which there is one in all.
+    pub(crate) fn connected(&self, socket: TcpStream) {
+        let _ = self.socket.set(socket);
+    }
+
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.get().map(AsFd::as_fd)
     }
 
     pub(crate) fn stamps(&self) -> MutexGuard<'_, Stamps> {

@@ -116,7 +116,7 @@ impl Line {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(family, SockType::Stream, flags, None).map_err(|errno| failed(errno.into()))?;
         if let Some(name) = congestion {
-            setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, errno.into()))?;
+            setsockopt(&socket, TcpCongestion, &name.into()).map_err(|errno| no_congestion(name, &errno.into()))?;
         }
         let start = Instant::now();
         match connect(std::os::fd::AsRawFd::as_raw_fd(&socket), &SockaddrStorage::from(address)) {
@@ -258,7 +258,7 @@ impl Line {
 }
 
 /// Says which congestion controls there are.
-fn no_congestion(name: &str, error: io::Error) -> Fault {
+fn no_congestion(name: &str, error: &io::Error) -> Fault {
     let read = |what: &str| std::fs::read_to_string(format!("/proc/sys/net/ipv4/{what}")).unwrap_or_default();
     let (allowed, available) = (read("tcp_allowed_congestion_control"), read("tcp_available_congestion_control"));
     let has = |list: &str| list.split_whitespace().any(|other| other == name);

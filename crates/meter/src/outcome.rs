@@ -201,7 +201,7 @@ impl Outcome {
     /// that passes a transfer.
     pub fn responsiveness(&self, load: &Load) -> Option<Responsiveness> {
         let under = |wanted: Probe| self.rtts(load, Phase::During, |probe| probe == wanted);
-        let loaded = load.flows.iter().flat_map(|flow| flow.rtts()).collect();
+        let loaded = load.flows.iter().flat_map(FlowOutcome::rtts).collect();
         let probes = Probes { tcp: under(Probe::Handshake), tls: Vec::new(), http: under(Probe::Request), loaded };
         probes.responsiveness()
     }

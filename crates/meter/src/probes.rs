@@ -14,8 +14,8 @@ use netio::errqueue::{self, Entry};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, recv, send, setsockopt,
-    socket, sockopt,
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrStorage, connect, recv, send, sendto,
+    setsockopt, socket, sockopt,
 };
 use units::{Span, Time};
 use wire::icmp::{self, Echo};
@@ -29,8 +29,10 @@ const LOST: Span = Span::from_secs(10);
 const OUTSTANDING: usize = 256;
 /// Length of an echo request with its header, as of `ping`.
 const LEN: usize = 64;
-/// The first destination port of probes with a small hop limit, as of `traceroute`.
-const PORT: u16 = 33_434;
+/// Destination ports of probes with a small hop limit, as of `traceroute`: each probe has its own, by which its answer is known.
+const PORTS: std::ops::Range<u16> = 33_434..33_534;
+/// Interval between probes to the same router: Linux answers one in a second.
+const ROUTERS: Span = Span::from_secs(1);
 /// Interval between handshakes: each one opens a connection at the server.
 const HANDSHAKES: Span = Span::from_secs(1);
 /// Time for a handshake.
@@ -47,7 +49,7 @@ pub(crate) fn run(
     let mut echoes = Echoes::open(server.ip()).map_err(|why| reasons.push(why)).ok();
     let mut routers: Vec<Router> = (1..=hops).filter_map(|limit| Router::open(server.ip(), limit).ok()).collect();
     let mut found = Vec::new();
-    let (mut due, mut turn) = (clock.now(), 0);
+    let mut due = clock.now();
     while !stop.load(Relaxed) {
         let now = clock.now();
         if now >= due {
@@ -55,12 +57,7 @@ pub(crate) fn run(
             if let Some(echoes) = &mut echoes {
                 echoes.send(now);
             }
-            // Routers answer to few probes in a second, so each gets its turn.
-            let count = routers.len().max(1);
-            if let Some(router) = routers.get_mut(turn % count) {
-                router.send(now);
-            }
-            turn += 1;
+            routers.iter_mut().for_each(|router| router.send(now));
         }
         wait(echoes.as_ref(), &routers, due.saturating_since(clock.now()));
         let now = clock.now();
@@ -180,8 +177,11 @@ fn no_echoes() -> String {
 /// Probes whose hop limit ends at a router.
 struct Router {
     socket: OwnedFd,
+    server: IpAddr,
     limit: u8,
-    waiting: Option<Time>,
+    due: Time,
+    port: u16,
+    waiting: Vec<(u16, Time)>,
     /// Whether the server itself has answered.
     is_server: bool,
 }
@@ -201,35 +201,37 @@ impl Router {
                 setsockopt(&socket, sockopt::Ipv6Ttl, &i32::from(limit))?;
             }
         }
-        let address = SockaddrStorage::from(SocketAddr::new(server, PORT + u16::from(limit)));
-        connect(socket.as_raw_fd(), &address)?;
-        Ok(Router { socket, limit, waiting: None, is_server: false })
+        let (due, port, waiting) = (Time::ZERO, PORTS.start, Vec::new());
+        Ok(Router { socket, server, limit, due, port, waiting, is_server: false })
     }
 
     fn send(&mut self, now: Time) {
-        if self.waiting.is_none() && send(self.socket.as_raw_fd(), &[0; 32], MsgFlags::empty()).is_ok() {
-            self.waiting = Some(now);
+        if now < self.due {
+            return;
         }
+        self.due = now + ROUTERS;
+        let to = SockaddrStorage::from(SocketAddr::new(self.server, self.port));
+        // An error of an earlier probe is returned once.
+        let sent = (0..2).any(|_| sendto(self.socket.as_raw_fd(), &[0; 32], &to, MsgFlags::empty()).is_ok());
+        if sent {
+            self.waiting.push((self.port, now));
+        }
+        self.port = if self.port + 1 < PORTS.end { self.port + 1 } else { PORTS.start };
     }
 
     fn receive(&mut self, now: Time, found: &mut Vec<Latency>) {
+        let probe = Probe::Hop(self.limit);
         while let Ok(Some((entry, _))) = errqueue::take(self.socket.as_fd(), &mut [0; 64]) {
-            match entry {
-                Entry::Icmp { hop_limit_exceeded: true, .. } => {
-                    if let Some(at) = self.waiting.take() {
-                        let rtt = Some(now.saturating_since(at));
-                        found.push(Latency { at, probe: Probe::Hop(self.limit), rtt });
-                    }
-                }
-                Entry::Icmp { .. } => self.is_server = true,
-                _ => {}
+            let Entry::Icmp { hop_limit_exceeded, port, .. } = entry else { continue };
+            self.is_server |= !hop_limit_exceeded;
+            if let Some(position) = self.waiting.iter().position(|waiting| waiting.0 == port && hop_limit_exceeded) {
+                let (_, at) = self.waiting.remove(position);
+                found.push(Latency { at, probe, rtt: Some(now.saturating_since(at)) });
             }
         }
-        // An error that was reported also as that of the socket does not matter.
-        let _ = nix::sys::socket::getsockopt(&self.socket, sockopt::SocketError);
-        if self.waiting.is_some_and(|at| now.saturating_since(at) >= LOST) {
-            let at = self.waiting.take().unwrap_or(now);
-            found.push(Latency { at, probe: Probe::Hop(self.limit), rtt: None });
-        }
+        let is_lost = |&(_, at): &(u16, Time)| now.saturating_since(at) >= LOST;
+        let lost = self.waiting.iter().filter(|one| is_lost(one));
+        found.extend(lost.map(|&(_, at)| Latency { at, probe, rtt: None }));
+        self.waiting.retain(|one| !is_lost(one));
     }
 }

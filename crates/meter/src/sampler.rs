@@ -66,8 +66,9 @@ pub(crate) fn run(flows: &[Arc<Shared>], interval: Span, clock: Clock, stop: &At
 
 fn sample(flow: &Shared, clock: Clock) -> Option<Sample> {
     let mut buffer = [0; tcp_info::MOST];
-    let raw = sys::tcp_info_bytes(flow.socket(), &mut buffer).ok()?;
+    let socket = flow.socket()?;
+    let raw = sys::tcp_info_bytes(socket, &mut buffer).ok()?;
     let info = TcpInfo::decode(raw)?;
-    let bbr = sys::bbr_info(flow.socket()).ok().flatten();
+    let bbr = sys::bbr_info(socket).ok().flatten();
     Some(Sample { at: clock.now(), raw: raw.into(), info, bbr, delivered: flow.delivered() })
 }

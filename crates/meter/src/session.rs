@@ -52,8 +52,8 @@ struct Course<'a> {
 /// A flow that is connected and admitted.
 enum Ready {
     Rmbt(Box<Rmbt>),
-    /// Its request starts the transfer.
-    MLab(Line),
+    /// Its request starts the transfer, and has to come with the connection.
+    MLab,
 }
 
 /// A flow's transfer, as its thread returns it.
@@ -208,23 +208,30 @@ impl Course<'_> {
         Ok(Load { times: [before, during, after, self.clock.now()], flows })
     }
 
+    /// Connects a flow.
+    fn connect_flow(&self, shared: &Shared) -> Result<Line, Fault> {
+        let congestion = self.plan.congestion_of(shared.number).filter(|_| shared.way == Way::Up);
+        let line = self.connect(congestion)?;
+        shared.connected(line.handle()?);
+        Ok(line)
+    }
+
     /// Connects the flows of a load, and lets the server admit them.
     fn ready(&self, ways: &[Way]) -> Result<Vec<(Arc<Shared>, Ready)>, Fault> {
         let mut flows = Vec::new();
         for &way in ways {
             for number in 0..self.plan.flows {
-                let congestion = self.plan.congestion_of(number).filter(|_| way == Way::Up);
-                let line = self.connect(congestion)?;
-                let shared = Arc::new(Shared::new(way, number, line.handle()?));
+                let shared = Arc::new(Shared::new(way, number));
                 let ready = match self.plan.target.protocol {
                     Protocol::Rmbt => {
+                        let line = self.connect_flow(&shared)?;
                         let mut rmbt = Rmbt::admit(line, &self.plan.target.token)?;
                         if self.plan.warm {
                             rmbt.warm(way, &self.random)?;
                         }
                         Ready::Rmbt(Box::new(rmbt))
                     }
-                    Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab(line),
+                    Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab,
                 };
                 flows.push((shared, ready));
             }
@@ -244,7 +251,8 @@ impl Course<'_> {
                 }
                 result
             }
-            Ready::MLab(line) => {
+            Ready::MLab => {
+                let line = self.connect_flow(shared)?;
                 let Amount::Time(duration) = plan.amount else { unreachable!("a plan was checked") };
                 let request = mlab::Request {
                     protocol: plan.target.protocol,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrIn, SockaddrIn6, SockaddrStorage, recvmsg};
 use nix::sys::time::TimeSpec;
 use units::Span;
 
@@ -36,6 +36,8 @@ pub enum Entry {
     Icmp {
         /// Who sent it.
         from: Option<IpAddr>,
+        /// The port that the datagram was sent to.
+        port: u16,
         /// Whether it says that the hop limit was exceeded.
         hop_limit_exceeded: bool,
     },
@@ -61,6 +63,7 @@ pub fn take(socket: BorrowedFd, datagram: &mut [u8]) -> io::Result<Option<(Entry
         }
     };
     let (mut time, mut error, mut from) = (None, None, None);
+    let port = message.address.as_ref().map_or(0, port_of);
     for part in message.cmsgs()? {
         match part {
             ControlMessageOwned::ScmTimestampsns(times) => time = Some(since_epoch(times.system)),
@@ -87,14 +90,19 @@ pub fn take(socket: BorrowedFd, datagram: &mut [u8]) -> io::Result<Option<(Entry
             mark.map_or(Entry::Other, |mark| Entry::Stamp { mark, byte: error.ee_data, time })
         }
         (Some(error), _) if error.ee_origin == libc::SO_EE_ORIGIN_ICMP => {
-            Entry::Icmp { from, hop_limit_exceeded: error.ee_type == 11 }
+            Entry::Icmp { from, port, hop_limit_exceeded: error.ee_type == 11 }
         }
         (Some(error), _) if error.ee_origin == libc::SO_EE_ORIGIN_ICMP6 => {
-            Entry::Icmp { from, hop_limit_exceeded: error.ee_type == 3 }
+            Entry::Icmp { from, port, hop_limit_exceeded: error.ee_type == 3 }
         }
         _ => Entry::Other,
     };
     Ok(Some((entry, message.bytes)))
+}
+
+fn port_of(address: &SockaddrStorage) -> u16 {
+    let v4 = address.as_sockaddr_in().map(SockaddrIn::port);
+    v4.or_else(|| address.as_sockaddr_in6().map(SockaddrIn6::port)).unwrap_or(0)
 }
 
 fn since_epoch(time: TimeSpec) -> Span {
@@ -169,7 +177,7 @@ mod tests {
             assert!(start.elapsed() < Duration::from_secs(5));
         };
         let from = Some(IpAddr::from([127, 0, 0, 1]));
-        assert_eq!(found, (Entry::Icmp { from, hop_limit_exceeded: false }, 7));
+        assert_eq!(found, (Entry::Icmp { from, port: free.port(), hop_limit_exceeded: false }, 7));
         assert_eq!(&datagram[..7], b"a probe");
     }
 }

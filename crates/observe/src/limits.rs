@@ -3,7 +3,8 @@
 use units::Span;
 use wire::tcp_info::TcpInfo;
 
-/// Where a sender's time went.
+/// Where a sender's time went, in seconds. The kernel counts in jiffies of 1 to 10 ms, so parts of a short time may be negative; the
+/// sums are right.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// The application had nothing to send.
@@ -16,7 +17,7 @@ pub struct Limits {
     pub pacing: f64,
     /// The send buffer had no room for what the application would have written.
     pub buffer: f64,
-    /// Seconds in which no kernel said anything: the handshake, and kernels before Linux 4.10.
+    /// No kernel said anything: the handshake, and kernels before Linux 4.10.
     pub unknown: f64,
 }
 
@@ -47,9 +48,9 @@ impl Limits {
         let (Some(busy), Some(rwnd), Some(buffer)) = grown else {
             return Limits { unknown: whole, ..Limits::default() };
         };
-        let sending = (busy - rwnd - buffer).max(0.0);
+        let sending = busy - rwnd - buffer;
         let (cwnd, pacing) = if is_paced && !fills_window(after) { (0.0, sending) } else { (sending, 0.0) };
-        Limits { app: (whole - busy).max(0.0), rwnd, cwnd, pacing, buffer, unknown: 0.0 }
+        Limits { app: whole - busy, rwnd, cwnd, pacing, buffer, unknown: 0.0 }
     }
 
     /// The sum with other times.
@@ -67,8 +68,8 @@ impl Limits {
 
     /// Returns the share of `part`, in seconds, in all of the time (0 to 1).
     pub fn share(&self, part: f64) -> f64 {
-        let all: f64 = self.parts().iter().map(|part| part.0).sum();
-        if all > 0.0 { part / all } else { 0.0 }
+        let all: f64 = self.parts().iter().map(|part| part.0.max(0.0)).sum();
+        if all > 0.0 { part.max(0.0) / all } else { 0.0 }
     }
 
     /// Returns what held the sender back for most of the time: `cwnd`, `pacing`, `rwnd`, `sndbuf`, `app` or `idle`; empty without
@@ -121,6 +122,17 @@ mod tests {
         let full = TcpInfo { unacked: 7, ..after };
         assert_eq!(Limits::between(None, &full, Span::from_millis(50), true).most(), "cwnd");
         assert_eq!(Limits::between(None, &after, Span::from_millis(50), false).most(), "cwnd");
+    }
+
+    #[test]
+    fn jiffies_of_the_kernel_do_not_add_up_to_idle_time() {
+        // Busy all the time, counted in jiffies of 4 ms and sampled each 10 ms.
+        let busy = |ms: u64| info(ms / 4 * 4, 0, 0);
+        let sum = (0..1000).map(|n| (busy(n * 10), busy((n + 1) * 10)));
+        let sum = sum.fold(Limits::default(), |sum, (before, after)| {
+            sum.plus(Limits::between(Some(&before), &after, Span::from_millis(10), false))
+        });
+        assert!(sum.share(sum.app) < 1e-3 && sum.share(sum.cwnd) > 0.999, "{sum:?}");
     }
 
     #[test]

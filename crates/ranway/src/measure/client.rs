@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::run::{commit, counted};
 use crate::status_line::StatusLine;
 use crate::{interrupt, terminal};
+use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{Amount, Fault, Glance, Load, Outcome, Phase, Plan, Probe, Protocol, Target, Way};
 use observe::limits::Limits;
@@ -12,7 +13,7 @@ use record::{Output, Partial, Results, ms};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -21,6 +22,8 @@ use units::{Bytes, Span};
 
 /// The port of a server unless it is given.
 const PORT: u16 = 5231;
+/// Time to connect to each address of a server.
+const CONNECT: Duration = Duration::from_secs(5);
 /// A queue shorter than this is not worth a name.
 const LEAST_QUEUE: Span = Span::from_millis(10);
 
@@ -233,7 +236,7 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     })
 }
 
-/// Returns a server's name and its address.
+/// Returns a server's name, and the first of its addresses at which it accepts connections.
 fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
     let bare = server.trim_start_matches('[').trim_end_matches(']');
     let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
@@ -246,8 +249,14 @@ fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
     };
     let name = name.trim_start_matches('[').trim_end_matches(']');
     let found = (name, port).to_socket_addrs().map_err(|why| Failure::Invalid(format!("{name}: {why}")))?;
-    let address = found.into_iter().next().ok_or_else(|| Failure::Invalid(format!("{name}: it has no address")))?;
-    Ok((name.to_owned(), address))
+    let mut refused = None;
+    for address in found {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(_) => return Ok((name.to_owned(), address)),
+            Err(why) => refused = Some(anyhow!("{server}: no server at {address}: {why}")),
+        }
+    }
+    Err(refused.unwrap_or_else(|| anyhow!("{name}: it has no address")).into())
 }
 
 fn results(plan: &Plan, args: &ClientArgs, outcome: &Outcome, wall: Duration) -> Results {
