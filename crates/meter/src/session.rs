@@ -6,6 +6,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use measure::rate::Samples;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
 
 use crate::flow::Shared;
@@ -272,10 +274,11 @@ impl Course<'_> {
     }
 
     fn outcome(&self, shared: &Shared, result: Transferred, samples: Vec<Sample>, start: Time) -> FlowOutcome {
-        let congestion = nix::sys::socket::getsockopt(&shared.socket(), nix::sys::socket::sockopt::TcpCongestion);
+        let name = |socket| getsockopt(&socket, TcpCongestion).ok();
         let congestion = match shared.way {
             Way::Up => {
-                congestion.map(|name| name.to_string_lossy().trim_end_matches('\0').to_owned()).unwrap_or_default()
+                let name = shared.socket().and_then(name).unwrap_or_default();
+                name.to_string_lossy().trim_end_matches('\0').to_owned()
             }
             Way::Down => self.plan.congestion_of(shared.number).unwrap_or_default().to_owned(),
         };
