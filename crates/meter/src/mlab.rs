@@ -25,6 +25,8 @@ const WRITES: u32 = 32;
 const SAMPLE: Span = Span::from_millis(10);
 /// Time for a server to end a transfer, after the time for it is over.
 const GRACE: Span = Span::from_secs(5);
+/// The status of a regular end (RFC 6455, 7.4.1).
+const NORMAL: u16 = 1000;
 /// A mask that changes nothing: the data is the client's own, so it hides nothing from anyone.
 const MASK: [u8; 4] = [0; 4];
 
@@ -99,7 +101,7 @@ pub(crate) fn transfer(
     let mut stream = open(line, request, shared)?;
     shared.begun.store(true, Relaxed);
     let done = match request.way {
-        Way::Down => stream.download(request.duration),
+        Way::Down => stream.download(request.duration, request.protocol),
         Way::Up => stream.upload(request.duration, request.sizes(), random),
     };
     shared.ended.store(true, Relaxed);
@@ -157,10 +159,14 @@ impl Stream<'_> {
         self.line.now().saturating_since(self.start)
     }
 
-    fn download(&mut self, duration: Span) -> Result<(), Fault> {
+    fn download(&mut self, duration: Span, protocol: Protocol) -> Result<(), Fault> {
         while !self.closed && self.elapsed() < duration + GRACE {
             self.line.wait(PollFlags::POLLIN, Some(self.shared))?;
             self.read()?;
+            // A server of ndt7 goes on for ten seconds, unless the client ends the test.
+            if protocol == Protocol::Ndt7 && self.elapsed() >= duration {
+                return self.line.write_all(&websocket::frame(Opcode::Close, &NORMAL.to_be_bytes(), Some(MASK)));
+            }
         }
         if self.closed { Ok(()) } else { Err(Fault::Protocol("the server does not end the download".into())) }
     }
@@ -174,7 +180,7 @@ impl Stream<'_> {
             sent += length as u64;
             size = sizes.next(size, sent);
         }
-        self.send(&websocket::frame(Opcode::Close, &1000_u16.to_be_bytes(), Some(MASK)), &[])?;
+        self.send(&websocket::frame(Opcode::Close, &NORMAL.to_be_bytes(), Some(MASK)), &[])?;
         // What is still in buffers arrives before the server answers.
         while !self.closed {
             match self.line.wait(PollFlags::POLLIN, Some(self.shared)).and_then(|_| self.read()) {

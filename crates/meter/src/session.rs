@@ -218,27 +218,29 @@ impl Course<'_> {
         Ok(line)
     }
 
-    /// Connects the flows of a load, and lets the server admit them.
+    /// Connects the flows of a load at the same time, and lets the server admit them.
     fn ready(&self, ways: &[Way]) -> Result<Vec<(Arc<Shared>, Ready)>, Fault> {
-        let mut flows = Vec::new();
-        for &way in ways {
-            for number in 0..self.plan.flows {
-                let shared = Arc::new(Shared::new(way, number));
-                let ready = match self.plan.target.protocol {
-                    Protocol::Rmbt => {
-                        let line = self.connect_flow(&shared)?;
-                        let mut rmbt = Rmbt::admit(line, &self.plan.target.token)?;
-                        if self.plan.warm {
-                            rmbt.warm(way, &self.random)?;
-                        }
-                        Ready::Rmbt(Box::new(rmbt))
-                    }
-                    Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab,
-                };
-                flows.push((shared, ready));
+        let flows = ways.iter().flat_map(|&way| (0..self.plan.flows).map(move |number| (way, number)));
+        thread::scope(|scope| {
+            let prepare = |(way, number)| scope.spawn(move || self.prepare(way, number));
+            let threads: Vec<_> = flows.map(prepare).collect();
+            threads.into_iter().map(join).collect()
+        })
+    }
+
+    fn prepare(&self, way: Way, number: usize) -> Result<(Arc<Shared>, Ready), Fault> {
+        let shared = Arc::new(Shared::new(way, number));
+        let ready = match self.plan.target.protocol {
+            Protocol::Rmbt => {
+                let mut rmbt = Rmbt::admit(self.connect_flow(&shared)?, &self.plan.target.token)?;
+                if self.plan.warm {
+                    rmbt.warm(way, &self.random)?;
+                }
+                Ready::Rmbt(Box::new(rmbt))
             }
-        }
-        Ok(flows)
+            Protocol::Throughput1 | Protocol::Ndt7 => Ready::MLab,
+        };
+        Ok((shared, ready))
     }
 
     fn transfer(&self, ready: Ready, shared: &Shared) -> Transferred {

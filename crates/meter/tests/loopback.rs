@@ -1,0 +1,203 @@
+//! Measurements of loopback, against the measurement server and against servers that misbehave.
+
+#![allow(clippy::disallowed_methods)] // Tests open sockets and measure time.
+
+use meter::{Amount, Fault, Outcome, Phase, Plan, Probe, Protocol, Target, Way, measure};
+use record::Table;
+use services::measure::{Control, Open, Options, Service};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use units::Span;
+
+/// A server of this crate's tests.
+struct Server {
+    runtime: Runtime,
+    service: Option<Service>,
+}
+
+impl Server {
+    fn start(open: Open) -> Server {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("threads");
+        // Without a way to get a token, a server that requires one does not start.
+        let control = Some(Control { name: None, seconds: 1, flows: 1 });
+        let options = Options { open, control, listen: vec![([127, 0, 0, 1], 0).into()], ..Options::default() };
+        let service = Some(runtime.block_on(Service::start(options)).expect("it starts"));
+        Server { runtime, service }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.service.as_ref().expect("it runs").addresses()[0]
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(service) = self.service.take() {
+            self.runtime.block_on(service.stop());
+        }
+    }
+}
+
+fn plan(address: SocketAddr, protocol: Protocol) -> Plan {
+    Plan {
+        target: Target { name: "localhost".into(), address, protocol, token: "none".into() },
+        loads: vec![vec![Way::Up], vec![Way::Down]],
+        flows: 2,
+        congestion: Vec::new(),
+        amount: Amount::Time(Span::from_secs(1)),
+        interval: Span::from_millis(10),
+        idle: Span::from_millis(500),
+        probing: Span::from_millis(50),
+        hops: 2,
+        warm: false,
+    }
+}
+
+fn run(plan: &Plan) -> Result<Outcome, Fault> {
+    plan.check().expect("the plan is valid");
+    measure(plan, &Arc::default(), &mut |_| ())
+}
+
+#[test]
+fn flows_and_probes_of_each_protocol_become_tables() {
+    let server = Server::start(Open::Private);
+    for (protocol, flows) in [(Protocol::Rmbt, 2), (Protocol::Throughput1, 2), (Protocol::Ndt7, 1)] {
+        let outcome = run(&Plan { flows, ..plan(server.address(), protocol) }).expect("it succeeds");
+        assert_eq!(outcome.loads.len(), 2);
+        for (load, way) in outcome.loads.iter().zip([Way::Up, Way::Down]) {
+            assert_eq!(load.flows.len(), flows);
+            let rates = load.throughput(way).expect("bytes moved");
+            assert!(rates.total.as_mbps() > 100.0, "{protocol:?} {way:?}: {rates:?}");
+            for flow in &load.flows {
+                assert_eq!((flow.way, flow.failure.as_deref()), (way, None));
+                // A second has a hundred samples; a busy machine takes fewer.
+                assert!(flow.samples.len() > 20 && flow.total() > 1_000_000, "{protocol:?} {}", flow.samples.len());
+                assert!(
+                    flow.samples.windows(2).all(|two| two[0].at < two[1].at && two[0].delivered <= two[1].delivered)
+                );
+            }
+            assert!(!outcome.rtts(load, Phase::During, |probe| probe == Probe::Handshake).is_empty());
+        }
+        let tables = outcome.tables();
+        assert_eq!(tables.flows.len(), 2 * flows);
+        assert_eq!(tables.samples.len(), tables.tcp_info.len());
+        assert!(tables.tcp_info.iter().all(|row| row.raw.len() >= wire::tcp_info::LEAST));
+        let uploads: Vec<_> = tables.flows.iter().filter(|row| row.flow == "upload").collect();
+        let whole = |row: &record::tables::FlowRow| {
+            row.limited_app + row.limited_cwnd + row.limited_rwnd + row.limited_pacing + row.limited_other
+        };
+        assert!(uploads.iter().all(|row| (whole(row) - 1.0).abs() < 1e-9), "{uploads:?}");
+        let phases: std::collections::BTreeSet<_> = tables.latencies.iter().map(|row| row.phase).collect();
+        assert_eq!(phases.into_iter().collect::<Vec<_>>(), ["after", "before", "during"]);
+        assert!(tables.passages.iter().filter(|row| row.path_ms.is_some()).count() > 10, "{protocol:?}");
+    }
+}
+
+#[test]
+fn an_upload_of_an_amount_counts_what_the_server_has_received() {
+    let server = Server::start(Open::Private);
+    let amount = Amount::Bytes(3_000_000);
+    let outcome = run(&Plan { amount, warm: true, ..plan(server.address(), Protocol::Rmbt) }).expect("it succeeds");
+    for load in &outcome.loads {
+        for flow in &load.flows {
+            assert!((3_000_000..3_000_000 + (64 << 10)).contains(&flow.total()), "{:?} {}", flow.way, flow.total());
+        }
+    }
+}
+
+#[test]
+fn the_congestion_controls_of_uploads_take_turns() {
+    let server = Server::start(Open::Private);
+    let congestion = vec!["cubic".to_owned(), "reno".to_owned()];
+    let loads = vec![vec![Way::Up]];
+    let outcome = run(&Plan { congestion, loads, flows: 3, ..plan(server.address(), Protocol::Rmbt) });
+    let outcome = match outcome {
+        Err(Fault::Option(why)) => return println!("SKIPPED: {why}"),
+        other => other.expect("it succeeds"),
+    };
+    let names: Vec<&str> = outcome.loads[0].flows.iter().map(|flow| flow.congestion.as_str()).collect();
+    assert_eq!(names, ["cubic", "reno", "cubic"]);
+}
+
+#[test]
+fn an_interrupted_measurement_keeps_what_it_has() {
+    let server = Server::start(Open::Private);
+    let plan = Plan { amount: Amount::Time(Span::from_secs(20)), ..plan(server.address(), Protocol::Rmbt) };
+    let (stop, start) = (Arc::new(AtomicBool::new(false)), Instant::now());
+    let flag = Arc::clone(&stop);
+    let outcome = measure(&plan, &stop, &mut |glance| {
+        if !glance.ways.is_empty() && glance.bytes > 0 {
+            flag.store(true, Relaxed);
+        }
+    });
+    assert!(start.elapsed() < Duration::from_secs(10));
+    let outcome = outcome.expect("a load had begun");
+    assert!(outcome.interrupted && outcome.loads.len() == 1);
+    assert!(outcome.loads[0].flows.iter().all(|flow| flow.failure.as_deref() == Some("interrupted")));
+    assert!(!outcome.tables().samples.is_empty());
+}
+
+#[test]
+fn a_server_that_requires_a_token_refuses() {
+    let server = Server::start(Open::Nobody);
+    for protocol in [Protocol::Rmbt, Protocol::Throughput1] {
+        let fault = run(&plan(server.address(), protocol)).expect_err("there is no token").to_string();
+        assert!(fault.starts_with("the server refuses the measurement"), "{fault}");
+    }
+}
+
+#[test]
+fn servers_that_misbehave_are_one_line() {
+    let cases: [(&'static [u8], &str); 5] = [
+        (b"", "the server closed the connection in the middle of the measurement"),
+        (
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            "the server sent `SSH-2.0-OpenSSH_9.2`, which is not the protocol of RMBT at this point",
+        ),
+        (b"RMBTv1.3.5\nACCEPT TOKEN QUIT\nERR too busy\n", "the server refuses the measurement: too busy"),
+        (b"RMBTv1.3.5\nACCEPT TOKEN QUIT\nOK\nCHUNKSIZE 4096\nACCEPT PING\nBYTES\n", ""),
+        (&[b'x'; 5000], ""),
+    ];
+    for (bytes, expected) in cases {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+        let address = listener.local_addr().expect("it is bound");
+        thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let _ = stream.write_all(bytes);
+                if !bytes.is_empty() {
+                    let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
+                    while stream.read(&mut [0; 1000]).is_ok_and(|length| length > 0) {}
+                }
+            }
+        });
+        let fault = run(&plan(address, Protocol::Rmbt)).expect_err("it misbehaves").to_string();
+        assert!(!fault.contains('\n') && !fault.is_empty());
+        assert!(expected.is_empty() || fault == expected, "{fault}");
+    }
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("there is loopback");
+    let fault = run(&plan(free, Protocol::Rmbt)).expect_err("nobody listens").to_string();
+    assert_eq!(fault, format!("localhost ({free}): Connection refused (os error 111)"));
+}
+
+#[test]
+fn plans_that_a_protocol_cannot_follow_are_refused() {
+    let plan = |protocol| plan(([127, 0, 0, 1], 1).into(), protocol);
+    let why = |plan: Plan| plan.check().expect_err("it cannot");
+    assert!(why(Plan { flows: 0, ..plan(Protocol::Rmbt) }).contains("from 1 to 64"));
+    assert!(why(Plan { flows: 2, ..plan(Protocol::Ndt7) }).contains("one flow"));
+    let bbr = || vec!["bbr".to_owned()];
+    assert!(why(Plan { congestion: bbr(), ..plan(Protocol::Rmbt) }).contains("throughput1"));
+    assert_eq!(Plan { congestion: bbr(), ..plan(Protocol::Throughput1) }.check(), Ok(()));
+    let minute = Amount::Time(Span::from_secs(60));
+    assert!(why(Plan { amount: minute, ..plan(Protocol::Rmbt) }).contains("30 s"));
+    let up = vec![vec![Way::Up]];
+    assert_eq!(Plan { amount: minute, loads: up, ..plan(Protocol::Rmbt) }.check(), Ok(()));
+    assert!(why(Plan { amount: Amount::Bytes(9), ..plan(Protocol::Throughput1) }).contains("rmbt"));
+}

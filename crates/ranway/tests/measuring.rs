@@ -1,0 +1,116 @@
+//! Tests of `ranway measure` through emulated networks, whose own observations are the reference. Tests that need root and TUN
+//! report when they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::{emulate, flows, is_late, may, scratch, text};
+use serde_json::Value;
+use std::path::Path;
+use testkit::realtime::{Watch, conclusive};
+
+/// A modem between `mid` and `b`, 20 ms behind it a server.
+fn network(core: &str, access: &str) -> String {
+    format!(
+        r#"
+duration = "60 s"
+[[links]]
+name = "core"
+from = "a"
+to = "mid"
+duplex = true
+rate = "{core}"
+delay = "10 ms"
+queue = {{ kind = "drop-tail", bytes = "500 kB" }}
+[[links]]
+name = "access"
+from = "mid"
+to = "b"
+duplex = true
+rate = "{access}"
+delay = "10 ms"
+queue = {{ kind = "drop-tail", bytes = "500 kB" }}
+"#
+    )
+}
+
+/// Measures in the network of a directory; `before` is a command of the shell. Returns the only load of the results.
+fn measure(dir: &Path, before: &str, options: &str) -> Value {
+    let ranway = env!("CARGO_BIN_EXE_ranway");
+    let server = format!("exec {ranway} measure serve --quiet --open --listen 10.0.0.1:5231");
+    let client = format!("{before} sleep 1; exec {ranway} measure a:5231 --json --idle 3s -o measured {options}");
+    let output = emulate(dir, &["--quiet", "--router", "mid", "--server", &server, "--", "sh", "-c", &client]);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    let mut results: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    results["loads"][0].take()
+}
+
+#[test]
+fn root_the_queue_is_found_in_the_host_the_modem_or_the_network() {
+    conclusive(the_queue_is_found_in_the_host_the_modem_or_the_network);
+}
+
+fn the_queue_is_found_in_the_host_the_modem_or_the_network(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let shaped = "tc qdisc replace dev cell0 root tbf rate 4mbit burst 10k limit 250k &&";
+    for (place, core, access, before) in [
+        ("modem", "100 Mbit/s", "4 Mbit/s", ""),
+        ("network", "4 Mbit/s", "100 Mbit/s", ""),
+        ("host", "100 Mbit/s", "100 Mbit/s", shaped),
+    ] {
+        let dir = scratch(&network(core, access));
+        let load = measure(dir.path(), before, "-d up -t 5s --flows 2 --cc cubic");
+        if is_late(dir.path(), watch) {
+            return;
+        }
+        let queue = &load["queue_ms"];
+        println!("{place}: {queue}");
+        assert_eq!(queue["longest"], place, "{load}");
+        let part = |name: &str| queue[name].as_f64().unwrap_or_else(|| panic!("{name} is missing: {load}"));
+        let others: f64 = ["host", "modem", "network"].into_iter().filter(|&name| name != place).map(part).sum();
+        assert!(part(place) > 50.0 && others < 0.25 * part(place), "{place}: {queue}");
+    }
+}
+
+#[test]
+fn root_what_it_measures_is_what_the_emulator_observes() {
+    conclusive(what_it_measures_is_what_the_emulator_observes);
+}
+
+fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    for direction in ["up", "down"] {
+        let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
+        let load = measure(dir.path(), "", &format!("-d {direction} -t 6s --flows 2"));
+        if is_late(dir.path(), watch) {
+            return;
+        }
+        let from = if direction == "up" { "tcp b:" } else { "tcp mid:5231 > b:" };
+        let observed: Vec<Value> = flows(dir.path());
+        let big = |flow: &&Value| flow["flow"].as_str().is_some_and(|name| name.starts_with(from));
+        let bytes = |flow: &Value| flow["bytes"]["mean"].as_f64().unwrap_or(0.0);
+        let observed: Vec<&Value> = observed.iter().filter(big).filter(|flow| bytes(flow) > 100_000.0).collect();
+        assert_eq!(observed.len(), 2, "{observed:?}");
+        let there: f64 = observed.iter().map(|flow| bytes(flow)).sum();
+        let here = load["directions"][0]["bytes"].as_f64().expect("it is there");
+        println!("{direction}: {here} bytes here, {there} in the network");
+        assert!((here - there).abs() < 0.01 * there, "{here} {there}");
+        if direction == "up" {
+            let summary = std::fs::read_to_string(dir.path().join("measured/summary.json")).expect("it is written");
+            let summary: Value = serde_json::from_str(&summary).expect("JSON");
+            let mean = |rows: &[&Value]| {
+                rows.iter().map(|row| row["rtt_p50_ms"]["mean"].as_f64().expect("it was measured")).sum::<f64>()
+                    / rows.len() as f64
+            };
+            let rows = summary["points"][0]["flows"].as_array().expect("flows").iter().collect::<Vec<_>>();
+            let (here, there) = (mean(&rows), mean(&observed));
+            println!("median round trips: {here} ms here, {there} ms in the network");
+            assert!((here - there).abs() < (0.05 * there).max(1.0), "{here} {there}");
+        }
+    }
+}
