@@ -6,7 +6,6 @@ mod measure_client;
 
 use futures_util::{SinkExt, StreamExt};
 use measure::rmbt::chunks::End;
-use measure::rmbt::server::Direction;
 use measure::rmbt::token::{self, Key};
 use measure::{ndt7, throughput1};
 use measure_client::{ALL, Conn, How, connect, exchange, post, token};

@@ -89,11 +89,14 @@ pub(super) async fn serve(
     session.server.abandon();
     session.store(client, &test);
     if result.is_ok() {
-        if framing == Framing::WebSocket && !session.closed {
+        let deadline = Instant::now() + app.limits.handshake;
+        let mut sent = timeout_at(deadline, poll_fn(|cx| session.poll_output(cx))).await;
+        // A close frame comes after the last line.
+        if framing == Framing::WebSocket && !session.closed && matches!(sent, Ok(Ok(()))) {
             session.frames.extend(websocket::frame(Opcode::Close, &1000_u16.to_be_bytes(), None));
+            sent = timeout_at(deadline, poll_fn(|cx| session.poll_output(cx))).await;
         }
-        let sent = timeout_at(Instant::now() + app.limits.handshake, poll_fn(|cx| session.poll_output(cx)));
-        if matches!(sent.await, Ok(Ok(()))) {
+        if matches!(sent, Ok(Ok(()))) {
             linger(&mut session.stream).await;
         }
     }

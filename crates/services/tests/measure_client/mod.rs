@@ -147,6 +147,8 @@ impl<S: Read + Write> Conn<S> {
                             let mut rest = &mut buffer[..length];
                             while let Some(piece) = decoder.decode(&mut rest).map_err(|why| why.to_string())? {
                                 match piece.opcode {
+                                    // It follows BYE.
+                                    Opcode::Close if self.client.need() == Need::Close => {}
                                     Opcode::Close => return Err("the server has sent a close frame".into()),
                                     _ => {
                                         let heard = self.client.handle_input(piece.payload, now);
