@@ -18,10 +18,14 @@ use crate::plan::Amount;
 
 /// Bytes of one read.
 const BLOCK: usize = 256 << 10;
+/// Bytes of one write. The receiver reads what is still in the processor's caches; a whole burst is not.
+const WRITE: usize = 128 << 10;
 /// Bursts that are sent before the server's reports are read, if the kernel takes that many.
 const BURSTS: u32 = 32;
 /// Chunks of the first transfer of a warm connection; each further one has twice as many.
 const FIRST_CHUNKS: u32 = 4;
+/// Size of chunks: large enough to cost little, and small enough that the last one does not prolong a slow transfer by much.
+const CHUNK: usize = 64 << 10;
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);
 
@@ -91,21 +95,22 @@ impl Rmbt {
             let _ = self.line.stamp();
         }
         let start = self.line.now();
-        let (_, largest) = self.client.chunk_range();
+        let (smallest, largest) = self.client.chunk_range();
+        let usual = Some(CHUNK.clamp(smallest, largest.max(smallest)));
         match (shared.way, amount) {
-            (Way::Up, Amount::Time(span)) => self.client.put(End::After(span), None, true, start),
+            (Way::Up, Amount::Time(span)) => self.client.put(End::After(span), usual, true, start),
             (Way::Up, Amount::Bytes(bytes)) => {
-                let chunk = bytes.div_ceil(2).clamp(measure::rmbt::SMALLEST_CHUNK as u64, 64 << 10) as usize;
+                let chunk = bytes.div_ceil(2).clamp(measure::rmbt::SMALLEST_CHUNK as u64, CHUNK as u64) as usize;
                 let chunk = chunk.min(largest);
                 self.client.put(End::Chunks(bytes.div_ceil(chunk as u64)), Some(chunk), true, start);
             }
             (Way::Down, Amount::Time(span)) => {
                 let seconds = span.as_nanos().div_ceil(1_000_000_000).min(30) as u32;
-                self.client.get_time(seconds, None, start);
+                self.client.get_time(seconds, usual, start);
             }
             (Way::Down, Amount::Bytes(bytes)) => {
                 let most = u64::from(measure::rmbt::MOST_CHUNKS);
-                let chunk = bytes.div_ceil(most).max(64 << 10).min(largest as u64);
+                let chunk = bytes.div_ceil(most).max(CHUNK as u64).min(largest as u64);
                 let count = bytes.div_ceil(chunk).min(most) as u32;
                 self.client.get_chunks(count, Some(chunk as usize), start);
             }
@@ -159,7 +164,7 @@ impl Rmbt {
             if burst.is_empty() {
                 return Ok(());
             }
-            let sent = self.line.write(&burst, shared)?;
+            let sent = self.line.write(within(&burst, WRITE), shared)?;
             drop(burst);
             if sent == 0 {
                 self.line.wait(PollFlags::POLLIN | PollFlags::POLLOUT, shared)?;
@@ -192,6 +197,16 @@ impl Rmbt {
             }
         }
     }
+}
+
+/// Returns the first slices with at most `most` bytes together, at least one of them.
+fn within<'a, 'b>(slices: &'a [IoSlice<'b>], most: usize) -> &'a [IoSlice<'b>] {
+    let mut total = 0;
+    let count = slices.iter().take_while(|slice| {
+        total += slice.len();
+        total <= most
+    });
+    &slices[..count.count().max(1).min(slices.len())]
 }
 
 fn transferred(events: Vec<Event>) -> Result<Transfer, Fault> {
