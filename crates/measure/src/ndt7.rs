@@ -47,7 +47,7 @@ impl Sizes {
 
 /// Returns an interval between measurements from a uniform random number in [0, 1).
 pub fn interval(uniform: f64) -> Span {
-    let exponential = -(1.0 - uniform.clamp(0.0, 1.0 - f64::EPSILON)).ln();
+    let exponential = -libm::log(1.0 - uniform.clamp(0.0, 1.0 - f64::EPSILON));
     Span::from_secs_f64(MEAN_INTERVAL.as_secs_f64() * exponential).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)
 }
 

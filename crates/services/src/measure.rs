@@ -54,6 +54,8 @@ const BACKLOG: u32 = 1024;
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 /// File descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 64;
+/// The most long bodies of requests that are read at the same time; each takes up to 1 MiB.
+const MOST_BODIES: usize = 32;
 /// The most clients of the metrics; further ones wait.
 const MOST_SCRAPERS: usize = 16;
 /// Interval between checks whether all flows have ended.
@@ -142,7 +144,7 @@ struct App {
     start: Instant,
     keys: RwLock<Arc<Keys>>,
     tls: RwLock<Option<Arc<ServerConfig>>>,
-    /// Bodies of requests that are read at the same time.
+    /// Long bodies of requests that are read at the same time.
     bodies: Semaphore,
 }
 
@@ -310,7 +312,7 @@ impl Service {
             start: Instant::now(),
             keys: RwLock::new(Arc::new(keys)),
             tls: RwLock::new(acceptor),
-            bodies: Semaphore::new(16),
+            bodies: Semaphore::new(MOST_BODIES),
         });
         let mut addresses = Vec::new();
         for listener in listeners {

@@ -176,7 +176,10 @@ async fn serve_http(
         }
     };
     if request.path.starts_with(protocol::control::BASE) && app.control.is_some() {
-        let answer = control::answer(app, &mut stream, &request, head, client).await?;
+        let answer = tokio::select! {
+            answer = control::answer(app, &mut stream, &request, head, client) => answer?,
+            () = visitor.evicted() => return Err(Fault::Timeout),
+        };
         return reply(&mut stream, &answer).await;
     }
     match request.upgrade() {

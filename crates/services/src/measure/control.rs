@@ -14,7 +14,9 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
 
-/// The longest time that a body may take.
+/// A body that is no longer has to arrive as soon as a token.
+const SMALL_BODY: usize = 16 * 1024;
+/// The longest time that a longer body may take.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// A result is taken so many seconds after the start of its test.
 const RESULT_SECONDS: i64 = 900;
@@ -58,8 +60,17 @@ pub(super) async fn answer(
     if length > LONGEST_BODY {
         return refuse((413, "Content Too Large"), "the body is longer than 1 MiB");
     }
-    let Ok(_permit) = app.bodies.acquire().await else { return Err(Fault::Broken) };
-    let body = read_body(stream, body, length).await?;
+    // Small bodies wait for nobody; those of results have a bound in all.
+    let (_permit, deadline) = if length <= SMALL_BODY {
+        (None, client.deadline)
+    } else {
+        let Ok(permit) = app.bodies.try_acquire() else {
+            let text = error("busy, retry later");
+            return Ok(http::respond((503, "Service Unavailable"), "application/json", &text, Some(RETRY_AFTER)));
+        };
+        (Some(permit), Instant::now() + BODY_TIMEOUT)
+    };
+    let body = read_body(stream, body, length, deadline).await?;
     let text = match request.path.strip_prefix(BASE) {
         Some("settings") => settings(),
         Some("testRequest") => test_request(app, stream, request, &body, client),
@@ -69,8 +80,7 @@ pub(super) async fn answer(
     Ok(http::respond(OK, "application/json", &text, None))
 }
 
-async fn read_body(stream: &mut Stream, mut body: Vec<u8>, length: usize) -> Result<Vec<u8>, Fault> {
-    let deadline = Instant::now() + BODY_TIMEOUT;
+async fn read_body(stream: &mut Stream, mut body: Vec<u8>, length: usize, deadline: Instant) -> Result<Vec<u8>, Fault> {
     body.truncate(length);
     let mut part = [0; 8192];
     while body.len() < length {
