@@ -432,3 +432,27 @@ fn chunks_of_any_division_are_counted_alike() {
         assert_eq!((incoming.bytes(), incoming.complete()), (out.bytes(), count * size as u64));
     }
 }
+
+#[test]
+fn bytes_of_large_chunks_may_be_dropped_unread_up_to_the_last_one() {
+    const SIZE: usize = 64 << 10;
+    let mut talk = Talk::ready(Limits::default());
+    talk.say(&format!("PUT {SIZE}\n"), 0);
+    assert_eq!(talk.heard(), "OK\n");
+    for (number, last) in [(1, 0x00), (2, 0xFF)] {
+        assert_eq!(talk.server.skippable(), Some(SIZE - 1));
+        talk.server.skipped(SIZE - 10, ms(number * 10));
+        assert_eq!(talk.server.skippable(), Some(9));
+        assert_eq!(talk.bytes(&[0; 4], number * 10), 4);
+        talk.server.skipped(5, ms(number * 10));
+        assert_eq!(talk.server.skippable(), Some(0));
+        assert_eq!(talk.bytes(&[last], number * 10 + 5), 1);
+    }
+    assert_eq!(talk.heard(), format!("TIME 15000000 BYTES {SIZE}\nTIME 25000000\n{ACCEPT}"));
+    let transfer = talk.server.poll_transfer().expect("it has ended");
+    assert_eq!((transfer.bytes, transfer.complete), (2 * SIZE as u64, true));
+    // Small chunks are read, and so is everything of other commands.
+    assert_eq!(talk.server.skippable(), None);
+    talk.say("PUT 4096\n", 30);
+    assert_eq!(talk.server.skippable(), None);
+}

@@ -171,6 +171,19 @@ impl Line {
         }
     }
 
+    /// Drops up to `most` bytes that have arrived; 0 bytes if there are none.
+    pub(crate) fn discard(&mut self, most: usize) -> Result<usize, Fault> {
+        match sys::discard(self.socket.as_fd(), most) {
+            Ok(0) if most > 0 => Err(Fault::Closed("in the middle of the measurement")),
+            Ok(length) => {
+                self.moved = Instant::now();
+                Ok(length)
+            }
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Writes as much as the kernel takes; 0 bytes if its buffer is full. The last byte is stamped if `of` wants it.
     pub(crate) fn write(&mut self, slices: &[IoSlice], of: Option<&Shared>) -> Result<usize, Fault> {
         let stamped = of.filter(|shared| shared.wants_stamp.load(Relaxed));

@@ -24,6 +24,8 @@ const WRITE: usize = 128 << 10;
 const BURSTS: u32 = 32;
 /// Chunks of the first transfer of a warm connection; each further one has twice as many.
 const FIRST_CHUNKS: u32 = 4;
+/// Reads before the end of the measurement is looked for.
+const READS: u32 = 256;
 /// Size of chunks: large enough to cost little, and small enough that the last one does not prolong a slow transfer by much.
 const CHUNK: usize = 64 << 10;
 /// Time for which a connection is warmed up.
@@ -179,23 +181,33 @@ impl Rmbt {
     }
 
     fn receive(&mut self, shared: Option<&Shared>) -> Result<(), Fault> {
-        loop {
-            let length = self.line.read(&mut self.buffer)?;
+        for _ in 0..READS {
+            // Of large chunks only the last byte matters.
+            let length = match self.client.skippable() {
+                Some(most) if most > 0 => {
+                    let length = self.line.discard(most)?;
+                    self.client.skipped(length, self.line.now());
+                    length
+                }
+                skippable => {
+                    let most = if skippable.is_some() { 1 } else { self.buffer.len() };
+                    let length = self.line.read(&mut self.buffer[..most])?;
+                    let (input, now) = (&self.buffer[..length], self.line.now());
+                    self.client.handle_input(input, now).map_err(|why| Fault::Protocol(why.to_string()))?;
+                    length
+                }
+            };
             if length == 0 {
                 return Ok(());
             }
-            let now = self.line.now();
-            self.client.handle_input(&self.buffer[..length], now).map_err(|why| Fault::Protocol(why.to_string()))?;
             if let (Some(shared), Some((_, bytes))) = (shared, self.client.progress()) {
                 match shared.way {
                     Way::Down => shared.moved.store(bytes, Relaxed),
                     Way::Up => shared.confirmed.store(bytes, Relaxed),
                 }
             }
-            if length < self.buffer.len() {
-                return Ok(());
-            }
         }
+        Ok(())
     }
 }
 

@@ -129,6 +129,15 @@ pub fn bbr_info(socket: BorrowedFd) -> io::Result<Option<BbrInfo>> {
     Ok(BbrInfo::decode(&buffer[..length.min(buffer.len())]))
 }
 
+/// Drops up to `most` bytes that a TCP socket has received, without copying them. Returns how many there were; 0 at the end of the
+/// stream. It does not wait.
+pub fn discard(socket: BorrowedFd, most: usize) -> io::Result<usize> {
+    let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
+    // SAFETY: with `MSG_TRUNC`, TCP writes nothing to the buffer (tcp(7)), so it may be missing.
+    let dropped = unsafe { libc::recv(socket.as_raw_fd(), std::ptr::null_mut(), most, flags) };
+    usize::try_from(dropped).map_err(|_| io::Error::last_os_error())
+}
+
 /// Lets the kernel report the times that [`send_stamped`] asks for, each with the number of a byte of the stream, counted from
 /// now.
 pub fn enable_stamps(socket: BorrowedFd) -> io::Result<()> {

@@ -13,6 +13,9 @@ pub const MOST_SLICES: usize = 96;
 /// The fewest bytes of random data from which chunks are cut: two of the largest ones.
 pub const RANDOM: usize = 2 * super::LARGEST_CHUNK;
 
+/// The smallest chunk of which bytes are dropped unread.
+const WORTH_SKIPPING: usize = 32 << 10;
+
 /// Bytes to send, in order.
 pub type Burst<'a> = ArrayVec<IoSlice<'a>, MOST_SLICES>;
 
@@ -162,6 +165,22 @@ impl Incoming {
             }
         }
         taken
+    }
+
+    /// Returns how many of the next bytes do not matter: those up to the last one of the chunk. The caller may drop them unread and
+    /// call [`Incoming::skip`]. `None` if chunks are so small that it is not worth a call of the system.
+    pub fn skippable(&self) -> Option<usize> {
+        (self.chunk >= WORTH_SKIPPING).then(|| self.chunk - self.position - 1)
+    }
+
+    /// Counts bytes that were not looked at.
+    ///
+    /// # Panics
+    /// If there are more than [`Incoming::skippable`].
+    pub fn skip(&mut self, bytes: usize) {
+        assert!(self.position + bytes < self.chunk, "the last byte of a chunk is looked at");
+        self.position += bytes;
+        self.bytes += bytes as u64;
     }
 
     /// Returns the bytes received.

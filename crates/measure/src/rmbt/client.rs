@@ -330,6 +330,26 @@ impl Client {
         Ok(())
     }
 
+    /// Returns how many of the next bytes of a download may be dropped unread ([`super::chunks::Incoming::skippable`]); `None` if they
+    /// have to be read.
+    pub fn skippable(&self) -> Option<usize> {
+        match &self.state {
+            // A refusal comes instead of the first chunk.
+            State::Receiving { stream, .. } if self.framing == Framing::Plain && stream.bytes() > 0 => {
+                stream.skippable()
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes note that bytes of a download were dropped unread, at most [`Client::skippable`].
+    pub fn skipped(&mut self, bytes: usize, now: Time) {
+        if let State::Receiving { start, stream, samples } = &mut self.state {
+            stream.skip(bytes);
+            samples.record(now.saturating_since(*start), stream.bytes());
+        }
+    }
+
     /// Returns the next bytes of an upload, cut from `random`; empty if there is none.
     ///
     /// # Panics

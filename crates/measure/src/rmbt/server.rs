@@ -350,6 +350,22 @@ impl Server {
         }
     }
 
+    /// Returns how many of the next bytes may be dropped unread ([`super::chunks::Incoming::skippable`]); `None` if they have to be read.
+    pub fn skippable(&self) -> Option<usize> {
+        match &self.state {
+            State::Receiving { stream, .. } if self.framing == Framing::Plain => stream.skippable(),
+            _ => None,
+        }
+    }
+
+    /// Takes note that bytes of an upload were dropped unread, at most [`Server::skippable`].
+    pub fn skipped(&mut self, bytes: usize, now: Time) {
+        if let State::Receiving { stream, start, samples, .. } = &mut self.state {
+            stream.skip(bytes);
+            samples.record(now.saturating_since(*start), stream.bytes());
+        }
+    }
+
     /// Returns a transfer that has ended.
     pub fn poll_transfer(&mut self) -> Option<Transfer> {
         self.ended.take()

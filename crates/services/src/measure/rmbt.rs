@@ -227,9 +227,31 @@ impl Session<'_> {
         Poll::Ready(Ok(()))
     }
 
+    /// Drops those bytes of an upload that do not matter, if it is worth it. Ready when there is something to read.
+    fn poll_skip(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+        while let Some(most) = self.server.skippable().filter(|&most| most > 0) {
+            let dropped = ready!(self.stream.poll_discard(cx, most))?;
+            if dropped == 0 {
+                return Poll::Ready(Err(Fault::Broken));
+            }
+            self.server.skipped(dropped, self.app.now());
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn poll_receive(&mut self, cx: &mut Context<'_>, most: usize) -> Poll<Result<(), Fault>> {
         SCRATCH.with_borrow_mut(|scratch| {
             for turn in 0..TURNS {
+                let skips = !self.stream.is_tls() && self.server.skippable().is_some();
+                if skips {
+                    match self.poll_skip(cx) {
+                        Poll::Ready(result) => result?,
+                        Poll::Pending if turn == 0 => return Poll::Pending,
+                        Poll::Pending => break,
+                    }
+                }
+                // After what was dropped comes the byte that matters.
+                let most = if skips { 1 } else { most };
                 let mut buffer = ReadBuf::new(&mut scratch[..most]);
                 match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
                     Poll::Ready(result) => result?,

@@ -1,9 +1,11 @@
 //! A connection, with TLS or without.
 
+use netio::sys;
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
@@ -20,6 +22,18 @@ impl Stream {
         match self {
             Stream::Plain(stream) => stream,
             Stream::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// Drops up to `most` bytes that have arrived, and returns how many; 0 at the end of the stream. Only of connections without TLS.
+    pub(super) fn poll_discard(&self, cx: &mut Context<'_>, most: usize) -> Poll<io::Result<usize>> {
+        let socket = self.socket();
+        loop {
+            ready!(socket.poll_read_ready(cx))?;
+            match socket.try_io(Interest::READABLE, || sys::discard(socket.as_fd(), most)) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return Poll::Ready(done),
+            }
         }
     }
 
