@@ -97,6 +97,8 @@ pub(crate) struct Line {
     socket: TcpStream,
     clock: Clock,
     stop: Arc<AtomicBool>,
+    /// How long the handshake took.
+    pub(crate) handshake: Duration,
     /// The time of the last progress.
     moved: Instant,
     /// Bytes written since [`Line::stamp`], modulo 2^32.
@@ -104,13 +106,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Connects, with a congestion control if one is given. Returns the time that the handshake took as well.
+    /// Connects, with a congestion control if one is given.
     pub(crate) fn connect(
         (name, address): (&str, SocketAddr),
         congestion: Option<&str>,
         clock: Clock,
         stop: &Arc<AtomicBool>,
-    ) -> Result<(Line, Span), Fault> {
+    ) -> Result<Line, Fault> {
         let failed = |source: io::Error| Fault::Connect { server: format!("{name} ({address})"), source };
         let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -124,7 +126,8 @@ impl Line {
             Err(errno) => return Err(failed(errno.into())),
         }
         let socket = TcpStream::from(socket);
-        let line = Line { socket, clock, stop: Arc::clone(stop), moved: start, written: 0 };
+        let mut line =
+            Line { socket, clock, stop: Arc::clone(stop), handshake: Duration::ZERO, moved: start, written: 0 };
         let deadline = start + CONNECT;
         let done = PollFlags::POLLOUT | PollFlags::POLLERR | PollFlags::POLLHUP;
         while !line.wait_once(PollFlags::POLLOUT, TURN)?.intersects(done) {
@@ -135,9 +138,9 @@ impl Line {
         if let Some(error) = line.socket.take_error().map_err(failed)? {
             return Err(failed(error));
         }
-        let handshake = Span::from_nanos(start.elapsed().as_nanos() as u64);
+        line.handshake = start.elapsed();
         line.socket.set_nodelay(true)?;
-        Ok((line, handshake))
+        Ok(line)
     }
 
     pub(crate) fn now(&self) -> Time {

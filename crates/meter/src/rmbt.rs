@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use measure::rate::Samples;
 use measure::rmbt::Client;
@@ -28,6 +29,9 @@ const FIRST_CHUNKS: u32 = 4;
 const READS: u32 = 256;
 /// Size of chunks: large enough to cost little, and small enough that the last one does not prolong a slow transfer by much.
 const CHUNK: usize = 64 << 10;
+/// The same in a local network, whose round trips are shorter than [`NEAR`].
+const LOCAL_CHUNK: usize = 256 << 10;
+const NEAR: Duration = Duration::from_millis(2);
 /// Time for which a connection is warmed up.
 const WARM: Span = Span::from_secs(2);
 
@@ -98,7 +102,8 @@ impl Rmbt {
         }
         let start = self.line.now();
         let (smallest, largest) = self.client.chunk_range();
-        let usual = Some(CHUNK.clamp(smallest, largest.max(smallest)));
+        let usual = if self.line.handshake < NEAR { LOCAL_CHUNK } else { CHUNK };
+        let usual = Some(usual.clamp(smallest, largest.max(smallest)));
         match (shared.way, amount) {
             (Way::Up, Amount::Time(span)) => self.client.put(End::After(span), usual, true, start),
             (Way::Up, Amount::Bytes(bytes)) => {

@@ -127,8 +127,7 @@ fn join<T>(thread: ScopedJoinHandle<T>) -> T {
 impl Course<'_> {
     fn connect(&self, congestion: Option<&str>) -> Result<Line, Fault> {
         let target = &self.plan.target;
-        let line = Line::connect((&target.name, target.address), congestion, self.clock, &self.stop)?;
-        Ok(line.0)
+        Line::connect((&target.name, target.address), congestion, self.clock, &self.stop)
     }
 
     /// Opens the connection for requests, if the protocol has any.
