@@ -135,9 +135,10 @@ impl<C: Controller> Endpoint<C> {
     /// Returns whether the endpoint has waited for the queue to empty and is to be polled.
     pub fn set_host_queue(&mut self, bytes: u64, is_full: bool) -> bool {
         let host = &mut self.sender.host;
-        let leaves = core::mem::take(&mut host.throttled) && bytes < host.bytes;
+        let leaves = host.throttled && bytes < host.bytes;
         (host.bytes, host.is_full) = (bytes, is_full);
         if leaves {
+            host.throttled = false;
             self.sender.touch();
         }
         leaves

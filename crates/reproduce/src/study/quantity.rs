@@ -12,6 +12,9 @@ const AROUND_HANDOVER_S: f64 = 1.0;
 /// The RSRP, in dBm, at which throughput counts as that inside a cell.
 const INSIDE_DBM: core::ops::RangeInclusive<f64> = -75.0..=-70.0;
 
+/// Within so many dB an RSRP counts as the same.
+const SAME_RSRP_DB: f64 = 2.0;
+
 /// A quantity: one value a test, one a flow, or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -55,6 +58,9 @@ pub enum Quantity {
     SecondInFlight,
     /// Goodput of all flows within 1 s of each handover, Mbit/s.
     AtHandover,
+    /// For each handover: mean goodput of all flows in the test's seconds with the same RSRP, to within 2 dB, and without a
+    /// handover within 2 s, Mbit/s.
+    SameRsrp,
     /// Goodput of all flows in each second with an RSRP of -75 to -70 dBm and no handover within 1 s, Mbit/s.
     InCell,
 }
@@ -101,8 +107,12 @@ impl Quantity {
             Quantity::SecondGoodput => seconds(test).iter().map(|second| second.goodput_mbps).collect(),
             Quantity::SecondInFlight => seconds(test).iter().map(|second| second.in_flight_kb).collect(),
             Quantity::AtHandover => test.handovers.iter().filter_map(|&at| at_handover(test, at)).collect(),
+            Quantity::SameRsrp => {
+                let all = seconds(test);
+                test.handovers.iter().filter_map(|&at| same_rsrp(test, &all, at)).collect()
+            }
             Quantity::InCell => {
-                let near = |t: f64| test.handovers.iter().any(|at| (at - t).abs() <= AROUND_HANDOVER_S + 1.0);
+                let near = |t: f64| is_near_handover(test, t);
                 let all = seconds(test);
                 let inside = all.iter().filter(|second| INSIDE_DBM.contains(&second.rsrp_dbm) && !near(second.t_s));
                 inside.map(|second| second.goodput_mbps).collect()
@@ -121,6 +131,19 @@ fn jain(values: &[f64]) -> f64 {
 fn at_handover(test: &Test, at: f64) -> Option<f64> {
     let near = test.moments().filter(|flows| (flows[0].t_s - at).abs() <= AROUND_HANDOVER_S);
     let goodputs: Vec<f64> = near.map(|flows| flows.iter().map(|flow| flow.goodput_mbps).sum()).collect();
+    (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64)
+}
+
+fn is_near_handover(test: &Test, t: f64) -> bool {
+    test.handovers.iter().any(|at| (at - t).abs() <= AROUND_HANDOVER_S + 1.0)
+}
+
+/// Mean goodput of the seconds away from handovers that have the RSRP of the second of a handover.
+fn same_rsrp(test: &Test, seconds: &[Second], at: f64) -> Option<f64> {
+    let rsrp = seconds.iter().find(|second| (second.t_s - at).abs() <= 0.5)?.rsrp_dbm;
+    let alike =
+        |second: &&Second| (second.rsrp_dbm - rsrp).abs() <= SAME_RSRP_DB && !is_near_handover(test, second.t_s);
+    let goodputs: Vec<f64> = seconds.iter().filter(alike).map(|second| second.goodput_mbps).collect();
     (!goodputs.is_empty()).then(|| goodputs.iter().sum::<f64>() / goodputs.len() as f64)
 }
 
@@ -246,6 +269,9 @@ mod tests {
         // Samples at 14.5 and 15 have 10 Mbit/s, those at 15.5 and 16 have 18.
         assert_eq!(values(&results, Quantity::AtHandover), [14.0]);
         assert_eq!(values(&results, Quantity::InCell), [18.0; 10]);
+        // At -90 dBm: all seconds from 10 s on except those around 15.2 s, which are the ones from 14.5 to 16.5 (14 and 17
+        // s are 1.7 s and more away from the middle of the second).
+        assert_eq!(values(&results, Quantity::SameRsrp), [18.0]);
     }
 
     #[test]
