@@ -6,6 +6,7 @@ import { number } from "./format";
 import { meansPlot, type MeanSeries } from "./means";
 import { colour, dashOf, FAILED, PUBLISHED, shapeOf } from "./palette";
 import { linePlot } from "./plots";
+import { scatterPlot, type Cloud } from "./scatter";
 
 const VERDICTS: Record<string, string> = { held: "✓ held", missed: "✗ missed", "not possible yet": "not possible yet" };
 
@@ -58,8 +59,11 @@ function experiment(name: string, rows: Row[], figures: HTMLElement[]): HTMLElem
 /** Draws a figure that corresponds to one of the paper's. */
 function figure(drawn: Drawn): HTMLElement | null {
   if (drawn.kind === "map") return map(drawn);
-  if (drawn.kind === "means" || drawn.kind === "boxes") {
-    const boxes = drawn.kind === "boxes";
+  if (drawn.kind === "points") {
+    return scatterPlot(drawn.title, cloudsOf(drawn.lines), drawn.x, drawn.y, "ellipses cover 95 % of normally distributed points");
+  }
+  if (drawn.kind === "means" || drawn.kind === "boxes" || drawn.kind === "spreads") {
+    const boxes = drawn.kind !== "means";
     const series: MeanSeries[] = drawn.lines.map((line) => ({
       label: line.label,
       means: line.y.flatMap((mean, i) =>
@@ -73,7 +77,7 @@ function figure(drawn: Drawn): HTMLElement | null {
       bars: true,
       wide: false,
       title: drawn.title,
-      ...(boxes && { note: "5, 25, 50, 75 and 95 %" }),
+      ...(boxes && { note: drawn.kind === "boxes" ? "5, 25, 50, 75 and 95 %" : "mean and standard deviation, least and greatest value" }),
     });
   }
   const lines = drawn.lines.map((line, i) => ({
@@ -85,7 +89,20 @@ function figure(drawn: Drawn): HTMLElement | null {
     marker: { shape: shapeOf(i), hollow: line.published },
     ...(line.published ? { dash: [6, 4] } : dashOf(i) !== undefined && { dash: dashOf(i)! }),
   }));
-  return linePlot(drawn.title, lines, { x: drawn.x, y: drawn.y, ...(drawn.kind === "steps" && { yMax: 1.02 }) });
+  const negative = drawn.lines.some((line) => line.y.some((y) => y !== null && y < 0));
+  return linePlot(drawn.title, lines, { x: drawn.x, y: drawn.y, ...(negative && { fit: true }), ...(drawn.kind === "steps" && { yMax: 1.02 }) });
+}
+
+/** The groups of points of a figure: an outline belongs to the line before it. */
+export function cloudsOf(lines: Drawn["lines"]): Cloud[] {
+  const clouds: Cloud[] = [];
+  for (const { label, x, y, outline } of lines) {
+    const points = { x, y: y.map((value) => value ?? NaN) };
+    const before = clouds.at(-1);
+    if (outline !== true) clouds.push({ label, ...points });
+    else if (before !== undefined) before.outline = points;
+  }
+  return clouds;
 }
 
 /** A table of coloured cells: blue above zero, orange below. */

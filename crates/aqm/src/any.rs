@@ -69,6 +69,16 @@ impl<P: Packet> AnyQueue<P> {
         }
     }
 
+    /// Returns whether a packet of `len` bytes and this priority would be dropped on arrival, as far as that depends on a
+    /// fixed limit.
+    pub fn is_full(&self, len: u32, priority: u8) -> bool {
+        match self {
+            AnyQueue::DropTail(queue) => queue.is_full(len),
+            AnyQueue::PfifoFast(queue) => queue.is_full(priority),
+            AnyQueue::Codel(_) | AnyQueue::Fq(_) | AnyQueue::FqCodel(_) => false,
+        }
+    }
+
     /// Returns whether the discipline may drop packets at a service opportunity, and not only at an arrival.
     pub fn drops_when_served(&self) -> bool {
         matches!(self, AnyQueue::Codel(_) | AnyQueue::FqCodel(_))

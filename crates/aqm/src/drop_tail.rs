@@ -65,6 +65,13 @@ impl<P: Packet> DropTail<P> {
         self.fifo.append(packet);
     }
 
+    /// Returns whether a packet of `len` bytes would be dropped on arrival.
+    pub fn is_full(&self, len: u32) -> bool {
+        let len = u64::from(len);
+        let fits_empty = self.config.has_room(Backlog::default(), len);
+        !self.fits(len) && !(self.config.victim == Victim::Oldest && fits_empty)
+    }
+
     #[inline]
     fn fits(&self, len: u64) -> bool {
         self.config.has_room(self.fifo.backlog(), len)

@@ -42,6 +42,10 @@ pub trait Packet {
     fn flow(&self) -> u64;
     /// The priority from the TOS byte, like Linux's `skb->priority`: 0 is best effort. See `pfifo_fast`.
     fn priority(&self) -> u8;
+    /// A number by which the packet's owner knows it; 0 if it does not need to.
+    fn tag(&self) -> u64 {
+        0
+    }
     /// The ECN field.
     fn ecn(&self) -> Ecn;
     /// Sets the ECN field to CE. Called only if [`Packet::ecn`] is capable.

@@ -18,6 +18,11 @@ const BAND_OF_PRIORITY: [u8; 16] = [1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1,
 /// Linux's `DEFAULT_TX_QUEUE_LEN`, in packets.
 const TX_QUEUE_LEN: u64 = 1000;
 
+/// Returns the band of a priority.
+fn band(priority: u8) -> usize {
+    usize::from(BAND_OF_PRIORITY[usize::from(priority & 15)])
+}
+
 /// The limit of `pfifo_fast`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -46,12 +51,17 @@ impl<P: Packet> PfifoFast<P> {
             max_packets: config.packets_per_band.unwrap_or(u64::MAX),
         }
     }
+
+    /// Returns whether the band of a priority is full.
+    pub fn is_full(&self, priority: u8) -> bool {
+        self.bands[band(priority)].backlog().packets >= self.max_packets
+    }
 }
 
 impl<P: Packet> Queue<P> for PfifoFast<P> {
     #[inline(never)]
     fn enqueue(&mut self, packet: P, now: Time, drops: &mut impl Drops<P>) {
-        let band = &mut self.bands[usize::from(BAND_OF_PRIORITY[usize::from(packet.priority() & 15)])];
+        let band = &mut self.bands[band(packet.priority())];
         if band.backlog().packets < self.max_packets {
             band.push(packet, now);
         } else {

@@ -101,6 +101,10 @@ impl Controller for AnyController {
         dispatch!(self, c => c.gauges(each));
     }
 
+    fn begin_at(&mut self, ssthresh: u32) {
+        dispatch!(self, c => c.begin_at(ssthresh));
+    }
+
     #[inline]
     fn limits(&self) -> Limits {
         dispatch!(self, c => c.limits())

@@ -351,6 +351,11 @@ pub trait Controller {
     fn gauges(&self, each: &mut dyn FnMut(&'static str, u64)) {
         let _ = each;
     }
+    /// Sets the slow-start threshold that a connection begins with, in segments, before anything was acknowledged (as from
+    /// Linux's cache of a destination's metrics). Ignored by controllers without slow start up to a threshold.
+    fn begin_at(&mut self, ssthresh: u32) {
+        let _ = ssthresh;
+    }
     /// Returns the current limits.
     fn limits(&self) -> Limits;
     /// Returns the controller's name, as in scenarios and `sysctl`.

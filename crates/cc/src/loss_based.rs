@@ -327,6 +327,10 @@ impl<G: Growth> Controller for LossBased<G> {
         }
     }
 
+    fn begin_at(&mut self, ssthresh: u32) {
+        self.window.ssthresh = ssthresh.max(2);
+    }
+
     fn on_congestion(&mut self, congestion: &Congestion, cx: &mut Ctx) {
         let reacting = self.reacting(congestion.una);
         match congestion.sign {

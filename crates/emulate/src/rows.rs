@@ -399,7 +399,7 @@ mod tests {
         // Nothing paces CUBIC, unless it is asked for.
         let mut cubic = measured("cubic", None, samples);
         assert_eq!(shares(&cubic, 0), [0.0, 0.0, 0.95, 0.0, 0.0, 0.05]);
-        cubic.flow.tcp.pacing = true;
+        cubic.flow.tcp.pacing = Some(true);
         assert_eq!(shares(&cubic, 0), shares(&bbr, 0));
     }
 

@@ -47,6 +47,7 @@ fn ue(air: AirConfig, limited: bool) -> UeConfig {
         }],
         host: above(if limited { BQL } else { Limit::None }),
         reports_host: limited,
+        modem_drops: false,
     }
 }
 

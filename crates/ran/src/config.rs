@@ -90,6 +90,8 @@ pub struct UeConfig {
     /// bearer. If not, a quota that is small for a round of report and grant keeps grants small, and is never
     /// recognised as too small, because the modem does not run empty.
     pub reports_host: bool,
+    /// Whether a full modem drops what the host sends, instead of stopping the host.
+    pub modem_drops: bool,
 }
 
 /// A queue above a buffer of RLC. Packets are passed down while the buffer has room and the quota is not used up; the

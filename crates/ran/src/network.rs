@@ -192,6 +192,23 @@ impl<P: Packet> Ran<P> {
         self.note_discard(ue);
     }
 
+    /// Has [`Ran::poll_released`] return the packets of `ue` from now on.
+    pub fn note_released(&mut self, ue: u32) {
+        self.ues[ue as usize].note_released();
+    }
+
+    /// Returns the tag ([`aqm::Packet::tag`]) of a packet that has left the queue of the host at `ue` for the modem, which may
+    /// since have dropped it; in no order. To be called after each call of [`Ran::handle_uplink`] and [`Ran::handle_timeout`], until there is none.
+    #[inline]
+    pub fn poll_released(&mut self, ue: u32) -> Option<u64> {
+        self.ues[ue as usize].poll_released()
+    }
+
+    /// Returns whether the queue of the host at `ue` would drop a packet of `len` bytes and this priority.
+    pub fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
+        self.ues[ue as usize].host.gate.is_full(len, priority)
+    }
+
     /// Sets the fraction, 0 to 1, of the resource blocks without data on the carriers of `cell` that interferes with UEs of
     /// other cells from `now` on. May cause radio link failures.
     pub fn set_load(&mut self, cell: u32, load: f32, now: Time) {

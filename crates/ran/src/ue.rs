@@ -1,6 +1,6 @@
 //! The state of one UE: its radio, its bearers, and both ends of its transmissions.
 
-use aqm::{Drops, Gate, Packet};
+use aqm::{DropReason, Drops, Gate, Packet};
 use channel::tables::lte::Category;
 use channel::{Air, Direction, Random, Sinr};
 use units::{Span, Time};
@@ -101,6 +101,10 @@ pub(crate) struct Ue<P> {
     pub(crate) host: Above<P>,
     /// Whether buffer status reports include the host's queue.
     reports_host: bool,
+    /// Whether a full modem drops packets.
+    modem_drops: bool,
+    /// The tags of packets that have left the host's queue for the modem and have not been polled, if anybody asks.
+    released: Option<Vec<u64>>,
     /// Whether one of its bearers is in TM, which needs room for a whole packet.
     pub(crate) has_transparent: bool,
     /// Whether a STATUS PDU may complete data for a queue above RLC.
@@ -184,6 +188,8 @@ impl<P: Packet> Ue<P> {
             order,
             host: Above::new(&config.host),
             reports_host: config.reports_host,
+            modem_drops: config.modem_drops,
+            released: None,
             has_transparent: config.bearers.iter().any(|bearer| bearer.rlc.mode == rlc::Mode::Tm),
             uses_status: config
                 .bearers
@@ -381,13 +387,33 @@ impl<P: Packet> Ue<P> {
             self.bearers.iter().for_each(|b| held += b.rlc.held(way, self.host.completion));
             self.host.gate.settle(held, now);
         }
-        while self.host.gate.backlog().packets > 0
-            && self.host.room.is_left(self.queued(way))
-            && let Some(packet) = self.host.gate.release(now, drops)
-        {
-            let bearer = self.bearer_of(&packet);
-            self.bearers[bearer].rlc.enqueue(way, packet, now, drops);
+        loop {
+            let has_room = self.host.room.is_left(self.queued(way));
+            if self.host.gate.backlog().packets == 0 || !(has_room || self.modem_drops) {
+                return;
+            }
+            let Some(packet) = self.host.gate.release(now, drops) else { return };
+            if let Some(released) = &mut self.released {
+                released.push(packet.tag());
+            }
+            if has_room {
+                let bearer = self.bearer_of(&packet);
+                self.bearers[bearer].rlc.enqueue(way, packet, now, drops);
+            } else {
+                drops.dropped(packet, DropReason::Overflow);
+            }
         }
+    }
+
+    /// Keeps the tags of packets that leave the host's queue for [`Ue::poll_released`] from now on.
+    pub(crate) fn note_released(&mut self) {
+        self.released.get_or_insert_default();
+    }
+
+    /// Returns the tag of a packet that has left the host's queue for the modem, if there is one that was not returned before.
+    #[inline]
+    pub(crate) fn poll_released(&mut self) -> Option<u64> {
+        self.released.as_mut()?.pop()
     }
 
     /// Returns the backlog above RLC.

@@ -89,6 +89,8 @@ table! {
         "" undos: u64,
         /// Duplicate acknowledgements that the sender received.
         "" dup_acks: u64,
+        /// The most of them in succession, since the start: after one loss, as long as nothing new was acknowledged.
+        "" max_dup_acks: u64,
         /// Its packets that were marked with congestion experienced.
         "" ce_marks: u64,
         /// Its packets that were lost on the way, in either direction.
@@ -101,7 +103,7 @@ table! {
         "1" limited_rwnd: f64,
         /// Share of its connections' time in which pacing held the sender back (0 to 1).
         "1" limited_pacing: f64,
-        /// The rest of its connections' time: the handshake, a full send buffer (0 to 1).
+        /// The rest of its connections' time: the handshake, a full send buffer, the queue of its own host (0 to 1).
         "1" limited_other: f64,
         /// Mean congestion window of a connection over time.
         "B" mean_cwnd_bytes: f64,
@@ -116,7 +118,8 @@ table! {
 
 table! {
     /// A flow's copy at a sampling moment: its goodput over all its connections, and the state of the newest of them,
-    /// which is zero, empty or missing while there is none, for UDP, and as far as only its sender knows it.
+    /// which is zero, empty or missing while there is none, for UDP, and as far as only its sender knows it. The last row of
+    /// a TCP flow is the first after everything was sent and acknowledged.
     pub struct SampleRow<'a> in Samples "samples" {
         /// Point of the sweep.
         "" point: u32,
@@ -152,7 +155,8 @@ table! {
         "ms" rto_ms: f64,
         /// Pacing rate; missing if the sender does not pace.
         "Mbit/s" pacing_mbps: opt_f64,
-        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer) or `idle`.
+        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer),
+        /// `hostq` (the queue of its own host) or `idle`.
         "" limit: str,
         /// The sender's state, as `slow-start` or `recovery`; `closed` without a connection.
         "" state: str,

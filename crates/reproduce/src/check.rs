@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     variant: String,
     parameter: String,
-    metric: String,
+    pub(crate) metric: String,
     /// The points of the scenario's sweep. Several points are averaged, unless the row is a claim about each of them.
     #[serde(default)]
     point: At,
@@ -24,7 +24,7 @@ pub struct Check {
     pub measure: Measure,
     /// Relative deviation from the published value within which ours counts as equal.
     pub tolerance: Option<f64>,
-    /// For a claim: the condition, such as `>=0.9`.
+    /// For a claim, or instead of the tolerance: the condition, such as `>=0.9`.
     expect: Option<String>,
     /// For a claim: the swept keys along which the value rises,
     #[serde(default)]
@@ -71,11 +71,17 @@ pub(crate) enum Bound {
     AtMost(f64),
     /// A bound on the absolute value.
     Within(f64),
+    /// From the first to the second.
+    Between(f64, f64),
 }
 
 impl Claim {
-    /// Parses `>=0.9`, `<=5`, `±0.03` or `22.4..111.18`.
+    /// Parses `>=0.9`, `<=5`, `±0.03`, `[2, 8]` or `22.4..111.18`.
     fn parse(text: &str) -> Option<Claim> {
+        if let Some((from, to)) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')?.split_once(',')) {
+            let (from, to) = (from.trim().parse().ok()?, to.trim().parse().ok()?);
+            return Some(Claim::Bound(Bound::Between(from, to)));
+        }
         if let Some((from, to)) = text.split_once("..") {
             return Some(Claim::Range(from.parse().ok()?, to.parse().ok()?));
         }
@@ -143,7 +149,7 @@ impl Check {
     /// Returns the claim to be checked, if the row is one.
     pub(crate) fn claim_of(&self, row: &PublishedRow) -> Option<Claim> {
         match &row.value {
-            Some(Published::Number(_)) => None,
+            Some(Published::Number(_)) => self.expect.as_deref().and_then(Claim::parse),
             Some(Published::Text(text)) => Claim::parse(text),
             None if !self.rising.is_empty() => Some(Claim::Trend { along: self.rising.clone(), rises: true }),
             None if !self.falling.is_empty() => Some(Claim::Trend { along: self.falling.clone(), rises: false }),

@@ -1,9 +1,12 @@
 //! Compares measured values with published ones.
 
 use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
+use crate::measure::Measure;
 use crate::paper::{Experiment, Paper};
+use crate::study::{ORDER, Study};
 use record::{Results, Stat};
 use serde::Serialize;
+use std::cell::OnceCell;
 
 /// Relative deviation within which measured and published values count as equal, unless the check sets another.
 const TOLERANCE: f64 = 0.10;
@@ -62,13 +65,14 @@ pub struct Row {
 
 /// Returns an experiment's published rows, with measured values where `results` has them.
 pub fn compare(paper: &Paper, experiment: &Experiment, results: Option<&Results>) -> Vec<Row> {
+    let data = results.map(Data::new);
     let published = paper.published.iter().filter(|row| row.experiment == experiment.name);
-    published.map(|row| beside(paper, experiment, row, results)).collect()
+    published.map(|row| beside(paper, experiment, row, data.as_ref())).collect()
 }
 
-fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, results: Option<&Results>) -> Row {
+fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Option<&Data>) -> Row {
     let check = experiment.checks.iter().find(|check| check.answers(row));
-    let answer = check.zip(results).map(|(check, results)| answer(check, row, results));
+    let answer = check.zip(data).map(|(check, data)| answer(check, row, data));
     let (measured, ci, verdict) = match answer {
         None => (None, None, Verdict::NotPossible),
         Some(Answer { measured, ci, held }) => (measured, ci, if held { Verdict::Held } else { Verdict::Missed }),
@@ -97,6 +101,22 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, results: O
     }
 }
 
+/// Results, and the tests in them once somebody asks.
+pub(crate) struct Data<'a> {
+    pub(crate) results: &'a Results,
+    study: OnceCell<Study>,
+}
+
+impl<'a> Data<'a> {
+    pub(crate) fn new(results: &'a Results) -> Data<'a> {
+        Data { results, study: OnceCell::new() }
+    }
+
+    pub(crate) fn study(&self) -> &Study {
+        self.study.get_or_init(|| Study::new(self.results))
+    }
+}
+
 /// What the results say about a row.
 struct Answer {
     measured: Option<Published>,
@@ -104,10 +124,11 @@ struct Answer {
     held: bool,
 }
 
-fn answer(check: &Check, row: &PublishedRow, results: &Results) -> Answer {
+fn answer(check: &Check, row: &PublishedRow, data: &Data) -> Answer {
+    let results = data.results;
     let points: Vec<u32> =
         (0..).zip(&results.meta.points).filter(|(_, point)| check.is_at(point)).map(|(i, _)| i).collect();
-    let stats: Option<Vec<Stat>> = points.iter().map(|&point| check.figure(results, point)).collect();
+    let stats: Option<Vec<Stat>> = points.iter().map(|&point| check.figure(data, point)).collect();
     // A run without a value (such as a link that never filled) must not improve the mean of the others.
     let Some(stats) = stats.filter(|stats| !stats.is_empty()) else {
         return Answer { measured: None, ci: None, held: false };
@@ -119,7 +140,9 @@ fn answer(check: &Check, row: &PublishedRow, results: &Results) -> Answer {
     let several = || Published::Text(format!("{:.2}..{:.2}", short(least), short(most)));
     if let Some(claim) = check.claim_of(row) {
         let held = match &claim {
-            Claim::Bound(bound) => means.iter().all(|&mean| bound.holds(mean)),
+            Claim::Bound(bound) => {
+                means.iter().all(|&mean| bound.holds(mean)) && points.iter().all(|&at| check.orders(data, at, *bound))
+            }
             Claim::Range(from, to) => {
                 check.is_same(least, *from, None, RATIO_TOLERANCE) && check.is_same(most, *to, None, RATIO_TOLERANCE)
             }
@@ -158,7 +181,11 @@ fn follows(results: &Results, points: &[u32], means: &[f64], along: &[String], r
 
 impl Check {
     /// Returns the value at a point, over the runs.
-    pub(crate) fn figure(&self, results: &Results, point: u32) -> Option<Stat> {
+    pub(crate) fn figure(&self, data: &Data, point: u32) -> Option<Stat> {
+        let results = data.results;
+        if let Measure::Tests(tests) = &self.measure {
+            return tests.estimate(data.study(), point).map(|estimate| estimate.stat());
+        }
         let runs = 0..results.meta.runs;
         let Some(against) = &self.against else {
             let values: Option<Vec<f64>> = runs.map(|run| self.measure.of(results, point, run)).collect();
@@ -168,6 +195,16 @@ impl Check {
         let other = results.meta.points.iter().position(|other| against.leads(here, other))? as u32;
         let pairs: Option<Vec<(f64, f64)>> = runs.map(|run| self.measure.of_both(results, point, other, run)).collect();
         self.form.of(&pairs?)
+    }
+
+    /// Returns whether enough resamples satisfy a bound that states an order of tests; true of any other bound.
+    fn orders(&self, data: &Data, point: u32, bound: Bound) -> bool {
+        let Measure::Tests(tests) = &self.measure else { return true };
+        if !tests.is_order() || matches!(bound, Bound::Within(_) | Bound::Between(..)) {
+            return true;
+        }
+        let estimate = tests.estimate(data.study(), point);
+        estimate.is_some_and(|estimate| estimate.share(|value| bound.holds(value)) >= ORDER)
     }
 
     /// Returns whether a measured value equals the published one within the tolerance.
@@ -238,6 +275,7 @@ impl Bound {
             Bound::AtLeast(bound) => value >= bound,
             Bound::AtMost(bound) => value <= bound,
             Bound::Within(bound) => value.abs() <= bound,
+            Bound::Between(from, to) => (from..=to).contains(&value),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Figures like the papers', drawn from an experiment's results.
 
 use crate::check::{Check, Form};
+use crate::compare::Data;
 use crate::measure::{Measure, Percentile};
 use crate::points::At;
+use crate::study::OverTests;
 use record::tables::SampleRow;
 use record::{Point, Results};
 use serde::{Deserialize, Serialize};
@@ -72,6 +74,8 @@ pub enum Figure {
         /// The points.
         lines: Vec<Of>,
     },
+    /// A quantity of tests.
+    Tests(OverTests),
     /// A value over two swept keys, as a table of coloured cells.
     Map {
         /// Its title.
@@ -167,6 +171,10 @@ pub enum Kind {
     Means,
     /// Percentiles over a swept key.
     Boxes,
+    /// Means, standard deviations and extremes of named groups.
+    Spreads,
+    /// A point for each pair of values.
+    Points,
     /// A value for each combination of two swept keys.
     Map,
 }
@@ -183,13 +191,45 @@ pub struct Line {
     pub y: Vec<Option<f64>>,
     /// For means: half the widths of 95 % confidence intervals.
     pub ci: Vec<Option<f64>>,
-    /// For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`.
+    /// For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`. For spreads: the least value, the mean (`y`)
+    /// less and plus the standard deviation, and the greatest.
     pub around: Vec<Option<[f64; 4]>>,
     /// Whether it is a published level.
     pub published: bool,
+    /// Of a plot of points: whether it is the outline around the points of the line before.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    #[cfg_attr(test, ts(optional, as = "Option<bool>"))]
+    pub outline: bool,
+}
+
+impl Drawn {
+    /// Returns an empty figure of an experiment.
+    pub(crate) fn blank(paper: &str, experiment: &str) -> Drawn {
+        Drawn {
+            paper: paper.to_owned(),
+            experiment: experiment.to_owned(),
+            kind: Kind::Lines,
+            title: String::new(),
+            x: String::new(),
+            y: String::new(),
+            down: String::new(),
+            names: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
 }
 
 impl Figure {
+    /// Returns what is wrong with its keys, or with the names of its flows.
+    pub(crate) fn fault(&self, is_known: impl Fn(&str) -> bool) -> Option<String> {
+        let Figure::Tests(figure) = self else { return None };
+        let unknown = || {
+            let flows = figure.lines.iter().flat_map(|line| line.flows());
+            flows.into_iter().find(|flow| !is_known(flow)).map(|flow| format!("the scenario has no flow `{flow}`"))
+        };
+        figure.fault().map(str::to_owned).or_else(unknown)
+    }
+
     /// Returns whether each of its lines matches a point of the sweep.
     pub fn fits(&self, points: &[Point]) -> bool {
         let is_there = |at: &At| points.iter().any(|point| at.is(point));
@@ -202,10 +242,12 @@ impl Figure {
                 lines.iter().all(|of| is_there(&of.point)) && swept(over)
             }
             Figure::Map { point, over, down, .. } => is_there(point) && swept(over) && swept(down),
+            Figure::Tests(_) => true,
         }
     }
 
-    pub(crate) fn draw(&self, results: &Results, blank: Drawn) -> Drawn {
+    pub(crate) fn draw(&self, data: &Data, blank: Drawn) -> Drawn {
+        let results = data.results;
         let title = self.title().to_owned();
         match self {
             Figure::Series { column, lines, mean, from, to, since_start, levels, .. } => {
@@ -237,22 +279,23 @@ impl Figure {
             Figure::Means { y, over, lines, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
                 let names = values_of(results, over);
-                let lines = lines.iter().map(|of| means(results, &check, over, &names, &of.point, &of.label)).collect();
+                let lines = lines.iter().map(|of| means(data, &check, over, &names, &of.point, &of.label)).collect();
                 Drawn { title, kind: Kind::Means, x: over.clone(), y: y.clone(), names, lines, ..blank }
             }
             Figure::Boxes { over, flow, lines, .. } => {
                 let names = values_of(results, over);
-                let lines = lines.iter().map(|of| boxes(results, flow, over, &names, &of.point, &of.label)).collect();
+                let lines = lines.iter().map(|of| boxes(data, flow, over, &names, &of.point, &of.label)).collect();
                 let y = "one-way delay, ms".to_owned();
                 Drawn { title, kind: Kind::Boxes, x: over.clone(), y, names, lines, ..blank }
             }
+            Figure::Tests(figure) => figure.draw(data.study(), blank),
             Figure::Map { y, over, down, point, measure, against, form, .. } => {
                 let check = Check::of(measure.clone(), against.clone(), *form);
                 let names = values_of(results, over);
                 let rows = values_of(results, down);
                 let rows = rows.iter().map(|row| {
                     let here = |at: &Point| point.is(at) && value_of(at, down).as_ref() == Some(row);
-                    cells(results, &check, over, &names, here, row)
+                    cells(data, &check, over, &names, here, row)
                 });
                 let lines = rows.collect();
                 Drawn {
@@ -276,6 +319,7 @@ impl Figure {
             | Figure::Means { title, .. }
             | Figure::Boxes { title, .. }
             | Figure::Map { title, .. } => title,
+            Figure::Tests(figure) => &figure.title,
         }
     }
 }
@@ -297,15 +341,15 @@ fn values_of(results: &Results, key: &str) -> Vec<String> {
     values
 }
 
-fn means(results: &Results, check: &Check, over: &str, names: &[String], at: &At, label: &str) -> Line {
-    cells(results, check, over, names, |point| at.is(point), label)
+fn means(data: &Data, check: &Check, over: &str, names: &[String], at: &At, label: &str) -> Line {
+    cells(data, check, over, names, |point| at.is(point), label)
 }
 
 /// Computes the boxes of the flows' one-way delay at each value of `over`.
-fn boxes(results: &Results, flow: &str, over: &str, names: &[String], at: &At, label: &str) -> Line {
+fn boxes(data: &Data, flow: &str, over: &str, names: &[String], at: &At, label: &str) -> Line {
     let of = |percentile| {
         let measure = Measure::Delay { flow: flow.to_owned(), at: percentile };
-        means(results, &Check::of(measure, None, Form::default()), over, names, at, label)
+        means(data, &Check::of(measure, None, Form::default()), over, names, at, label)
     };
     let medians = of(Percentile::P50);
     let around = [Percentile::P5, Percentile::P25, Percentile::P75, Percentile::P95].map(|at| of(at).y);
@@ -314,19 +358,12 @@ fn boxes(results: &Results, flow: &str, over: &str, names: &[String], at: &At, l
 }
 
 /// Computes the value at each value of `over`, at the first point for which `here` is true.
-fn cells(
-    results: &Results,
-    check: &Check,
-    over: &str,
-    names: &[String],
-    here: impl Fn(&Point) -> bool,
-    label: &str,
-) -> Line {
+fn cells(data: &Data, check: &Check, over: &str, names: &[String], here: impl Fn(&Point) -> bool, label: &str) -> Line {
     let mut line = Line { label: label.to_owned(), ..Line::default() };
     for (x, name) in names.iter().enumerate() {
         let is_it = |point: &Point| here(point) && value_of(point, over).as_ref() == Some(name);
-        let point = results.meta.points.iter().position(is_it);
-        let stat = point.and_then(|point| check.figure(results, point as u32));
+        let point = data.results.meta.points.iter().position(is_it);
+        let stat = point.and_then(|point| check.figure(data, point as u32));
         line.x.push(x as f64);
         line.y.push(stat.map(|stat| stat.mean));
         line.ci.push(stat.and_then(|stat| stat.ci95));
@@ -427,7 +464,7 @@ mod tests {
             results.tables.flows.push(&FlowRow { run, flow, ..FlowRow::default() });
         }
         let names = ["none".to_owned(), "bql".to_owned()];
-        let line = boxes(&results, "small-*", "limit", &names, &At::default(), "FQ");
+        let line = boxes(&Data::new(&results), "small-*", "limit", &names, &At::default(), "FQ");
         assert_eq!(line.around, [None, Some([31.0, 32.0, 38.0, 46.0])]);
         assert_eq!((line.label.as_str(), line.x, line.y), ("FQ", vec![0.0, 1.0], vec![None, Some(34.0)]));
     }

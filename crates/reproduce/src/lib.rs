@@ -13,6 +13,7 @@ mod measure;
 mod open;
 mod paper;
 mod points;
+mod study;
 #[cfg(test)]
 mod types;
 
@@ -25,3 +26,4 @@ pub use measure::{Edge, Floor, Measure};
 pub use open::{is_folder, papers};
 pub use paper::{Experiment, Paper, Setting};
 pub use points::At;
+pub use study::{OverTests, Quantity, Statistic, Tests};

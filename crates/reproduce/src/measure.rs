@@ -1,5 +1,6 @@
 //! Measures computed from a run, for comparison with published values.
 
+use crate::study::Tests;
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
@@ -145,6 +146,8 @@ pub enum Measure {
         /// The flows.
         flow: String,
     },
+    /// A statistic over tests, each of several flows, in all runs together.
+    Tests(Tests),
     /// Transport blocks with unused room while packets waited above PDCP and RLC, in per cent of all.
     Starved {
         /// `downlink` or `uplink`.
@@ -259,8 +262,8 @@ impl Measure {
                 let steady = mean(&samples, last - end.as_secs_f64(), last)?;
                 fill_time(&samples, after.as_secs_f64(), share * steady).map(|time| time + to.seconds())
             }
-            // Defined only for a pair of points.
-            Measure::UntilFilled { .. } => None,
+            // Defined only for a pair of points, and for all runs together.
+            Measure::UntilFilled { .. } | Measure::Tests(_) => None,
             Measure::WholePathGoverns { flow, from, to } => {
                 let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
                 let within = samples(results, point, run, flow).filter(|row| row.t_s > from && row.t_s <= to);
@@ -303,6 +306,11 @@ impl Measure {
         counted
     }
 
+    /// Returns what is wrong with the combination of its keys.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        if let Measure::Tests(tests) = self { tests.fault() } else { None }
+    }
+
     /// Returns the names and patterns of the flows it covers.
     pub(crate) fn flows(&self) -> Vec<&str> {
         match self {
@@ -320,6 +328,7 @@ impl Measure {
             | Measure::DelaySpread { flow }
             | Measure::Lost { flow } => vec![flow],
             Measure::WindowRatio { flow, over } | Measure::DelayRatio { flow, over } => vec![flow, over],
+            Measure::Tests(tests) => tests.flows(),
             Measure::Jain | Measure::FillTime { .. } | Measure::UntilFilled { .. } | Measure::Starved { .. } => {
                 Vec::new()
             }

@@ -92,6 +92,27 @@ impl Paper {
 }
 
 impl Experiment {
+    /// Takes over the checks and figures of the experiment that it is `like`, one of `before`, and the reasons by metric.
+    fn share(&mut self, before: &[Experiment]) -> Result<(), String> {
+        if let Some(like) = &self.like {
+            let Some(other) = before.iter().find(|other| other.name == *like) else {
+                return Err(format!("`like`: no experiment `{like}` before it"));
+            };
+            let mut checks = other.checks.clone();
+            checks.iter_mut().for_each(|check| check.why = None);
+            self.checks = [checks, core::mem::take(&mut self.checks)].concat();
+            self.figures = other.figures.iter().cloned().chain(core::mem::take(&mut self.figures)).collect();
+        }
+        for (metric, why) in &self.why {
+            let mut checks = self.checks.iter_mut().filter(|check| check.metric == *metric).peekable();
+            if checks.peek().is_none() {
+                return Err(format!("`why` names an unknown metric `{metric}`"));
+            }
+            checks.filter(|check| check.why.is_none()).for_each(|check| check.why = Some(why.clone()));
+        }
+        Ok(())
+    }
+
     fn check(&self, published: &[PublishedRow]) -> Result<(), String> {
         let rows: Vec<&PublishedRow> = published.iter().filter(|row| row.experiment == self.name).collect();
         if rows.is_empty() {
@@ -107,6 +128,12 @@ impl Experiment {
         let flows: BTreeSet<&str> = flows.collect();
         for check in &self.checks {
             check.fits(&rows, &points, &flows).map_err(|what| format!("check of {}: {what}", check.row()))?;
+        }
+        let is_known = |of: &str| flows.iter().any(|flow| is_flow(of, flow));
+        for figure in &self.figures {
+            if let Some(fault) = figure.fault(is_known) {
+                return Err(format!("figure `{}`: {fault}", figure.title()));
+            }
         }
         let unfit = self.figures.iter().find(|figure| !figure.fits(&points));
         unfit.map_or(Ok(()), |figure| {
@@ -131,6 +158,9 @@ impl Check {
                         no `expect`, `rising` or `falling`"
                     .into(),
             );
+        }
+        if let Some(fault) = self.measure.fault() {
+            return Err(fault.into());
         }
         let unknown = |of: &&str| !flows.iter().any(|flow| is_flow(of, flow));
         if let Some(unknown) = self.measure.flows().into_iter().find(unknown) {
@@ -170,8 +200,12 @@ fn read(folder: &Folder, name: String) -> Result<Vec<Paper>, Error> {
     }
     let published = published(folder, &folder.file(PUBLISHED)?)?;
     let mut experiments = file.experiments;
-    for experiment in &mut experiments {
-        experiment.folder = folder.clone();
+    for i in 0..experiments.len() {
+        let (before, rest) = experiments.split_at_mut(i);
+        rest[0].folder = folder.clone();
+        rest[0]
+            .share(before)
+            .map_err(|what| folder.error(PAPER, None, format!("experiment `{}`: {what}", rest[0].name)))?;
     }
     for (i, variant) in file.variants.iter().enumerate() {
         let wrong = |what: String| Err(folder.error(PAPER, None, format!("variant `{}`: {what}", variant.name)));

@@ -139,6 +139,11 @@ pub struct Experiment {
     pub name: String,
     /// A one-line description.
     pub about: String,
+    /// An earlier experiment whose checks and figures it shares, besides its own.
+    pub(crate) like: Option<String>,
+    /// What is known about missed rows, by metric, unless the check says it.
+    #[serde(default)]
+    pub(crate) why: BTreeMap<String, String>,
     /// Its scenario's file; none if it cannot be run yet.
     pub(crate) scenario: Option<String>,
     /// The checks that compare results with rows.

@@ -57,7 +57,7 @@ pub(crate) fn scenario(s: &Scenario, needed: Flows, c: &mut Check) {
     let mut flows = 0;
     for (i, flow) in s.flows.iter().enumerate() {
         c.key("flows", |c| c.index(i, |c| check_flow(flow, s, c)));
-        flows += u64::from(flow.count);
+        flows += u64::from(flow.count).saturating_mul(flow.repeat.map_or(1, |repeat| repeat.count.into()));
         if flows > MAX_FLOWS {
             c.key("flows", |c| c.index(i, |c| c.wrong(format!("more than {MAX_FLOWS} flows"))));
             break;
@@ -104,10 +104,24 @@ fn check_flow(flow: &Flow, s: &Scenario, c: &mut Check) {
         c.key("stagger", |c| c.wrong(message));
     }
     c.span("start_jitter", flow.start_jitter);
+    if let Some(repeat) = flow.repeat {
+        c.key("repeat", |c| check_repeat(flow, repeat, s.duration, c));
+    }
     c.key("traffic", |c| check_traffic(&flow.traffic, c));
     c.range("priority", flow.priority, 0..=15);
     check_cc(&flow.cc, c);
     c.key("tcp", |c| check_tcp(&flow.tcp, c));
+}
+
+fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {
+    c.range("count", repeat.count, 1..=topology::MAX_REPEATS);
+    c.range("every", repeat.every, Span::from_nanos(1)..=MAX_SPAN);
+    let later = u128::from(repeat.every.as_nanos()) * u128::from(repeat.count.saturating_sub(1));
+    if u128::from(flow.start.as_nanos()) + later >= u128::from(duration.as_nanos()) {
+        c.key("count", |c| {
+            c.wrong(format!("the last of {} flows would start after the end, {duration}", repeat.count))
+        });
+    }
 }
 
 fn check_tcp(tcp: &Tcp, c: &mut Check) {

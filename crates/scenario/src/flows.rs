@@ -48,6 +48,9 @@ pub struct Flow {
     /// Upper bound of a random delay added to each flow's start.
     #[serde(default)]
     pub start_jitter: Span,
+    /// Further flows like this one, each later than the one before. Always absent after loading. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     /// The links that data takes, in order. Default: the route with the fewest links, then with the least delay.
     #[serde(default)]
     pub route: Vec<String>,
@@ -58,6 +61,16 @@ pub struct Flow {
     /// TCP options of this flow; options not set here are taken from the table `[tcp]`.
     #[serde(default)]
     pub tcp: Tcp,
+}
+
+/// Flows like one another, named `NAME-1`, `NAME-2`, ..., which start and stop one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Repeat {
+    /// Number of flows in all.
+    pub count: u32,
+    /// Time from the start of one to the start of the next.
+    pub every: Span,
 }
 
 /// The transport protocol of a flow.
@@ -89,8 +102,16 @@ pub struct Tcp {
     pub initial_window: u32,
     /// Negotiate ECN (RFC 3168).
     pub ecn: bool,
-    /// Pace segments even if the congestion control does not request it.
-    pub pacing: bool,
+    /// Pace segments even if the congestion control does not request it (`true`), or never, as Linux before 4.13 without
+    /// the queue discipline `fq` (`false`). Default: as the congestion control requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pacing: Option<bool>,
+    /// Start with the slow-start threshold that an earlier connection between the same two hosts has left, with whichever
+    /// congestion control, as Linux before 5.6 (`tcp_no_ssthresh_metrics_save = 0`).
+    pub ssthresh_cache: bool,
+    /// Limit the data in the queue of the host, and reduce the window without a loss when that queue is full, as Linux does
+    /// (TCP small queues). Applies to UEs, whose hosts have a queue (`host_queue`).
+    pub small_queues: bool,
     /// Delay parts of a burst until a larger burst can be sent, as Linux does with TCP segmentation offload (TSO). A
     /// fast sender then sends bursts of one millisecond's worth of data.
     pub tso: bool,
@@ -116,7 +137,9 @@ impl Default for Tcp {
             mss: 1448,
             initial_window: 10,
             ecn: false,
-            pacing: false,
+            pacing: None,
+            ssthresh_cache: false,
+            small_queues: false,
             tso: false,
             delayed_ack: true,
             slow_start_after_idle: true,
@@ -139,7 +162,11 @@ kinds! { "Cc",
         #[serde(alias = "reno")]
         NewReno,
         /// BBR version 1: sends at the measured delivery rate.
-        Bbr,
+        Bbr {
+            /// The version of Linux whose BBR to follow.
+            #[serde(default, skip_serializing_if = "is_default")]
+            linux: BbrLinux,
+        },
         /// Vegas: keeps two to four packets in the queue.
         Vegas,
         /// Westwood+: reduces the window to the measured bandwidth-delay product after a loss.
@@ -179,13 +206,29 @@ kinds! { "Cc",
     }
 }
 
+/// A version of BBR, by the Linux that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum BbrLinux {
+    /// Linux 4.9: without room for aggregated acknowledgements in the window.
+    #[serde(rename = "4.9")]
+    V4_9,
+    /// Linux 6.1.
+    #[default]
+    #[serde(rename = "6.1")]
+    V6_1,
+}
+
+fn is_default(linux: &BbrLinux) -> bool {
+    *linux == BbrLinux::default()
+}
+
 impl Cc {
     /// Returns the name as written in files.
     pub fn name(&self) -> &'static str {
         match self {
             Cc::Cubic => "cubic",
             Cc::NewReno => "new-reno",
-            Cc::Bbr => "bbr",
+            Cc::Bbr { .. } => "bbr",
             Cc::Vegas => "vegas",
             Cc::Westwood => "westwood",
             Cc::Yeah => "yeah",

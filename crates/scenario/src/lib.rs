@@ -55,13 +55,13 @@ pub use carrier::{Bandwidth, LteSecondary, NrCarrier, NrSecondary};
 pub use configured::ConfiguredGrant;
 pub use drx::{Drx, NrDrx};
 pub use error::{Error, Fault, Origin, nearest};
-pub use flows::{Cc, Flow, Gap, Size, Tcp, Traffic, Transport};
+pub use flows::{BbrLinux, Cc, Flow, Gap, Repeat, Size, Tcp, Traffic, Transport};
 pub use handover::Handover;
 pub use layout::Layout;
 pub use load::{Files, Loaded, Point, read_file};
 pub use lte::{
-    Above, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, Office, PowerControl, Rlc,
-    Scheduler, Sight, Tdl, Ue,
+    Above, Bearer, Cell, Channel, Completed, CqiOf, Dedicated, Fading, Limit, Lte, Mac, ModemFull, Office,
+    PowerControl, Rlc, Scheduler, Sight, Tdl, Ue,
 };
 pub use mobility::Mobility;
 pub use model::{Record, Samples, Scenario};

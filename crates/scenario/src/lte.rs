@@ -194,9 +194,12 @@ pub struct Ue {
     /// Dedicated bearers, each for flows of certain priorities.
     #[serde(default)]
     pub dedicated: Vec<Dedicated>,
-    /// Uplink buffer of the modem in bytes; further packets wait in the host's queue.
+    /// Uplink buffer of the modem in bytes.
     #[serde(default = "modem")]
     pub modem: Bytes,
+    /// What happens to further packets when the modem's buffer is full.
+    #[serde(default)]
+    pub modem_full: ModemFull,
     /// The queue in the host, above the modem.
     #[serde(default = "host_queue")]
     pub host_queue: Queue,
@@ -207,6 +210,17 @@ pub struct Ue {
     /// cooperate. Otherwise grants follow the modem's backlog alone, and a small `modem_limit` keeps them small.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub reports_host: bool,
+}
+
+/// What a full modem does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModemFull {
+    /// It stops the host: packets wait in the host's queue.
+    #[default]
+    Wait,
+    /// It takes packets from the host at any time, and drops those that it has no room for.
+    Drop,
 }
 
 kinds! { "Channel",

@@ -14,6 +14,8 @@ use link::{plain_link, reverse_name};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use units::Span;
 
+/// Maximum number of flows that one stands for with `repeat`.
+pub(crate) const MAX_REPEATS: u32 = 10_000;
 /// Maximum number of links on a route, like IP's hop limit.
 const MAX_HOPS: usize = 64;
 
@@ -100,7 +102,7 @@ pub(crate) fn resolve(s: &mut Scenario, c: &mut Check) {
                     Some(radio) => radio::flows(flow, &radio, count, c),
                     None => vec![flow],
                 };
-                for mut flow in flows {
+                for mut flow in flows.into_iter().flat_map(repeated) {
                     if !flow_names.insert(flow.name.clone()) {
                         c.key("name", |c| c.wrong(format!("duplicate flow `{}`", flow.name)));
                     }
@@ -141,6 +143,22 @@ pub fn route(scenario: &Scenario, from: &str, to: &str) -> Option<Vec<String>> {
     }
     let found = network.find("", from, to, &mut BTreeMap::new(), &mut Check::default())?;
     Some(network.names(&found))
+}
+
+/// Returns the flows that a flow stands for.
+fn repeated(mut flow: Flow) -> Vec<Flow> {
+    let Some(Repeat { count, every }) = flow.repeat.take() else { return vec![flow] };
+    // Faults that the check has reported must not do harm.
+    let later = |span: Span, i: u32| {
+        Span::from_nanos(span.as_nanos().saturating_add(every.as_nanos().saturating_mul(i.into())))
+    };
+    let one = |i: u32| Flow {
+        name: format!("{}-{}", flow.name, i + 1),
+        start: later(flow.start, i),
+        stop: flow.stop.map(|stop| later(stop, i)),
+        ..flow.clone()
+    };
+    (0..count.min(MAX_REPEATS)).map(one).collect()
 }
 
 fn dumbbell_links(d: &Dumbbell) -> Vec<Link> {

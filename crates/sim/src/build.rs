@@ -113,6 +113,10 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
             world.place_proxy(routes[End::To as usize], routes[End::From as usize]);
         }
     }
+    let tracks_host = flow.tcp.small_queues && flow.transport() == Transport::Tcp;
+    // What an end sends takes the route towards the other.
+    let hosts = [End::To, End::From]
+        .map(|towards| if tracks_host { world.network.track_host(routes[towards as usize]) } else { None });
     let config = flows::application(flow);
     for copy in 0..flow.count {
         let name = format!("flow {} {copy}", flow.name);
@@ -127,7 +131,7 @@ fn add_flows<'a>(world: &mut World<'a>, flow: &'a scenario::Flow) -> Result<(), 
         random.long_jump();
         let part = world.parts.add(Kind::Flow(world.hosts.len()));
         world.parts.agenda.wake(part, app.poll_timeout());
-        world.hosts.add(Flow::new((flow, copy), app, part, flows::tcp(&flow.tcp), routes, start, random));
+        world.hosts.add(Flow::new((flow, copy), app, part, flows::tcp(&flow.tcp), (routes, hosts), start, random));
     }
     Ok(())
 }

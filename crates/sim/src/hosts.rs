@@ -4,6 +4,7 @@
 //! first hop of its route. What arrives is given to the endpoint of the other end, which is pumped in turn.
 
 mod connections;
+mod own;
 
 use crate::build::flows::controller;
 use crate::network::packet::{Body, End, Owner, Packet, Parcel};
@@ -18,7 +19,8 @@ use des::Part;
 use rand_xoshiro::rand_core::Rng;
 use record::Tables;
 use record::tables::{TransferRow, Transfers};
-use tcp::{Context, Endpoint, Event};
+use scenario::Transport;
+use tcp::{Context, Endpoint, Event, State};
 use traffic::{Action, App, Notice, Side};
 use units::{Span, Time};
 
@@ -35,12 +37,16 @@ pub(crate) struct Flow<'a> {
     config: tcp::Config,
     /// The numbers of the routes towards each end.
     routes: [u32; 2],
+    /// For each end, the UE in whose host's queue its segments wait, if they are counted there.
+    hosts: [Option<u32>; 2],
     start: Time,
     /// The open connections: the application's number and the slot.
     connections: Vec<(u32, u32)>,
     meter: Meter,
     random: Random,
     finished: bool,
+    /// Whether a row of samples was written after everything was sent and acknowledged.
+    is_sampled_to_end: bool,
     /// Whether a connection was reset or timed out.
     failed: bool,
     datagrams: u64,
@@ -53,7 +59,7 @@ impl<'a> Flow<'a> {
         app: App,
         part: Part,
         config: tcp::Config,
-        routes: [u32; 2],
+        (routes, hosts): ([u32; 2], [Option<u32>; 2]),
         start: Time,
         random: Random,
     ) -> Flow<'a> {
@@ -65,11 +71,13 @@ impl<'a> Flow<'a> {
             part,
             config,
             routes,
+            hosts,
             start,
             connections: Vec::new(),
             meter: Meter::default(),
             random,
             finished: false,
+            is_sampled_to_end: false,
             failed: false,
             datagrams: 0,
         }
@@ -85,6 +93,8 @@ pub(crate) struct Hosts<'a> {
     ready_ends: Vec<(u32, End)>,
     /// Flows whose application may have actions.
     ready_flows: Vec<u32>,
+    /// What the hosts remember of each other.
+    memory: own::Memory<'a>,
     transfers: Transfers,
     /// Data packets that have arrived.
     packets: u64,
@@ -98,6 +108,7 @@ impl<'a> Hosts<'a> {
             connections: Connections::default(),
             ready_ends: Vec::new(),
             ready_flows: Vec::new(),
+            memory: own::Memory::default(),
             transfers: Transfers::default(),
             packets: 0,
         }
@@ -219,7 +230,7 @@ impl<'a> Hosts<'a> {
     /// Takes segments and events from an endpoint.
     #[inline]
     fn pump(&mut self, connection: u32, end: End, parts: &mut Parts, network: &mut Network) {
-        let Hosts { connections, flows, ready_flows, .. } = self;
+        let Hosts { connections, flows, ready_flows, memory, .. } = self;
         let Some(c) = connections.get_mut(connection) else { return };
         let agenda = &mut parts.agenda;
         let now = agenda.now();
@@ -227,17 +238,28 @@ impl<'a> Hosts<'a> {
         let owner = Owner { flow: c.flow, connection, generation: c.generation };
         let towards = end.other();
         let route = flow.routes[towards as usize];
+        let host = flow.hosts[end as usize];
         let endpoint = &mut c.ends[end as usize];
         let mut told = network.traffic.watch.as_mut().and_then(|w| w.log()).map(std::mem::take);
         let cx = &mut Context { now, random: &mut flow.random, log: told.as_mut() };
         loop {
+            if let Some(ue) = host {
+                let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority);
+                endpoint.set_host_queue(c.held[end as usize], is_full);
+            }
             let parcel = network.traffic.store.draft();
             if !endpoint.poll_transmit_into(parcel.body.tcp(), cx) {
                 break;
             }
             (parcel.sent, parcel.owner, parcel.route, parcel.towards) = (now, owner, route, towards);
-            (parcel.priority, parcel.aired) = (flow.of.priority, None);
+            (parcel.priority, parcel.aired, parcel.held) = (flow.of.priority, None, host.is_some());
+            if host.is_some() {
+                c.held[end as usize] += u64::from(parcel.body.tcp().segment.len);
+            }
             network.send(route, agenda);
+            if host.is_some() {
+                c.held[end as usize] -= network.traffic.take_released_of(owner, towards);
+            }
         }
         if let Some((told, log)) = told.zip(network.traffic.watch.as_mut().and_then(|w| w.log())) {
             *log = told;
@@ -245,6 +267,7 @@ impl<'a> Hosts<'a> {
         let follows = flow.follows_delivery;
         // An application that does not follow the bytes rarely has anything to hear.
         while let Some(event) = if follows || endpoint.has_news() { endpoint.poll_event() } else { None } {
+            memory.note(flow.of, end, &event, endpoint, now);
             let (conn, side) = (c.number, side(end));
             let notice = match event {
                 Event::Connected => Notice::Connected { conn, side },
@@ -318,7 +341,8 @@ impl<'a> Hosts<'a> {
         flow.connections.push((conn, slot));
         let generation = self.connections.next_generation();
         let level = Level::default();
-        self.connections.insert(slot, Connection { ends, parts, flow: number, number: conn, generation, level });
+        let connection = Connection { ends, parts, flow: number, number: conn, generation, level, held: [0; 2] };
+        self.connections.insert(slot, connection);
         self.ready_ends.push((slot, end(opener)));
     }
 
@@ -344,7 +368,8 @@ impl<'a> Hosts<'a> {
         flow.meter.datagrams_sent += 1;
         let owner = Owner { flow: number, connection: 0, generation: 0 };
         let (route, towards, priority) = (flow.routes[End::To as usize], End::To, flow.of.priority);
-        *network.traffic.store.draft() = Parcel { body, sent: now, owner, route, towards, priority, aired: None };
+        let parcel = Parcel { body, sent: now, owner, route, towards, priority, aired: None, held: false };
+        *network.traffic.store.draft() = parcel;
         network.send(route, &mut parts.agenda);
     }
 
@@ -366,12 +391,17 @@ impl<'a> Hosts<'a> {
         });
     }
 
-    /// Writes the rows of the flows at a sampling time. `lost` holds the packets lost so far, by flow.
+    /// Writes the rows of the flows at a sampling time, of a TCP flow up to the first after its end. `lost` holds the packets
+    /// lost so far, by flow.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, lost: &[u64], tables: &mut Tables) {
         for (flow, &lost) in self.flows.iter_mut().zip(lost) {
-            if now <= flow.start {
+            if now <= flow.start || flow.is_sampled_to_end {
                 continue;
             }
+            flow.is_sampled_to_end = flow.finished && flow.of.transport() == Transport::Tcp && {
+                let is_over = |state| matches!(state, State::TimeWait | State::Closed);
+                flow.connections.iter().all(|&(_, slot)| is_over(self.connections.living(slot).ends[0].state()))
+            };
             let newest = flow.connections.last().map(|&(_, slot)| self.connections.living(slot));
             let state = newest.map(|c| c.ends[End::From as usize].snapshot());
             let id = Identity::new(self.id, flow.of, flow.copy);

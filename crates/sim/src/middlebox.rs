@@ -236,7 +236,7 @@ impl Middleboxes {
             Origin::Simulated { owner, towards, priority } => {
                 let body = Body::Tcp(Transmit { segment, ect });
                 let towards = if onward { towards } else { towards.other() };
-                Parcel { body, sent: sent.unwrap_or(now), owner, route, towards, priority, aired: None }
+                Parcel { body, sent: sent.unwrap_or(now), owner, route, towards, priority, aired: None, held: false }
             }
             Origin::Visitor(tag) => {
                 let Some(visitor) = external.build(tag, onward, &segment) else { return };

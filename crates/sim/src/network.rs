@@ -54,13 +54,38 @@ pub(crate) struct InTransit {
     pub(crate) lost: Vec<u64>,
     /// Future losses: time and flow.
     pending_losses: Vec<(Time, u32)>,
+    /// Data that has left the queue of its own host, and was not taken yet.
+    released: Vec<Released>,
     /// Tags of lost visitors that have not been polled.
     pub(crate) lost_visitors: Vec<u32>,
     /// Records what happens to each packet, if requested.
     pub(crate) watch: Option<Box<Watch>>,
 }
 
+/// Data of a connection that has left the queue of its own host.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Released {
+    pub(crate) owner: Owner,
+    /// The end that it goes to.
+    pub(crate) towards: End,
+    /// Bytes of payload.
+    pub(crate) payload: u64,
+}
+
 impl Network {
+    /// Returns the UE at which `route` begins and in whose host's queue packets wait, if it does. From now on, what leaves
+    /// that queue is noted.
+    pub(crate) fn track_host(&mut self, route: u32) -> Option<u32> {
+        let Hop::Radio(ue, Direction::Uplink) = self.routes.hops(route)[0] else { return None };
+        self.radio.as_mut()?.track_host(ue);
+        Some(ue)
+    }
+
+    /// Returns whether the queue of the host at `ue` would drop a packet.
+    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
+        self.radio.as_ref().is_some_and(|radio| radio.is_host_full(ue, len, priority))
+    }
+
     /// Adds a route over named links and radio hops and returns its number.
     ///
     /// # Panics
@@ -168,6 +193,7 @@ impl Network {
         let (now, Network { radio, routes, traffic, .. }) = (agenda.now(), self);
         if let Some(radio) = radio {
             radio.run(now, &mut |packet, why| traffic.lose_on_air(routes, &packet, why, now));
+            traffic.note_released(radio);
         }
     }
 
@@ -269,6 +295,7 @@ impl Network {
         let radio = radio.as_mut().expect("a radio hop leads through a network");
         let drops = &mut |packet: Packet, why| traffic.lose_on_air(routes, &packet, why, now);
         radio.enter(ue, direction, packet, now, drops);
+        traffic.note_released(radio);
         agenda.wake(radio.part, radio.poll_timeout());
     }
 }
@@ -294,6 +321,7 @@ impl InTransit {
     #[cold]
     fn lose(&mut self, hop: Hop, packet: &Packet, reason: DropReason, at: Time, now: Time) {
         let parcel = *self.store.get(packet);
+        self.release(packet.tag());
         self.store.free(packet);
         if self.pending_losses.len() == self.pending_losses.capacity() {
             self.settle_losses(now);
@@ -305,6 +333,48 @@ impl InTransit {
         if let Some(watch) = &mut self.watch {
             watch.note(at, Happening::Lost(hop, *packet, parcel, reason));
         }
+    }
+
+    /// Notes what has left the queues of hosts.
+    #[inline]
+    fn note_released(&mut self, radio: &mut Radio) {
+        while let Some(tag) = radio.poll_released() {
+            self.release(tag);
+        }
+    }
+
+    /// Notes that a packet no longer waits in the queue of its own host.
+    fn release(&mut self, tag: u64) {
+        let parcel = self.store.tagged(tag);
+        if core::mem::take(&mut parcel.held)
+            && let Body::Tcp(transmit) = &parcel.body
+        {
+            let payload = u64::from(transmit.segment.len);
+            self.released.push(Released { owner: parcel.owner, towards: parcel.towards, payload });
+        }
+    }
+
+    /// Returns whether data has left the queue of its own host and was not taken yet.
+    #[inline]
+    pub(crate) fn has_released(&self) -> bool {
+        !self.released.is_empty()
+    }
+
+    /// Returns data that has left the queue of its own host, which was not returned before.
+    #[inline]
+    pub(crate) fn take_released(&mut self) -> Option<Released> {
+        self.released.pop()
+    }
+
+    /// Takes the payload of one connection's end out of what has left the queue of its host.
+    pub(crate) fn take_released_of(&mut self, owner: Owner, towards: End) -> u64 {
+        let mut sum = 0;
+        self.released.retain(|one| {
+            let is_own = (one.owner, one.towards) == (owner, towards);
+            sum += if is_own { one.payload } else { 0 };
+            !is_own
+        });
+        sum
     }
 
     /// Counts a packet as lost on its radio hop.
@@ -324,7 +394,7 @@ impl InTransit {
         // The last of the flows is that of all visitors.
         let owner = Owner { flow: self.lost.len() as u32 - 1, connection: 0, generation: 0 };
         let body = Body::Visitor(visitor);
-        Parcel { body, sent: now, owner, route, towards: End::To, priority: visitor.priority, aired: None }
+        Parcel { body, sent: now, owner, route, towards: End::To, priority: visitor.priority, aired: None, held: false }
     }
 
     /// Counts the losses up to `moment`.

@@ -124,6 +124,9 @@ impl World<'_> {
             Kind::Sample => self.sample(part),
             Kind::WarmedUp => self.warmed_up(),
         }
+        if self.network.traffic.has_released() {
+            self.hosts.handle_released(&mut self.parts, &mut self.network);
+        }
     }
 
     /// A packet has come to a middlebox or to the end of its route.

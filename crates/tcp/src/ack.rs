@@ -147,7 +147,10 @@ impl<C: Controller> Sender<C> {
         let alarming = seen.sacked || seen.ece || seen.d_sack;
         if !seen.not_duplicate || alarming || self.recovery.phase != Phase::Open {
             let dup_ack = !(seen.advanced || seen.not_duplicate || seen.d_sack);
-            self.stats.dup_acks_received += u64::from(!seen.advanced && !seen.not_duplicate);
+            let dup_acks = u64::from(!seen.advanced && !seen.not_duplicate);
+            self.stats.dup_acks_received += dup_acks;
+            self.stats.dup_acks_since = if seen.advanced { 0 } else { self.stats.dup_acks_since + dup_acks };
+            self.stats.dup_acks_longest = self.stats.dup_acks_longest.max(self.stats.dup_acks_since);
             self.alert(prior_una, dup_ack, &mut seen, cx);
         }
         if seen.set_timer && !self.schedule_loss_probe(true, cx.now) {

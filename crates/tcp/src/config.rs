@@ -12,6 +12,18 @@ pub(crate) const RTO_FALLBACK: Span = Span::from_secs(3);
 /// What Linux adds to timers that must not fire too early (`TCP_TIMEOUT_MIN_US`).
 pub(crate) const TIMEOUT_MIN: Span = Span::from_millis(2);
 
+/// When segments leave paced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pacing {
+    /// If the controller asks for it, at its rate.
+    #[default]
+    AsAsked,
+    /// Also if it does not, at the stack's rate (as with the `fq` queue).
+    Always,
+    /// Never (as before Linux 4.13 without the `fq` queue).
+    Never,
+}
+
 /// A connection's parameters.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -38,8 +50,8 @@ pub struct Config {
     pub send_buffer: u64,
     /// Whether the application reads all data as it arrives.
     pub auto_read: bool,
-    /// Whether segments leave paced at the stack's rate where the controller asks for no pacing (as with the `fq` queue).
-    pub pacing: bool,
+    /// When segments leave paced.
+    pub pacing: Pacing,
     /// Whether parts of bursts wait for the rest, as for an interface that cuts segments itself (TSO).
     pub tso: bool,
     /// The shortest retransmission time-out (`tcp_rto_min`).
@@ -70,7 +82,7 @@ impl Default for Config {
             slow_start_after_idle: true,
             send_buffer: u64::MAX,
             auto_read: true,
-            pacing: false,
+            pacing: Pacing::default(),
             tso: false,
             rto_min: Span::from_millis(200),
             syn_retries: 6,

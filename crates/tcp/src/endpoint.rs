@@ -256,7 +256,7 @@ impl<C: Controller> Endpoint<C> {
 
     /// Returns for how long each of [`Limit::ALL`] has limited the sender, from the start (for a listener, the SYN)
     /// until `now` or the acknowledgement of its FIN.
-    pub fn limited(&self, now: Time) -> [Span; 6] {
+    pub fn limited(&self, now: Time) -> [Span; Limit::ALL.len()] {
         self.sender.chrono.times(now)
     }
 
@@ -327,7 +327,7 @@ impl<C: Controller> Endpoint<C> {
             min_rtt: s.rtt.min(),
             rto: s.rto(),
             gauges,
-            pacing: limits.pacing,
+            pacing: s.pacing_rate(),
             send_window: s.window,
             receive_window: self.receiver.open_window(),
             receive_buffer: self.receiver.space.full(),

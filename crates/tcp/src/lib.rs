@@ -4,10 +4,11 @@
 //! comment says so); each file names the functions that it follows and lists where it leaves them. What the kernel has and
 //! this crate does not, as a whole:
 //!
-//! 1. TSO, GRO and TCP small queues: segments are sent and received one by one.
+//! 1. TSO and GRO: segments are sent and received one by one.
 //! 2. Nagle's algorithm and corking: every write leaves as soon as the windows allow.
 //! 3. Ticks: timers fire when they are due, not at the next jiffy or timer-wheel slot.
-//! 4. Fast Open, SYN cookies, urgent data, keep-alive, path MTU probing, thin-stream options and the route's metrics cache.
+//! 4. Fast Open, SYN cookies, urgent data, keep-alive, path MTU probing, thin-stream options, and the cache of
+//!    metrics except for the slow-start threshold.
 //! 5. A lost SYN or SYN-ACK does not reduce the initial window (Linux starts with one segment after the second loss), and
 //!    is retried with exponential back-off from the first on (6.5 and later first retry four times at 1 s).
 //! 6. FIN-WAIT-2 has no time-out: a half-closed connection lasts as long as its peer.
@@ -20,6 +21,7 @@ mod autotune;
 mod config;
 mod endpoint;
 mod handshake;
+mod host;
 mod pacing;
 mod passage;
 mod queue;
@@ -34,8 +36,9 @@ mod states;
 mod stats;
 mod tso;
 
-pub use config::Config;
+pub use config::{Config, Pacing};
 pub use endpoint::{Endpoint, Event, Outcome, Snapshot, State, Transmit};
+pub use host::Metrics;
 pub use stats::{Limit, Stats};
 
 use units::Time;

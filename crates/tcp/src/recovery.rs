@@ -55,7 +55,7 @@ impl<C: Controller> Sender<C> {
     }
 
     /// Begins the reduction of the window (`tcp_init_cwnd_reduction`).
-    fn begin_reduction(&mut self, sign: Sign, cx: &mut Context) {
+    pub(crate) fn begin_reduction(&mut self, sign: Sign, cx: &mut Context) {
         self.recovery.high = self.next;
         self.rack.probe_end = 0;
         self.queue_cwr = true;
@@ -163,8 +163,7 @@ impl<C: Controller> Sender<C> {
             self.recovery.retransmitted_at = None;
         }
         if ece && !self.recovery.reduces() {
-            self.recovery.restores = false;
-            self.recovery.marker = None;
+            self.recovery.forget_undo();
             self.stats.ecn_reductions += 1;
             self.begin_reduction(Sign::Ecn, cx);
             self.enter_phase(Phase::Cwr);

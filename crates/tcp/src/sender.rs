@@ -7,14 +7,15 @@
 //! Deviations:
 //! 1. Segments are sent one by one, and the deferral of partial bursts ([`crate::tso`]) is off unless it is asked for.
 //! 2. Nagle's algorithm is not in: every write leaves as soon as the windows allow.
-//! 3. TCP small queues are not modelled: a segment leaves the host as soon as it is sent.
+//! 3. What the host's own queue holds is known only if the driver tells it ([`crate::host`]).
 //! 4. PSH is set on what empties the send buffer, and not also once in half a window.
 //! 5. The send buffer counts payload, not memory, and does not grow by itself; by default it has no limit. Who waits for
 //!    room gets it a segment at a time (Linux wakes when a third is free).
 //! 6. A probe of the tail, and the first retransmission after a time-out, do not wait for the pacer.
 
 use crate::Context;
-use crate::config::{Config, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
+use crate::config::{Config, Pacing, RTO_INITIAL, RTO_MAX, TIMEOUT_MIN};
+use crate::host::HostQueue;
 use crate::pacing::{Data, Pacer};
 use crate::passage::state::Pep;
 use crate::queue::{EVER_RETRANSMITTED, FIN, Queue, RETRANSMITTED, Record};
@@ -95,7 +96,8 @@ pub(crate) struct Sender<C> {
     /// What is known of a PEP on the way, if the controller works with one.
     pub(crate) pep: Option<Box<Pep>>,
     pacer: Pacer,
-    pacing: bool,
+    pacing: Pacing,
+    pub(crate) host: HostQueue,
     pub(crate) chrono: Chrono,
     pub(crate) stats: Stats,
     pub(crate) timer: Timer,
@@ -125,7 +127,11 @@ pub(crate) struct Sender<C> {
 impl<C: Controller> Sender<C> {
     pub(crate) fn new(config: &Config, controller: C, isn: u32, now: Time) -> Sender<C> {
         let limits = controller.limits();
-        let paced = config.pacing || limits.pacing.is_some();
+        let paced = match config.pacing {
+            Pacing::AsAsked => limits.pacing.is_some(),
+            Pacing::Always => true,
+            Pacing::Never => false,
+        };
         let mss = u32::from(config.mss.max(88));
         Sender {
             controller,
@@ -161,6 +167,7 @@ impl<C: Controller> Sender<C> {
             pep: None,
             pacer: Pacer::new(),
             pacing: config.pacing,
+            host: HostQueue::default(),
             chrono: Chrono::new(now),
             stats: Stats::default(),
             timer: Timer::Idle,
@@ -382,6 +389,8 @@ impl<C: Controller> Sender<C> {
                 limit = Limit::Pacing;
             } else if seq >= self.window_end() && seq != self.una {
                 limit = Limit::ReceiveWindow;
+            } else if self.is_held_by_host(true, cx) {
+                limit = Limit::HostQueue;
             } else {
                 let cause = if self.recovery.phase == Phase::Loss {
                     &mut self.stats.retransmitted_timeout
@@ -403,6 +412,8 @@ impl<C: Controller> Sender<C> {
                 limit = Limit::Pacing;
             } else if !fin && self.defers(cx.now) {
                 limit = if self.tso.deferred { Limit::Cwnd } else { Limit::ReceiveWindow };
+            } else if self.is_held_by_host(false, cx) {
+                limit = Limit::HostQueue;
             } else {
                 return Some(self.send_new(len, fin, cx));
             }
@@ -451,7 +462,7 @@ impl<C: Controller> Sender<C> {
             self.schedule_loss_probe(false, cx.now);
         } else if self.queue.is_empty()
             && self.timer == Timer::Idle
-            && limit == Limit::ReceiveWindow
+            && matches!(limit, Limit::ReceiveWindow | Limit::HostQueue)
             && self.forced == Forced::None
         {
             self.arm(Timer::WindowProbe, cx.now + self.probe_interval());
@@ -470,8 +481,12 @@ impl<C: Controller> Sender<C> {
     }
 
     #[inline]
-    fn pacing_rate(&self) -> Option<BitRate> {
-        self.limits.pacing.or(if self.pacing { self.path.stack_rate.get() } else { None })
+    pub(crate) fn pacing_rate(&self) -> Option<BitRate> {
+        match self.pacing {
+            Pacing::AsAsked => self.limits.pacing,
+            Pacing::Always => self.limits.pacing.or_else(|| self.path.stack_rate.get()),
+            Pacing::Never => None,
+        }
     }
 
     #[cold]

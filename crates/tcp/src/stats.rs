@@ -18,12 +18,21 @@ pub enum Limit {
     Pacing,
     /// The send buffer was full of data that the peer has not acknowledged, and all of it was sent.
     SendBuffer,
+    /// The queue of the sender's own host held enough of its data, or was full.
+    HostQueue,
 }
 
 impl Limit {
     /// All of them, in the order of [`Endpoint::limited`](crate::Endpoint::limited).
-    pub const ALL: [Limit; 6] =
-        [Limit::Handshake, Limit::Application, Limit::Cwnd, Limit::ReceiveWindow, Limit::Pacing, Limit::SendBuffer];
+    pub const ALL: [Limit; 7] = [
+        Limit::Handshake,
+        Limit::Application,
+        Limit::Cwnd,
+        Limit::ReceiveWindow,
+        Limit::Pacing,
+        Limit::SendBuffer,
+        Limit::HostQueue,
+    ];
 }
 
 /// A stop watch for each limit: one of them runs from the connection's start until everything that it sends, and the FIN,
@@ -33,7 +42,7 @@ pub(crate) struct Chrono {
     pub(crate) limit: Limit,
     /// Since when the present one runs; [`Time::MAX`] before the start and after the end.
     since: Time,
-    times: [Span; 6],
+    times: [Span; Limit::ALL.len()],
 }
 
 impl Chrono {
@@ -55,7 +64,7 @@ impl Chrono {
         self.since = Time::MAX;
     }
 
-    pub(crate) fn times(&self, now: Time) -> [Span; 6] {
+    pub(crate) fn times(&self, now: Time) -> [Span; Limit::ALL.len()] {
         let mut times = self.times;
         times[self.limit as usize] += now.saturating_since(self.since);
         times
@@ -105,8 +114,14 @@ pub struct Stats {
     pub undone_frto: u64,
     /// Segments seen to have been reordered: how often.
     pub reorderings: u64,
+    /// Times that the host's own queue was full, and so the window was reduced without a loss.
+    pub host_drops: u64,
     /// Duplicate acknowledgements received.
     pub dup_acks_received: u64,
+    /// The most of them between two advances of SND.UNA.
+    pub dup_acks_longest: u64,
+    /// Those since the last advance.
+    pub(crate) dup_acks_since: u64,
     /// D-SACKs received.
     pub dsacks_received: u64,
     /// Acknowledgements received with an ECN echo.

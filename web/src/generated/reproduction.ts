@@ -70,7 +70,7 @@ why?: string, };
 /**
  * How a figure is drawn.
  */
-export type Kind = "lines" | "steps" | "means" | "boxes" | "map";
+export type Kind = "lines" | "steps" | "means" | "boxes" | "spreads" | "points" | "map";
 
 /**
  * A line with its data.
@@ -93,13 +93,18 @@ y: Array<number | null>,
  */
 ci: Array<number | null>,
 /**
- * For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`.
+ * For boxes: the 5th, 25th, 75th and 95th percentiles; the medians are `y`. For spreads: the least value, the mean (`y`)
+ * less and plus the standard deviation, and the greatest.
  */
 around: Array<[number, number, number, number] | null>,
 /**
  * Whether it is a published level.
  */
-published: boolean, };
+published: boolean,
+/**
+ * Of a plot of points: whether it is the outline around the points of the line before.
+ */
+outline?: boolean, };
 
 /**
  * A figure with its data.

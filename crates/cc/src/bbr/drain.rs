@@ -1,7 +1,7 @@
 //! Drain: empties the queue built up in startup.
 
 use super::bandwidth::UNIT;
-use super::state::{Bbr, Mode};
+use super::state::{Bbr, Mode, Version};
 use crate::Ctx;
 
 impl Bbr {
@@ -9,7 +9,9 @@ impl Bbr {
     /// pipe.
     pub(super) fn check_drain(&mut self, in_flight: u32, cx: &mut Ctx) {
         if self.mode == Mode::Startup && self.full_pipe.reached {
-            self.ssthresh = self.inflight_target(self.max_bw.get(), UNIT);
+            if self.version == Version::Linux6_1 {
+                self.ssthresh = self.inflight_target(self.max_bw.get(), UNIT);
+            }
             self.transition_to(Mode::Drain, cx);
         }
         if self.mode == Mode::Drain

@@ -14,7 +14,8 @@
 //! Deviations from Linux:
 //! 1. Times are exact, not in ticks of 1..4 ms or whole milliseconds.
 //! 2. The controller itself records which segments were limited by `ProbeRTT`, instead of marking them in the endpoint.
-//! 3. Connections are initialized at their first event: the constructor needs no path.
+//! 3. Of Linux 4.9 ([`Version::Linux4_9`]), what is said there; the rest is as in 6.1.
+//! 4. Connections are initialized at their first event: the constructor needs no path.
 
 mod aggregation;
 mod bandwidth;
@@ -35,7 +36,7 @@ use aggregation::Aggregation;
 use bandwidth::{Bandwidth, MaxFilter, UNIT};
 use policer::{Observation, Policer, Totals, Verdict};
 use startup::FullPipe;
-pub use state::Bbr;
+pub use state::{Bbr, Version};
 use state::{CWND_GAIN, DRAIN_GAIN, MIN_CWND, Mode, SelfLimited, cycle_gain};
 use units::{Rate, Span, Time};
 
@@ -53,9 +54,15 @@ const MAX_BURST_BYTES: u64 = 65_535 - 320;
 const MAX_BURST: u64 = 0x7f;
 
 impl Bbr {
-    /// Creates BBR with an initial window in segments.
+    /// Creates BBR as in Linux 6.1 with an initial window in segments.
     pub fn new(initial_window: u32) -> Bbr {
+        Bbr::of(Version::Linux6_1, initial_window)
+    }
+
+    /// Creates BBR as in a version of Linux with an initial window in segments.
+    pub fn of(version: Version, initial_window: u32) -> Bbr {
         Bbr {
+            version,
             mode: Mode::Startup,
             cwnd: initial_window.clamp(1, MAX_CWND),
             prior_cwnd: 0,
@@ -249,7 +256,8 @@ impl Bbr {
             && let Some(cwnd) = self.recover_or_restore(ack)
         {
             let bw = self.bandwidth();
-            let aggregated = if self.full_pipe.reached { self.aggregation.allowance(bw) } else { 0 };
+            let allows = self.full_pipe.reached && self.version == Version::Linux6_1;
+            let aggregated = if allows { self.aggregation.allowance(bw) } else { 0 };
             let target = self.with_bursts(self.pipe(bw, self.cwnd_gain).saturating_add(aggregated));
             let grown = cwnd.saturating_add(ack.delivered);
             self.cwnd = if self.full_pipe.reached {

@@ -39,9 +39,21 @@ pub(super) enum Mode {
     },
 }
 
+/// The version of Linux whose BBR to follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// 4.9 to 4.17, without what came later: the room for aggregated acknowledgements in the window (commit 78dc70ebaa38,
+    /// 5.1), and a slow-start threshold after startup.
+    Linux4_9,
+    /// 6.1.
+    #[default]
+    Linux6_1,
+}
+
 /// The BBR controller.
 #[derive(Clone, Debug)]
 pub struct Bbr {
+    pub(super) version: Version,
     pub(super) mode: Mode,
     pub(super) cwnd: u32,
     /// The window before loss recovery or `ProbeRTT` reduced it.

@@ -11,7 +11,11 @@ const PIPE: u32 = 100;
 
 /// BBR after its first event, with the handshake's RTT known.
 fn bbr() -> Driver<Bbr> {
-    let mut d = Driver::new(Bbr::new(10));
+    bbr_of(Version::default())
+}
+
+fn bbr_of(version: Version) -> Driver<Bbr> {
+    let mut d = Driver::new(Bbr::of(version, 10));
     (d.path.srtt, d.path.min_rtt) = (Some(RTT), Some(RTT));
     d.send(0, None);
     d.ack.rtt = Some(RTT);
@@ -41,7 +45,11 @@ fn within(d: &mut Driver<Bbr>, segments: u32, after: Span) {
 
 /// In `ProbeBW`, with the pipe's bandwidth known.
 fn probing() -> Driver<Bbr> {
-    let mut d = bbr();
+    probing_of(Version::default())
+}
+
+fn probing_of(version: Version) -> Driver<Bbr> {
+    let mut d = bbr_of(version);
     for _ in 0..4 {
         round(&mut d, PIPE);
     }
@@ -438,4 +446,23 @@ fn what_pacing_holds_back_is_not_in_the_network() {
     // What was to depart before now changes nothing.
     d.path.departure = Time::ZERO;
     assert_eq!(d.call(|c, cx| c.in_network_at_departure(50, cx)), 50);
+}
+
+#[test]
+fn the_first_version_leaves_no_room_for_aggregation_and_no_threshold() {
+    let [old, new] = [Version::Linux4_9, Version::Linux6_1].map(|version| {
+        let mut d = probing_of(version);
+        for _ in 0..4 {
+            round(&mut d, PIPE);
+        }
+        d
+    });
+    let pipe = |d: &Driver<Bbr>, more| d.c.with_bursts(d.c.pipe(d.c.bandwidth(), CWND_GAIN) + more);
+    // What a round delivers at once exceeds what was expected by then.
+    let allowance = new.c.aggregation.allowance(new.c.bandwidth());
+    assert!(allowance > 0);
+    assert_eq!(new.c.limits().cwnd, pipe(&new, allowance));
+    assert_eq!(old.c.limits().cwnd, pipe(&old, 0));
+    assert!(new.c.limits().ssthresh < INFINITE_SSTHRESH);
+    assert_eq!(old.c.limits().ssthresh, INFINITE_SSTHRESH);
 }

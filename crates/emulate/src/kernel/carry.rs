@@ -102,7 +102,7 @@ pub(super) fn sender(flow: &Flow, address: SocketAddr) -> Result<OwnedFd, Error>
     let set = |option: &str| format!("flow {}: set {option} of its sender", flow.name);
     setsockopt(&socket, sockopt::TcpCongestion, &OsString::from(flow.cc))
         .map_err(Error::system(set("TCP_CONGESTION")))?;
-    if flow.tcp.pacing {
+    if flow.tcp.pacing == Some(true) {
         // Any rate but the largest makes the socket pace itself, at the rate that the kernel computes.
         set_max_pacing_rate(socket.as_fd(), u64::MAX - 1).map_err(Error::system(set("SO_MAX_PACING_RATE")))?;
     }

@@ -5,7 +5,7 @@ use super::settings;
 use crate::Error;
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socket};
-use scenario::{Cc, Scenario, Traffic};
+use scenario::{BbrLinux, Cc, Scenario, Traffic};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use units::Span;
@@ -79,7 +79,8 @@ fn kernel_name(cc: &Cc) -> Result<&'static str, String> {
     Ok(match cc {
         Cc::Cubic => "cubic",
         Cc::NewReno => "reno",
-        Cc::Bbr => "bbr",
+        Cc::Bbr { linux: BbrLinux::V6_1 } => "bbr",
+        Cc::Bbr { linux: BbrLinux::V4_9 } => return Err("this kernel's `bbr` is not that of Linux 4.9".into()),
         Cc::Vegas => "vegas",
         Cc::Westwood => "westwood",
         Cc::Yeah => "yeah",

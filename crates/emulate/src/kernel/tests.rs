@@ -147,7 +147,7 @@ fn root_what_a_scenario_says_of_tcp_reaches_the_sockets() {
         initial_window: 3,
         min_rto: Span::from_millis(60),
         delayed_ack: false,
-        pacing: true,
+        pacing: Some(true),
         window_clamp: Some(Bytes::new(50_000)),
         send_buffer: Bytes::new(1 << 20),
         slow_start_after_idle: false,

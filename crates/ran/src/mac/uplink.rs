@@ -565,6 +565,7 @@ mod tests {
                 completion: rlc::Completion::Sent,
             },
             reports_host: false,
+            modem_drops: false,
         };
         let config = Config { cells: vec![cell], ues: vec![ue], ..Config::default() };
         Ran::new(&config, |_| Random::seed_from_u64(1))

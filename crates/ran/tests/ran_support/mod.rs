@@ -218,6 +218,7 @@ pub fn ue(mode: Mode, loss_db: f64) -> UeConfig {
             completion: rlc::Completion::Sent,
         },
         reports_host: false,
+        modem_drops: false,
     }
 }
 

@@ -1,12 +1,13 @@
 //! Builds applications and the settings of endpoints.
 
 use crate::error::Error;
+use cc::bbr::{Bbr, Version};
 use cc::multi_domain::{MultiDomain, MultiDomainConfig};
 use cc::scalable::{Scalable, ScalableConfig};
 use cc::{AnyController, Random};
 use des::Streams;
 use rand_xoshiro::rand_core::Rng;
-use scenario::{Cc, Flow, Gap, Size, Traffic};
+use scenario::{BbrLinux, Cc, Flow, Gap, Size, Traffic};
 use units::{Span, Time};
 
 /// A congestion controller with an initial window in segments.
@@ -18,6 +19,13 @@ pub(crate) fn controller(cc: &Cc, window: u32) -> AnyController {
             let default = MultiDomainConfig::default();
             let config = MultiDomainConfig { scalable, loss_filter, early_retransmission, ..default };
             MultiDomain::new(config, window).into()
+        }
+        Cc::Bbr { linux } => {
+            let version = match linux {
+                BbrLinux::V4_9 => Version::Linux4_9,
+                BbrLinux::V6_1 => Version::Linux6_1,
+            };
+            Bbr::of(version, window).into()
         }
         ref cc => AnyController::by_name(cc.name(), window).expect("every other one has no parameters"),
     }
@@ -37,7 +45,11 @@ pub(crate) fn tcp(of: &scenario::Tcp) -> tcp::Config {
         delayed_ack: of.delayed_ack,
         slow_start_after_idle: of.slow_start_after_idle,
         send_buffer: of.send_buffer.get(),
-        pacing: of.pacing,
+        pacing: match of.pacing {
+            None => tcp::Pacing::AsAsked,
+            Some(true) => tcp::Pacing::Always,
+            Some(false) => tcp::Pacing::Never,
+        },
         tso: of.tso,
         rto_min: of.min_rto,
         ..default

@@ -183,6 +183,7 @@ fn ue_config(
             Room { packets: None, bytes: Some(ue.modem.get()) },
         ),
         reports_host: ue.reports_host,
+        modem_drops: ue.modem_full == scenario::ModemFull::Drop,
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Connection {
     pub(super) number: u32,
     pub(super) generation: u32,
     pub(super) level: Level,
+    /// Payload of each end in the queue of its host, if that is tracked.
+    pub(super) held: [u64; 2],
 }
 
 /// The connections that live, by slot. A slot is used again once both ends have forgotten its connection.
@@ -70,7 +72,7 @@ impl Connections {
     }
 
     /// The counts at the sending ends of a flow's connections.
-    pub(super) fn senders(&self, of: &[(u32, u32)], now: Time) -> Vec<(&tcp::Stats, [Span; 6])> {
+    pub(super) fn senders(&self, of: &[(u32, u32)], now: Time) -> Vec<(&tcp::Stats, [Span; tcp::Limit::ALL.len()])> {
         let sender = |&(_, slot): &(u32, u32)| {
             let sender = &self.living(slot).ends[End::From as usize];
             (sender.stats(), sender.limited(now))

@@ -142,6 +142,8 @@ pub(crate) struct Parcel {
     pub(crate) priority: u8,
     /// The UE whose radio hop it has left towards the core, and when.
     pub(crate) aired: Option<(u32, Time)>,
+    /// Whether it waits in the queue of its own host, which the sender counts.
+    pub(crate) held: bool,
 }
 
 /// The descriptor that queues and links carry.
@@ -216,6 +218,11 @@ impl aqm::Packet for Packet {
     }
 
     #[inline]
+    fn tag(&self) -> u64 {
+        self.slot().into()
+    }
+
+    #[inline]
     fn ecn(&self) -> Ecn {
         Ecn::from_bits((self.shape >> ECN_SHIFT) as u8)
     }
@@ -278,6 +285,11 @@ impl Store {
     #[inline]
     pub(crate) fn get(&mut self, packet: &Packet) -> &mut Parcel {
         &mut self.parcels[packet.slot() as usize]
+    }
+
+    /// Returns the parcel of a packet in transit, by the packet's tag.
+    pub(crate) fn tagged(&mut self, tag: u64) -> &mut Parcel {
+        &mut self.parcels[tag as usize]
     }
 
     /// Frees the parcel of a packet that has arrived or was lost.

@@ -37,13 +37,15 @@ pub(crate) struct Radio {
     recorder: Recorder,
     /// Whether the recorder is active.
     is_recorded: bool,
+    /// UEs of which it is noted what leaves the host's queue.
+    tracked: Vec<u32>,
 }
 
 impl Radio {
     /// Creates the hop over `ran`; it is called as `part`.
     pub(crate) fn new(ran: Ran<Packet>, part: Part, recorder: Recorder, is_recorded: bool) -> Radio {
         let meters = UeMeters::new(recorder.ues().len(), recorder.cells().len());
-        Radio { ran, part, meters, recorder, is_recorded }
+        Radio { ran, part, meters, recorder, is_recorded, tracked: Vec::new() }
     }
 
     /// Returns when to call it.
@@ -67,6 +69,25 @@ impl Radio {
             Direction::Downlink => self.ran.handle_downlink(ue, packet, now, drops),
             Direction::Uplink => self.ran.handle_uplink(ue, packet, now, drops),
         }
+    }
+
+    /// Notes what leaves the queue of the host at `ue` from now on.
+    pub(crate) fn track_host(&mut self, ue: u32) {
+        if !self.tracked.contains(&ue) {
+            self.ran.note_released(ue);
+            self.tracked.push(ue);
+        }
+    }
+
+    /// Returns the tag of a packet that has left the queue of a tracked host, which was not returned before.
+    #[inline]
+    pub(crate) fn poll_released(&mut self) -> Option<u64> {
+        self.tracked.iter().find_map(|&ue| self.ran.poll_released(ue))
+    }
+
+    /// Returns whether the queue of the host at `ue` would drop a packet.
+    pub(crate) fn is_host_full(&self, ue: u32, len: u32, priority: u8) -> bool {
+        self.ran.is_host_full(ue, len, priority)
     }
 
     /// Processes what is due.

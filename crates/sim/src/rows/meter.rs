@@ -26,7 +26,9 @@ pub(crate) struct Totals {
     timeouts: u64,
     undos: u64,
     dup_acks: u64,
-    limited: [Span; 6],
+    /// The most in succession, of any connection.
+    dup_acks_longest: u64,
+    limited: [Span; Limit::ALL.len()],
     /// Integrals over the time that the sender was connected: cwnd and flight in byte-seconds.
     cwnd_area: f64,
     flight_area: f64,
@@ -34,7 +36,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, stats: &Stats, limited: [Span; 6]) {
+    fn add(&mut self, stats: &Stats, limited: [Span; Limit::ALL.len()]) {
         self.sent += stats.data_segments_sent;
         self.fast += stats.retransmitted_fast;
         self.timeout += stats.retransmitted_timeout;
@@ -42,6 +44,7 @@ impl Totals {
         self.timeouts += stats.timeouts;
         self.undos += stats.undone_dsack + stats.undone_timestamp + stats.undone_frto;
         self.dup_acks += stats.dup_acks_received;
+        self.dup_acks_longest = self.dup_acks_longest.max(stats.dup_acks_longest);
         for (sum, span) in self.limited.iter_mut().zip(limited) {
             *sum += span;
         }
@@ -125,11 +128,11 @@ impl Meter {
     }
 
     /// A connection's sender ended, with these counts.
-    pub(crate) fn end(&mut self, stats: &Stats, limited: [Span; 6]) {
+    pub(crate) fn end(&mut self, stats: &Stats, limited: [Span; Limit::ALL.len()]) {
         self.totals.add(stats, limited);
     }
 
-    fn all(&self, lost: u64, live: &[(&Stats, [Span; 6])]) -> Totals {
+    fn all(&self, lost: u64, live: &[(&Stats, [Span; Limit::ALL.len()])]) -> Totals {
         let mut all = self.totals.clone();
         all.lost = lost;
         all.sent += self.datagrams_sent;
@@ -140,7 +143,7 @@ impl Meter {
     }
 
     /// Ends the warm-up: the summary leaves out what was counted so far.
-    pub(crate) fn begin(&mut self, now: Time, lost: u64, live: &[(&Stats, [Span; 6])]) {
+    pub(crate) fn begin(&mut self, now: Time, lost: u64, live: &[(&Stats, [Span; Limit::ALL.len()])]) {
         self.before = self.all(lost, live);
         self.measured_from = now;
         self.rtts = Distribution::new();
@@ -159,7 +162,7 @@ impl Meter {
         id: &Identity<'a>,
         life: &Life,
         lost: u64,
-        live: &[(&Stats, [Span; 6])],
+        live: &[(&Stats, [Span; Limit::ALL.len()])],
     ) -> FlowRow<'a> {
         let all = self.all(lost, live);
         let b = &self.before;
@@ -202,13 +205,14 @@ impl Meter {
             rtos: all.timeouts - b.timeouts,
             undos: all.undos - b.undos,
             dup_acks: all.dup_acks - b.dup_acks,
+            max_dup_acks: all.dup_acks_longest,
             ce_marks: all.marked - b.marked,
             lost_packets: all.lost - b.lost,
             limited_app: share(Limit::Application),
             limited_cwnd: share(Limit::Cwnd),
             limited_rwnd: share(Limit::ReceiveWindow),
             limited_pacing: share(Limit::Pacing),
-            limited_other: share(Limit::Handshake) + share(Limit::SendBuffer),
+            limited_other: share(Limit::Handshake) + share(Limit::SendBuffer) + share(Limit::HostQueue),
             mean_cwnd_bytes: mean(all.cwnd_area - b.cwnd_area),
             max_cwnd_bytes: self.max_cwnd,
             mean_in_flight_bytes: mean(all.flight_area - b.flight_area),
@@ -310,5 +314,6 @@ fn limit_name(limit: Limit) -> &'static str {
         Limit::ReceiveWindow => "rwnd",
         Limit::Pacing => "pacing",
         Limit::SendBuffer => "sndbuf",
+        Limit::HostQueue => "hostq",
     }
 }

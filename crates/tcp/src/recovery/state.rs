@@ -34,6 +34,12 @@ impl Recovery {
         self.needed = Some(self.needed.unwrap_or(0) + 1);
     }
 
+    /// The reduction that begins cannot be undone.
+    pub(crate) fn forget_undo(&mut self) {
+        self.restores = false;
+        self.marker = None;
+    }
+
     /// A D-SACK told of so many needless retransmissions that end after `end`.
     pub(crate) fn on_needless(&mut self, end: u64, count: u32) {
         if self.marker.is_some_and(|marker| end > marker)

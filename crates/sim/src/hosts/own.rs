@@ -1,0 +1,72 @@
+//! What a connection has to do with its own host: the queue there, and what the host remembers of destinations.
+
+use super::{End, Hosts};
+use crate::network::{Network, Released};
+use crate::parts::Parts;
+use cc::Controller;
+use std::collections::BTreeMap;
+use tcp::{Endpoint, Event, Metrics};
+use units::Time;
+
+/// Bytes of the headers of IP and TCP with timestamps.
+const HEADERS: u32 = 52;
+
+/// Returns the bytes of a flow's full packet.
+pub(super) fn packet_len(flow: &scenario::Flow) -> u32 {
+    flow.tcp.mss + HEADERS
+}
+
+/// What hosts remember of each other, by the two hosts' names, the own one first.
+#[derive(Default)]
+pub(super) struct Memory<'a>(BTreeMap<(&'a str, &'a str), Metrics>);
+
+impl<'a> Memory<'a> {
+    /// An event of the endpoint at `end` of a connection of `flow`: it begins with what its host remembers, and its host
+    /// remembers how it ended.
+    pub(super) fn note<C: Controller>(
+        &mut self,
+        flow: &'a scenario::Flow,
+        end: End,
+        event: &Event,
+        endpoint: &mut Endpoint<C>,
+        now: Time,
+    ) {
+        if !flow.tcp.ssthresh_cache {
+            return;
+        }
+        let hosts = match end {
+            End::From => (flow.from.as_str(), flow.to.as_str()),
+            End::To => (flow.to.as_str(), flow.from.as_str()),
+        };
+        match event {
+            Event::Connected => {
+                if let Some(metrics) = self.0.get(&hosts) {
+                    endpoint.begin_with(metrics, now);
+                }
+            }
+            Event::Closed => endpoint.remember(self.0.entry(hosts).or_default(), now),
+            _ => {}
+        }
+    }
+}
+
+impl Hosts<'_> {
+    /// Tells the connections what has left the queues of their hosts, and has those that waited for it send.
+    pub(crate) fn handle_released(&mut self, parts: &mut Parts, network: &mut Network) {
+        while let Some(Released { owner, towards, payload }) = network.traffic.take_released() {
+            let end = towards.other();
+            let Some(c) = self.connections.get_mut(owner.connection) else { continue };
+            if c.generation != owner.generation {
+                continue;
+            }
+            c.held[end as usize] -= payload;
+            let flow = &self.flows[c.flow as usize];
+            let Some(ue) = flow.hosts[end as usize] else { continue };
+            let is_full = network.is_host_full(ue, packet_len(flow.of), flow.of.priority);
+            if c.ends[end as usize].set_host_queue(c.held[end as usize], is_full) {
+                self.ready_ends.push((owner.connection, end));
+                self.settle(parts, network);
+            }
+        }
+    }
+}
