@@ -27,7 +27,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("netio", &["units", "wire"]),
     ("scenario", &["units", "channel"]),
     ("disk", &[]),
-    ("record", &["units", "wire", "disk"]),
+    ("record", &["units", "wire", "observe", "disk"]),
     (
         "sim",
         &[
@@ -36,6 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("import", &["link", "channel"]),
+    ("analyse", &["units", "wire", "observe", "scenario", "record", "import"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "netio"]),
@@ -52,6 +53,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "record",
             "sim",
             "import",
+            "analyse",
             "reproduce",
             "rapid",
             "rnis",

@@ -43,9 +43,11 @@ impl Results {
     pub fn write_to(&self, output: &Output) -> Result<(), Error> {
         macro_rules! write {
             ($table:ident) => {
-                output.write_with(concat!(stringify!($table), ".parquet"), |file| {
-                    self.tables.$table.write_parquet(file)
-                })?;
+                if !self.tables.$table.is_empty() || !Tables::OF_CAPTURES.contains(&stringify!($table)) {
+                    output.write_with(concat!(stringify!($table), ".parquet"), |file| {
+                        self.tables.$table.write_parquet(file)
+                    })?;
+                }
             };
         }
         each_table!(write);
@@ -80,11 +82,15 @@ impl Results {
         macro_rules! read {
             ($table:ident) => {
                 let path = dir.join(concat!(stringify!($table), ".parquet"));
-                let file = File::open(&path).map_err(Error::io("read", &path))?;
-                let (table, every) = Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error))?;
-                tables.$table = table;
-                if every > 1 {
-                    notes.push(format!("{}: of every {every} moments one is shown: it is too long", path.display()));
+                if path.exists() || !Tables::OF_CAPTURES.contains(&stringify!($table)) {
+                    let file = File::open(&path).map_err(Error::io("read", &path))?;
+                    let (table, every) =
+                        Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error))?;
+                    tables.$table = table;
+                    if every > 1 {
+                        let note = format!("{}: of every {every} moments one is shown: it is too long", path.display());
+                        notes.push(note);
+                    }
                 }
             };
         }
