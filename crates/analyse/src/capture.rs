@@ -159,6 +159,22 @@ impl<R: Read> Source<'_, R> {
     }
 }
 
+/// Notes at which vantage point an interface is: its own, or that of the interface of the other direction of the same
+/// link, which our own captures call `NAME-reverse`.
+#[cold]
+fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface: u32) -> u32 {
+    let known = vantage.len() as u32;
+    if interface - known > 65_536 {
+        return interface;
+    }
+    for number in known..=interface {
+        let forward = reader.interface_name(number).and_then(|name| name.strip_suffix("-reverse"));
+        let same = forward.and_then(|forward| (0..256).find(|other| reader.interface_name(*other) == Some(forward)));
+        vantage.push(same.unwrap_or(number));
+    }
+    vantage[interface as usize]
+}
+
 /// Analyses a file.
 pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
     let options = all.options;
@@ -169,9 +185,14 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
     let mut left_out = 0u64;
     // Nearly always the only one, and not looked up.
     let (mut number, mut place) = (0, Single::new(options.rules, true));
+    let mut vantage: Vec<u32> = Vec::new();
     while let Some(packet) = source.next(path)? {
         let (at, interface) = (packet.at, packet.interface);
         let Some(header) = frames.headers(&packet) else { continue };
+        let interface = match vantage.get(interface as usize) {
+            Some(&known) => known,
+            None => note_interface(&mut vantage, &source.reader, interface),
+        };
         if first.is_none() {
             number = interface;
         }

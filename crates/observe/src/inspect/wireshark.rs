@@ -4,7 +4,8 @@
 //! Sources: Wireshark User's Guide, section 7.5 "TCP Analysis", and tshark's own output on captures of known content
 //! (`crates/analyse/tests/wireshark.rs`). They judge by sequence numbers and times alone, whichever end the capture was made
 //! at: a retransmission within a round trip of the handshake is called out of order, and a fast one needs its duplicate
-//! acknowledgement within 20 ms. SACK is ignored. Not followed: MPTCP's tolerance of duplicate acknowledgements.
+//! acknowledgement within 20 ms. SACK blocks are only subtracted from the bytes in flight. Not followed: MPTCP's tolerance of duplicate acknowledgements;
+//! and after a SYN within an open connection, with the same sequence number, Wireshark forgets the highest one.
 //!
 //! Segments are remembered in the order in which they came, [`MOST_UNACKED`] at most, as Wireshark does.
 
@@ -46,8 +47,12 @@ struct Side {
     last_ack: u32,
     last_ack_at: Time,
     duplicates: u32,
+    /// Whether unseen data beyond all that this side sent was acknowledged, and that was said.
+    has_said: bool,
     last: Marks,
     in_flight_known: bool,
+    /// Bytes of the SACK blocks in its latest packet.
+    sacked: u64,
 }
 
 impl Default for Side {
@@ -64,8 +69,10 @@ impl Default for Side {
             last_ack: 0,
             last_ack_at: Time::ZERO,
             duplicates: 0,
+            has_said: false,
             last: Marks::default(),
             in_flight_known: true,
+            sacked: 0,
         }
     }
 }
@@ -75,7 +82,6 @@ impl Default for Side {
 pub(crate) struct Conversation {
     sides: [Side; 2],
     syn_at: Option<Time>,
-    syn_ack: bool,
     first_rtt: Option<Span>,
 }
 
@@ -92,7 +98,7 @@ impl Conversation {
         let (seq, ack, window) = (tcp.seq, if flags.has(Flags::ACK) { tcp.ack } else { 0 }, tcp.window);
         let has = |flag: Flags| flags.has(flag);
         let control = has(Flags::SYN) || has(Flags::FIN) || has(Flags::RST);
-        self.handshake(tcp, len, now);
+        self.handshake(tcp, now);
         let first_rtt = self.first_rtt;
         let [low, high] = &mut self.sides;
         let (own, other) = if way == 0 { (low, high) } else { (high, low) };
@@ -100,16 +106,27 @@ impl Conversation {
             own.scale = syn.window_scale;
         }
         let mut marks = own.window_marks(other, (seq, ack, len, window), (control, has(Flags::RST)));
-        own.duplicates = if marks.any(Marks::DUPLICATE_ACK) { own.duplicates + 1 } else { 0 };
+        if marks.any(Marks::DUPLICATE_ACK) {
+            own.duplicates += 1;
+        }
+        if ack != own.last_ack {
+            (own.duplicates, own.has_said) = (0, false);
+        }
         if other.to_be_acked != 0 && has(Flags::ACK) && beyond(ack, other.to_be_acked) {
-            marks.add(Marks::ACKED_UNSEEN);
-            other.to_be_acked = ack;
+            // Of data beyond all that was seen it is said once, until the other side acknowledges something new.
+            let is_behind = beyond(other.next, other.to_be_acked);
+            marks = marks.with_if(Marks::ACKED_UNSEEN, is_behind || other.duplicates == 0 && !other.has_said);
+            if is_behind {
+                other.to_be_acked = other.next;
+            } else {
+                other.has_said = true;
+            }
         }
         let ends = has(Flags::SYN) || has(Flags::FIN);
         if len > 0 || ends {
             marks.add(Marks::DATA);
             if !marks.any(Marks::KEEP_ALIVE) {
-                marks.add(own.again(other, (seq, len), first_rtt, now));
+                marks.add(own.again(other, (seq, len, ends), first_rtt, now));
             }
         }
         own.advance((seq, len, ends), marks, now);
@@ -118,16 +135,24 @@ impl Conversation {
         own.last = marks;
         let rtt = other.acknowledged(ack, now);
         other.in_flight_known |= has(Flags::ACK);
-        let in_flight = (len > 0 && own.in_flight_known).then(|| own.in_flight()).flatten();
+        if has(Flags::ACK) {
+            own.sacked = match &tcp.options {
+                Options::Sack(sack) => sack.blocks().iter().map(|one| u64::from(one.end.wrapping_sub(one.start))).sum(),
+                _ => 0,
+            };
+        }
+        let sacked = other.sacked;
+        let in_flight = (len > 0 && own.in_flight_known).then(|| own.in_flight(sacked)).flatten();
+        // Its own SYN or FIN is no data.
+        let in_flight = in_flight.map(|bytes| bytes - u64::from(ends));
         Inspected { marks, rtt, in_flight }
     }
 
-    /// The round trip of the handshake.
-    fn handshake(&mut self, tcp: &Segment, _len: u32, now: Time) {
+    /// The round trip of the handshake: from the SYN to the first acknowledgement of either end.
+    fn handshake(&mut self, tcp: &Segment, now: Time) {
         match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
             (true, false) => self.syn_at = Some(now),
-            (true, true) => self.syn_ack = true,
-            (false, true) if self.first_rtt.is_none() && self.syn_ack => {
+            (false, true) if self.first_rtt.is_none() => {
                 self.first_rtt = self.syn_at.map(|syn| now.saturating_since(syn));
             }
             _ => {}
@@ -184,7 +209,7 @@ impl Side {
     }
 
     /// What data below the highest is.
-    fn again(&self, other: &Side, (seq, len): (u32, u32), first_rtt: Option<Span>, now: Time) -> Marks {
+    fn again(&self, other: &Side, (seq, len, ends): (u32, u32, bool), first_rtt: Option<Span>, now: Time) -> Marks {
         let end = seq.wrapping_add(len);
         // A byte may have been a probe of a closed window.
         let is_again = self.next != 0 && beyond(self.next, seq) && !(len > 1 && self.next.wrapping_sub(1) == seq);
@@ -198,7 +223,7 @@ impl Side {
             return Marks::FAST;
         }
         let soon = now.saturating_since(self.next_at) < first_rtt.unwrap_or(OUT_OF_ORDER);
-        if soon && self.next != end { Marks::OUT_OF_ORDER } else { Marks::RETRANSMISSION }
+        if soon && self.next != end.wrapping_add(ends.into()) { Marks::OUT_OF_ORDER } else { Marks::RETRANSMISSION }
     }
 
     /// Remembers a segment.
@@ -216,7 +241,7 @@ impl Side {
             (self.next, self.next_at) = (next, now);
         }
         if seq == self.to_be_acked || self.to_be_acked == 0 {
-            self.to_be_acked = next;
+            self.to_be_acked = self.next;
         }
     }
 
@@ -246,7 +271,7 @@ impl Side {
         rtt
     }
 
-    fn in_flight(&self) -> Option<u64> {
+    fn in_flight(&self, sacked: u64) -> Option<u64> {
         let (first, last) = (self.unacked.front()?, self.unacked.back()?);
         let (mut low, mut high) = (first.seq, last.next);
         if !self.is_sorted {
@@ -255,6 +280,7 @@ impl Side {
                 high = if beyond(one.next, high) { one.next } else { high };
             }
         }
-        Some(u64::from(high.wrapping_sub(low))).filter(|bytes| (1..2_000_000_000).contains(bytes))
+        let in_flight = u64::from(high.wrapping_sub(low).wrapping_sub(sacked as u32));
+        Some(in_flight).filter(|bytes| (1..2_000_000_000).contains(bytes))
     }
 }
