@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 
 use analyse::{Rules, Single};
-use common::{ACK, FIN, Packet, SERVER, SYN, Script, pcap, tshark};
+use common::{ACK, FIN, Packet, SERVER, Script, pcap, tshark};
 use import::packets::{Reader, ip_packet};
 use observe::{Inspected, Marks};
 use units::Time;

@@ -281,6 +281,7 @@ impl Connection {
         }
         told.marks.add(heard.marks);
         told.rtt = heard.rtt;
+        told.pipe = self.ways[way].track.as_ref().map(|track| track.pipe());
         told
     }
 
@@ -472,6 +473,9 @@ impl Connection {
         }
         if counts {
             track.counters.sent(marks, payload);
+            if let (true, Some(data)) = (marks.any(Marks::ZERO_WINDOW), &mut other.track) {
+                data.counters.zero_windows += 1;
+            }
         }
         marks
     }
@@ -600,16 +604,16 @@ impl Connection {
     /// Merges each sample with the next one, so that about half of them are left.
     pub(crate) fn thin(&mut self) {
         for way in &mut self.ways {
-            let mut thinned: Vec<Sample> = Vec::with_capacity(way.samples.len() / 2 + 1);
-            let mut single = false;
-            for &sampled in &way.samples {
-                match thinned.last_mut().filter(|_| single) {
-                    Some(before) => *before = before.merged(&sampled),
-                    None => thinned.push(sampled),
-                }
-                single = !single;
+            // In place: long lists elsewhere would leave holes in the heap.
+            let samples = &mut way.samples;
+            let len = samples.len();
+            for pair in 0..len / 2 {
+                samples[pair] = samples[2 * pair].merged(&samples[2 * pair + 1]);
             }
-            way.samples = thinned;
+            if len % 2 == 1 {
+                samples[len / 2] = samples[len - 1];
+            }
+            samples.truncate(len.div_ceil(2));
         }
     }
 

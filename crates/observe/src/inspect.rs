@@ -15,15 +15,15 @@
 //!   to both ends, which a sender needs to learn of a loss (the handshake's; 3 ms if that was not seen);
 //! - else a *retransmission*. At the sender nothing but a capture's own faults makes another of it.
 //!
-//! A retransmission is *fast* if three segments beyond it were selectively acknowledged, or three duplicate
-//! acknowledgements came; a *timeout's* if not, it begins with the first unacknowledged byte, and nothing had been
+//! A retransmission is *fast* if three ranges or more than two segments' bytes beyond it were selectively acknowledged
+//! (RFC 6675), or three duplicate acknowledgements came; a *timeout's* if not, it begins with the first unacknowledged byte, and nothing had been
 //! sent or acknowledged for [`SHORTEST_TIMEOUT`]. It is *spurious* if the receiver already had the data: an acknowledgement
 //! was seen before, a D-SACK reports it (RFC 2883), or what acknowledges it echoes an older timestamp than the
 //! retransmission's (Eifel, RFC 3522).
 //!
 //! Bytes in flight are counted twice: what was sent and not cumulatively acknowledged, and the *pipe* of RFC 6675: that
-//! without what was selectively acknowledged or lost, and with what was retransmitted. Data is lost if three segments
-//! beyond it were selectively acknowledged, or after a timeout. Linux's pipe differs where RACK (RFC 8985) marks losses by
+//! without what was selectively acknowledged or lost, and with what was retransmitted. Data is lost if as much beyond it was
+//! selectively acknowledged, or after a timeout. Linux's pipe differs where RACK (RFC 8985) marks losses by
 //! time, and in packets that it counts as whole segments.
 
 pub(crate) mod rows;
@@ -135,6 +135,8 @@ pub struct Inspected {
     pub rtt: Option<Span>,
     /// Bytes in flight in its own direction after it; of Wireshark's rules, only of data.
     pub in_flight: Option<u64>,
+    /// The pipe of its own direction after it; not by Wireshark's rules.
+    pub pipe: Option<u64>,
 }
 
 /// Counters of one direction of a TCP connection.

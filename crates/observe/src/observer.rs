@@ -101,7 +101,7 @@ impl Observer {
                     let piece = connection.inspect(way, piece, ce, now);
                     told.marks.add(piece.marks);
                     told.rtt = told.rtt.or(piece.rtt);
-                    told.in_flight = piece.in_flight.or(told.in_flight);
+                    (told.in_flight, told.pipe) = (piece.in_flight, piece.pipe);
                     self.rows += if std::mem::take(&mut first) { 0 } else { 1 };
                 });
                 told.marks.add(Marks::SUPER_PACKET);

@@ -22,14 +22,19 @@ impl Ranges {
         self.bytes
     }
 
-    /// The end of the last range.
-    pub(crate) fn end(&self) -> Option<u64> {
-        self.ranges.back().map(|range| range.1)
-    }
-
     /// The start of the first range.
     pub(crate) fn start(&self) -> Option<u64> {
         self.ranges.front().map(|range| range.0)
+    }
+
+    /// The largest place above which there are more than `bytes` bytes of ranges, or `count` of these.
+    pub(crate) fn place_below(&self, bytes: u64, count: usize) -> Option<u64> {
+        let mut above = 0;
+        let mut ranges = self.ranges.iter().rev().enumerate();
+        ranges.find_map(|(number, &(start, end))| {
+            above += end - start;
+            (above > bytes || number + 1 >= count).then_some(start)
+        })
     }
 
     /// Bytes of the ranges below `at`.
@@ -41,7 +46,7 @@ impl Ranges {
     /// Whether a range shares a byte with this one.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         let at = self.ranges.partition_point(|range| range.1 <= start);
-        self.ranges.get(at).is_some_and(|range| range.0 < end)
+        start < end && self.ranges.get(at).is_some_and(|range| range.0 < end)
     }
 
     /// Whether all of it is in a range.
@@ -96,20 +101,21 @@ impl Ranges {
 
     /// Takes out a range.
     pub(crate) fn remove(&mut self, start: u64, end: u64) {
-        let at = self.ranges.partition_point(|range| range.1 <= start);
+        if start >= end {
+            return;
+        }
+        let mut at = self.ranges.partition_point(|range| range.1 <= start);
         while let Some(&(first, last)) = self.ranges.get(at).filter(|range| range.0 < end) {
             self.ranges.remove(at);
             self.bytes -= last - first;
-            if end < last {
-                self.ranges.insert(at, (end, last));
-                self.bytes += last - end;
-            }
             if first < start {
                 self.ranges.insert(at, (first, start));
                 self.bytes += start - first;
-                return;
+                at += 1;
             }
             if end < last {
+                self.ranges.insert(at, (end, last));
+                self.bytes += last - end;
                 return;
             }
         }
@@ -153,10 +159,10 @@ mod tests {
                 if len > 0 {
                     assert_eq!(ranges.covers(start, end), count(&bytes[from..to]) == u64::from(len));
                 }
-                assert_eq!(
-                    ranges.end().unwrap_or(0) as usize,
-                    bytes.iter().rposition(|&byte| byte).map_or(0, |at| at + 1)
-                );
+                assert_eq!(ranges.start().map(|at| at as usize), bytes.iter().position(|&byte| byte));
+                let last = bytes.iter().rposition(|&byte| byte);
+                let start = |last: usize| bytes[..last].iter().rposition(|&byte| !byte).map_or(0, |gap| gap + 1);
+                assert_eq!(ranges.place_below(0, 1).map(|at| at as usize), last.map(start));
             }
             let reach = (0..512).find(|&at| at >= 7 && !bytes[at]).unwrap_or(512);
             assert_eq!(ranges.absorb(7), if bytes[7] || bytes[6] { reach.max(7) as u64 } else { 7 });

@@ -88,6 +88,11 @@ impl Track {
         Track { rows: rows.then(Rows::default), ..Track::default() }
     }
 
+    /// Holes below are lost, by what was selectively acknowledged above (RFC 6675: `IsLost`).
+    fn lost_by_sack(&self) -> Option<u64> {
+        self.sacked.place_below((DUP_THRESH - 1) * self.mss(), DUP_THRESH as usize)
+    }
+
     /// The segment size, with which lost segments are counted.
     fn mss(&self) -> u64 {
         self.syn.map_or(USUAL_MSS, |syn| syn.mss).clamp(48, 9_000).into()
@@ -191,8 +196,7 @@ impl Track {
             marks.add(Marks::RETRANSMISSION);
             item = Item::Retransmission;
             marks = marks.with_if(Marks::SPURIOUS, end <= stream.acked());
-            let is_fast = self.duplicates >= DUP_THRESH
-                || self.sacked.end().is_some_and(|sacked| sacked >= start + (DUP_THRESH + 1) * self.mss());
+            let is_fast = self.duplicates >= DUP_THRESH || self.lost_by_sack().is_some_and(|edge| start < edge);
             let quiet = now.saturating_since(self.last) >= SHORTEST_TIMEOUT;
             if is_fast {
                 marks.add(Marks::FAST);
@@ -414,8 +418,7 @@ impl Track {
 
     #[cold]
     fn scoreboard(&self, stream: &Stream, flight: u64) -> u64 {
-        let by_sack = self.sacked.end().map_or(0, |end| end.saturating_sub(DUP_THRESH * self.mss()));
-        let edge = by_sack.max(self.lost_below).clamp(stream.acked(), stream.highest());
+        let edge = self.lost_by_sack().unwrap_or(0).max(self.lost_below).clamp(stream.acked(), stream.highest());
         let lost = (edge - stream.acked()).saturating_sub(self.sacked.bytes_below(edge));
         flight.saturating_sub(self.sacked.bytes()).saturating_sub(lost) + self.again.bytes()
     }

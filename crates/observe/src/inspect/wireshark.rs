@@ -145,7 +145,7 @@ impl Conversation {
         let in_flight = (len > 0 && own.in_flight_known).then(|| own.in_flight(sacked)).flatten();
         // Its own SYN or FIN is no data.
         let in_flight = in_flight.map(|bytes| bytes - u64::from(ends));
-        Inspected { marks, rtt, in_flight }
+        Inspected { marks, rtt, in_flight, pipe: None }
     }
 
     /// The round trip of the handshake: from the SYN to the first acknowledgement of either end.
