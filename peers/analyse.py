@@ -145,7 +145,9 @@ def main() -> None:
             seconds, peak = timed(command, 3)
             base = base or seconds
             rate = count / seconds / 1e6
-            print(f"  {name:22} {seconds:8.2f} s  {rate:6.2f} M packets/s  {peak:6.0f} MB peak  {seconds / base:6.1f} x")
+            print(
+                f"  {name:22} {seconds:8.2f} s  {rate:6.2f} M packets/s  {peak:6.0f} MB peak  {seconds / base:6.1f} x"
+            )
         for full, what in ((False, "headers alone"), (True, "full segments")):
             if args.gigabytes <= 0:
                 break
@@ -153,7 +155,9 @@ def main() -> None:
             count = write(large, size=int(args.gigabytes * 1e9), full=full)
             seconds, peak = timed([*ours, str(large)], 1)
             rate = large.stat().st_size / seconds / 1e6
-            print(f"{args.gigabytes:g} GB, {count} packets, {what}: {seconds:.2f} s, {rate:.0f} MB/s, {peak:.0f} MB peak")
+            print(
+                f"{args.gigabytes:g} GB, {count} packets, {what}: {seconds:.2f} s, {rate:.0f} MB/s, {peak:.0f} MB peak"
+            )
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("import", &["link", "channel"]),
-    ("analyse", &["units", "wire", "observe", "scenario", "record", "import"]),
+    ("analyse", &["units", "wire", "observe", "record", "import"]),
     ("reproduce", &["units", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "netio"]),
