@@ -2,9 +2,9 @@
 
 Usage: python3 peers/analyse.py [--ranway COMMAND] [--gigabytes N] [--packets N]
 
-Generates captures with the simulator's kind of traffic (headers of bulk transfers with losses) in a temporary directory: a
-small one for the ratio, on which tshark's TCP analysis is timed, and one of a gigabyte of headers, the hardest kind, as well as
-one of a gigabyte of full segments. Prints packets and megabytes per second, medians of three runs, and peak memory.
+Generates captures in a temporary directory, uploads of 20 connections with losses: a small one, which the others read
+as well, one of a gigabyte of headers, the hardest kind, and one of a gigabyte of full segments. Prints packets and
+megabytes per second, medians of three runs, and peak memory.
 """
 
 import argparse

@@ -173,9 +173,9 @@ def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **w
 def time_sequence(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Sequence numbers of one flow of a capture over time, as tcptrace draws them.
 
-    Data in black, retransmissions in orange and segments out of order in blue, each from its first to its last byte; the
-    acknowledged sequence number and the end of the receive window as lines below and above; SACK blocks in green, D-SACKs
-    in pink. Needs results of `ranway analyse`, and one connection: select with `flow`, `point` and `conn`.
+    Data in black, retransmissions in orange and segments out of order in blue, each from its first to its last byte;
+    the acknowledged sequence number and the end of the receive window as lines below and above; SACK blocks in green,
+    D-SACKs in pink. Needs results of `ranway analyse`, and one connection: select with `flow`, `point` and `conn`.
     """
     lines = _lines(r, "segments", "flow", {"run": run, **where})
     rows = lines[0].rows
@@ -215,8 +215,8 @@ def time_sequence(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where
 def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **where: Any) -> "Axes":
     """Goodput against delay of each flow: its samples' means, and the ellipse that holds 95 % of a normal distribution.
 
-    `delay` is a column of `samples`: `rtt_ms`, `srtt_ms` or `owd_ms`. Delay grows to the left, so that better is up and to
-    the right, as in the plots of flent and Sprout.
+    `delay` is a column of `samples`: `rtt_ms`, `srtt_ms` or `owd_ms`. Delay grows to the left, so that better is up and
+    to the right, as in the plots of flent and Sprout.
     """
     if delay not in ("rtt_ms", "srtt_ms", "owd_ms"):
         raise ValueError(f"delay={delay!r}: must be 'rtt_ms', 'srtt_ms' or 'owd_ms'")
@@ -231,7 +231,7 @@ def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **wh
             x, y = part[delay].to_numpy(), part["goodput_mbps"].to_numpy()
             (mean_x, mean_y), (var_x, var_y) = (x.mean(), y.mean()), (x.var(ddof=1), y.var(ddof=1))
             covariance = ((x - mean_x) * (y - mean_y)).sum() / (len(x) - 1)
-            # The eigenvalues of the covariance matrix, scaled by the 95 % quantile of chi squared with two degrees of freedom.
+            # The eigenvalues of the covariance matrix, scaled by the 95 % quantile of chi squared of two dimensions.
             middle, spread = (var_x + var_y) / 2, math.hypot((var_x - var_y) / 2, covariance)
             widths = [2 * math.sqrt(5.991 * max(value, 0.0)) for value in (middle + spread, middle - spread)]
             angle = math.degrees(math.atan2(2 * covariance, var_x - var_y) / 2)
@@ -249,7 +249,7 @@ def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **wh
 
 
 def rtt_box(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
-    """Round-trip times of each flow over all copies and runs: quartiles, and whiskers at the 5th and 95th percentiles."""
+    """Round-trip times of each flow over all copies and runs: quartiles, whiskers at the 5th and 95th percentiles."""
     lines = _lines(r, "rtts", "flow", where)
     with _axes(ax, 0.85 + 0.25 * len(lines)) as ax:
         boxes = []

@@ -5,6 +5,7 @@
 //! | `sniff` | tells what kind a file is |
 //! | `capture` | a capture: one vantage point |
 //! | `pair` | captures of both ends: two vantage points and two clocks |
+//! | `iperf3` | results of iperf3 |
 //! | `clock` | offset and drift of the second clock |
 //!
 //! Each file, or interface of a capture, or pair of captures, is a point of the results. Files are untrusted: for any content
@@ -13,6 +14,7 @@
 
 mod capture;
 mod clock;
+mod iperf3;
 mod pair;
 mod sniff;
 
@@ -157,6 +159,7 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
         for (path, kind) in files.iter().zip(kinds) {
             match kind {
                 Kind::Capture => capture::analyse(path, &mut all)?,
+                Kind::Iperf3 => iperf3::analyse(path, &mut all)?,
             }
         }
     }

@@ -3,13 +3,15 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::{Error, open};
+use crate::{Error, iperf3, open};
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// pcap or pcapng.
     Capture,
+    /// JSON of iperf3.
+    Iperf3,
 }
 
 /// Bytes that are looked at.
@@ -48,5 +50,8 @@ fn of(start: &[u8]) -> Result<Kind, String> {
     if let Some((_, tool)) = COMPRESSED.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Err(format!("compressed: run {tool} first"));
     }
-    Err("unknown format: expected a capture (pcap, pcapng)".to_owned())
+    if iperf3::is_one(start) {
+        return Ok(Kind::Iperf3);
+    }
+    Err("unknown format: expected a capture (pcap, pcapng) or results of iperf3 (--json)".to_owned())
 }

@@ -289,7 +289,7 @@ fn what_is_no_capture_is_named_with_what_would_be_one() {
     oversized[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
     let cases: [(&[u8], &str); 6] = [
         (b"", "it is empty"),
-        (b"hello", "unknown format: expected a capture (pcap, pcapng)"),
+        (b"hello", "unknown format: expected a capture (pcap, pcapng) or results of iperf3 (--json)"),
         (&[0x1f, 0x8b, 8, 0], "compressed: run gunzip first"),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "damaged: shorter than a pcap header"),
         (&pcap(101, []), "contains no packet"),

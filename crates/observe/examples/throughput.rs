@@ -30,6 +30,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = began.elapsed().as_secs_f64();
     let flows = observer.finish(now).len();
     let (millions, megabytes) = (packets as f64 / 1e6, reader.position() as f64 / 1e6);
-    println!("{packets} packets, {flows} flows, {seconds:.2} s: {:.2} M/s, {:.0} MB/s", millions / seconds, megabytes / seconds);
+    println!(
+        "{packets} packets, {flows} flows, {seconds:.2} s: {:.2} M/s, {:.0} MB/s",
+        millions / seconds,
+        megabytes / seconds
+    );
     Ok(())
 }

@@ -43,7 +43,7 @@ In Python, ranway.read(\"ranway-out/upload-analysed\").table(\"tcp_flows\") has 
 them."
 )]
 pub(crate) struct AnalyseArgs {
-    /// Captures
+    /// Captures (pcap, pcapng), or results of `iperf3 --json`
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Whose definitions of retransmissions and their kin to use
