@@ -151,7 +151,7 @@ impl<R: Read> Source<'_, R> {
     #[inline]
     pub(crate) fn next(&mut self, path: &Path) -> Result<Option<Packet<'_>>, Error> {
         self.packets += 1;
-        if self.packets % PACKETS_PER_STEP == 0 {
+        if self.packets.is_multiple_of(PACKETS_PER_STEP) {
             self.options.check()?;
             (self.options.progress)(self.before + self.reader.position());
         }

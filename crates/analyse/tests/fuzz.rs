@@ -43,7 +43,7 @@ fn any(bytes: &[u8], rules: Rules) {
         path
     };
     let alone = file("one", bytes);
-    check(analysed(&[alone.clone()], rules));
+    check(analysed(std::slice::from_ref(&alone), rules));
     check(analysed(&[alone.clone(), alone], rules));
 }
 
@@ -93,8 +93,8 @@ fn any_edit_of_a_good_capture_is_a_capture_or_a_message() {
             let at = usize::from(at) % bytes.len();
             bytes[at] = byte;
         }
-        bytes.truncate(if cut % 4 == 0 { usize::from(*cut) % bytes.len() } else { bytes.len() });
-        any(&bytes, if which % 3 == 0 { Rules::Wireshark } else { Rules::Ranway });
+        bytes.truncate(if cut.is_multiple_of(4) { usize::from(*cut) % bytes.len() } else { bytes.len() });
+        any(&bytes, if which.is_multiple_of(3) { Rules::Wireshark } else { Rules::Ranway });
     });
 }
 

@@ -269,7 +269,7 @@ fn headers_alone_and_a_cut_file_give_the_same_flows_with_a_note() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("capture.pcap");
     std::fs::write(&file, &cut).unwrap();
-    assert_eq!(rows(&analysed(&[file.clone()], Rules::Ranway).unwrap()), rows(&plain));
+    assert_eq!(rows(&analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap()), rows(&plain));
     cut.extend([1, 2, 3]);
     std::fs::write(&file, &cut).unwrap();
     let analysis = analysed(&[file], Rules::Ranway).unwrap();
@@ -297,7 +297,7 @@ fn what_is_no_capture_is_named_with_what_would_be_one() {
     ];
     for (bytes, message) in cases {
         std::fs::write(&file, bytes).unwrap();
-        let error = analysed(&[file.clone()], Rules::Ranway).unwrap_err().to_string();
+        let error = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap_err().to_string();
         assert_eq!(error, format!("{}: {message}", file.display()));
     }
 }
@@ -360,7 +360,7 @@ fn a_flag_selects_flows_by_their_names() {
         let flows = [flow.to_owned()];
         let options =
             analyse::Options { rules: Rules::Ranway, flows: &flows, ends: None, progress: &|_| {}, stop: &stop };
-        analyse::analyse(&[file.clone()], &options)
+        analyse::analyse(std::slice::from_ref(&file), &options)
     };
     assert_eq!(with(":80").unwrap().results.meta.points.len(), 1);
     let error = with(":443").unwrap_err().to_string();

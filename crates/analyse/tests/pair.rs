@@ -27,7 +27,7 @@ struct Second {
 impl Second {
     /// Its time in nanoseconds, at a time of the first.
     fn at(&self, nanos: u64) -> u64 {
-        let drift = nanos as i128 * i128::from(self.ppm) / 1_000_000;
+        let drift = i128::from(nanos) * i128::from(self.ppm) / 1_000_000;
         self.offset_s * 1_000_000_000 + (i128::from(nanos) + drift) as u64
     }
 }

@@ -37,7 +37,7 @@ impl Random {
 /// A download in which segments are lost before and behind the capture, and overtaken.
 fn conversation(seed: u64) -> Script {
     let mut random = Random(seed);
-    let mut script = Script::new(if seed % 2 == 0 { 1_000 } else { u32::MAX - 50_000 }, 40_000, false);
+    let mut script = Script::new(if seed.is_multiple_of(2) { 1_000 } else { u32::MAX - 50_000 }, 40_000, false);
     let mut at = 60_000;
     let mut acked = 0;
     for n in 0..200u32 {
@@ -107,7 +107,7 @@ fn tcptrace_measures_the_same_round_trip_times() {
         let file = dir.path().join("capture.pcap");
         write_micros(&script, &file);
         let Some(theirs) = tcptrace(&file) else { return };
-        let analysis = analysed(&[file.clone()], Rules::Ranway).unwrap();
+        let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
         let flow = analysis.results.tables.flows.row(0);
         let pairs =
             [("RTT_min_a2b", flow.rtt_min_ms), ("RTT_max_a2b", flow.rtt_max_ms), ("RTT_avg_a2b", flow.rtt_mean_ms)];
@@ -133,7 +133,7 @@ fn tcptrace_counts_the_same_segments_and_calls_late_ones_out_of_order() {
             let text = theirs.get(name).unwrap_or_else(|| panic!("no {name} in {:?}", theirs.keys()));
             text.parse::<f64>().unwrap_or_else(|_| panic!("{name}: {text}")) as u64
         };
-        let analysis = analysed(&[file.clone()], Rules::Ranway).unwrap();
+        let analysis = analysed(std::slice::from_ref(&file), Rules::Ranway).unwrap();
         let ours = analysis.results.tables.tcp_flows.row(0);
         assert_eq!(count("actual_data_pkts_a2b"), ours.segments, "{seed}");
         assert_eq!(count("actual_data_bytes_a2b"), ours.payload_bytes, "{seed}");

@@ -168,8 +168,8 @@ fn random_conversations_are_judged_alike() {
         let mut random = Random(seed);
         let bases = [100, u32::MAX - 20_000, 1 << 31];
         let base = bases[random.below(3) as usize];
-        let mut script = Script::new(base, 1_000 + random.below(50_000), seed % 2 == 0);
-        if seed % 5 == 0 {
+        let mut script = Script::new(base, 1_000 + random.below(50_000), seed.is_multiple_of(2));
+        if seed.is_multiple_of(5) {
             script.packets.truncate(1 + seed as usize % 3);
         }
         let (mut at, mut next, mut acked, mut window) = (60_000, 0, 0, 500);

@@ -274,7 +274,7 @@ impl<R: Read> Reader<R> {
             }
         }
         let len = number(&start, 4, *is_big) as usize;
-        if !(SECTION_START..=MAX_BLOCK).contains(&len) || len % 4 != 0 {
+        if !(SECTION_START..=MAX_BLOCK).contains(&len) || !len.is_multiple_of(4) {
             return Err(self.damaged(&format!("a block of {len} bytes")));
         }
         Ok(if self.fill(len)? { Some(len) } else { self.at_end() })
@@ -358,7 +358,7 @@ pub mod link {
 const ETHER_IPV4: u16 = 0x0800;
 const ETHER_IPV6: u16 = 0x86dd;
 const ETHER_PPPOE: u16 = 0x8864;
-/// EtherTypes of VLAN tags, each of which may follow another.
+/// Values of an `EtherType` for VLAN tags, each of which may follow another.
 const VLANS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const MOST_VLANS: usize = 8;
 const PPP_IPV4: u16 = 0x0021;
