@@ -34,19 +34,23 @@ __all__ = [
     "cwnd",
     "delay",
     "delay_cdf",
+    "ellipse",
     "handovers",
     "in_flight",
+    "in_flight_stacked",
     "limits",
     "loss",
     "mcs",
     "prbs",
     "queue",
     "rtt",
+    "rtt_box",
     "rtt_cdf",
     "save",
     "sinr",
     "sweep",
     "throughput",
+    "time_sequence",
 ]
 
 Direction = Literal["downlink", "uplink"]
@@ -141,6 +145,124 @@ def cwnd(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) ->
 def in_flight(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
     """Bytes in flight of each copy of a flow over time, as its sender estimates them."""
     return _over_time(r, "flow", "in_flight_bytes", 1e-3, "In flight (kB)", ax, {"run": run, **where})
+
+
+def in_flight_stacked(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Bytes in flight of the copies of all flows over time, one on top of the other: their sum is the path's.
+
+    Several points cannot be stacked: select one with `point`.
+    """
+    lines = _lines(r, "samples", "flow", {"run": run, **where})
+    if len({line.rows["point"][0] for line in lines}) > 1:
+        raise ValueError("several points cannot be stacked: select one, for example with point=0")
+    wide = pl.concat([line.rows for line in lines]).group_by("t_s", "flow").agg(pl.col("in_flight_bytes").sum())
+    times = wide["t_s"].unique().sort()
+    base = pl.DataFrame({"t_s": times})
+    with _axes(ax) as ax:
+        layers = []
+        for line in lines:
+            own = wide.filter(pl.col("flow") == line.rows["flow"][0]).select("t_s", "in_flight_bytes")
+            layers.append(base.join(own, on="t_s", how="left").sort("t_s")["in_flight_bytes"].fill_null(0) * 1e-3)
+        colours = [line.colour for line in lines]
+        ax.stackplot(times, layers, colors=colours, labels=[line.label for line in lines], linewidth=0)
+        _finish(ax, "Time (s)", "In flight (kB)", lines)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def time_sequence(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":
+    """Sequence numbers of one flow of a capture over time, as tcptrace draws them.
+
+    Data in black, retransmissions in orange and segments out of order in blue, each from its first to its last byte;
+    the acknowledged sequence number and the end of the receive window as lines below and above; SACK blocks in green,
+    D-SACKs in pink. Needs results of `ranway analyse`, and one connection: select with `flow`, `point` and `conn`.
+    """
+    lines = _lines(r, "segments", "flow", {"run": run, **where})
+    rows = lines[0].rows
+    if len(lines) > 1 or rows["conn"].n_unique() > 1:
+        names = sorted({str(line.rows["flow"][0]) for line in lines})
+        raise ValueError(f"a time-sequence plot is of one connection: select flow, point and conn; flows: {names[:8]}")
+    scale = 1e-6
+    kinds = {
+        "data": ("data", "#000000"),
+        "retransmission": ("retransmission", "#D55E00"),
+        "out-of-order": ("out of order", "#0072B2"),
+        "sack": ("SACK", "#009E73"),
+        "dsack": ("D-SACK", "#CC79A7"),
+    }
+    with _axes(ax) as ax:
+        labels = []
+        for kind, (label, colour) in kinds.items():
+            part = rows.filter(pl.col("kind") == kind)
+            if part.is_empty():
+                continue
+            labels.append(label)
+            times, start, end = part["t_s"].to_numpy(), part["start"].to_numpy() * scale, part["end"].to_numpy() * scale
+            ax.vlines(times, start, end, color=colour, linewidth=1.0, label=label)
+            ax.plot(times, end, color=colour, linestyle="none", marker=".", markersize=1.5)
+        acks = rows.filter(pl.col("kind") == "ack")
+        if not acks.is_empty():
+            labels += ["acknowledged", "window"]
+            style: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 0.7}
+            ax.plot(acks["t_s"], acks["start"] * scale, color="#56B4E9", label="acknowledged", **style)
+            ax.plot(acks["t_s"], acks["end"] * scale, color="#E69F00", label="window", **style)
+        ax.set(xlabel="Time (s)", ylabel="Sequence number (MB)")
+        ax.margins(x=0.01)
+        _legend(ax, labels)
+        return ax
+
+
+def ellipse(r: Results, *, ax: "Axes | None" = None, delay: str = "rtt_ms", **where: Any) -> "Axes":
+    """Goodput against delay of each flow: its samples' means, and the ellipse that holds 95 % of a normal distribution.
+
+    `delay` is a column of `samples`: `rtt_ms`, `srtt_ms` or `owd_ms`. Delay grows to the left, so that better is up and
+    to the right, as in the plots of flent and Sprout.
+    """
+    if delay not in ("rtt_ms", "srtt_ms", "owd_ms"):
+        raise ValueError(f"delay={delay!r}: must be 'rtt_ms', 'srtt_ms' or 'owd_ms'")
+    from matplotlib.patches import Ellipse
+
+    lines = _lines(r, "samples", "flow", where)
+    with _axes(ax) as ax:
+        for i, line in enumerate(lines):
+            part = line.rows.drop_nulls(delay)
+            if part.height < 3:
+                continue
+            x, y = part[delay].to_numpy(), part["goodput_mbps"].to_numpy()
+            (mean_x, mean_y), (var_x, var_y) = (x.mean(), y.mean()), (x.var(ddof=1), y.var(ddof=1))
+            covariance = ((x - mean_x) * (y - mean_y)).sum() / (len(x) - 1)
+            # The eigenvalues of the covariance matrix, scaled by the 95 % quantile of chi squared of two dimensions.
+            middle, spread = (var_x + var_y) / 2, math.hypot((var_x - var_y) / 2, covariance)
+            widths = [2 * math.sqrt(5.991 * max(value, 0.0)) for value in (middle + spread, middle - spread)]
+            angle = math.degrees(math.atan2(2 * covariance, var_x - var_y) / 2)
+            shape = Ellipse((mean_x, mean_y), *widths, angle=angle, fill=False, edgecolor=line.colour)
+            shape.set_linestyle(line.dashes)
+            ax.add_patch(shape)
+            mark = _MARKS[i % len(_MARKS)]
+            ax.plot([mean_x], [mean_y], marker=mark, color=line.colour, linestyle="none", label=line.label)
+        ax.autoscale_view()
+        _finish(ax, f"{'One-way delay' if delay == 'owd_ms' else 'Round-trip time'} (ms)", "Goodput (Mbit/s)", lines)
+        ax.set_ylim(bottom=0)
+        ax.set_xlim(left=0)
+        ax.invert_xaxis()
+        return ax
+
+
+def rtt_box(r: Results, *, ax: "Axes | None" = None, **where: Any) -> "Axes":
+    """Round-trip times of each flow over all copies and runs: quartiles, whiskers at the 5th and 95th percentiles."""
+    lines = _lines(r, "rtts", "flow", where)
+    with _axes(ax, 0.85 + 0.25 * len(lines)) as ax:
+        boxes = []
+        for line in lines:
+            rows = line.rows.group_by("rtt_ms").agg(pl.col("count").sum()).sort("rtt_ms")
+            shares = rows["count"].cum_sum() / rows["count"].sum()
+            at = [float(rows["rtt_ms"][int((shares < q).sum())]) for q in (0.05, 0.25, 0.5, 0.75, 0.95)]
+            boxes.append(dict(zip(("whislo", "q1", "med", "q3", "whishi"), at, strict=True), label=line.label))
+        ax.bxp(boxes, orientation="horizontal", showfliers=False, widths=0.5)
+        ax.invert_yaxis()
+        ax.set(xlabel="Round-trip time (ms)")
+        ax.set_xlim(left=0)
+        return ax
 
 
 def queue(r: Results, *, ax: "Axes | None" = None, run: int = 0, **where: Any) -> "Axes":

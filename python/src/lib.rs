@@ -172,6 +172,10 @@ impl Results {
             tables::Transmissions::NAME => parquet(&tables.transmissions),
             tables::Peps::NAME => parquet(&tables.peps),
             tables::Proxies::NAME => parquet(&tables.proxies),
+            tables::TcpFlows::NAME => parquet(&tables.tcp_flows),
+            tables::TcpSamples::NAME => parquet(&tables.tcp_samples),
+            tables::Segments::NAME => parquet(&tables.segments),
+            tables::Clocks::NAME => parquet(&tables.clocks),
             _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown table `{table}`"))),
         })?;
         Ok(PyBytes::new(py, &bytes))

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import polars as pl
+import pyarrow
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
+from pyarrow import parquet
 
 import ranway
 from ranway import plot
@@ -39,7 +41,8 @@ RADIO = ["backlog", "bler", "cqi", "handovers", "mcs", "prbs", "sinr"]
 def test_every_plot_gives_a_file_and_has_units(
     name: str, swept: ranway.Results, radio: ranway.Results, tmp_path: Path
 ) -> None:
-    if name == "save":
+    # Those of captures are drawn in `test_captures_are_drawn`, and stacks of one point.
+    if name in ("save", "time_sequence", "in_flight_stacked"):
         return
     draw = getattr(plot, name)
     if name == "completion_cdf":
@@ -165,3 +168,54 @@ def test_what_cannot_be_drawn_is_said(swept: ranway.Results) -> None:
         with pytest.raises(ValueError, match=message):
             draw()
     assert plt.get_fignums() == []
+
+
+def test_captures_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
+    swept.write(tmp_path / "out")
+    flow = "tcp a:1 > b:2"
+    rows = [
+        ("data", 0.1, 1, 1001),
+        ("data", 0.2, 1001, 2001),
+        ("ack", 0.3, 1001, 9001),
+        ("sack", 0.3, 1001, 2001),
+        ("retransmission", 0.4, 1, 1001),
+        ("ack", 0.5, 2001, 9001),
+    ]
+    frame = pl.DataFrame(
+        [(0, 0, flow, 0, t, kind, start, end) for kind, t, start, end in rows],
+        schema={
+            "point": pl.UInt32,
+            "run": pl.UInt32,
+            "flow": pl.String,
+            "conn": pl.UInt32,
+            "t_s": pl.Float64,
+            "kind": pl.String,
+            "start": pl.UInt64,
+            "end": pl.UInt64,
+        },
+        orient="row",
+    )
+    dictionary = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    table = frame.to_arrow()
+    fields = [
+        pyarrow.field(field.name, dictionary if field.name in ("flow", "kind") else field.type, nullable=False)
+        for field in table.schema
+    ]
+    parquet.write_table(table.cast(pyarrow.schema(fields)), tmp_path / "out" / "segments.parquet")
+    results = ranway.read(tmp_path / "out")
+    ax = plot.time_sequence(results, flow=flow)
+    assert labels(ax) == ["data", "retransmission", "SACK", "acknowledged", "window"]
+    assert ax.get_ylabel() == "Sequence number (MB)"
+    with pytest.raises(ValueError, match="no segments for"):
+        plot.time_sequence(results, flow="x")
+
+
+def test_stacks_add_up_and_are_of_one_point(swept: ranway.Results) -> None:
+    with pytest.raises(ValueError, match="several points cannot be stacked"):
+        plot.in_flight_stacked(swept)
+    ax = plot.in_flight_stacked(swept, point=0)
+    top = max(path.vertices[:, 1].max() for area in ax.collections for path in area.get_paths())
+    rows = swept.samples.filter((pl.col("point") == 0) & (pl.col("run") == 0))
+    most = rows.group_by("t_s").agg(pl.col("in_flight_bytes").sum())["in_flight_bytes"].max()
+    assert isinstance(most, int)
+    assert top == pytest.approx(most / 1e3)

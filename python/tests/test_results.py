@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 TABLES = ["flows", "samples", "rtts", "owds", "queues", "links", "events", "transfers"]
 RADIO = ["ues", "radio", "mobility", "transmissions"]
 TABLES += [*RADIO, "peps", "proxies"]
+CAPTURES = ["tcp_flows", "tcp_samples", "segments", "clocks"]
 
 
 @pytest.fixture(scope="session")
@@ -87,6 +88,8 @@ def test_an_empty_table_has_its_columns(swept: ranway.Results) -> None:
     assert {"t_ns", "kind", "loss"} <= set(swept.events.columns)
     assert [swept.table(table).height for table in [*RADIO, "peps", "proxies"]] == [0] * 6
     assert {"ue", "direction", "queue_ms", "loss"} <= set(swept.ues.columns)
+    assert [swept.table(table).height for table in CAPTURES] == [0] * 4
+    assert {"flow", "kind", "start", "end"} <= set(swept.table("segments").columns)
 
 
 def test_the_tables_of_ues_are_frames_like_the_others(tmp_path: Path, swept: ranway.Results) -> None:

@@ -24,7 +24,7 @@ import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { slug, type View } from "./location";
 import { FAILED } from "./palette";
-import { distributionLine, drawAll, linePlot, lineOf, resizePlots, type Line, type Look } from "./plots";
+import { distributionLine, drawAll, linePlot, lineOf, resizePlots, sequenceLines, type Line, type Look } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
 import { reproduction } from "./reproduction";
 import {
@@ -298,6 +298,9 @@ function shown(): Shown[] {
   return chosen().map((of, i) => ({ of, prefix: prefix(i), second: i > 0 }));
 }
 
+/** Connections of captures whose sequence numbers are drawn. */
+const MOST_SEQUENCES = 4;
+
 interface Picked {
   of: Case;
   series: Series;
@@ -391,6 +394,8 @@ function details(): HTMLElement {
   // Only moments with losses have a value.
   const lost = over(sampled, "lost").map((line) => ({ ...line, y: line.y.map((n) => n ?? 0), steps: true }));
   const capacity = capacities();
+  // One connection to a plot: the largest ones.
+  const sequences = pickSeries("sequence").slice(0, MOST_SEQUENCES);
 
   return h(
     "section",
@@ -413,6 +418,9 @@ function details(): HTMLElement {
         untold ?? note,
       ),
       linePlot("Bytes in flight", over(flying, "in_flight_bytes"), { ...time, y: "bytes" }, note),
+      ...sequences.map(({ series, label }) =>
+        linePlot(`Time–sequence: ${label}`, sequenceLines(series), { ...time, y: "Sequence number, MB" }, "strokes: data sent again, overtaken, or selectively acknowledged"),
+      ),
       linePlot("Lost packets", lost, { ...time, y: "packets per sampling interval" }, note),
       linePlot("Queue backlog and drops", backlog, { ...time, y: "bytes", right: "Packets dropped" }, leftOut("queue", queues.length)),
       linePlot("Queueing delay", delay, { ...time, y: "ms" }, leftOut("queue", queues.length)),

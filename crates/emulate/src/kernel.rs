@@ -93,7 +93,7 @@ impl Measured {
 
     /// Whether its sender keeps to a pacing rate.
     pub fn is_paced(&self) -> bool {
-        self.flow.cc == "bbr" || self.flow.tcp.pacing
+        self.flow.tcp.pacing.unwrap_or(self.flow.cc == "bbr")
     }
 }
 

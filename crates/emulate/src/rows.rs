@@ -1,6 +1,7 @@
 //! Rows of the tables for real flows: as observed from outside, and as the kernel reports those that it sent.
 
 use crate::kernel::{Measured, Sample};
+use record::observed::{self, flow_row, flow_row_with};
 use record::tables::{FlowRow, SampleRow, TransferRow};
 use record::{Tables, ms};
 use units::{Bytes, Distribution, Rate, Span, Time};
@@ -33,11 +34,7 @@ pub(crate) fn add(
             tables.push_delays(which, (&measured.flow.name, measured.flow.copy), &seen.rtts, owds);
         } else if !measured.iter().any(|measured| is_answer(measured, seen)) {
             // The other direction of a connection of ours is no flow.
-            tables.flows.push(&observed_row(seen, which));
-            tables.push_delays(which, (&seen.name, seen.conn), &seen.rtts, &seen.owds);
-            for sample in &seen.samples {
-                tables.samples.push(&observed_sample_row(seen, sample, which));
-            }
+            observed::push(tables, seen, which);
         }
     }
     for measured in measured {
@@ -66,66 +63,6 @@ pub(crate) fn add(
     }
 }
 
-/// The row of an observed flow. Nothing is known of what limited its sender: all of its time is `limited_other`.
-fn observed_row(flow: &observe::Flow, which: (u32, u32)) -> FlowRow<'_> {
-    row_of(flow, &flow.owds, which)
-}
-
-/// The same with other one-way delays.
-fn row_of<'a>(flow: &'a observe::Flow, owds: &Distribution, (point, run): (u32, u32)) -> FlowRow<'a> {
-    let (from, to) = flow.measured;
-    let counters = &flow.counters;
-    FlowRow {
-        point,
-        run,
-        flow: &flow.name,
-        conn: flow.conn,
-        transport: flow.transport,
-        from: &flow.from,
-        to: &flow.to,
-        start_s: flow.start.as_secs_f64(),
-        end_s: flow.last_delivery.filter(|_| flow.completed).map(Time::as_secs_f64),
-        completed: flow.completed,
-        measured_from_s: from.as_secs_f64(),
-        measured_to_s: to.as_secs_f64(),
-        bytes: counters.delivered,
-        goodput_mbps: flow.goodput().as_mbps(),
-        throughput_mbps: flow.throughput().as_mbps(),
-        segments_sent: counters.segments,
-        retransmitted: counters.retransmitted,
-        dup_acks: counters.dup_acks,
-        ce_marks: counters.marked,
-        lost_packets: flow.lost(),
-        limited_other: 1.0,
-        mean_in_flight_bytes: flow.mean_in_flight,
-        max_in_flight_bytes: flow.max_in_flight,
-        ..FlowRow::with_delays(&flow.rtts, owds)
-    }
-}
-
-/// The row of an observed flow's sample.
-fn observed_sample_row<'a>(
-    flow: &'a observe::Flow,
-    sample: &observe::Sample,
-    (point, run): (u32, u32),
-) -> SampleRow<'a> {
-    SampleRow {
-        point,
-        run,
-        flow: &flow.name,
-        conn: flow.conn,
-        t_s: sample.at.as_secs_f64(),
-        goodput_mbps: sample.goodput().as_mbps(),
-        in_flight_bytes: sample.in_flight,
-        srtt_ms: sample.srtt.map(ms),
-        rtt_ms: sample.rtt.map(ms),
-        owd_ms: sample.owd.map(ms),
-        lost: sample.lost,
-        state: if sample.closed { "closed" } else { "" },
-        ..SampleRow::default()
-    }
-}
-
 /// The row of a flow that the kernel sent, as observed next to its sender and next to its receiver. With a router in its path,
 /// these are two observed flows.
 fn sent_row<'a>(
@@ -143,7 +80,7 @@ fn sent_row<'a>(
     let (zero, last) = (before.last(), samples.last());
     let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
     let times = Times::of(measured, warm);
-    let delivered = observed_row(far, which);
+    let delivered = flow_row(far, which);
     FlowRow {
         flow: &measured.flow.name,
         conn: measured.flow.copy,
@@ -167,7 +104,7 @@ fn sent_row<'a>(
         bytes: delivered.bytes,
         goodput_mbps: delivered.goodput_mbps,
         throughput_mbps: delivered.throughput_mbps,
-        ..row_of(near, owds, which)
+        ..flow_row_with(near, owds, which)
     }
 }
 

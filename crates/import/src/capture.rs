@@ -1,36 +1,25 @@
 //! Packet captures (pcap, pcapng): the packets of each flow and their times.
 //!
-//! Source: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng, the link types of tcpdump.org. Sizes are those of the IP
-//! packets according to their headers, even if a packet was captured only in part.
+//! Sizes are those of the IP packets according to their headers, even if a packet was captured only in part.
 //!
 //! A capture shows what was *delivered*, which equals the link's capacity only while its queue was never empty. The
 //! best input is therefore a capture at the receiver of a saturating flow, such as a bulk download.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use etherparse::{EtherType, LaxPacketHeaders, NetHeaders, TransportHeader};
+use etherparse::{LaxPacketHeaders, NetHeaders, TransportHeader};
 use link::trace::Trace;
-use pcap_file::DataLink;
-use pcap_file::PcapError;
-use pcap_file::pcap::PcapReader;
-use pcap_file::pcapng::{Block, PcapNgReader};
 
+use crate::packets::{Packet, Reader, ip_packet};
 use crate::{Error, Opportunities, choose};
 
 /// Maximum number of flows; packets of further flows are left out.
 pub const MAX_FLOWS: usize = 10_000;
 /// Maximum number of packets.
 const MAX_PACKETS: usize = 50_000_000;
-/// The first bytes of a pcapng file.
-const SECTION: [u8; 4] = 0x0a0d_0d0au32.to_be_bytes();
-/// Bytes in front of the EtherType, for the link types whose headers are parsed here.
-const SLL: usize = 16;
-const SLL2: usize = 20;
-
 /// One direction of a connection: the packets of one protocol from one address and port to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flow {
@@ -77,44 +66,20 @@ pub struct Which {
 ///
 /// # Errors
 /// [`Error::File`] if it is not a capture, is damaged, or has no IP packet; [`Error::Io`].
-pub fn read(mut from: impl Read) -> Result<Capture, Error> {
-    let mut magic = [0; 4];
-    from.read_exact(&mut magic).map_err(|_| Error::File("not a capture: too short".to_owned()))?;
-    let whole = io::Cursor::new(magic).chain(from);
+pub fn read(from: impl Read) -> Result<Capture, Error> {
     let mut capture = Capture::default();
-    let mut first = None;
-    let mut packets = 0;
-    let mut note = |link: DataLink, at: Duration, data: &[u8], len: u32| -> Result<(), Error> {
+    let mut reader = Reader::new(from)?;
+    let (mut first, mut packets) = (None, 0);
+    while let Some(packet) = reader.next_packet()? {
         packets += 1;
         if packets > MAX_PACKETS {
             return Err(Error::File("more than 50 million packets: split it (editcap -c)".to_owned()));
         }
-        let at = u64::try_from(at.as_nanos()).unwrap_or(u64::MAX);
         // Captures made on several processors are not strictly in order.
-        capture.note(link, at.saturating_sub(*first.get_or_insert(at)), data, len);
-        Ok(())
-    };
-    if magic == SECTION {
-        let mut reader = PcapNgReader::new(whole).map_err(damaged)?;
-        while let Some(block) = reader.next_block() {
-            let (interface, at, data, len) = match block.map_err(damaged)? {
-                Block::EnhancedPacket(packet) => {
-                    (packet.interface_id, packet.timestamp, packet.data.into_owned(), packet.original_len)
-                }
-                _ => continue,
-            };
-            let interface = reader.interfaces().get(interface as usize);
-            let link =
-                interface.ok_or_else(|| Error::File("damaged: a packet without an interface".to_owned()))?.linktype;
-            note(link, at, &data, len)?;
-        }
-    } else {
-        let mut reader = PcapReader::new(whole).map_err(damaged)?;
-        let link = reader.header().datalink;
-        while let Some(packet) = reader.next_packet() {
-            let packet = packet.map_err(damaged)?;
-            note(link, packet.timestamp, &packet.data, packet.orig_len)?;
-        }
+        capture.note(&packet, packet.at.saturating_sub(*first.get_or_insert(packet.at)));
+    }
+    if reader.is_cut_short() {
+        return Err(Error::File("damaged: truncated within a packet".to_owned()));
     }
     if capture.flows.is_empty() {
         return Err(Error::File("contains no IP packet".to_owned()));
@@ -122,17 +87,9 @@ pub fn read(mut from: impl Read) -> Result<Capture, Error> {
     Ok(capture)
 }
 
-fn damaged(error: PcapError) -> Error {
-    match error {
-        PcapError::IoError(error) => Error::Io(error),
-        PcapError::IncompleteBuffer => Error::File("damaged: truncated within a packet".to_owned()),
-        error => Error::File(format!("not a capture, or damaged: {error}")),
-    }
-}
-
 impl Capture {
-    fn note(&mut self, link: DataLink, at: u64, data: &[u8], captured_of: u32) {
-        let Some((flow, len)) = flow(link, data, captured_of) else {
+    fn note(&mut self, packet: &Packet<'_>, at: u64) {
+        let Some((flow, len)) = flow(packet) else {
             self.left_out += 1;
             return;
         };
@@ -190,16 +147,10 @@ impl Which {
 }
 
 /// Returns the flow of a captured packet, and the size of its IP packet in bytes.
-fn flow(link: DataLink, data: &[u8], captured_of: u32) -> Option<(Flow, u32)> {
-    let headers = match link {
-        DataLink::ETHERNET => LaxPacketHeaders::from_ethernet(data).ok()?,
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => LaxPacketHeaders::from_ip(data).ok()?,
-        DataLink::LINUX_SLL => payload_after(data, SLL, SLL - 2)?,
-        DataLink::LINUX_SLL2 => payload_after(data, SLL2, 0)?,
-        // Four bytes in the capturing host's byte order; only IP matters after them.
-        DataLink::NULL | DataLink::LOOP => LaxPacketHeaders::from_ip(data.get(4..)?).ok()?,
-        _ => return None,
-    };
+fn flow(packet: &Packet<'_>) -> Option<(Flow, u32)> {
+    let ip = ip_packet(packet.link, packet.data)?;
+    let captured_of = packet.len - (packet.data.len() - ip.len()) as u32;
+    let headers = LaxPacketHeaders::from_ip(ip).ok()?;
     let (source, destination, said, protocol) = match headers.net.as_ref()? {
         NetHeaders::Ipv4(ip, extensions) => {
             let protocol = extensions.auth.as_ref().map_or(ip.protocol, |auth| auth.next_header);
@@ -217,15 +168,9 @@ fn flow(link: DataLink, data: &[u8], captured_of: u32) -> Option<(Flow, u32)> {
         Some(TransportHeader::Udp(udp)) => (udp.source_port, udp.destination_port),
         _ => (0, 0),
     };
-    // With segmentation or receive offload, the length field may be zero or too small.
+    // With segmentation or receive offload, the length field may be zero.
     let len = if said == 0 { captured_of } else { said };
     let flow =
         Flow { protocol: protocol.0, from: SocketAddr::new(source, sport), to: SocketAddr::new(destination, dport) };
     Some((flow, len))
-}
-
-/// Parses the packet after a header of `size` bytes whose EtherType is at `at`.
-fn payload_after(data: &[u8], size: usize, at: usize) -> Option<LaxPacketHeaders<'_>> {
-    let kind = u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?);
-    Some(LaxPacketHeaders::from_ether_type(EtherType(kind), data.get(size..)?))
 }

@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | a table of times and rates | [`rates`] | [`Trace`] |
 //! | a capture (pcap, pcapng) | [`capture::read`], [`capture::Capture::trace`] | [`Trace`] |
+//! | a capture | [`packets::Reader`] | its packets |
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
 //! | a map (GeoJSON) | [`buildings::geojson`] | [`buildings::Map`] |
@@ -17,6 +18,7 @@
 pub mod buildings;
 pub mod capture;
 pub mod channel;
+pub mod packets;
 mod rates;
 
 use std::io::{self, Read};

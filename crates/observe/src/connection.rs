@@ -8,6 +8,9 @@ use wire::icmp::Echo;
 use wire::{Flags, Headers, Transport};
 
 use crate::counters::Counters;
+use crate::inspect::track::Track;
+use crate::inspect::wireshark::Conversation;
+use crate::inspect::{Inspected, Inspection, Marks, Rules};
 use crate::sample::Sample;
 use crate::stream::{Heard, Sent, Stream};
 
@@ -70,6 +73,8 @@ enum Kind {
 pub(crate) struct Way {
     /// The vantage point at which its packets enter, once one has.
     pub(crate) from: Option<usize>,
+    /// What is looked at beside the counters, of captures.
+    pub(crate) track: Option<Box<Track>>,
     /// Where its packets come from.
     pub(crate) source: SocketAddr,
     kind: Kind,
@@ -98,6 +103,7 @@ impl Way {
     fn new(kind: Kind, source: SocketAddr) -> Way {
         Way {
             from: None,
+            track: None,
             source,
             kind,
             payload: 0,
@@ -162,7 +168,44 @@ impl Way {
         let (owds, packets) = std::mem::take(&mut self.sampled_owds);
         let owd = (packets > 0).then(|| Span::from_nanos(owds.as_nanos() / packets));
         let (at, in_flight, srtt) = (now, self.flight, self.srtt);
-        (self.payload > 0).then_some(Sample { at, delivered, interval, in_flight, srtt, rtt, owd, lost, closed })
+        let (pipe, retransmitted, out_of_order) = self.track.as_mut().map_or((None, 0, 0), |track| {
+            let now = (track.counters.retransmitted, track.counters.out_of_order);
+            let before = std::mem::replace(&mut track.sampled, now);
+            (Some(track.pipe()), now.0 - before.0, now.1 - before.1)
+        });
+        (self.payload > 0).then_some(Sample {
+            at,
+            delivered,
+            interval,
+            in_flight,
+            pipe,
+            window: None,
+            retransmitted,
+            out_of_order,
+            srtt,
+            rtt,
+            owd,
+            lost,
+            closed,
+        })
+    }
+
+    /// The stream of TCP and what is looked at beside it.
+    #[inline]
+    fn inspected(&mut self) -> Option<(&mut Stream, &mut Track)> {
+        match (&mut self.kind, &mut self.track) {
+            (Kind::Tcp(stream), Some(track)) => Some((stream, track)),
+            _ => None,
+        }
+    }
+
+    fn release(&mut self) {
+        if let Kind::Tcp(stream) = &mut self.kind {
+            stream.release();
+        }
+        if let Some(track) = &mut self.track {
+            track.release();
+        }
     }
 }
 
@@ -182,13 +225,23 @@ pub(crate) struct Connection {
     pub(crate) closed: Option<Time>,
     /// Whether it is in the list of those that are sampled.
     pub(crate) active: bool,
+    /// The times of the SYN, the SYN-ACK and the acknowledgement of that, of captures.
+    handshake: [Option<Time>; 3],
+    /// By Wireshark's rules.
+    wireshark: Option<Box<Conversation>>,
     pub(crate) ways: [Way; 2],
 }
 
 impl Connection {
     /// The connection whose first packet this is.
-    pub(crate) fn new(ends: Ends, way: usize, header: &Headers) -> Connection {
+    pub(crate) fn new(
+        ends: Ends,
+        way: usize,
+        header: &Headers,
+        inspection: Option<(&Inspection, usize)>,
+    ) -> Connection {
         let kind = || match header.transport {
+            Transport::Tcp(_) if let Some((_, notes)) = inspection => Kind::Tcp(Box::new(Stream::with_notes(notes))),
             Transport::Tcp(_) => Kind::Tcp(Box::default()),
             Transport::Echo(_) => Kind::Echo(Box::new([None; MOST_ECHOES])),
             _ => Kind::Plain,
@@ -198,7 +251,114 @@ impl Connection {
             Way::new(kind(), SocketAddr::new(header.destination, header.destination_port)),
         ];
         ways.rotate_left(way);
-        Connection { ends: Some(ends), ways, ..Connection::of_many(header.protocol) }
+        let mut connection = Connection { ends: Some(ends), ways, ..Connection::of_many(header.protocol) };
+        if let (Transport::Tcp(_), Some((inspection, _))) = (&header.transport, inspection) {
+            let rows = inspection.rows;
+            connection.ways.iter_mut().for_each(|way| way.track = Some(Box::new(Track::new(rows))));
+            connection.wireshark = (inspection.rules == Rules::Wireshark).then(Box::default);
+        }
+        connection
+    }
+
+    /// A packet that goes `way` passes the only vantage point. Returns what it told.
+    pub(crate) fn inspect(&mut self, way: usize, header: &Headers, ce: bool, now: Time) -> Inspected {
+        let Transport::Tcp(tcp) = &header.transport else {
+            self.entered(way, (0, None), header, now);
+            self.arrived(way, header, None, ce, now);
+            return Inspected::default();
+        };
+        let theirs = self.wireshark.as_mut().map(|both| both.inspect(way, tcp, header.payload_len, now));
+        let mut told = self.entered(way, (0, None), header, now);
+        let heard = self.arrived(way, header, None, ce, now);
+        if let Some(theirs) = theirs {
+            let (mine, other) = self.pair(way);
+            if let (Some(own), Some(back)) = (&mut mine.track, &mut other.track) {
+                own.counters.sent(theirs.marks, header.payload_len);
+                back.counters.heard(theirs.marks);
+            }
+            theirs.rtt.into_iter().for_each(|rtt| other.rtt(rtt, rtt));
+            return theirs;
+        }
+        told.marks.add(heard.marks);
+        told.rtt = heard.rtt;
+        told.pipe = self.ways[way].track.as_ref().map(|track| track.pipe());
+        told
+    }
+
+    /// The size into which a packet's payload is cut, if it is larger than its sender's segments can be.
+    #[inline]
+    pub(crate) fn cut(&self, header: &Headers) -> Option<u32> {
+        if self.wireshark.is_some() {
+            return None;
+        }
+        let headers = header.len.saturating_sub(header.payload_len);
+        let fixed = if header.source.is_ipv6() { 60 } else { 40 };
+        let mss = |way: &Way| way.track.as_ref().and_then(|track| track.syn).map(|syn| u32::from(syn.mss));
+        let [a, b] = [mss(&self.ways[0]), mss(&self.ways[1])];
+        // Without a handshake, Ethernet's frames.
+        let mss = a.into_iter().chain(b).min().unwrap_or(1_500 - fixed);
+        let size = (mss + fixed).saturating_sub(headers).max(64);
+        (header.payload_len > size).then_some(size)
+    }
+
+    /// A packet that went `way` was several segments.
+    pub(crate) fn super_packet(&mut self, way: usize) {
+        self.ways[way].track.iter_mut().for_each(|track| track.counters.super_packets += 1);
+    }
+
+    /// Rows kept for time–sequence plots.
+    pub(crate) fn row_count(&self) -> usize {
+        self.tracks().map(Track::row_count).sum()
+    }
+
+    /// Keeps about half of the rows.
+    pub(crate) fn thin_rows(&mut self) {
+        for way in &mut self.ways {
+            way.track.iter_mut().for_each(|track| track.thin());
+        }
+    }
+
+    /// Keeps no rows if there are none yet.
+    pub(crate) fn close_rows(&mut self) {
+        for way in &mut self.ways {
+            way.track.iter_mut().for_each(|track| track.close_rows());
+        }
+    }
+
+    fn tracks(&self) -> impl Iterator<Item = &Track> {
+        self.ways.iter().filter_map(|way| way.track.as_deref())
+    }
+
+    /// Forgets what only packets to come would need.
+    pub(crate) fn release(&mut self) {
+        self.ways.iter_mut().for_each(Way::release);
+        self.wireshark.iter_mut().for_each(|both| both.release());
+    }
+
+    /// What packets told of TCP in one direction.
+    pub(crate) fn tcp(&mut self, way: usize, open: f64) -> Option<crate::Tcp> {
+        let [syn, answer, ack] = self.handshake;
+        let span = |from: Option<Time>, to: Option<Time>| Some(to?.saturating_since(from?));
+        let handshake = [span(syn, answer), span(answer, ack)];
+        let (mine, other) = self.pair(way);
+        let (own, peer) = (mine.track.as_mut()?, other.track.as_ref()?);
+        Some(own.finish(peer, open, handshake))
+    }
+
+    /// Notes the handshake; the way to both ends and back, once it is known.
+    #[inline]
+    fn shake(&mut self, tcp: &wire::Segment, now: Time) -> Option<Span> {
+        let [syn, answer, ack] = &mut self.handshake;
+        if ack.is_none() {
+            match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
+                // Of several, the latest is answered.
+                (true, false) if answer.is_none() => *syn = Some(now),
+                (true, true) if answer.is_none() => *answer = Some(now),
+                (false, true) if answer.is_some() => *ack = Some(now),
+                _ => {}
+            }
+        }
+        Some(ack.as_ref()?.saturating_since((*syn)?))
     }
 
     /// The entry that counts the connections of a protocol together.
@@ -213,6 +373,8 @@ impl Connection {
             reset: false,
             closed: None,
             active: false,
+            handshake: [None; 3],
+            wireshark: None,
             ways: [Way::new(Kind::Plain, nowhere), Way::new(Kind::Plain, nowhere)],
         }
     }
@@ -240,12 +402,22 @@ impl Connection {
 
     /// A packet that goes `way` has entered the network.
     #[inline]
-    pub(crate) fn entered(&mut self, way: usize, (from, to): (usize, Option<usize>), header: &Headers, now: Time) {
+    pub(crate) fn entered(
+        &mut self,
+        way: usize,
+        (from, to): (usize, Option<usize>),
+        header: &Headers,
+        now: Time,
+    ) -> Inspected {
         if !self.began() {
             (self.start, self.opener) = (now, way);
         }
         self.last = now;
         let open = self.closed.is_none();
+        let mut told = Inspected::default();
+        if let (true, Transport::Tcp(tcp)) = (self.ways[way].track.is_some(), &header.transport) {
+            told.marks = self.track_sent(way, tcp, header.payload_len, to.is_none(), now);
+        }
         let (mine, other) = self.pair(way);
         mine.from = Some(from);
         // An end that sends nothing is named by the vantage point in front of it.
@@ -256,6 +428,10 @@ impl Connection {
         match (&mut mine.kind, &mut other.kind, &header.transport) {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
                 sent = stream.entered(tcp, header.payload_len, now);
+                if told.marks.any(Marks::OUT_OF_ORDER) {
+                    sent = Sent::New;
+                }
+                told.in_flight = Some(stream.in_flight());
                 let (flight, over) = (stream.in_flight(), stream.ended() && back.ended() || tcp.flags.has(Flags::RST));
                 let confirmed = back.confirmed(tcp);
                 other.deliver(confirmed, now);
@@ -273,16 +449,79 @@ impl Connection {
             }
             _ => {}
         }
+        let over = self.closed.is_some();
+        if let Some((stream, track)) = self.ways[way].inspected() {
+            track.level(stream, over, now);
+        }
         let totals = &mut self.ways[way].totals;
         totals.segments += u64::from(sent != Sent::Nothing);
         totals.retransmitted += u64::from(sent == Sent::Again);
+        told
+    }
+
+    /// A segment was sent: what it is.
+    #[inline]
+    fn track_sent(&mut self, way: usize, tcp: &wire::Segment, payload: u32, alone: bool, now: Time) -> Marks {
+        let round_trip = self.shake(tcp, now);
+        let counts = self.wireshark.is_none();
+        let (mine, other) = self.pair(way);
+        let echoed = if payload > 0 { other.track.as_mut().and_then(|back| back.echoed(tcp, now)) } else { None };
+        let (Some((stream, track)), Some(back)) = (mine.inspected(), &other.track) else { return Marks::default() };
+        let marks = track.sent((stream, back), (tcp, payload), (alone, round_trip), now);
+        if let Some(span) = echoed {
+            track.min_to_sender = Some(track.min_to_sender.map_or(span, |least| least.min(span)));
+        }
+        if counts {
+            track.counters.sent(marks, payload);
+            if let (true, Some(data)) = (marks.any(Marks::ZERO_WINDOW), &mut other.track) {
+                data.counters.zero_windows += 1;
+            }
+        }
+        marks
+    }
+
+    /// An acknowledgement reached the sender of the other direction.
+    #[inline]
+    fn track_heard(&mut self, way: usize, tcp: &wire::Segment, bare: bool, now: Time) -> Marks {
+        let counts = self.wireshark.is_none();
+        let (mine, other) = self.pair(way);
+        let (Some((back, receiver)), Some((stream, track))) = (mine.inspected(), other.inspected()) else {
+            return Marks::default();
+        };
+        let news = stream.first().is_some() && stream.offset(tcp.ack) > stream.acked();
+        let marks = track.heard(stream, (tcp, bare), now);
+        track.acknowledged(stream, receiver, tcp, now);
+        if bare && news {
+            receiver.note_echo(tcp, now);
+        }
+        let _ = back;
+        if counts {
+            track.counters.heard(marks);
+        }
+        marks
     }
 
     /// A packet that goes `way` has arrived; `delay` is unknown with one vantage point.
     #[inline]
-    pub(crate) fn arrived(&mut self, way: usize, header: &Headers, delay: Option<Span>, ce: bool, now: Time) {
+    pub(crate) fn arrived(
+        &mut self,
+        way: usize,
+        header: &Headers,
+        delay: Option<Span>,
+        ce: bool,
+        now: Time,
+    ) -> Inspected {
         self.last = now;
         let open = self.closed.is_none();
+        let mut told = Inspected::default();
+        let takes_rtts = self.wireshark.is_none();
+        let counts = takes_rtts && self.ways[way].track.is_some();
+        if let (true, Transport::Tcp(tcp)) = (self.ways[way].track.is_some(), &header.transport) {
+            told.marks = self.track_heard(way, tcp, is_bare(header, tcp), now);
+            if let (wire::Options::Syn(syn), Some(_), Some(track)) = (tcp.options, delay, &mut self.ways[way].track) {
+                track.far_syn = Some(syn);
+            }
+        }
         let (mine, other) = self.pair(way);
         mine.totals.packets.arrived += 1;
         mine.totals.arrived += u64::from(header.len);
@@ -297,11 +536,22 @@ impl Connection {
             (Kind::Tcp(stream), Kind::Tcp(back), Transport::Tcp(tcp)) => {
                 let delivered = stream.arrived(tcp, header.payload_len);
                 mine.deliver(delivered, now);
-                let bare = header.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0;
-                let Heard { rtt, slowest, duplicate } = back.acknowledged(tcp, bare, now);
+                let Heard { rtt, slowest, duplicate } = back.acknowledged(tcp, is_bare(header, tcp), now);
                 let flight = back.in_flight();
-                rtt.zip(slowest).into_iter().for_each(|(rtt, slowest)| other.rtt(rtt, slowest));
+                if takes_rtts {
+                    rtt.zip(slowest).into_iter().for_each(|(rtt, slowest)| other.rtt(rtt, slowest));
+                }
                 other.totals.dup_acks += u64::from(duplicate);
+                told.rtt = rtt;
+                if duplicate {
+                    told.marks.add(Marks::DUPLICATE_ACK);
+                }
+                if counts {
+                    other.track.iter_mut().for_each(|track| track.counters.duplicate_acks += u64::from(duplicate));
+                }
+                if let Some((stream, track)) = other.inspected() {
+                    track.level(stream, !open, now);
+                }
                 if open {
                     other.level(flight, now);
                 }
@@ -317,6 +567,7 @@ impl Connection {
                 }
             }
         }
+        told
     }
 
     /// A packet that went `way` was lost.
@@ -337,8 +588,10 @@ impl Connection {
     /// Samples both directions; the samples are kept only if `keep`.
     pub(crate) fn sample(&mut self, now: Time, interval: Span, keep: bool) {
         let closed = self.closed.is_some();
-        for way in &mut self.ways {
-            let sampled = way.sample(now, interval, closed);
+        let window = |way: &Way| way.track.as_ref().and_then(|track| track.window());
+        let windows = [window(&self.ways[1]), window(&self.ways[0])];
+        for (way, window) in self.ways.iter_mut().zip(windows) {
+            let sampled = way.sample(now, interval, closed).map(|sample| Sample { window, ..sample });
             way.samples.extend(sampled.filter(|_| keep));
         }
     }
@@ -351,16 +604,16 @@ impl Connection {
     /// Merges each sample with the next one, so that about half of them are left.
     pub(crate) fn thin(&mut self) {
         for way in &mut self.ways {
-            let mut thinned: Vec<Sample> = Vec::with_capacity(way.samples.len() / 2 + 1);
-            let mut single = false;
-            for &sampled in &way.samples {
-                match thinned.last_mut().filter(|_| single) {
-                    Some(before) => *before = before.merged(&sampled),
-                    None => thinned.push(sampled),
-                }
-                single = !single;
+            // In place: long lists elsewhere would leave holes in the heap.
+            let samples = &mut way.samples;
+            let len = samples.len();
+            for pair in 0..len / 2 {
+                samples[pair] = samples[2 * pair].merged(&samples[2 * pair + 1]);
             }
-            way.samples = thinned;
+            if len % 2 == 1 {
+                samples[len / 2] = samples[len - 1];
+            }
+            samples.truncate(len.div_ceil(2));
         }
     }
 
@@ -378,4 +631,10 @@ impl Connection {
     pub(crate) fn is_echo(&self) -> bool {
         matches!(self.ways[0].kind, Kind::Echo(_))
     }
+}
+
+/// Whether a segment carries nothing but an acknowledgement.
+#[inline]
+fn is_bare(header: &Headers, tcp: &wire::Segment) -> bool {
+    header.payload_len == 0 && tcp.flags.0 & (Flags::SYN | Flags::FIN | Flags::RST).0 == 0
 }

@@ -8,6 +8,7 @@ use wire::ip;
 
 use crate::connection::{Connection, SILENCE, Way};
 use crate::counters::{Counters, Packets};
+use crate::inspect::Tcp;
 use crate::sample::Sample;
 
 /// A connection's second direction is a flow only if it carried more than this many bytes, and more than one part in
@@ -88,6 +89,8 @@ pub struct Flow {
     pub mean_in_flight: f64,
     /// Most bytes in flight.
     pub max_in_flight: u64,
+    /// Of captures: what else packets tell of TCP.
+    pub tcp: Option<Box<Tcp>>,
 }
 
 impl Flow {
@@ -159,13 +162,19 @@ fn flow(connection: &mut Connection, number: usize, points: &Points, warmed_up: 
     let address = |way: usize| connection.ways[way].source;
     let key = Key { sender: address(number), receiver: address(1 - number), protocol };
 
-    let way = &mut connection.ways[number];
-    let counters = way.totals.since(&way.before);
     let from = start.max(warmed_up);
+    let open = connection.closed.unwrap_or(end).saturating_since(from).as_secs_f64();
+    let tcp = connection.tcp(number, open).map(Box::new);
+    let way = &mut connection.ways[number];
+    let mut counters = way.totals.since(&way.before);
+    if let Some(tcp) = &tcp {
+        let of = tcp.counters;
+        (counters.segments, counters.retransmitted, counters.dup_acks) =
+            (of.segments, of.retransmitted, of.duplicate_acks);
+    }
     // Only TCP tells when it ends; other protocols end by silence.
     let silent = single && transport != "tcp" && end.saturating_since(last) >= SILENCE;
     let to = if completed || silent { way.last_delivery.unwrap_or(last).max(from) } else { end.max(from) };
-    let open = connection.closed.unwrap_or(end).saturating_since(from).as_secs_f64();
     Flow {
         key: single.then_some(key),
         name: format!("{transport} {} > {}", sender.label, receiver.label),
@@ -185,6 +194,7 @@ fn flow(connection: &mut Connection, number: usize, points: &Points, warmed_up: 
         owds: std::mem::take(&mut way.owds),
         mean_in_flight: if open > 0.0 { counters.flight_area / open } else { 0.0 },
         max_in_flight: way.max_flight,
+        tcp,
     }
 }
 

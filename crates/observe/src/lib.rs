@@ -6,6 +6,7 @@
 //! | `observer` | the table of connections: what a source calls |
 //! | `connection` | what is counted of both directions of a connection |
 //! | `stream` | one direction of TCP: retransmissions, round-trip times, data in order |
+//! | `inspect` | what captures are looked at for beside: reordering, spurious retransmissions, windows, Wireshark's rules |
 //! | `counters`, `sample` | totals, and the state at a moment |
 //! | `limits` | what held a sender back, as its kernel tells it |
 //! | `located` | where packets waited: host, modem or network |
@@ -19,7 +20,8 @@
 //! 2. When the packet reaches the other vantage point, the source calls [`Observer::arrived`] with its delay; if it is lost,
 //!    [`Observer::lost`]. An arrival counts as delivered data in its own direction, and its acknowledgement yields a
 //!    round-trip time in the other.
-//! 3. A source with one vantage point calls [`Observer::passed`] instead of both.
+//! 3. A source with one vantage point calls [`Observer::passed`] instead of both; a capture [`Observer::inspect`], of an
+//!    observer that was made by [`Observer::inspecting`].
 //! 4. [`Observer::sample`] notes the state of the active connections, and [`Observer::finish`] returns the [`Flow`]s.
 //!
 //! What a sender knows by itself (its congestion window, why it sends nothing) cannot be measured from here. Hosts send what
@@ -29,13 +31,16 @@
 mod connection;
 mod counters;
 mod flow;
+mod inspect;
 pub mod limits;
 pub mod located;
 mod observer;
+mod ranges;
 mod sample;
 mod stream;
 
 pub use counters::{Counters, Packets};
 pub use flow::{Flow, Key, VantagePoint};
-pub use observer::{MOST_CONNECTIONS, Observer};
+pub use inspect::{Inspected, Inspection, Item, Marks, Row, Rules, SHORTEST_TIMEOUT, Tcp, TcpCounters};
+pub use observer::{MOST_CONNECTIONS, Observer, pieces};
 pub use sample::Sample;

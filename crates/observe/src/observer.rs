@@ -9,6 +9,7 @@ use wire::{Headers, ip};
 use crate::connection::{Connection, Ends, SILENCE};
 use crate::counters::Packets;
 use crate::flow::{Flow, Points, VantagePoint, flows};
+use crate::inspect::{Inspected, Inspection, Marks};
 
 /// Connections that are followed singly.
 pub const MOST_CONNECTIONS: usize = 4_096;
@@ -16,6 +17,11 @@ pub const MOST_CONNECTIONS: usize = 4_096;
 const MOST_SAMPLED: usize = 256;
 /// Samples kept in all, of some 80 bytes each.
 const MOST_SAMPLES: usize = 400_000;
+/// Rows of time–sequence plots that are kept in all, of 32 bytes each.
+const MOST_ROWS: usize = 400_000;
+/// Segments in flight whose times are kept, of the first connections of a capture and of the others.
+const NOTES: [usize; 2] = [16_384, 512];
+const NOTED: usize = 128;
 /// The protocols for which connections that are not followed singly are counted together; the last stands for any other.
 const OF_MANY: [u8; 4] = [ip::TCP, ip::UDP, ip::ICMP, u8::MAX];
 
@@ -38,6 +44,13 @@ pub struct Observer {
     /// An upper bound on the number of samples kept, and its limit.
     kept: usize,
     most_samples: usize,
+    inspection: Option<Inspection>,
+    most_connections: usize,
+    /// An upper bound on the rows of time–sequence plots, and whether no more are kept.
+    rows: usize,
+    rows_closed: bool,
+    /// Connections that could not be followed singly.
+    together: u64,
 }
 
 impl Observer {
@@ -49,7 +62,83 @@ impl Observer {
         connections.extend(OF_MANY.map(Connection::of_many));
         let (table, active) = (HashTable::with_capacity(MOST_CONNECTIONS), Vec::with_capacity(connections.capacity()));
         let points = Points { points, is_outside };
-        Observer { points, connections, table, active, warmed_up: Time::ZERO, kept: 0, most_samples: MOST_SAMPLES }
+        Observer {
+            points,
+            connections,
+            table,
+            active,
+            warmed_up: Time::ZERO,
+            kept: 0,
+            most_samples: MOST_SAMPLES,
+            inspection: None,
+            most_connections: MOST_CONNECTIONS,
+            rows: 0,
+            rows_closed: false,
+            together: 0,
+        }
+    }
+
+    /// The same for captures: looks at TCP packet by packet, for [`Flow::tcp`].
+    pub fn inspecting(points: Vec<VantagePoint>, inspection: Inspection) -> Observer {
+        let most_connections = inspection.connections;
+        Observer { inspection: Some(inspection), most_connections, ..Observer::new(points, |_| true) }
+    }
+
+    /// A packet passes the only vantage point of a capture. A TCP packet of several segments is cut, and counts as so many,
+    /// unless Wireshark's rules are used. Returns what it told, and the number of its direction of its connection.
+    pub fn inspect(&mut self, header: &Headers, ce: bool, now: Time) -> (u32, Inspected) {
+        let (at, way) = self.find((0, None), 0, header);
+        self.touch(at);
+        let connection = &mut self.connections[at as usize];
+        let flow = at << 1 | way as u32;
+        // Each packet adds six rows at most: data, an acknowledgement and four SACK blocks.
+        self.rows += 6;
+        let told = match connection.cut(header) {
+            Some(size) if is_tcp(header) => {
+                let mut told = Inspected::default();
+                let mut first = true;
+                pieces(header, size, |piece| {
+                    let piece = connection.inspect(way, piece, ce, now);
+                    told.marks.add(piece.marks);
+                    told.rtt = told.rtt.or(piece.rtt);
+                    (told.in_flight, told.pipe) = (piece.in_flight, piece.pipe);
+                    self.rows += if std::mem::take(&mut first) { 0 } else { 1 };
+                });
+                told.marks.add(Marks::SUPER_PACKET);
+                connection.super_packet(way);
+                told
+            }
+            _ => connection.inspect(way, header, ce, now),
+        };
+        if self.rows > MOST_ROWS {
+            self.thin_rows();
+        }
+        (flow, told)
+    }
+
+    /// Connections that could not be followed singly, because there were too many.
+    pub fn counted_together(&self) -> u64 {
+        self.together
+    }
+
+    /// Merges rows of the plots that have most, until half of what may be kept is left.
+    #[cold]
+    fn thin_rows(&mut self) {
+        let count = |all: &[Connection]| all.iter().map(Connection::row_count).sum::<usize>();
+        self.rows = count(&self.connections);
+        // Small plots stay whole for as long as possible.
+        let mut small = 1_024;
+        while self.rows > MOST_ROWS / 2 && small > 0 {
+            self.connections.iter_mut().filter(|one| one.row_count() > small).for_each(Connection::thin_rows);
+            let rows = count(&self.connections);
+            small = if rows > self.rows * 3 / 4 { small / 2 } else { small };
+            self.rows = rows;
+        }
+        if small < 16 {
+            // So many connections cannot be looked at.
+            self.rows_closed = true;
+            self.connections.iter_mut().for_each(Connection::close_rows);
+        }
     }
 
     /// A packet enters the network at the vantage point `from` and leaves it at `to`. Returns the number of its direction
@@ -59,23 +148,32 @@ impl Observer {
     }
 
     fn enter(&mut self, points: (usize, Option<usize>), leg: u32, header: &Headers, now: Time) -> u32 {
+        let (at, way) = self.find(points, leg, header);
+        self.touch(at);
+        self.connections[at as usize].entered(way, points, header, now);
+        at << 1 | way as u32
+    }
+
+    /// The connection of a packet that enters, and its direction.
+    #[inline]
+    fn find(&mut self, points: (usize, Option<usize>), leg: u32, header: &Headers) -> (u32, usize) {
         let (ends, way) = Ends::of(header, leg);
         let hash = ends.hash();
         let found = self.table.find(hash, |&at| self.connections[at as usize].ends == Some(ends)).copied();
-        let (at, way) = match found {
+        match found {
             Some(at) if !self.connections[at as usize].is_replaced_by(header, way) => (at, way),
-            _ if self.connections.len() < OF_MANY.len() + MOST_CONNECTIONS => (self.open(ends, hash, way, header), way),
+            _ if self.connections.len() < OF_MANY.len() + self.most_connections => {
+                (self.open(ends, hash, way, header), way)
+            }
             // The directions are what the first vantage point sends, and what all others do.
             other => {
                 if other.is_some() {
                     self.forget(&ends, hash);
                 }
+                self.together += 1;
                 (of_many(header.protocol), usize::from(points.0 != 0))
             }
-        };
-        self.touch(at);
-        self.connections[at as usize].entered(way, points, header, now);
-        at << 1 | way as u32
+        }
     }
 
     /// A packet of the direction `flow` arrives at the other vantage point, `delay` after it entered; `ce` if it carries a
@@ -133,6 +231,9 @@ impl Observer {
             // A closed connection gets one empty sample after its last packet.
             let silence = if connection.closed.is_some() { interval.min(SILENCE) } else { SILENCE };
             connection.active = now.saturating_since(connection.last) < silence;
+            if !connection.active && connection.closed.is_some() {
+                connection.release();
+            }
             connection.active
         });
     }
@@ -152,7 +253,7 @@ impl Observer {
     #[cold]
     fn open(&mut self, ends: Ends, hash: u64, way: usize, header: &Headers) -> u32 {
         let new = self.connections.len() as u32;
-        let Observer { connections, table, .. } = self;
+        let Observer { connections, table, inspection, rows_closed, .. } = self;
         match table.find_mut(hash, |&at| connections[at as usize].ends == Some(ends)) {
             Some(at) => *at = new,
             None => {
@@ -160,7 +261,11 @@ impl Observer {
                 table.insert_unique(hash, new, hash_of);
             }
         }
-        connections.push(Connection::new(ends, way, header));
+        let notes = NOTES[usize::from(connections.len() > NOTED)];
+        connections.push(Connection::new(ends, way, header, inspection.as_ref().map(|how| (how, notes))));
+        if *rows_closed && let Some(last) = connections.last_mut() {
+            last.close_rows();
+        }
         new
     }
 
@@ -180,6 +285,32 @@ impl Observer {
             connection.active = true;
             self.active.push(at);
         }
+    }
+}
+
+/// Whether a packet is a TCP segment.
+fn is_tcp(header: &Headers) -> bool {
+    matches!(header.transport, wire::Transport::Tcp(_))
+}
+
+/// Cuts a packet of TCP into segments with `size` bytes of payload each, of which the last may be shorter. Only that one has
+/// the flags PSH and FIN.
+#[cold]
+pub fn pieces(header: &Headers, size: u32, mut each: impl FnMut(&Headers)) {
+    let wire::Transport::Tcp(tcp) = header.transport else { return };
+    let overhead = header.len - header.payload_len;
+    let mut done = 0;
+    while done < header.payload_len {
+        let len = size.min(header.payload_len - done);
+        let mut segment = tcp;
+        segment.seq = tcp.seq.wrapping_add(done);
+        segment.len = len.min(u32::from(u16::MAX)) as u16;
+        done += len;
+        if done < header.payload_len {
+            segment.flags = wire::Flags(tcp.flags.0 & !(wire::Flags::FIN | wire::Flags::PSH).0);
+        }
+        let transport = wire::Transport::Tcp(segment);
+        each(&Headers { len: overhead + len, payload_len: len, transport, ..*header });
     }
 }
 

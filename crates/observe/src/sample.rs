@@ -13,6 +13,14 @@ pub struct Sample {
     pub interval: Span,
     /// Bytes sent and not acknowledged.
     pub in_flight: u64,
+    /// The pipe of RFC 6675, of captures.
+    pub pipe: Option<u64>,
+    /// The receive window that its receiver advertised last, of captures that show its scale.
+    pub window: Option<u64>,
+    /// Retransmissions in the interval, of captures.
+    pub retransmitted: u64,
+    /// Segments out of order in the interval, of captures.
+    pub out_of_order: u64,
     /// The smoothed round-trip time.
     pub srtt: Option<Span>,
     /// The latest round-trip time of the interval.
@@ -36,6 +44,8 @@ impl Sample {
         Sample {
             delivered: self.delivered + next.delivered,
             interval: self.interval + next.interval,
+            retransmitted: self.retransmitted + next.retransmitted,
+            out_of_order: self.out_of_order + next.out_of_order,
             srtt: next.srtt.or(self.srtt),
             rtt: next.rtt.or(self.rtt),
             ..*next

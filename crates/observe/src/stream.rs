@@ -7,28 +7,30 @@
 //! oldest, which the smoothed time is made of (`seq_rtt_us`). Else of the segment that the first SACK block newly ends
 //! with. SYN and FIN count as segments.
 //!
-//! Deviations, so that nobody's packets cost much time or memory: of a flight of more than [`MOST_NOTES`] segments,
-//! some have no round-trip time; more than [`MOST_HOLES`] holes are not kept apart, and the receiver's own acknowledgements
-//! then tell what has arrived.
+//! Deviations, so that nobody's packets cost much time or memory: of a flight of more than [`MOST_NOTES`] segments (of a
+//! capture, [`Stream::with_notes`]), some have no round-trip time; more holes than [`Ranges`] keeps are not kept apart, and
+//! the receiver's own acknowledgements then tell what has arrived.
 
 use std::collections::VecDeque;
 
 use units::{Span, Time};
 use wire::{Flags, Segment};
 
+use crate::ranges::Ranges;
+
 /// Segments in flight whose times of departure are kept.
 const MOST_NOTES: usize = 1_024;
-/// Ranges beyond the first hole that are kept.
-const MOST_HOLES: usize = 256;
 /// The largest window (RFC 7323, section 2.3). What lies farther from where the connection is does not belong to it.
 const LARGEST_WINDOW: u64 = 1 << 30;
+/// A connection of which one direction alone is seen is where its sender is, and a hole that is this old will not be filled.
+const ONE_WAY: u64 = LARGEST_WINDOW / 2;
 /// Offsets are sequence numbers that do not wrap around; they begin here, so that there are some before the first.
 const ORIGIN: u64 = 1 << 32;
 
 /// One direction of a connection. Call [`Stream::entered`] for its packets at the sender's edge and [`Stream::arrived`] at
 /// the receiver's; for acknowledgements, which go the other way, [`Stream::confirmed`] at the receiver's edge and
 /// [`Stream::acknowledged`] at the sender's.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stream {
     /// The first sequence number that was seen; `None` before it.
     first: Option<u32>,
@@ -39,14 +41,15 @@ pub(crate) struct Stream {
     /// Where the data begins, and where it ends, once a FIN was sent.
     begin: u64,
     fin: Option<u64>,
-    /// Segments in flight, in order.
+    /// Segments in flight, in order, and how many are kept.
     notes: VecDeque<Note>,
+    most_notes: usize,
     /// The window that the sender last received.
     window: u16,
     /// Everything below has reached the receiver.
     next: u64,
-    /// What has reached it beyond the first hole: sorted, disjoint ranges that do not touch.
-    held: VecDeque<(u64, u64)>,
+    /// What has reached it beyond the first hole.
+    held: Ranges,
 }
 
 /// A segment in flight.
@@ -87,7 +90,77 @@ pub(crate) struct Heard {
     pub(crate) duplicate: bool,
 }
 
+impl Default for Stream {
+    fn default() -> Stream {
+        Stream::with_notes(MOST_NOTES)
+    }
+}
+
 impl Stream {
+    /// One that keeps the times of so many segments in flight.
+    pub(crate) fn with_notes(most_notes: usize) -> Stream {
+        Stream {
+            first: None,
+            highest: 0,
+            acked: 0,
+            begin: 0,
+            fin: None,
+            notes: VecDeque::new(),
+            most_notes,
+            window: 0,
+            next: 0,
+            held: Ranges::default(),
+        }
+    }
+
+    /// Forgets what only packets to come would need.
+    pub(crate) fn release(&mut self) {
+        self.notes = VecDeque::new();
+        self.held.clear();
+    }
+
+    /// The first sequence number.
+    pub(crate) fn first(&self) -> Option<u32> {
+        self.first
+    }
+
+    /// One past the highest offset that was sent.
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// Everything below was acknowledged.
+    pub(crate) fn acked(&self) -> u64 {
+        self.acked
+    }
+
+    /// The offset of a sequence number near what was acknowledged.
+    pub(crate) fn offset(&self, number: u32) -> u64 {
+        near(number, self.acked)
+    }
+
+    /// The offset of a sequence number relative to the connection's first one.
+    pub(crate) fn relative(&self, offset: u64) -> u64 {
+        offset.saturating_sub(ORIGIN + u64::from(self.first.unwrap_or(0)))
+    }
+
+    /// The offsets that a segment at the sender's edge takes; see [`Stream::entered`]. `None` if there are none, or before
+    /// any segment.
+    pub(crate) fn extent(&self, tcp: &Segment, payload: u32) -> Option<(u64, u64)> {
+        self.first.and_then(|_| extent(tcp, payload, self.place())).filter(|(start, end)| start < end)
+    }
+
+    /// Where the connection is, as the sender's edge knows.
+    #[inline]
+    fn place(&self) -> u64 {
+        if self.highest - self.acked < ONE_WAY { self.acked } else { self.highest }
+    }
+
+    /// Whether nothing of it has reached the receiver's edge.
+    pub(crate) fn is_unseen(&self, start: u64, end: u64) -> bool {
+        start >= self.next && !self.held.overlaps(start, end)
+    }
+
     /// Whether this is the SYN of another connection between the same ports.
     pub(crate) fn is_replaced_by(&self, tcp: &Segment) -> bool {
         tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK) && self.first.is_some_and(|first| first != tcp.seq)
@@ -117,14 +190,14 @@ impl Stream {
             (self.acked, self.next) = (self.highest, self.highest);
             self.begin = self.highest + u64::from(tcp.flags.has(Flags::SYN));
         }
-        let extent = extent(tcp, payload, self.acked).filter(|(start, end)| start < end);
+        let extent = extent(tcp, payload, self.place()).filter(|(start, end)| start < end);
         let Some((start, end)) = extent else { return Sent::Nothing };
         if tcp.flags.has(Flags::FIN) && self.fin.is_none() {
             self.fin = Some(end - 1);
         }
         if start >= self.highest {
             self.highest = end;
-            if self.notes.len() < MOST_NOTES {
+            if self.notes.len() < self.most_notes {
                 let note = Note { end, len: (end - start) as u32, timing: Timing::Sent(now) };
                 self.notes.push_back(note);
             }
@@ -136,8 +209,14 @@ impl Stream {
         }
         self.highest = self.highest.max(end);
         let at = self.notes.partition_point(|note| note.end <= start);
+        let mut known = false;
         for note in self.notes.range_mut(at..).take_while(|note| note.end - u64::from(note.len) < end) {
             note.timing = Timing::Retransmitted;
+            known = true;
+        }
+        // A capture may have missed it the first time: whoever acknowledges it has waited for it.
+        if !known && start >= self.acked && at < self.notes.len() && self.notes.len() < self.most_notes {
+            self.notes.insert(at, Note { end, len: (end - start) as u32, timing: Timing::Retransmitted });
         }
         if payload > 0 { Sent::Again } else { Sent::Nothing }
     }
@@ -148,7 +227,10 @@ impl Stream {
         match extent(tcp, payload, self.next) {
             Some((start, end)) if start <= self.next => self.advance(end),
             Some((start, end)) => {
-                self.hold(start, end);
+                if start - self.next >= ONE_WAY {
+                    self.next = self.held.start().map_or(start, |held| held.min(start));
+                }
+                self.held.insert(start, end);
                 0
             }
             None => 0,
@@ -214,28 +296,13 @@ impl Stream {
         if to <= self.next {
             return 0;
         }
-        let (from, mut to) = (self.next, to);
-        while let Some((_, end)) = self.held.pop_front_if(|(start, _)| *start <= to) {
-            to = to.max(end);
-        }
+        let from = self.next;
+        let to = self.held.absorb(to);
         self.next = to;
         // SYN and FIN take an offset and are no data.
         let last = self.fin.unwrap_or(u64::MAX).max(self.begin);
         let data = |offset: u64| offset.clamp(self.begin, last);
         data(to) - data(from)
-    }
-
-    /// A range beyond the first hole has reached the receiver.
-    fn hold(&mut self, start: u64, end: u64) {
-        // Those that it overlaps or touches become one with it.
-        let at = self.held.partition_point(|range| range.1 < start);
-        let upto = self.held.partition_point(|range| range.0 <= end);
-        if at < upto {
-            self.held[at] = (self.held[at].0.min(start), self.held[upto - 1].1.max(end));
-            self.held.drain(at + 1..upto);
-        } else if start < end && self.held.len() < MOST_HOLES {
-            self.held.insert(at, (start, end));
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::analyse::AnalyseArgs;
 use crate::import::ImportCommand;
 use crate::measure::MeasureArgs;
 use crate::rnis::RnisArgs;
@@ -62,6 +63,8 @@ pub(crate) enum Command {
     ProxyGuardian,
     /// Compare the simulator's TCP with the kernel's over the same networks (needs root)
     Oracle(OracleArgs),
+    /// Measure the flows of captures and of other tools' recordings
+    Analyse(AnalyseArgs),
     /// Convert rate tables, packet captures and logs of ns-3 and OMNeT++ into traces and recorded channels
     #[command(subcommand)]
     Import(ImportCommand),

@@ -4,6 +4,7 @@
 // All output goes through `terminal`, which does not panic when the terminal has been closed.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod analyse;
 mod args;
 mod backlog;
 mod demo;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::ProxyGuardian => proxy::guard(),
         Command::Oracle(args) => oracle::run(&args),
         Command::Report(args) => show::report(&args),
+        Command::Analyse(args) => analyse::run(&args),
         Command::Import(command) => import::run(&command),
         Command::Compare(args) => show::compare(&args),
         Command::Reproduce(args) => reproduce::run(&args),

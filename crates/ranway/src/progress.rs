@@ -22,6 +22,22 @@ impl Bar {
         Bar(bar)
     }
 
+    /// A bar over bytes that are read.
+    pub(crate) fn of_bytes(what: &str, bytes: u64, quiet: bool) -> Bar {
+        if quiet {
+            return Bar(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(bytes);
+        let template = "{prefix} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} to go";
+        bar.set_style(ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> "));
+        bar.set_prefix(what.to_owned());
+        Bar(bar)
+    }
+
+    pub(crate) fn set_bytes(&self, bytes: u64) {
+        self.0.set_position(bytes);
+    }
+
     pub(crate) fn show(&self, progress: Progress) {
         self.0.set_position((progress.share * STEPS as f64) as u64);
         self.0.set_message(format!("{} of {} runs", progress.runs_done, progress.runs));

@@ -2,7 +2,9 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use console::{Term, measure_text_width};
+use record::tables::TcpFlowRow;
 use record::{FlowSummary, Limited, Results, Stat};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Maximum number of rows printed; the report has all rows.
@@ -84,6 +86,68 @@ pub(crate) fn summary(results: &Results, width: Option<usize>) -> String {
         Some(_) => writeln!(text, "{:.0} s emulated, {} packets", t.simulated_s, t.packets),
         None => writeln!(text, "{:.0} s simulated in {:.2} s, {} data packets", t.simulated_s, t.wall_s, t.packets),
     };
+    text
+}
+
+/// Formats the flows of an analysis, those with most bytes first: one row each, in lines of at most `width` characters.
+pub(crate) fn analysis(results: &Results, width: Option<usize>) -> String {
+    let mut tcp: BTreeMap<(u32, &str, u32), TcpFlowRow<'_>> = BTreeMap::new();
+    tcp.extend(results.tables.tcp_flows.iter().map(|row| ((row.point, row.flow, row.conn), row)));
+    let mut flows: Vec<_> = results.tables.flows.iter().collect();
+    flows.sort_by(|a, b| a.point.cmp(&b.point).then(b.bytes.cmp(&a.bytes)));
+    let points = &results.meta.points;
+    let number = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |n| format!("{n:.digits$}"));
+    let both_ends = flows.iter().any(|flow| flow.owd_p50_ms.is_some());
+    let mut head =
+        vec!["flow", "MB", "Mbit/s", "RTT p50 ms", "p95", "retrans.", "%", "spurious", "reordered", "timeouts"];
+    head.extend(["max in flight kB", "pipe kB"]);
+    head.extend(both_ends.then_some(["one-way p50 ms", "p95", "lost"]).into_iter().flatten());
+    let mut table = table(&head, width);
+    for column in 1..head.len() {
+        table.column_mut(column).expect("the table has it").set_cell_alignment(CellAlignment::Right);
+    }
+    let mut text = String::new();
+    let mut before = None;
+    for flow in flows.iter().take(MAX_ROWS) {
+        if points.len() > 1 && before != Some(flow.point) {
+            before = Some(flow.point);
+            table.add_row([points[flow.point as usize].label()]);
+        }
+        let of = tcp.get(&(flow.point, flow.flow, flow.conn));
+        let count = |value: fn(&TcpFlowRow<'_>) -> u64| of.map_or_else(|| "-".to_owned(), |row| value(row).to_string());
+        let share = (flow.segments_sent > 0).then(|| flow.retransmitted as f64 / flow.segments_sent as f64 * 100.0);
+        let name = if flow.conn > 0 { format!("{} #{}", flow.flow, flow.conn + 1) } else { flow.flow.to_owned() };
+        let mut cells = vec![
+            name,
+            number(Some(flow.bytes as f64 / 1e6), 2),
+            number(Some(flow.goodput_mbps), 2),
+            number(flow.rtt_p50_ms, 1),
+            number(flow.rtt_p95_ms, 1),
+            count(|row| row.retransmitted),
+            number(of.and(share), 2),
+            count(|row| row.spurious),
+            count(|row| row.out_of_order),
+            count(|row| row.timeouts),
+            number(Some(flow.max_in_flight_bytes as f64 / 1e3), 0),
+            number(of.map(|row| row.max_pipe_bytes as f64 / 1e3), 0),
+        ];
+        if both_ends {
+            cells.extend([number(flow.owd_p50_ms, 1), number(flow.owd_p95_ms, 1), flow.lost_packets.to_string()]);
+        }
+        table.add_row(cells);
+    }
+    let _ = writeln!(text, "{table}");
+    if flows.len() > MAX_ROWS {
+        let _ = writeln!(text, "{} more rows are in the tables", flows.len() - MAX_ROWS);
+    }
+    for clock in results.tables.clocks.iter() {
+        let (drift, drift_bound) = (clock.drift_ppm, clock.drift_bound_ppm);
+        let clocks = format!(
+            "clocks: {} is ahead of {} by {:.3} ± {:.3} ms, and faster by {drift:.1} ± {drift_bound:.1} ppm ({} packets)",
+            clock.other, clock.file, clock.offset_ms, clock.offset_bound_ms, clock.matched
+        );
+        wrap(&clocks, width.unwrap_or(usize::MAX)).iter().for_each(|part| _ = writeln!(text, "{part}"));
+    }
     text
 }
 

@@ -3,7 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Events, Flows, Links, Mobility, Owds, Peps, Proxies, Queues, Radio, Rtts, Samples, Transfers, Transmissions, Ues,
+    Clocks, Events, Flows, Latencies, Links, Mobility, Owds, Passages, Peps, Proxies, Queues, Radio, Rtts, Samples,
+    Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues,
 };
 use record::{Table, Tables};
 use scenario::Scenario;
@@ -156,6 +157,13 @@ fn the_page_of_results_describes_every_column() {
         rows::<Transmissions>(),
         rows::<Peps>(),
         rows::<Proxies>(),
+        rows::<Latencies>(),
+        rows::<Passages>(),
+        rows::<TcpInfos>(),
+        rows::<TcpFlows>(),
+        rows::<TcpSamples>(),
+        rows::<Segments>(),
+        rows::<Clocks>(),
     ];
     assert_eq!(tables.each_ref().map(|(name, _)| *name), Tables::NAMES);
     for (name, rows) in tables {

@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! | --- | --- |
-//! | `flows.parquet`, `samples.parquet`, `rtts.parquet`, `owds.parquet`, `queues.parquet`, `links.parquet`, `events.parquet`, `transfers.parquet`, `ues.parquet`, `radio.parquet`, `mobility.parquet`, `transmissions.parquet` | the [`tables`], which `DuckDB`, Polars and pandas open as they are; a column's meaning and unit are in its field metadata |
+//! | `flows.parquet`, `samples.parquet`, `rtts.parquet`, `owds.parquet`, `queues.parquet`, `links.parquet`, `events.parquet`, `transfers.parquet`, `ues.parquet`, `radio.parquet`, `mobility.parquet`, `transmissions.parquet`, … | the [`tables`], which `DuckDB`, Polars and pandas open as they are; a column's meaning and unit are in its field metadata |
 //! | `summary.json` | [`Summary`]: means and confidence intervals per point |
 //! | `meta.json` | [`Meta`]: scenario, points, seed, runs |
 //! | `timing.json` | [`Timing`]: what depends on the machine and its clock |
@@ -23,6 +23,7 @@ mod error;
 mod job;
 mod merge;
 mod meta;
+pub mod observed;
 mod output;
 pub mod report;
 mod results;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use crate::meta::{FORMAT, MetaFile, Results};
 use crate::table::Table;
-use crate::tables::{OPTIONAL, Tables, each_table};
+use crate::tables::{Tables, each_table};
 use crate::{Error, Output, Summary, report};
 
 impl Results {
@@ -43,7 +43,7 @@ impl Results {
     pub fn write_to(&self, output: &Output) -> Result<(), Error> {
         macro_rules! write {
             ($table:ident) => {
-                if !(OPTIONAL.contains(&stringify!($table)) && self.tables.$table.is_empty()) {
+                if !(Tables::OPTIONAL.contains(&stringify!($table)) && self.tables.$table.is_empty()) {
                     output.write_with(concat!(stringify!($table), ".parquet"), |file| {
                         self.tables.$table.write_parquet(file)
                     })?;
@@ -82,7 +82,7 @@ impl Results {
         macro_rules! read {
             ($table:ident) => {
                 let path = dir.join(concat!(stringify!($table), ".parquet"));
-                if !OPTIONAL.contains(&stringify!($table)) || path.exists() {
+                if !Tables::OPTIONAL.contains(&stringify!($table)) || path.exists() {
                     let file = File::open(&path).map_err(Error::io("read", &path))?;
                     let read = Table::read_thinned(file, most).map_err(|error| Error::damaged(&path, &error));
                     let (table, every) = read?;

@@ -546,6 +546,166 @@ table! {
     }
 }
 
+table! {
+    /// A flow of TCP as its packets tell, of a capture: what they say beside the columns of `flows`, by the definitions of
+    /// the book's *Analysing captures*. Counts are of the whole capture.
+    pub struct TcpFlowRow<'a> in TcpFlows "tcp_flows" {
+        /// Point: the file, or pair of files.
+        "" point: u32,
+        /// Always 0.
+        "" run: u32,
+        /// The flow's name, `tcp SENDER > RECEIVER`.
+        "" flow: str,
+        /// Number of earlier connections with this name.
+        "" conn: u32,
+        /// Whose definitions were used: `ranway` or `wireshark`.
+        "" rules: str,
+        /// Segments with data, retransmissions included; super-packets count as the segments that they are cut into.
+        "" segments: u64,
+        /// Their bytes of payload.
+        "B" payload_bytes: u64,
+        /// Segments with data that was sent before.
+        "" retransmitted: u64,
+        /// Their bytes of payload.
+        "B" retransmitted_bytes: u64,
+        /// Of the retransmissions, those after three selectively acknowledged segments or duplicate acknowledgements.
+        "" fast: u64,
+        /// Retransmission timeouts, as inferred from silence.
+        "" timeouts: u64,
+        /// Of the retransmissions, those of data that the receiver had.
+        "" spurious: u64,
+        /// Segments that were overtaken.
+        "" out_of_order: u64,
+        /// Duplicate acknowledgements (RFC 5681).
+        "" dup_acks: u64,
+        /// Acknowledgements with a D-SACK (RFC 2883).
+        "" dsacks: u64,
+        /// Acknowledgements with a receive window of 0.
+        "" zero_windows: u64,
+        /// Segments up to the edge of the receive window.
+        "" window_full: u64,
+        /// Keep-alive probes.
+        "" keep_alives: u64,
+        /// Zero-window probes.
+        "" zero_window_probes: u64,
+        /// Segments before which others were not captured.
+        "" gaps: u64,
+        /// Acknowledgements of data that was not captured.
+        "" acked_unseen: u64,
+        /// Captured packets that were several segments.
+        "" super_packets: u64,
+        /// Maximum segment size in the sender's SYN; missing if that was not captured.
+        "B" mss: opt_u64,
+        /// Maximum segment size in the receiver's SYN.
+        "B" peer_mss: opt_u64,
+        /// Maximum segment size in the sender's SYN at the other end, of two captures: another one tells of a middlebox.
+        "B" far_mss: opt_u64,
+        /// Window scale shift in the sender's SYN; missing if it offered none.
+        "" window_scale: opt_u64,
+        /// Window scale shift in the receiver's SYN.
+        "" peer_window_scale: opt_u64,
+        /// Options in the sender's SYN, as `mss wscale sack timestamps`; empty if it was not captured.
+        "" options: str,
+        /// The same at the other end, of two captures.
+        "" far_options: str,
+        /// From the client's SYN to the server's answer, from where the capture was made.
+        "ms" handshake_server_ms: opt_f64,
+        /// From there to the client's acknowledgement.
+        "ms" handshake_client_ms: opt_f64,
+        /// Median round-trip time by timestamps (RFC 7323), of retransmitted segments too.
+        "ms" rtt_ts_p50_ms: opt_f64,
+        /// 95th percentile of the same.
+        "ms" rtt_ts_p95_ms: opt_f64,
+        /// Smallest time from an acknowledgement to data that echoes its timestamp: the way from the capture to the sender
+        /// and back.
+        "ms" to_sender_min_ms: opt_f64,
+        /// Smallest receive window that the receiver advertised; missing if its scale is not known.
+        "B" window_min_bytes: opt_u64,
+        /// Largest receive window that the receiver advertised.
+        "B" window_max_bytes: opt_u64,
+        /// Mean pipe over time: bytes in flight as RFC 6675 counts them.
+        "B" mean_pipe_bytes: f64,
+        /// Largest pipe.
+        "B" max_pipe_bytes: u64,
+    }
+}
+
+table! {
+    /// A flow of TCP at a sampling moment, as its packets tell: what there is beside the columns of `samples`.
+    pub struct TcpSampleRow<'a> in TcpSamples "tcp_samples" {
+        /// Point: the file, or pair of files.
+        "" point: u32,
+        /// Always 0.
+        "" run: u32,
+        /// The flow's name.
+        "" flow: str,
+        /// Number of earlier connections with this name.
+        "" conn: u32,
+        /// The moment, from the capture's first packet.
+        "s" t_s: f64,
+        /// Bytes sent and not cumulatively acknowledged.
+        "B" in_flight_bytes: u64,
+        /// The pipe of RFC 6675: bytes sent, neither acknowledged in any way nor lost.
+        "B" pipe_bytes: u64,
+        /// The receive window that the receiver advertised last; missing if its scale is not known.
+        "B" window_bytes: opt_u64,
+        /// Retransmissions since the sample before.
+        "" retransmitted: u64,
+        /// Segments out of order since the sample before.
+        "" out_of_order: u64,
+    }
+}
+
+table! {
+    /// A segment, an acknowledgement or a SACK block, for a time–sequence plot. Of a long flow, neighbouring segments and
+    /// acknowledgements are merged, so that the table stays small; retransmissions are kept as long as possible. Sequence
+    /// numbers are relative to the first one and do not wrap.
+    pub struct SegmentRow<'a> in Segments "segments" {
+        /// Point: the file, or pair of files.
+        "" point: u32,
+        /// Always 0.
+        "" run: u32,
+        /// The flow's name.
+        "" flow: str,
+        /// Number of earlier connections with this name.
+        "" conn: u32,
+        /// When it passed, from the capture's first packet.
+        "s" t_s: f64,
+        /// What it is: `data`, `retransmission`, `out-of-order`, `ack`, `sack` or `dsack`.
+        "" kind: str,
+        /// The first sequence number; of an acknowledgement, the one that it expects.
+        "" start: u64,
+        /// One past the last sequence number; of an acknowledgement, the end of the receive window, or the same again if
+        /// that is not known.
+        "" end: u64,
+    }
+}
+
+table! {
+    /// The clock of the second of two captures beside the first one's, as estimated from packets in both.
+    pub struct ClockRow<'a> in Clocks "clocks" {
+        /// Point: the pair of files.
+        "" point: u32,
+        /// Always 0.
+        "" run: u32,
+        /// The file of the first capture.
+        "" file: str,
+        /// The file of the second capture.
+        "" other: str,
+        /// Packets that were found in both, of a sample of all.
+        "" matched: u64,
+        /// What the second clock was ahead by in the middle of the capture.
+        "ms" offset_ms: f64,
+        /// Half of the smallest round-trip time between the captures: by so much the offset may be wrong if all of that
+        /// was in one direction.
+        "ms" offset_bound_ms: f64,
+        /// How much faster the second clock runs.
+        "ppm" drift_ppm: f64,
+        /// Half of the difference between the drifts by packets of either direction.
+        "ppm" drift_bound_ppm: f64,
+    }
+}
+
 /// A span in milliseconds, the unit of the columns.
 pub fn ms(span: Span) -> f64 {
     span.as_nanos() as f64 / 1e6
@@ -712,9 +872,6 @@ table! {
     }
 }
 
-/// The tables of measurements, which have a file only if they have rows.
-pub(crate) const OPTIONAL: [&str; 3] = [Latencies::NAME, Passages::NAME, TcpInfos::NAME];
-
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -735,11 +892,16 @@ macro_rules! each_table {
         $do!(latencies);
         $do!(passages);
         $do!(tcp_info);
+        $do!(tcp_flows);
+        $do!(tcp_samples);
+        $do!(segments);
+        $do!(clocks);
     };
 }
 pub(crate) use each_table;
 
-/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it, except for those of measurements.
+/// All tables of some runs. Each is written even if it is empty, so that a reader always finds it; but those of captures and
+/// measurements ([`Tables::OPTIONAL`]) only if they have rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tables {
     /// One row a flow's copy.
@@ -776,11 +938,19 @@ pub struct Tables {
     pub passages: Passages,
     /// One row a real flow and sampling moment.
     pub tcp_info: TcpInfos,
+    /// What packets tell of TCP flows, of captures.
+    pub tcp_flows: TcpFlows,
+    /// The same at sampling moments.
+    pub tcp_samples: TcpSamples,
+    /// Segments for time–sequence plots, of captures.
+    pub segments: Segments,
+    /// Two captures' clocks.
+    pub clocks: Clocks,
 }
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 21] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -798,6 +968,21 @@ impl Tables {
         Latencies::NAME,
         Passages::NAME,
         TcpInfos::NAME,
+        TcpFlows::NAME,
+        TcpSamples::NAME,
+        Segments::NAME,
+        Clocks::NAME,
+    ];
+
+    /// The names of the tables that only captures and measurements fill. Results without them have none.
+    pub const OPTIONAL: [&'static str; 7] = [
+        Latencies::NAME,
+        Passages::NAME,
+        TcpInfos::NAME,
+        TcpFlows::NAME,
+        TcpSamples::NAME,
+        Segments::NAME,
+        Clocks::NAME,
     ];
 
     /// Appends the rows of `other`. A driver that runs in parallel appends in the order of (point, run), so that the

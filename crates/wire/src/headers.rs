@@ -69,6 +69,29 @@ impl Headers {
         })
     }
 
+    /// Reads the headers of an IP packet of which only the first part may have been captured. Lengths are those of the whole
+    /// packet; `len` is its length if its own field is 0 because an interface was still to segment it.
+    ///
+    /// # Errors
+    /// As [`ip::View::parse_captured`].
+    #[inline]
+    pub fn parse_captured(packet: &[u8], len: usize) -> Result<Headers, Error> {
+        let ip = ip::View::parse_captured(packet, len)?;
+        let read = if ip.fragment == Fragment::Later { None } else { Read::captured(ip.protocol, ip.payload()).ok() };
+        let read = read.unwrap_or(Read { ports: (0, 0), header_len: 0, transport: Transport::Other });
+        Ok(Headers {
+            source: ip.source,
+            destination: ip.destination,
+            protocol: ip.protocol,
+            source_port: read.ports.0,
+            destination_port: read.ports.1,
+            tos: ip.tos,
+            len: ip.len() as u32,
+            payload_len: (ip.len() - ip.header_len()).saturating_sub(read.header_len) as u32,
+            transport: read.transport,
+        })
+    }
+
     /// The priority that Linux gives a packet with this TOS byte when it forwards it: 0 (best effort), 2 (bulk), 4
     /// (interactive bulk) or 6 (interactive). The traffic class of IPv6, which Linux ignores, counts the same.
     #[inline]
@@ -93,6 +116,16 @@ struct Read {
 }
 
 impl Read {
+    #[inline]
+    fn captured(protocol: u8, bytes: &[u8]) -> Result<Read, Error> {
+        if protocol != ip::TCP {
+            return Read::of(protocol, bytes);
+        }
+        let (view, header_len) = tcp::View::parse_captured(bytes)?;
+        let ports = (view.source_port(), view.destination_port());
+        Ok(Read { ports, header_len, transport: Transport::Tcp(view.segment()) })
+    }
+
     #[inline]
     fn of(protocol: u8, bytes: &[u8]) -> Result<Read, Error> {
         let echo = |echo| Read { ports: (0, 0), header_len: icmp::HEADER_LEN, transport: Transport::Echo(echo) };

@@ -51,6 +51,8 @@ pub enum Fragment {
 pub struct View<'a> {
     bytes: &'a [u8],
     header_len: usize,
+    /// Bytes of the packet as its header says; more than `bytes` if it was captured in part.
+    len: usize,
     /// The source address.
     pub source: IpAddr,
     /// The destination address.
@@ -74,27 +76,40 @@ impl<'a> View<'a> {
     /// sense.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<View<'a>, Error> {
+        let view = View::parse_captured(bytes, 0)?;
+        if view.len > view.bytes.len() { Err(Error::Truncated) } else { Ok(view) }
+    }
+
+    /// The packet at the start of `bytes`, of which only the first part may have been captured. `len` bytes stand for a
+    /// length field of 0, which packets have that an interface is still to segment.
+    ///
+    /// # Errors
+    /// As [`View::parse`], but only if the IP header itself is cut off.
+    #[inline]
+    pub fn parse_captured(bytes: &'a [u8], len: usize) -> Result<View<'a>, Error> {
         match bytes.first().ok_or(Error::Truncated)? >> 4 {
-            4 => View::parse_v4(bytes),
-            6 => View::parse_v6(bytes),
+            4 => View::parse_v4(bytes, len),
+            6 => View::parse_v6(bytes, len),
             _ => Err(Error::Malformed),
         }
     }
 
     #[inline]
-    fn parse_v4(bytes: &'a [u8]) -> Result<View<'a>, Error> {
+    fn parse_v4(bytes: &'a [u8], unsegmented: usize) -> Result<View<'a>, Error> {
         let ip = Ipv4HeaderSlice::from_slice(bytes).map_err(|error| match error {
             HeaderSliceError::Len(_) => Error::Truncated,
             HeaderSliceError::Content(_) => Error::Malformed,
         })?;
         let header_len = ip.slice().len();
-        let bytes = bytes.get(..usize::from(ip.total_len())).ok_or(Error::Truncated)?;
-        if bytes.len() < header_len {
+        let len = if ip.total_len() == 0 { unsegmented } else { usize::from(ip.total_len()) };
+        if len < header_len {
             return Err(Error::Malformed);
         }
+        let bytes = &bytes[..len.min(bytes.len())];
         Ok(View {
             bytes,
             header_len,
+            len,
             source: ip.source_addr().into(),
             destination: ip.destination_addr().into(),
             tos: bytes[1],
@@ -109,12 +124,15 @@ impl<'a> View<'a> {
     }
 
     #[inline]
-    fn parse_v6(bytes: &'a [u8]) -> Result<View<'a>, Error> {
+    fn parse_v6(bytes: &'a [u8], unsegmented: usize) -> Result<View<'a>, Error> {
         let ip = Ipv6HeaderSlice::from_slice(bytes).map_err(|_| Error::Truncated)?;
-        let bytes = bytes.get(..Ipv6Header::LEN + usize::from(ip.payload_length())).ok_or(Error::Truncated)?;
+        let said = Ipv6Header::LEN + usize::from(ip.payload_length());
+        let len = if ip.payload_length() == 0 { said.max(unsegmented) } else { said };
+        let bytes = &bytes[..len.min(bytes.len())];
         let view = View {
             bytes,
             header_len: Ipv6Header::LEN,
+            len,
             source: ip.source_addr().into(),
             destination: ip.destination_addr().into(),
             tos: ip.traffic_class(),
@@ -169,7 +187,18 @@ impl<'a> View<'a> {
         !self.is_v6() && self.bytes[6] & 0x40 == 0
     }
 
-    /// The whole packet.
+    /// Bytes of the packet with its IP header, as that header says.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a packet has a header.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// The whole packet, or what was captured of it.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes

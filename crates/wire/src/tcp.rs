@@ -37,6 +37,20 @@ impl<'a> View<'a> {
         Ok(View { fixed, options, payload })
     }
 
+    /// The header at the start of `bytes`, of which only the first part may have been captured: options that were cut off
+    /// are missing. Returns the header and the length that it gives itself.
+    ///
+    /// # Errors
+    /// As [`View::parse`], but [`Error::Truncated`] only if the part without options is cut off.
+    #[inline]
+    pub fn parse_captured(bytes: &'a [u8]) -> Result<(View<'a>, usize), Error> {
+        let (fixed, _) = bytes.split_first_chunk().ok_or(Error::Truncated)?;
+        let len = usize::from(bytes[12] >> 4) * 4;
+        let (header, payload) = bytes.split_at(len.min(bytes.len()));
+        let options = header.get(MIN_HEADER_LEN..).ok_or(Error::Malformed)?;
+        Ok((View { fixed, options, payload }, len))
+    }
+
     /// The source port.
     #[inline]
     pub fn source_port(&self) -> u16 {

@@ -46,6 +46,9 @@ pub fn flows(scenario: &Scenario, host_of: impl Fn(&str) -> Option<usize>) -> Re
             let priority = flow.priority;
             wrong(format!("priority {priority} has no TOS byte; supported: 0 (0x00), 2 (0x08), 4 (0x18), 6 (0x10)"))
         })?;
+        if cc == "bbr" && flow.tcp.pacing == Some(false) {
+            return Err(wrong("the kernel's `bbr` paces, with `pacing = false` too".to_owned()));
+        }
         settings::check(&flow.tcp).map_err(wrong)?;
         let (from, to) = (host(&flow.from)?, host(&flow.to)?);
         flows.extend((0..flow.count).map(|copy| Flow {

@@ -31,6 +31,8 @@ enum Of<'a> {
     AllRtts(&'a str),
     /// The one-way delay distribution, likewise.
     AllOwds(&'a str),
+    /// The sequence numbers of a flow's copy over time, of a capture.
+    Sequence(&'a str, u32),
     /// A link's queue over time.
     Queue(&'a str),
     /// The completion times of a flow's transfers, of all copies and runs together.
@@ -50,6 +52,7 @@ pub(super) enum Kind {
     Samples,
     Rtts,
     Owds,
+    Sequence,
     Queue,
     Transfers,
     Radio,
@@ -141,12 +144,33 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
         let values = [row.completion_s, Some(1.0)];
         all.push((row.point, 0, Of::Transfers(row.flow)), DISTRIBUTION, &values);
     }
+    push_segments(tables, &mut all);
     push_radio(tables, &mut all);
     let all = all.sorted();
     let of_goodput = all.iter().filter(|series| matches!(series.of, Of::Goodput(..)));
     let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
     let window = longest.div_ceil(GOODPUT_WINDOWS).max(1);
     all.into_iter().map(|series| series.accumulated().averaged(window)).collect()
+}
+
+/// Adds the series of the table `segments`, in megabytes: what was sent and acknowledged, the window, and where what was sent
+/// again, overtaken or selectively acknowledged begins and ends.
+fn push_segments<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
+    const SEQUENCE: &[&str] =
+        &["t", "sent", "acked", "window", "again_from", "again_to", "late_from", "late_to", "sack_from", "sack_to"];
+    for row in tables.segments.iter() {
+        let (start, end) = (Some(row.start as f64 / 1e6), Some(row.end as f64 / 1e6));
+        let mut values = [None; SEQUENCE.len()];
+        values[0] = Some(row.t_s);
+        match row.kind {
+            "data" => values[1] = end,
+            "ack" => (values[2], values[3]) = (start, end),
+            "retransmission" => (values[4], values[5]) = (start, end),
+            "out-of-order" => (values[6], values[7]) = (start, end),
+            _ => (values[8], values[9]) = (start, end),
+        }
+        all.push((row.point, row.run, Of::Sequence(row.flow, row.conn)), SEQUENCE, &values);
+    }
 }
 
 /// Adds the series of the table `radio`: those of the UEs, and the sums over the UEs of each cell.
@@ -275,9 +299,11 @@ impl Series<'_> {
     /// Returns the flow and the copy that the series describes.
     pub(super) fn copy(&self) -> Option<(&str, u32)> {
         match self.of {
-            Of::Goodput(flow, conn) | Of::Samples(flow, conn) | Of::Rtts(flow, conn) | Of::Owds(flow, conn) => {
-                Some((flow, conn))
-            }
+            Of::Goodput(flow, conn)
+            | Of::Samples(flow, conn)
+            | Of::Rtts(flow, conn)
+            | Of::Owds(flow, conn)
+            | Of::Sequence(flow, conn) => Some((flow, conn)),
             // Ranked like the flow's first copy.
             Of::AllRtts(flow) | Of::AllOwds(flow) => Some((flow, 0)),
             Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,
@@ -314,6 +340,7 @@ impl Series<'_> {
             Of::Samples(flow, conn) => (Kind::Samples, flow, Some(conn)),
             Of::Rtts(flow, conn) => (Kind::Rtts, flow, Some(conn)),
             Of::Owds(flow, conn) => (Kind::Owds, flow, Some(conn)),
+            Of::Sequence(flow, conn) => (Kind::Sequence, flow, Some(conn)),
             Of::AllRtts(flow) => (Kind::Rtts, flow, None),
             Of::AllOwds(flow) => (Kind::Owds, flow, None),
             Of::Queue(link) => (Kind::Queue, link, None),
@@ -457,6 +484,25 @@ mod tests {
         }
         assert_eq!([0.0, -0.0, 12_345.5, 99_999.6, 0.1].map(short), [0.0, -0.0, 12_346.0, 100_000.0, 0.1]);
         assert!(short(f64::NAN).is_nan() && short(f64::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn segments_become_lines_and_strokes_of_their_connection() {
+        let mut tables = Tables::default();
+        for (kind, start, end) in
+            [("data", 0, 1_000_000), ("ack", 500_000, 2_000_000), ("retransmission", 0, 500_000), ("dsack", 0, 250_000)]
+        {
+            let row =
+                crate::tables::SegmentRow { flow: "a", conn: 2, t_s: 1.5, kind, start, end, ..Default::default() };
+            tables.segments.push(&row);
+        }
+        let all = of(&tables);
+        assert_eq!((all.len(), all[0].copy()), (1, Some(("a", 2))));
+        let columns = all[0].embedded(1_500).columns;
+        let value = |name: &str| columns[name].iter().flatten().copied().collect::<Vec<_>>();
+        assert_eq!([value("sent"), value("acked"), value("window")], [[1.0], [0.5], [2.0]]);
+        assert_eq!([value("again_from"), value("again_to"), value("sack_to")], [[0.0], [0.5], [0.25]]);
+        assert!(!columns.contains_key("late_from"));
     }
 
     #[test]

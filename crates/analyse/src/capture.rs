@@ -1,0 +1,250 @@
+//! A capture with one vantage point: packets in the order of the file, in bounded memory.
+//!
+//! Times count from the first packet. Packets whose times go back, as of several processors, have the time of the one before.
+//! Each interface of a pcapng file is a vantage point of its own: the same packet may be in the file once for each.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use import::packets::{Packet, Reader, ip_packet};
+use observe::{Flow, Inspected, Inspection, Observer, Rules};
+use units::{Span, Time};
+use wire::Headers;
+
+use crate::{Collector, Error, INTERVAL, Options, open};
+
+/// Connections of an interface that are followed singly.
+const MOST_CONNECTIONS: usize = 16_384;
+/// Interfaces of a file that are told apart.
+const MOST_INTERFACES: usize = 8;
+/// Packets between calls to show progress.
+const PACKETS_PER_STEP: u64 = 1 << 13;
+/// A silence after which nothing is sampled; connections are not sampled after 10 s.
+const LONGEST_GAP: Span = Span::from_secs(20);
+/// The ECN code point "congestion experienced".
+const CE: u8 = 3;
+
+/// Analyses the packets of one vantage point.
+pub struct Single {
+    observer: Observer,
+    /// The time of the latest packet, and of the sample after it.
+    now: Time,
+    sampled: Time,
+    interval: Span,
+    /// Packets whose time was before that of the one before.
+    pub back_in_time: u64,
+}
+
+impl Single {
+    /// Begins; `rows` keeps segments for time–sequence plots.
+    pub fn new(rules: Rules, rows: bool) -> Single {
+        let inspection = Inspection { rules, connections: MOST_CONNECTIONS, rows };
+        let observer = Observer::inspecting(Vec::new(), inspection);
+        Single { observer, now: Time::ZERO, sampled: Time::ZERO, interval: INTERVAL, back_in_time: 0 }
+    }
+
+    /// The next packet, at a time since the first. Returns the number of its direction of its connection, and what it
+    /// told.
+    #[inline]
+    pub fn packet(&mut self, header: &Headers, at: Time) -> (u32, Inspected) {
+        if at < self.now {
+            self.back_in_time += 1;
+        } else {
+            self.now = at;
+            if at.saturating_since(self.sampled) >= self.interval {
+                self.sample();
+            }
+        }
+        self.observer.inspect(header, header.tos & CE == CE, self.now)
+    }
+
+    /// Samples at all times up to now that are due.
+    #[cold]
+    fn sample(&mut self) {
+        sample(&mut self.observer, (&mut self.sampled, &mut self.interval), self.now);
+    }
+
+    /// The flows, and the number of connections that were counted together.
+    pub fn finish(mut self) -> (Vec<Flow>, u64) {
+        self.sample();
+        let together = self.observer.counted_together();
+        (self.observer.finish(self.now), together)
+    }
+}
+
+/// Samples at all times up to `now` that are due; after a long gap, only from its end on.
+pub(crate) fn sample(observer: &mut Observer, (sampled, interval): (&mut Time, &mut Span), now: Time) {
+    while now.saturating_since(*sampled) >= *interval {
+        let gap = now.saturating_since(*sampled);
+        if gap > LONGEST_GAP * 2 {
+            // All that is to be sampled in a silence is its beginning.
+            let end = *sampled + LONGEST_GAP;
+            while *sampled < end {
+                *sampled += *interval;
+                *interval = observer.sample(*sampled, *interval);
+            }
+            let left = now.saturating_since(*sampled).as_nanos();
+            *sampled = now - Span::from_nanos(left % interval.as_nanos());
+            continue;
+        }
+        *sampled += *interval;
+        *interval = observer.sample(*sampled, *interval);
+    }
+}
+
+/// What a file's frames were.
+#[derive(Debug, Default)]
+pub(crate) struct Frames {
+    pub(crate) all: u64,
+    /// Frames without an IP packet, and with one that could not be read.
+    other: u64,
+    broken: u64,
+}
+
+impl Frames {
+    /// The headers of the IP packet in a frame.
+    #[inline]
+    pub(crate) fn headers(&mut self, packet: &Packet<'_>) -> Option<Headers> {
+        self.all += 1;
+        let Some(ip) = ip_packet(packet.link, packet.data) else {
+            self.other += 1;
+            return None;
+        };
+        let len = packet.len as usize - (packet.data.len() - ip.len());
+        let headers = Headers::parse_captured(ip, len).ok();
+        self.broken += u64::from(headers.is_none());
+        headers
+    }
+
+    /// What to tell about them.
+    pub(crate) fn notes(&self, all: &mut Collector<'_>, path: &Path, is_cut_short: bool) {
+        if is_cut_short {
+            all.note(path, "ends within a packet; everything before it was analysed");
+        }
+        if self.other > 0 {
+            all.note(path, format_args!("{} of {} frames are not IP", self.other, self.all));
+        }
+        if self.broken > 0 {
+            all.note(path, format_args!("{} of {} frames have damaged IP headers", self.broken, self.all));
+        }
+    }
+}
+
+/// Reads a file and tells how far it is, now and then.
+pub(crate) struct Source<'a, R> {
+    pub(crate) reader: Reader<R>,
+    options: &'a Options<'a>,
+    before: u64,
+    packets: u64,
+}
+
+impl<'a> Source<'a, File> {
+    pub(crate) fn open(path: &Path, options: &'a Options<'a>, before: u64) -> Result<Self, Error> {
+        let reader = Reader::new(open(path)?).map_err(Error::of(path))?;
+        Ok(Source { reader, options, before, packets: 0 })
+    }
+}
+
+impl<R: Read> Source<'_, R> {
+    #[inline]
+    pub(crate) fn next(&mut self, path: &Path) -> Result<Option<Packet<'_>>, Error> {
+        self.packets += 1;
+        if self.packets.is_multiple_of(PACKETS_PER_STEP) {
+            self.options.check()?;
+            (self.options.progress)(self.before + self.reader.position());
+        }
+        self.reader.next_packet().map_err(Error::of(path))
+    }
+}
+
+/// Notes at which vantage point an interface is: its own, or that of the interface of the other direction of the same
+/// link, which our own captures call `NAME-reverse`.
+#[cold]
+fn note_interface<R: Read>(vantage: &mut Vec<u32>, reader: &Reader<R>, interface: u32) -> u32 {
+    let known = vantage.len() as u32;
+    if interface - known > 65_536 {
+        return interface;
+    }
+    for number in known..=interface {
+        let forward = reader.interface_name(number).and_then(|name| name.strip_suffix("-reverse"));
+        let same = forward.and_then(|forward| (0..256).find(|other| reader.interface_name(*other) == Some(forward)));
+        vantage.push(same.unwrap_or(number));
+    }
+    vantage[interface as usize]
+}
+
+/// Analyses a file.
+pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error> {
+    let options = all.options;
+    let mut source = Source::open(path, options, all.bytes)?;
+    let mut frames = Frames::default();
+    let mut first = None;
+    let mut places: BTreeMap<u32, Single> = BTreeMap::new();
+    let mut left_out = 0u64;
+    // Nearly always the only one, and not looked up.
+    let (mut number, mut place) = (0, Single::new(options.rules, true));
+    let mut vantage: Vec<u32> = Vec::new();
+    while let Some(packet) = source.next(path)? {
+        let (at, interface) = (packet.at, packet.interface);
+        let Some(header) = frames.headers(&packet) else { continue };
+        let interface = match vantage.get(interface as usize) {
+            Some(&known) => known,
+            None => note_interface(&mut vantage, &source.reader, interface),
+        };
+        if first.is_none() {
+            number = interface;
+        }
+        let began = *first.get_or_insert(at);
+        let at = Time::from_nanos(at.saturating_sub(began));
+        if interface != number {
+            if !places.contains_key(&interface) && places.len() + 1 >= MOST_INTERFACES {
+                left_out += 1;
+                continue;
+            }
+            let other = places.remove(&interface).unwrap_or_else(|| Single::new(options.rules, true));
+            places.insert(number, std::mem::replace(&mut place, other));
+            number = interface;
+        }
+        place.packet(&header, at);
+    }
+    places.insert(number, place);
+    if frames.all == 0 {
+        return Err(Error::Invalid(format!("{}: contains no packet", path.display())));
+    }
+    let reader = source.reader;
+    frames.notes(all, path, reader.is_cut_short());
+    if left_out > 0 {
+        let what =
+            "packets were left out: only the first 8 interfaces are analysed (editcap, tshark -Y frame.interface_id)";
+        all.note(path, format_args!("{left_out} {what}"));
+    }
+    let file = path.display().to_string();
+    let many = places.len() > 1;
+    for (interface, place) in places {
+        if place.back_in_time > 0 {
+            all.note(path, format_args!("the times of {} packets go back", place.back_in_time));
+        }
+        let length = place.now.as_secs_f64();
+        let (flows, together) = place.finish();
+        if flows.is_empty() {
+            continue;
+        }
+        if together > 0 {
+            let what = "packets are of connections beyond the first 16384, and were only counted";
+            all.note(path, format_args!("{together} {what}"));
+        }
+        let mut values = vec![("file", file.clone())];
+        if many {
+            let name = reader.interface_name(interface).map_or_else(|| interface.to_string(), str::to_owned);
+            values.push(("interface", name));
+        }
+        let point = all.point(&values);
+        all.flows(point, &flows, options.rules);
+        all.measured_s += length;
+    }
+    all.bytes += reader.position();
+    all.packets += frames.all;
+    Ok(())
+}
