@@ -153,9 +153,10 @@ cc = {{ kind = "bbr", linux = "4.9" }}
         assert_eq!(row.limited_pacing > 0.0, tcp.is_empty());
         row.owd_p50_ms.unwrap()
     };
-    // Two pipes in flight: a queue as long as the pipe, 40 ms.
+    // Without pacing, the drain phase cannot drain what startup's window of 2.885 pipes and three bursts of two segments
+    // holds, until the first ProbeRTT at 10 s: 2.885 * 40 ms + 3.6 ms, less 20 ms on the way back, are 99 ms.
     let (paced, unpaced) = (median_delay(""), median_delay("pacing = false"));
-    assert!(paced < 30.0 && (55.0..70.0).contains(&unpaced), "{paced} {unpaced}");
+    assert!(paced < 30.0 && (94.0..104.0).contains(&unpaced), "{paced} {unpaced}");
 }
 
 #[test]
