@@ -68,8 +68,8 @@ impl<P: Packet> DropTail<P> {
     /// Returns whether a packet of `len` bytes would be dropped on arrival.
     pub fn is_full(&self, len: u32) -> bool {
         let len = u64::from(len);
-        let fits_empty = self.config.has_room(Backlog::default(), len);
-        !self.fits(len) && !(self.config.victim == Victim::Oldest && fits_empty)
+        let makes_room = self.config.victim == Victim::Oldest && self.config.has_room(Backlog::default(), len);
+        !(self.fits(len) || makes_room)
     }
 
     #[inline]

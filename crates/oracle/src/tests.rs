@@ -58,6 +58,7 @@ const FLOW: FlowRow<'static> = FlowRow {
     rtos: 0,
     undos: 0,
     dup_acks: 0,
+    max_dup_acks: 0,
     ce_marks: 0,
     lost_packets: 0,
     limited_app: 0.0,

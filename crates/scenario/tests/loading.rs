@@ -3,7 +3,7 @@
 mod common;
 
 use common::load;
-use scenario::{Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
+use scenario::{BbrLinux, Capacity, Cc, Loaded, Loss, Queue, Samples, Scenario, Traffic, Transport};
 use units::{Bytes, Rate, Span};
 
 const BASE: &str = r#"

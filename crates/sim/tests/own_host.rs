@@ -117,8 +117,11 @@ start = "20 s"
 #[test]
 fn a_connection_begins_with_the_threshold_that_the_last_one_left() {
     let first_threshold = |tables: &Tables, name: &str| {
-        let mut rows = tables.samples.iter().filter(|row| row.flow == name && row.state == "slow-start");
-        rows.next().unwrap().ssthresh_bytes
+        // From the handshake on, which gives the first round-trip time.
+        let mut rows = tables.samples.iter().filter(|row| row.flow == name && row.srtt_ms.is_some());
+        let first = rows.next().unwrap();
+        assert_eq!(first.state, "slow-start");
+        first.ssthresh_bytes
     };
     let tables = after_another(true);
     let last = tables.samples.iter().filter(|row| row.flow == "first").last().unwrap();
@@ -153,9 +156,10 @@ cc = {{ kind = "bbr", linux = "4.9" }}
         assert_eq!(row.limited_pacing > 0.0, tcp.is_empty());
         row.owd_p50_ms.unwrap()
     };
-    // Two pipes in flight: a queue as long as the pipe, 40 ms.
+    // Without pacing, the drain phase cannot drain what startup's window of 2.885 pipes and three bursts of two segments
+    // holds, until the first ProbeRTT at 10 s: 2.885 * 40 ms + 3.6 ms, less 20 ms on the way back, are 99 ms.
     let (paced, unpaced) = (median_delay(""), median_delay("pacing = false"));
-    assert!(paced < 30.0 && (55.0..70.0).contains(&unpaced), "{paced} {unpaced}");
+    assert!(paced < 30.0 && (94.0..104.0).contains(&unpaced), "{paced} {unpaced}");
 }
 
 #[test]
@@ -193,7 +197,7 @@ fn invalid_keys_give_one_clear_line() {
         println!("{message}");
         assert!(message.contains("scenario:"), "{message}");
     }
-    assert!(all[0].contains("4.9") && all[0].contains("6.1"), "{}", all[0]);
+    assert!(all[0].contains("cc.linux: unknown value `4.8`; did you mean `4.9`?"), "{}", all[0]);
     assert!(all[3].contains("after the end"), "{}", all[3]);
     let modem = "duration = \"10 s\"\n[lte]\n[[lte.ues]]\nname = \"ue\"\nmodem_full = \"dorp\"\n[[flows]]\n";
     let message = Scenario::parse(modem).unwrap_err().to_string();

@@ -176,6 +176,7 @@ fn one_run(tables: &mut Tables, point: u32, run: u32, cc: &str, loss: f64, sampl
         rtos: 0,
         undos: 0,
         dup_acks: retransmitted * 9,
+        max_dup_acks: 9,
         ce_marks: 0,
         lost_packets: dropped,
         limited_app: 0.0,
