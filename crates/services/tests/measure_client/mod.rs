@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
-static RANDOM_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| (0..RANDOM).map(|index| (index * 31 >> 3) as u8).collect());
+static RANDOM_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| (0..RANDOM).map(|index| ((index * 31) >> 3) as u8).collect());
 
 /// The three framings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
