@@ -6,7 +6,7 @@
 mod measure_client;
 
 use measure::rmbt::chunks::End;
-use measure_client::{Conn, How, connect, exchange, token};
+use measure_client::{Conn, How, attempt, connect, exchange, token};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -225,25 +225,31 @@ fn five_thousand_addresses_take_neither_memory_nor_the_tests_of_others() {
     // A test that runs, and one that starts now, both get through; so does TLS of someone else.
     let test = std::thread::spawn(move || (early.get_time(3, 1 << 16), early.put(End::Chunks(100), 1 << 16, true)));
     let start = Instant::now();
-    let mut late = 0;
+    let (mut late, mut again) = (0, 0);
     while start.elapsed() < Duration::from_secs(3) {
         drip(&streams);
-        let mut conn =
-            Conn::open(connect(server.address), How::Upgrade, &token(server.address)).expect("there is room");
-        assert_eq!(conn.get_chunks(10, 4_096).expect("it is served").bytes, 40_960);
-        late += 1;
+        // A client that had to make room tries again.
+        match attempt(server.address) {
+            Ok(mut conn) => {
+                assert_eq!(conn.get_chunks(10, 4_096).expect("it is served").bytes, 40_960);
+                late += 1;
+            }
+            Err(_) => again += 1,
+        }
         std::thread::sleep(Duration::from_millis(200));
     }
     let (download, upload) = test.join().expect("it does not panic");
     assert!(download.expect("it goes on").bytes > 100 << 20, "the attack takes the test's throughput");
     assert_eq!(upload.expect("it goes on").bytes, 100 << 16);
-    assert!(late >= 3, "{late}");
+    assert!(late >= 3 && again <= 5, "{late} {again}");
     let (open, waiting) = (server.metric("ranway_measure_open"), server.metric("ranway_measure_waiting"));
     assert!(open <= 2_000 && waiting <= 500, "{open} {waiting}");
     let gone = server.metric("ranway_measure_evicted_total") + server.metric("ranway_measure_faults_total");
     assert!(gone > 1_000, "{gone}");
     let (after, most) = server.memory();
-    println!("resident: {before} MiB before, {after} MiB after, {most} MiB at most; {late} tests during the attack");
+    println!(
+        "resident: {before} MiB before, {after} MiB after, {most} MiB at most; {late} tests during the attack, {again} attempts"
+    );
     assert!(most < 96, "{most} MiB");
     drop(streams);
     server.stop();

@@ -14,7 +14,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
-static RANDOM_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| (0..RANDOM).map(|index| (index * 31 >> 3) as u8).collect());
+static RANDOM_DATA: LazyLock<Vec<u8>> = LazyLock::new(|| (0..RANDOM).map(|index| ((index * 31) >> 3) as u8).collect());
 
 /// The three framings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +68,22 @@ pub(crate) fn token(address: SocketAddr) -> String {
     let (status, answer) = post(address, "testRequest", r#"{"uuid":"","client":"RMBT"}"#);
     assert_eq!(status, 200, "{answer}");
     answer["test_token"].as_str().expect("a token").to_owned()
+}
+
+/// Gets a token and opens a connection with it, or learns why not. Under attack either connection may have to make room.
+pub(crate) fn attempt(address: SocketAddr) -> Result<Conn<TcpStream>, String> {
+    let body = "{}";
+    let request = format!(
+        "POST /RMBTControlServer/testRequest HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (mut stream, mut answer) = (connect(address), Vec::new());
+    stream.write_all(request.as_bytes()).map_err(|why| why.to_string())?;
+    stream.read_to_end(&mut answer).map_err(|why| why.to_string())?;
+    let (_, length) = parse_response(&answer).ok().flatten().ok_or("no answer")?;
+    let answer: serde_json::Value = serde_json::from_slice(&answer[length..]).map_err(|why| why.to_string())?;
+    let token = answer["test_token"].as_str().ok_or_else(|| answer.to_string())?;
+    Conn::open(connect(address), How::Upgrade, token)
 }
 
 impl<S: Read + Write> Conn<S> {
