@@ -3,7 +3,7 @@
 mod pipe;
 use cc::Controller;
 use pipe::*;
-use tcp::{Config, Context, Endpoint, Event, Limit, State};
+use tcp::{Config, Context, Endpoint, Event, Limit, Pacing, State};
 use units::{Rate, Span, Time};
 use wire::{Block, Flags, Options, Sack, Segment, SynOptions, Timestamps};
 
@@ -86,7 +86,7 @@ fn configs(choice: u8) -> Config {
         timestamps: choice & 1 == 0,
         sack: choice & 6 != 6,
         ecn: choice & 8 != 0,
-        pacing: choice & 16 != 0,
+        pacing: [Pacing::AsAsked, Pacing::Always, Pacing::AsAsked, Pacing::Never][usize::from(choice >> 4 & 3)],
         time_wait: Span::from_secs(5),
         ..Config::default()
     }
