@@ -13,7 +13,7 @@ use observe::{Flow, Inspected, Inspection, Observer, Rules};
 use units::{Span, Time};
 use wire::Headers;
 
-use crate::{Collector, Error, INTERVAL, Options, open};
+use crate::collector::{Collector, Error, INTERVAL, Options, open};
 
 /// Connections of an interface that are followed singly.
 const MOST_CONNECTIONS: usize = 16_384;

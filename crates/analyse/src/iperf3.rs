@@ -12,7 +12,7 @@ use std::path::Path;
 use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
 
-use crate::{Collector, Error, open};
+use crate::collector::{Collector, Error, open};
 
 /// Bytes of the longest file: a day of 100 streams, sampled each second, has less.
 const LONGEST: u64 = 512 << 20;

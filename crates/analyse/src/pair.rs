@@ -22,7 +22,7 @@ use wire::{Headers, Options as TcpOptions, Transport};
 
 use crate::capture::{Frames, Source, sample};
 use crate::clock::{Clock, Point};
-use crate::{Collector, Error, INTERVAL};
+use crate::collector::{Collector, Error, INTERVAL};
 
 /// Packets of a file in the sample.
 const SAMPLE: usize = 1 << 15;

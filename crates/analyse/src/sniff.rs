@@ -3,7 +3,8 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use crate::{Error, iperf3, open};
+use crate::collector::{Error, open};
+use crate::iperf3;
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use netio::errqueue::{Entry, Mark};
 use units::{Span, Time};
 
-use crate::outcome::Way;
+use crate::kinds::Way;
 
 /// Writes that wait for their stamps. Those beyond replace the oldest.
 const MOST_WAITING: usize = 1024;

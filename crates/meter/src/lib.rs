@@ -5,6 +5,7 @@
 //! | `plan` | what to measure, and against which server |
 //! | `line` | a connection to the server, with the times of its own data |
 //! | `rmbt`, `mlab` | a flow of each protocol |
+//! | `kinds` | directions of flows, kinds of probes |
 //! | `flow` | what the threads of a flow share |
 //! | `sampler` | the kernel's state of all flows, at fixed times |
 //! | `probes` | round-trip times beside the flows |
@@ -26,6 +27,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod flow;
+mod kinds;
 mod line;
 mod mlab;
 mod outcome;
@@ -36,7 +38,8 @@ mod rows;
 mod sampler;
 mod session;
 
+pub use kinds::{Latency, Probe, Way};
 pub use line::Fault;
-pub use outcome::{FlowOutcome, Latency, Load, Outcome, Phase, Probe, Way};
+pub use outcome::{FlowOutcome, Load, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use session::{Glance, measure};

@@ -14,7 +14,6 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, conne
 use units::{Span, Time};
 
 use crate::flow::Shared;
-use crate::plan::since;
 
 /// Time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -82,7 +81,7 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Time {
-        since(self.epoch)
+        Time::from_nanos(self.epoch.elapsed().as_nanos().min(u64::MAX.into()) as u64)
     }
 
     /// Converts wall-clock time.

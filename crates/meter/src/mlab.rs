@@ -11,8 +11,8 @@ use nix::poll::PollFlags;
 use units::{Span, Time};
 
 use crate::flow::Shared;
+use crate::kinds::Way;
 use crate::line::{Fault, Line};
-use crate::outcome::Way;
 use crate::plan::Protocol;
 
 /// Bytes of one read.

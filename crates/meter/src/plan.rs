@@ -2,9 +2,9 @@
 
 use std::net::SocketAddr;
 
-use units::{Span, Time};
+use units::Span;
 
-use crate::outcome::Way;
+use crate::kinds::Way;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,9 +126,4 @@ impl Plan {
         let count = self.congestion.len();
         (count > 0).then(|| self.congestion[flow % count].as_str())
     }
-}
-
-/// Time on the clock of a measurement.
-pub(crate) fn since(epoch: std::time::Instant) -> Time {
-    Time::from_nanos(epoch.elapsed().as_nanos().min(u64::MAX.into()) as u64)
 }

@@ -20,8 +20,8 @@ use nix::sys::socket::{
 use units::{Span, Time};
 use wire::icmp::{self, Echo};
 
+use crate::kinds::{Latency, Probe};
 use crate::line::Clock;
-use crate::outcome::{Latency, Probe};
 
 /// Time after which a probe counts as lost: longer than any modem's queue.
 const LOST: Span = Span::from_secs(10);

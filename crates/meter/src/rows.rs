@@ -5,7 +5,8 @@ use record::tables::{FlowRow, LatencyRow, PassageRow, SampleRow, TcpInfoRow};
 use record::{Tables, ms};
 use units::{Bytes, Distribution, Rate, Time};
 
-use crate::outcome::{FlowOutcome, Load, Outcome, Probe, Way};
+use crate::kinds::{Probe, Way};
+use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::sampler::Sample;
 
 /// The name of this end in tables.

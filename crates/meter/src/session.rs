@@ -11,9 +11,10 @@ use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
 
 use crate::flow::Shared;
+use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Fault, Line};
 use crate::mlab;
-use crate::outcome::{FlowOutcome, Latency, Load, Outcome, Probe, Way};
+use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::rmbt::Rmbt;
 use crate::sampler::{self, Sample};

@@ -7,6 +7,7 @@
 //! | `connection` | what is counted of both directions of a connection |
 //! | `stream` | one direction of TCP: retransmissions, round-trip times, data in order |
 //! | `inspect` | what captures are looked at for beside: reordering, spurious retransmissions, windows, Wireshark's rules |
+//! | `ranges` | which sequence numbers have been seen |
 //! | `counters`, `sample` | totals, and the state at a moment |
 //! | `limits` | what held a sender back, as its kernel tells it |
 //! | `located` | where packets waited: host, modem or network |

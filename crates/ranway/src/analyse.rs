@@ -11,8 +11,8 @@ use console::Term;
 use record::Output;
 
 use crate::failure::Failure;
+use crate::out::{default_out, stem};
 use crate::progress::Bar;
-use crate::run::{default_out, stem};
 use crate::terminal::{self, message};
 use crate::{interrupt, table};
 

@@ -1,7 +1,8 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::args::{ControlArgs, EmulateArgs};
-use crate::run::{commit, default_out, stem, warned};
+use crate::out::{commit, default_out, stem};
+use crate::run::warned;
 use crate::status_line::StatusLine;
 use crate::{failure::Failure, table, terminal};
 use anyhow::anyhow;

@@ -17,6 +17,7 @@ mod interrupt;
 mod mdcc;
 mod measure;
 mod oracle;
+mod out;
 mod pep;
 mod progress;
 mod proxy;

@@ -3,7 +3,8 @@
 mod grid;
 
 use crate::args::ReproduceArgs;
-use crate::run::{counted, simulate};
+use crate::out::counted;
+use crate::run::simulate;
 use crate::terminal::message;
 use crate::{failure::Failure, show, table};
 use console::Term;

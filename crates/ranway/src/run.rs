@@ -1,6 +1,7 @@
 //! `ranway run` and `ranway check`.
 
 use crate::args::{RunArgs, ScenarioArgs};
+use crate::out::{commit, counted, default_out, stem};
 use crate::progress::Bar;
 use crate::terminal::message;
 use crate::{failure::Failure, interrupt, table};
@@ -140,16 +141,6 @@ pub(crate) fn simulate(
     Ok((outcome, commit(output, partial, out)?))
 }
 
-/// Commits results to `out`, or partial results beside complete ones there. Returns the directory written to.
-pub(crate) fn commit(output: Output, partial: bool, out: &Path) -> Result<PathBuf, Failure> {
-    if !partial {
-        output.commit()?;
-        return Ok(out.to_owned());
-    }
-    let place = output.commit_partial()?;
-    Ok(place.file_name().map_or_else(|| out.to_owned(), |name| out.with_file_name(name)))
-}
-
 /// Classifies what the simulator rejects: an error in the scenario or in a file that it names, unless the system failed.
 fn wrong(error: sim::Error) -> Failure {
     match error {
@@ -167,16 +158,4 @@ pub(crate) fn interrupted(outcome: &sim::Outcome) -> Result<(), Failure> {
     }
     message!("interrupted: the results are partial, {} of {} runs", outcome.finished, outcome.runs);
     Err(Failure::Interrupted)
-}
-
-pub(crate) fn default_out(file: &str) -> PathBuf {
-    Path::new("ranway-out").join(stem(file))
-}
-
-pub(crate) fn stem(file: &str) -> String {
-    Path::new(file).file_stem().map_or_else(|| "scenario".to_owned(), |s| s.to_string_lossy().into_owned())
-}
-
-pub(crate) fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

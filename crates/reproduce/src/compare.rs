@@ -1,12 +1,12 @@
 //! Compares measured values with published ones.
 
 use crate::check::{Bound, Check, Claim, Form, Published, PublishedRow};
+use crate::data::Data;
 use crate::measure::Measure;
 use crate::paper::{Experiment, Paper};
-use crate::study::{ORDER, Study};
+use crate::study::ORDER;
 use record::{Results, Stat};
 use serde::Serialize;
-use std::cell::OnceCell;
 
 /// Relative deviation within which measured and published values count as equal, unless the check sets another.
 const TOLERANCE: f64 = 0.10;
@@ -98,22 +98,6 @@ fn beside(paper: &Paper, experiment: &Experiment, row: &PublishedRow, data: Opti
         floor,
         verdict,
         why,
-    }
-}
-
-/// Results, and the tests in them once somebody asks.
-pub(crate) struct Data<'a> {
-    pub(crate) results: &'a Results,
-    study: OnceCell<Study>,
-}
-
-impl<'a> Data<'a> {
-    pub(crate) fn new(results: &'a Results) -> Data<'a> {
-        Data { results, study: OnceCell::new() }
-    }
-
-    pub(crate) fn study(&self) -> &Study {
-        self.study.get_or_init(|| Study::new(self.results))
     }
 }
 

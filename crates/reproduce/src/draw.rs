@@ -1,7 +1,7 @@
 //! Draws the figures of an experiment.
 
-use crate::compare::Data;
-use crate::figure::Drawn;
+use crate::data::Data;
+use crate::drawn::Drawn;
 use crate::paper::{Experiment, Paper};
 use record::Results;
 

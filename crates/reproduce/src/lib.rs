@@ -6,12 +6,15 @@
 
 mod check;
 mod compare;
+mod data;
 mod draw;
+mod drawn;
 mod figure;
 mod folder;
 mod measure;
 mod open;
 mod paper;
+mod pattern;
 mod points;
 mod study;
 #[cfg(test)]
@@ -20,7 +23,8 @@ mod types;
 pub use check::{Check, Form, Published, PublishedRow};
 pub use compare::{Row, Verdict, compare};
 pub use draw::draw;
-pub use figure::{Drawn, Figure, Kind, Line};
+pub use drawn::{Drawn, Kind, Line};
+pub use figure::Figure;
 pub use folder::Error;
 pub use measure::{Edge, Floor, Measure};
 pub use open::{is_folder, papers};

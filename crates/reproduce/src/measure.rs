@@ -1,5 +1,6 @@
 //! Measures computed from a run, for comparison with published values.
 
+use crate::pattern::is_flow;
 use crate::study::Tests;
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
@@ -355,16 +356,6 @@ impl Edge {
             Edge::Beginning => 0.0,
             Edge::End => WINDOW_S,
         }
-    }
-}
-
-/// Returns whether a flow matches; `*` matches any text.
-pub(crate) fn is_flow(pattern: &str, flow: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == flow,
-        Some((before, rest)) => flow.strip_prefix(before).is_some_and(|tail| {
-            tail.char_indices().map(|(i, _)| i).chain([tail.len()]).any(|i| is_flow(rest, &tail[i..]))
-        }),
     }
 }
 

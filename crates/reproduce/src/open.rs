@@ -2,8 +2,8 @@
 
 use crate::check::{Check, Published, PublishedRow};
 use crate::folder::{Error, Folder, PAPERS};
-use crate::measure::is_flow;
 use crate::paper::{Experiment, Paper, PaperFile};
+use crate::pattern::is_flow;
 use crate::points::At;
 use record::Point;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use ts_rs::{Config, TS};
 
 use crate::check::Published;
 use crate::compare::{Row, Verdict};
-use crate::figure::{Drawn, Kind, Line};
+use crate::drawn::{Drawn, Kind, Line};
 
 #[test]
 fn the_page_types_are_those_of_the_rust_types() {

@@ -119,7 +119,7 @@ fn check_repeat(flow: &Flow, repeat: Repeat, duration: Span, c: &mut Check) {
     let later = u128::from(repeat.every.as_nanos()) * u128::from(repeat.count.saturating_sub(1));
     if u128::from(flow.start.as_nanos()) + later >= u128::from(duration.as_nanos()) {
         c.key("count", |c| {
-            c.wrong(format!("the last of {} flows would start after the end, {duration}", repeat.count))
+            c.wrong(format!("the last of {} flows would start after the end, {duration}", repeat.count));
         });
     }
 }

@@ -9,8 +9,11 @@
 //! oldest makes room), heads, lines, bodies, time. Random data is shared by all flows; what arrives is read into one buffer per
 //! thread. A connection costs some kilobytes, and its samples.
 
+mod app;
+mod client;
 mod connection;
 mod control;
+mod error;
 mod keys;
 mod limits;
 mod metrics;
@@ -20,6 +23,8 @@ mod stream;
 mod streams;
 mod tls;
 
+pub use app::Control;
+pub use error::Error;
 pub use keys::Open;
 pub use limits::Limits;
 pub use results::Store;
@@ -27,26 +32,22 @@ pub use tls::Tls;
 
 use crate::rnis::Log;
 use crate::server;
+use app::App;
+use error::fill_random;
 use keys::Keys;
-use limits::{Busy, Gate, truncated};
+use limits::{Busy, Gate};
 use measure::rmbt::chunks::RANDOM;
-use measure::rmbt::server::Direction;
 use metrics::Counters;
 use results::Results;
-use serde::Serialize;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, RwLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stream::Stream;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
-use units::Time;
 
 /// Connections that the kernel completes before they are accepted.
 const BACKLOG: u32 = 1024;
@@ -60,22 +61,6 @@ const MOST_BODIES: usize = 32;
 const MOST_SCRAPERS: usize = 16;
 /// Interval between checks whether all flows have ended.
 const DRAIN_TURN: Duration = Duration::from_millis(50);
-
-/// The reason why a server cannot start.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(pub String);
-
-/// What the control server tells clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Control {
-    /// The name or address of this server, if it is not the host that clients name in their requests.
-    pub name: Option<String>,
-    /// Seconds of each direction.
-    pub seconds: u32,
-    /// The number of connections.
-    pub flows: u32,
-}
 
 /// The configuration of a server.
 #[derive(Clone, Debug)]
@@ -124,121 +109,6 @@ impl Default for Options {
             log: Log::default(),
         }
     }
-}
-
-/// What connections share.
-#[derive(Debug)]
-struct App {
-    limits: Limits,
-    tls_only: bool,
-    require_v2: bool,
-    open: Open,
-    control: Option<Control>,
-    gate: Arc<Gate>,
-    counters: Arc<Counters>,
-    results: Results,
-    log: Log,
-    /// Data of downloads.
-    random: Vec<u8>,
-    /// The start of the clock of state machines.
-    start: Instant,
-    keys: RwLock<Arc<Keys>>,
-    tls: RwLock<Option<Arc<ServerConfig>>>,
-    /// Long bodies of requests that are read at the same time.
-    bodies: Semaphore,
-}
-
-/// A transfer, as it is stored.
-#[derive(Debug, Serialize)]
-struct Stored<'a> {
-    /// Unix time of the end, in seconds.
-    time: f64,
-    kind: &'static str,
-    protocol: &'static str,
-    tls: bool,
-    test: &'a str,
-    /// The network of the client; its address is not stored.
-    client: String,
-    direction: &'static str,
-    bytes: u64,
-    seconds: f64,
-    complete: bool,
-    congestion: Option<String>,
-    min_rtt_us: Option<u32>,
-    retransmissions: Option<u32>,
-    /// Microseconds since the start, and bytes until then.
-    samples: Vec<(u64, u64)>,
-}
-
-/// A transfer that has ended.
-#[derive(Debug)]
-struct Ended<'a> {
-    protocol: &'static str,
-    test: &'a str,
-    peer: IpAddr,
-    transfer: measure::rmbt::server::Transfer,
-}
-
-impl App {
-    fn now(&self) -> Time {
-        Time::from_nanos(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    /// Counts, stores and reports a transfer.
-    fn end(&self, stream: &Stream, ended: Ended<'_>) {
-        let Ended { protocol, test, peer, transfer } = ended;
-        self.counters.transferred(transfer.direction, transfer.bytes);
-        let direction = match transfer.direction {
-            Direction::Download => "download",
-            Direction::Upload => "upload",
-        };
-        let seconds = transfer.duration.as_secs_f64();
-        let client = truncated(peer);
-        if transfer.complete && seconds >= 1.0 {
-            let rate = transfer.bytes as f64 * 8e-6 / seconds;
-            self.log.line(format_args!("{client}: {protocol} {direction}, {rate:.1} Mbit/s for {seconds:.1} s"));
-        }
-        if !self.results.is_stored() {
-            return;
-        }
-        let socket = stream.socket();
-        let info = netio::sys::tcp_info(std::os::fd::AsFd::as_fd(socket)).ok();
-        self.results.store(&Stored {
-            time: unix_now(),
-            kind: "transfer",
-            protocol,
-            tls: stream.is_tls(),
-            test,
-            client,
-            direction,
-            bytes: transfer.bytes,
-            seconds,
-            complete: transfer.complete,
-            congestion: rustix::net::sockopt::tcp_congestion(socket).ok(),
-            // A kernel that has not measured a round trip says so by its largest number.
-            min_rtt_us: info.and_then(|info| info.min_rtt()),
-            retransmissions: info.map(|info| info.total_retrans),
-            samples: transfer.samples.as_slice().iter().map(|(time, bytes)| (time.as_micros(), *bytes)).collect(),
-        });
-    }
-
-    fn keys(&self) -> Arc<Keys> {
-        self.keys.read().map_or_else(|poisoned| poisoned.into_inner().clone(), |keys| keys.clone())
-    }
-
-    fn tls(&self) -> Option<TlsAcceptor> {
-        let tls = self.tls.read().map_or_else(|poisoned| poisoned.into_inner().clone(), |tls| tls.clone());
-        tls.map(TlsAcceptor::from)
-    }
-}
-
-fn unix_now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-}
-
-/// Fills a buffer with random bytes.
-fn fill_random(bytes: &mut [u8]) -> Result<(), Error> {
-    getrandom::fill(bytes).map_err(|why| Error(format!("no random numbers: {why}")))
 }
 
 /// A running server.

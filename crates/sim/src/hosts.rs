@@ -8,7 +8,7 @@ mod own;
 
 use crate::build::flows::controller;
 use crate::network::packet::{Body, End, Owner, Packet, Parcel};
-use crate::network::{InTransit, Network};
+use crate::network::{InTransit, Network, Released};
 use crate::parts::{Kind, Parts};
 use crate::rows::RunId;
 use crate::rows::meter::{Identity, Level, Life, Meter};
@@ -437,6 +437,25 @@ impl<'a> Hosts<'a> {
             tables.push_delays((id.point, id.run), (id.flow, id.copy), rtts, owds);
         }
         tables.transfers = self.transfers;
+    }
+
+    /// Tells the connections what has left the queues of their hosts, and has those that waited for it send.
+    pub(crate) fn handle_released(&mut self, parts: &mut Parts, network: &mut Network) {
+        while let Some(Released { owner, towards, payload }) = network.traffic.take_released() {
+            let end = towards.other();
+            let Some(c) = self.connections.get_mut(owner.connection) else { continue };
+            if c.generation != owner.generation {
+                continue;
+            }
+            c.held[end as usize] -= payload;
+            let flow = &self.flows[c.flow as usize];
+            let Some(ue) = flow.hosts[end as usize] else { continue };
+            let is_full = network.is_host_full(ue, own::packet_len(flow.of), flow.of.priority);
+            if c.ends[end as usize].set_host_queue(c.held[end as usize], is_full) {
+                self.ready_ends.push((owner.connection, end));
+                self.settle(parts, network);
+            }
+        }
     }
 }
 

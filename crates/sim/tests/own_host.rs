@@ -199,7 +199,7 @@ fn invalid_keys_give_one_clear_line() {
     }
     assert!(all[0].contains("cc.linux: unknown value `4.8`; did you mean `4.9`?"), "{}", all[0]);
     assert!(all[3].contains("after the end"), "{}", all[3]);
-    let modem = "duration = \"10 s\"\n[lte]\n[[lte.ues]]\nname = \"ue\"\nmodem_full = \"dorp\"\n[[flows]]\n";
+    let modem = "duration = \"10 s\"\n[lte]\n[[lte.ues]]\nname = \"ue\"\nmodem_full = \"dropped\"\n[[flows]]\n";
     let message = Scenario::parse(modem).unwrap_err().to_string();
     assert!(message.contains("modem_full") && message.contains("drop"), "{message}");
 }

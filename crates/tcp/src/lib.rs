@@ -22,6 +22,7 @@ mod config;
 mod endpoint;
 mod handshake;
 mod host;
+mod own_host;
 mod pacing;
 mod passage;
 mod queue;

@@ -1,7 +1,7 @@
 //! `ranway measure SERVER`.
 
 use crate::failure::Failure;
-use crate::run::{commit, counted};
+use crate::out::{commit, counted};
 use crate::status_line::StatusLine;
 use crate::{interrupt, terminal};
 use anyhow::anyhow;
@@ -57,7 +57,7 @@ pub(super) struct ClientArgs {
     /// Let flows transfer data for up to two seconds before they are measured, so that their windows are open (RMBT)
     #[arg(long)]
     warm: bool,
-    /// Interval between samples of each flow's TCP_INFO
+    /// Interval between samples of the kernel's state of each flow
     #[arg(long, value_name = "TIME", default_value = "10 ms")]
     interval: Span,
     /// Time for latency probes alone, before and after each load
@@ -311,7 +311,7 @@ fn describe(outcome: &Outcome, load: &Load) -> Value {
                 "direction": way.name(),
                 "mbps": rates.map(|rates| rates.total.as_mbps()),
                 "mbps_interpolated": rates.map(|rates| rates.interpolated.as_mbps()),
-                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(|flow| flow.total()).sum::<u64>(),
+                "bytes": load.flows.iter().filter(|flow| flow.way == way).map(meter::FlowOutcome::total).sum::<u64>(),
                 "failures": load.flows.iter().filter_map(|flow| flow.failure.clone()).collect::<Vec<_>>(),
             })
         })

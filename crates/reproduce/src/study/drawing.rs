@@ -3,7 +3,7 @@
 use super::statistic::{Ellipse, binned, quantile_pair};
 use super::tests_of::{Sample, Study, Test};
 use super::{Quantity, Tests};
-use crate::figure::{Drawn, Kind, Line};
+use crate::drawn::{Drawn, Kind, Line};
 use serde::Deserialize;
 
 /// Points of an ellipse's outline.

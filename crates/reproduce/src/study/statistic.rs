@@ -49,7 +49,7 @@ impl Statistic {
         let at = |share: f64| select(pairs, share);
         let mean = || pairs.iter().map(|pair| pair.1).sum::<f64>() / n;
         match self {
-            Statistic::Median if pairs.len() % 2 == 0 => {
+            Statistic::Median if pairs.len().is_multiple_of(2) => {
                 // The mean of the two in the middle.
                 let low = select(pairs, 0.5)?;
                 let next = pairs.iter().map(|pair| pair.1).filter(|&y| y > low).fold(f64::INFINITY, f64::min);

@@ -1,6 +1,6 @@
 //! The tests of results, with what measures need of their samples.
 
-use crate::measure::is_flow;
+use crate::pattern::is_flow;
 use record::Results;
 use record::tables::{FlowRow, MobilityRow, RadioRow, SampleRow};
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Study {
 
     fn add_radio(&mut self, results: &Results) {
         // Tests of a UE do not overlap, and follow each other in time.
-        let mut of_ue: BTreeMap<(u32, u32, &str), Vec<(f64, f64, usize)>> = BTreeMap::new();
+        let mut of_ue: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (i, test) in self.tests.iter().enumerate() {
             let Some((from, to)) = test.span() else { continue };
             of_ue.entry((test.point, test.run, test.from.as_str())).or_default().push((from, to, i));

@@ -1,13 +1,14 @@
 //! A connection, from its first byte to what it speaks.
 
+use super::app::App;
+use super::client::{Client, Fault, LINGER, linger};
+use super::keys::Denied;
 use super::limits::{RETRY_AFTER, Visitor};
 use super::stream::Stream;
-use super::{App, control, rmbt, streams};
-use crate::measure::keys::Denied;
+use super::{control, rmbt, streams};
 use measure::http::{self, LONGEST_HEAD, Request, Upgrade, parse_request};
 use measure::rmbt::server::Framing;
 use measure::{ndt7, rmbt as protocol, throughput1};
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,35 +21,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 const TLS_HANDSHAKE: u8 = 0x16;
 /// How HTTP requests begin.
 const METHODS: [&[u8]; 4] = [b"GET ", b"POST ", b"OPTIONS ", b"HEAD "];
-/// How long the end of a connection may take.
-const LINGER: Duration = Duration::from_secs(2);
 /// The longest connection, whatever it does.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
-
-/// Why a connection ended early.
-#[derive(Debug)]
-pub(super) enum Fault {
-    /// Its client broke it off.
-    Broken,
-    /// Its client was silent for too long.
-    Timeout,
-    /// Its client does not follow the protocol.
-    Protocol,
-}
-
-impl From<io::Error> for Fault {
-    fn from(_: io::Error) -> Fault {
-        Fault::Broken
-    }
-}
-
-/// Who is on the other side.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Client {
-    pub(super) peer: SocketAddr,
-    /// When it must have presented a token.
-    pub(super) deadline: Instant,
-}
 
 /// Serves a connection to its end.
 pub(super) async fn serve(app: Arc<App>, stream: TcpStream, peer: SocketAddr, mut visitor: Visitor) {
@@ -264,16 +238,4 @@ async fn reply(stream: &mut Stream, text: &str) -> Result<(), Fault> {
     send(stream, text).await?;
     linger(stream).await;
     Ok(())
-}
-
-/// Ends a connection so that the client gets all of what was sent: a socket that is closed before it has read everything sends
-/// a reset, which may overtake the data.
-pub(super) async fn linger(stream: &mut Stream) {
-    let end = async {
-        stream.shutdown().await?;
-        let mut rest = [0; 4096];
-        while stream.read(&mut rest).await? > 0 {}
-        io::Result::Ok(())
-    };
-    let _ = timeout(LINGER, end).await;
 }

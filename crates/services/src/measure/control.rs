@@ -1,9 +1,10 @@
 //! The small control server: tokens for clients of RMBT, and their results.
 
-use super::connection::{Client, Fault};
+use super::app::App;
+use super::client::{Client, Fault};
+use super::error::{fill_random, unix_now};
 use super::limits::{RETRY_AFTER, truncated};
 use super::stream::Stream;
-use super::{App, fill_random, unix_now};
 use axum::http::uri::Authority;
 use measure::http::{self, Request};
 use measure::rmbt::control::{BASE, ClientResult, LONGEST_BODY, Setting, Settings, TestParameters, TestRequest, uuid};

@@ -1,15 +1,13 @@
 //! Keys of tokens, and who needs none.
 
-use super::limits::{Busy, Visitor, is_private};
-use super::{App, Error, fill_random, unix_now};
-use measure::rmbt::token::{self, Key, Refusal};
+use super::error::{Error, fill_random};
+use super::limits::Busy;
+use measure::rmbt::token::{Key, Refusal};
 use std::fmt::Write;
 use std::fs::OpenOptions;
 use std::io::Read;
-use std::net::IpAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The longest file of keys.
@@ -87,40 +85,6 @@ pub(super) struct Admission {
     pub(super) test: String,
     /// How long it has to wait.
     pub(super) wait: Duration,
-}
-
-impl App {
-    /// Decides whether a client may measure, and counts it as a flow then.
-    pub(super) fn admit(&self, visitor: &mut Visitor, peer: IpAddr, text: &str) -> Result<Admission, Denied> {
-        let result = self.decide(visitor, peer, text);
-        match result {
-            Ok(_) => self.counters.tokens_accepted.fetch_add(1, Relaxed),
-            Err(Denied::Busy(busy)) => {
-                self.counters.refuse(busy);
-                0
-            }
-            Err(_) => self.counters.tokens_refused.fetch_add(1, Relaxed),
-        };
-        result
-    }
-
-    fn decide(&self, visitor: &mut Visitor, peer: IpAddr, text: &str) -> Result<Admission, Denied> {
-        let now = unix_now() as i64;
-        let token = token::check(text, &self.keys().0, peer, now, self.require_v2);
-        match (token, self.open) {
-            (Ok(token), _) => {
-                visitor.start_flow(Some(&token.id)).map_err(Denied::Busy)?;
-                let wait = u64::try_from(token.start - now).unwrap_or(0);
-                Ok(Admission { test: token.test, wait: Duration::from_secs(wait) })
-            }
-            (Err(refusal), Open::Nobody) => Err(Denied::Token(refusal)),
-            (Err(_), Open::Private) if !is_private(peer) => Err(Denied::Foreign),
-            (Err(_), Open::Private | Open::Anyone) => {
-                visitor.start_flow(None).map_err(Denied::Busy)?;
-                Ok(Admission { test: String::new(), wait: Duration::ZERO })
-            }
-        }
-    }
 }
 
 /// Returns random bytes in hexadecimal digits.

@@ -1,6 +1,6 @@
 //! Results as lines of JSON in files of bounded size, of which the oldest are deleted.
 
-use super::Error;
+use super::error::Error;
 use super::metrics::Counters;
 use serde::Serialize;
 use std::fs::{self, File, OpenOptions};

@@ -1,9 +1,9 @@
 //! RMBT on a socket.
 
-use super::connection::{Client, Fault, linger};
+use super::app::{App, Ended};
+use super::client::{Client, Fault, linger};
 use super::limits::Visitor;
 use super::stream::Stream;
-use super::{App, Ended};
 use measure::rmbt::server::{Framing, Limits, Need, Server};
 use measure::websocket::{self, Decoder, Opcode, Piece, Sender};
 use std::cell::RefCell;

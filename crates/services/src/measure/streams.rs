@@ -1,10 +1,11 @@
 //! ndt7 and throughput1 on a WebSocket.
 
-use super::connection::{Client, Fault, linger};
+use super::app::{App, Ended};
+use super::client::{Client, Fault, linger};
+use super::error::fill_random;
 use super::keys::{Admission, hexadecimal};
 use super::rmbt::{Pongs, SCRATCH, TURNS};
 use super::stream::Stream;
-use super::{App, Ended, fill_random};
 use measure::http::Request;
 use measure::ndt7::{self, AppInfo, ConnectionInfo, Sizes, TcpInfo};
 use measure::rate::Samples;

@@ -1,6 +1,6 @@
 //! Certificates.
 
-use super::Error;
+use super::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::rustls::ServerConfig;

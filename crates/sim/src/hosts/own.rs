@@ -1,8 +1,6 @@
 //! What a connection has to do with its own host: the queue there, and what the host remembers of destinations.
 
-use super::{End, Hosts};
-use crate::network::{Network, Released};
-use crate::parts::Parts;
+use crate::network::packet::End;
 use cc::Controller;
 use std::collections::BTreeMap;
 use tcp::{Endpoint, Event, Metrics};
@@ -46,27 +44,6 @@ impl<'a> Memory<'a> {
             }
             Event::Closed => endpoint.remember(self.0.entry(hosts).or_default(), now),
             _ => {}
-        }
-    }
-}
-
-impl Hosts<'_> {
-    /// Tells the connections what has left the queues of their hosts, and has those that waited for it send.
-    pub(crate) fn handle_released(&mut self, parts: &mut Parts, network: &mut Network) {
-        while let Some(Released { owner, towards, payload }) = network.traffic.take_released() {
-            let end = towards.other();
-            let Some(c) = self.connections.get_mut(owner.connection) else { continue };
-            if c.generation != owner.generation {
-                continue;
-            }
-            c.held[end as usize] -= payload;
-            let flow = &self.flows[c.flow as usize];
-            let Some(ue) = flow.hosts[end as usize] else { continue };
-            let is_full = network.is_host_full(ue, packet_len(flow.of), flow.of.priority);
-            if c.ends[end as usize].set_host_queue(c.held[end as usize], is_full) {
-                self.ready_ends.push((owner.connection, end));
-                self.settle(parts, network);
-            }
         }
     }
 }

@@ -1,0 +1,100 @@
+//! How senders heed the queue of their own host, and what its memory of destinations does to them ([`crate::host`]).
+
+use crate::Context;
+use crate::endpoint::Endpoint;
+use crate::host::{Closing, Metrics};
+use crate::sender::Sender;
+use cc::{Controller, Phase, Sign};
+use units::{Rate, Time};
+
+/// Memory of a packet besides its payload: the structure (256 bytes), the header's buffer (704) and its tail (320).
+const PACKET_OVERHEAD: u64 = 1280;
+/// The most memory in the queue of a connection without pacing (`tcp_limit_output_bytes`).
+const LIMIT_OUTPUT: u64 = 1 << 20;
+impl<C: Controller> Sender<C> {
+    /// Whether the host's queue keeps a segment from being sent, which otherwise would be now. If the queue is full, the
+    /// window is reduced.
+    #[inline(always)]
+    pub(crate) fn is_held_by_host(&mut self, again: bool, cx: &mut Context) -> bool {
+        (self.host.bytes > 0 || self.host.is_full) && self.checks_host(again, cx)
+    }
+
+    #[inline(never)]
+    fn checks_host(&mut self, again: bool, cx: &mut Context) -> bool {
+        if self.host.bytes > 0 && !self.queue.is_empty() && self.queued_memory() > self.small_queue_limit(again) {
+            self.host.throttled = true;
+            return true;
+        }
+        if self.host.is_full {
+            self.stats.host_drops += 1;
+            self.enter_cwr(cx);
+        }
+        self.host.is_full
+    }
+
+    /// Payload and memory of a packet.
+    fn packet_memory(&self) -> (u64, u64) {
+        let payload = u64::from(self.packet_segments()) * u64::from(self.path.mss.max(1));
+        (payload, payload + PACKET_OVERHEAD)
+    }
+
+    fn queued_memory(&self) -> u64 {
+        let (payload, memory) = self.packet_memory();
+        self.host.bytes.saturating_mul(memory) / payload
+    }
+
+    /// Two packets, or a millisecond at the pacing rate; twice that for a retransmission.
+    fn small_queue_limit(&self, again: bool) -> u64 {
+        let rate = self.limits.pacing.or_else(|| self.path.stack_rate.get()).map_or(0, Rate::bytes_per_sec);
+        let limit = (2 * self.packet_memory().1).max(rate >> 10);
+        let limit = if self.pacing_rate().is_some() { limit } else { limit.min(LIMIT_OUTPUT) };
+        limit << u32::from(again)
+    }
+
+    /// Reduces the window without a loss (`tcp_enter_cwr`).
+    fn enter_cwr(&mut self, cx: &mut Context) {
+        if matches!(self.recovery.phase, Phase::Open | Phase::Disorder) {
+            self.recovery.forget_undo();
+            self.begin_reduction(Sign::Ecn, cx);
+            self.enter_phase(Phase::Cwr);
+        }
+    }
+}
+
+impl<C: Controller> Endpoint<C> {
+    /// Tells of the queue of this endpoint's own host, through which its segments leave: the payload of this connection in
+    /// it, and whether it would drop a further segment. To be called before
+    /// [`poll_transmit`](Endpoint::poll_transmit) whenever either may have changed; without a call there is no such queue.
+    /// Returns whether the endpoint has waited for the queue to empty and is to be polled.
+    pub fn set_host_queue(&mut self, bytes: u64, is_full: bool) -> bool {
+        let host = &mut self.sender.host;
+        let leaves = host.throttled && bytes < host.bytes;
+        (host.bytes, host.is_full) = (bytes, is_full);
+        if leaves {
+            host.throttled = false;
+            self.sender.touch();
+        }
+        leaves
+    }
+
+    /// Begins with what the host remembers of the destination, when the connection is established.
+    pub fn begin_with(&mut self, metrics: &Metrics, now: Time) {
+        if let Some(ssthresh) = metrics.ssthresh(now) {
+            self.sender.controller.begin_at(ssthresh);
+            self.sender.limits = self.sender.controller.limits();
+        }
+    }
+
+    /// Updates what the host remembers of the destination, when the connection has closed in order.
+    pub fn remember(&self, metrics: &mut Metrics, now: Time) {
+        let s = &self.sender;
+        let closing = Closing {
+            cwnd: s.limits.cwnd,
+            ssthresh: s.limits.ssthresh,
+            open: s.recovery.phase == Phase::Open,
+            has_rtt: s.rtt.smoothed().is_some(),
+            backed_off: s.backoff > 0,
+        };
+        metrics.update(closing, now);
+    }
+}
