@@ -140,12 +140,14 @@ impl Rmbt {
 
     /// Does what the client needs until it needs a command. Returns what has happened.
     fn drive(&mut self, shared: Option<&Shared>, random: &[u8]) -> Result<Vec<Event>, Fault> {
-        let mut events = Vec::new();
+        let (mut events, mut received) = (Vec::new(), Ok(()));
         loop {
             events.extend(std::iter::from_fn(|| self.client.poll_event()));
             if let Some(Event::Refused(why)) = events.iter().find(|event| matches!(event, Event::Refused(_))) {
                 return Err(Fault::Refused(why.clone()));
             }
+            // What the server has said before it closed the connection comes first.
+            received?;
             let has_output = !self.client.output().is_empty();
             if has_output {
                 let sent = self.line.write(&[IoSlice::new(self.client.output())], None)?;
@@ -153,12 +155,16 @@ impl Rmbt {
             }
             match self.client.need() {
                 Need::Command | Need::Close if self.client.output().is_empty() => return Ok(events),
-                Need::Send if self.client.output().is_empty() => self.send(shared, random)?,
+                Need::Send if self.client.output().is_empty() => {
+                    received = self.send(shared, random);
+                    continue;
+                }
                 _ => {
                     let blocked = !self.client.output().is_empty();
                     let wanted = if blocked { PollFlags::POLLIN | PollFlags::POLLOUT } else { PollFlags::POLLIN };
                     self.line.wait(wanted, shared)?;
-                    self.receive(shared)?;
+                    received = self.receive(shared);
+                    continue;
                 }
             }
         }

@@ -37,7 +37,7 @@ Examples:
   ranway analyse client.pcap server.pcap                  both ends
   ranway analyse cubic.pcap bbr.pcap --apart              side by side
   ranway analyse upload.pcap --as wireshark               the verdicts of Wireshark, to compare with it
-  ranway analyse upload.pcap --json | jq '.points[0].flows[0].rtt_p95_ms.mean'
+  ranway analyse upload.pcap --json | jq '.summary.points[0].flows[0].rtt_p95_ms.mean'
 
 In Python, ranway.read(\"ranway-out/upload-analysed\").table(\"tcp_flows\") has the counts, and ranway.plot.time_sequence draws \
 them."
@@ -110,7 +110,8 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
     }
     let mut to = terminal::stdout();
     if args.json {
-        let text = serde_json::to_string_pretty(&results.summary())?;
+        let answer = serde_json::json!({ "out": out, "summary": results.summary() });
+        let text = serde_json::to_string_pretty(&answer)?;
         writeln!(to, "{text}")?;
         return Ok(());
     }

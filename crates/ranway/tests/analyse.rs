@@ -31,7 +31,9 @@ cc = "cubic"
 "#;
 
 fn mean(summary: &Value, point: usize, figure: &str) -> f64 {
-    summary["points"][point]["flows"][0][figure]["mean"].as_f64().unwrap_or_else(|| panic!("{figure} of {summary}"))
+    summary["summary"]["points"][point]["flows"][0][figure]["mean"]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{figure} of {summary}"))
 }
 
 #[test]
@@ -41,7 +43,7 @@ fn a_capture_of_the_simulator_tells_what_the_simulator_knows() {
     let truth = json(&ranway(dir.path(), &["run", "s.toml", "--json", "--out", "run"]));
     let capture = "run/captures/point-0-run-0.pcapng";
     let seen = json(&ranway(dir.path(), &["analyse", capture, "--json", "--out", "seen"]));
-    let points = seen["points"].as_array().expect("points");
+    let points = seen["summary"]["points"].as_array().expect("points");
     // Each link and its reverse are a vantage point; the sender's own link is the second.
     let sender =
         points.iter().position(|point| point["values"]["interface"] == "access-sender").expect("the sender's link");

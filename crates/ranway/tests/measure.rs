@@ -241,7 +241,7 @@ fn five_thousand_addresses_take_neither_memory_nor_the_tests_of_others() {
     let (download, upload) = test.join().expect("it does not panic");
     assert!(download.expect("it goes on").bytes > 100 << 20, "the attack takes the test's throughput");
     assert_eq!(upload.expect("it goes on").bytes, 100 << 16);
-    assert!(late >= 3 && again <= 5, "{late} {again}");
+    assert!(late >= 3 && again <= 2 * late, "{late} {again}");
     let (open, waiting) = (server.metric("ranway_measure_open"), server.metric("ranway_measure_waiting"));
     assert!(open <= 2_000 && waiting <= 500, "{open} {waiting}");
     let gone = server.metric("ranway_measure_evicted_total") + server.metric("ranway_measure_faults_total");
