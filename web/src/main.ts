@@ -23,6 +23,7 @@ import { h, select, sortable, type TableColumn } from "./dom";
 import { keptTime, notValid } from "./emulation";
 import { bytes, count, number, percent, seconds, text } from "./format";
 import { slug, type View } from "./location";
+import { cellChanges, measuredSpan, measurement, measurementFacts } from "./measurement";
 import { FAILED } from "./palette";
 import { distributionLine, drawAll, linePlot, lineOf, resizePlots, sequenceLines, type Line, type Look } from "./plots";
 import { lookOf, plotGrid, radio, type Shown } from "./radio";
@@ -97,6 +98,7 @@ function render(): void {
           ...(chosen().length > 1 ? [legend()] : []),
           cards(),
           details(),
+          ...measurement(shown(), view().run),
           ...radio(shown(), view().run, view().ue, (ue) => store.dispatch(pickUe(ue))),
           h("section", {}, ...tables()),
           footer(),
@@ -108,7 +110,7 @@ function render(): void {
 
 /** Gives each heading and figure an id and a link. */
 function anchors(): void {
-  const taken = new Set<string>(["app", "data", "case", "radio"]);
+  const taken = new Set<string>(["app", "data", "case", "radio", "measurement"]);
   for (const one of app.querySelectorAll<HTMLElement>("h2, h3.name, figcaption")) {
     const title = one.tagName === "FIGCAPTION" ? (one.querySelector("b") ?? one) : one;
     const target = one.tagName === "FIGCAPTION" ? one.parentElement! : one;
@@ -177,7 +179,7 @@ function header({ content: data, names: titles }: DataSlice): HTMLElement {
       ["Emulated", seconds(timing.simulated_s)],
       ["Packets", count(timing.packets)],
     ];
-    const list: [string, string][] = [...(timing.lateness === undefined ? simulated : emulated), ["Ranway", meta.version]];
+    const list: [string, string][] = [...(measurementFacts(data.results[i]!) ?? (timing.lateness === undefined ? simulated : emulated)), ["Ranway", meta.version]];
     return h(
       "div",
       { class: "facts" },
@@ -370,7 +372,8 @@ function details(): HTMLElement {
   const note = leftOut("samples", sampled.length);
   const over = (which: Picked[], y: string, dash?: number[], suffix = ""): Line[] =>
     which.flatMap(({ series, label, look }) => lineOf(series, "t", y, label + suffix, dash === undefined ? look : { ...look, dash }));
-  const time = { x: "Time, s", time: true };
+  const time = { x: "Time, s", time: true, ...measuredSpan(chosen(), view().run) };
+  const marks = cellChanges(chosen(), view().run);
   const joined = (...parts: (string | undefined)[]): string => parts.filter((part) => part !== undefined && part !== "").join("; ");
 
   const cdf = (kind: "rtts" | "owds", name: string, x: string, of: string): HTMLElement | null => {
@@ -406,11 +409,11 @@ function details(): HTMLElement {
       linePlot(
         "Goodput",
         goodput.length === 0 ? [] : [...capacity, ...goodput.flatMap(({ series, label, look }) => lineOf(series, "t", "goodput_mbps", label, look))],
-        { ...time, y: "Mbit/s" },
+        { ...time, y: "Mbit/s", marks },
         joined(...averaged, capacity.length > 0 ? "grey: link capacity" : ""),
       ),
       linePlot("One-way delay", over(sampled, "owd_ms"), { ...time, y: "ms" }, joined("mean of the data packets in each sampling interval", note)),
-      linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms" }, note),
+      linePlot("Round-trip time, smoothed", over(sampled, "srtt_ms"), { ...time, y: "ms", marks }, note),
       linePlot(
         thresholds ? "Congestion window and slow-start threshold" : "Congestion window",
         [...over(windowed, "cwnd_bytes"), ...(thresholds ? over(windowed, "ssthresh_bytes", [2, 4], ": ssthresh") : [])],

@@ -53,6 +53,8 @@ export interface PlotOptions {
   /** Values are places of these names, from 0. */
   names?: string[];
   marks?: Mark[];
+  /** A part of the horizontal axis that is shown, whether or not there are values. */
+  span?: [number, number];
 }
 
 /**
@@ -155,7 +157,8 @@ export function linePlot(name: string, lines: Line[], options: PlotOptions, note
 }
 
 function draw(host: HTMLElement, name: string, lines: Line[], options: PlotOptions): Saved {
-  const data = uPlot.join(lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData));
+  const tables = lines.map((line) => [line.x as number[], line.y] as uPlot.AlignedData);
+  const data = options.span === undefined ? uPlot.join(tables) : (uPlot.join([...tables, [options.span, [null, null]]]).slice(0, -1) as uPlot.AlignedData);
   const stepped = uPlot.paths.stepped!({ align: 1 });
   const { names } = options;
   const named = (y: number): string => names?.[Math.round(y)] ?? "";

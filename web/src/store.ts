@@ -173,7 +173,7 @@ function grownResult(result: Result, growth: Partial<Result>): Result {
 
 /** Extends the series of the same name, or adds `more` as a new one. */
 function withSeries(all: Series[], more: Series): Series[] {
-  const at = all.findIndex((one) => (["point", "run", "kind", "name", "conn"] as const).every((key) => one[key] === more[key]));
+  const at = all.findIndex((one) => (["point", "run", "kind", "name", "conn", "technology"] as const).every((key) => one[key] === more[key]));
   return at < 0 ? [...all, more] : all.map((one, i) => (i === at ? extended(one, more) : one));
 }
 

@@ -9,6 +9,8 @@
 //! | `flow` | what the threads of a flow share |
 //! | `sampler` | the kernel's state of all flows, at fixed times |
 //! | `probes` | round-trip times beside the flows |
+//! | `modem` | what a modem tells about its cell |
+//! | `tokens` | tokens: from a control server, or made with a key |
 //! | `session` | the course of a measurement |
 //! | `outcome` | what came out, and what it means |
 //! | `rows` | the outcome as tables |
@@ -30,6 +32,7 @@ mod flow;
 mod kinds;
 mod line;
 mod mlab;
+mod modem;
 mod outcome;
 mod plan;
 mod probes;
@@ -37,9 +40,12 @@ mod rmbt;
 mod rows;
 mod sampler;
 mod session;
+mod tokens;
 
 pub use kinds::{Latency, Probe, Way};
 pub use line::Fault;
+pub use modem::{BROKER, CellSample, Modem, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use session::{Glance, measure};
+pub use tokens::{make_token, request_token};

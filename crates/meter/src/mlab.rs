@@ -62,6 +62,8 @@ impl Request<'_> {
             }
             (_, way) => {
                 let path = if way == Way::Down { ndt7::DOWNLOAD } else { ndt7::UPLOAD };
+                let token: Option<String> =
+                    token.map(|token| form_urlencoded::byte_serialize(token.as_bytes()).collect());
                 token.map_or_else(|| path.to_owned(), |token| format!("{path}?access_token={token}"))
             }
         }

@@ -1,5 +1,7 @@
 //! What came out of a measurement, and what it means.
 
+use std::collections::BTreeMap;
+
 use measure::rate::{Samples, Throughput};
 use measure::responsiveness::{Probes, Responsiveness};
 use observe::limits::Limits;
@@ -8,7 +10,11 @@ use units::{Span, Time};
 
 use crate::flow::Passage;
 use crate::kinds::{Latency, Probe, Way};
+use crate::modem::CellSample;
 use crate::sampler::Sample;
+
+/// The interval over which waiting times are shown: that of the probes to routers.
+const WINDOW: Span = Span::from_secs(1);
 
 /// A part of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +132,8 @@ pub struct Outcome {
     pub loads: Vec<Load>,
     /// The probes, in the order of their sending.
     pub latencies: Vec<Latency>,
+    /// The serving cells of modems, in the order of time.
+    pub cells: Vec<CellSample>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
     /// Whether it was interrupted.
@@ -146,13 +154,40 @@ impl Outcome {
             Loaded { before: of(Phase::Before), under: of(Phase::During) }
         };
         let passages = load.flows.iter().flat_map(|flow| &flow.passages);
-        let echoes = loaded(Probe::Echo);
-        let has_echoes = !echoes.before.is_empty() && !echoes.under.is_empty();
-        Located::of(&Measured {
-            host: passages.filter_map(|passage| passage.queued).collect(),
-            hops: (1..=u8::MAX).map(|limit| loaded(Probe::Hop(limit))).filter(|hop| !hop.before.is_empty()).collect(),
-            server: if has_echoes { echoes } else { loaded(Probe::Request) },
-        })
+        locate(passages.filter_map(|passage| passage.queued).collect(), (1..=u8::MAX).map(Probe::Hop), loaded)
+    }
+
+    /// Where packets waited in each second of a load, with the probes before and after it.
+    pub fn waits(&self, load: &Load) -> Vec<(Time, Located)> {
+        #[derive(Clone, Default)]
+        struct Window {
+            host: Vec<Span>,
+            rtts: BTreeMap<Probe, Vec<Span>>,
+        }
+        let [start, _, _, end] = load.times;
+        let place = |at: Time| (at.saturating_since(start).as_nanos() / WINDOW.as_nanos()) as usize;
+        let mut windows = vec![Window::default(); place(end) + 1];
+        let mut before = Window::default();
+        for latency in &self.latencies {
+            let (Some(phase), Some(rtt)) = (load.phase(latency.at), latency.rtt) else { continue };
+            windows[place(latency.at)].rtts.entry(latency.probe).or_default().push(rtt);
+            if phase == Phase::Before {
+                before.rtts.entry(latency.probe).or_default().push(rtt);
+            }
+        }
+        for passage in load.flows.iter().flat_map(|flow| &flow.passages) {
+            if let (Some(_), Some(queued)) = (load.phase(passage.written), passage.queued) {
+                windows[place(passage.written)].host.push(queued);
+            }
+        }
+        let all_hops = || before.rtts.keys().copied().filter(|probe| matches!(probe, Probe::Hop(_)));
+        let locate_window = |window: Window| {
+            let of = |window: &Window, probe| window.rtts.get(&probe).cloned().unwrap_or_default();
+            let loaded = |probe| Loaded { before: of(&before, probe), under: of(&window, probe) };
+            locate(window.host.clone(), all_hops(), loaded)
+        };
+        let times = (0u64..).map(|number| start + WINDOW * number);
+        times.zip(windows.into_iter().map(locate_window)).filter(|window| window.1 != Located::default()).collect()
     }
 
     /// Responsiveness under a load. The round trips on loaded connections are those of the kernel; the protocols have no request
@@ -162,5 +197,70 @@ impl Outcome {
         let loaded = load.flows.iter().flat_map(FlowOutcome::rtts).collect();
         let probes = Probes { tcp: under(Probe::Handshake), tls: Vec::new(), http: under(Probe::Request), loaded };
         probes.responsiveness()
+    }
+}
+
+/// Locates the queues by what `loaded` has of each kind of probe.
+fn locate(host: Vec<Span>, hops: impl Iterator<Item = Probe>, loaded: impl Fn(Probe) -> Loaded) -> Located {
+    let echoes = loaded(Probe::Echo);
+    let has_echoes = !echoes.before.is_empty() && !echoes.under.is_empty();
+    Located::of(&Measured {
+        host,
+        hops: hops.map(&loaded).filter(|hop| !hop.before.is_empty()).collect(),
+        server: if has_echoes { echoes } else { loaded(Probe::Request) },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_are_what_round_trips_grow_by_in_each_second() {
+        let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+        let ms = Span::from_millis;
+        let flow = FlowOutcome {
+            way: Way::Up,
+            number: 0,
+            congestion: "cubic".into(),
+            start: at(1000),
+            bytes: Samples::default(),
+            samples: Vec::new(),
+            passages: vec![Passage { written: at(2500), buffered: None, queued: Some(ms(4)), travelled: None }],
+            failure: None,
+        };
+        let load = Load { times: [0, 1000, 3000, 4000].map(at), flows: vec![flow] };
+        let probe = |ms_at, probe, rtt| Latency { at: at(ms_at), probe, rtt: Some(ms(rtt)) };
+        let latencies = vec![
+            probe(100, Probe::Hop(2), 20),
+            probe(200, Probe::Request, 30),
+            probe(1100, Probe::Hop(2), 70),
+            probe(1200, Probe::Request, 180),
+            probe(2100, Probe::Hop(2), 224),
+            probe(2200, Probe::Request, 235),
+            // The router has stopped answering.
+            probe(3200, Probe::Request, 30),
+        ];
+        let outcome = Outcome {
+            unix: Span::ZERO,
+            loads: vec![load.clone()],
+            latencies,
+            cells: Vec::new(),
+            missing: Vec::new(),
+            interrupted: false,
+        };
+        let parts = |host, modem, network, total| {
+            let span = |part: Option<u64>| part.map(ms);
+            Located { host: span(host), modem: span(modem), network: span(network), total: span(total) }
+        };
+        let expected = [
+            (at(0), parts(None, Some(0), Some(0), Some(0))),
+            (at(1000), parts(None, Some(50), Some(100), Some(150))),
+            (at(2000), parts(Some(4), Some(200), Some(1), Some(205))),
+            (at(3000), parts(None, None, None, Some(0))),
+        ];
+        assert_eq!(outcome.waits(&load), expected);
+        let rows: Vec<_> = outcome.tables().waits.iter().map(|row| (row.t_s, row.modem_ms)).collect();
+        assert_eq!(rows, [(0.0, Some(0.0)), (1.0, Some(50.0)), (2.0, Some(200.0)), (3.0, None)]);
     }
 }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use units::Span;
 
 use crate::kinds::Way;
+use crate::modem::Modem;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,8 @@ pub struct Plan {
     pub hops: u8,
     /// Whether flows transfer something before the measured time, so that their windows are open.
     pub warm: bool,
+    /// Where metadata about the radio comes from.
+    pub modem: Modem,
 }
 
 impl Plan {

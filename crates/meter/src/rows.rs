@@ -1,14 +1,17 @@
 //! The outcome as tables. A load is a point; a flow is called `download` or `upload`, with its number as `conn`.
 
 use observe::limits::Limits;
-use record::tables::{FlowRow, LatencyRow, PassageRow, SampleRow, TcpInfoRow};
+use record::tables::{FlowRow, LatencyRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow, WaitRow};
 use record::{Tables, ms};
-use units::{Bytes, Distribution, Rate, Time};
+use units::{Bytes, Distribution, Rate, Span, Time};
 
 use crate::kinds::{Probe, Way};
+use crate::modem::{CellSample, Technology, cell_changes};
 use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::sampler::Sample;
 
+/// A wait that is worth a name.
+const LEAST_WAIT: Span = Span::from_millis(10);
 /// The name of this end in tables.
 pub(crate) const CLIENT: &str = "client";
 /// The name of the other end.
@@ -40,8 +43,61 @@ impl Outcome {
                     rtt_ms: latency.rtt.map(ms),
                 });
             }
+            for (at, located) in self.waits(load) {
+                tables.waits.push(&WaitRow {
+                    point,
+                    run: 0,
+                    t_s: at.as_secs_f64(),
+                    host_ms: located.host.map(ms),
+                    modem_ms: located.modem.map(ms),
+                    network_ms: located.network.map(ms),
+                    total_ms: located.total.map(ms),
+                    worst: located.worst(LEAST_WAIT).map_or("", |(place, _)| place.name()),
+                });
+            }
+        }
+        for sample in &self.cells {
+            let Some(point) = self.load_at(sample.at) else { continue };
+            tables.modem.push(&modem_row(sample, point));
+        }
+        for sample in cell_changes(&self.cells) {
+            let Some(point) = self.load_at(sample.at) else { continue };
+            tables.mobility.push(&MobilityRow {
+                point,
+                run: 0,
+                t_s: sample.at.as_secs_f64(),
+                ue: &sample.modem,
+                event: "changed",
+                cell: &sample.cell_name(),
+                interruption_ms: None,
+            });
         }
         tables
+    }
+
+    /// The number of the load that a moment belongs to, with the probes before and after it.
+    fn load_at(&self, at: Time) -> Option<u32> {
+        self.loads.iter().position(|load| load.phase(at).is_some()).map(|point| point as u32)
+    }
+}
+
+fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
+    ModemRow {
+        point,
+        run: 0,
+        t_s: sample.at.as_secs_f64(),
+        source: sample.source,
+        lag_ms: sample.lag.map(ms),
+        modem: &sample.modem,
+        technology: sample.technology.map_or("", Technology::name),
+        cell: sample.cell,
+        pci: sample.pci.map(u64::from),
+        band: sample.band.map(u64::from),
+        frequency_mhz: sample.frequency_mhz,
+        rsrp_dbm: sample.rsrp_dbm,
+        rsrq_db: sample.rsrq_db,
+        rssi_dbm: sample.rssi_dbm,
+        sinr_db: sample.sinr_db,
     }
 }
 

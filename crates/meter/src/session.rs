@@ -13,12 +13,11 @@ use units::{Span, Time};
 use crate::flow::Shared;
 use crate::kinds::{Latency, Probe, Way};
 use crate::line::{Clock, Fault, Line};
-use crate::mlab;
 use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::rmbt::Rmbt;
 use crate::sampler::{self, Sample};
-use crate::{probes, probes::handshakes};
+use crate::{mlab, modem, probes, probes::handshakes};
 
 /// Interval between two glances.
 const GLANCES: Duration = Duration::from_millis(250);
@@ -83,6 +82,7 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         unix: course.clock.unix,
         loads: Vec::new(),
         latencies: Vec::new(),
+        cells: Vec::new(),
         missing: Vec::new(),
         interrupted: false,
     };
@@ -94,6 +94,7 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         let (clock, end, course) = (course.clock, &probing_ends, &course);
         let probes = scope.spawn(move || probes::run(server, (plan.probing, plan.hops), clock, end));
         let handshakes = scope.spawn(move || handshakes(server, clock, end));
+        let modems = scope.spawn(move || modem::follow(&plan.modem, clock, end));
         let requests = requests.map(|line| scope.spawn(move || course.request(line, end)));
         let mut result = Ok(());
         for (number, ways) in plan.loads.iter().enumerate() {
@@ -109,6 +110,9 @@ pub fn measure(plan: &Plan, stop: &Arc<AtomicBool>, glance: &mut dyn FnMut(&Glan
         probing_ends.store(true, Relaxed);
         let (found, missing) = join(probes);
         outcome.latencies.extend(found);
+        outcome.missing.extend(missing);
+        let (cells, missing) = join(modems);
+        outcome.cells = cells;
         outcome.missing.extend(missing);
         outcome.latencies.extend(join(handshakes));
         outcome.latencies.extend(requests.into_iter().flat_map(join));

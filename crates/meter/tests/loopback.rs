@@ -2,7 +2,7 @@
 
 #![allow(clippy::disallowed_methods)] // Tests open sockets and measure time.
 
-use meter::{Amount, Fault, Outcome, Phase, Plan, Probe, Protocol, Target, Way, measure};
+use meter::{Amount, Fault, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Way, measure};
 use record::Table;
 use services::measure::{Control, Open, Options, Service};
 use std::io::{Read, Write};
@@ -56,6 +56,7 @@ fn plan(address: SocketAddr, protocol: Protocol) -> Plan {
         probing: Span::from_millis(50),
         hops: 2,
         warm: false,
+        modem: Modem::None,
     }
 }
 
@@ -150,6 +151,20 @@ fn a_server_that_requires_a_token_refuses() {
         let fault = run(&plan(server.address(), protocol)).expect_err("there is no token").to_string();
         assert!(fault.starts_with("the server refuses the measurement"), "{fault}");
     }
+}
+
+#[test]
+fn a_control_servers_token_admits_each_protocol() {
+    let server = Server::start(Open::Nobody);
+    let url = format!("http://{}", server.address());
+    for protocol in [Protocol::Rmbt, Protocol::Throughput1, Protocol::Ndt7] {
+        let mut plan = Plan { loads: vec![vec![Way::Up]], flows: 1, ..plan(server.address(), protocol) };
+        plan.target.token = meter::request_token(&url).expect("it gives a token");
+        let outcome = run(&plan).expect("the server admits it");
+        assert_eq!(outcome.loads[0].flows[0].failure, None);
+    }
+    let why = meter::request_token(&format!("{url}/elsewhere")).expect_err("there is nothing").to_string();
+    assert!(!why.contains('\n') && !why.is_empty(), "{why}");
 }
 
 #[test]

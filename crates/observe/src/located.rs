@@ -75,6 +75,17 @@ pub enum Place {
     Network,
 }
 
+impl Place {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Host => "host",
+            Place::Modem => "modem",
+            Place::Network => "network",
+        }
+    }
+}
+
 impl Located {
     /// Locates the queues.
     pub fn of(measured: &Measured) -> Located {

@@ -16,6 +16,9 @@ measure the latency before, during and after: ICMP echo (if permitted), TCP hand
 a small hop limit to the routers on the path. Times of the host's own packets and these probes together tell where packets wait: \
 in the host, in the modem or the radio access, or behind it. The bytes of uploads are those that the server has received.
 
+Where ModemManager runs, the results have the serving cell, its signal and its changes on the same time axis. Nothing is read that \
+tells who the subscriber is.
+
 No privileges are needed, except for ICMP echo where net.ipv4.ping_group_range does not permit it.
 
 Examples:
@@ -24,6 +27,8 @@ Examples:
   ranway measure 192.0.2.1 -d up --cc cubic,bbr -t 60s     two flows of CUBIC and two of BBR
   ranway measure 192.0.2.1 -d both --flows 1               both directions at the same time
   ranway measure 192.0.2.1 -d down --protocol throughput1 --cc bbr
+  ranway measure 192.0.2.1 --modem wwan0                   with this modem's cell and signal
+  ranway measure 192.0.2.1 --control http://192.0.2.1:5231 a token from a control server
   ranway measure 192.0.2.1 --token TOKEN --json            a server that requires a token"
 )]
 pub(crate) struct MeasureArgs {

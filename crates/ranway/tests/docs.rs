@@ -3,8 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests read the repository's files")]
 
 use record::tables::{
-    Clocks, Events, Flows, Latencies, Links, Mobility, Owds, Passages, Peps, Proxies, Queues, Radio, Rtts, Samples,
-    Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues,
+    Clocks, Events, Flows, Latencies, Links, Mobility, Modems, Owds, Passages, Peps, Proxies, Queues, Radio, Rtts,
+    Samples, Segments, TcpFlows, TcpInfos, TcpSamples, Transfers, Transmissions, Ues, Waits,
 };
 use record::{Table, Tables};
 use scenario::Scenario;
@@ -161,6 +161,8 @@ fn the_page_of_results_describes_every_column() {
         rows::<Latencies>(),
         rows::<Passages>(),
         rows::<TcpInfos>(),
+        rows::<Modems>(),
+        rows::<Waits>(),
         rows::<TcpFlows>(),
         rows::<TcpSamples>(),
         rows::<Segments>(),

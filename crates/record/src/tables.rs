@@ -460,12 +460,12 @@ table! {
         "" run: u32,
         /// The moment.
         "s" t_s: f64,
-        /// The UE's name in the scenario.
+        /// The UE's name in the scenario; the network interface of a real modem.
         "" ue: str,
         /// What happened: `triggered` (event A3 has triggered and the UE sends a report), `preparing` (its cell has the report
         /// and prepares a handover), `left` (the UE has the command and leaves its cell), `connected` (a cell serves it
         /// again), `failed` (the target was not reached before T304 ended), `link-lost`, `command-lost` (RLC gave the command
-        /// up).
+        /// up); of a real modem, `changed` (it was found in another cell than before).
         "" event: str,
         /// The cell concerned: the target, or the one that it connected to or lost; empty if there is none.
         "" cell: str,
@@ -872,6 +872,66 @@ table! {
     }
 }
 
+table! {
+    /// A serving cell of a real modem at a sampling moment, as the modem tells it. What it does not tell is missing. With LTE and
+    /// NR together (EN-DC), each has its row.
+    pub struct ModemRow<'a> in Modems "modem" {
+        /// The load, from 0.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// When it was read.
+        "s" t_s: f64,
+        /// Who told it: `modemmanager` or `monroe`.
+        "" source: str,
+        /// The most by which the values may be older than that; missing if there is no bound.
+        "ms" lag_ms: opt_f64,
+        /// The modem, by its network interface.
+        "" modem: str,
+        /// The radio access technology: `lte`, `nr`, `umts` or `gsm`; empty without service.
+        "" technology: str,
+        /// The identity of the cell within its operator's network, without the operator: 28 bits in LTE and UMTS, 36 in NR.
+        "" cell: opt_u64,
+        /// The physical cell identity.
+        "" pci: opt_u64,
+        /// The band, as a number of its technology.
+        "" band: opt_u64,
+        /// The downlink's frequency: the carrier's from ModemManager, the band's nominal one from MONROE.
+        "MHz" frequency_mhz: opt_f64,
+        /// Reference signal received power.
+        "dBm" rsrp_dbm: opt_f64,
+        /// Reference signal received quality.
+        "dB" rsrq_db: opt_f64,
+        /// Received signal strength indicator.
+        "dBm" rssi_dbm: opt_f64,
+        /// Signal to interference and noise ratio.
+        "dB" sinr_db: opt_f64,
+    }
+}
+
+table! {
+    /// Where packets waited in a second of a measurement: how much longer than before the load. What could not be told apart is
+    /// missing.
+    pub struct WaitRow<'a> in Waits "waits" {
+        /// The load, from 0.
+        "" point: u32,
+        /// 0.
+        "" run: u32,
+        /// When the second began.
+        "s" t_s: f64,
+        /// In the queueing discipline of the host: the median of its writes.
+        "ms" host_ms: opt_f64,
+        /// In the modem and the radio access: up to the first router behind them.
+        "ms" modem_ms: opt_f64,
+        /// Behind that router.
+        "ms" network_ms: opt_f64,
+        /// On the whole path, there and back.
+        "ms" total_ms: opt_f64,
+        /// Where they waited longest, if that was for 10 ms: `host`, `modem` or `network`; empty otherwise.
+        "" worst: str,
+    }
+}
+
 /// Calls `$do!(field, Type)` for each table.
 macro_rules! each_table {
     ($do:ident) => {
@@ -892,6 +952,8 @@ macro_rules! each_table {
         $do!(latencies);
         $do!(passages);
         $do!(tcp_info);
+        $do!(modem);
+        $do!(waits);
         $do!(tcp_flows);
         $do!(tcp_samples);
         $do!(segments);
@@ -938,6 +1000,10 @@ pub struct Tables {
     pub passages: Passages,
     /// One row a real flow and sampling moment.
     pub tcp_info: TcpInfos,
+    /// One row a serving cell of a real modem and sampling moment.
+    pub modem: Modems,
+    /// One row a second of a measurement.
+    pub waits: Waits,
     /// What packets tell of TCP flows, of captures.
     pub tcp_flows: TcpFlows,
     /// The same at sampling moments.
@@ -950,7 +1016,7 @@ pub struct Tables {
 
 impl Tables {
     /// The tables' names, which are their files' stems.
-    pub const NAMES: [&'static str; 21] = [
+    pub const NAMES: [&'static str; 23] = [
         Flows::NAME,
         Samples::NAME,
         Rtts::NAME,
@@ -968,6 +1034,8 @@ impl Tables {
         Latencies::NAME,
         Passages::NAME,
         TcpInfos::NAME,
+        Modems::NAME,
+        Waits::NAME,
         TcpFlows::NAME,
         TcpSamples::NAME,
         Segments::NAME,
@@ -975,10 +1043,12 @@ impl Tables {
     ];
 
     /// The names of the tables that only captures and measurements fill. Results without them have none.
-    pub const OPTIONAL: [&'static str; 7] = [
+    pub const OPTIONAL: [&'static str; 9] = [
         Latencies::NAME,
         Passages::NAME,
         TcpInfos::NAME,
+        Modems::NAME,
+        Waits::NAME,
         TcpFlows::NAME,
         TcpSamples::NAME,
         Segments::NAME,

@@ -446,7 +446,7 @@ export type MobilityRow = { point: number, run: number, t_s: number, ue: string,
 /**
  * The kinds of series that the page tells apart.
  */
-export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "queue" | "transfers" | "radio" | "cell";
+export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "queue" | "transfers" | "radio" | "cell" | "latency" | "waits" | "modem";
 
 /**
  * A series as the page embeds it. Distributions whose `conn` is null, and transfers, are those of all copies and runs
@@ -454,13 +454,17 @@ export type Kind = "goodput" | "samples" | "rtts" | "owds" | "sequence" | "queue
  */
 export type Series = { point: number, run: number, kind: Kind,
 /**
- * The flow, link, UE or cell.
+ * The flow, link, UE, cell, kind of probe or modem.
  */
 name: string,
 /**
- * The copy of the flow.
+ * The copy of the flow, or the hop limit of probes.
  */
 conn: number | null,
+/**
+ * The radio access technology of a real modem's cell.
+ */
+technology?: string,
 /**
  * Transfers that began, of a distribution of completion times.
  */

@@ -6,7 +6,9 @@ use crate::status_line::StatusLine;
 use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
-use meter::{Amount, Fault, Glance, Load, Outcome, Phase, Plan, Probe, Protocol, Target, Way};
+use meter::{
+    Amount, CellSample, Fault, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Way, cell_changes,
+};
 use observe::limits::Limits;
 use observe::located::{Place, median};
 use record::{Output, Partial, Results, ms};
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -24,6 +26,8 @@ use units::{Bytes, Span};
 const PORT: u16 = 5231;
 /// Time to connect to each address of a server.
 const CONNECT: Duration = Duration::from_secs(5);
+/// The longest file of keys, in bytes.
+const LONGEST_KEYS: u64 = 1 << 20;
 /// A queue shorter than this is not worth a name.
 const LEAST_QUEUE: Span = Span::from_millis(10);
 
@@ -52,8 +56,14 @@ pub(super) struct ClientArgs {
     #[arg(long, value_name = "NAME", default_value = "rmbt")]
     protocol: ProtocolName,
     /// Token that the server requires
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", conflicts_with_all = ["control", "key"])]
     token: Option<String>,
+    /// Control server of RMBT that gives a token, such as http://192.0.2.1:5231
+    #[arg(long, value_name = "URL", conflicts_with = "key")]
+    control: Option<String>,
+    /// File with the server's key, with which a token is made
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
     /// Let flows transfer data for up to two seconds before they are measured, so that their windows are open (RMBT)
     #[arg(long)]
     warm: bool,
@@ -69,6 +79,10 @@ pub(super) struct ClientArgs {
     /// Number of routers on the path to probe; 0 for none
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=32))]
     hops: u8,
+    /// Metadata about the radio: `auto` from ModemManager if it runs, `none`, a modem of ModemManager by its network interface, port
+    /// or number, or `monroe` from the metadata broker of a MONROE node (monroe@ADDRESS:PORT for another one than 172.17.0.1:5556)
+    #[arg(long, value_name = "MODEM", default_value = "auto")]
+    modem: String,
     /// Output directory; replaces earlier results there [default: ranway-out/measure]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -205,6 +219,12 @@ impl Rates {
 }
 
 fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
+    // What is wrong with the options is said before anything goes over the network.
+    let modem = modem(&args.modem)?;
+    let given = match &args.control {
+        Some(url) => Some(meter::request_token(url).map_err(of_control)?),
+        None => args.token.clone(),
+    };
     let server = args.server.as_deref().unwrap_or_default();
     let (name, address) = resolve(server)?;
     let range = |what: &str, span: Span, from: Span, to: Span| {
@@ -217,7 +237,10 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         ProtocolName::Ndt7 => Protocol::Ndt7,
     };
     let no_token = if protocol == Protocol::Rmbt { "none" } else { "" };
-    let token = args.token.clone().unwrap_or_else(|| no_token.to_owned());
+    let token = match &args.key {
+        Some(file) => make_token(file, address)?,
+        None => given.unwrap_or_else(|| no_token.to_owned()),
+    };
     if token.chars().any(|c| c.is_whitespace() || c.is_control()) {
         return Err(Failure::Invalid("--token: a token has no spaces".into()));
     }
@@ -233,7 +256,47 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         probing: range("probe-interval", args.probe_interval, Span::from_millis(10), Span::from_secs(10))?,
         hops: args.hops,
         warm: args.warm,
+        modem,
     })
+}
+
+/// Returns where the metadata about the radio comes from.
+fn modem(name: &str) -> Result<Modem, Failure> {
+    let is_name = |name: &str| !name.is_empty() && name.len() <= 32 && name.bytes().all(|byte| byte.is_ascii_graphic());
+    let broker = |address: &str| {
+        let parsed: Option<SocketAddr> = address.parse().ok().filter(|parsed: &SocketAddr| parsed.port() > 0);
+        let invalid = || Failure::Invalid(format!("--modem: invalid broker `{address}`; expected monroe@ADDRESS:PORT"));
+        parsed.map(|broker| Modem::Monroe { broker }).ok_or_else(invalid)
+    };
+    match name {
+        "none" => Ok(Modem::None),
+        "auto" => Ok(Modem::Manager { bus: None, name: None }),
+        "monroe" => broker(meter::BROKER),
+        name => match name.strip_prefix("monroe@") {
+            Some(address) => broker(address),
+            None if is_name(name) => Ok(Modem::Manager { bus: None, name: Some(name.to_owned()) }),
+            None => Err(Failure::Invalid("--modem: expected auto, none, monroe or the name of a modem".into())),
+        },
+    }
+}
+
+/// What a control server's refusal means for the exit code: a URL that is none is the user's fault.
+fn of_control(fault: Fault) -> Failure {
+    match fault {
+        Fault::Option(what) => Failure::Invalid(format!("--control: {what}")),
+        fault => Failure::Failed(anyhow!("--control: {fault}")),
+    }
+}
+
+/// Makes a token with the first key of a file, for the address from which this host reaches the server.
+fn make_token(file: &Path, server: SocketAddr) -> Result<String, Failure> {
+    let invalid = |why: &dyn std::fmt::Display| Failure::Invalid(format!("--key: {}: {why}", file.display()));
+    let length = std::fs::metadata(file).map_err(|why| invalid(&why))?.len();
+    if length > LONGEST_KEYS {
+        return Err(invalid(&"it is too long for a file of keys; expected a key on each line"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|why| invalid(&why))?;
+    meter::make_token(&text, server).map_err(|fault| invalid(&fault))
 }
 
 /// Returns a server's name, and the first of its addresses at which it accepts connections.
@@ -301,7 +364,7 @@ fn results(plan: &Plan, args: &ClientArgs, outcome: &Outcome, wall: Duration) ->
 fn describe(outcome: &Outcome, load: &Load) -> Value {
     let located = outcome.located(load);
     let milliseconds = |span: Option<Span>| span.map(ms);
-    let worst = located.worst(LEAST_QUEUE).map(|(place, _)| place_name(place));
+    let worst = located.worst(LEAST_QUEUE).map(|(place, _)| place.name());
     let ways: Vec<Value> = [Way::Down, Way::Up]
         .into_iter()
         .filter(|&way| load.has(way))
@@ -340,14 +403,6 @@ fn to_server(outcome: &Outcome, load: &Load, phase: Phase) -> Vec<Span> {
         .map(of)
         .find(|rtts| !rtts.is_empty())
         .unwrap_or_default()
-}
-
-fn place_name(place: Place) -> &'static str {
-    match place {
-        Place::Host => "host",
-        Place::Modem => "modem",
-        Place::Network => "network",
-    }
 }
 
 /// What a load shows, for people.
@@ -397,6 +452,9 @@ fn text(plan: &Plan, outcome: &Outcome, load: &Load) -> String {
         let _ = write!(text, ", {:.0} round trips a minute", responsiveness.rpm);
     }
     let _ = writeln!(text, "\n  queue        {}", queue(outcome, load));
+    if let Some(radio) = radio(outcome, load) {
+        let _ = writeln!(text, "  radio        {radio}");
+    }
     text
 }
 
@@ -417,6 +475,24 @@ fn limited(flows: &[&meter::FlowOutcome]) -> String {
         .map(|(name, share)| format!("{name} {:.0} %", share * 100.0))
         .collect();
     if shown.is_empty() { "unknown".to_owned() } else { shown.join(", ") }
+}
+
+/// What the first cell's modem told during a load; `None` if it told nothing.
+fn radio(outcome: &Outcome, load: &Load) -> Option<String> {
+    let is_during = |at| load.phase(at) == Some(Phase::During);
+    let first = |cell: &&CellSample| !cell.secondary && is_during(cell.at);
+    let cells: Vec<&CellSample> = outcome.cells.iter().filter(first).collect();
+    let mut rsrps: Vec<f64> = cells.iter().filter_map(|cell| cell.rsrp_dbm).collect();
+    rsrps.sort_by(f64::total_cmp);
+    let technology = cells.iter().rev().find_map(|cell| cell.technology);
+    let changes = cell_changes(&outcome.cells).filter(|cell| is_during(cell.at)).count();
+    let strength = match &rsrps[..] {
+        [] => "RSRP unknown".to_owned(),
+        [least, .., most] => format!("RSRP {:.0} dBm ({least:.0} to {most:.0})", rsrps[(rsrps.len() - 1) / 2]),
+        [only] => format!("RSRP {only:.0} dBm"),
+    };
+    let technology = technology.map_or("no service", |technology| technology.name()).to_uppercase();
+    (!cells.is_empty()).then(|| format!("{technology}, {strength}, {}", counted(changes as u64, "cell change")))
 }
 
 /// Where packets waited.

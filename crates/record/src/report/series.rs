@@ -41,6 +41,12 @@ enum Of<'a> {
     Radio(&'a str),
     /// The resource blocks of a cell granted to its UEs, over time.
     Cell(&'a str),
+    /// The round-trip times of a kind of probe, with its hop limit if it has one.
+    Latency(&'a str, Option<u64>),
+    /// Where packets waited, over time.
+    Waits,
+    /// What a real modem tells about its cell of a technology, over time.
+    Modem(&'a str, &'a str),
 }
 
 /// The kinds of series that the page tells apart.
@@ -57,6 +63,9 @@ pub(super) enum Kind {
     Transfers,
     Radio,
     Cell,
+    Latency,
+    Waits,
+    Modem,
 }
 
 /// A series as the page embeds it. Distributions whose `conn` is null, and transfers, are those of all copies and runs
@@ -67,10 +76,14 @@ pub(super) struct Embedded<'a> {
     point: u32,
     run: u32,
     kind: Kind,
-    /// The flow, link, UE or cell.
+    /// The flow, link, UE, cell, kind of probe or modem.
     name: &'a str,
-    /// The copy of the flow.
+    /// The copy of the flow, or the hop limit of probes.
     conn: Option<u32>,
+    /// The radio access technology of a real modem's cell.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional))]
+    technology: Option<&'a str>,
     /// Transfers that began, of a distribution of completion times.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional))]
@@ -146,6 +159,7 @@ pub(super) fn of(tables: &Tables) -> Vec<Series<'_>> {
     }
     push_segments(tables, &mut all);
     push_radio(tables, &mut all);
+    push_measured(tables, &mut all);
     let all = all.sorted();
     let of_goodput = all.iter().filter(|series| matches!(series.of, Of::Goodput(..)));
     let longest = of_goodput.map(|series| series.columns[0].len()).max().unwrap_or(0);
@@ -243,6 +257,27 @@ fn push_radio<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
     }
 }
 
+/// Adds the series of the tables of measurements.
+fn push_measured<'a>(tables: &'a Tables, all: &mut Collector<'a>) {
+    // `load` is 1 while flows run, so that the page knows when.
+    const LATENCY: &[&str] = &["t", "rtt_ms", "lost", "load"];
+    const WAITS: &[&str] = &["t", "host_ms", "modem_ms", "network_ms", "total_ms"];
+    const MODEM: &[&str] = &["t", "rsrp_dbm", "rsrq_db", "rssi_dbm", "sinr_db"];
+    for row in tables.latencies.iter() {
+        let load = f64::from(u8::from(row.phase == "during"));
+        let values = [Some(row.t_s), row.rtt_ms, row.rtt_ms.is_none().then_some(1.0), Some(load)];
+        all.push((row.point, row.run, Of::Latency(row.probe, row.hop)), LATENCY, &values);
+    }
+    for row in tables.waits.iter() {
+        let values = [Some(row.t_s), row.host_ms, row.modem_ms, row.network_ms, row.total_ms];
+        all.push((row.point, row.run, Of::Waits), WAITS, &values);
+    }
+    for row in tables.modem.iter() {
+        let values = [Some(row.t_s), row.rsrp_dbm, row.rsrq_db, row.rssi_dbm, row.sinr_db];
+        all.push((row.point, row.run, Of::Modem(row.modem, row.technology)), MODEM, &values);
+    }
+}
+
 /// Series by point, run and subject.
 #[derive(Default)]
 struct Collector<'a> {
@@ -307,6 +342,7 @@ impl Series<'_> {
             // Ranked like the flow's first copy.
             Of::AllRtts(flow) | Of::AllOwds(flow) => Some((flow, 0)),
             Of::Queue(_) | Of::Transfers(_) | Of::Radio(_) | Of::Cell(_) => None,
+            Of::Latency(..) | Of::Waits | Of::Modem(..) => None,
         }
     }
 
@@ -347,6 +383,13 @@ impl Series<'_> {
             Of::Transfers(flow) => (Kind::Transfers, flow, None),
             Of::Radio(ue) => (Kind::Radio, ue, None),
             Of::Cell(cell) => (Kind::Cell, cell, None),
+            Of::Latency(probe, hop) => (Kind::Latency, probe, hop.map(|hop| hop as u32)),
+            Of::Waits => (Kind::Waits, "", None),
+            Of::Modem(modem, _) => (Kind::Modem, modem, None),
+        };
+        let technology = match self.of {
+            Of::Modem(_, technology) => Some(technology),
+            _ => None,
         };
         let columns = self.names.iter().zip(thinned(&self.columns, self.most(points)));
         Embedded {
@@ -355,6 +398,7 @@ impl Series<'_> {
             kind,
             name,
             conn,
+            technology,
             begun: matches!(self.of, Of::Transfers(_)).then_some(self.begun),
             cells: matches!(self.of, Of::Radio(_)).then_some(&self.cells[..]),
             // A column without any value is left out.

@@ -1,0 +1,130 @@
+// The section about a measurement of a real network: latency before, during and after the load, where packets waited, and what
+// the modem told about its cell.
+
+import { column, rowsOf, seriesOf, type Case, type Result, type Series } from "./data";
+import { h } from "./dom";
+import { seconds, text } from "./format";
+import { linePlot, lineOf, type Line, type Mark, type PlotOptions } from "./plots";
+import { lookOf, plotGrid, type Shown } from "./radio";
+
+const PROBES: Record<string, string> = { echo: "ICMP echo", request: "request to the server", handshake: "TCP handshake", hop: "router" };
+const PROBE_ORDER = ["echo", "request", "handshake", "hop"];
+const PLACES: [string, string][] = [
+  ["host_ms", "host"],
+  ["modem_ms", "modem and radio"],
+  ["network_ms", "network behind"],
+  ["total_ms", "whole path"],
+];
+const MARK_COLOUR = "#8c96a5";
+
+/** What a measurement says about itself, as `ranway measure` writes it. */
+interface About {
+  protocol?: unknown;
+  flows?: unknown;
+  kernel?: unknown;
+  missing?: unknown;
+}
+
+function aboutOf(result: Result): About | null {
+  const scenario = result.meta.scenario as { measurement?: About } | null;
+  return typeof scenario === "object" && scenario !== null && typeof scenario.measurement === "object" ? scenario.measurement : null;
+}
+
+/** The facts in the head of a measurement's page; `null` of a simulation or an emulation. */
+export function measurementFacts(result: Result): [string, string][] | null {
+  const about = aboutOf(result);
+  if (about === null) return null;
+  const known = (name: string, value: unknown): [string, string][] => (value === undefined || value === "" ? [] : [[name, text(value)]]);
+  return [...known("Protocol", about.protocol), ...known("Flows each way", about.flows), ["Took", seconds(result.timing.wall_s)], ...known("Kernel", about.kernel)];
+}
+
+/** The time from the first to the last probe of the cases, which all plots over time show. */
+export function measuredSpan(cases: Case[], run: number): Pick<PlotOptions, "span"> {
+  const times = cases.flatMap((one) => seriesOf(one, run, "latency").flatMap((series) => column(series, "t") ?? [])).filter((t) => t !== null);
+  if (times.length === 0) return {};
+  return { span: times.reduce(([low, high], t) => [Math.min(low, t), Math.max(high, t)], [Infinity, -Infinity] as [number, number]) };
+}
+
+/** Where a real modem was found in another cell. */
+export function cellChanges(cases: Case[], run: number): Mark[] {
+  return cases.flatMap((one, i) =>
+    rowsOf(one.result.mobility, one.point, run)
+      .filter((row) => row["event"] === "changed")
+      .map((row) => ({ x: row["t_s"] as number, text: text(row["cell"]), colour: lookOf(0, i > 0).colour })),
+  );
+}
+
+/** When the load began and ended. */
+function loadMarks(cases: Case[], run: number): Mark[] {
+  return cases.flatMap((one) => {
+    const times = seriesOf(one, run, "latency").flatMap((series) => {
+      const [t, load] = [column(series, "t") ?? [], column(series, "load") ?? []];
+      return t.filter((x, i): x is number => x !== null && load[i] === 1);
+    });
+    if (times.length === 0) return [];
+    const [begin, end] = times.reduce(([low, high], t) => [Math.min(low, t), Math.max(high, t)], [Infinity, -Infinity]);
+    return [
+      { x: begin!, text: "load", colour: MARK_COLOUR },
+      { x: end!, text: "ends", colour: MARK_COLOUR },
+    ];
+  });
+}
+
+/** The section, if any case is a measurement. */
+export function measurement(cases: Shown[], run: number): HTMLElement[] {
+  const all = cases.map(({ of }) => of);
+  const has = (kind: "latency" | "waits" | "modem"): boolean => all.some((one) => seriesOf(one, run, kind).length > 0);
+  const missing = [...new Set(all.flatMap((one) => reasons(one.result)))];
+  if (!has("latency") && !has("waits") && !has("modem")) return [];
+  const time = { x: "Time, s", time: true, ...measuredSpan(all, run) };
+  const load = loadMarks(all, run);
+  const changes = cellChanges(all, run);
+  const modems = (y: string): Line[] =>
+    cases.flatMap(({ of, prefix, second }) =>
+      seriesOf(of, run, "modem").flatMap((series, i) => lineOf(series, "t", y, prefix + modemName(series), lookOf(i, second)).map((line) => ({ ...line, steps: true }))),
+    );
+  const changed = changes.length > 0 ? "vertical lines: found in another cell" : "";
+  return [
+    h(
+      "section",
+      { id: "measurement" },
+      h("h2", {}, "Latency, queues and radio"),
+      ...plotGrid([
+        linePlot("Latency of probes", cases.flatMap((shown) => probes(shown, run)), { ...time, y: "ms", right: "Probes lost", marks: load }, "before, during and after the load"),
+        linePlot("Where packets waited", cases.flatMap((shown) => waits(shown, run)), { ...time, y: "ms", marks: load }, "medians of each second, beyond the shortest time before the load"),
+        linePlot("RSRP of the serving cell", modems("rsrp_dbm"), { ...time, y: "dBm", fit: true, marks: changes }, changed),
+        linePlot("SINR of the serving cell", modems("sinr_db"), { ...time, y: "dB", fit: true, marks: changes }, changed),
+        linePlot("RSRQ of the serving cell", modems("rsrq_db"), { ...time, y: "dB", fit: true, marks: changes }, changed),
+      ]),
+      missing.length > 0 && h("p", { class: "note" }, `Not measured: ${missing.join("; ")}.`),
+    ),
+  ];
+}
+
+/** Why something was not measured. */
+function reasons(result: Result): string[] {
+  const missing = aboutOf(result)?.missing;
+  return Array.isArray(missing) ? missing.map(text) : [];
+}
+
+function modemName(series: Series): string {
+  const technology = series.technology ?? "";
+  return technology === "" ? `${series.name}: no service` : `${series.name}: ${technology.toUpperCase()}`;
+}
+
+function probes({ of, prefix, second }: Shown, run: number): Line[] {
+  const order = (series: Series): number => PROBE_ORDER.indexOf(series.name) * 1000 + (series.conn ?? 0);
+  const all = seriesOf(of, run, "latency").sort((a, b) => order(a) - order(b));
+  return all.flatMap((series, i) => {
+    const label = `${prefix}${PROBES[series.name] ?? series.name}${series.conn === null ? "" : ` ${series.conn}`}`;
+    const look = lookOf(i, second);
+    const lost = column(series, "lost")?.some((n) => n !== null) ?? false;
+    return [...lineOf(series, "t", "rtt_ms", label, look), ...(lost ? lineOf(series, "t", "lost", `${label}: lost`, { colour: look.colour }).map((line) => ({ ...line, dots: true })) : [])];
+  });
+}
+
+function waits({ of, prefix, second }: Shown, run: number): Line[] {
+  return seriesOf(of, run, "waits").flatMap((series) =>
+    PLACES.flatMap(([key, name], i) => lineOf(series, "t", key, prefix + name, lookOf(i, second)).map((line) => ({ ...line, steps: true }))),
+  );
+}
