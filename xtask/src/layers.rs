@@ -30,6 +30,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
     ("meter", &["units", "wire", "netio", "observe", "measure", "record"]),
+    ("campaign", &["units", "des", "disk", "record"]),
     (
         "sim",
         &[
@@ -51,6 +52,7 @@ const CRATES: &[(&str, &[&str])] = &[
             "backlog",
             "netio",
             "scenario",
+            "campaign",
             "disk",
             "record",
             "sim",

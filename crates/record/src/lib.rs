@@ -31,6 +31,7 @@ mod summary;
 mod table;
 pub mod tables;
 
+pub use arrow_schema::SchemaRef as Schema;
 pub use capture::{Capture, PacketView, Transport};
 pub use error::Error;
 pub use job::{InvalidJob, Job};

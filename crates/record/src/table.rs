@@ -47,6 +47,8 @@ pub trait Column: Default {
     /// # Errors
     /// The types do not fit, or a value is missing where none may be.
     fn read(&mut self, array: &dyn Array) -> Result<(), ArrowError>;
+    /// Replaces each text; columns without texts stay as they are.
+    fn map_texts(&mut self, _: &dyn Fn(&str) -> String) {}
 }
 
 fn other_type(array: &dyn Array, wanted: &DataType) -> ArrowError {
@@ -162,6 +164,13 @@ impl Column for Strings {
         }
         Ok(())
     }
+
+    fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
+        let mapped: Vec<String> = self.texts.iter().map(|text| map(text)).collect();
+        // Different texts may have become the same.
+        let codes = core::mem::take(self).codes;
+        codes.into_iter().for_each(|code| self.push(&mapped[code as usize]));
+    }
 }
 
 /// A column of byte strings.
@@ -221,6 +230,8 @@ pub trait Table: Default {
     /// # Errors
     /// A column is missing or does not fit.
     fn read_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError>;
+    /// Replaces each text, as to publish results without addresses.
+    fn map_texts(&mut self, map: &dyn Fn(&str) -> String);
 
     /// Writes the table as Parquet.
     ///
@@ -414,6 +425,10 @@ macro_rules! table {
                 $($crate::table::read_column(&mut self.$name, batch, stringify!($name))?;)+
                 self.row_count += batch.num_rows();
                 Ok(())
+            }
+
+            fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
+                $($crate::table::Column::map_texts(&mut self.$name, map);)+
             }
         }
     };

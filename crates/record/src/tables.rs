@@ -1070,6 +1070,31 @@ impl Tables {
         each_table!(append);
     }
 
+    /// Replaces each text in all tables, as to publish results without addresses.
+    pub fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
+        macro_rules! map_texts {
+            ($table:ident) => {
+                self.$table.map_texts(map)
+            };
+        }
+        each_table!(map_texts);
+    }
+
+    /// The names of the tables with their schemas, which give each column's meaning and unit.
+    pub fn schemas() -> Vec<(&'static str, arrow_schema::SchemaRef)> {
+        fn schema<T: Table>(_: fn(&Tables) -> &T) -> (&'static str, arrow_schema::SchemaRef) {
+            (T::NAME, T::schema())
+        }
+        let mut schemas = Vec::new();
+        macro_rules! add {
+            ($table:ident) => {
+                schemas.push(schema(|tables| &tables.$table))
+            };
+        }
+        each_table!(add);
+        schemas
+    }
+
     /// Whether no table has a row.
     pub fn is_empty(&self) -> bool {
         let mut empty = true;
@@ -1096,5 +1121,31 @@ impl Tables {
         for (owd, count) in owds.iter() {
             self.owds.push(&OwdRow { point, run, flow, conn, owd_ms: ms(owd), count });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_texts_replace_those_of_every_row_and_no_number() {
+        let mut tables = Tables::default();
+        for (flow, conn) in [("a", 0), ("b", 1), ("a", 2), ("c", 3)] {
+            tables.flows.push(&FlowRow { flow, conn, ..FlowRow::default() });
+        }
+        tables.map_texts(&|text| if text == "b" { "a".to_owned() } else { text.to_uppercase() });
+        let rows: Vec<_> = tables.flows.iter().map(|row| (row.flow.to_owned(), row.conn)).collect();
+        let expected = [("A", 0), ("a", 1), ("A", 2), ("C", 3)].map(|(flow, conn)| (flow.to_owned(), conn));
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn every_table_has_a_schema_with_a_meaning_for_each_column() {
+        let schemas = Tables::schemas();
+        assert_eq!(schemas.iter().map(|(name, _)| *name).collect::<Vec<_>>(), Tables::NAMES);
+        let fields = schemas.iter().flat_map(|(_, schema)| schema.fields());
+        assert!(fields.clone().count() > 200);
+        assert!(fields.into_iter().all(|field| field.metadata().contains_key("doc")));
     }
 }

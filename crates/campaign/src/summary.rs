@@ -1,0 +1,247 @@
+//! Medians and intervals over all tests.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use des::Streams;
+use record::Results;
+use serde::Serialize;
+
+use crate::bootstrap::{RESAMPLES, median, median_interval};
+use crate::measures::{FlowValues, Values, values};
+use crate::plan::{Combination, Plan};
+use crate::store::{Outcome, Store};
+use crate::{Error, File};
+
+/// A median with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The median of all values.
+    pub median: f64,
+    /// The ends of the interval; missing with fewer than two tests.
+    pub low: Option<f64>,
+    /// See `low`.
+    pub high: Option<f64>,
+    /// Number of tests that have values.
+    pub tests: usize,
+    /// Number of values: flows of these tests, or the tests themselves.
+    pub values: usize,
+}
+
+/// What the tests of a combination have in common.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CombinationSummary {
+    /// The combination.
+    #[serde(flatten)]
+    pub combination: Combination,
+    /// Number of finished tests.
+    pub tests: usize,
+    /// By the names of flows (`download`, `upload`) and measures. Measures that begin with `flow_` have a value for each flow, the
+    /// others one for each test.
+    pub measures: BTreeMap<&'static str, BTreeMap<&'static str, Estimate>>,
+}
+
+/// A test without results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failed {
+    /// Its name.
+    pub test: String,
+    /// Number of attempts.
+    pub attempts: usize,
+    /// Why the last one failed.
+    pub reason: String,
+}
+
+/// `summary.json`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The campaign's title.
+    pub title: String,
+    /// Number of tests planned.
+    pub planned: usize,
+    /// Number of tests that have finished.
+    pub finished: usize,
+    /// How intervals were computed.
+    pub method: String,
+    /// The tests that failed.
+    pub failed: Vec<Failed>,
+    /// The combinations, in the order of the file.
+    pub combinations: Vec<CombinationSummary>,
+}
+
+/// A measure: its name, its unit, and its values in a test.
+type Measure = (&'static str, &'static str, fn(&Values) -> Vec<f64>);
+
+fn flows(values: &Values, of: fn(&FlowValues) -> Option<f64>) -> Vec<f64> {
+    values.flows.iter().filter_map(of).collect()
+}
+
+const MEASURES: [Measure; 6] = [
+    ("throughput_mbps", "Mbit/s", |test| vec![test.throughput_mbps]),
+    ("jain", "1", |test| vec![test.jain]),
+    ("flow_goodput_mbps", "Mbit/s", |test| flows(test, |flow| Some(flow.goodput_mbps))),
+    ("flow_rtt_ms", "ms", |test| flows(test, |flow| flow.rtt_ms)),
+    ("flow_rtt_p95_ms", "ms", |test| flows(test, |flow| flow.rtt_p95_ms)),
+    ("flow_retransmitted", "1", |test| flows(test, |flow| flow.retransmitted)),
+];
+
+impl Summary {
+    /// The names of measures with their units.
+    pub fn units() -> impl Iterator<Item = (&'static str, &'static str)> {
+        MEASURES.iter().map(|&(name, unit, _)| (name, unit))
+    }
+
+    /// Summarises the tests that have finished. One test is in memory at a time.
+    ///
+    /// # Errors
+    /// Results of a test cannot be read.
+    pub fn of(file: &File, plan: &Plan, store: &Store, complete: bool) -> Result<Summary, Error> {
+        let mut found: BTreeMap<&Combination, Vec<Vec<Values>>> = BTreeMap::new();
+        let (mut failed, mut finished) = (Vec::new(), 0);
+        for test in &plan.tests {
+            if store.has_finished(test)? {
+                let path = store.results(test);
+                let of = values(&Results::read(&path)?, &test.combination, complete);
+                let of = of.map_err(|why| {
+                    Error::Invalid(format!("{}: {why}: remove it to repeat the test", path.display()))
+                })?;
+                found.entry(&test.combination).or_default().push(of);
+                finished += 1;
+            } else if let Some(Outcome::Failed(reason)) = store.last(test).map(|entry| &entry.outcome) {
+                failed.push(Failed { test: test.name(), attempts: store.failures(test), reason: reason.clone() });
+            }
+        }
+        let combinations = plan.combinations.iter().map(|combination| {
+            let tests = found.remove(combination).unwrap_or_default();
+            CombinationSummary {
+                combination: combination.clone(),
+                tests: tests.len(),
+                measures: measures(file.seed, combination, &tests),
+            }
+        });
+        Ok(Summary {
+            title: file.title.clone(),
+            planned: plan.tests.len(),
+            finished,
+            method: format!(
+                "medians with 95 % percentile intervals of a cluster bootstrap: {RESAMPLES} resamples of whole tests, whose flows are pooled"
+            ),
+            failed,
+            combinations: combinations.collect(),
+        })
+    }
+
+    /// The summary for people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}: {} of {} tests finished\n", self.title, self.finished, self.planned);
+        let cell = |estimates: &BTreeMap<&str, Estimate>, name: &str, digits: usize| match estimates.get(name) {
+            Some(Estimate { median, low: Some(low), high: Some(high), .. }) => {
+                format!("{median:.digits$} [{low:.digits$}, {high:.digits$}]")
+            }
+            Some(Estimate { median, .. }) => format!("{median:.digits$}"),
+            None => "-".to_owned(),
+        };
+        let head = ["cc", "flows", "direction", "tests", "throughput (Mbit/s)", "RTT (ms)", "Jain"].map(str::to_owned);
+        let mut rows = vec![head];
+        for of in &self.combinations {
+            let Combination { cc, flows, .. } = &of.combination;
+            for (name, estimates) in &of.measures {
+                rows.push([
+                    cc.clone(),
+                    flows.to_string(),
+                    (*name).to_owned(),
+                    of.tests.to_string(),
+                    cell(estimates, "throughput_mbps", 2),
+                    cell(estimates, "flow_rtt_ms", 1),
+                    cell(estimates, "jain", 3),
+                ]);
+            }
+        }
+        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..7).map(width).collect();
+        for row in &rows {
+            let line =
+                row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}")).collect::<Vec<_>>().join("  ");
+            let _ = writeln!(text, "  {}", line.trim_end());
+        }
+        for Failed { test, attempts, reason } in &self.failed {
+            let _ = writeln!(text, "  {test} failed {attempts} times: {reason}");
+        }
+        text
+    }
+}
+
+fn measures(
+    seed: u64,
+    combination: &Combination,
+    tests: &[Vec<Values>],
+) -> BTreeMap<&'static str, BTreeMap<&'static str, Estimate>> {
+    let Combination { cc, flows, direction } = combination;
+    let mut found = BTreeMap::new();
+    for (place, &name) in direction.flows().iter().enumerate() {
+        let mut estimates = BTreeMap::new();
+        for (measure, _, of) in MEASURES {
+            let clusters: Vec<Vec<f64>> = tests
+                .iter()
+                .filter_map(|test| Some(of(test.get(place)?)))
+                .filter(|values| !values.is_empty())
+                .collect();
+            let mut all = clusters.concat();
+            let Some(middle) = median(&mut all) else { continue };
+            // One flow is always fair to itself.
+            if measure == "jain" && *flows == 1 {
+                continue;
+            }
+            let stream = format!("campaign bootstrap {cc} {flows} {} {name} {measure}", direction.name());
+            let interval = median_interval(&clusters, &mut Streams::new(seed, 0).named(&stream));
+            estimates.insert(
+                measure,
+                Estimate {
+                    median: middle,
+                    low: interval.map(|(low, _)| low),
+                    high: interval.map(|(_, high)| high),
+                    tests: clusters.len(),
+                    values: all.len(),
+                },
+            );
+        }
+        if !estimates.is_empty() {
+            found.insert(name, estimates);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Direction;
+
+    fn test(goodputs: &[f64]) -> Vec<Values> {
+        let flow =
+            |&goodput_mbps| FlowValues { goodput_mbps, rtt_ms: None, rtt_p95_ms: None, retransmitted: Some(0.0) };
+        vec![Values {
+            name: "upload",
+            bytes: 1,
+            span_s: 1.0,
+            throughput_mbps: goodputs.iter().sum(),
+            jain: 1.0,
+            flows: goodputs.iter().map(flow).collect(),
+        }]
+    }
+
+    #[test]
+    fn tests_and_their_flows_are_counted_apart_and_missing_values_are_absent() {
+        let combination = Combination { cc: "cubic".into(), flows: 2, direction: Direction::Up };
+        let tests = [test(&[1.0, 2.0]), test(&[3.0, 4.0]), test(&[5.0, 6.0])];
+        let found = &measures(1, &combination, &tests)["upload"];
+        let throughput = found["throughput_mbps"];
+        // 3, 7 and 11; all three equal draws are 1/27 at each end, more than 2.5 %.
+        assert_eq!((throughput.median, throughput.low, throughput.high), (7.0, Some(3.0), Some(11.0)));
+        assert_eq!((throughput.tests, throughput.values), (3, 3));
+        let goodput = found["flow_goodput_mbps"];
+        assert_eq!((goodput.median, goodput.low, goodput.high), (3.5, Some(1.5), Some(5.5)));
+        assert_eq!((goodput.tests, goodput.values), (3, 6));
+        assert!(!found.contains_key("flow_rtt_ms"));
+    }
+}
