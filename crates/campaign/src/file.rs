@@ -402,7 +402,7 @@ mod tests {
                 .contains("unknown variant `sideways`, expected one of `down`, `up`, `both`")
         );
         assert!(with("'10 s'", "'10 parsecs'").starts_with("c.toml: line 4: "));
-        assert!(with("'10 s'", "'400 s'").contains("timeout: 300 s: expected at least"));
+        assert!(with("'10 s'", "'400 s'").contains(": expected at least `time`"));
         assert!(with("flows = [1, 4]", "repetitions = 100000").contains("expected 1 to 100000"));
         assert!(with("simulation = 'dumbbell'", "server = '-x'").contains("where.server: expected HOST"));
         assert!(error("title = [").starts_with("c.toml: line 1: "));

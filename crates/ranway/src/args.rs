@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Rnis(RnisArgs),
     /// Measure a network against a server: throughput, latency under load, where packets wait
     Measure(Box<MeasureArgs>),
+    /// Run many tests in randomised blocks over a simulation, an emulation or a real network
+    Campaign(crate::campaign::CampaignArgs),
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(crate::proxy::ProxyArgs),
     /// Clean up after a proxy; `ranway proxy` starts it

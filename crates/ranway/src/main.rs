@@ -7,6 +7,7 @@
 mod analyse;
 mod args;
 mod backlog;
+mod campaign;
 mod demo;
 mod emulate;
 mod failure;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
         Command::Backlog(args) => backlog::run(&args),
         Command::Rnis(args) => rnis::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::Campaign(args) => campaign::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::ProxyGuardian => proxy::guard(),
         Command::Oracle(args) => oracle::run(&args),

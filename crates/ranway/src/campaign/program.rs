@@ -1,0 +1,149 @@
+//! Tests over emulated and real networks: `ranway measure`, as a program of its own.
+
+use super::simulation::Network;
+use super::{Failed, TICK, one_line};
+use crate::failure::Failure;
+use crate::interrupt;
+use ::campaign::{Amount, Combination, Direction, File, Protocol, Store, Test, WhereKind};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use std::time::{Duration, Instant};
+use units::Span;
+
+/// The exit code of an emulation that was late.
+const LATE: i32 = 3;
+/// How long a program may take to end in order.
+const GRACE: Duration = Duration::from_secs(10);
+/// The longest line of a program that is kept, in bytes.
+const LINE: u64 = 4096;
+/// The port of the server in an emulation.
+const PORT: u16 = 5231;
+
+/// Checks what the protocol can do.
+pub(super) fn check(file: &File, combination: &Combination) -> Result<(), Failure> {
+    let (protocol, direction) = (file.protocol(), combination.direction);
+    let invalid = |what: &str| Err(Failure::Invalid(what.to_owned()));
+    match (protocol, file.amount()) {
+        (Protocol::Rmbt, _) if direction != Direction::Up => invalid(
+            "where.protocol: with rmbt, the server chooses the congestion control of downloads: use \"throughput1\", or directions = \
+             [\"up\"]",
+        ),
+        (Protocol::Throughput1, Amount::Bytes(_)) => {
+            invalid("bytes: transfers of an amount of data need where.protocol = \"rmbt\", and directions = [\"up\"]")
+        }
+        (Protocol::Throughput1, Amount::Time(time)) if time > meter::Protocol::Throughput1.longest() => {
+            let most = meter::Protocol::Throughput1.longest();
+            Err(Failure::Invalid(format!("time: {time}: expected at most {most} with throughput1")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The arguments of `ranway measure` for a test.
+fn arguments(file: &File, server: &str, test: &Test, out: &Path) -> Vec<String> {
+    let Combination { cc, flows, direction } = &test.combination;
+    let amount = match file.amount() {
+        Amount::Time(time) => ["--time".to_owned(), time.to_string()],
+        Amount::Bytes(bytes) => ["--bytes".to_owned(), format!("{} B", bytes.get())],
+    };
+    let mut all: Vec<String> =
+        ["measure", server, "--quiet", "--direction", direction.name(), "--cc", cc].map(str::to_owned).into();
+    all.extend(amount);
+    all.extend(["--flows".into(), flows.to_string(), "--protocol".into(), file.protocol().name().into()]);
+    all.extend(file.place.token.iter().flat_map(|token| ["--token".to_owned(), token.clone()]));
+    all.extend(["--out".into(), out.display().to_string()]);
+    all
+}
+
+/// Runs a test.
+pub(super) fn run(file: &File, network: Option<&Network>, store: &Store, test: &Test) -> Result<(), Failed> {
+    let failed = |why: std::io::Error| Failed::Test(why.to_string());
+    let program = std::env::current_exe().map_err(failed)?;
+    let absolute = std::path::absolute(store.work(test)).map_err(failed)?;
+    let mut command = Command::new(&program);
+    match (file.kind(), network) {
+        (WhereKind::Server(server), _) => {
+            command.args(arguments(file, server, test, &absolute));
+        }
+        (_, network) => {
+            let (source, set) = network.map(Network::source).unwrap_or_default();
+            let (address, _) = scenario::host_addresses(0);
+            let quoted = format!("'{}'", program.display().to_string().replace('\'', "'\\''"));
+            let serve = format!("exec {quoted} measure serve --quiet --open --listen {address}:{PORT}");
+            command.args(["emulate", source, "--quiet"]).args(set.iter().flat_map(|change| ["--set", change]));
+            command.arg("--out").arg(store.path().join("emulations").join(test.name()));
+            command.args(["--server", &serve, "--", "sh", "-c", "sleep 1; exec \"$0\" \"$@\""]).arg(&program);
+            command.args(arguments(file, &format!("{address}:{PORT}"), test, &absolute));
+        }
+    }
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(failed)?;
+    let errors = child.stderr.take().map(|stream| thread::spawn(move || last_line(stream)));
+    let ended = wait(&mut child, file.timeout);
+    let said = errors.and_then(|thread| thread.join().ok()).unwrap_or_default();
+    match ended? {
+        Some(0) => Ok(()),
+        Some(LATE) => Err(Failed::Test(format!("the emulation missed its deadlines: {said}"))),
+        Some(130) if interrupt::flag().load(Relaxed) => Err(Failed::Interrupted),
+        code => {
+            let code = code.map_or_else(|| "it was killed".to_owned(), |code| format!("exit code {code}"));
+            Err(Failed::Test(if said.is_empty() { code } else { format!("{code}: {said}") }))
+        }
+    }
+}
+
+/// Waits for the end of a program, and ends it itself after an interruption or the timeout.
+fn wait(child: &mut Child, timeout: Span) -> Result<Option<i32>, Failed> {
+    let (start, timeout) = (Instant::now(), Duration::from_nanos(timeout.as_nanos()));
+    let mut asked = None;
+    loop {
+        match child.try_wait() {
+            Ok(Some(_)) if asked.is_some() && interrupt::flag().load(Relaxed) => return Err(Failed::Interrupted),
+            Ok(Some(_)) if asked.is_some() => return Err(Failed::Test("it took longer than `timeout`".into())),
+            Ok(Some(status)) => return Ok(status.code()),
+            Ok(None) => {}
+            Err(why) => return Err(Failed::Test(why.to_string())),
+        }
+        let is_over = interrupt::flag().load(Relaxed) || start.elapsed() > timeout;
+        match asked {
+            None if is_over => {
+                asked = Some(Instant::now());
+                // It may have ended just now.
+                let _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+            }
+            Some(since) if since.elapsed() > GRACE => {
+                let _ = child.kill();
+            }
+            _ => {}
+        }
+        thread::sleep(TICK);
+    }
+}
+
+/// Reads a stream to its end. Returns the last line that is an error, or else the last line.
+fn last_line(stream: impl Read) -> String {
+    let mut stream = BufReader::new(stream);
+    let (mut last, mut bytes) = (VecDeque::from([String::new()]), Vec::new());
+    loop {
+        bytes.clear();
+        match stream.by_ref().take(LINE).read_until(b'\n', &mut bytes) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        let line = one_line(&String::from_utf8_lossy(&bytes));
+        if !line.is_empty() {
+            last.push_back(line);
+            if last.len() > 8 {
+                last.pop_front();
+            }
+        }
+    }
+    let error = last.iter().rev().find_map(|line| line.strip_prefix("error: "));
+    error.map(str::to_owned).or_else(|| last.pop_back()).unwrap_or_default()
+}
