@@ -8,7 +8,7 @@ use crate::run::{counted, stem};
 use crate::status_line::StatusLine;
 use crate::terminal::message;
 use crate::{interrupt, terminal};
-use ::campaign::{Amount, Entry, Error, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
+use ::campaign::{Amount, Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
 use ::campaign::{export_monroe, export_publication, flush_metrics, values};
 use clap::Args as ClapArgs;
 use record::Results;
@@ -62,17 +62,6 @@ pub(crate) struct CampaignArgs {
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        match error {
-            Error::Invalid(what) => Failure::Invalid(what),
-            Error::Record(error) => error.into(),
-            Error::Disk(error) => error.into(),
-            error @ Error::Io { .. } => Failure::Failed(error.into()),
-        }
-    }
 }
 
 /// A campaign that was read and checked.

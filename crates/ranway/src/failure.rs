@@ -48,10 +48,18 @@ fn with_causes(error: &anyhow::Error) -> String {
 impl<E: Into<anyhow::Error>> From<E> for Failure {
     fn from(error: E) -> Failure {
         let error = error.into();
-        let untrusted = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
+        let refused = matches!(error.downcast_ref(), Some(record::Error::Untrusted(_)))
             || matches!(error.downcast_ref(), Some(emulate::Error::Record(record::Error::Untrusted(_))))
-            || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }));
-        if untrusted {
+            || matches!(error.downcast_ref(), Some(disk::Error::Untrusted { .. }))
+            || matches!(
+                error.downcast_ref(),
+                Some(
+                    campaign::Error::Invalid(_)
+                        | campaign::Error::Disk(disk::Error::Untrusted { .. })
+                        | campaign::Error::Record(record::Error::Untrusted(_))
+                )
+            );
+        if refused {
             return Failure::Invalid(error.to_string());
         }
         let wrong = match (error.downcast_ref(), error.downcast_ref(), error.downcast_ref()) {

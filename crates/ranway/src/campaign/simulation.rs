@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt;
 use ::campaign::{Amount, Direction, File, Plan, Test};
 use record::Output;
-use scenario::{Files, Flow, Loaded, Scenario};
+use scenario::{Files, Loaded, Scenario};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io;
@@ -30,7 +30,7 @@ pub(super) struct Network {
 impl Network {
     /// Reads the scenario `name` of the campaign file `campaign`.
     pub(super) fn load(campaign: &str, name: &str, set: &[String]) -> Result<Network, Failure> {
-        let is_built_in = scenario::builtin::find(name).is_some();
+        let is_built_in = scenario::builtin::list().iter().any(|built_in| built_in.name == name);
         let source = match Path::new(campaign).parent() {
             Some(folder) if !is_built_in => folder.join(name).display().to_string(),
             _ => name.to_owned(),

@@ -1,0 +1,436 @@
+//! `ranway campaign` as a user runs it. Tests that need root and TUN report when they are skipped.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::{command, eventually, json, may, text};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, gethostname};
+use record::Results;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+use testkit::realtime::{Watch, conclusive};
+
+const LINK: &str =
+    "duration = '1 s'\n[dumbbell]\nrate = '10 Mbit/s'\nrtt = '40 ms'\nqueue = { kind = 'drop-tail', packets = 50 }\n";
+
+/// Twelve tests that take some milliseconds each.
+const CAMPAIGN: &str = "title = 'two controls'\ncc = ['cubic', 'bbr']\nflows = [1, 2]\ndirections = ['up']\nrepetitions = 3\nseed = 5\n\
+                        time = '2 s'\n[where]\nsimulation = 'link.toml'\n";
+
+fn scratch(campaign: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("link.toml"), LINK).expect("written");
+    fs::write(dir.path().join("c.toml"), campaign).expect("written");
+    dir
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    let args = [&["campaign", "c.toml", "--out", "out"], args].concat();
+    command(dir, &args).output().expect("it runs")
+}
+
+/// Runs a campaign that must succeed.
+fn succeed(dir: &Path, args: &[&str]) -> Output {
+    let output = run(dir, args);
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    output
+}
+
+/// Runs a campaign that must be refused as invalid. Returns its only line.
+fn refused(dir: &Path) -> String {
+    let output = run(dir, &[]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+    said
+}
+
+/// All files below a directory, by their paths in it.
+fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![PathBuf::new()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(root.join(&folder)).expect("a folder") {
+            let path = folder.join(entry.expect("an entry").file_name());
+            match root.join(&path).is_dir() {
+                true => folders.push(path),
+                false => {
+                    let bytes = fs::read(root.join(&path)).expect("a file");
+                    found.insert(path.display().to_string(), bytes);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The results of all tests, but for what depends on the clock.
+fn results(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(&dir.join("out/tests"));
+    files.retain(|name, _| !name.ends_with("timing.json") && !name.ends_with("report.html"));
+    files
+}
+
+#[test]
+fn a_campaign_runs_every_combination_in_every_block_and_summarises_them() {
+    let dir = scratch(CAMPAIGN);
+    let plan = text(&succeed(dir.path(), &["--dry-run"]).stdout);
+    assert_eq!(plan.lines().filter(|line| line.contains("flows  up")).count(), 12, "{plan}");
+    assert!(!dir.path().join("out").exists(), "a dry run writes nothing");
+    succeed(dir.path(), &["--quiet"]);
+    let names: BTreeSet<String> = fs::read_dir(dir.path().join("out/tests"))
+        .expect("tests")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert_eq!(names.len(), 12);
+    let summary = json(&dir.path().join("out"), "summary.json");
+    assert_eq!((&summary["planned"], &summary["finished"]), (&12.into(), &12.into()));
+    let combinations = summary["combinations"].as_array().expect("an array");
+    assert_eq!(combinations.len(), 4);
+    for combination in combinations {
+        assert_eq!(combination["tests"], 3);
+        let throughput = &combination["measures"]["upload"]["throughput_mbps"];
+        let [median, low, high] = ["median", "low", "high"].map(|key| throughput[key].as_f64().expect("a number"));
+        // A link of 10 Mbit/s; slow start takes a part of two seconds.
+        assert!(low <= median && median <= high && median > 5.0 && high < 10.0, "{throughput}");
+        let flows = combination["flows"].as_u64().expect("a number");
+        assert_eq!(combination["measures"]["upload"]["flow_goodput_mbps"]["values"], 3 * flows);
+    }
+    // The same command has nothing to do.
+    let before = files(&dir.path().join("out/tests"));
+    succeed(dir.path(), &["--quiet"]);
+    assert!(files(&dir.path().join("out/tests")) == before);
+    assert!(json(&dir.path().join("out"), "journal.json").as_array().is_some_and(|journal| journal.len() == 12));
+    let host = &json(&dir.path().join("out"), "campaign.json")["host"];
+    assert!(host["kernel"].is_string() && host["sysctls"]["tcp_congestion_control"].is_string());
+}
+
+/// A running campaign. It does not outlive the test.
+struct Running(Child);
+
+impl Running {
+    fn start(dir: &Path) -> Running {
+        let mut command = command(dir, &["campaign", "c.toml", "--out", "out"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        Running(child)
+    }
+
+    /// Waits until so many tests have finished, or the campaign has ended.
+    fn until(&mut self, tests: usize) {
+        let lines = BufReader::new(self.0.stderr.take().expect("it is piped")).lines();
+        let mut finished = lines.map_while(Result::ok).filter(|line| line.contains(": finished in"));
+        for _ in 0..tests {
+            finished.next();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_campaign_that_is_killed_at_any_point_resumes_to_the_same_results() {
+    let whole = scratch(CAMPAIGN);
+    succeed(whole.path(), &["--quiet"]);
+    let expected = results(whole.path());
+    let dir = scratch(CAMPAIGN);
+    let mut most = 0;
+    // Kills between and amid tests: after so many tests, and so much later. Each run resumes what the one before has left.
+    for (tests, later_us) in (0..12).map(|n| (n % 3, n * 731 % 5000)) {
+        let mut running = Running::start(dir.path());
+        running.until(tests as usize);
+        // Without a test to wait for, the start of the program and the creation of the directory are hit.
+        let start_us = if tests == 0 { 20_000 + later_us * 9 } else { 0 };
+        std::thread::sleep(Duration::from_micros(later_us + start_us));
+        drop(running);
+        let finished = fs::read_dir(dir.path().join("out/tests")).map_or(0, Iterator::count);
+        assert!(finished >= most, "a finished test was lost");
+        most = finished;
+        // What is there is whole, and the same as without interruption.
+        for (name, bytes) in results(dir.path()) {
+            assert!(expected.get(&name) == Some(&bytes), "{name}");
+        }
+    }
+    succeed(dir.path(), &["--quiet"]);
+    assert!(results(dir.path()) == expected);
+    assert!(fs::read_dir(dir.path().join("out/work")).expect("it is there").next().is_none(), "nothing is left behind");
+}
+
+#[test]
+fn after_an_interruption_the_same_command_resumes() {
+    let dir = scratch(&CAMPAIGN.replace("time = '2 s'", "time = '60 s'\npause = '100 ms'"));
+    let mut running = Running::start(dir.path());
+    running.until(1);
+    kill(Pid::from_raw(running.0.id().cast_signed()), Signal::SIGINT).expect("it runs");
+    assert_eq!(running.0.wait().expect("it ends").code(), Some(130));
+    let finished = json(&dir.path().join("out"), "summary.json")["finished"].as_u64().expect("a number");
+    assert!((1..12).contains(&finished), "{finished}");
+}
+
+#[test]
+fn a_test_that_fails_is_tried_again_at_the_end_and_reported() {
+    // 10 MB take 8 s at 10 Mbit/s, and four times as much does not fit into the time.
+    let campaign = "title = 't'\ncc = ['cubic']\nflows = [4, 1]\nbytes = '10 MB'\ntimeout = '20 s'\n[where]\nsimulation = 'link.toml'\n";
+    let dir = scratch(campaign);
+    let output = run(dir.path(), &["--quiet"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("1 test failed") && said.contains("has not finished"), "{said}");
+    let journal = json(&dir.path().join("out"), "journal.json");
+    let tests: Vec<u64> =
+        journal.as_array().expect("an array").iter().filter_map(|entry| entry["test"].as_u64()).collect();
+    assert_eq!(tests.len(), 3);
+    assert!(tests[2] == tests[0] || tests[2] == tests[1], "{journal}");
+    assert_ne!(tests[0], tests[1], "all others come first");
+    let summary = json(&dir.path().join("out"), "summary.json");
+    assert_eq!((&summary["finished"], &summary["failed"][0]["attempts"]), (&1.into(), &2.into()));
+    // It is not tried for a third time.
+    assert_eq!(run(dir.path(), &["--quiet"]).status.code(), Some(1));
+    assert_eq!(json(&dir.path().join("out"), "journal.json"), journal);
+}
+
+#[test]
+fn a_changed_campaign_or_network_is_refused_with_what_changed() {
+    let dir = scratch(&CAMPAIGN.replace("repetitions = 3", "repetitions = 1"));
+    succeed(dir.path(), &["--quiet"]);
+    fs::write(
+        dir.path().join("c.toml"),
+        CAMPAIGN.replace("repetitions = 3", "repetitions = 1 # one\nflows = [1, 2] # same").replacen(
+            "flows = [1, 2]\n",
+            "",
+            1,
+        ),
+    )
+    .expect("written");
+    succeed(dir.path(), &["--quiet"]);
+    fs::write(
+        dir.path().join("c.toml"),
+        CAMPAIGN.replace("[1, 2]", "[1, 8]").replace("repetitions = 3", "repetitions = 1"),
+    )
+    .expect("written");
+    let said = refused(dir.path());
+    assert!(
+        said.contains("the campaign file has changed since the campaign in out began: `flows[1]` was 2 and is 8"),
+        "{said}"
+    );
+    fs::write(dir.path().join("c.toml"), CAMPAIGN.replace("repetitions = 3", "repetitions = 1")).expect("written");
+    fs::write(dir.path().join("link.toml"), LINK.replace("10 Mbit/s", "20 Mbit/s")).expect("written");
+    let said = refused(dir.path());
+    assert!(said.contains("the scenario has changed since the campaign in out began: `links[0]."), "{said}");
+}
+
+#[test]
+fn a_mistyped_campaign_is_refused_in_one_line_and_leaves_nothing() {
+    for (from, to, what) in [
+        ("cubic", "cubix", "did you mean `cubic`"),
+        ("flows = [1, 2]", "flow = [1, 2]", "unknown field `flow`, expected one of"),
+        ("'link.toml'", "'lnk.toml'", "lnk.toml"),
+        ("simulation", "simulator", "unknown field `simulator`, expected one of `simulation`, `emulation`, `server`"),
+        ("time = '2 s'", "time = '2 parsecs'", "line 7"),
+        (
+            "[where]\nsimulation = 'link.toml'",
+            "[where]\nserver = 'no.such.host.invalid'\nprotocol = 'ndt7'",
+            "unknown variant `ndt7`",
+        ),
+        ("directions = ['up']", "directions = ['up', 'down']\nbytes = '1 MB'", "either `time` or `bytes`"),
+        (
+            "simulation = 'link.toml'",
+            "server = '127.0.0.1'\nprotocol = 'rmbt'",
+            "the server chooses the congestion control",
+        ),
+    ] {
+        let campaign = CAMPAIGN.replace(from, to);
+        let dir = scratch(&if what.contains("server chooses") { campaign.replace("'up'", "'both'") } else { campaign });
+        let said = refused(dir.path());
+        assert!(said.contains(what), "{what}: {said}");
+        assert!(!dir.path().join("out").exists(), "{what}");
+    }
+    let dir = scratch("\u{0}\u{1b}[31m = [[[");
+    assert!(!refused(dir.path()).contains('\u{1b}'));
+}
+
+/// Whether a text contains an IP address, as a word.
+fn has_address(text: &str) -> bool {
+    let words = text.split(|c: char| !(c.is_ascii_hexdigit() || c == '.' || c == ':'));
+    words.into_iter().any(|word| word.trim_matches(['.', ':']).parse::<IpAddr>().is_ok())
+}
+
+/// Asserts that a folder for publication is complete and tells nobody's identity. Returns its files.
+fn check_published(folder: &Path, secrets: &[&str]) -> BTreeMap<String, Vec<u8>> {
+    let files = files(folder);
+    let sums = text(&files["SHA256SUMS"]);
+    let listed: BTreeMap<&str, &str> =
+        sums.lines().filter_map(|line| line.split_once("  ")).map(|(sum, name)| (name, sum)).collect();
+    assert_eq!(listed.len(), files.len() - 1, "all files but the list itself");
+    let host = gethostname().expect("a name").to_string_lossy().to_ascii_lowercase();
+    for (name, bytes) in &files {
+        if name != "SHA256SUMS" {
+            let sum: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(listed[name.as_str()], sum, "{name}");
+        }
+        let lower = String::from_utf8_lossy(bytes).to_ascii_lowercase();
+        for secret in secrets.iter().copied().chain((host.len() > 3).then_some(host.as_str())) {
+            assert!(!lower.contains(&secret.to_ascii_lowercase()), "{name} contains {secret}");
+        }
+        if !name.ends_with(".parquet") && name != "SHA256SUMS" {
+            assert!(!has_address(&lower), "{name} contains an address: {lower}");
+        }
+    }
+    files
+}
+
+#[test]
+fn a_folder_for_publication_has_checksums_units_and_no_identity() {
+    // Names of flows stand in tables and summaries of tests.
+    let link = format!("{LINK}[[flows]]\nname = 'to 192.0.2.77'\n[[flows]]\nname = 'of grace-hopper'\nstart = '1 s'\n");
+    let place = "[location]\nlatitude = 59.379312\nlongitude = 13.503612\n[publish]\nlicence = 'CC0-1.0'\nremove = ['grace-hopper']\n";
+    let dir = scratch(
+        &(CAMPAIGN
+            .replace("repetitions = 3", "repetitions = 1")
+            .replace("two controls", "at 198.51.100.9 by Grace-Hopper")
+            + place),
+    );
+    fs::write(dir.path().join("link.toml"), link).expect("written");
+    succeed(dir.path(), &["--quiet", "--publish"]);
+    let folder = dir.path().join("out/publish");
+    let files =
+        check_published(&folder, &["192.0.2.77", "grace-hopper", "198.51.100.9", "59.3793", "13.5036", "/tmp/"]);
+    for name in ["README.md", "LICENSE", "schema.json", "campaign.json", "tests.json", "summary.json"] {
+        assert!(files.contains_key(name), "{name}");
+    }
+    assert!(text(&files["LICENSE"]).contains("CC0-1.0"));
+    let columns = json(&folder, "schema.json")["tables"]["flows"]["columns"].clone();
+    let goodput = columns.as_array().into_iter().flatten().find(|column| column["name"] == "goodput_mbps").cloned();
+    assert_eq!(goodput.expect("a column")["unit"], "Mbit/s");
+    let place = json(&folder, "campaign.json")["location"].clone();
+    let [latitude, longitude] = ["latitude", "longitude"].map(|key| place[key].as_f64().expect("a number"));
+    assert!((latitude - 59.3793).abs() < 0.0046 && (longitude - 13.5036).abs() < 0.0092, "{place}");
+    // Tables can be read, and have all flows of the test.
+    let first = json(&folder, "tests.json")[0]["test"].as_str().expect("a name").to_owned();
+    assert!(files.contains_key(&format!("tests/{first}/flows.parquet")));
+    let tables = Results::from_files(
+        ["meta.json", "timing.json", "flows.parquet"]
+            .map(|name| (name.to_owned(), files[&format!("tests/{first}/{name}")].clone()))
+            .into(),
+    );
+    let tables = tables.expect("readable").tables;
+    let names: BTreeSet<String> = tables.flows.iter().map(|row| row.flow.to_owned()).collect();
+    assert_eq!(names, ["of [removed]", "to [removed]", "upload"].map(str::to_owned).into());
+}
+
+#[test]
+fn the_layout_of_monroe_is_read_by_xz_and_agrees_with_the_results() {
+    let dir = scratch(&CAMPAIGN.replace("repetitions = 3", "repetitions = 1").replace("'up'", "'both'"));
+    succeed(dir.path(), &["--quiet", "--monroe"]);
+    let files = files(&dir.path().join("out/monroe"));
+    let of = |end: &str| files.keys().filter(|name| name.ends_with(end)).cloned().collect::<Vec<_>>();
+    assert_eq!([of("_summary.json").len(), of("_flows.json.xz").len(), of("_stats.json.xz").len()], [4; 3]);
+    let host = gethostname().expect("a name").to_string_lossy().into_owned();
+    for name in of("_summary.json") {
+        let line = text(&files[&name]);
+        assert_eq!(line.trim_end().lines().count(), 1);
+        assert!(host.len() < 4 || !line.contains(&host));
+        let summary: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let Ok(output) = Command::new("xz")
+            .arg("-dc")
+            .arg(dir.path().join("out/monroe").join(name.replace("_summary.json", "_flows.json.xz")))
+            .output()
+        else {
+            println!("skipped: xz is not installed");
+            return;
+        };
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let flows: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        for (phase, count, bytes) in
+            [("dl", "res_dl_num_flows", "res_dl_bytes"), ("ul", "res_ul_num_flows", "res_ul_bytes")]
+        {
+            let series = flows["res_details"][phase].as_array().expect("an array");
+            assert_eq!(series.len() as u64, summary[count].as_u64().expect("a number"));
+            let last = |flow: &serde_json::Value| {
+                flow["time_series"].as_array().and_then(|points| points.last()?["b"].as_u64())
+            };
+            let sum: u64 = series.iter().filter_map(last).sum();
+            let total = summary[bytes].as_u64().expect("a number");
+            assert!(sum.abs_diff(total) * 50 <= total, "{phase}: {sum} of {total} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tests() {
+    let mut server = command(Path::new("."), &["measure", "serve", "--listen", "127.0.0.1:0"]);
+    let mut server = Running(server.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts"));
+    let mut lines = BufReader::new(server.0.stderr.take().expect("it is piped")).lines();
+    let line = lines.next().expect("it says where it serves").expect("it is text");
+    let address =
+        line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next()).expect("an address").to_owned();
+    std::thread::spawn(move || lines.count());
+    let campaign = format!(
+        "title = 't'\ncc = ['cubic', 'new-reno']\nflows = [2]\ndirections = ['up']\ntime = '300 ms'\n[where]\nserver = '{address}'\n"
+    );
+    let dir = scratch(&campaign);
+    let output = run(dir.path(), &["--publish", "--monroe"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let summary = json(&dir.path().join("out"), "summary.json");
+    assert_eq!(summary["finished"], 2);
+    assert!(
+        summary["combinations"][1]["measures"]["upload"]["throughput_mbps"]["median"]
+            .as_f64()
+            .is_some_and(|rate| rate > 1.0)
+    );
+    let metrics = json(&dir.path().join("out"), "journal.json")[0]["tcp_metrics"].as_str().expect("a text").to_owned();
+    assert!(metrics == "flushed" || metrics.starts_with("not flushed: ip"), "{metrics}");
+    check_published(&dir.path().join("out/publish"), &["127.0.0.1", &address]);
+    drop(server);
+    let gone = scratch(&campaign);
+    let output = run(gone.path(), &["--quiet", "--publish"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("no server at"), "{}", text(&output.stderr));
+    // The reason holds the address, which is not published.
+    check_published(&gone.path().join("out/publish"), &["127.0.0.1", &address]);
+    eventually("nothing runs on", || {
+        fs::read_dir(gone.path().join("out/work")).is_ok_and(|mut entries| entries.next().is_none())
+    });
+}
+
+#[test]
+fn root_an_emulated_network_is_measured_with_each_combination() {
+    conclusive(an_emulated_network_is_measured_with_each_combination);
+}
+
+fn an_emulated_network_is_measured_with_each_combination(watch: &mut Watch) {
+    if !may() {
+        return;
+    }
+    let campaign =
+        "title = 't'\ncc = ['cubic']\ndirections = ['up', 'down']\ntime = '2 s'\n[where]\nemulation = 'link.toml'\n";
+    let dir = scratch(campaign);
+    fs::write(dir.path().join("link.toml"), common::LINK.replace("2 s", "60 s")).expect("written");
+    let output = run(dir.path(), &["--quiet", "--publish"]);
+    let said = text(&output.stderr);
+    if said.contains("missed its deadlines") {
+        watch.void(said);
+        return;
+    }
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for combination in json(&dir.path().join("out"), "summary.json")["combinations"].as_array().expect("an array") {
+        let measures = combination["measures"].as_object().expect("an object");
+        for rates in measures.values() {
+            let rate = rates["throughput_mbps"]["median"].as_f64().expect("a number");
+            assert!((4.0..8.0).contains(&rate), "{combination}");
+        }
+    }
+    check_published(&dir.path().join("out/publish"), &["10.0.0.1"]);
+}
