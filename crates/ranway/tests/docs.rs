@@ -55,6 +55,8 @@ fn between<'a>(text: &'a str, open: &str, close: char) -> Vec<&'a str> {
 fn every_scenario_of_the_repository_loads_without_a_warning() {
     let mut scenarios = files("docs/samples", ".toml");
     assert!(scenarios.len() >= 9, "the samples of the book");
+    let is_campaign = |path: &PathBuf| path.ends_with("docs/samples/campaign.toml");
+    scenarios.retain(|path| !is_campaign(path));
     // Included files are not scenarios by themselves; others load them.
     let is_scenario =
         |path: &PathBuf| !["paper.toml", "cell.toml", "route.toml"].iter().any(|name| path.ends_with(name));
@@ -68,6 +70,16 @@ fn every_scenario_of_the_repository_loads_without_a_warning() {
         let loaded = load(name, &[], &scenario::read_file).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(loaded.warnings(), [], "{name}");
     }
+}
+
+#[test]
+fn the_campaign_of_the_book_is_valid() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ranway"));
+    let output = command.args(["campaign", "docs/samples/campaign.toml", "--dry-run"]).current_dir(root()).output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("20 tests in 5 blocks of 4 combinations"));
 }
 
 #[test]
