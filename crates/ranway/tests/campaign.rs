@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{command, eventually, json, may, text};
+use common::{command, eventually, may, text};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, gethostname};
 use record::Results;
@@ -51,6 +51,11 @@ fn refused(dir: &Path) -> String {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_eq!(said.trim_end().lines().count(), 1, "{said}");
     said
+}
+
+/// Reads a file of JSON.
+fn json(dir: &Path, file: &str) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(dir.join(file)).expect("it was written")).expect("JSON")
 }
 
 /// All files below a directory, by their paths in it.
@@ -293,7 +298,8 @@ fn check_published(folder: &Path, secrets: &[&str]) -> BTreeMap<String, Vec<u8>>
 #[test]
 fn a_folder_for_publication_has_checksums_units_and_no_identity() {
     // Names of flows stand in tables and summaries of tests.
-    let link = format!("{LINK}[[flows]]\nname = 'to 192.0.2.77'\n[[flows]]\nname = 'of grace-hopper'\nstart = '1 s'\n");
+    let link =
+        format!("{LINK}[[flows]]\nname = 'to 192.0.2.77'\n[[flows]]\nname = 'of grace-hopper'\nstart = '500 ms'\n");
     let place = "[location]\nlatitude = 59.379312\nlongitude = 13.503612\n[publish]\nlicence = 'CC0-1.0'\nremove = ['grace-hopper']\n";
     let dir = scratch(
         &(CAMPAIGN
@@ -369,7 +375,7 @@ fn the_layout_of_monroe_is_read_by_xz_and_agrees_with_the_results() {
 
 #[test]
 fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tests() {
-    let mut server = command(Path::new("."), &["measure", "serve", "--listen", "127.0.0.1:0"]);
+    let mut server = command(Path::new("."), &["measure", "serve", "--open", "--listen", "127.0.0.1:0"]);
     let mut server = Running(server.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts"));
     let mut lines = BufReader::new(server.0.stderr.take().expect("it is piped")).lines();
     let line = lines.next().expect("it says where it serves").expect("it is text");
