@@ -11,10 +11,10 @@ use record::Results;
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 use testkit::realtime::{Watch, conclusive};
 
@@ -117,20 +117,25 @@ fn a_campaign_runs_every_combination_in_every_block_and_summarises_them() {
     assert!(host["kernel"].is_string() && host["sysctls"]["tcp_congestion_control"].is_string());
 }
 
-/// A running campaign. It does not outlive the test.
-struct Running(Child);
+/// A running program and what it prints. It does not outlive the test.
+struct Running(Child, Lines<BufReader<ChildStderr>>);
 
 impl Running {
+    fn of(mut command: Command) -> Running {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        // It stays open: a program whose terminal is closed ends in order.
+        let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        Running(child, lines)
+    }
+
     fn start(dir: &Path) -> Running {
-        let mut command = command(dir, &["campaign", "c.toml", "--out", "out"]);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
-        Running(child)
+        Running::of(command(dir, &["campaign", "c.toml", "--out", "out"]))
     }
 
     /// Waits until so many tests have finished, or the campaign has ended.
     fn until(&mut self, tests: usize) {
-        let lines = BufReader::new(self.0.stderr.take().expect("it is piped")).lines();
-        let mut finished = lines.map_while(Result::ok).filter(|line| line.contains(": finished in"));
+        let mut finished = self.1.by_ref().map_while(Result::ok).filter(|line| line.contains(": finished in"));
         for _ in 0..tests {
             finished.next();
         }
@@ -375,13 +380,10 @@ fn the_layout_of_monroe_is_read_by_xz_and_agrees_with_the_results() {
 
 #[test]
 fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tests() {
-    let mut server = command(Path::new("."), &["measure", "serve", "--open", "--listen", "127.0.0.1:0"]);
-    let mut server = Running(server.stderr(Stdio::piped()).stdin(Stdio::null()).spawn().expect("it starts"));
-    let mut lines = BufReader::new(server.0.stderr.take().expect("it is piped")).lines();
-    let line = lines.next().expect("it says where it serves").expect("it is text");
-    let address =
-        line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next()).expect("an address").to_owned();
-    std::thread::spawn(move || lines.count());
+    let args = ["measure", "serve", "--open", "--listen", "127.0.0.1:0"];
+    let mut server = Running::of(command(Path::new("."), &args));
+    let line = server.1.next().expect("it says where it serves").expect("it is text");
+    let address = line.strip_prefix("serving at ").and_then(|rest| rest.split([',', ';']).next()).expect("an address");
     let campaign = format!(
         "title = 't'\ncc = ['cubic', 'new-reno']\nflows = [2]\ndirections = ['up']\ntime = '300 ms'\n[where]\nserver = '{address}'\n"
     );
@@ -398,14 +400,14 @@ fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tes
     );
     let metrics = json(&dir.path().join("out"), "journal.json")[0]["tcp_metrics"].as_str().expect("a text").to_owned();
     assert!(metrics == "flushed" || metrics.starts_with("not flushed: ip"), "{metrics}");
-    check_published(&dir.path().join("out/publish"), &["127.0.0.1", &address]);
+    check_published(&dir.path().join("out/publish"), &["127.0.0.1", address]);
     drop(server);
     let gone = scratch(&campaign);
     let output = run(gone.path(), &["--quiet", "--publish"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("no server at"), "{}", text(&output.stderr));
     // The reason holds the address, which is not published.
-    check_published(&gone.path().join("out/publish"), &["127.0.0.1", &address]);
+    check_published(&gone.path().join("out/publish"), &["127.0.0.1", address]);
     eventually("nothing runs on", || {
         fs::read_dir(gone.path().join("out/work")).is_ok_and(|mut entries| entries.next().is_none())
     });
