@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `cell` | what is known about a cell |
 //! | `manager` | ModemManager, over D-Bus |
-//! | `monroe` | the metadata broker of a MONROE node, over ZeroMQ |
+//! | `monroe` | the metadata broker of a MONROE node, over `ZeroMQ` |
 //! | `carrier` | bands and frequencies from channel numbers |
 //!
 //! Both sources also know who the subscriber is. Of that nothing is asked for and nothing is kept: no IMSI, IMEI, ICCID or number,

@@ -1,6 +1,7 @@
 //! Metadata about the radio from a ModemManager that this test provides on a bus of its own, with the real names.
 
 #![allow(clippy::disallowed_methods)] // Tests start programs and measure time.
+#![allow(clippy::disallowed_types)] // The macros of zbus write `HashMap`.
 
 use meter::{Amount, Modem, Outcome, Plan, Protocol, Target, Technology, Way, measure};
 use services::measure::{Open, Options, Service};

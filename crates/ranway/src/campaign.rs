@@ -4,7 +4,7 @@ mod program;
 mod simulation;
 
 use crate::failure::Failure;
-use crate::run::{counted, stem};
+use crate::out::{counted, stem};
 use crate::status_line::StatusLine;
 use crate::terminal::message;
 use crate::{interrupt, terminal};

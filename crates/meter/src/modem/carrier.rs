@@ -59,13 +59,13 @@ const BANDS: &[Band] = &[
     (71, 6_170, 68_586, 68_935),
 ];
 
-/// Returns the band of an EARFCN, and the frequency of the downlink in MHz: F = F_low + 0.1 (N - N_offset).
+/// Returns the band of an EARFCN, and the frequency of the downlink in MHz: F = `F_low` + 0.1 (N - `N_offset`).
 pub(super) fn lte(earfcn: u32) -> Option<(u32, f64)> {
     let &(band, low, first, _) = BANDS.iter().find(|(_, _, first, last)| (*first..=*last).contains(&earfcn))?;
     Some((band, f64::from(low + earfcn - first) / 10.0))
 }
 
-/// Returns the frequency of an NR-ARFCN in MHz: F = F_offset + step (N - N_offset).
+/// Returns the frequency of an NR-ARFCN in MHz: F = `F_offset` + step (N - `N_offset`).
 pub(super) fn nr(arfcn: u32) -> Option<f64> {
     match arfcn {
         0..=599_999 => Some(f64::from(arfcn) * 0.005),

@@ -192,7 +192,7 @@ impl Manager {
             let ports: Vec<(String, u32)> = ports.and_then(|ports| Vec::try_from(ports).ok()).unwrap_or_default();
             let net = ports.iter().find(|port| port.1 == PORT_NET).or(ports.first());
             let name: String = net.map_or_else(|| format!("modem{number}"), |port| port.0.clone());
-            let name: String = name.chars().filter(|c| c.is_ascii_graphic()).take(32).collect();
+            let name: String = name.chars().filter(char::is_ascii_graphic).take(32).collect();
             if !self.names.contains(&name) && self.names.len() < MOST_MODEMS {
                 self.names.push(name.clone());
             }

@@ -138,7 +138,7 @@ impl Modems {
         }
         let fields: Fields = serde_json::from_str(json).ok()?;
         let name = fields.internal.as_ref().or(fields.interface.as_ref())?;
-        let modem: String = name.chars().filter(|c| c.is_ascii_graphic()).take(15).collect();
+        let modem: String = name.chars().filter(char::is_ascii_graphic).take(15).collect();
         let known = self.latest.remove(&modem).filter(|known| now.saturating_since(known.at) < FORGOTTEN);
         let mut sample = known.unwrap_or_else(|| CellSample { modem: modem.clone(), ..CellSample::default() });
         (sample.at, sample.source, sample.lag) = (now, "monroe", Some(UPDATES));

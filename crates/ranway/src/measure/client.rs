@@ -58,7 +58,7 @@ pub(super) struct ClientArgs {
     /// Token that the server requires
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["control", "key"])]
     token: Option<String>,
-    /// Control server of RMBT that gives a token, such as http://192.0.2.1:5231
+    /// Control server of RMBT that gives a token, such as `http://192.0.2.1:5231`
     #[arg(long, value_name = "URL", conflicts_with = "key")]
     control: Option<String>,
     /// File with the server's key, with which a token is made
