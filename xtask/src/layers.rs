@@ -30,7 +30,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("disk", &[]),
     ("record", &["units", "wire", "observe", "disk"]),
     ("meter", &["units", "wire", "netio", "observe", "measure", "record"]),
-    ("campaign", &["units", "des", "disk", "record"]),
+    ("campaign", &["units", "des", "observe", "disk", "record"]),
     (
         "sim",
         &[
@@ -40,7 +40,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ),
     ("import", &["link", "channel"]),
     ("analyse", &["units", "wire", "observe", "record", "import"]),
-    ("reproduce", &["units", "scenario", "record", "sim"]),
+    ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio"]),
     ("oracle", &["units", "scenario", "record", "sim", "emulate"]),

@@ -1,11 +1,8 @@
-//! The cluster bootstrap: the test is the unit, and its flows are nested in it.
-//!
-//! Flows of one test share a network at one time, so they are not independent. A resample therefore draws whole tests with replacement,
-//! as many as there are, and pools all their flows (Davison and Hinkley, Bootstrap Methods and their Application, 1997, section 3.8).
-//! The interval is that between the percentiles of the resamples.
+//! The cluster bootstrap: the test is the unit, and its flows are nested in it ([`observe::bootstrap`]). The interval is that
+//! between the percentiles of the resamples.
 
+use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::Rng;
 
 /// Number of resamples.
 pub const RESAMPLES: usize = 2000;
@@ -24,9 +21,7 @@ pub fn resample(
     }
     for _ in 0..resamples {
         pooled.clear();
-        for _ in 0..tests.len() {
-            pooled.extend_from_slice(&tests[below(tests.len(), random)]);
-        }
+        draw(tests.len(), random).for_each(|test| pooled.extend_from_slice(&tests[test]));
         found.extend(statistic(&mut pooled));
     }
     found
@@ -54,11 +49,6 @@ pub fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     let (below, part) = (place.floor() as usize, place.fract());
     let (low, high) = (values[below], values[(below + 1).min(last)]);
     Some(low + part * (high - low))
-}
-
-/// A number below `n`, equally likely each.
-pub(crate) fn below(n: usize, random: &mut Xoshiro256PlusPlus) -> usize {
-    ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | `error` | what goes wrong |
 //! | `file` | campaign files |
 //! | `plan` | the tests and their order |
 //! | `store` | the directory of a campaign: what has finished, what failed, and whether the file is still the same |

@@ -9,8 +9,8 @@ use des::Streams;
 use rand_xoshiro::rand_core::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::below;
 use crate::file::{Direction, File};
+use observe::bootstrap::below;
 
 /// A combination of the factors of a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

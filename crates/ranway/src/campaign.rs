@@ -1,5 +1,6 @@
 //! `ranway campaign`.
 
+mod failed;
 mod program;
 mod simulation;
 
@@ -11,6 +12,7 @@ use crate::{interrupt, terminal};
 use ::campaign::{Amount, Entry, File, Host, Outcome, Plan, Scrub, State, Store, Summary, Test, WhereKind};
 use ::campaign::{export_monroe, export_publication, flush_metrics, values};
 use clap::Args as ClapArgs;
+use failed::{Failed, TICK, one_line};
 use record::Results;
 use serde_json::Value;
 use simulation::Network;
@@ -21,9 +23,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use units::Span;
-
-/// How often an interruption is looked for while nothing else happens.
-const TICK: Duration = Duration::from_millis(50);
 
 /// `ranway campaign`.
 #[derive(ClapArgs)]
@@ -299,22 +298,6 @@ impl Campaign {
         values(&read, &test.combination, self.complete()).map_err(Failed::Test)?;
         store.accept(test).map_err(|error| Failed::Campaign(error.into()))
     }
-}
-
-/// Why a test has no results.
-enum Failed {
-    /// The test failed; the campaign goes on.
-    Test(String),
-    /// The user has asked to stop.
-    Interrupted,
-    /// Nothing more can be done.
-    Campaign(Failure),
-}
-
-/// The end of a reason, on one line.
-fn one_line(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(500).collect()
 }
 
 /// How long tests take.

@@ -1,10 +1,10 @@
 //! `ranway emulate` and `ranway control`.
 
 use crate::args::{ControlArgs, EmulateArgs};
+use crate::failure::{Failure, warned};
 use crate::out::{commit, default_out, stem};
-use crate::run::warned;
 use crate::status_line::StatusLine;
-use crate::{failure::Failure, table, terminal};
+use crate::{table, terminal};
 use anyhow::anyhow;
 use console::Term;
 use emulate::account::Account;

@@ -1,5 +1,8 @@
 //! The reasons for which a command fails, and their exit codes.
 
+use crate::terminal::message;
+use scenario::Loaded;
+
 /// The reason why a command failed.
 pub(crate) enum Failure {
     /// A failure of the environment, such as a full disk or a missing file. Exit code 1.
@@ -31,6 +34,15 @@ impl Failure {
             Failure::Interrupted => 130,
         }
     }
+}
+
+/// Unwraps a loaded scenario; prints its warnings to standard error.
+pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, Failure> {
+    let loaded = loaded.map_err(|e| Failure::Invalid(e.to_string()))?;
+    for warning in loaded.warnings() {
+        message!("warning: {warning}");
+    }
+    Ok(loaded)
 }
 
 /// Formats an error and its causes, leaving out causes whose text the message already contains.

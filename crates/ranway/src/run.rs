@@ -1,10 +1,11 @@
 //! `ranway run` and `ranway check`.
 
 use crate::args::{RunArgs, ScenarioArgs};
+use crate::failure::{Failure, warned};
 use crate::out::{commit, counted, default_out, stem};
 use crate::progress::Bar;
 use crate::terminal::message;
-use crate::{failure::Failure, interrupt, table};
+use crate::{interrupt, table};
 use anyhow::anyhow;
 use console::Term;
 use emulate::reports::{Recording, with_addresses};
@@ -100,15 +101,6 @@ fn overrides(args: &ScenarioArgs) -> Vec<String> {
     let mut set = args.source.overrides();
     set.extend(args.runs.map(|runs| format!("runs={runs}")));
     set
-}
-
-/// Unwraps a loaded scenario; prints its warnings to standard error.
-pub(crate) fn warned(loaded: Result<Loaded, scenario::Error>) -> Result<Loaded, Failure> {
-    let loaded = loaded.map_err(|e| Failure::Invalid(e.to_string()))?;
-    for warning in loaded.warnings() {
-        message!("warning: {warning}");
-    }
-    Ok(loaded)
 }
 
 /// Runs a scenario and writes its results to `out`. After Ctrl-C, the results of completed runs are written, without

@@ -1,7 +1,7 @@
 //! Measures computed from a run, for comparison with published values.
 
 use crate::pattern::is_flow;
-use crate::study::Tests;
+use crate::study::{self, Tests};
 use record::Results;
 use record::tables::{FlowRow, SampleRow};
 use serde::Deserialize;
@@ -380,7 +380,7 @@ fn rtt(results: &Results, point: u32, run: u32, flow: &str, at: Percentile) -> O
 /// Returns the quantile `q` of some values.
 fn quantile(mut values: Vec<f64>, q: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    values.get((q * values.len() as f64).ceil().max(1.0) as usize - 1).copied()
+    study::quantile(&values, q)
 }
 
 /// The mean of flows' percentiles of the one-way delay, ms. It is missing if any of the flows had no arrivals.

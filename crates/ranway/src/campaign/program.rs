@@ -1,7 +1,7 @@
 //! Tests over emulated and real networks: `ranway measure`, as a program of its own.
 
+use super::failed::{Failed, TICK, one_line};
 use super::simulation::Network;
-use super::{Failed, TICK, one_line};
 use crate::failure::Failure;
 use crate::interrupt;
 use ::campaign::{Amount, Combination, Direction, File, Protocol, Store, Test, WhereKind};

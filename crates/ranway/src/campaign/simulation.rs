@@ -1,7 +1,7 @@
 //! Tests over a simulated network.
 
-use super::Failed;
-use crate::failure::Failure;
+use super::failed::Failed;
+use crate::failure::{Failure, warned};
 use crate::interrupt;
 use ::campaign::{Amount, Direction, File, Plan, Test};
 use record::Output;
@@ -35,7 +35,7 @@ impl Network {
             Some(folder) if !is_built_in => folder.join(name).display().to_string(),
             _ => name.to_owned(),
         };
-        let loaded = crate::run::warned(Scenario::load_for_emulation(&source, set, &scenario::read_file))?;
+        let loaded = warned(Scenario::load_for_emulation(&source, set, &scenario::read_file))?;
         let invalid = |what: &str| Failure::Invalid(format!("{source}: {what}"));
         let [point] = loaded.points() else {
             return Err(invalid("it has a sweep, and a campaign needs one network: choose a point with where.set"));

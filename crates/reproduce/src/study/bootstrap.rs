@@ -1,7 +1,8 @@
-//! The cluster bootstrap: whole tests are drawn with replacement, as many as there are.
+//! The cluster bootstrap ([`observe::bootstrap`]) over pairs of values, of one group of tests or of two.
 
+use observe::bootstrap::draw;
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rand_xoshiro::rand_core::SeedableRng;
 
 /// Number of resamples.
 const RESAMPLES: usize = 1000;
@@ -25,24 +26,16 @@ pub(super) fn resample(
     for _ in 0..RESAMPLES {
         ours.clear();
         theirs.clear();
-        for _ in 0..one.len() {
-            let i = below(one.len(), &mut random);
+        for i in draw(one.len(), &mut random) {
             ours.extend_from_slice(&one[i]);
             if together {
                 theirs.extend_from_slice(&two[i]);
             }
         }
         if !together {
-            for _ in 0..two.len() {
-                theirs.extend_from_slice(&two[below(two.len(), &mut random)]);
-            }
+            draw(two.len(), &mut random).for_each(|i| theirs.extend_from_slice(&two[i]));
         }
         values.extend(combine(&ours, &theirs));
     }
     values
-}
-
-/// A number below `n`, equally likely each.
-fn below(n: usize, random: &mut Xoshiro256PlusPlus) -> usize {
-    ((u128::from(random.next_u64()) * n as u128) >> 64) as usize
 }
