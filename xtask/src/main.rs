@@ -99,7 +99,7 @@ fn every_test() -> Result<()> {
     step(
         "the same bytes in release",
         "cargo",
-        &["nextest", "run", "--locked", "--release", "-p", "sim", "determinism"],
+        &["nextest", "run", "--locked", "--release", "-p", "sim", "--test", "determinism"],
     )?;
     step("Python package", "maturin", &["develop", "--locked", "--release", "--manifest-path", "python/Cargo.toml"])?;
     step("Python types", "mypy", &[])?;

@@ -1,0 +1,29 @@
+//! The tests of the cells, in one program: the code of a cell is compiled once for all of them.
+
+mod aggregation;
+mod backlog;
+mod beams;
+mod capacity;
+mod categories;
+mod changes;
+mod drx_timelines;
+mod events;
+mod handover;
+mod harq;
+mod interference;
+mod link;
+mod nr_cell;
+mod nr_configured;
+mod nr_scale;
+mod nr_timelines;
+mod power;
+mod reports;
+mod rlc_bearer;
+mod rlc_model;
+mod rlc_nr;
+mod rlc_nr_model;
+mod scale;
+mod sendable;
+mod signalling;
+mod support;
+mod uplink;

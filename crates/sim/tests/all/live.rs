@@ -1,0 +1,170 @@
+//! A run whose time somebody else keeps: the same as any other run, and what becomes of packets from outside.
+
+use crate::common::{load, run};
+use aqm::Ecn;
+use record::tables::LinkRow;
+use rnis::RadioReport;
+use sim::{Arrival, Live, NoVisitors, Visitor};
+use std::collections::BTreeSet;
+use units::{Span, Time};
+
+const DUMBBELL: &str = r#"
+duration = "5 s"
+warmup = "1 s"
+[dumbbell]
+rate = "12 Mbit/s"
+rtt = "40 ms"
+loss = 0.001
+queue = { kind = "drop-tail", packets = 50 }
+[[flows]]
+name = "download"
+[[flows]]
+name = "call"
+traffic = { kind = "cbr", rate = "100 kbit/s", packet = "250 B" }
+"#;
+
+// The delay is no multiple of a TTI: what happens at the same moment has no order that both would share.
+const LTE: &str = r#"
+duration = "3 s"
+[lte]
+server_delay = "10.3 ms"
+[[lte.ues]]
+name = "ue"
+[[flows]]
+name = "download"
+"#;
+
+fn at(millis: f64) -> Time {
+    Time::ZERO + Span::from_secs_f64(millis / 1000.0)
+}
+
+fn visitor(tag: u32, len: u32) -> Visitor {
+    Visitor { tag, len, key: 7, ecn: Ecn::NotEct, priority: 0 }
+}
+
+/// All that has arrived by `now`, which is passed in uneven steps.
+fn arrivals(live: &mut Live, now: Time) -> Vec<Arrival> {
+    live.advance(now, &mut NoVisitors);
+    std::iter::from_fn(|| live.poll_arrival()).collect()
+}
+
+#[test]
+fn a_run_in_uneven_steps_of_time_gives_the_tables_of_one_at_a_stretch() {
+    for text in [DUMBBELL, LTE] {
+        let loaded = load(text, &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        let (mut now, mut step) = (0.0, 0.013);
+        while at(now) < Time::ZERO + scenario.duration {
+            live.advance(at(now), &mut NoVisitors);
+            now += step;
+            step = (step * 1.37) % 3.1;
+        }
+        live.advance(Time::ZERO + scenario.duration, &mut NoVisitors);
+        let mut stepped = live.finish(Time::ZERO + scenario.duration).expect("it ends").tables;
+        let whole = run(text);
+        // Which packets' waits count where the warm-up ends and at the end depends on the kind of link.
+        let counts = |row: LinkRow<'_>| (row.packets_in, row.packets_out, row.bytes_out, row.dropped_loss);
+        assert!(stepped.links.iter().map(counts).eq(whole.links.iter().map(counts)), "{text}");
+        stepped.links = whole.links.clone();
+        assert!(stepped == whole, "{text}");
+    }
+}
+
+#[test]
+fn a_visitor_takes_as_long_as_the_links_say() {
+    // 12 Mbit/s: 1500 bytes take 1 ms; 20 ms one way.
+    let text = DUMBBELL.replace("loss = 0.001", "").replace("[[flows]]\nname = \"download\"", "");
+    let loaded = load(&text, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    let scenario = &loaded.points()[0].scenario;
+    let route = live.route(&scenario.flows[0].return_route);
+    live.advance(at(2.0), &mut NoVisitors);
+    live.send(route, visitor(1, 1500));
+    live.send(route, visitor(2, 1500));
+    let all = arrivals(&mut live, at(100.0));
+    let expected = |tag: u32, millis: f64| Arrival {
+        tag,
+        at: at(2.0 + millis),
+        delay: Span::from_secs_f64(millis / 1e3),
+        ce: false,
+    };
+    assert_eq!(all, [expected(1, 21.0), expected(2, 22.0)]);
+}
+
+/// The reports that come by 1 s of a download over LTE, and when, in milliseconds.
+fn reports(settings: &str) -> Vec<(u64, RadioReport)> {
+    let key = format!("[lte]\nproxy = {{ policy = \"none\", reports = {{ {settings} }} }}");
+    let loaded = load(&LTE.replace("[lte]", &key), &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    assert!(live.open_reports());
+    let mut all = Vec::new();
+    for now in 1..=1000 {
+        live.advance(at(f64::from(now)), &mut NoVisitors);
+        all.extend(std::iter::from_fn(|| live.poll_report()).map(|(_, report)| (u64::from(now as u32), report)));
+    }
+    all
+}
+
+#[test]
+fn the_cells_reports_come_as_the_scenario_says() {
+    let plain = reports("period=\"10 ms\"");
+    assert_eq!(plain.len(), 100);
+    assert!(
+        plain.iter().all(|(now, report)| report.time == at(*now as f64) && report.interval == Span::from_millis(10))
+    );
+    let late = reports("period=\"10 ms\",delay=\"25 ms\"");
+    assert_eq!(late.len(), 97);
+    assert!(late.iter().zip(&plain).all(|((now, late), (then, report))| *now == then + 25 && late == report));
+    let lost = reports("period=\"10 ms\",loss=0.5").len();
+    assert!((30..70).contains(&lost), "{lost}");
+    let bits = |reports: &[(u64, RadioReport)]| reports.iter().map(|(_, report)| report.acked_bits).sum::<u64>() as f64;
+    let doubled = bits(&reports("period=\"10 ms\",factor=2.0")) / bits(&plain);
+    assert!((doubled - 2.0).abs() < 0.01, "{doubled}");
+    let loaded = load(DUMBBELL, &[]);
+    let mut live = Live::new(&loaded, &loaded.points()[0].scenario, (0, 0), None).expect("it runs");
+    assert!(!live.open_reports(), "there are no cells");
+}
+
+#[test]
+fn each_visitor_comes_back_once_arrived_or_lost() {
+    for text in [DUMBBELL, LTE] {
+        let loaded = load(text, &[]);
+        let scenario = &loaded.points()[0].scenario;
+        let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+        let route = live.route(&scenario.flows[0].route);
+        let (mut arrived, mut lost) = (BTreeSet::new(), BTreeSet::new());
+        for tag in 0..2_000 {
+            live.advance(at(f64::from(tag)), &mut NoVisitors);
+            live.send(route, visitor(tag, 1 + tag % 1500));
+            for arrival in std::iter::from_fn(|| live.poll_arrival()) {
+                assert!(arrived.insert(arrival.tag), "{} arrived twice", arrival.tag);
+            }
+            for tag in std::iter::from_fn(|| live.poll_lost()) {
+                assert!(lost.insert(tag), "{tag} was lost twice");
+            }
+        }
+        for arrival in arrivals(&mut live, at(3_000.0)) {
+            assert!(arrived.insert(arrival.tag));
+        }
+        while let Some(tag) = live.poll_lost() {
+            assert!(lost.insert(tag));
+        }
+        assert!(arrived.is_disjoint(&lost));
+        // The rest is still behind the download.
+        assert!(arrived.len() + lost.len() > 1_900 && arrived.len() > 1_500, "{} and {}", arrived.len(), lost.len());
+    }
+}
+
+#[test]
+fn a_visitor_waits_behind_simulated_packets() {
+    let loaded = load(DUMBBELL, &[]);
+    let scenario = &loaded.points()[0].scenario;
+    let mut live = Live::new(&loaded, scenario, (0, 0), None).expect("it runs");
+    let route = live.route(&scenario.flows[0].route);
+    live.advance(at(500.0), &mut NoVisitors);
+    live.send(route, visitor(1, 1500));
+    let alone = Span::from_millis(21);
+    let all = arrivals(&mut live, at(1_000.0));
+    assert!(all.len() == 1 && all[0].delay > alone + Span::from_millis(5), "{all:?}");
+}

@@ -1,0 +1,22 @@
+//! The tests of the simulation, in one program: the simulator is linked once for all of them.
+
+#![allow(missing_docs, reason = "a test binary")]
+
+mod backlog;
+mod closed_forms;
+#[path = "../common/mod.rs"]
+mod common;
+mod conservation;
+mod flows;
+mod jobs;
+mod live;
+mod lte;
+mod lte_keys;
+mod mdcc;
+mod middlebox;
+mod nr;
+mod own_host;
+mod pep;
+mod proxy;
+mod replicates;
+mod scale;

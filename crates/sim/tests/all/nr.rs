@@ -1,0 +1,210 @@
+//! Networks of NR cells in the simulator: presets, buildings, both technologies in one network, and random places.
+
+use crate::common::{flow, near, run};
+use record::Tables;
+use std::collections::BTreeSet;
+
+/// A scenario of `seconds` that extends a preset by `more` and one flow with the lines `flow`.
+fn preset(name: &str, seconds: u32, more: &str, flow: &str) -> Tables {
+    run(&format!(
+        "duration = \"{seconds} s\"\ninclude = [\"preset:{name}\"]\n{more}\n[[flows]]\nname = \"f\"\n{flow}\n"
+    ))
+}
+
+const BUFFERS: &str = "[tcp]\nsend_buffer = \"16 MB\"\nreceive_buffer = \"32 MB\"";
+
+#[test]
+fn a_download_fills_rapids_carrier() {
+    let tables = preset("nr-fr2-200mhz", 4, &format!("warmup = \"2 s\"\n{BUFFERS}"), "");
+    // 852.608 Mbit/s of transport blocks; a packet of 1500 bytes with 1448 of payload costs 1510 in RLC.
+    near("goodput", flow(&tables, "f").goodput_mbps, 852.608 * 1448.0 / 1510.0, 0.01);
+    // 10 MB of queue: RLC's limit.
+    let held: Vec<u64> = tables.radio.iter().map(|row| row.dl_buffer_bytes).collect();
+    assert!(held.iter().all(|bytes| *bytes <= 10_000_000) && held.iter().any(|bytes| *bytes > 5_000_000), "{held:?}");
+}
+
+#[test]
+fn a_download_is_as_fast_as_in_ns3s_mmwave_module_and_waits_as_long() {
+    let more = format!("warmup = \"2 s\"\n{BUFFERS}\nmss = 1400");
+    let tables = preset("nr-ns3-mmwave", 8, &more, "");
+    let flow = flow(&tables, "f");
+    // ns3-mmwave with CUBIC and 10 MB in RLC: 735 Mbit/s, and a median RTT of 91 ms.
+    near("goodput", flow.goodput_mbps, 735.0, 0.03);
+    near("RTT", flow.rtt_p50_ms.expect("packets were acknowledged"), 91.0, 0.05);
+}
+
+#[test]
+fn one_building_takes_the_line_of_sight_and_most_of_the_rate() {
+    let tables = preset("nr-street", 16, BUFFERS, "");
+    let rows: Vec<_> = tables.radio.iter().collect();
+    // 9.33 m at 2 m/s.
+    let hidden: Vec<f64> = rows.iter().filter(|row| !row.los).map(|row| row.t_s).collect();
+    assert!((4.6..4.9).contains(&hidden[0]), "{}", hidden[0]);
+    assert!(rows.iter().all(|row| row.los == (row.t_s < hidden[0])), "it stays behind the corner");
+    let mean = |from: f64, to: f64| {
+        let these: Vec<f64> = rows.iter().filter(|r| r.t_s > from && r.t_s <= to).map(|r| r.dl_mbps).collect();
+        these.iter().sum::<f64>() / these.len() as f64
+    };
+    let (seen, behind) = (mean(1.0, 4.6), mean(5.0, 16.0));
+    assert!(seen > 400.0 && behind < 0.75 * seen, "{seen} Mbit/s, {behind} behind the corner");
+    let beams: BTreeSet<Option<u64>> = rows.iter().map(|row| row.cell_beam).collect();
+    assert!(beams.len() > 1 && !beams.contains(&None), "{beams:?}");
+    let failed: Vec<f64> = rows.iter().filter(|row| row.t_s > 5.0).filter_map(|row| row.dl_bler).collect();
+    let bler = failed.iter().sum::<f64>() / failed.len() as f64;
+    assert!((0.05..0.15).contains(&bler), "the outer loop aims at a tenth, not {bler}");
+}
+
+#[test]
+fn a_ue_changes_between_nr_and_lte_and_back_without_loss() {
+    let tables = preset("nr-lte", 60, "", "");
+    let served: Vec<&str> = tables.mobility.iter().filter(|row| row.event == "connected").map(|row| row.cell).collect();
+    assert!(served.contains(&"lte") && served.iter().any(|cell| cell.starts_with("nr-")), "{served:?}");
+    assert!(tables.mobility.iter().all(|row| !row.event.contains("fail") && row.event != "link-lost"));
+    assert!(flow(&tables, "f").goodput_mbps > 50.0);
+    for row in tables.ues.iter() {
+        assert!(row.utilisation > 0.0 && row.utilisation <= 1.0, "{}: {}", row.direction, row.utilisation);
+    }
+}
+
+#[test]
+fn a_sleeping_ue_waits_for_its_on_duration() {
+    let delays = |mac: &str| {
+        let tables = run(&format!(
+            "duration = \"20 s\"\n[nr]\nmac = {{ {mac} }}\n[[nr.ues]]\nname = \"ue\"\n\
+             channel = {{ kind = \"fixed\", loss_db = 90 }}\n[[flows]]\nname = \"f\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }}\n"
+        ));
+        let flow = flow(&tables, "f");
+        [flow.owd_p50_ms, flow.owd_p95_ms].map(|delay| delay.unwrap())
+    };
+    let awake = delays("");
+    // A fifth of the cycle, ten slots of 0.5 ms, is awake.
+    let drx = |keys: &str| {
+        delays(&format!(
+            "drx = {{ on_duration = \"5 ms\", inactivity = \"0 s\", cycle = \"64 ms\", offset = \"3 ms\"{keys} }}"
+        ))
+    };
+    let asleep = drx("");
+    near("median", asleep[0], awake[0] + 64.0 * 0.5 - 5.0, 0.15);
+    near("95 %", asleep[1], awake[1] + 64.0 * 0.95 - 5.0, 0.15);
+    let short = drx(", short_cycle = \"8 ms\", short_cycles = 16");
+    assert!(short[1] < awake[1] + 8.0, "{short:?}");
+}
+
+#[test]
+fn ues_at_random_places_are_elsewhere_in_another_run_and_not_in_the_same() {
+    let text = |mobility: &str, seed: u32| {
+        format!(
+            "duration = \"2 s\"\nseed = {seed}\n[nr]\n[[nr.ues]]\nname = \"ue\"\ncount = 20\nmobility = {{ {mobility} }}\n\
+             channel = {{ kind = \"umi\", sight = \"los\", shadowing = false }}\n[[flows]]\n\
+             traffic = {{ kind = \"cbr\", rate = \"1 Mbit/s\" }}\n"
+        )
+    };
+    for (mobility, moves) in [
+        ("kind = \"disc\", centre = [0, 0, 1.5], radius_m = 200", false),
+        ("kind = \"streets\", x = [-200, 200], y = [-200, 200], block_m = 50", false),
+        ("kind = \"random-waypoint\", x = [-200, 200], y = [-100, 100], kmh = [30, 60]", true),
+        ("kind = \"manhattan\", x = [-200, 200], y = [-200, 200], block_m = 50, kmh = [30, 60]", true),
+    ] {
+        let powers = |seed: u32, at: f64| -> Vec<f64> {
+            let tables = run(&text(mobility, seed));
+            let rows = tables.radio.iter().filter(|row| (row.t_s - at).abs() < 0.01);
+            rows.map(|row| row.rsrp_dbm).collect()
+        };
+        let first = powers(1, 0.1);
+        assert_eq!((first.len(), &first), (20, &powers(1, 0.1)), "{mobility}");
+        assert_ne!(first, powers(2, 0.1), "{mobility}");
+        let different: BTreeSet<u64> = first.iter().map(|dbm| dbm.to_bits()).collect();
+        assert!(different.len() > 15, "{mobility}: {first:?}");
+        assert_eq!(first != powers(1, 2.0), moves, "{mobility}");
+    }
+}
+
+#[test]
+fn sectors_of_a_hexagonal_layout_share_their_carrier_with_each_other() {
+    let text = |to: &str, technology: &str| {
+        format!(
+            "duration = \"3 s\"\nwarmup = \"1 s\"\n[{technology}]\n[[{technology}.cells]]\nname = \"site\"\n\
+             position = [0, 0, 25]\npower_dbm = 46\n\
+             layout = {{ kind = \"hexagonal\", sites = 7, spacing_m = 500 }}\n[[{technology}.ues]]\nname = \"ue\"\n\
+             count = 40\nmobility = {{ kind = \"disc\", centre = [0, 0, 1.5], radius_m = 600 }}\n\
+             channel = {{ kind = \"uma\", sight = \"nlos\" }}\n[[flows]]\nname = \"f\"\nto = \"{to}\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"100 Mbit/s\" }}\n"
+        )
+    };
+    for technology in ["lte", "nr"] {
+        let tables = run(&text("ue-*", technology));
+        let cells: BTreeSet<&str> = tables.radio.iter().map(|row| row.cell).collect();
+        assert!(cells.len() > 12 && cells.contains("site-1-1"), "{cells:?}");
+        let alone = run(&text("ue-1", technology));
+        let sinr = |tables: &Tables| {
+            let rows = tables.radio.iter().filter(|row| row.ue == "ue-1");
+            rows.filter(|row| row.t_s > 2.0).filter_map(|row| row.sinr_db).last().expect("it is served")
+        };
+        // Where the others transmit nothing there is only noise.
+        assert!(sinr(&tables) + 5.0 < sinr(&alone), "{} and {} dB", sinr(&tables), sinr(&alone));
+    }
+}
+
+#[test]
+fn a_second_carrier_adds_its_rate_and_counts_in_the_utilisation() {
+    let download = |second: &str, carriers: &str| {
+        let tables = run(&format!(
+            "duration = \"3 s\"\nwarmup = \"1 s\"\nrecord = {{ radio = true, samples = \"100 ms\" }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n{second}\n\
+             [[nr.ues]]\nname = \"ue\"\n{carriers}\nchannel = {{ kind = \"fixed\", loss_db = 70 }}\n[[flows]]\nname = \"f\"\n"
+        ));
+        let cells: BTreeSet<String> =
+            tables.transmissions.iter().filter(|t| t.direction == "downlink").map(|t| t.cell.to_owned()).collect();
+        let utilisation = tables.ues.iter().find(|row| row.direction == "downlink").expect("a UE").utilisation;
+        let shares = tables.radio.iter().filter(|row| row.t_s > 1.0).map(|row| row.dl_prbs);
+        let (least, most) = shares.fold((f64::MAX, 0.0f64), |(least, most), one| (least.min(one), most.max(one)));
+        assert!(least > 0.97 && most < 1.01, "{least} {most}");
+        (flow(&tables, "f").goodput_mbps, utilisation, cells.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    let second = "secondary = { frequency_mhz = 3600, bandwidth_mhz = 20 }";
+    let (one, busy, cells) = download("", "");
+    assert!(busy > 0.99 && busy <= 1.0 && cells == "cell-1", "{busy} {cells}");
+    let (both, busy, cells) = download(second, "");
+    // 40 MHz of 30 kHz have 106 resource blocks, 20 MHz have 51.
+    near("goodput", both / one, 157.0 / 106.0, 0.01);
+    assert!(busy > 0.99 && busy <= 1.0 && cells == "cell-1 cell-1/2", "{busy} {cells}");
+    let (alone, busy, cells) = download(second, "carriers = 1");
+    assert!(alone == one && busy > 0.99 && cells == "cell-1", "{alone} {one} {busy} {cells}");
+}
+
+#[test]
+fn the_shares_of_a_cells_ues_add_up_to_its_load_whichever_carriers_they_receive() {
+    let tables = run(&format!(
+        "duration = \"2 s\"\nrecord = {{ samples = \"100 ms\" }}\n{BUFFERS}\n[nr]\nbandwidth_mhz = 40\n\
+         secondary = {{ frequency_mhz = 3600, bandwidth_mhz = 20 }}\n[[nr.ues]]\nname = \"one\"\ncarriers = 1\n\
+         channel = {{ kind = \"fixed\", loss_db = 70 }}\n[[nr.ues]]\nname = \"both\"\n\
+         channel = {{ kind = \"fixed\", loss_db = 70 }}\n[[flows]]\nname = \"f\"\nto = \"*\"\n"
+    ));
+    let mut moments: std::collections::BTreeMap<u64, [f64; 2]> = Default::default();
+    for row in tables.radio.iter().filter(|row| row.t_s > 1.0) {
+        let [own, cell] = moments.entry(row.t_s.to_bits()).or_default();
+        *own += row.dl_prbs;
+        *cell += row.dl_cell_prbs;
+    }
+    // Shares of other carriers do not add up.
+    assert!(moments.len() == 10 && moments.values().all(|[own, _]| *own > 1.1), "{moments:?}");
+    assert!(moments.values().all(|[_, cell]| *cell > 0.97 && *cell < 1.01), "{moments:?}");
+}
+
+#[test]
+fn a_configured_grant_takes_the_request_out_of_the_uplinks_delay() {
+    let delay = |mac: &str| {
+        let tables = run(&format!(
+            "duration = \"20 s\"\n[nr]\nmac = {{ {mac} }}\n[[nr.ues]]\nname = \"ue\"\n\
+             channel = {{ kind = \"fixed\", loss_db = 80 }}\n[[flows]]\nname = \"f\"\nfrom = \"ue\"\nto = \"server\"\n\
+             traffic = {{ kind = \"cbr\", rate = \"9 kbit/s\", packet = \"100 B\" }}\n"
+        ));
+        let requests: u64 = tables.ues.iter().map(|row| row.scheduling_requests).sum();
+        (flow(&tables, "f").owd_p50_ms.expect("packets arrived"), requests)
+    };
+    // Each 2.5 ms: 1.25 ms on average, the slot, and 100 us to decode it in, which take until the end of the next.
+    let (configured, none) = delay("configured_grant = { period = \"2.5 ms\" }");
+    near("with a grant", configured, 1.25 + 0.5 + 0.5, 0.15);
+    let (requested, all) = delay("");
+    assert!(none == 0 && all > 150 && requested > configured + 3.0, "{configured} {requested} {all}");
+}
