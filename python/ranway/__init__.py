@@ -13,7 +13,8 @@ A `Scenario` is a file, a built-in name, TOML text or a dict; `run` simulates al
 `Results` holds the tables. The same scenario and seed give the same results as the command `ranway run`.
 
 To share the work between processes, `scenario.jobs()` lists the single runs, `scenario.run(jobs=[...])` runs some of
-them, and `merge` joins the results. Scenarios, jobs and results can be pickled.
+them, and `merge` joins the results. Scenarios, jobs and results can be pickled. `sweep` does all of this for thousands
+of jobs, here or on a Dask cluster, and resumes after an interruption.
 """
 
 import json
@@ -27,6 +28,7 @@ from ranway._progress import Progress
 from ranway._results import Results, merge, read
 from ranway._run import run
 from ranway._scenario import Scenario
+from ranway._sweep import sweep
 
 __version__: str = _ranway.__version__
 
@@ -47,6 +49,7 @@ __all__ = [
     "read",
     "run",
     "schema",
+    "sweep",
 ]
 
 

@@ -11,11 +11,10 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::import_exception;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use record::{Output, Table, report, tables};
+use record::{Output, SweepDir, report};
 use sim::{Batch, Job};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +82,10 @@ impl Loaded {
     }
 }
 
-fn pairs(jobs: &[Job]) -> Vec<(u32, u32)> {
+/// Jobs as Python has them: point and run.
+type Pairs = Vec<(u32, u32)>;
+
+fn pairs(jobs: &[Job]) -> Pairs {
     jobs.iter().map(|job| (job.point, job.run)).collect()
 }
 
@@ -156,36 +158,10 @@ impl Results {
 
     /// Returns a table as the bytes of a Parquet file.
     fn parquet<'py>(&self, py: Python<'py>, table: &str) -> PyResult<Bound<'py, PyBytes>> {
-        let tables = &self.0.tables;
-        let bytes = py.detach(|| match table {
-            tables::Flows::NAME => parquet(&tables.flows),
-            tables::Samples::NAME => parquet(&tables.samples),
-            tables::Rtts::NAME => parquet(&tables.rtts),
-            tables::Owds::NAME => parquet(&tables.owds),
-            tables::Queues::NAME => parquet(&tables.queues),
-            tables::Links::NAME => parquet(&tables.links),
-            tables::Events::NAME => parquet(&tables.events),
-            tables::Transfers::NAME => parquet(&tables.transfers),
-            tables::Ues::NAME => parquet(&tables.ues),
-            tables::Radio::NAME => parquet(&tables.radio),
-            tables::Mobility::NAME => parquet(&tables.mobility),
-            tables::Transmissions::NAME => parquet(&tables.transmissions),
-            tables::Peps::NAME => parquet(&tables.peps),
-            tables::Proxies::NAME => parquet(&tables.proxies),
-            tables::TcpFlows::NAME => parquet(&tables.tcp_flows),
-            tables::TcpSamples::NAME => parquet(&tables.tcp_samples),
-            tables::Segments::NAME => parquet(&tables.segments),
-            tables::Clocks::NAME => parquet(&tables.clocks),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown table `{table}`"))),
-        })?;
+        let mut bytes = Vec::new();
+        py.detach(|| self.0.tables.write_parquet(table, &mut bytes))?;
         Ok(PyBytes::new(py, &bytes))
     }
-}
-
-fn parquet(table: &impl Table) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    table.write_parquet(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Runs every repetition of every point of `loaded` on `jobs` threads (0: one per core). Calls `progress` in the
@@ -205,19 +181,73 @@ fn run(
     if loaded.points().iter().any(|point| point.scenario.flows.is_empty()) {
         return Err(ScenarioError::new_err("flows: the scenario has no flows; add [[flows]]"));
     }
-    let list = |jobs: Vec<String>| {
-        let jobs = jobs.iter().map(|job| job.parse::<Job>()).collect::<Result<_, _>>();
-        let jobs = jobs.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Batch::of(loaded, jobs).map_err(|error| PyValueError::new_err(error.to_string()))
-    };
-    let jobs = jobs.map_or_else(|| Ok(Batch::all(loaded)), list)?;
+    let jobs = jobs.map_or_else(|| Ok(Batch::all(loaded)), |jobs| listed(loaded, &jobs))?;
     let output = out.as_deref().map(create).transpose()?;
     let progress = progress.map(|callback| callback.clone().unbind());
-    let outcome = py.detach(|| run_apart(&jobs, threads, progress.as_ref(), output.as_ref()))?;
+    let outcome = py.detach(|| apart(threads, progress.as_ref(), output.as_ref(), |options| jobs.run(options)))?;
     if let Some(output) = output {
         py.detach(|| outcome.results.commit(output)).map_err(record_error)?;
     }
     Ok(Results(outcome.results))
+}
+
+/// The jobs of a sweep with the directory `dir`, which is made if it is missing: all, and those that have not finished.
+#[pyfunction]
+fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf) -> PyResult<(Pairs, Pairs)> {
+    let loaded = &loaded.loaded;
+    if loaded.points().iter().any(|point| !point.scenario.record.pcap.is_empty()) {
+        return Err(ScenarioError::new_err("record.pcap: a sweep writes no captures: remove the key, or use `run`"));
+    }
+    py.detach(|| {
+        let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
+        let (all, finished) = (sweep.jobs(), sweep.finished().map_err(record_error)?);
+        let left: Vec<Job> = all.iter().copied().filter(|job| !finished.contains(job)).collect();
+        Ok((pairs(&all), pairs(&left)))
+    })
+}
+
+/// Runs jobs of a sweep and writes the results of each into `dir` when it finishes.
+#[pyfunction]
+#[pyo3(signature = (loaded, dir, jobs, threads, progress=None))]
+fn sweep_run(
+    py: Python<'_>,
+    loaded: &Loaded,
+    dir: PathBuf,
+    jobs: Vec<String>,
+    threads: usize,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let loaded = &loaded.loaded;
+    let batch = listed(loaded, &jobs)?;
+    let progress = progress.map(|callback| callback.clone().unbind());
+    py.detach(|| {
+        let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
+        apart(threads, progress.as_ref(), None, |options| batch.run_into(&sweep, options)).map(|_| ())
+    })
+}
+
+/// Assembles the results of sweeps' directories at `out`, and removes the directories unless they are to be kept.
+#[pyfunction]
+fn sweep_merge(py: Python<'_>, dirs: Vec<PathBuf>, out: PathBuf, keep: bool) -> PyResult<()> {
+    py.detach(|| {
+        let parts = dirs.iter().map(|dir| SweepDir::open(dir)).collect::<Result<Vec<_>, _>>().map_err(record_error)?;
+        let output = create(&out)?;
+        // Signals are looked at by the interpreter alone.
+        let mut signal = Ok(());
+        let mut go_on = |_| {
+            signal = Python::attach(|py| py.check_signals());
+            signal.is_ok()
+        };
+        let assembled = record::assemble(&parts, &output, &mut go_on).map_err(record_error)?;
+        signal?;
+        if assembled.is_some() {
+            output.commit().map_err(record_error)?;
+            if !keep {
+                parts.into_iter().try_for_each(SweepDir::remove).map_err(record_error)?;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// Puts the results of disjoint lists of jobs together.
@@ -231,13 +261,20 @@ fn create(dir: &Path) -> PyResult<Output> {
     Output::create(dir).map_err(record_error)
 }
 
-/// Runs in other threads and keeps this one for Python.
-fn run_apart(
-    jobs: &Batch<'_>,
+/// The jobs of a list.
+fn listed<'a>(loaded: &'a scenario::Loaded, jobs: &[String]) -> PyResult<Batch<'a>> {
+    let jobs = jobs.iter().map(|job| job.parse::<Job>()).collect::<Result<_, _>>();
+    let jobs = jobs.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Batch::of(loaded, jobs).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Runs jobs in other threads and keeps this one for Python.
+fn apart<T: Send>(
     threads: usize,
     callback: Option<&Py<PyAny>>,
     output: Option<&Output>,
-) -> PyResult<sim::Outcome> {
+    run: impl FnOnce(&sim::Options<'_>) -> Result<T, sim::Error> + Send,
+) -> PyResult<T> {
     let stop = AtomicBool::new(false);
     let latest = Mutex::new(None);
     std::thread::scope(|scope| {
@@ -247,7 +284,7 @@ fn run_apart(
             // Dropped at the end or by a panic, which wakes the waiting thread.
             let _done = done;
             let progress = |progress| *latest.lock().expect("nobody panics with it") = Some(progress);
-            jobs.run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None })
+            run(&sim::Options { jobs: threads, stop, progress: &progress, output, reports: None })
         });
         let tell = || {
             Python::attach(|py| {
@@ -415,6 +452,9 @@ fn _ranway(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Emulation>()?;
     module.add_function(wrap_pyfunction!(run, module)?)?;
     module.add_function(wrap_pyfunction!(merge, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_jobs, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_run, module)?)?;
+    module.add_function(wrap_pyfunction!(sweep_merge, module)?)?;
     module.add_function(wrap_pyfunction!(crate::emulate, module)?)?;
     module.add_function(wrap_pyfunction!(builtin, module)?)?;
     module.add_function(wrap_pyfunction!(schema, module)?)

@@ -637,6 +637,7 @@ function footer(): HTMLElement {
   const { shown } = store.state.data.content;
   const notes = [
     `Each series has at most ${count(shown.points_per_series)} points: each group of neighbouring samples keeps its smallest and largest value, so that no peak is lost.`,
+    shown.runs < shown.runs_of ? `It draws ${count(shown.runs)} of ${count(shown.runs_of)} runs, the first ones of each point; means are of all.` : "",
     shown.series < shown.series_of
       ? `To stay below ${number(shown.max_bytes / 1e6)} MB, this page holds ${count(shown.series)} of ${count(shown.series_of)} series, those of the first runs and the largest flows and UEs.`
       : "",

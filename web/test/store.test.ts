@@ -17,7 +17,7 @@ const result = (title: string, points: number, runs = 3): Result =>
     mobility: [],
     series: [],
   }) as unknown as Result;
-const shown = { points_per_series: 1500, series: 0, series_of: 0, rows: 0, rows_of: 0, summaries: 0, summaries_of: 0, max_bytes: 1 };
+const shown = { points_per_series: 1500, runs: 1, runs_of: 1, series: 0, series_of: 0, rows: 0, rows_of: 0, summaries: 0, summaries_of: 0, max_bytes: 1 };
 const content = (...results: Result[]): Data => ({ shown, reproduction: [], figures: [], results });
 const series = (name: string, columns: Series["columns"]): Series => ({ point: 0, run: 0, kind: "goodput", name, conn: 0, columns });
 

@@ -5,7 +5,10 @@ use crate::import::ImportCommand;
 use crate::measure::MeasureArgs;
 use crate::rnis::RnisArgs;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use record::Job;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// Simulate, emulate, measure and fix TCP over LTE and 5G.
 ///
@@ -29,6 +32,10 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Simulate a scenario and write its results and report
     Run(RunArgs),
+    /// Simulate all points of a sweep: on all cores, resumable, or a share of them on each of many machines
+    Sweep(SweepArgs),
+    /// Make results of the jobs of a sweep that many machines have shared
+    Merge(MergeArgs),
     /// Check a scenario without running it
     Check(ScenarioArgs),
     /// List the built-in scenarios, presets and papers
@@ -153,6 +160,104 @@ pub(crate) struct RunArgs {
     /// `ranway rnis --input replay:FILE`; of one run
     #[arg(long, value_name = "FILE")]
     pub(crate) reports: Option<PathBuf>,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "A sweep is a list of jobs, one for each run of each point. Each job's results are written when it finishes, into \
+OUT.sweep; when all have, the results go to OUT, the same bytes as from `ranway run`, and OUT.sweep is removed. After Ctrl-C, a \
+crash or a full disk, the same command resumes and skips the finished jobs. Memory does not grow with the number of jobs.
+
+On many machines, each takes a share of the jobs with --shard. They may share OUT.sweep, or have one each.
+
+Examples:
+  ranway sweep loss-sweep --runs 100
+  ranway sweep my.toml --set 'sweep.flows.*.cc=[\"cubic\", \"bbr\"]' --out results/cc
+  ranway sweep my.toml --out results/cc --shard 3/20    the third of twenty shares, as of a job array
+  ranway merge results/cc.sweep                         when all shares have finished"
+)]
+pub(crate) struct SweepArgs {
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArgs,
+    /// Number of threads; a job uses one [default: all cores]
+    #[arg(long, short, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) jobs: usize,
+    /// Output directory; replaces earlier results there [default: ranway-out/NAME]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Run the I-th of N shares of the jobs and write no results yet; `ranway merge` does
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    #[command(flatten)]
+    pub(crate) ending: EndArgs,
+}
+
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Several directories are those of machines that share none; a job that two have is taken once. Together they must have \
+all jobs, or those that are missing are named.
+
+Examples:
+  ranway merge ranway-out/loss-sweep.sweep
+  ranway merge node-*/cc.sweep --out results/cc"
+)]
+pub(crate) struct MergeArgs {
+    /// Directories that `ranway sweep --shard` has written
+    #[arg(value_name = "SWEEP", required = true)]
+    pub(crate) sweeps: Vec<PathBuf>,
+    /// Output directory; replaces earlier results there [default: the first SWEEP without `.sweep`]
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) ending: EndArgs,
+}
+
+/// What happens when the jobs of a sweep have finished.
+#[derive(ClapArgs)]
+pub(crate) struct EndArgs {
+    /// Keep the jobs' own files
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One of several shares of the jobs of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shard {
+    /// From 1.
+    index: usize,
+    count: usize,
+}
+
+impl Shard {
+    /// Returns the jobs of this share: every N-th, so that all shares have some of each kind.
+    pub(crate) fn of(self, jobs: &[Job]) -> Vec<Job> {
+        jobs.iter().copied().skip(self.index - 1).step_by(self.count).collect()
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shard, String> {
+        let parse = || {
+            let (index, count) = text.split_once('/')?;
+            Some(Shard { index: index.parse().ok()?, count: count.parse().ok()? })
+        };
+        let shard = parse().filter(|shard| (1..=shard.count).contains(&shard.index));
+        shard.ok_or_else(|| "expected I/N with I from 1 to N, as in 3/20".to_owned())
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.count)
+    }
 }
 
 #[derive(ClapArgs)]

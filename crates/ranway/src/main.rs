@@ -27,6 +27,7 @@ mod rnis;
 mod run;
 mod show;
 mod status_line;
+mod sweep;
 mod table;
 mod terminal;
 mod typo;
@@ -40,6 +41,8 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let outcome = match typo::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Sweep(args) => sweep::sweep(&args),
+        Command::Merge(args) => sweep::merge(&args),
         Command::Check(args) => run::check(&args),
         Command::List => show::list(),
         Command::Show(args) => show::show(&args),

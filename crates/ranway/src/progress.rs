@@ -34,6 +34,22 @@ impl Bar {
         Bar(bar)
     }
 
+    /// A bar over work whose share is known.
+    pub(crate) fn of_steps(what: &str, quiet: bool) -> Bar {
+        if quiet {
+            return Bar(ProgressBar::hidden());
+        }
+        let bar = ProgressBar::new(STEPS);
+        let template = "{prefix} [{bar:30}] {percent:>3} %  {elapsed} so far, {eta} to go";
+        bar.set_style(ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> "));
+        bar.set_prefix(what.to_owned());
+        Bar(bar)
+    }
+
+    pub(crate) fn set_share(&self, share: f64) {
+        self.0.set_position((share * STEPS as f64) as u64);
+    }
+
     pub(crate) fn set_bytes(&self, bytes: u64) {
         self.0.set_position(bytes);
     }

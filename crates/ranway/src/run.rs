@@ -134,7 +134,7 @@ pub(crate) fn simulate(
 }
 
 /// Classifies what the simulator rejects: an error in the scenario or in a file that it names, unless the system failed.
-fn wrong(error: sim::Error) -> Failure {
+pub(crate) fn wrong(error: sim::Error) -> Failure {
     match error {
         sim::Error::Trace { .. } | sim::Error::Channel { .. } | sim::Error::Flow { .. } => {
             Failure::Invalid(error.to_string())

@@ -45,6 +45,23 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory is of another sweep.
+    #[error("{} holds jobs of another sweep, with a different {what}: choose another directory, or remove it", .path.display())]
+    OtherSweep {
+        /// The directory.
+        path: PathBuf,
+        /// What differs.
+        what: &'static str,
+    },
+    /// The directory holds no sweep.
+    #[error("{} holds no jobs of a sweep (no sweep.json)", .path.display())]
+    NotSweep {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The jobs of a sweep do not fit together, or are not complete.
+    #[error(transparent)]
+    Merge(#[from] crate::MergeError),
     /// A file of the results does not say what it should.
     #[error("{} is damaged or of another version: {what}", .path.display())]
     Damaged {

@@ -14,7 +14,8 @@
 //!
 //! All but `timing.json` and `report.html` (which quotes it) are the same bytes for the same input on any machine.
 //!
-//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge`].
+//! Results of disjoint lists of jobs ([`Job`]) become those of the whole scenario with [`merge`], in memory. The jobs of a
+//! large sweep have a file each in a [`SweepDir`], and [`assemble`] makes results of them in bounded memory.
 //!
 //! This crate touches files: it is the edge between the pure models and the disk.
 
@@ -28,6 +29,7 @@ mod output;
 pub mod report;
 mod results;
 mod summary;
+mod sweep;
 mod table;
 pub mod tables;
 
@@ -39,6 +41,7 @@ pub use merge::{MergeError, merge};
 pub use meta::{Lateness, Meta, Partial, Point, Results, Timing};
 pub use output::{Output, OutputFile};
 pub use summary::{FlowSummary, Limited, LinkSummary, PointSummary, Stat, Summary, UeDirection, UeSummary};
+pub use sweep::{SweepDir, assemble};
 pub use table::{Blobs, Column, Strings, Table};
 pub use tables::{Tables, ms};
 pub use units::Distribution;

@@ -7,7 +7,7 @@ use crate::tables::each_table;
 use crate::{Job, Meta, Partial, Results, Timing};
 
 /// The most runs of a point, as in scenarios.
-const MAX_RUNS: u32 = 10_000;
+pub(crate) const MAX_RUNS: u32 = 10_000;
 
 /// Why results cannot be merged. Parts are numbered from 0, in the order in which they were given.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,7 +103,7 @@ pub fn merge(parts: &[&Results]) -> Result<Results, MergeError> {
 }
 
 /// What differs between the runs that two parts are of.
-fn difference(a: &Meta, b: &Meta) -> Option<&'static str> {
+pub(crate) fn difference(a: &Meta, b: &Meta) -> Option<&'static str> {
     // Complete results do not tell the runs of each point.
     let runs = |meta: &Meta| meta.partial.as_ref().map(|partial| partial.runs.clone()).filter(|runs| !runs.is_empty());
     let runs_differ = matches!((runs(a), runs(b)), (Some(a), Some(b)) if a != b);
@@ -130,8 +130,7 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
         repeated.extend(jobs.into_iter().filter(|&job| owners.insert(job, part).is_some()));
     }
     if let Some(partial) = parts.iter().find_map(|part| part.meta.partial.as_ref()) {
-        let all = (0..).zip(&partial.runs).flat_map(|(point, &runs)| (0..runs).map(move |run| Job { point, run }));
-        missing.extend(all.filter(|job| !owners.contains_key(job)));
+        missing.extend(all_jobs(&partial.runs).filter(|job| !owners.contains_key(job)));
     }
     if missing.is_empty() && repeated.is_empty() {
         return Ok(owners);
@@ -141,13 +140,18 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
     Err(MergeError::Jobs { missing, repeated })
 }
 
+/// All jobs of points with so many runs, in order.
+pub(crate) fn all_jobs(runs: &[u32]) -> impl Iterator<Item = Job> {
+    (0..).zip(runs).flat_map(|(point, &runs)| (0..runs).map(move |run| Job { point, run }))
+}
+
 /// Returns whether all jobs exist, and no point has more runs than a scenario can have.
 fn is_plausible(partial: &Partial) -> bool {
     let exists = |job: &Job| partial.runs.get(job.point as usize).is_some_and(|&runs| job.run < runs);
     partial.runs.iter().all(|&runs| runs <= MAX_RUNS) && partial.jobs.iter().all(exists)
 }
 
-fn one_after_the_other<'a>(timings: impl Iterator<Item = &'a Timing>) -> Timing {
+pub(crate) fn one_after_the_other<'a>(timings: impl Iterator<Item = &'a Timing>) -> Timing {
     timings.fold(Timing::default(), |sum, timing| Timing {
         wall_s: sum.wall_s + timing.wall_s,
         cpu_s: sum.cpu_s + timing.cpu_s,

@@ -4,9 +4,12 @@
 //! the report of a large sweep stays usable, and the page states what was left out:
 //! - a series has at most [`POINTS_PER_SERIES`] points: of every group of neighbouring samples, each column keeps its
 //!   smallest and its largest value, so that a peak is never lost;
+//! - of a sweep with more than two million rows in all tables, the first runs of all points come first, and the runs
+//!   beyond are in the summary alone;
 //! - the whole page stays below [`MAX_BYTES`]: first the series get coarser, then series are left out, those of later
 //!   runs, of smaller flows and of UEs with less traffic first. The tables (Parquet) always hold everything.
 
+mod chosen;
 mod rows;
 mod series;
 #[cfg(test)]
@@ -20,6 +23,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::{Meta, Results, Summary, Timing};
+pub(crate) use chosen::choose;
 use series::{Series, short};
 
 /// Maximum number of points of a series.
@@ -44,21 +48,31 @@ const PLACEHOLDER: &str = "\"RANWAY-DATA\"";
 
 /// Returns a self-contained HTML page about `results`.
 pub fn html(results: &Results) -> String {
-    compare(std::slice::from_ref(results))
+    html_with(results, results.summary())
 }
 
 /// Returns the same with the summary of `results`, which has been computed.
 pub(crate) fn html_with(results: &Results, summary: Summary) -> String {
-    page(Default::default(), std::slice::from_ref(results), vec![summary], MAX_BYTES)
+    let (chosen, runs) = chosen::chosen(results);
+    html_of(&chosen, summary, runs)
+}
+
+/// Returns the page with the `summary` of all runs, and the results of those that [`choose`] has chosen: so many of so many.
+pub(crate) fn html_of(results: &Results, summary: Summary, runs: (usize, usize)) -> String {
+    page(Default::default(), &[results], vec![summary], runs, MAX_BYTES)
 }
 
 /// Returns a self-contained HTML page about several results side by side.
 pub fn compare(results: &[Results]) -> String {
-    page(Default::default(), results, summaries(results), MAX_BYTES)
+    page_of_all(Default::default(), results)
 }
 
-fn summaries(results: &[Results]) -> Vec<Summary> {
-    results.iter().map(Results::summary).collect()
+/// The page about several results, of the runs that are chosen of each.
+fn page_of_all(reproduction: Reproduction, results: &[Results]) -> String {
+    let (chosen, runs): (Vec<_>, Vec<_>) = results.iter().map(chosen::chosen).unzip();
+    let runs = runs.into_iter().fold((0, 0), |sum, runs| (sum.0 + runs.0, sum.1 + runs.1));
+    let chosen: Vec<&Results> = chosen.iter().map(|results| &**results).collect();
+    page(reproduction, &chosen, results.iter().map(Results::summary).collect(), runs, MAX_BYTES)
 }
 
 /// Returns a self-contained HTML page: published figures beside measured ones, above the results that they come from.
@@ -90,7 +104,7 @@ fn summaries(results: &[Results]) -> Vec<Summary> {
 /// If a row or figure cannot be written as JSON because a map in it has keys that are not strings.
 pub fn reproduction<R: Serialize, F: Serialize>(rows: &[R], figures: &[F], results: &[Results]) -> String {
     let reproduction = (rows.iter().map(raw).collect(), figures.iter().map(raw).collect());
-    page(reproduction, results, summaries(results), MAX_BYTES)
+    page_of_all(reproduction, results)
 }
 
 #[derive(Serialize)]
@@ -106,6 +120,8 @@ struct Data<'a> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 struct Shown {
     points_per_series: usize,
+    runs: usize,
+    runs_of: usize,
     series: usize,
     series_of: usize,
     rows: usize,
@@ -164,11 +180,12 @@ type Reproduction = (Vec<Box<RawValue>>, Vec<Box<RawValue>>);
 
 fn page(
     (reproduction, figures): Reproduction,
-    results: &[Results],
+    results: &[&Results],
     summaries: Vec<Summary>,
+    (runs, runs_of): (usize, usize),
     max_bytes: usize,
 ) -> String {
-    let mut shown = Shown { max_bytes, ..Shown::default() };
+    let mut shown = Shown { runs, runs_of, max_bytes, ..Shown::default() };
     let room = |share: usize| (share as f64 * (max_bytes as f64 / MAX_BYTES as f64)) as usize;
     let mut embedded = Vec::new();
     let points: usize = results.iter().map(|results| results.meta.points.len()).sum();

@@ -51,11 +51,21 @@ impl Results {
             };
         }
         each_table!(write);
+        let summary = self.summary();
+        self.write_texts(output, &summary, |summary| report::html_with(self, summary))
+    }
+
+    /// Writes everything but tables and captures. `report` makes the report with the summary.
+    pub(crate) fn write_texts(
+        &self,
+        output: &Output,
+        summary: &Summary,
+        report: impl FnOnce(Summary) -> String,
+    ) -> Result<(), Error> {
         output.write("meta.json", &json(&MetaFile { format: FORMAT, meta: self.meta.clone() }))?;
         output.write("timing.json", &json(&self.timing))?;
-        let summary = self.summary();
-        output.write("summary.json", &json(&summary))?;
-        output.write("report.html", report::html_with(self, summary).as_bytes())
+        output.write("summary.json", &json(summary))?;
+        output.write("report.html", report(summary.clone()).as_bytes())
     }
 
     /// Reads what [`Results::write`] wrote.
@@ -156,13 +166,13 @@ fn check_format(meta: &MetaFile, path: &Path) -> Result<(), Error> {
     Err(Error::damaged(path, &what))
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn json(value: &impl Serialize) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).expect("string keys and plain values");
     text.push(b'\n');
     text
 }
 
-fn from_json<T: DeserializeOwned>(name: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<T, Error> {
+pub(crate) fn from_json<T: DeserializeOwned>(name: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<T, Error> {
     let bytes = files.get(name).ok_or_else(|| Error::damaged(Path::new(name), &"it is missing"))?;
     serde_json::from_slice(bytes).map_err(|error| Error::damaged(Path::new(name), &error))
 }

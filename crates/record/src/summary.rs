@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::tables::{FlowRow, LinkRow, UeRow};
-use crate::{Lateness, Partial, Point, Results};
+use crate::{Lateness, Meta, Partial, Point, Results, Tables};
 
 /// The version of the file's layout.
 const FORMAT: u32 = 1;
@@ -247,19 +247,30 @@ impl Stat {
 impl Summary {
     /// The summary of `results`.
     pub fn of(results: &Results) -> Summary {
-        let runs = gather(results);
+        let runs = gather(&results.tables);
         let points = results.meta.points.iter().enumerate();
         let emulated = results.timing.lateness.is_some();
         let summarise = |(point, at): (usize, &Point)| summarise(point as u32, at.values.clone(), &runs, emulated);
-        let points = points.map(summarise).collect();
+        Summary { lateness: results.timing.lateness, ..Summary::with(&results.meta, points.map(summarise).collect()) }
+    }
+
+    /// The summary of simulations whose points have been summarised one by one.
+    pub(crate) fn with(meta: &Meta, points: Vec<PointSummary>) -> Summary {
         Summary {
             format: FORMAT,
-            title: results.meta.title.clone(),
-            runs: results.meta.runs,
-            partial: results.meta.partial.as_ref().map(Partial::counts),
+            title: meta.title.clone(),
+            runs: meta.runs,
+            partial: meta.partial.as_ref().map(Partial::counts),
             points,
-            lateness: results.timing.lateness,
+            lateness: None,
         }
+    }
+}
+
+impl PointSummary {
+    /// The summary of the point `point`, of a simulation. `tables` has the point's rows at least.
+    pub(crate) fn of(point: u32, at: &Point, tables: &Tables) -> PointSummary {
+        summarise(point, at.values.clone(), &gather(tables), false)
     }
 }
 
@@ -296,30 +307,30 @@ struct Figures {
     limited: Option<[f64; 5]>,
 }
 
-fn gather(results: &Results) -> BTreeMap<(u32, u32), Run<'_>> {
+fn gather(tables: &Tables) -> BTreeMap<(u32, u32), Run<'_>> {
     let mut runs: BTreeMap<(u32, u32), Run<'_>> = BTreeMap::new();
-    for flow in results.tables.flows.iter() {
+    for flow in tables.flows.iter() {
         let run = runs.entry((flow.point, flow.run)).or_default();
         run.flows.push(flow);
         run.by_flow.entry(flow.flow).or_default().push(flow);
     }
-    for link in results.tables.links.iter() {
+    for link in tables.links.iter() {
         let run = runs.entry((link.point, link.run)).or_default();
         run.links.push(link);
         run.by_link.insert(link.link, link);
     }
-    for ue in results.tables.ues.iter() {
+    for ue in tables.ues.iter() {
         runs.entry((ue.point, ue.run)).or_default().ues.push(ue);
     }
-    for rtt in results.tables.rtts.iter() {
+    for rtt in tables.rtts.iter() {
         let run = runs.entry((rtt.point, rtt.run)).or_default();
         run.rtts.entry(rtt.flow).or_default().push((rtt.rtt_ms, rtt.count));
     }
-    for owd in results.tables.owds.iter() {
+    for owd in tables.owds.iter() {
         let run = runs.entry((owd.point, owd.run)).or_default();
         run.owds.entry(owd.flow).or_default().push((owd.owd_ms, owd.count));
     }
-    for transfer in results.tables.transfers.iter() {
+    for transfer in tables.transfers.iter() {
         let run = runs.entry((transfer.point, transfer.run)).or_default();
         run.transfers.entry(transfer.flow).or_default().push(transfer.completion_s);
     }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::ChunkReader;
 
@@ -225,6 +227,8 @@ pub trait Table: Default {
     fn schema() -> SchemaRef;
     /// Some rows as an Arrow batch.
     fn batch(&self, rows: Range<usize>) -> RecordBatch;
+    /// Appends some rows of `other`.
+    fn push_rows(&mut self, other: &Self, rows: Range<usize>);
     /// Appends an Arrow batch; columns are found by name, and further ones are ignored.
     ///
     /// # Errors
@@ -238,14 +242,7 @@ pub trait Table: Default {
     /// # Errors
     /// `to` could not be written.
     fn write_parquet(&self, to: impl Write + Send) -> io::Result<()> {
-        // A compressor for each column takes longer than a small table is worth.
-        let compression = if self.len() < SMALL {
-            Compression::UNCOMPRESSED
-        } else {
-            Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a zstd level"))
-        };
-        let properties = WriterProperties::builder().set_compression(compression).build();
-        let mut writer = ArrowWriter::try_new(to, Self::schema(), Some(properties)).map_err(into_io)?;
+        let mut writer = parquet_writer::<Self, _>(to, self.len())?;
         for start in (0..self.len()).step_by(BATCH_ROWS) {
             let batch = self.batch(start..self.len().min(start + BATCH_ROWS));
             writer.write(&batch).map_err(into_io)?;
@@ -270,6 +267,7 @@ pub trait Table: Default {
     fn read_thinned(from: impl ChunkReader + 'static, most: usize) -> Result<(Self, usize), ArrowError> {
         let mut table = Self::default();
         let builder = ParquetRecordBatchReaderBuilder::try_new(from)?;
+        check_places(builder.metadata())?;
         let rows = usize::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(usize::MAX);
         let every = rows.div_ceil(most.max(1)).max(1);
         let (mut moment, mut last) = (0, f64::NAN);
@@ -301,6 +299,83 @@ pub trait Table: Default {
             }
         }
         Ok((table, every))
+    }
+}
+
+/// Refuses columns at negative places, with which the reader of pages panics.
+fn check_places(metadata: &ParquetMetaData) -> Result<(), ArrowError> {
+    for column in metadata.row_groups().iter().flat_map(RowGroupMetaData::columns) {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        if start < 0 || column.compressed_size() < 0 || start.checked_add(column.compressed_size()).is_none() {
+            return Err(ArrowError::ParquetError("a column's place in the file is impossible".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Opens the writer of a table of so many rows, or more.
+fn parquet_writer<T: Table, W: Write + Send>(to: W, rows: usize) -> io::Result<ArrowWriter<W>> {
+    // A compressor for each column takes longer than a small table is worth.
+    let compression = if rows < SMALL {
+        Compression::UNCOMPRESSED
+    } else {
+        Compression::ZSTD(ZstdLevel::try_new(3).expect("3 is a zstd level"))
+    };
+    let properties = WriterProperties::builder().set_compression(compression).build();
+    ArrowWriter::try_new(to, T::schema(), Some(properties)).map_err(into_io)
+}
+
+/// A table that is written as Parquet while its rows arrive, in bounded memory. The file is, byte for byte, that of
+/// [`Table::write_parquet`] with all rows together.
+pub(crate) struct Appender<T, W: Write + Send> {
+    /// The rows that are not written yet, fewer than [`BATCH_ROWS`].
+    pending: T,
+    /// The file, until the writer is opened.
+    file: Option<W>,
+    writer: Option<ArrowWriter<W>>,
+}
+
+impl<T: Table, W: Write + Send> Appender<T, W> {
+    pub(crate) fn new(file: W) -> Appender<T, W> {
+        Appender { pending: T::default(), file: Some(file), writer: None }
+    }
+
+    /// Appends all rows of `table`.
+    ///
+    /// # Errors
+    /// The file could not be written.
+    pub(crate) fn append(&mut self, table: &T) -> io::Result<()> {
+        let mut start = 0;
+        while start < table.len() {
+            let end = table.len().min(start + BATCH_ROWS - self.pending.len());
+            self.pending.push_rows(table, start..end);
+            start = end;
+            if self.pending.len() == BATCH_ROWS {
+                self.write()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the pending rows.
+    fn write(&mut self) -> io::Result<()> {
+        let rows = self.pending.len();
+        if let Some(file) = self.file.take() {
+            self.writer = Some(parquet_writer::<T, W>(file, rows)?);
+        }
+        let batch = mem::take(&mut self.pending).batch(0..rows);
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.write(&batch).map_err(into_io))
+    }
+
+    /// Ends the table and returns its file.
+    ///
+    /// # Errors
+    /// The file could not be written.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        if !self.pending.is_empty() || self.file.is_some() {
+            self.write()?;
+        }
+        self.writer.expect("it was opened to write").into_inner().map_err(into_io)
     }
 }
 
@@ -399,7 +474,7 @@ macro_rules! table {
 
             /// Appends the rows of `other`, as from another run.
             pub fn append(&mut self, other: &$table) {
-                other.iter().for_each(|row| self.push(&row));
+                $crate::table::Table::push_rows(self, other, 0..other.row_count);
             }
         }
 
@@ -419,6 +494,10 @@ macro_rules! table {
             fn batch(&self, rows: ::core::ops::Range<usize>) -> ::arrow_array::RecordBatch {
                 let columns = vec![$($crate::table::Column::array(&self.$name, rows.clone()),)+];
                 ::arrow_array::RecordBatch::try_new(Self::schema(), columns).expect("columns are made from the schema")
+            }
+
+            fn push_rows(&mut self, other: &Self, rows: ::core::ops::Range<usize>) {
+                rows.for_each(|i| self.push(&other.row(i)));
             }
 
             fn read_batch(&mut self, batch: &::arrow_array::RecordBatch) -> Result<(), ::arrow_schema::ArrowError> {

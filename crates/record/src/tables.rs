@@ -6,7 +6,10 @@
 //! that copy's connections together; in [`EventRow`] alone, `conn` is the number of the connection within the run. A rate
 //! in Mbit/s is 10^6 bits per second.
 
+use crate::Job;
 use crate::table::{Table, column_of, item_of, table};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use units::{Distribution, Span};
 
 table! {
@@ -1070,6 +1073,40 @@ impl Tables {
         each_table!(append);
     }
 
+    /// The number of rows of each job, in all tables together.
+    pub(crate) fn rows_of_jobs(&self) -> BTreeMap<Job, u64> {
+        let mut rows = BTreeMap::new();
+        macro_rules! count {
+            ($table:ident) => {
+                (0..self.$table.len()).for_each(|row| *rows.entry(self.$table.job(row)).or_default() += 1)
+            };
+        }
+        each_table!(count);
+        rows
+    }
+
+    /// The rows of some jobs.
+    pub(crate) fn of_jobs(&self, jobs: &BTreeSet<Job>) -> Tables {
+        let mut some = Tables::default();
+        macro_rules! copy {
+            ($table:ident) => {
+                for row in 0..self.$table.len() {
+                    if jobs.contains(&self.$table.job(row)) {
+                        some.$table.push_rows(&self.$table, row..row + 1);
+                    }
+                }
+            };
+        }
+        each_table!(copy);
+        some
+    }
+
+    /// The tables that the summary is made of.
+    pub(crate) fn summarised(self) -> Tables {
+        let Tables { flows, rtts, owds, links, transfers, ues, .. } = self;
+        Tables { flows, rtts, owds, links, transfers, ues, ..Tables::default() }
+    }
+
     /// Replaces each text in all tables, as to publish results without addresses.
     pub fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
         macro_rules! map_texts {
@@ -1093,6 +1130,22 @@ impl Tables {
         }
         each_table!(add);
         schemas
+    }
+
+    /// Writes the table of this name (one of [`Tables::NAMES`]) as Parquet.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if there is no such table; `to` could not be written.
+    pub fn write_parquet(&self, name: &str, to: impl Write + Send) -> io::Result<()> {
+        macro_rules! write {
+            ($table:ident) => {
+                if name == stringify!($table) {
+                    return self.$table.write_parquet(to);
+                }
+            };
+        }
+        each_table!(write);
+        Err(io::Error::new(io::ErrorKind::InvalidInput, format!("unknown table `{name}`")))
     }
 
     /// Whether no table has a row.

@@ -8,10 +8,11 @@ use crate::error::Error;
 use crate::rows::{RunId, meta};
 use crate::world::Done;
 use rayon::prelude::*;
-use record::{Job, Output, Partial, Results, Tables, Timing};
+use record::{Job, Output, Partial, Results, SweepDir, Tables, Timing};
 use rnis::RadioReport;
 use scenario::Loaded;
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use units::Span;
@@ -136,36 +137,9 @@ impl<'a> Batch<'a> {
     /// # Errors
     /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a capture cannot be written.
     pub fn run(&self, options: &Options) -> Result<Outcome, Error> {
-        let (loaded, points) = (self.loaded, self.loaded.points());
-        let recordings = recordings::load(loaded)?;
-        let nanos = |job: &Job| points[job.point as usize].scenario.duration.as_nanos();
-        let total: u64 = self.jobs.iter().map(|job| nanos(job) / 1000).sum();
-        let runs = self.jobs.len() as u64;
-        let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
-        let tell = |add: Span| {
-            let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
-            let share = behind as f64 / total.max(1) as f64;
-            (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs, share });
-        };
-        let one = |job: &Job| -> Result<Option<Done>, Error> {
-            if options.stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            let id = RunId { point: job.point, run: job.run };
-            let scenario = &points[job.point as usize].scenario;
-            let mut world = build::world(scenario, id, &recordings, options.output, false)?;
-            if options.reports.is_some() {
-                world.open_reports();
-            }
-            let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
-            if outcome.is_some() {
-                done.fetch_add(1, Ordering::Relaxed);
-                tell(Span::ZERO);
-            }
-            Ok(outcome)
-        };
+        let loaded = self.loaded;
         let start = (Instant::now(), cpu_time::ProcessTime::now());
-        let (outcomes, threads) = self.on_threads(options.jobs, one)?;
+        let (outcomes, threads) = self.each(options, |_, done, _| Ok(done))?;
 
         let mut tables = Tables::default();
         let mut timing = Timing { threads, ..Timing::default() };
@@ -183,7 +157,72 @@ impl<'a> Batch<'a> {
         let mut meta = meta(loaded);
         let done = finished.len() as u64;
         meta.partial = partial(loaded, finished);
-        Ok(Outcome { results: Results { meta, timing, tables }, finished: done, runs })
+        Ok(Outcome { results: Results { meta, timing, tables }, finished: done, runs: self.jobs.len() as u64 })
+    }
+
+    /// Runs the jobs, and writes the results of each into `sweep` when it finishes, so that memory does not grow with their
+    /// number. Returns how many have finished: all, unless it was stopped. [`record::assemble`] makes results of them.
+    ///
+    /// # Errors
+    /// [`Error::Trace`] for a trace that cannot be read, [`Error::Record`] if a file cannot be written: then no further job
+    /// begins.
+    pub fn run_into(&self, sweep: &SweepDir, options: &Options) -> Result<u64, Error> {
+        let write = |job: &Job, done: Done, timing: Timing| Ok(sweep.write(*job, &done.tables, &timing)?);
+        let (outcomes, _) = self.each(options, write)?;
+        Ok(outcomes.iter().flatten().count() as u64)
+    }
+
+    /// Runs the jobs and calls `take` with what each comes to and took, in the thread that ran it. Returns what `take` made of
+    /// those that were not stopped, in the order of the jobs, and the number of threads.
+    fn each<T: Send>(
+        &self,
+        options: &Options,
+        take: impl Fn(&Job, Done, Timing) -> Result<T, Error> + Sync,
+    ) -> Result<(Vec<Option<T>>, u32), Error> {
+        let (loaded, points) = (self.loaded, self.loaded.points());
+        let recordings = recordings::load(loaded)?;
+        let nanos = |job: &Job| points[job.point as usize].scenario.duration.as_nanos();
+        let total: u64 = self.jobs.iter().map(|job| nanos(job) / 1000).sum();
+        let runs = self.jobs.len() as u64;
+        let (behind, done) = (AtomicU64::new(0), AtomicU64::new(0));
+        let tell = |add: Span| {
+            let behind = behind.fetch_add(add.as_nanos() / 1000, Ordering::Relaxed) + add.as_nanos() / 1000;
+            let share = behind as f64 / total.max(1) as f64;
+            (options.progress)(Progress { runs_done: done.load(Ordering::Relaxed), runs, share });
+        };
+        let one = |job: &Job| -> Result<Option<T>, Error> {
+            if options.stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            let start = (Instant::now(), cpu_time::ThreadTime::now());
+            let id = RunId { point: job.point, run: job.run };
+            let scenario = &points[job.point as usize].scenario;
+            let mut world = build::world(scenario, id, &recordings, options.output, false)?;
+            if options.reports.is_some() {
+                world.open_reports();
+            }
+            let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
+            let timing = |outcome: &Done| Timing {
+                wall_s: start.0.elapsed().as_secs_f64(),
+                cpu_s: start.1.elapsed().as_secs_f64(),
+                simulated_s: outcome.simulated.as_secs_f64(),
+                events: outcome.events,
+                packets: outcome.packets,
+                threads: 1,
+                lateness: None,
+            };
+            let taken = outcome.map(|outcome| {
+                let timing = timing(&outcome);
+                take(job, outcome, timing)
+            });
+            let taken = taken.transpose()?;
+            if taken.is_some() {
+                done.fetch_add(1, Ordering::Relaxed);
+                tell(Span::ZERO);
+            }
+            Ok(taken)
+        };
+        self.on_threads(options.jobs, one)
     }
 
     /// Calls `one` with each job on up to this many `threads`, 0 for one for each core. Returns the outcomes in the order of
@@ -209,6 +248,15 @@ fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
     let of = runs.iter().map(|&runs| u64::from(runs)).sum();
     let done = finished.len() as u64;
     (done < of).then_some(Partial { finished: done, of, jobs: finished, runs })
+}
+
+/// Opens the directory `path` of a sweep over `loaded`, or makes it.
+///
+/// # Errors
+/// See [`SweepDir::open_or_create`].
+pub fn sweep_dir(loaded: &Loaded, path: &Path) -> Result<SweepDir, record::Error> {
+    let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
+    SweepDir::open_or_create(path, &meta(loaded), &runs)
 }
 
 /// Runs every repetition of every point of `loaded`: [`Batch::all`].

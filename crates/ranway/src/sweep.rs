@@ -1,0 +1,154 @@
+//! `ranway sweep` and `ranway merge`.
+
+use crate::args::{EndArgs, MergeArgs, Shard, SweepArgs};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::out::{counted, default_out, stem};
+use crate::progress::Bar;
+use crate::run::{load, wrong};
+use crate::terminal::{self, message};
+use record::{Job, Output, SweepDir, assemble};
+use scenario::Loaded;
+use sim::{Batch, Options};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// What the directory of a sweep in progress has instead of the results' name.
+const SUFFIX: &str = ".sweep";
+
+pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
+    let loaded = load(&args.scenario)?;
+    refuse_captures(&loaded)?;
+    sim::check(&loaded).map_err(wrong)?;
+    let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
+    if args.shard.is_none() {
+        // A place that cannot be written to is known before the work is done.
+        drop(Output::create(&out)?);
+    }
+    let place = in_progress(&out);
+    let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
+    let (all, finished) = (dir.jobs(), dir.finished()?);
+    let mine: Vec<Job> = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
+    let left: Vec<Job> = mine.iter().copied().filter(|job| !finished.contains(job)).collect();
+    if left.len() < mine.len() && !args.ending.quiet {
+        message!("{} of {} have finished before", mine.len() - left.len(), counted(mine.len() as u64, "job"));
+    }
+    let runs = left.len();
+    let batch = Batch::of(&loaded, left).map_err(|error| Failure::Invalid(error.to_string()))?;
+    let bar = Bar::new(&stem(&args.scenario.source.file), args.ending.quiet);
+    let options = Options {
+        jobs: args.jobs,
+        stop: interrupt::flag(),
+        progress: &|progress| bar.show(progress),
+        output: None,
+        reports: None,
+    };
+    let done = batch.run_into(&dir, &options).map_err(wrong)?;
+    drop(bar);
+    if (done as usize) < runs {
+        let finished = mine.len() - runs + done as usize;
+        message!(
+            "interrupted: {finished} of {} have finished; the same command resumes",
+            counted(mine.len() as u64, "job")
+        );
+        return Err(Failure::Interrupted);
+    }
+    if let Some(shard) = &args.shard {
+        return told(&dir, shard, mine.len(), args);
+    }
+    write_results(vec![dir], &out, &args.ending)
+}
+
+/// Says that a shard has finished, and what is left to do.
+fn told(dir: &SweepDir, shard: &Shard, mine: usize, args: &SweepArgs) -> Result<(), Failure> {
+    let (finished, all) = (dir.finished()?.len(), dir.jobs().len());
+    let mut out = terminal::stdout();
+    if args.ending.json {
+        let answer = serde_json::json!({
+            "sweep": dir.path(), "shard": shard.to_string(), "jobs": mine, "finished": finished, "of": all
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !args.ending.quiet {
+        let mine = counted(mine as u64, "job");
+        writeln!(out, "shard {shard}: its {mine} have finished; of all shards, {finished} of {all}")?;
+        writeln!(out, "when all have: ranway merge {}", dir.path().display())?;
+    }
+    Ok(())
+}
+
+pub(crate) fn merge(args: &MergeArgs) -> Result<(), Failure> {
+    let parts = args.sweeps.iter().map(|path| SweepDir::open(path)).collect::<Result<Vec<_>, _>>().map_err(given)?;
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => results_of(&args.sweeps[0])?,
+    };
+    write_results(parts, &out, &args.ending)
+}
+
+/// Assembles results from `parts`, puts them at `out`, and removes the parts.
+fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(), Failure> {
+    let output = Output::create(out)?;
+    let stop = interrupt::flag();
+    let bar = Bar::of_steps("writing results", ending.quiet);
+    let assembled = assemble(&parts, &output, &mut |share| {
+        bar.set_share(share);
+        !stop.load(Relaxed)
+    });
+    drop(bar);
+    let Some((summary, timing)) = assembled.map_err(given)? else {
+        message!("interrupted: no results were written; the jobs are kept, and the same command continues");
+        return Err(Failure::Interrupted);
+    };
+    output.commit()?;
+    if !ending.keep {
+        for part in parts {
+            part.remove()?;
+        }
+    }
+    let mut stdout = terminal::stdout();
+    if ending.json {
+        let answer = serde_json::json!({ "out": out, "summary": summary, "timing": timing });
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&answer)?)?;
+    } else if !ending.quiet {
+        let points = counted(summary.points.len() as u64, "point");
+        writeln!(stdout, "{points}, {:.0} s of simulated time in {:.1} CPU s", timing.simulated_s, timing.cpu_s)?;
+        writeln!(stdout, "report: {}", out.join("report.html").display())?;
+    }
+    Ok(())
+}
+
+/// Classifies an error about the directories of sweeps that were given.
+fn given(error: record::Error) -> Failure {
+    match error {
+        record::Error::NotSweep { .. } | record::Error::OtherSweep { .. } | record::Error::Merge(_) => {
+            Failure::Invalid(error.to_string())
+        }
+        error => error.into(),
+    }
+}
+
+/// Captures are files beside the tables, which jobs on other machines cannot write there.
+fn refuse_captures(loaded: &Loaded) -> Result<(), Failure> {
+    if loaded.points().iter().all(|point| point.scenario.record.pcap.is_empty()) {
+        return Ok(());
+    }
+    Err(Failure::Invalid("record.pcap: a sweep writes no captures: remove the key, or use `ranway run`".into()))
+}
+
+/// The directory of the sweep whose results go to `out`.
+fn in_progress(out: &Path) -> PathBuf {
+    let mut name = out.file_name().map_or_else(|| OsString::from("sweep"), OsString::from);
+    name.push(SUFFIX);
+    out.with_file_name(name)
+}
+
+/// Where the results of the sweep at `place` go.
+fn results_of(place: &Path) -> Result<PathBuf, Failure> {
+    let name = place.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
+    let name = name.filter(|name| !name.is_empty());
+    let name =
+        name.ok_or_else(|| Failure::Invalid(format!("{}: say with --out where the results go", place.display())))?;
+    Ok(place.with_file_name(name))
+}

@@ -1,0 +1,136 @@
+//! `ranway sweep` and `ranway merge` as a user runs them: whatever is killed, the results are those of `ranway run`.
+
+#![allow(clippy::disallowed_methods)] // Tests of a command run commands and read files.
+
+mod common;
+
+use common::{command, eventually, text};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+/// Twelve jobs of some tens of milliseconds.
+const SWEEP: &str = "title = 'loss'\nduration = '20 s'\nruns = 4\n[dumbbell]\nrate = '20 Mbit/s'\nrtt = '40 ms'\n\
+                     [sweep]\n'dumbbell.loss' = [0, 1e-3, 1e-2]\n[[flows]]\nname = 'f'\ncc = 'cubic'\ncount = 2\n";
+
+fn scratch() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("s.toml"), SWEEP).expect("written");
+    dir
+}
+
+fn run(dir: &Path, args: &[&str]) -> Output {
+    command(dir, args).output().expect("it runs")
+}
+
+/// Runs what must succeed. Returns its standard output and standard error.
+fn succeed(dir: &Path, args: &[&str]) -> (String, String) {
+    let output = run(dir, args);
+    assert!(output.status.success(), "{args:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    (text(&output.stdout), text(&output.stderr))
+}
+
+/// Runs what must be refused with exit code 2. Returns its message.
+fn refused(dir: &Path, args: &[&str]) -> String {
+    let output = run(dir, args);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+    text(&output.stderr)
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("it is there");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// Asserts that two results are the same bytes but for their timing.
+fn assert_same(one: &Path, other: &Path) {
+    assert_eq!(names(one), names(other));
+    for name in names(one).iter().filter(|name| !["timing.json", "report.html"].contains(&name.as_str())) {
+        let read = |dir: &Path| fs::read(dir.join(name)).expect("it was written");
+        assert!(read(one) == read(other), "{name} differs");
+    }
+}
+
+#[test]
+fn a_sweep_writes_what_a_run_writes() {
+    let dir = scratch();
+    succeed(dir.path(), &["run", "s.toml", "--out", "run"]);
+    let (out, _) = succeed(dir.path(), &["sweep", "s.toml", "--out", "sweep"]);
+    assert!(out.contains("3 points, 240 s of simulated time") && out.contains("report: sweep/report.html"), "{out}");
+    assert_same(&dir.path().join("run"), &dir.path().join("sweep"));
+    assert_eq!(names(dir.path()), ["run", "s.toml", "sweep"]);
+    // Again: earlier results are replaced.
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "sweep", "--quiet", "--jobs", "1"]);
+    assert_same(&dir.path().join("run"), &dir.path().join("sweep"));
+}
+
+#[test]
+fn shards_of_several_machines_are_merged() {
+    let dir = scratch();
+    succeed(dir.path(), &["run", "s.toml", "--out", "run"]);
+    // Two share a directory, the third has its own.
+    let (out, _) = succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/3"]);
+    assert!(out.contains("shard 1/3: its 4 jobs have finished; of all shards, 4 of 12"), "{out}");
+    assert!(out.contains("ranway merge") && out.contains("a.sweep"), "{out}");
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "3/3"]);
+    let said = refused(dir.path(), &["merge", "a.sweep"]);
+    assert_eq!(said, "error: missing jobs: 0/1, 1/0, 1/3, 2/2\n");
+    assert!(!dir.path().join("a").exists());
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "b", "--shard", "2/3"]);
+    succeed(dir.path(), &["merge", "a.sweep", "b.sweep", "--out", "merged"]);
+    assert_same(&dir.path().join("run"), &dir.path().join("merged"));
+    assert_eq!(names(dir.path()), ["merged", "run", "s.toml"]);
+}
+
+/// Starts a sweep, sends it `signal` once some jobs have finished, and returns its exit code.
+fn stopped(dir: &Path, signal: Signal) -> Option<i32> {
+    let args = ["sweep", "s.toml", "--out", "sweep", "--jobs", "1", "--set", "duration=120 s"];
+    let mut child = command(dir, &args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
+    let jobs = || names(&dir.join("sweep.sweep")).iter().filter(|name| name.ends_with(".tar")).count();
+    eventually("two jobs have finished", || dir.join("sweep.sweep").exists() && jobs() >= 2);
+    kill(Pid::from_raw(child.id().cast_signed()), signal).expect("it runs");
+    child.wait().expect("it ends").code()
+}
+
+#[test]
+fn a_stopped_sweep_is_resumed_without_running_finished_jobs_again() {
+    let dir = scratch();
+    succeed(dir.path(), &["run", "s.toml", "--out", "run", "--set", "duration=120 s"]);
+    for (signal, code) in [(Signal::SIGINT, Some(130)), (Signal::SIGKILL, None)] {
+        assert_eq!(stopped(dir.path(), signal), code);
+        assert!(!dir.path().join("sweep").exists(), "nothing half-written");
+    }
+    let place = dir.path().join("sweep.sweep");
+    let modified = |name: &String| fs::metadata(place.join(name)).expect("it is there").modified().expect("a time");
+    let finished: Vec<_> = names(&place).into_iter().filter(|name| name.ends_with(".tar")).collect();
+    let before: Vec<_> = finished.iter().map(modified).collect();
+    let args = ["sweep", "s.toml", "--out", "sweep", "--set", "duration=120 s", "--keep"];
+    let (_, said) = succeed(dir.path(), &args);
+    assert!(said.contains(&format!("{} of 12 jobs have finished before", finished.len())), "{said}");
+    assert_eq!(finished.iter().map(modified).collect::<Vec<_>>(), before);
+    assert_same(&dir.path().join("run"), &dir.path().join("sweep"));
+}
+
+#[test]
+fn what_cannot_be_meant_is_refused_in_one_line() {
+    let dir = scratch();
+    for shard in ["0/3", "4/3", "3", "a/b", "1/0"] {
+        let said = refused(dir.path(), &["sweep", "s.toml", "--shard", shard]);
+        assert!(said.contains("expected I/N with I from 1 to N, as in 3/20"), "{said}");
+    }
+    fs::create_dir(dir.path().join("empty")).expect("made");
+    assert!(refused(dir.path(), &["merge", "empty"]).contains("empty holds no jobs of a sweep (no sweep.json)"));
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/3"]);
+    let other = ["sweep", "s.toml", "--out", "a", "--shard", "2/3", "--seed", "9"];
+    assert!(refused(dir.path(), &other).contains("a.sweep holds jobs of another sweep, with a different seed"));
+    let pcap = ["sweep", "s.toml", "--out", "p", "--set", "record.pcap=[\"*\"]"];
+    assert!(refused(dir.path(), &pcap).contains("record.pcap: a sweep writes no captures"));
+    assert_eq!(names(dir.path()), ["a.sweep", "empty", "s.toml"]);
+    fs::rename(dir.path().join("a.sweep"), dir.path().join("moved")).expect("renamed");
+    assert!(refused(dir.path(), &["merge", "moved"]).contains("say with --out where the results go"));
+}

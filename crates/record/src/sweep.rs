@@ -1,0 +1,405 @@
+//! A sweep in progress: a directory with a file for each finished job, and the results that are assembled from them.
+//!
+//! Jobs finish in any order, in any process, on any machine that shares the directory; or each machine has a directory of its
+//! own, and the results are assembled from all of them. A job's file appears whole or not at all, so a killed process loses
+//! the job that it was at and no other, and whoever continues skips the jobs that have a file.
+//!
+//! | file | contents |
+//! | --- | --- |
+//! | `sweep.json` | what is run ([`Meta`]), and the number of runs of each point |
+//! | `POINT-RUN.tar` | the results of a job: `job.json`, and the tables that have rows, as Parquet |
+
+use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use disk::Dir;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::merge::{all_jobs, difference, one_after_the_other};
+use crate::report::choose;
+use crate::results::{from_json, json};
+use crate::table::{Appender, Table};
+use crate::tables::each_table;
+use crate::{Error, Job, MergeError, Meta, Output, OutputFile, PointSummary, Results, Summary, Tables, Timing, report};
+
+/// What is run.
+const SWEEP: &str = "sweep.json";
+/// A job's description in its file.
+const JOB: &str = "job.json";
+/// The version of the layout.
+const FORMAT: u32 = 1;
+/// The largest file of a job that is read, in bytes.
+const LARGEST: u64 = 4 << 30;
+
+/// `sweep.json`.
+#[derive(Serialize, Deserialize)]
+struct SweepFile {
+    format: u32,
+    /// The number of runs of each point.
+    runs: Vec<u32>,
+    meta: Meta,
+}
+
+/// `job.json`.
+#[derive(Serialize, Deserialize)]
+struct JobFile {
+    /// The sweep.
+    sweep: String,
+    job: Job,
+    timing: Timing,
+}
+
+/// The directory of a sweep in progress.
+#[derive(Debug)]
+pub struct SweepDir {
+    dir: Dir,
+    /// A digest of what is run, which the jobs' files hold.
+    id: String,
+    meta: Meta,
+    runs: Vec<u32>,
+    /// Part of the names of files that are being written: it differs between processes, on one machine or on several.
+    unique: u64,
+    written: AtomicU64,
+}
+
+impl SweepDir {
+    /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point.
+    ///
+    /// # Errors
+    /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::Foreign`] if it is of something else,
+    /// [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
+    pub fn open_or_create(path: &Path, meta: &Meta, runs: &[u32]) -> Result<SweepDir, Error> {
+        let (dir, made) = Dir::open_or_make(path)?;
+        let wanted = Meta { partial: None, ..meta.clone() };
+        let unique = RandomState::new().build_hasher().finish();
+        if dir.look(SWEEP)?.is_none() {
+            let names = dir.names()?;
+            // A killed process may have left the file before it had its name.
+            if let Some(entry) = names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.')) {
+                return Err(Error::Foreign { path: dir.path().to_owned(), entry: entry.into_owned() });
+            }
+            // Of several processes that begin at the same time, the last one's file stays; all are the same.
+            let file = SweepFile { format: FORMAT, runs: runs.to_vec(), meta: wanted.clone() };
+            let new = format!(".{SWEEP}.{unique:016x}");
+            write_new(&dir, &new, &json(&file))?;
+            dir.rename(new.as_ref(), SWEEP.as_ref())?;
+        }
+        made.keep();
+        let sweep = SweepDir::read(dir)?;
+        let what = difference(&sweep.meta, &wanted).or((sweep.runs != runs).then_some("number of runs"));
+        match what {
+            Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
+            None => Ok(sweep),
+        }
+    }
+
+    /// Opens the directory of a sweep.
+    ///
+    /// # Errors
+    /// [`Error::NotSweep`], [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
+    pub fn open(path: &Path) -> Result<SweepDir, Error> {
+        let dir = Dir::open(path)?;
+        if dir.look(SWEEP)?.is_none() {
+            return Err(Error::NotSweep { path: path.to_owned() });
+        }
+        SweepDir::read(dir)
+    }
+
+    fn read(dir: Dir) -> Result<SweepDir, Error> {
+        let path = dir.path().join(SWEEP);
+        let file = io::BufReader::new(dir.read(SWEEP)?);
+        let file: SweepFile = serde_json::from_reader(file).map_err(|error| Error::damaged(&path, &error))?;
+        if file.format != FORMAT {
+            let what = format!("its format is {}, this program reads {FORMAT}", file.format);
+            return Err(Error::damaged(&path, &what));
+        }
+        if file.runs.len() != file.meta.points.len() || file.runs.iter().any(|&runs| runs > crate::merge::MAX_RUNS) {
+            return Err(Error::damaged(&path, &"its runs do not fit its points"));
+        }
+        let unique = RandomState::new().build_hasher().finish();
+        let digest = Sha256::digest(json(&(&file.meta, &file.runs)));
+        let id = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(SweepDir { dir, id, meta: file.meta, runs: file.runs, unique, written: AtomicU64::new(0) })
+    }
+
+    /// Where the directory is.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// What is run.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// All jobs of the sweep, in order.
+    pub fn jobs(&self) -> Vec<Job> {
+        all_jobs(&self.runs).collect()
+    }
+
+    /// The jobs that have finished.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn finished(&self) -> Result<BTreeSet<Job>, Error> {
+        let names = self.dir.names()?;
+        let exists = |job: &Job| self.runs.get(job.point as usize).is_some_and(|&runs| job.run < runs);
+        Ok(names.iter().filter_map(|name| job_of(name.to_str()?)).filter(exists).collect())
+    }
+
+    /// Writes the results of a job.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; then there is no file of the job, or the one from before.
+    pub fn write(&self, job: Job, tables: &Tables, timing: &Timing) -> Result<(), Error> {
+        let name = name_of(job);
+        let description = JobFile { sweep: self.id.clone(), job, timing: *timing };
+        let bytes = archive(&json(&description), tables).map_err(Error::io("write", &self.path().join(&name)))?;
+        let number = self.written.fetch_add(1, Ordering::Relaxed);
+        let new = format!(".{name}.{:016x}-{number}", self.unique);
+        write_new(&self.dir, &new, &bytes)?;
+        Ok(self.dir.rename(new.as_ref(), name.as_ref())?)
+    }
+
+    /// Reads the results of a finished job.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] names the file; [`Error::Io`].
+    pub fn read_job(&self, job: Job) -> Result<(Tables, Timing), Error> {
+        let name = name_of(job);
+        let path = self.path().join(&name);
+        let damaged =
+            |what: &dyn std::fmt::Display| Error::damaged(&path, &format!("{what}; remove it and run the job again"));
+        let file = self.dir.read(&name)?;
+        let mut files = BTreeMap::new();
+        let mut archive = tar::Archive::new(io::BufReader::new(file).take(LARGEST));
+        for entry in archive.entries().map_err(|error| damaged(&error))? {
+            let mut entry = entry.map_err(|error| damaged(&error))?;
+            let name = entry.path().map_err(|error| damaged(&error))?.to_string_lossy().into_owned();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
+            files.insert(name, bytes);
+        }
+        let description: JobFile = from_json(JOB, &files).map_err(|error| damaged(&error))?;
+        if description.sweep != self.id || description.job != job {
+            return Err(damaged(&"it is of another sweep or job"));
+        }
+        let mut tables = Tables::default();
+        macro_rules! read {
+            ($table:ident) => {
+                if let Some(bytes) = files.remove(concat!(stringify!($table), ".parquet")) {
+                    tables.$table = Table::read_parquet(Bytes::from(bytes)).map_err(|error| damaged(&error))?;
+                    if (0..tables.$table.len()).any(|row| tables.$table.job(row) != job) {
+                        return Err(damaged(&"it has rows of other jobs"));
+                    }
+                }
+            };
+        }
+        each_table!(read);
+        Ok((tables, description.timing))
+    }
+
+    /// Removes the directory with all in it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove(self) -> Result<(), Error> {
+        for name in self.dir.names()? {
+            // Last, so that what is left of it is still known as a sweep.
+            if name != SWEEP {
+                self.dir.remove_tree(&name)?;
+            }
+        }
+        self.dir.remove_file(SWEEP)?;
+        let (parent, name, _) = Dir::parent_of(self.dir.path())?;
+        Ok(parent.remove_dir(name)?)
+    }
+}
+
+/// Writes a file that does not exist, down to the disk.
+fn write_new(dir: &Dir, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let mut file = dir.create_new(name)?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    written.map_err(|source| {
+        // Nothing more can be done for a file that cannot be removed; its name is nobody else's.
+        let _ = dir.remove_file(name);
+        Error::io("write", &dir.path().join(name))(source)
+    })
+}
+
+fn name_of(job: Job) -> String {
+    format!("{}-{}.tar", job.point, job.run)
+}
+
+fn job_of(name: &str) -> Option<Job> {
+    let (point, run) = name.strip_suffix(".tar")?.split_once('-')?;
+    let job = Job { point: point.parse().ok()?, run: run.parse().ok()? };
+    // Not `007-0.tar`.
+    (name_of(job) == name).then_some(job)
+}
+
+/// The file of a job.
+fn archive(description: &[u8], tables: &Tables) -> io::Result<Vec<u8>> {
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        archive.append_data(&mut header, name, bytes)
+    };
+    add(JOB, description)?;
+    macro_rules! write {
+        ($table:ident) => {
+            if !tables.$table.is_empty() {
+                let mut bytes = Vec::new();
+                tables.$table.write_parquet(&mut bytes)?;
+                add(concat!(stringify!($table), ".parquet"), &bytes)?;
+            }
+        };
+    }
+    each_table!(write);
+    archive.into_inner()
+}
+
+/// Assembles the results of a sweep from its directories, which must be of the same sweep and have all jobs together, into
+/// `output`. What is written is, byte for byte, what [`Results::write`] writes for one run of all jobs, except for the timing.
+/// Memory is bounded: tables are written while jobs are read, in order. `progress` is called with the share that is done, and
+/// whether to go on is its answer.
+///
+/// Returns the meta data and the summary; `None` if it was not to go on.
+///
+/// # Errors
+/// [`Error::Merge`] if directories are of different sweeps or jobs are missing; [`Error::Damaged`], [`Error::Io`].
+pub fn assemble(
+    parts: &[SweepDir],
+    output: &Output,
+    progress: &mut dyn FnMut(f64) -> bool,
+) -> Result<Option<(Summary, Timing)>, Error> {
+    let first = parts.first().ok_or(Error::Merge(MergeError::Empty))?;
+    for (part, other) in parts.iter().enumerate().skip(1) {
+        let key = difference(&first.meta, &other.meta).or((first.runs != other.runs).then_some("number of runs"));
+        if let Some(key) = key {
+            return Err(Error::Merge(MergeError::Different { part, key }));
+        }
+    }
+    // A job that several have is the same in all: jobs depend on nothing but the scenario.
+    let mut owners = BTreeMap::new();
+    for part in parts {
+        owners.extend(part.finished()?.into_iter().map(|job| (job, part)));
+    }
+    let missing: Vec<Job> = all_jobs(&first.runs).filter(|job| !owners.contains_key(job)).collect();
+    if !missing.is_empty() {
+        return Err(Error::Merge(MergeError::Jobs { missing, repeated: Vec::new() }));
+    }
+
+    let mut files = files();
+    let (mut rows, mut timing, mut points) = (BTreeMap::new(), Timing::default(), Vec::new());
+    let mut of_point = Tables::default();
+    for (done, (&job, part)) in owners.iter().enumerate() {
+        if !progress(done as f64 / owners.len() as f64) {
+            return Ok(None);
+        }
+        if job.point as usize > points.len() {
+            summarise(&first.meta, &mut of_point, &mut points);
+        }
+        let (tables, its) = part.read_job(job)?;
+        rows.extend(tables.rows_of_jobs());
+        timing = one_after_the_other([&timing, &its].into_iter());
+        for file in &mut files {
+            file.append(output, &tables)?;
+        }
+        of_point.append(tables.summarised());
+    }
+    summarise(&first.meta, &mut of_point, &mut points);
+    for file in files {
+        file.finish(output)?;
+    }
+
+    let chosen = choose(&rows);
+    let mut tables = Tables::default();
+    for (job, part) in owners.iter().filter(|(job, _)| chosen.contains(job)) {
+        if !progress(1.0) {
+            return Ok(None);
+        }
+        tables.append(part.read_job(*job)?.0);
+    }
+    let results = Results { meta: first.meta.clone(), timing, tables };
+    let summary = Summary::with(&first.meta, points);
+    results.write_texts(output, &summary, |summary| report::html_of(&results, summary, (chosen.len(), rows.len())))?;
+    Ok(Some((summary, timing)))
+}
+
+/// Adds the summary of the next point, whose tables are complete.
+fn summarise(meta: &Meta, of_point: &mut Tables, points: &mut Vec<PointSummary>) {
+    let tables = std::mem::take(of_point);
+    let point = points.len();
+    points.extend(meta.points.get(point).map(|at| PointSummary::of(point as u32, at, &tables)));
+}
+
+/// A table's file while it is written.
+trait TableFile {
+    /// Appends the table's rows.
+    fn append(&mut self, output: &Output, tables: &Tables) -> Result<(), Error>;
+    /// Ends the file. Tables without rows have one, too, unless they are optional.
+    fn finish(self: Box<Self>, output: &Output) -> Result<(), Error>;
+}
+
+struct Growing<T> {
+    of: fn(&Tables) -> &T,
+    file: Option<Appender<T, OutputFile>>,
+}
+
+impl<T: Table> Growing<T> {
+    fn open(output: &Output) -> Result<Appender<T, OutputFile>, Error> {
+        Ok(Appender::new(output.file(&format!("{}.parquet", T::NAME))?))
+    }
+
+    /// Where the file will appear.
+    fn path(output: &Output) -> PathBuf {
+        output.place().join(format!("{}.parquet", T::NAME))
+    }
+}
+
+impl<T: Table> TableFile for Growing<T> {
+    fn append(&mut self, output: &Output, tables: &Tables) -> Result<(), Error> {
+        let table = (self.of)(tables);
+        if table.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(Self::open(output)?),
+        };
+        file.append(table).map_err(Error::io("write", &Self::path(output)))
+    }
+
+    fn finish(self: Box<Self>, output: &Output) -> Result<(), Error> {
+        let file = match self.file {
+            None if Tables::OPTIONAL.contains(&T::NAME) => return Ok(()),
+            Some(file) => file,
+            None => Self::open(output)?,
+        };
+        file.finish().map_err(Error::io("write", &Self::path(output)))?.finish()
+    }
+}
+
+/// The files of all tables.
+fn files() -> Vec<Box<dyn TableFile>> {
+    fn file<T: Table + 'static>(of: fn(&Tables) -> &T) -> Box<dyn TableFile> {
+        Box::new(Growing { of, file: None })
+    }
+    let mut files = Vec::new();
+    macro_rules! add {
+        ($table:ident) => {
+            files.push(file(|tables| &tables.$table))
+        };
+    }
+    each_table!(add);
+    files
+}

@@ -1,0 +1,176 @@
+//! Sweeps in progress: what is assembled from the jobs' files is what one run of all jobs writes.
+
+#![allow(clippy::disallowed_methods)] // These tests are about files.
+
+mod made_up;
+
+use std::fs;
+use std::path::Path;
+
+use record::tables::RttRow;
+use record::{Error, Job, MergeError, Output, Results, SweepDir, Tables, Timing, assemble};
+
+/// The tables of a job.
+fn of_job(results: &Results, job: Job) -> Tables {
+    let mut tables = Tables::default();
+    macro_rules! copy {
+        ($($table:ident)+) => {$(
+            for row in results.tables.$table.iter().filter(|row| row.point == job.point && row.run == job.run) {
+                tables.$table.push(&row);
+            }
+        )+};
+    }
+    copy!(flows samples rtts owds queues links events transfers ues radio mobility transmissions peps proxies);
+    tables
+}
+
+/// The jobs of results with so many runs of each point.
+fn jobs(results: &Results, runs: u32) -> Vec<Job> {
+    let points = 0..results.meta.points.len() as u32;
+    points.flat_map(|point| (0..runs).map(move |run| Job { point, run })).collect()
+}
+
+fn open(path: &Path, results: &Results, runs: u32) -> Result<SweepDir, Error> {
+    SweepDir::open_or_create(path, &results.meta, &vec![runs; results.meta.points.len()])
+}
+
+fn merged(parts: &[SweepDir], to: &Path) -> Result<(), Error> {
+    let output = Output::create(to)?;
+    let done = assemble(parts, &output, &mut |_| true)?;
+    assert!(done.is_some(), "it was not interrupted");
+    output.commit()
+}
+
+/// Asserts that two results have the same files with the same bytes, but for the timing.
+fn assert_same(one: &Path, other: &Path) {
+    let names = |dir: &Path| {
+        let mut names: Vec<String> =
+            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(one), names(other));
+    for name in names(one).iter().filter(|name| !["timing.json", "report.html"].contains(&name.as_str())) {
+        assert!(fs::read(one.join(name)).unwrap() == fs::read(other.join(name)).unwrap(), "{name} differs");
+    }
+    let report = |dir: &Path| {
+        let text = fs::read_to_string(dir.join("report.html")).unwrap();
+        let start = text.find("\"timing\":").unwrap();
+        let end = start + text[start..].find('}').unwrap();
+        format!("{}{}", &text[..start], &text[end..])
+    };
+    assert!(report(one) == report(other), "report.html differs in more than the timing");
+}
+
+#[test]
+fn jobs_in_any_order_and_in_several_directories_make_the_results_of_one_run() {
+    let temp = tempfile::tempdir().unwrap();
+    let at = |name: &str| temp.path().join(name);
+    for results in [made_up::sweep("A sweep", 3, 50), made_up::cells("Cells", 3, 200, 3)] {
+        results.write(&at("whole")).unwrap();
+        let dirs = [at("a"), at("b")];
+        let parts: Vec<SweepDir> = dirs.iter().map(|dir| open(dir, &results, 3).unwrap()).collect();
+        for (i, &job) in jobs(&results, 3).iter().rev().enumerate() {
+            parts[i % 2].write(job, &of_job(&results, job), &Timing::default()).unwrap();
+        }
+        // One that both have is taken once.
+        let twice = jobs(&results, 3)[0];
+        parts.iter().for_each(|part| part.write(twice, &of_job(&results, twice), &Timing::default()).unwrap());
+        merged(&parts, &at("merged")).unwrap();
+        assert_same(&at("whole"), &at("merged"));
+        parts.into_iter().for_each(|part| part.remove().unwrap());
+        assert!(dirs.iter().all(|dir| !dir.exists()), "nothing is left of them");
+    }
+}
+
+#[test]
+fn tables_longer_than_a_batch_are_the_same_bytes() {
+    let temp = tempfile::tempdir().unwrap();
+    let mut results = made_up::sweep("Long", 2, 10);
+    let (jobs, texts) = (jobs(&results, 2), ["a", "bb", "ccc", "dddd", "eeeee"]);
+    results.tables.rtts = Default::default();
+    // 65,536 rows are a batch: jobs that end before, at and after it, and names that come late.
+    for (i, job) in jobs.iter().enumerate() {
+        let rows = [30_000, 35_536, 65_536, 1][i.min(3)];
+        for n in 0..rows {
+            let flow = texts[(n as usize * 7 + i) % (i + 2).min(texts.len())];
+            let row = RttRow { point: job.point, run: job.run, flow, conn: n, rtt_ms: f64::from(n % 977), count: 3 };
+            results.tables.rtts.push(&row);
+        }
+    }
+    results.write(&temp.path().join("whole")).unwrap();
+    let part = open(&temp.path().join("jobs"), &results, 2).unwrap();
+    jobs.iter().for_each(|&job| part.write(job, &of_job(&results, job), &Timing::default()).unwrap());
+    merged(&[part], &temp.path().join("merged")).unwrap();
+    assert_same(&temp.path().join("whole"), &temp.path().join("merged"));
+}
+
+#[test]
+fn whoever_continues_finds_the_finished_jobs() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = made_up::sweep("A sweep", 2, 10);
+    let (path, all) = (temp.path().join("jobs"), jobs(&results, 2));
+    let first = open(&path, &results, 2).unwrap();
+    assert_eq!(first.jobs(), all);
+    assert!(first.finished().unwrap().is_empty());
+    first.write(all[2], &of_job(&results, all[2]), &Timing::default()).unwrap();
+    // What a killed process leaves, and what is not a job's file.
+    for name in [".0-0.tar.0123-0", "notes.txt", "007-0.tar", "99-0.tar", "0-99.tar"] {
+        fs::write(path.join(name), "x").unwrap();
+    }
+    let again = open(&path, &results, 2).unwrap();
+    assert_eq!(again.finished().unwrap().into_iter().collect::<Vec<_>>(), [all[2]]);
+    assert_eq!(again.read_job(all[2]).unwrap().0, of_job(&results, all[2]));
+
+    let output = Output::create(&temp.path().join("merged")).unwrap();
+    let missing = assemble(&[again], &output, &mut |_| true).unwrap_err();
+    assert!(matches!(&missing, Error::Merge(MergeError::Jobs { missing, .. }) if missing.len() == all.len() - 1));
+    assert!(missing.to_string().starts_with("missing jobs: 0/0, 0/1"), "{missing}");
+}
+
+#[test]
+fn directories_of_something_else_are_refused() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = made_up::sweep("A sweep", 2, 10);
+    let path = temp.path().join("jobs");
+    open(&path, &results, 2).unwrap();
+    let said = |error: Error| error.to_string();
+    assert!(said(open(&path, &results, 3).unwrap_err()).contains("another sweep, with a different number of runs"));
+    let mut other = made_up::sweep("A sweep", 2, 10);
+    other.meta.seed += 1;
+    assert!(said(open(&path, &other, 2).unwrap_err()).contains("with a different seed"));
+    let foreign = temp.path().join("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("notes.txt"), "x").unwrap();
+    assert!(matches!(open(&foreign, &results, 2), Err(Error::Foreign { .. })));
+    assert!(matches!(SweepDir::open(&foreign), Err(Error::NotSweep { .. })));
+    let two = [open(&path, &results, 2).unwrap(), open(&temp.path().join("other"), &other, 2).unwrap()];
+    let output = Output::create(&temp.path().join("merged")).unwrap();
+    let error = assemble(&two, &output, &mut |_| true).unwrap_err();
+    assert!(matches!(error, Error::Merge(MergeError::Different { part: 1, key: "seed" })), "{error}");
+}
+
+#[test]
+fn damaged_files_of_jobs_are_named() {
+    let temp = tempfile::tempdir().unwrap();
+    let results = made_up::sweep("A sweep", 1, 10);
+    let path = temp.path().join("jobs");
+    let sweep = open(&path, &results, 1).unwrap();
+    let (one, two) = (Job { point: 0, run: 0 }, Job { point: 1, run: 0 });
+    sweep.write(one, &of_job(&results, one), &Timing::default()).unwrap();
+    let whole = fs::read(path.join("0-0.tar")).unwrap();
+    let mut cases = vec![(one, "0-0.tar", Vec::new()), (one, "0-0.tar", whole[..whole.len() / 2].to_vec())];
+    cases.extend([(one, "0-0.tar", vec![0xa5; 4096]), (two, "1-0.tar", whole.clone())]);
+    for (job, name, bytes) in cases {
+        fs::write(path.join(name), bytes).unwrap();
+        let said = sweep.read_job(job).unwrap_err().to_string();
+        assert!(said.contains(name) && said.contains("remove it and run the job again"), "{said}");
+    }
+    // Whichever byte is damaged, nothing panics.
+    for at in (0..whole.len()).step_by(149) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 0x41;
+        fs::write(path.join("0-0.tar"), bytes).unwrap();
+        let _ = sweep.read_job(one);
+    }
+}

@@ -1,0 +1,153 @@
+"""Sweeps: all jobs of a scenario on all cores or on a cluster, resumable, with results in bounded memory."""
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ranway import _jobs, _ranway
+from ranway._errors import RanwayError
+from ranway._jobs import Job
+from ranway._progress import Bar, Progress
+from ranway._scenario import Scenario
+
+# How often a chunk of jobs may be lost with its worker before the sweep fails.
+_LOSSES = 10
+# Chunks in flight for each thread of the cluster: one that runs, and one that waits.
+_IN_FLIGHT = 2
+
+
+def sweep(
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str],
+    client: Any = None,
+    runs: int | None = None,
+    seed: int | None = None,
+    threads: int | None = None,
+    chunk_s: float = 30.0,
+    progress: bool | Callable[[Progress], object] | None = True,
+    keep: bool = False,
+) -> Path:
+    """Runs all jobs of a scenario, writes the results to the directory `out`, and returns its path, for `ranway.read`.
+
+    The files are those of `Scenario.run`, byte for byte, except for the timing. Each job's results are written to the
+    directory `OUT.sweep` when it finishes. After Ctrl-C, a crash or a full disk, the same call resumes and skips the
+    finished jobs. Memory does not grow with the number of jobs.
+
+    - `client`: a `dask.distributed.Client`, to run the jobs on its cluster: one process for each core is best. Its
+      workers must see `out` under the same path. Jobs of workers that die run again elsewhere. By default the jobs run
+      in this process.
+    - `runs`, `seed`: repetitions of each point and the seed of all randomness, if not those of the scenario.
+    - `threads`: the number of threads of this process; by default one per core.
+    - `chunk_s`: the work that a task of the cluster gets at a time, in seconds.
+    - `progress`: a function that is called with the `Progress` from time to time; or True for a bar with an estimate on
+      standard error if that is a terminal; or None for no output.
+    - `keep`: keep `OUT.sweep` when the results are written.
+
+    Raises `ScenarioError`, `OSError` or `RanwayError`.
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = Scenario(scenario)
+    changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
+    scenario = scenario.set(changes) if changes else scenario
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: must be at least 1")
+    if not chunk_s > 0:
+        raise ValueError(f"chunk_s={chunk_s}: must be more than 0 s")
+    place = Path(out).absolute()
+    work = place.with_name(place.name + ".sweep")
+    bar = Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
+    tell = progress if callable(progress) else bar
+    try:
+        every, left = _ranway.sweep_jobs(scenario._loaded, work)
+        if client is not None:
+            _on_cluster(client, scenario, work, [Job(*job) for job in left], len(every), chunk_s, tell)
+        elif left:
+            callback = None if tell is None else lambda *how_far: tell(Progress(*how_far))
+            _ranway.sweep_run(scenario._loaded, work, _jobs.texts(left), threads or 0, callback)
+        _ranway.sweep_merge([work], place, keep)
+    finally:
+        if bar is not None:
+            bar.clear()
+    return place
+
+
+def _work(scenario: Scenario, work: Path, jobs: list[Job]) -> float:
+    """Runs jobs in a worker, those that have not finished. Returns the seconds that a job took."""
+    start = time.monotonic()
+    _, left = _ranway.sweep_jobs(scenario._loaded, work)
+    mine = set(left) & set(jobs)
+    _ranway.sweep_run(scenario._loaded, work, _jobs.texts(sorted(mine)), 1)
+    return (time.monotonic() - start) / max(len(mine), 1)
+
+
+def _on_cluster(
+    client: Any,
+    scenario: Scenario,
+    work: Path,
+    left: list[Job],
+    every: int,
+    chunk_s: float,
+    tell: Callable[[Progress], object] | None,
+) -> None:
+    """Runs jobs on a cluster, in chunks of a size that follows from how long the first ones take."""
+    from dask.distributed import as_completed
+    from distributed.scheduler import KilledWorker
+
+    waiting = [left]
+    size, losses, checked = 1, 0, False
+    done = every - len(left)
+    chunks: dict[Any, list[Job]] = {}
+    finished = as_completed()
+
+    def submit() -> None:
+        threads = max(sum(client.nthreads().values()), 1)
+        while waiting and len(chunks) < _IN_FLIGHT * threads:
+            jobs = waiting.pop()
+            chunk, rest = jobs[:size], jobs[size:]
+            if rest:
+                waiting.append(rest)
+            future = client.submit(_work, scenario, work, chunk, pure=False)
+            chunks[future] = chunk
+            finished.add(future)
+
+    try:
+        if left:
+            submit()
+        for future in finished:
+            chunk = chunks.pop(future)
+            try:
+                took = future.result()
+            except KilledWorker:
+                # Its worker died, and so did those that tried after it. Some jobs may have finished.
+                losses += 1
+                if losses > _LOSSES:
+                    raise RanwayError(f"workers died {losses} times while they ran jobs {_named(chunk)}") from None
+                waiting.append(chunk)
+            else:
+                size = max(1, min(round(chunk_s / max(took, 1e-3)), 10_000))
+                done += len(chunk)
+                if not checked:
+                    _check_shared(scenario, work, chunk)
+                    checked = True
+            if tell is not None:
+                tell(Progress(done / every, done, every))
+            submit()
+    finally:
+        client.cancel(list(chunks))
+
+
+def _check_shared(scenario: Scenario, work: Path, chunk: list[Job]) -> None:
+    """Raises an error unless what workers write is seen here."""
+    _, left = _ranway.sweep_jobs(scenario._loaded, work)
+    if set(left) & set(chunk):
+        raise RanwayError(f"{work}: workers write it elsewhere: choose `out` on a file system that they share")
+
+
+def _named(jobs: list[Job]) -> str:
+    first = ", ".join(map(str, itertools.islice(jobs, 3)))
+    return first if len(jobs) <= 3 else f"{first} and {len(jobs) - 3} more"
