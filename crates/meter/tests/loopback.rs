@@ -101,6 +101,21 @@ fn flows_and_probes_of_each_protocol_become_tables() {
 }
 
 #[test]
+fn the_servers_bytes_of_an_upload_are_those_that_it_has_acknowledged() {
+    let server = Server::start(Open::Private);
+    for (protocol, flows) in [(Protocol::Rmbt, 2), (Protocol::Throughput1, 2), (Protocol::Ndt7, 1)] {
+        let loads = vec![vec![Way::Up]];
+        let outcome = run(&Plan { loads, flows, ..plan(server.address(), protocol) }).expect("it succeeds");
+        for flow in &outcome.loads[0].flows {
+            let acked = flow.samples.last().expect("the last one is of its end").info.bytes_acked as f64;
+            let total = flow.total() as f64;
+            println!("{protocol:?}: {total} bytes at the server, {acked} acknowledged");
+            assert!((total - acked).abs() < 0.01 * acked, "{protocol:?}: {total} {acked}");
+        }
+    }
+}
+
+#[test]
 fn an_upload_of_an_amount_counts_what_the_server_has_received() {
     let server = Server::start(Open::Private);
     let amount = Amount::Bytes(3_000_000);

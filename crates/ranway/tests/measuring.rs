@@ -85,9 +85,9 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
     if !may() {
         return;
     }
-    for direction in ["up", "down"] {
+    for (protocol, direction) in [("rmbt", "up"), ("rmbt", "down"), ("throughput1", "up")] {
         let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
-        let load = measure(dir.path(), "", &format!("-d {direction} -t 6s --flows 2"));
+        let load = measure(dir.path(), "", &format!("--protocol {protocol} -d {direction} -t 6s --flows 2"));
         if is_late(dir.path(), watch) {
             return;
         }
@@ -98,7 +98,7 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         assert_eq!(observed.len(), 2, "{observed:?}");
         let there = observed.iter().map(|row| row.bytes).sum::<u64>() as f64;
         let here = load["directions"][0]["bytes"].as_f64().expect("it is there");
-        println!("{direction}: {here} bytes here, {there} in the network");
+        println!("{protocol} {direction}: {here} bytes here, {there} in the network");
         assert!((here - there).abs() < 0.01 * there, "{here} {there}");
         if direction == "up" {
             let measured = record::Results::read(&dir.path().join("measured")).expect("they were written");
