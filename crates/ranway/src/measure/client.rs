@@ -94,7 +94,7 @@ pub(super) struct ClientArgs {
     /// or number, or `monroe` from the metadata broker of a MONROE node (monroe@ADDRESS:PORT for another one than 172.17.0.1:5556)
     #[arg(long, value_name = "MODEM", default_value = "auto")]
     modem: String,
-    /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; needs CAP_NET_RAW
+    /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; needs `CAP_NET_RAW`
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// Output directory; replaces earlier results there [default: ranway-out/measure]
