@@ -171,6 +171,7 @@ fn filter(server: SocketAddr) -> Vec<sock_filter> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     /// Runs a program on a packet, as the kernel does; the protocol of the link follows from the packet's version.
     fn run(program: &[sock_filter], packet: &[u8]) -> u32 {
@@ -257,5 +258,42 @@ mod tests {
     #[test]
     fn the_route_to_this_host_is_loopback() {
         assert_eq!(interface_to(([127, 0, 0, 1], 5231).into()).expect("there is loopback"), "lo");
+    }
+
+    #[test]
+    fn root_packets_are_kept_up_to_the_ring_and_counted_beyond() {
+        use std::io::{Read, Write};
+        const TURNS: usize = 12_000;
+        let has = rights::has(rights::CapabilitySet::NET_RAW);
+        if testkit::root::granted(if has { Ok(()) } else { Err("captures need CAP_NET_RAW") }).is_none() {
+            return;
+        }
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+        let server = listener.local_addr().expect("it is bound");
+        let mut sniffer = Sniffer::open("lo", server).expect("it may");
+        let (mut client, mut other) =
+            (std::net::TcpStream::connect(server).expect("it listens"), listener.accept().expect("it connects").0);
+        for end in [&client, &other] {
+            end.set_nodelay(true).expect("an option");
+        }
+        // Each turn has a packet in each direction, at least.
+        let mut byte = [7];
+        for _ in 0..TURNS {
+            client.write_all(&byte).and_then(|()| other.read_exact(&mut byte)).expect("it is connected");
+            other.write_all(&byte).and_then(|()| client.read_exact(&mut byte)).expect("it is connected");
+        }
+        let (mut buffer, mut kept, mut last) = ([0; SNAP], 0, Duration::ZERO);
+        while let Some(caught) = sniffer.take(&mut buffer) {
+            kept += 1;
+            assert!(caught.time >= last && !caught.is_outgoing && caught.kept <= caught.len as usize, "{caught:?}");
+            assert!(caught.kept >= 40 && buffer[0] >> 4 == 4, "{caught:?}");
+            last = caught.time;
+        }
+        let dropped = sniffer.dropped().expect("it is told") as usize;
+        assert_eq!((kept, sniffer.dropped().expect("it is told")), (16_384, 0));
+        assert!(dropped >= 2 * TURNS + 3 - kept, "{dropped}");
+        // The ring goes on after it was full.
+        client.write_all(&byte).and_then(|()| other.read_exact(&mut byte)).expect("it is connected");
+        assert!(sniffer.take(&mut buffer).is_some_and(|caught| caught.len as usize == caught.kept + 1));
     }
 }
