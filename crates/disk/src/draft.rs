@@ -36,6 +36,14 @@ impl Draft {
         Ok(Draft { file, dir, hidden, name, is_committed: false })
     }
 
+    /// Another handle of the file, for a process that writes to it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn handle(&self) -> Result<File, Error> {
+        self.file.try_clone().map_err(Error::io("write", &self.dir.path().join(&self.name)))
+    }
+
     /// Gives the file its name, once its contents are on the disk.
     ///
     /// # Errors

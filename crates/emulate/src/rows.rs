@@ -1,6 +1,7 @@
 //! Rows of the tables for real flows: as observed from outside, and as the kernel reports those that it sent.
 
 use crate::kernel::{Measured, Sample};
+use observe::limits::Limits;
 use record::observed::{self, flow_row, flow_row_with};
 use record::tables::{FlowRow, SampleRow, TransferRow};
 use record::{Tables, ms};
@@ -79,7 +80,7 @@ fn sent_row<'a>(
     // What counts up begins at zero with the connection.
     let (zero, last) = (before.last(), samples.last());
     let since = |what: fn(&Sample) -> u64| last.map_or(0, what) - zero.map_or(0, what);
-    let times = Times::of(measured, warm);
+    let limits = limits(measured, warm);
     let delivered = flow_row(far, which);
     FlowRow {
         flow: &measured.flow.name,
@@ -89,11 +90,11 @@ fn sent_row<'a>(
         retransmitted: since(|s| s.total_retrans.into()),
         segments_sent: since(|s| s.data_segs_out.into()),
         rtos: since(|s| s.total_rto.unwrap_or(0).into()),
-        limited_app: times.share(times.app),
-        limited_rwnd: times.share(times.rwnd),
-        limited_cwnd: times.share(times.cwnd),
-        limited_pacing: times.share(times.pacing),
-        limited_other: times.share(times.buffer + times.handshake),
+        limited_app: limits.share(limits.app),
+        limited_rwnd: limits.share(limits.rwnd),
+        limited_cwnd: limits.share(limits.cwnd),
+        limited_pacing: limits.share(limits.pacing),
+        limited_other: limits.share(limits.buffer + limits.unknown),
         mean_cwnd_bytes: cwnds().sum::<f64>() / after.len().max(1) as f64,
         max_cwnd_bytes: cwnds().fold(0.0, f64::max) as u64,
         to: delivered.to,
@@ -108,78 +109,29 @@ fn sent_row<'a>(
     }
 }
 
-/// Where a sender's time went, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Times {
-    app: f64,
-    rwnd: f64,
-    cwnd: f64,
-    pacing: f64,
-    buffer: f64,
-    handshake: f64,
+/// Where a sender's time went from sample `first - 1`, or the flow's start if there is none before, to its end.
+fn limits(measured: &Measured, first: usize) -> Limits {
+    let mut before = first.checked_sub(1).map(|i| &measured.samples[i]);
+    measured.samples[first..]
+        .iter()
+        .fold(Limits::default(), |sum, sample| sum.plus(limits_between(measured, before.replace(sample), sample)))
 }
 
-impl Times {
-    /// From sample `first - 1`, or the flow's start if there is none before, to its end.
-    fn of(measured: &Measured, first: usize) -> Times {
-        let mut sum = Times::default();
-        let mut before = first.checked_sub(1).map(|i| &measured.samples[i]);
-        for sample in &measured.samples[first..] {
-            let of = Times::between(measured, before, sample);
-            sum = Times {
-                app: sum.app + of.app,
-                rwnd: sum.rwnd + of.rwnd,
-                cwnd: sum.cwnd + of.cwnd,
-                pacing: sum.pacing + of.pacing,
-                buffer: sum.buffer + of.buffer,
-                handshake: sum.handshake + of.handshake,
-            };
-            before = Some(sample);
-        }
-        sum
+/// Where a sender's time went between two samples, of which the first may be the flow's start. Of the handshake the kernel tells
+/// nothing: its time is the part `unknown`.
+fn limits_between(measured: &Measured, before: Option<&Sample>, sample: &Sample) -> Limits {
+    let from = before.map_or(measured.flow.start, |before| before.at);
+    // When all has arrived the sender has nothing to wait for.
+    let to = measured.completed.map_or(sample.at, |completed| completed.min(sample.at)).max(from);
+    let handshake = measured.established.map_or(to, |established| established.min(to)).saturating_sub(from);
+    let connected = to.saturating_sub(from).saturating_sub(handshake);
+    let (before, after) = (before.map(Sample::sending), sample.sending());
+    let mut limits = Limits::between(before.as_ref(), &after, connected, measured.is_paced());
+    if to < sample.at {
+        // The sender is busy until the last acknowledgement has come back, after the end: this is no time taken from idle times before.
+        limits.app = limits.app.max(0.0);
     }
-
-    /// Between two samples, of which the first may be the flow's start. The kernel tells how long the sender was busy, and
-    /// how long of this the receive window and the send buffer held it back. The rest was the congestion window's or the
-    /// pacer's: the second sample tells whose.
-    fn between(measured: &Measured, before: Option<&Sample>, sample: &Sample) -> Times {
-        let from = before.map_or(measured.flow.start, |before| before.at);
-        // When all has arrived the sender has nothing to wait for.
-        let to = measured.completed.map_or(sample.at, |completed| completed.min(sample.at)).max(from);
-        let grown =
-            |what: fn(&Sample) -> Span| what(sample).saturating_sub(before.map_or(Span::ZERO, what)).as_secs_f64();
-        let (busy, rwnd, buffer) = (grown(|s| s.busy), grown(|s| s.rwnd_limited), grown(|s| s.sndbuf_limited));
-        let handshake = measured.established.map_or(to, |established| established.min(to)).saturating_sub(from);
-        let sending = (busy - rwnd - buffer).max(0.0);
-        let (cwnd, pacing) =
-            if measured.is_paced() && !sample.fills_window() { (0.0, sending) } else { (sending, 0.0) };
-        Times {
-            app: (to.saturating_sub(from).saturating_sub(handshake).as_secs_f64() - busy).max(0.0),
-            rwnd,
-            cwnd,
-            pacing,
-            buffer,
-            handshake: handshake.as_secs_f64(),
-        }
-    }
-
-    fn share(&self, part: f64) -> f64 {
-        let all = self.app + self.rwnd + self.cwnd + self.pacing + self.buffer + self.handshake;
-        if all > 0.0 { part / all } else { 0.0 }
-    }
-
-    /// What held the sender back for most of this time, as the column `limit` has it.
-    fn limit(&self) -> &'static str {
-        let parts = [
-            (self.cwnd, "cwnd"),
-            (self.pacing, "pacing"),
-            (self.rwnd, "rwnd"),
-            (self.buffer, "sndbuf"),
-            (self.app, "app"),
-            (self.handshake, "idle"),
-        ];
-        parts.into_iter().fold((0.0, ""), |most, part| if part.0 > most.0 { part } else { most }).1
-    }
+    limits.plus(Limits { unknown: handshake.as_secs_f64(), ..Limits::default() })
 }
 
 /// The row of a transfer that is over, well or not.
@@ -225,7 +177,7 @@ fn sample_row<'a>(
         rto_ms: ms(sample.rto),
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: sample.pacing_rate.filter(|_| measured.is_paced()).map(Rate::as_mbps),
-        limit: Times::between(measured, before, sample).limit(),
+        limit: limits_between(measured, before, sample).most(),
         state: state(sample, measured.flow.cc),
     }
 }
@@ -314,14 +266,14 @@ mod tests {
     }
 
     fn shares(measured: &Measured, first: usize) -> [f64; 6] {
-        let t = Times::of(measured, first);
-        [t.app, t.rwnd, t.cwnd, t.pacing, t.buffer, t.handshake].map(|part| (t.share(part) * 1e3).round() / 1e3)
+        let of = limits(measured, first);
+        [of.app, of.rwnd, of.cwnd, of.pacing, of.buffer, of.unknown].map(|part| (of.share(part) * 1e3).round() / 1e3)
     }
 
-    fn limits(measured: &Measured) -> Vec<&'static str> {
+    fn most(measured: &Measured) -> Vec<&'static str> {
         let samples = &measured.samples;
         let before = std::iter::once(None).chain(samples.iter().map(Some));
-        before.zip(samples).map(|(before, sample)| Times::between(measured, before, sample).limit()).collect()
+        before.zip(samples).map(|(before, sample)| limits_between(measured, before, sample).most()).collect()
     }
 
     #[test]
@@ -330,7 +282,7 @@ mod tests {
         let bbr = measured("bbr", None, samples.clone());
         // 20 ms of handshake, 80 + 100 + 100 ms of pacing, and 100 ms of a full window.
         assert_eq!(shares(&bbr, 0), [0.0, 0.0, 0.25, 0.7, 0.0, 0.05]);
-        assert_eq!(limits(&bbr), ["pacing", "pacing", "cwnd", "pacing"]);
+        assert_eq!(most(&bbr), ["pacing", "pacing", "cwnd", "pacing"]);
         // After the second sample alone.
         assert_eq!(shares(&bbr, 2), [0.0, 0.0, 0.5, 0.5, 0.0, 0.0]);
         // Nothing paces CUBIC, unless it is asked for.
@@ -341,20 +293,12 @@ mod tests {
     }
 
     #[test]
-    fn segments_that_are_lost_or_sacked_do_not_fill_the_window() {
-        let full = sample(ms(200), 30);
-        assert!(full.fills_window());
-        assert!(!Sample { lost: 6, sacked: 4, ..full.clone() }.fills_window());
-        assert!(Sample { lost: 6, sacked: 4, retrans: 1, ..full }.fills_window());
-    }
-
-    #[test]
     fn what_the_kernel_tells_of_other_limits_is_not_counted_as_pacing() {
         let mut first = sample(ms(200), 15);
         (first.busy, first.rwnd_limited, first.sndbuf_limited) = (ms(70), ms(40), ms(20));
         let bbr = measured("bbr", None, vec![first]);
         assert_eq!(shares(&bbr, 0), [0.1, 0.4, 0.0, 0.1, 0.2, 0.2]);
-        assert_eq!(limits(&bbr), ["rwnd"]);
+        assert_eq!(most(&bbr), ["rwnd"]);
     }
 
     #[test]

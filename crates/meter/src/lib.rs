@@ -3,9 +3,12 @@
 //! | module | contents |
 //! | --- | --- |
 //! | `plan` | what to measure, and against which server |
+//! | `fault` | why a measurement fails |
+//! | `tls` | who is trusted, and what an error of TLS means |
 //! | `line` | a connection to the server, with the times of its own data |
 //! | `rmbt`, `mlab` | a flow of each protocol |
 //! | `kinds` | directions of flows, kinds of probes |
+//! | `capture` | a capture of the packets, by a process of its own |
 //! | `flow` | what the threads of a flow share |
 //! | `sampler` | the kernel's state of all flows, at fixed times |
 //! | `probes` | round-trip times beside the flows |
@@ -28,6 +31,8 @@
 #![allow(clippy::disallowed_methods)]
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
+mod capture;
+mod fault;
 mod flow;
 mod kinds;
 mod line;
@@ -40,12 +45,15 @@ mod rmbt;
 mod rows;
 mod sampler;
 mod session;
+mod tls;
 mod tokens;
 
+pub use capture::{Capture, Captured, run_helper};
+pub use fault::Fault;
 pub use kinds::{Latency, Probe, Way};
-pub use line::Fault;
 pub use modem::{BROKER, CellSample, Modem, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
 pub use session::{Glance, measure};
+pub use tls::{Tls, Trust};
 pub use tokens::{make_token, request_token};

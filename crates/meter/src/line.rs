@@ -1,6 +1,6 @@
 //! A connection to the server.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, BufReader, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -11,60 +11,21 @@ use netio::{errqueue, sys};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::sockopt::TcpCongestion;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket};
+use rustls::ClientConnection;
 use units::{Span, Time};
 
+use crate::fault::{Fault, PATIENCE};
 use crate::flow::Shared;
+use crate::tls::{self, Tls};
 
 /// Time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Time without any progress after which a connection is given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time for a TLS handshake.
+const SECURE: Duration = Duration::from_secs(10);
+/// Bytes of records that are read at once.
+const RECORDS: usize = 64 << 10;
 /// Interval between looks at the flag that ends the measurement.
 const TURN: Duration = Duration::from_millis(100);
-
-/// Why a measurement, or a flow of it, failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// The server cannot be reached.
-    #[error("{server}: {source}")]
-    Connect {
-        /// The server.
-        server: String,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// An option of a socket is refused.
-    #[error("{0}")]
-    Option(String),
-    /// The connection broke.
-    #[error("the connection to the server broke: {0}")]
-    Broken(io::Error),
-    /// The server closed the connection.
-    #[error("the server closed the connection {0}")]
-    Closed(&'static str),
-    /// The server says nothing.
-    #[error("the server has not answered for {} s", PATIENCE.as_secs())]
-    Silent,
-    /// The server refuses.
-    #[error("the server refuses the measurement{}", because(.0))]
-    Refused(String),
-    /// The server does not speak the protocol.
-    #[error("{0}")]
-    Protocol(String),
-    /// The user has ended the measurement.
-    #[error("interrupted")]
-    Interrupted,
-}
-
-fn because(why: &str) -> String {
-    if why.is_empty() { String::new() } else { format!(": {why}") }
-}
-
-impl From<io::Error> for Fault {
-    fn from(error: io::Error) -> Fault {
-        Fault::Broken(error)
-    }
-}
 
 /// The clocks of a measurement: its own begins at the epoch.
 #[derive(Clone, Copy, Debug)]
@@ -100,15 +61,70 @@ pub(crate) struct Line {
     pub(crate) handshake: Duration,
     /// The time of the last progress.
     moved: Instant,
-    /// Bytes written since [`Line::stamp`], modulo 2^32.
+    /// Bytes written to the socket since [`Line::stamp`], modulo 2^32.
     written: u32,
+    tls: Option<Box<Secure>>,
+}
+
+/// TLS on a connection.
+#[derive(Debug)]
+struct Secure {
+    session: ClientConnection,
+    /// The socket, with records that have been read and not decrypted.
+    incoming: BufReader<TcpStream>,
+}
+
+impl Secure {
+    /// Whether there is something to read that is no longer in the socket.
+    fn has_input(&mut self) -> bool {
+        let decrypted = self.session.process_new_packets().is_ok_and(|state| state.plaintext_bytes_to_read() > 0);
+        decrypted || !self.incoming.buffer().is_empty()
+    }
+
+    /// Reads and decrypts some records. Returns the number of bytes, 0 at the end of the connection.
+    fn receive(&mut self) -> Result<io::Result<usize>, Fault> {
+        let is_new = self.session.is_handshaking();
+        let read = self.session.read_tls(&mut self.incoming);
+        if let Err(error) = self.session.process_new_packets() {
+            // The server learns why, if it can be told at once.
+            let _ = self.session.write_tls(self.incoming.get_mut());
+            return Err(Fault::Tls(tls::explain(&error, is_new)));
+        }
+        Ok(read)
+    }
+}
+
+/// The socket to write to.
+struct Below<'a> {
+    socket: &'a TcpStream,
+    /// Whether the last byte is to be stamped.
+    is_stamped: bool,
+}
+
+impl Write for Below<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, slices: &[IoSlice]) -> io::Result<usize> {
+        if self.is_stamped {
+            sys::send_stamped(self.socket.as_fd(), slices)
+        } else {
+            self.socket.write_vectored(slices)
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Line {
-    /// Connects, with a congestion control if one is given.
+    /// Connects, with a congestion control if one is given, and with TLS if that is.
     pub(crate) fn connect(
         (name, address): (&str, SocketAddr),
         congestion: Option<&str>,
+        tls: Option<&Tls>,
         clock: Clock,
         stop: &Arc<AtomicBool>,
     ) -> Result<Line, Fault> {
@@ -125,11 +141,18 @@ impl Line {
             Err(errno) => return Err(failed(errno.into())),
         }
         let socket = TcpStream::from(socket);
-        let mut line =
-            Line { socket, clock, stop: Arc::clone(stop), handshake: Duration::ZERO, moved: start, written: 0 };
+        let mut line = Line {
+            socket,
+            clock,
+            stop: Arc::clone(stop),
+            handshake: Duration::ZERO,
+            moved: start,
+            written: 0,
+            tls: None,
+        };
         let deadline = start + CONNECT;
         let done = PollFlags::POLLOUT | PollFlags::POLLERR | PollFlags::POLLHUP;
-        while !line.wait_once(PollFlags::POLLOUT, TURN)?.intersects(done) {
+        while !line.wait_once(PollFlags::POLLOUT, None)?.intersects(done) {
             if Instant::now() >= deadline {
                 return Err(failed(io::ErrorKind::TimedOut.into()));
             }
@@ -139,7 +162,39 @@ impl Line {
         }
         line.handshake = start.elapsed();
         line.socket.set_nodelay(true)?;
+        if let Some(tls) = tls {
+            line.secure(tls.session(name)?)?;
+        }
         Ok(line)
+    }
+
+    /// Does the TLS handshake.
+    fn secure(&mut self, session: ClientConnection) -> Result<(), Fault> {
+        let incoming = BufReader::with_capacity(RECORDS, self.handle()?);
+        let secure = self.tls.insert(Box::new(Secure { session, incoming }));
+        let mut is_new = secure.session.is_handshaking();
+        let deadline = Instant::now() + SECURE;
+        while is_new {
+            self.flush(None)?;
+            self.wait_once(PollFlags::POLLIN, None)?;
+            if Instant::now() >= deadline {
+                return Err(Fault::Tls(format!("the server has not answered with TLS within {} s", SECURE.as_secs())));
+            }
+            let Some(secure) = &mut self.tls else { return Ok(()) };
+            match secure.receive()? {
+                Ok(0) => return Err(Fault::Closed("in the TLS handshake; it may have no TLS")),
+                Err(error) if is_passing(&error) => {}
+                other => drop(other?),
+            }
+            is_new = secure.session.is_handshaking();
+        }
+        self.moved = Instant::now();
+        self.flush(None).map(drop)
+    }
+
+    /// Whether what arrives is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -160,20 +215,33 @@ impl Line {
     /// Reads what there is; 0 bytes if there is nothing. An end of the connection is an error.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Fault> {
         loop {
-            return match self.socket.read(buffer) {
+            let read = match &mut self.tls {
+                None => self.socket.read(buffer),
+                Some(secure) => match secure.session.reader().read(buffer) {
+                    // All that was decrypted has been read.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => match secure.receive()? {
+                        Ok(_) => continue,
+                        Err(error) => Err(error),
+                    },
+                    // It ended without saying so, as connections without TLS do.
+                    Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
+                    read => read,
+                },
+            };
+            return match read {
                 Ok(0) => Err(Fault::Closed("in the middle of the measurement")),
                 Ok(length) => {
                     self.moved = Instant::now();
                     Ok(length)
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if is_passing(&error) => Ok(0),
                 Err(error) => Err(error.into()),
             };
         }
     }
 
-    /// Drops up to `most` bytes that have arrived; 0 bytes if there are none.
+    /// Drops up to `most` bytes that have arrived; 0 bytes if there are none. Only without TLS, which has to decrypt them.
     pub(crate) fn discard(&mut self, most: usize) -> Result<usize, Fault> {
         match sys::discard(self.socket.as_fd(), most) {
             Ok(0) if most > 0 => Err(Fault::Closed("in the middle of the measurement")),
@@ -181,32 +249,62 @@ impl Line {
                 self.moved = Instant::now();
                 Ok(length)
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(0),
+            Err(error) if is_passing(&error) => Ok(0),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Writes as much as the kernel takes; 0 bytes if its buffer is full. The last byte is stamped if `of` wants it.
+    /// Writes as much as the kernel takes; 0 bytes if its buffer is full. The last byte is stamped if `of` wants it; with TLS, it is
+    /// the last one of records. Of what TLS has taken, up to 64 KiB may wait for the kernel.
     pub(crate) fn write(&mut self, slices: &[IoSlice], of: Option<&Shared>) -> Result<usize, Fault> {
-        let stamped = of.filter(|shared| shared.wants_stamp.load(Relaxed));
-        loop {
-            let now = self.now();
-            let result = match stamped {
-                Some(_) => sys::send_stamped(self.socket.as_fd(), slices),
-                None => self.socket.write_vectored(slices),
+        if !self.is_tls() {
+            return self.give(of, |below, _| below.write_vectored(slices));
+        }
+        // What waits comes first.
+        if !self.flush(of)? {
+            return Ok(0);
+        }
+        let Some(secure) = &mut self.tls else { return Ok(0) };
+        let length = secure.session.writer().write_vectored(slices)?;
+        self.flush(of)?;
+        Ok(length)
+    }
+
+    /// Gives the kernel the records that wait for it. Returns whether it has taken all of them.
+    fn flush(&mut self, of: Option<&Shared>) -> Result<bool, Fault> {
+        while self.tls.as_ref().is_some_and(|secure| secure.session.wants_write()) {
+            let send = |below: &mut Below, secure: Option<&mut Secure>| {
+                secure.map_or(Ok(0), |secure| secure.session.write_tls(below))
             };
-            return match result {
+            if self.give(of, send)? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Lets `give` write to the socket. Returns what that does; 0 if the kernel's buffer is full.
+    fn give(
+        &mut self,
+        of: Option<&Shared>,
+        mut give: impl FnMut(&mut Below, Option<&mut Secure>) -> io::Result<usize>,
+    ) -> Result<usize, Fault> {
+        let stamped = of.filter(|shared| shared.wants_stamp.load(Relaxed));
+        let mut below = Below { socket: &self.socket, is_stamped: stamped.is_some() };
+        loop {
+            let now = self.clock.now();
+            return match give(&mut below, self.tls.as_deref_mut()) {
                 Ok(length) => {
                     self.moved = Instant::now();
                     self.written = self.written.wrapping_add(length as u32);
-                    if let Some(shared) = stamped {
+                    if let Some(shared) = stamped.filter(|_| length > 0) {
                         shared.wants_stamp.store(false, Relaxed);
                         shared.stamps().wrote(self.written.wrapping_sub(1), now);
                     }
                     Ok(length)
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if is_passing(&error) => Ok(0),
                 Err(error) => Err(error.into()),
             };
         }
@@ -220,13 +318,16 @@ impl Line {
                 length => bytes = &bytes[length..],
             }
         }
+        while !self.flush(None)? {
+            self.wait(PollFlags::POLLOUT, None)?;
+        }
         Ok(())
     }
 
     /// Waits until the socket is readable or writable, as `wanted`. Takes what the error queue has meanwhile.
     pub(crate) fn wait(&mut self, wanted: PollFlags, of: Option<&Shared>) -> Result<PollFlags, Fault> {
         loop {
-            let found = self.wait_once(wanted, TURN)?;
+            let found = self.wait_once(wanted, of)?;
             if found.contains(PollFlags::POLLERR) {
                 self.take_stamps(of);
             }
@@ -239,15 +340,29 @@ impl Line {
         }
     }
 
-    fn wait_once(&self, wanted: PollFlags, time: Duration) -> Result<PollFlags, Fault> {
+    /// Waits for at most [`TURN`]. Meanwhile the kernel is given the records that wait for it.
+    fn wait_once(&mut self, wanted: PollFlags, of: Option<&Shared>) -> Result<PollFlags, Fault> {
         if self.stop.load(Relaxed) {
             return Err(Fault::Interrupted);
         }
-        let mut one = [PollFd::new(self.socket.as_fd(), wanted)];
-        match poll(&mut one, PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX)) {
-            Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(one[0].revents().unwrap_or(PollFlags::empty())),
-            Err(errno) => Err(Fault::Broken(errno.into())),
+        let mut has_output = false;
+        if let Some(secure) = &mut self.tls {
+            if wanted.contains(PollFlags::POLLIN) && secure.has_input() {
+                return Ok(PollFlags::POLLIN);
+            }
+            has_output = secure.session.wants_write();
         }
+        let asked = if has_output { wanted | PollFlags::POLLOUT } else { wanted };
+        let mut one = [PollFd::new(self.socket.as_fd(), asked)];
+        let mut found = match poll(&mut one, PollTimeout::try_from(TURN).unwrap_or(PollTimeout::MAX)) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => one[0].revents().unwrap_or(PollFlags::empty()),
+            Err(errno) => return Err(Fault::Broken(errno.into())),
+        };
+        if has_output && found.contains(PollFlags::POLLOUT) && !(self.flush(of)? && wanted.contains(PollFlags::POLLOUT))
+        {
+            found.remove(PollFlags::POLLOUT);
+        }
+        Ok(found)
     }
 
     /// Takes the entries of the error queue.
@@ -270,6 +385,21 @@ impl Line {
         }
         Ok(())
     }
+}
+
+impl Drop for Line {
+    /// Says good-bye to the server's TLS, if that can be done at once.
+    fn drop(&mut self) {
+        if let Some(secure) = &mut self.tls {
+            secure.session.send_close_notify();
+            let _ = secure.session.write_tls(&mut self.socket);
+        }
+    }
+}
+
+/// Whether a call may succeed when it is made again.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Says which congestion controls there are.

@@ -10,9 +10,10 @@ use measure::{http, throughput1};
 use nix::poll::PollFlags;
 use units::{Span, Time};
 
+use crate::fault::Fault;
 use crate::flow::Shared;
 use crate::kinds::Way;
-use crate::line::{Fault, Line};
+use crate::line::Line;
 use crate::plan::Protocol;
 
 /// Bytes of one read.

@@ -6,6 +6,7 @@ use units::Span;
 
 use crate::kinds::Way;
 use crate::modem::Modem;
+use crate::tls::Tls;
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Target {
     pub address: SocketAddr,
     /// Its protocol.
     pub protocol: Protocol,
+    /// TLS, if the connections have it.
+    pub tls: Option<Tls>,
     /// The token that it requires; any text for a server that checks none.
     pub token: String,
 }

@@ -12,9 +12,10 @@ use measure::rmbt::server::{Framing, Transfer};
 use nix::poll::PollFlags;
 use units::{Span, Time};
 
+use crate::fault::Fault;
 use crate::flow::Shared;
 use crate::kinds::Way;
-use crate::line::{Fault, Line};
+use crate::line::Line;
 use crate::plan::Amount;
 
 /// Bytes of one read.
@@ -193,14 +194,15 @@ impl Rmbt {
 
     fn receive(&mut self, shared: Option<&Shared>) -> Result<(), Fault> {
         for _ in 0..READS {
-            // Of large chunks only the last byte matters.
-            let length = match self.client.skippable() {
+            // Of large chunks only the last byte matters; TLS has to decrypt the others, too.
+            let skippable = self.client.skippable().filter(|_| !self.line.is_tls());
+            let length = match skippable {
                 Some(most) if most > 0 => {
                     let length = self.line.discard(most)?;
                     self.client.skipped(length, self.line.now());
                     length
                 }
-                skippable => {
+                _ => {
                     let most = if skippable.is_some() { 1 } else { self.buffer.len() };
                     let length = self.line.read(&mut self.buffer[..most])?;
                     let (input, now) = (&self.buffer[..length], self.line.now());

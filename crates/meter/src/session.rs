@@ -10,9 +10,10 @@ use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use units::{Span, Time};
 
+use crate::fault::Fault;
 use crate::flow::Shared;
 use crate::kinds::{Latency, Probe, Way};
-use crate::line::{Clock, Fault, Line};
+use crate::line::{Clock, Line};
 use crate::outcome::{FlowOutcome, Load, Outcome};
 use crate::plan::{Amount, Plan, Protocol};
 use crate::rmbt::Rmbt;
@@ -132,7 +133,7 @@ fn join<T>(thread: ScopedJoinHandle<T>) -> T {
 impl Course<'_> {
     fn connect(&self, congestion: Option<&str>) -> Result<Line, Fault> {
         let target = &self.plan.target;
-        Line::connect((&target.name, target.address), congestion, self.clock, &self.stop)
+        Line::connect((&target.name, target.address), congestion, target.tls.as_ref(), self.clock, &self.stop)
     }
 
     /// Opens the connection for requests, if the protocol has any.

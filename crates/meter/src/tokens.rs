@@ -8,8 +8,10 @@ use measure::http;
 use measure::rmbt::LONGEST_LINE;
 use measure::rmbt::control::{self, TestParameters, TestRequest};
 use measure::rmbt::token::{self, Key};
+use rustls::StreamOwned;
 
-use crate::line::Fault;
+use crate::fault::Fault;
+use crate::tls::{self, Tls, Trust};
 
 /// Time for each address of a control server.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -23,6 +25,7 @@ const LONGEST_REASON: usize = 200;
 /// The host, the port and the path of the requests of a control server.
 #[derive(Debug, PartialEq, Eq)]
 struct Url<'a> {
+    is_tls: bool,
     host: &'a str,
     port: u16,
     base: String,
@@ -30,12 +33,12 @@ struct Url<'a> {
 
 impl Url<'_> {
     fn parse(text: &str) -> Result<Url<'_>, Fault> {
-        let expected = "expected http://HOST[:PORT]";
+        let expected = "expected http://HOST[:PORT] or https://HOST[:PORT]";
         let invalid = |what: &str| Fault::Option(format!("invalid URL `{text}`: {what}; {expected}"));
-        let rest = match text.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err(invalid("control servers are asked without TLS")),
-            _ => return Err(invalid("it does not begin with http://")),
+        let (is_tls, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return Err(invalid("it does not begin with http:// or https://")),
         };
         if rest.bytes().any(|byte| !byte.is_ascii_graphic() || b"@?#".contains(&byte)) {
             return Err(invalid("it has a character that is not valid there"));
@@ -49,6 +52,7 @@ impl Url<'_> {
             None => authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port))),
         };
         let port = match port {
+            None if is_tls => 443,
             None => 80,
             Some(port) => port.parse().ok().filter(|&port| port > 0).ok_or_else(|| invalid("invalid port"))?,
         };
@@ -61,7 +65,7 @@ impl Url<'_> {
             "" => control::BASE.to_owned(),
             path => format!("/{path}/"),
         };
-        Ok(Url { host, port, base })
+        Ok(Url { is_tls, host, port, base })
     }
 
     fn connect(&self) -> Result<TcpStream, Fault> {
@@ -78,11 +82,13 @@ impl Url<'_> {
     }
 }
 
-/// Asks a control server for a test, and returns its token.
+/// Asks a control server for a test, and returns its token. `trust` tells who may sign its certificate, if the URL begins with
+/// `https://`.
 ///
 /// # Errors
-/// [`Fault::Option`] if the URL is none; that the server cannot be reached, refuses or does not speak the protocol.
-pub fn request_token(url: &str) -> Result<String, Fault> {
+/// [`Fault::Option`] if the URL is none; that the server cannot be reached, refuses or does not speak the protocol;
+/// [`Fault::Tls`].
+pub fn request_token(url: &str, trust: &Trust) -> Result<String, Fault> {
     let url = Url::parse(url)?;
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|why| Fault::Protocol(format!("there is no random data: {why}")))?;
@@ -96,28 +102,42 @@ pub fn request_token(url: &str) -> Result<String, Fault> {
         url.port,
         body.len()
     );
-    let mut stream = url.connect()?;
+    let session = if url.is_tls { Some(Tls::new(trust)?.session(url.host)?) } else { None };
+    let socket = url.connect()?;
     let deadline = Instant::now() + ANSWER;
-    stream.set_write_timeout(Some(ANSWER))?;
-    stream.write_all(format!("{head}{body}").as_bytes())?;
-    parse(&read(&mut stream, deadline)?)
+    socket.set_write_timeout(Some(ANSWER))?;
+    socket.set_read_timeout(Some(ANSWER))?;
+    let request = format!("{head}{body}");
+    let answer = match session {
+        Some(session) => ask(&mut StreamOwned::new(session, socket.try_clone()?), &socket, &request, deadline),
+        None => ask(&mut &socket, &socket, &request, deadline),
+    };
+    parse(&answer?)
 }
 
-/// Reads until the server ends the connection, or all that it has announced is there.
-fn read(stream: &mut TcpStream, deadline: Instant) -> Result<Vec<u8>, Fault> {
+/// Sends a request on a socket, and reads until the server ends the connection, or all that it has announced is there.
+fn ask(
+    stream: &mut (impl Read + Write),
+    socket: &TcpStream,
+    request: &str,
+    deadline: Instant,
+) -> Result<Vec<u8>, Fault> {
+    stream.write_all(request.as_bytes()).map_err(|error| of_tls(error, true))?;
     let (mut all, mut part) = (Vec::new(), [0; 8192]);
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Fault::Protocol(format!("the control server has not answered within {} s", ANSWER.as_secs())));
         }
-        stream.set_read_timeout(Some(left))?;
+        socket.set_read_timeout(Some(left))?;
         match stream.read(&mut part) {
             Ok(0) => return Ok(all),
             Ok(length) => all.extend_from_slice(&part[..length]),
             Err(error) if [io::ErrorKind::WouldBlock, io::ErrorKind::TimedOut].contains(&error.kind()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+            // A server's TLS that ends without saying so: whether the answer is complete is seen when it is parsed.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(all),
+            Err(error) => return Err(of_tls(error, all.is_empty())),
         }
         if all.len() > LONGEST_ANSWER {
             return Err(Fault::Protocol("the answer of the control server is too long".into()));
@@ -125,6 +145,15 @@ fn read(stream: &mut TcpStream, deadline: Instant) -> Result<Vec<u8>, Fault> {
         if announced(&all).is_some_and(|length| all.len() >= length) {
             return Ok(all);
         }
+    }
+}
+
+/// Tells errors of TLS from others.
+fn of_tls(error: io::Error, is_new: bool) -> Fault {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(why) => Fault::Tls(tls::explain(why, is_new)),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => Fault::Closed("before it answered"),
+        None => error.into(),
     }
 }
 
@@ -196,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_url_names_a_host_a_port_and_maybe_a_path() {
-        let url = |host, port, base: &str| Url { host, port, base: base.to_owned() };
+        let url = |host, port, base: &str| Url { is_tls: false, host, port, base: base.to_owned() };
         let base = "/RMBTControlServer/";
         for (text, expected) in [
             ("http://example.org", url("example.org", 80, base)),
@@ -204,12 +233,14 @@ mod tests {
             ("http://[2001:db8::1]:8080", url("2001:db8::1", 8080, base)),
             ("http://[::1]/RMBTControlServer", url("::1", 80, base)),
             ("http://h/other/place/", url("h", 80, "/other/place/")),
+            ("https://h", Url { is_tls: true, ..url("h", 443, base) }),
+            ("https://h:5231", Url { is_tls: true, ..url("h", 5231, base) }),
         ] {
             assert_eq!(Url::parse(text).expect("it is valid"), expected);
         }
         for (text, why) in [
-            ("example.org", "it does not begin with http://"),
-            ("https://example.org", "control servers are asked without TLS"),
+            ("example.org", "it does not begin with http:// or https://"),
+            ("wss://example.org", "it does not begin with http:// or https://"),
             ("http://", "the host is missing"),
             ("http://h:0", "invalid port"),
             ("http://h:99999", "invalid port"),
@@ -217,7 +248,7 @@ mod tests {
             ("http://u@h", "it has a character that is not valid there"),
             ("http://h/a\r\nHost: b", "it has a character that is not valid there"),
         ] {
-            let expected = format!("invalid URL `{text}`: {why}; expected http://HOST[:PORT]");
+            let expected = format!("invalid URL `{text}`: {why}; expected http://HOST[:PORT] or https://HOST[:PORT]");
             assert_eq!(Url::parse(text).expect_err("it is none").to_string(), expected);
         }
     }

@@ -2,68 +2,19 @@
 
 #![allow(clippy::disallowed_methods)] // Tests open sockets and measure time.
 
-use meter::{Amount, Fault, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Way, measure};
+mod common;
+
+use common::{Server, plan, run};
+use meter::{Amount, Fault, Phase, Plan, Probe, Protocol, Trust, Way, measure};
 use record::Table;
-use services::measure::{Control, Open, Options, Service};
+use services::measure::Open;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use units::Span;
-
-/// A server of this crate's tests.
-struct Server {
-    runtime: Runtime,
-    service: Option<Service>,
-}
-
-impl Server {
-    fn start(open: Open) -> Server {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime = runtime.expect("threads");
-        // Without a way to get a token, a server that requires one does not start.
-        let control = Some(Control { name: None, seconds: 1, flows: 1 });
-        let options = Options { open, control, listen: vec![([127, 0, 0, 1], 0).into()], ..Options::default() };
-        let service = Some(runtime.block_on(Service::start(options)).expect("it starts"));
-        Server { runtime, service }
-    }
-
-    fn address(&self) -> SocketAddr {
-        self.service.as_ref().expect("it runs").addresses()[0]
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Some(service) = self.service.take() {
-            self.runtime.block_on(service.stop());
-        }
-    }
-}
-
-fn plan(address: SocketAddr, protocol: Protocol) -> Plan {
-    Plan {
-        target: Target { name: "localhost".into(), address, protocol, token: "none".into() },
-        loads: vec![vec![Way::Up], vec![Way::Down]],
-        flows: 2,
-        congestion: Vec::new(),
-        amount: Amount::Time(Span::from_secs(1)),
-        interval: Span::from_millis(10),
-        idle: Span::from_millis(500),
-        probing: Span::from_millis(50),
-        hops: 2,
-        warm: false,
-        modem: Modem::None,
-    }
-}
-
-fn run(plan: &Plan) -> Result<Outcome, Fault> {
-    plan.check().expect("the plan is valid");
-    measure(plan, &Arc::default(), &mut |_| ())
-}
 
 #[test]
 fn flows_and_probes_of_each_protocol_become_tables() {
@@ -97,6 +48,21 @@ fn flows_and_probes_of_each_protocol_become_tables() {
         let phases: std::collections::BTreeSet<_> = tables.latencies.iter().map(|row| row.phase).collect();
         assert_eq!(phases.into_iter().collect::<Vec<_>>(), ["after", "before", "during"]);
         assert!(tables.passages.iter().filter(|row| row.path_ms.is_some()).count() > 10, "{protocol:?}");
+    }
+}
+
+#[test]
+fn the_servers_bytes_of_an_upload_are_those_that_it_has_acknowledged() {
+    let server = Server::start(Open::Private);
+    for (protocol, flows) in [(Protocol::Rmbt, 2), (Protocol::Throughput1, 2), (Protocol::Ndt7, 1)] {
+        let loads = vec![vec![Way::Up]];
+        let outcome = run(&Plan { loads, flows, ..plan(server.address(), protocol) }).expect("it succeeds");
+        for flow in &outcome.loads[0].flows {
+            let acked = flow.samples.last().expect("the last one is of its end").info.bytes_acked as f64;
+            let total = flow.total() as f64;
+            println!("{protocol:?}: {total} bytes at the server, {acked} acknowledged");
+            assert!((total - acked).abs() < 0.01 * acked, "{protocol:?}: {total} {acked}");
+        }
     }
 }
 
@@ -159,11 +125,12 @@ fn a_control_servers_token_admits_each_protocol() {
     let url = format!("http://{}", server.address());
     for protocol in [Protocol::Rmbt, Protocol::Throughput1, Protocol::Ndt7] {
         let mut plan = Plan { loads: vec![vec![Way::Up]], flows: 1, ..plan(server.address(), protocol) };
-        plan.target.token = meter::request_token(&url).expect("it gives a token");
+        plan.target.token = meter::request_token(&url, &Trust::System).expect("it gives a token");
         let outcome = run(&plan).expect("the server admits it");
         assert_eq!(outcome.loads[0].flows[0].failure, None);
     }
-    let why = meter::request_token(&format!("{url}/elsewhere")).expect_err("there is nothing").to_string();
+    let why =
+        meter::request_token(&format!("{url}/elsewhere"), &Trust::System).expect_err("there is nothing").to_string();
     assert!(!why.contains('\n') && !why.is_empty(), "{why}");
 }
 

@@ -187,7 +187,7 @@ fn measured(runtime: &Runtime, modem: Modem) -> Outcome {
     let service = runtime.block_on(Service::start(options)).expect("it starts");
     let address = service.addresses()[0];
     let plan = Plan {
-        target: Target { name: "localhost".into(), address, protocol: Protocol::Rmbt, token: "none".into() },
+        target: Target { name: "localhost".into(), address, protocol: Protocol::Rmbt, tls: None, token: "none".into() },
         loads: vec![vec![Way::Up]],
         flows: 1,
         congestion: Vec::new(),

@@ -6,6 +6,7 @@
 //! | `attach` | existing interfaces whose frames a program takes and gives |
 //! | `frames` | Ethernet frames: finding the IP packet, segmentation, checksums |
 //! | `errqueue` | times of data that was sent, and ICMP errors |
+//! | `sniff` | the headers of the packets of connections with one server |
 //! | `tun` | TUN and TAP interfaces |
 //! | `reservation` | one program at a time for an interface |
 //! | `realtime` | the monotonic clock, real-time priority, locked memory |
@@ -33,6 +34,7 @@ pub mod program;
 pub mod realtime;
 pub mod reservation;
 pub mod rights;
+pub mod sniff;
 pub mod sys;
 pub mod tun;
 

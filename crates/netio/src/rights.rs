@@ -11,7 +11,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_no_new_privs};
+pub use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitySets, set_capabilities, set_no_new_privs};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
@@ -112,10 +113,17 @@ pub const BPF: &[libc::c_long] = &[libc::SYS_bpf];
 /// # Errors
 /// [`Error::System`].
 pub fn give_up() -> Result<(), Error> {
+    keep_only(CapabilitySet::IPC_LOCK)
+}
+
+/// Gives up all capabilities of the calling thread but `kept`, as far as it has them. Programs that it starts have no more.
+///
+/// # Errors
+/// [`Error::System`].
+pub fn keep_only(kept: CapabilitySet) -> Result<(), Error> {
     let set = || -> io::Result<()> {
         set_no_new_privs(true)?;
-        let had = rustix::thread::capabilities(None)?;
-        let left = had.permitted & CapabilitySet::IPC_LOCK;
+        let left = rustix::thread::capabilities(None)?.permitted & kept;
         let sets = CapabilitySets { effective: left, permitted: left, inheritable: CapabilitySet::empty() };
         Ok(set_capabilities(None, sets)?)
     };

@@ -352,6 +352,104 @@ pub fn packets_lost(socket: BorrowedFd<'_>) -> io::Result<u32> {
     Ok(stats.tp_drops)
 }
 
+// What `sniff` needs of packet sockets.
+
+/// Lets a socket receive only what a program of the classic packet filter accepts.
+pub fn attach_filter(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
+    let len = libc::c_ushort::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    // The kernel reads the program during the call alone, and checks it.
+    let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+}
+
+/// Bytes that are kept of a packet: the headers of IP and TCP, with all their options.
+pub const SNAP: usize = 128;
+/// A frame of the ring: its header, an address, and the packet behind them.
+const FRAME: usize = 256;
+/// The kernel allocates blocks.
+const BLOCK: usize = 64 << 10;
+const BLOCKS: usize = 64;
+const FRAMES: usize = BLOCK * BLOCKS / FRAME;
+
+/// The beginning of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Caught {
+    /// When it passed, since the Unix epoch.
+    pub time: Duration,
+    /// Its length.
+    pub len: u32,
+    /// The bytes that were kept.
+    pub kept: usize,
+    /// Whether this host sent it.
+    pub is_outgoing: bool,
+}
+
+/// Packets that the kernel writes to memory that it shares with this process: 4 MiB, 16 384 packets (packet(7), `PACKET_RX_RING`).
+#[derive(Debug)]
+pub struct PacketRing {
+    memory: std::ptr::NonNull<u8>,
+    next: usize,
+}
+
+impl PacketRing {
+    /// Makes the ring of a packet socket.
+    pub fn new(socket: BorrowedFd<'_>) -> io::Result<PacketRing> {
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &(libc::tpacket_versions::TPACKET_V2 as c_int))?;
+        let request = libc::tpacket_req {
+            tp_block_size: BLOCK as libc::c_uint,
+            tp_block_nr: BLOCKS as libc::c_uint,
+            tp_frame_size: FRAME as libc::c_uint,
+            tp_frame_nr: FRAMES as libc::c_uint,
+        };
+        set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
+        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, socket.as_raw_fd());
+        // SAFETY: the kernel chooses an address where nothing is mapped.
+        let memory = unsafe { libc::mmap(std::ptr::null_mut(), BLOCK * BLOCKS, access, libc::MAP_SHARED, fd, 0) };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = std::ptr::NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(PacketRing { memory, next: 0 })
+    }
+
+    /// Copies the beginning of the next packet to `buffer`, and gives its place in the ring back; `None` if there is none now.
+    pub fn take(&mut self, buffer: &mut [u8; SNAP]) -> Option<Caught> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        /// Where the address is, and in it the direction (`sll_pkttype`).
+        const DIRECTION: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT)
+            + std::mem::offset_of!(libc::sockaddr_ll, sll_pkttype);
+        const { assert!(DIRECTION < FRAME && size_of::<libc::tpacket2_hdr>() <= FRAME && BLOCK.is_multiple_of(FRAME)) };
+        // SAFETY: `next` is below the number of frames, which the mapping has room for.
+        let frame = unsafe { self.memory.add(self.next * FRAME) };
+        // SAFETY: a frame begins with its status, which is aligned as the frame is, and which the kernel, too, changes atomically.
+        let status = unsafe { AtomicU32::from_ptr(frame.as_ptr().cast()) };
+        if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+            return None;
+        }
+        // SAFETY: the header and the address lie within the frame, which is this process's until its status says otherwise, and any
+        // bytes are valid for them.
+        let (header, direction) =
+            unsafe { (frame.cast::<libc::tpacket2_hdr>().read(), frame.add(DIRECTION).cast::<u8>().read()) };
+        let from = usize::from(header.tp_mac);
+        let kept = (header.tp_snaplen as usize).min(SNAP).min(FRAME.saturating_sub(from));
+        if kept > 0 {
+            // SAFETY: `from + kept` is at most the length of the frame, and `kept` that of the buffer.
+            unsafe { std::ptr::copy_nonoverlapping(frame.add(from).as_ptr(), buffer.as_mut_ptr(), kept) };
+        }
+        status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.next = (self.next + 1) % FRAMES;
+        let time = Duration::from_secs(header.tp_sec.into()) + Duration::from_nanos(header.tp_nsec.into());
+        Some(Caught { time, len: header.tp_len, kept, is_outgoing: direction == libc::PACKET_OUTGOING })
+    }
+}
+
+impl Drop for PacketRing {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this ring's own, and nothing of it is lent.
+        unsafe { libc::munmap(self.memory.as_ptr().cast(), BLOCK * BLOCKS) };
+    }
+}
+
 /// The ethtool commands that get or set one number (`struct ethtool_value` of linux/ethtool.h).
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the kernel's names")]

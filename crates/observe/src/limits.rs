@@ -125,6 +125,14 @@ mod tests {
     }
 
     #[test]
+    fn segments_that_are_lost_or_sacked_do_not_fill_the_window() {
+        let full = TcpInfo { snd_cwnd: 30, unacked: 30, ..TcpInfo::default() };
+        assert!(fills_window(&full));
+        assert!(!fills_window(&TcpInfo { lost: 6, sacked: 4, ..full }));
+        assert!(fills_window(&TcpInfo { lost: 6, sacked: 4, retrans: 1, ..full }));
+    }
+
+    #[test]
     fn jiffies_of_the_kernel_do_not_add_up_to_idle_time() {
         // Busy all the time, counted in jiffies of 4 ms and sampled each 10 ms.
         let busy = |ms: u64| info(ms / 4 * 4, 0, 0);

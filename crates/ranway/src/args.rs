@@ -65,6 +65,12 @@ pub(crate) enum Command {
     Measure(Box<MeasureArgs>),
     /// Run many tests in randomised blocks over a simulation, an emulation or a real network
     Campaign(crate::campaign::CampaignArgs),
+    /// Capture packets of a measurement; `ranway measure --pcap` starts it
+    #[command(name = crate::measure::capture::HELPER, hide = true)]
+    MeasureCapture {
+        /// The server's address and port
+        server: std::net::SocketAddr,
+    },
     /// Split TCP connections transparently between servers and UEs (needs root)
     Proxy(crate::proxy::ProxyArgs),
     /// Clean up after a proxy; `ranway proxy` starts it

@@ -55,6 +55,7 @@ fn main() -> ExitCode {
         Command::Backlog(args) => backlog::run(&args),
         Command::Rnis(args) => rnis::run(&args),
         Command::Measure(args) => measure::run(&args),
+        Command::MeasureCapture { server } => measure::capture::help(server),
         Command::Campaign(args) => campaign::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::ProxyGuardian => proxy::guard(),

@@ -1,5 +1,6 @@
 //! `ranway measure`.
 
+pub(crate) mod capture;
 mod client;
 mod server;
 
@@ -19,7 +20,8 @@ in the host, in the modem or the radio access, or behind it. The bytes of upload
 Where ModemManager runs, the results have the serving cell, its signal and its changes on the same time axis. Nothing is read that \
 tells who the subscriber is.
 
-No privileges are needed, except for ICMP echo where net.ipv4.ping_group_range does not permit it.
+No privileges are needed, except for ICMP echo where net.ipv4.ping_group_range does not permit it, and CAP_NET_RAW for --pcap. \
+Without it, the measurement goes on without a capture.
 
 Examples:
   ranway measure serve --open                              at the server
@@ -28,6 +30,9 @@ Examples:
   ranway measure 192.0.2.1 -d both --flows 1               both directions at the same time
   ranway measure 192.0.2.1 -d down --protocol throughput1 --cc bbr
   ranway measure 192.0.2.1 --modem wwan0                   with this modem's cell and signal
+  ranway measure example.org:443 --tls                     a server with a certificate
+  ranway measure 192.0.2.1 --tls --ca authority.pem        signed by a private authority
+  sudo ranway measure 192.0.2.1 -d up --pcap up.pcapng     with its packets, for ranway analyse
   ranway measure 192.0.2.1 --control http://192.0.2.1:5231 a token from a control server
   ranway measure 192.0.2.1 --token TOKEN --json            a server that requires a token"
 )]

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{emulate, is_late, may, scratch, text};
+use common::{command, emulate, is_late, may, scratch, text};
 use record::tables::FlowRow;
 use serde_json::Value;
 use std::path::Path;
@@ -85,9 +85,9 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
     if !may() {
         return;
     }
-    for direction in ["up", "down"] {
+    for (protocol, direction) in [("rmbt", "up"), ("rmbt", "down"), ("throughput1", "up")] {
         let dir = scratch(&network("100 Mbit/s", "8 Mbit/s"));
-        let load = measure(dir.path(), "", &format!("-d {direction} -t 6s --flows 2"));
+        let load = measure(dir.path(), "", &format!("--protocol {protocol} -d {direction} -t 6s --flows 2"));
         if is_late(dir.path(), watch) {
             return;
         }
@@ -98,7 +98,7 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
         assert_eq!(observed.len(), 2, "{observed:?}");
         let there = observed.iter().map(|row| row.bytes).sum::<u64>() as f64;
         let here = load["directions"][0]["bytes"].as_f64().expect("it is there");
-        println!("{direction}: {here} bytes here, {there} in the network");
+        println!("{protocol} {direction}: {here} bytes here, {there} in the network");
         assert!((here - there).abs() < 0.01 * there, "{here} {there}");
         if direction == "up" {
             let measured = record::Results::read(&dir.path().join("measured")).expect("they were written");
@@ -110,5 +110,23 @@ fn what_it_measures_is_what_the_emulator_observes(watch: &mut Watch) {
             println!("median round trips: {here} ms here, {there} ms in the network");
             assert!((here - there).abs() < (0.05 * there).max(1.0), "{here} {there}");
         }
+    }
+}
+
+#[test]
+fn options_of_tls_that_cannot_work_are_one_line_and_exit_code_2() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let none = ": there is no TLS; add --tls, or use a control server of https://";
+    for (args, why) in [
+        (&["127.0.0.1:9", "--insecure"][..], format!("--insecure{none}")),
+        (&["127.0.0.1:9", "--ca", "a.pem"], format!("--ca{none}")),
+        (&["127.0.0.1:9", "--ca", "a.pem", "--tls"], "--ca: a.pem: No such file or directory (os error 2)".to_owned()),
+        (
+            &["https://127.0.0.1:9/x"],
+            "https://127.0.0.1:9/x: expected HOST or HOST:PORT, as 127.0.0.1:9; --tls uses TLS".to_owned(),
+        ),
+    ] {
+        let output = command(dir.path(), &[&["measure"], args].concat()).output().expect("it starts");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(2), format!("error: {why}\n")));
     }
 }

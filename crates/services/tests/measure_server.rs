@@ -393,6 +393,37 @@ fn an_upload_of_ndt7_is_counted_by_the_server() {
 }
 
 #[test]
+fn an_upload_of_throughput1_ends_with_a_measurement_of_all_that_was_sent() {
+    let results = tempfile::tempdir().expect("a temporary directory");
+    let store = Some(Store::new(results.path().to_owned()));
+    let server = Running::start(Options { results: store, ..Options::default() });
+    let target = format!("{}?streams=1&mid=m1&duration=300", throughput1::UPLOAD);
+    let (sent, last) = server.runtime.block_on(async {
+        let mut socket = websocket(server.address, &target, throughput1::SUBPROTOCOL).await.expect("an upgrade");
+        let mut sent = 0;
+        // The second part arrives when the time is over, as what a modem holds back does.
+        for part in [3 << 20, 5 << 20] {
+            socket.send(Message::binary(vec![7; part])).await.expect("it takes it");
+            sent += part as i64;
+            tokio::time::sleep(Duration::from_millis(600)).await;
+        }
+        socket.close(None).await.expect("it takes it");
+        let mut last = None;
+        while let Some(Ok(message)) = socket.next().await {
+            if let Message::Text(text) = message {
+                last = Some(serde_json::from_str::<throughput1::Measurement>(&text).expect("a measurement"));
+            }
+        }
+        (sent, last.expect("it was measured"))
+    });
+    assert_eq!(last.application.received, sent);
+    assert!(last.elapsed_time >= 1_200_000, "{}", last.elapsed_time);
+    let line = eventually("the transfer is stored", || stored(results.path()).pop());
+    assert_eq!((line["bytes"].as_i64(), &line["complete"]), (Some(sent), &true.into()));
+    server.stop();
+}
+
+#[test]
 fn a_test_without_its_subprotocol_or_options_is_refused() {
     let server = Running::start(Options::default());
     let status = |target: &str, protocol: Option<&str>| {

@@ -79,14 +79,23 @@ pub struct Sample {
 impl Sample {
     /// Segments in flight, as `tcp_packets_in_flight` of the kernel counts them.
     pub fn in_flight(&self) -> u32 {
-        (self.unacked + self.retrans).saturating_sub(self.sacked + self.lost)
+        self.sending().in_flight()
     }
 
-    /// Whether the congestion window, rather than the pacing rate, keeps a paced sender from sending. A sender that waits
-    /// for its window leaves less than a third of it unused (`tcp_tso_should_defer`); one that leaves more has room in
-    /// it, and waits for the pacer.
-    pub fn fills_window(&self) -> bool {
-        u64::from(self.in_flight()) * 3 > u64::from(self.cwnd) * 2
+    /// The part of the kernel's state that tells what held the sender back.
+    pub(crate) fn sending(&self) -> TcpInfo {
+        let micros = |total: Span| Some(total.as_micros());
+        TcpInfo {
+            snd_cwnd: self.cwnd,
+            unacked: self.unacked,
+            sacked: self.sacked,
+            lost: self.lost,
+            retrans: self.retrans,
+            busy_time: micros(self.busy),
+            rwnd_limited: micros(self.rwnd_limited),
+            sndbuf_limited: micros(self.sndbuf_limited),
+            ..TcpInfo::default()
+        }
     }
 
     fn new(at: Span, info: &TcpInfo, bytes_received: u64) -> Sample {

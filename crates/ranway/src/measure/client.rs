@@ -1,5 +1,6 @@
 //! `ranway measure SERVER`.
 
+use super::capture;
 use crate::failure::Failure;
 use crate::out::{commit, counted};
 use crate::status_line::StatusLine;
@@ -7,7 +8,8 @@ use crate::{interrupt, terminal};
 use anyhow::anyhow;
 use clap::{Args as ClapArgs, ValueEnum};
 use meter::{
-    Amount, CellSample, Fault, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Way, cell_changes,
+    Amount, Captured, CellSample, Fault, Glance, Load, Modem, Outcome, Phase, Plan, Probe, Protocol, Target, Tls,
+    Trust, Way, cell_changes,
 };
 use observe::limits::Limits;
 use observe::located::{Place, median};
@@ -55,10 +57,19 @@ pub(super) struct ClientArgs {
     /// Protocol of the server
     #[arg(long, value_name = "NAME", default_value = "rmbt")]
     protocol: ProtocolName,
+    /// Use TLS (HTTPS and WSS, or RMBT over TLS)
+    #[arg(long)]
+    tls: bool,
+    /// Trust these authorities (PEM) for servers' certificates, instead of the system's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    ca: Option<PathBuf>,
+    /// Accept any certificate, as of a server with --self-signed; others can then read and change what is sent
+    #[arg(long)]
+    insecure: bool,
     /// Token that the server requires
     #[arg(long, value_name = "TOKEN", conflicts_with_all = ["control", "key"])]
     token: Option<String>,
-    /// Control server of RMBT that gives a token, such as `http://192.0.2.1:5231`
+    /// Control server of RMBT that gives a token, such as `http://192.0.2.1:5231` or `https://example.org`
     #[arg(long, value_name = "URL", conflicts_with = "key")]
     control: Option<String>,
     /// File with the server's key, with which a token is made
@@ -83,6 +94,9 @@ pub(super) struct ClientArgs {
     /// or number, or `monroe` from the metadata broker of a MONROE node (monroe@ADDRESS:PORT for another one than 172.17.0.1:5556)
     #[arg(long, value_name = "MODEM", default_value = "auto")]
     modem: String,
+    /// Write the headers of the measurement's packets to FILE (pcapng), which `ranway analyse` reads; needs `CAP_NET_RAW`
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
     /// Output directory; replaces earlier results there [default: ranway-out/measure]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -143,16 +157,22 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
     let output = Output::create(&out)?;
     let stop = Arc::new(AtomicBool::new(false));
     let start = Instant::now();
+    let capture = args.pcap.as_deref().map(|file| capture::start(file, plan.target.address)).transpose()?;
     let mut line = (!args.quiet && !args.json).then(|| StatusLine::new(false)).flatten();
-    let outcome = measure(&plan, &stop, &mut line)?;
+    let mut outcome = measure(&plan, &stop, &mut line)?;
     drop(line);
+    let captured = capture.map(capture::Running::finish);
+    if let Some(Err(why)) = &captured {
+        outcome.missing.push(format!("packets: {why}"));
+    }
     let partial = outcome.interrupted;
-    let results = results(&plan, args, &outcome, start.elapsed());
+    let results = results(&plan, args, (&outcome, captured.as_ref()), start.elapsed());
     results.write_to(&output)?;
     let out = commit(output, partial, &out)?;
     if args.json {
         let answer = json!({ "out": out, "loads": outcome.loads.iter().map(|load| describe(&outcome, load)).collect::<Vec<_>>(),
-            "missing": outcome.missing, "summary": results.summary() });
+            "missing": outcome.missing, "capture": captured.and_then(Result::ok).as_ref().map(capture::json),
+            "summary": results.summary() });
         writeln!(terminal::stdout(), "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.quiet {
         for load in &outcome.loads {
@@ -160,6 +180,9 @@ pub(super) fn run(args: &ClientArgs) -> Result<(), Failure> {
         }
         for why in &outcome.missing {
             terminal::message!("not measured: {why}");
+        }
+        if let (Some(Ok(captured)), Some(file)) = (&captured, &args.pcap) {
+            terminal::message!("packets: {}, {}", file.display(), capture::describe(captured));
         }
         terminal::message!("report: {}", out.join("report.html").display());
     }
@@ -221,8 +244,11 @@ impl Rates {
 fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     // What is wrong with the options is said before anything goes over the network.
     let modem = modem(&args.modem)?;
+    let trust = trust(args)?;
+    let invalid = |fault: Fault| Failure::Invalid(fault.to_string());
+    let tls = args.tls.then(|| Tls::new(&trust)).transpose().map_err(invalid)?;
     let given = match &args.control {
-        Some(url) => Some(meter::request_token(url).map_err(of_control)?),
+        Some(url) => Some(meter::request_token(url, &trust).map_err(of_control)?),
         None => args.token.clone(),
     };
     let server = args.server.as_deref().unwrap_or_default();
@@ -246,7 +272,7 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
     }
     let kernel_name = |name: &String| if name == "new-reno" { "reno".to_owned() } else { name.clone() };
     Ok(Plan {
-        target: Target { name, address, protocol, token },
+        target: Target { name, address, protocol, tls, token },
         loads: args.direction.iter().map(|direction| direction.ways()).collect(),
         flows: args.flows.into(),
         congestion: args.cc.iter().map(kernel_name).collect(),
@@ -257,6 +283,22 @@ fn plan(args: &ClientArgs) -> Result<Plan, Failure> {
         hops: args.hops,
         warm: args.warm,
         modem,
+    })
+}
+
+/// Returns who may sign servers' certificates.
+fn trust(args: &ClientArgs) -> Result<Trust, Failure> {
+    let is_used = args.tls || args.control.as_ref().is_some_and(|url| url.starts_with("https://"));
+    let given = args.ca.as_ref().map(|_| "--ca").or(args.insecure.then_some("--insecure"));
+    if let Some(option) = given.filter(|_| !is_used) {
+        return Err(Failure::Invalid(format!(
+            "{option}: there is no TLS; add --tls, or use a control server of https://"
+        )));
+    }
+    Ok(match &args.ca {
+        Some(file) => Trust::File(file.clone()),
+        None if args.insecure => Trust::Anyone,
+        None => Trust::System,
     })
 }
 
@@ -301,6 +343,10 @@ fn make_token(file: &Path, server: SocketAddr) -> Result<String, Failure> {
 
 /// Returns a server's name, and the first of its addresses at which it accepts connections.
 fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
+    if let Some((_, host)) = server.split_once("://") {
+        let host = host.split('/').next().unwrap_or_default();
+        return Err(Failure::Invalid(format!("{server}: expected HOST or HOST:PORT, as {host}; --tls uses TLS")));
+    }
     let bare = server.trim_start_matches('[').trim_end_matches(']');
     let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
     let (name, port) = match server.rsplit_once(':').filter(|_| !is_v6) {
@@ -322,7 +368,12 @@ fn resolve(server: &str) -> Result<(String, SocketAddr), Failure> {
     Err(refused.unwrap_or_else(|| anyhow!("{name}: it has no address")).into())
 }
 
-fn results(plan: &Plan, args: &ClientArgs, outcome: &Outcome, wall: Duration) -> Results {
+fn results(
+    plan: &Plan,
+    args: &ClientArgs,
+    (outcome, captured): (&Outcome, Option<&Result<Captured, String>>),
+    wall: Duration,
+) -> Results {
     let mut results = Results { tables: outcome.tables(), ..Results::default() };
     results.meta.title = format!("Measurement: {}", counted(plan.flows as u64, "flow"));
     results.meta.version = env!("CARGO_PKG_VERSION").to_owned();
@@ -342,12 +393,14 @@ fn results(plan: &Plan, args: &ClientArgs, outcome: &Outcome, wall: Duration) ->
     // Neither the server's address nor this host's: results are for publication.
     results.meta.scenario = json!({ "measurement": {
         "protocol": args.protocol.name(),
+        "tls": args.tls,
         "flows": plan.flows,
         "cc": plan.congestion,
         "interval_ms": ms(plan.interval),
         "started_unix_s": outcome.unix.as_secs_f64().floor(),
         "kernel": std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
         "missing": outcome.missing,
+        "capture": captured.and_then(|captured| captured.as_ref().ok()).map(capture::json),
         "loads": outcome.loads.iter().map(|load| describe(outcome, load)).collect::<Vec<_>>(),
     }});
     results.meta.partial = outcome.interrupted.then(|| Partial {

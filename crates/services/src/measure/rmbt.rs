@@ -15,8 +15,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 use units::Span;
 
-/// The most bytes that are read at once. The kernel holds the socket while it copies them: with 256 KiB, a receiver on loopback
-/// takes four times the processor time for each byte.
+/// The most bytes that are read at once. The kernel holds the socket while it copies them, and what was copied has to stay in the
+/// processor's caches until it is processed: uploads of throughput1 on loopback have 0.6 to 0.7 times the rate with reads of 256 KiB or
+/// 1 MiB, and 0.8 times with 16 KiB. With TLS, whose records are shorter, it makes no difference.
 pub(super) const READ: usize = 64 * 1024;
 /// The most bytes that are read at once while lines are expected.
 const READ_LINES: usize = 4096;

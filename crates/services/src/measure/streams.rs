@@ -24,8 +24,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, timeout_at};
 use units::{Span, Time};
 
-/// How much longer than agreed a client may send.
+/// Time for the end of a test: what is on its way, and the close frames.
 const GRACE: Duration = Duration::from_secs(3);
+/// How much longer than agreed an upload may last: what its sender has written may still be in its buffers, or in a modem's. An upload of
+/// ndt7 is then ended after [`ndt7::LONGEST`].
+const UPLOAD_GRACE: Duration = Duration::from_secs(5);
 /// The header of a message, and its payload, which may go round the random data several times.
 const MOST_SLICES: usize = 4;
 
@@ -147,13 +150,13 @@ pub(super) async fn serve(
 }
 
 impl Session<'_> {
-    /// Sends or receives until the time is over, or the client ends the test.
+    /// Sends or receives until the sender ends the test, or the time is over. The last measurement then waits to be sent, with all bytes.
     async fn run(&mut self, test: &Test, client: Client) -> Result<(), Fault> {
         let begin = Instant::now();
-        // In ndt7 the sender ends the test; in throughput1 both sides know when.
-        let until = match (test.direction, &test.options) {
-            (Direction::Upload, None) => begin + test.duration + GRACE,
-            _ => begin + test.duration,
+        // The sender ends the test: its close frame comes after all of its data.
+        let until = match test.direction {
+            Direction::Upload => begin + test.duration + UPLOAD_GRACE,
+            Direction::Download => begin + test.duration,
         };
         let mut seed = [0; 8];
         fill_random(&mut seed).map_err(|_| Fault::Broken)?;
@@ -181,6 +184,8 @@ impl Session<'_> {
             }
             if self.ended || now >= until || bytes >= test.bytes {
                 self.samples.finish(elapsed, bytes);
+                let text = self.measurement(test, client, first);
+                self.frames.extend(websocket::frame(Opcode::Text, text.as_bytes(), None));
                 return Ok(());
             }
             if now >= next {
@@ -258,7 +263,7 @@ impl Session<'_> {
         json.unwrap_or_default()
     }
 
-    /// Ends the test: the rest of a message, a close frame, and what the client still sends.
+    /// Ends the test: the rest of a message, the last measurement, a close frame, and what the client still sends.
     async fn close(&mut self) {
         let deadline = Instant::now() + GRACE;
         self.sends = false;
