@@ -235,7 +235,7 @@ fn sweep_merge(py: Python<'_>, dirs: Vec<PathBuf>, out: PathBuf, keep: bool) -> 
         // Signals are looked at by the interpreter alone.
         let mut signal = Ok(());
         let mut go_on = |_| {
-            signal = Python::attach(|py| py.check_signals());
+            Python::attach(|py| signal = py.check_signals());
             signal.is_ok()
         };
         let assembled = record::assemble(&parts, &output, &mut go_on).map_err(record_error)?;

@@ -66,15 +66,16 @@ fn assert_same(one: &Path, other: &Path) {
 fn jobs_in_any_order_and_in_several_directories_make_the_results_of_one_run() {
     let temp = tempfile::tempdir().unwrap();
     let at = |name: &str| temp.path().join(name);
-    for results in [made_up::sweep("A sweep", 3, 50), made_up::cells("Cells", 3, 200, 3)] {
+    let sweeps = [(made_up::sweep("A sweep", 3, 50), 3), (made_up::cells("Cells", 3, 200, 3), 3)];
+    for (results, runs) in sweeps.into_iter().chain([(made_up::single("One job", 50), 1)]) {
         results.write(&at("whole")).unwrap();
         let dirs = [at("a"), at("b")];
-        let parts: Vec<SweepDir> = dirs.iter().map(|dir| open(dir, &results, 3).unwrap()).collect();
-        for (i, &job) in jobs(&results, 3).iter().rev().enumerate() {
+        let parts: Vec<SweepDir> = dirs.iter().map(|dir| open(dir, &results, runs).unwrap()).collect();
+        for (i, &job) in jobs(&results, runs).iter().rev().enumerate() {
             parts[i % 2].write(job, &of_job(&results, job), &Timing::default()).unwrap();
         }
         // One that both have is taken once.
-        let twice = jobs(&results, 3)[0];
+        let twice = jobs(&results, runs)[0];
         parts.iter().for_each(|part| part.write(twice, &of_job(&results, twice), &Timing::default()).unwrap());
         merged(&parts, &at("merged")).unwrap();
         assert_same(&at("whole"), &at("merged"));
