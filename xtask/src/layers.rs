@@ -39,7 +39,7 @@ const CRATES: &[(&str, &[&str])] = &[
         ],
     ),
     ("import", &["link", "channel"]),
-    ("analyse", &["units", "wire", "observe", "record", "import"]),
+    ("analyse", &["units", "wire", "observe", "measure", "channel", "record", "meter", "import"]),
     ("reproduce", &["units", "observe", "scenario", "record", "sim"]),
     ("emulate", &["units", "wire", "aqm", "pep", "rnis", "observe", "netio", "scenario", "disk", "record", "sim"]),
     ("services", &["units", "wire", "aqm", "backlog", "rnis", "rapid", "measure", "netio"]),

@@ -1,5 +1,6 @@
 //! Options, errors, and what is collected while files are read.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use observe::Rules;
 use record::{Point, Results, Tables};
-use serde_json::json;
+use serde_json::{Value, json};
 use units::Span;
 
 /// The interval of samples, until there are too many.
@@ -53,6 +54,8 @@ pub struct Options<'a> {
     pub flows: &'a [String],
     /// Whether two captures are of both ends; `None` to find out.
     pub ends: Option<bool>,
+    /// Time between snapshots of `ss` without times; `None` if such a file is an error.
+    pub interval: Option<Span>,
     /// Called with the bytes read so far, of all files together.
     pub progress: &'a dyn Fn(u64),
     /// Set from elsewhere to end early.
@@ -91,6 +94,20 @@ pub(crate) struct Collector<'a> {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
     pub(crate) measured_s: f64,
+    /// Repetitions of each point.
+    pub(crate) runs: u32,
+    /// The scenarios of our own results, by directory.
+    pub(crate) scenarios: BTreeMap<String, Value>,
+    pub(crate) anchors: Vec<Anchor>,
+}
+
+/// Where a point is on the calendar, so that metadata finds it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Anchor {
+    pub(crate) point: u32,
+    /// Seconds since the Unix epoch of the point's time 0, and of its end.
+    pub(crate) start_s: f64,
+    pub(crate) end_s: f64,
 }
 
 impl Collector<'_> {
@@ -99,6 +116,13 @@ impl Collector<'_> {
         let values = values.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
         self.points.push(Point { values });
         self.points.len() as u32 - 1
+    }
+
+    /// Notes that a point began at a time since the Unix epoch, and lasted for some seconds.
+    pub(crate) fn anchor(&mut self, point: u32, start_s: f64, seconds: f64) {
+        if (0.0..1e10).contains(&start_s) && (0.0..1e9).contains(&seconds) {
+            self.anchors.push(Anchor { point, start_s, end_s: start_s + seconds });
+        }
     }
 
     pub(crate) fn note(&mut self, path: &Path, what: impl std::fmt::Display) {

@@ -1,25 +1,46 @@
-//! Measurements of others as our tables: captures of one end or both, and what other tools write.
+//! Measurements of others as our tables: captures of one end or both, what other tools write, and our own results beside them.
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `sniff` | tells what kind a file is |
+//! | `sniff` | tells what kind an input is |
 //! | `capture` | a capture: one vantage point |
 //! | `pair` | captures of both ends: two vantage points and two clocks |
-//! | `iperf3` | results of iperf3 |
-//! | `collector` | options, errors, what is collected |
 //! | `clock` | offset and drift of the second clock |
+//! | `iperf3` | results of iperf3 |
+//! | `ss` | logs of `ss -ti` |
+//! | `stamps` | times in front of lines |
+//! | `monroe` | tests of MONROE's nettest |
+//! | `metadata` | what the modems of a MONROE node told |
+//! | `ndt7` | results of ndt7 |
+//! | `recording` | our table `tcp_info` alone |
+//! | `results` | directories of our own results |
+//! | `replay` | a scenario that replays a point |
+//! | `kernel` | connections by what their kernel told |
+//! | `text` | texts, lines and lists in bounded memory |
+//! | `collector` | options, errors, what is collected |
 //!
-//! Each file, or interface of a capture, or pair of captures, is a point of the results. Files are untrusted: for any content
-//! analysis ends, uses bounded memory, and returns results or one line about what is wrong.
+//! Each file, or interface of a capture, or pair of captures, or test, or point of results, is a point of the results. Files are
+//! untrusted: for any content analysis ends, uses bounded memory, and returns results or one line about what is wrong.
 #![allow(clippy::disallowed_methods)] // This crate is where measurements are read from the disk.
 
 mod capture;
 mod clock;
 mod collector;
 mod iperf3;
+mod kernel;
+mod metadata;
+mod monroe;
+mod ndt7;
 mod pair;
+mod recording;
+mod replay;
+mod results;
 mod sniff;
+mod ss;
+mod stamps;
+mod text;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use collector::Collector;
@@ -29,9 +50,10 @@ use serde_json::json;
 pub use capture::Single;
 pub use collector::{Analysis, Error, INTERVAL, Options};
 pub use observe::Rules;
-pub use sniff::Kind;
+pub use replay::{Replay, replay};
+pub use sniff::{Kind, MonroeFile};
 
-/// Analyses files.
+/// Analyses files and directories.
 ///
 /// # Errors
 /// [`Error`], one line each.
@@ -44,6 +66,9 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
         bytes: 0,
         packets: 0,
         measured_s: 0.0,
+        runs: 1,
+        scenarios: BTreeMap::new(),
+        anchors: Vec::new(),
     };
     let kinds = files.iter().map(|path| sniff::kind(path)).collect::<Result<Vec<_>, _>>()?;
     let captures = kinds.iter().filter(|kind| **kind == Kind::Capture).count();
@@ -52,14 +77,9 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     }
     let paired = captures == 2 && files.len() == 2 && options.ends != Some(false) && options.rules == Rules::Ranway;
     if !paired || !pair::analyse(&files[0], &files[1], &mut all)? {
-        for (path, kind) in files.iter().zip(kinds) {
-            match kind {
-                Kind::Capture => capture::analyse(path, &mut all)?,
-                Kind::Iperf3 => iperf3::analyse(path, &mut all)?,
-            }
-        }
+        each(files, &kinds, &mut all)?;
     }
-    if all.tables.flows.is_empty() {
+    if all.tables.flows.is_empty() && (all.tables.modem.is_empty() || !options.flows.is_empty()) {
         let what = if options.flows.is_empty() { "no flow in" } else { "no flow matches --flow in" };
         let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
         return Err(Error::Invalid(format!("{what} {}", names.join(", "))));
@@ -67,18 +87,51 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let title = match &files {
         [one] => one.file_name().map_or_else(|| names[0].clone(), |name| name.to_string_lossy().into_owned()),
-        many => format!("{} files", many.len()),
+        many if kinds.iter().all(|kind| *kind != Kind::Results) => format!("{} files", many.len()),
+        many => format!("{} inputs", many.len()),
     };
     let rules = if options.rules == Rules::Wireshark { "wireshark" } else { "ranway" };
+    let mut analysed = json!({ "files": names, "rules": rules });
+    if !all.scenarios.is_empty() {
+        analysed["scenarios"] = json!(all.scenarios);
+    }
     let meta = Meta {
         title,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        scenario: json!({ "analysed": { "files": names, "rules": rules } }),
+        scenario: json!({ "analysed": analysed }),
         points: all.points,
-        runs: 1,
+        runs: all.runs,
         ..Meta::default()
     };
     let timing = Timing { simulated_s: all.measured_s, packets: all.packets, threads: 1, ..Timing::default() };
     let results = Results { meta, timing, tables: all.tables };
     Ok(Analysis { results, notes: all.notes, bytes: all.bytes, packets: all.packets })
+}
+
+/// Analyses each file alone; the files of a test together, and metadata after what it belongs to.
+fn each(files: &[PathBuf], kinds: &[Kind], all: &mut Collector<'_>) -> Result<(), Error> {
+    let (mut of_tests, mut metadata) = (Vec::new(), Vec::new());
+    for (path, kind) in files.iter().zip(kinds) {
+        match kind {
+            Kind::Capture => capture::analyse(path, all)?,
+            Kind::Iperf3 => iperf3::analyse(path, all)?,
+            Kind::Results => results::analyse(path, all)?,
+            Kind::Recording => recording::analyse(path, all)?,
+            Kind::SocketStatistics => ss::analyse(path, all)?,
+            Kind::Ndt7 => ndt7::analyse(path, all)?,
+            Kind::Monroe(file) => of_tests.push((path.clone(), *file)),
+            Kind::MonroeFolder => {
+                let (tests, files) = monroe::folder(path, all)?;
+                metadata.extend(files);
+                for test in tests {
+                    monroe::analyse(&test, all)?;
+                }
+            }
+            Kind::Metadata => metadata.push(path.clone()),
+        }
+    }
+    for test in monroe::tests(of_tests) {
+        monroe::analyse(&test, all)?;
+    }
+    if metadata.is_empty() { Ok(()) } else { metadata::analyse(&metadata, all) }
 }

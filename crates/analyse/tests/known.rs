@@ -287,9 +287,11 @@ fn what_is_no_capture_is_named_with_what_would_be_one() {
     let file = dir.path().join("x.pcap");
     let mut oversized = pcap(101, [(0, vec![0x45; 40])]);
     oversized[32..36].copy_from_slice(&u32::MAX.to_le_bytes());
+    let unknown = "unknown format: expected a capture (pcap, pcapng), results of iperf3 (--json), ndt7 or MONROE's nettest (JSON), \
+        metadata of a MONROE node, output of ss -ti, a table tcp_info.parquet, or a directory of results";
     let cases: [(&[u8], &str); 6] = [
         (b"", "it is empty"),
-        (b"hello", "unknown format: expected a capture (pcap, pcapng) or results of iperf3 (--json)"),
+        (b"hello", unknown),
         (&[0x1f, 0x8b, 8, 0], "compressed: run gunzip first"),
         (&[0xd4, 0xc3, 0xb2, 0xa1, 2], "damaged: shorter than a pcap header"),
         (&pcap(101, []), "contains no packet"),
@@ -358,8 +360,14 @@ fn a_flag_selects_flows_by_their_names() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     let with = |flow: &str| {
         let flows = [flow.to_owned()];
-        let options =
-            analyse::Options { rules: Rules::Ranway, flows: &flows, ends: None, progress: &|_| {}, stop: &stop };
+        let options = analyse::Options {
+            rules: Rules::Ranway,
+            flows: &flows,
+            ends: None,
+            interval: None,
+            progress: &|_| {},
+            stop: &stop,
+        };
         analyse::analyse(std::slice::from_ref(&file), &options)
     };
     assert_eq!(with(":80").unwrap().results.meta.points.len(), 1);

@@ -135,8 +135,14 @@ fn captures_with_nothing_in_common_are_points_of_their_own() {
     assert_eq!(analysis.results.meta.points.len(), 2);
     assert_eq!(analysis.results.tables.flows.iter().map(|flow| flow.point).collect::<Vec<_>>(), [0, 1]);
     let stop = std::sync::atomic::AtomicBool::new(false);
-    let options =
-        analyse::Options { rules: Rules::Ranway, flows: &[], ends: Some(true), progress: &|_| {}, stop: &stop };
+    let options = analyse::Options {
+        rules: Rules::Ranway,
+        flows: &[],
+        ends: Some(true),
+        interval: None,
+        progress: &|_| {},
+        stop: &stop,
+    };
     let error = analyse::analyse(&files, &options).unwrap_err().to_string();
     assert!(error.contains("no 16 packets in common"), "{error}");
 }

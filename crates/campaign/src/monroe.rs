@@ -3,7 +3,7 @@
 //! | file | contents |
 //! | --- | --- |
 //! | `TIME_ID_summary.json` | one object; the keys of the original, null where unknown or identifying |
-//! | `TIME_ID_flows.json.xz` | FLOWS: `res_details.{init,pretest_dl,dl,pretest_ul,ul}[].time_series[{t,b}]`; ns and bytes since the flow's start |
+//! | `TIME_ID_flows.json.xz` | FLOWS: `res_details.{init,pretest_dl,dl,pretest_ul,ul}[]` with `time_start_rel_ns`, `time_end_rel_ns` and `time_series[{t,b}]`, ns and bytes since the flow's start |
 //! | `TIME_ID_stats.json.xz` | STATS: `flow_id`, `timestamp_ns` and `tcpi_*`, which only real tests have in full |
 //!
 //! Deviations: the byte counts of the series are integrated from the samples' goodput; there is no pre-test, and no phase `init`.
@@ -156,7 +156,13 @@ fn flows(results: &Results, id: &str, test: &Test) -> Value {
             series.push(json!({ "t": ((sample.t_s - flow.start_s) * 1e9).round() as u64, "b": bytes.round() as u64 }));
         }
         if let Some(Value::Array(of)) = details.get_mut(phase) {
-            of.push(json!({ "flow_id": number, "time_series": series }));
+            let end = flow.start_s.max(before);
+            of.push(json!({
+                "flow_id": number,
+                "time_start_rel_ns": (flow.start_s * 1e9).round() as u64,
+                "time_end_rel_ns": (end * 1e9).round() as u64,
+                "time_series": series,
+            }));
         }
     }
     json!({ "res_id_test": id, "res_details": details })

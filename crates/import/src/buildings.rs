@@ -207,12 +207,12 @@ fn ends(values: impl Iterator<Item = f64>) -> [f64; 2] {
 }
 
 /// Returns an angle in degrees, less any full turns: from -180 to 180.
-fn nearest_turn(degrees: f64) -> f64 {
+pub(crate) fn nearest_turn(degrees: f64) -> f64 {
     degrees - 360.0 * libm::round(degrees / 360.0)
 }
 
 /// The plane that touches the ellipsoid at the origin.
-struct Plane {
+pub(crate) struct Plane {
     origin: [f64; 2],
     /// Metres per degree north and east.
     scale: [f64; 2],
@@ -220,7 +220,7 @@ struct Plane {
 }
 
 impl Plane {
-    fn new(origin: [f64; 2], rotate_deg: f64) -> Plane {
+    pub(crate) fn new(origin: [f64; 2], rotate_deg: f64) -> Plane {
         let latitude = origin[0].to_radians();
         let sine = libm::sin(latitude);
         let bend = 1.0 - ECCENTRICITY * sine * sine;
@@ -231,7 +231,7 @@ impl Plane {
     }
 
     /// Returns the metres east and north of a latitude and a longitude.
-    fn metres(&self, place: [f64; 2]) -> [f64; 2] {
+    pub(crate) fn metres(&self, place: [f64; 2]) -> [f64; 2] {
         // The other side of the antimeridian may be nearer.
         let degrees = [place[0] - self.origin[0], nearest_turn(place[1] - self.origin[1])];
         let [north, east] = [degrees[0] * self.scale[0], degrees[1] * self.scale[1]];

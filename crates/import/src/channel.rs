@@ -25,9 +25,12 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// Creates a channel from samples in the order of time, in whole milliseconds; samples of the same millisecond are
-    /// averaged.
-    fn of(quantity: Quantity, samples: Vec<(f64, f64)>) -> Result<Channel, Error> {
+    /// Creates a channel from samples in the order of time, in seconds, which become whole milliseconds; samples of the same
+    /// millisecond are averaged.
+    ///
+    /// # Errors
+    /// [`Error::File`] if there is no sample, or one is out of the quantity's range.
+    pub fn new(quantity: Quantity, samples: Vec<(f64, f64)>) -> Result<Channel, Error> {
         let mut merged: Vec<(f64, f64)> = Vec::new();
         let mut same = 0.0;
         for (at, value) in samples {
@@ -144,7 +147,7 @@ pub fn ns3(from: impl Read, which: &Ns3) -> Result<Channel, Error> {
     found.sort_by_key(|(_, samples)| std::cmp::Reverse(samples.len()));
     match &found[..] {
         [] => Err(Error::File("no line matches the UE and cell".to_owned())),
-        [_] => Channel::of(quantity, found.remove(0).1),
+        [_] => Channel::new(quantity, found.remove(0).1),
         several => {
             let of = several.iter().map(|((imsi, cell), _)| format!("--imsi {imsi} --cell {cell}")).collect();
             Err(choose("several UEs or cells in the log", of))
@@ -212,7 +215,7 @@ pub fn omnet(from: impl Read, which: &Omnet) -> Result<Channel, Error> {
             if times.windows(2).any(|pair| pair[1] < pair[0]) {
                 return Err(Error::line(line, "times decrease"));
             }
-            Channel::of(*quantity, times.into_iter().zip(values).collect())
+            Channel::new(*quantity, times.into_iter().zip(values).collect())
         }
         several => {
             let of = several.iter().map(|(who, ..)| who.clone()).collect();

@@ -1,5 +1,5 @@
-//! Converts files of other tools into traces, recorded channels and buildings: tables of rates, packet captures,
-//! mahimahi's traces, channel logs of ns-3 and OMNeT++ (Simu5G), and maps.
+//! Converts files of other tools into traces, recorded channels, buildings and routes: tables of rates, packet captures,
+//! mahimahi's traces, channel logs of ns-3 and OMNeT++ (Simu5G), maps, recorded tracks and timetables.
 //!
 //! | input | function | output |
 //! | --- | --- | --- |
@@ -9,10 +9,11 @@
 //! | a mahimahi trace | [`mahimahi`] | [`Trace`] |
 //! | `DlRsrpSinrStats.txt`, `UlSinrStats.txt` of ns-3 | [`channel::ns3`] | [`channel::Channel`] |
 //! | a map (GeoJSON) | [`buildings::geojson`] | [`buildings::Map`] |
+//! | a track (GPX), a timetable (GTFS) | [`route::gpx`], [`route::gtfs`] | [`route::Route`] |
 //! | vectors exported by `opp_scavetool` as CSV-R | [`channel::omnet`] | [`channel::Channel`] |
 //!
 //! Input files are untrusted: for any content, reading terminates, uses a bounded amount of memory ([`MAX_TEXT`],
-//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`], [`buildings::MAX_BUILDINGS`]), and returns a result or an [`Error`] with the position of the
+//! [`MAX_OPPORTUNITIES`], [`channel::MAX_SAMPLES`], [`buildings::MAX_BUILDINGS`], [`route::MAX_WAYPOINTS`]), and returns a result or an [`Error`] with the position of the
 //! fault.
 
 pub mod buildings;
@@ -20,6 +21,7 @@ pub mod capture;
 pub mod channel;
 pub mod packets;
 mod rates;
+pub mod route;
 
 use std::io::{self, Read};
 

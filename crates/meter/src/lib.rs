@@ -50,10 +50,13 @@ mod tokens;
 
 pub use capture::{Capture, Captured, run_helper};
 pub use fault::Fault;
+pub use flow::Passage;
 pub use kinds::{Latency, Probe, Way};
-pub use modem::{BROKER, CellSample, Modem, Technology, cell_changes};
+pub use modem::{BROKER, CellSample, Modem, Modems, Technology, cell_changes};
 pub use outcome::{FlowOutcome, Load, Outcome, Phase};
 pub use plan::{Amount, Plan, Protocol, Target};
+pub use rows::{Told, add_flow, modem_row};
+pub use sampler::Sample;
 pub use session::{Glance, measure};
 pub use tls::{Tls, Trust};
 pub use tokens::{make_token, request_token};

@@ -22,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 use crate::line::Clock;
 
 pub use cell::{CellSample, Technology};
-pub use monroe::BROKER;
+pub use monroe::{BROKER, Modems};
 
 /// Where metadata about the radio comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

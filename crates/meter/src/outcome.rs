@@ -67,10 +67,12 @@ impl FlowOutcome {
 
     /// Where its sender's time went; `None` of a download, whose sender is the server.
     pub fn limits(&self) -> Option<Limits> {
+        if self.way == Way::Down { None } else { self.sender_limits() }
+    }
+
+    /// Where its sender's time went, by samples of the sender's kernel.
+    pub(crate) fn sender_limits(&self) -> Option<Limits> {
         let (first, last) = (self.samples.first()?, self.samples.last()?);
-        if self.way == Way::Down {
-            return None;
-        }
         let mut sum = Limits::default();
         for two in self.samples.windows(2) {
             let span = two[1].at.saturating_since(two[0].at);

@@ -4,10 +4,11 @@ use observe::limits::Limits;
 use record::tables::{FlowRow, LatencyRow, MobilityRow, ModemRow, PassageRow, SampleRow, TcpInfoRow, WaitRow};
 use record::{Tables, ms};
 use units::{Bytes, Distribution, Rate, Span, Time};
+use wire::tcp_info::TcpInfo;
 
 use crate::kinds::{Probe, Way};
 use crate::modem::{CellSample, Technology, cell_changes};
-use crate::outcome::{FlowOutcome, Load, Outcome};
+use crate::outcome::{FlowOutcome, Outcome};
 use crate::sampler::Sample;
 
 /// A wait that is worth a name.
@@ -23,7 +24,19 @@ impl Outcome {
         let mut tables = Tables::default();
         for (load, point) in self.loads.iter().zip(0..) {
             for flow in &load.flows {
-                add_flow(&mut tables, flow, load, point);
+                let (from, to) = ends(flow.way);
+                let told = Told {
+                    flow: flow.way.name(),
+                    conn: flow.number as u32,
+                    from,
+                    to,
+                    at_sender: flow.way == Way::Up,
+                    is_whole: true,
+                    has_state: true,
+                    counts_bytes: false,
+                    before: None,
+                };
+                add_flow(&mut tables, flow, load.times[2], point, &told);
             }
             for latency in &self.latencies {
                 let Some(phase) = load.phase(latency.at) else { continue };
@@ -81,7 +94,8 @@ impl Outcome {
     }
 }
 
-fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
+/// Returns the row of what a modem told, with its time as it is.
+pub fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
     ModemRow {
         point,
         run: 0,
@@ -101,25 +115,50 @@ fn modem_row(sample: &CellSample, point: u32) -> ModemRow<'_> {
     }
 }
 
-fn add_flow(tables: &mut Tables, flow: &FlowOutcome, load: &Load, point: u32) {
-    let (name, conn) = (flow.way.name(), flow.number as u32);
+/// How a flow appears in tables, and what is known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// Its number among those with this name, from 0.
+    pub conn: u32,
+    /// The host that sends the data.
+    pub from: &'a str,
+    /// The host that receives it.
+    pub to: &'a str,
+    /// Whether the samples are of its sender's kernel: those of the receiver's tell neither windows nor what limited it.
+    pub at_sender: bool,
+    /// Whether the samples have all that the table `tcp_info` has.
+    pub is_whole: bool,
+    /// Whether the samples tell in which state of recovery the sender is.
+    pub has_state: bool,
+    /// Whether each sample counts the bytes delivered until then; otherwise they are those of [`FlowOutcome::bytes`].
+    pub counts_bytes: bool,
+    /// What the sender's kernel had counted before the first sample, if the connection is older.
+    pub before: Option<&'a TcpInfo>,
+}
+
+/// Adds the rows of a flow. One without bytes over time ends at `end`.
+pub fn add_flow(tables: &mut Tables, flow: &FlowOutcome, end: Time, point: u32, told: &Told<'_>) {
     let mut rtts = Distribution::default();
     flow.rtts().for_each(|rtt| rtts.record(rtt));
     let owds = Distribution::default();
-    tables.flows.push(&flow_row(flow, load, point, &rtts));
-    tables.push_delays((point, 0), (name, conn), &rtts, &owds);
+    tables.flows.push(&flow_row(flow, end, point, told, &rtts));
+    tables.push_delays((point, 0), (told.flow, told.conn), &rtts, &owds);
     let mut before: Option<&Sample> = None;
     for sample in &flow.samples {
-        tables.samples.push(&sample_row(flow, sample, before, point));
-        tables.tcp_info.push(&tcp_info_row(flow, sample, point));
+        tables.samples.push(&sample_row(flow, sample, before, point, told));
+        if told.is_whole {
+            tables.tcp_info.push(&tcp_info_row(sample, point, told));
+        }
         before = Some(sample);
     }
     for passage in &flow.passages {
         tables.passages.push(&PassageRow {
             point,
             run: 0,
-            flow: name,
-            conn,
+            flow: told.flow,
+            conn: told.conn,
             t_s: passage.written.as_secs_f64(),
             buffer_ms: passage.buffered.map(ms),
             host_ms: passage.queued.map(ms),
@@ -128,27 +167,31 @@ fn add_flow(tables: &mut Tables, flow: &FlowOutcome, load: &Load, point: u32) {
     }
 }
 
-/// What a download's sender knows is missing or 0, and all of its time is in `limited_other`: the sender is the server.
-fn flow_row<'a>(flow: &'a FlowOutcome, load: &Load, point: u32, rtts: &Distribution) -> FlowRow<'a> {
-    let end = flow.bytes.last().map_or(load.times[2], |(span, _)| flow.start + span);
+/// What only the sender knows is missing or 0 if the samples are not its own, and all of its time is in `limited_other`.
+fn flow_row<'a>(flow: &'a FlowOutcome, end: Time, point: u32, told: &Told<'a>, rtts: &Distribution) -> FlowRow<'a> {
+    let end = flow.bytes.last().map_or(end, |(span, _)| flow.start + span);
     let span = end.saturating_since(flow.start);
     let goodput = Rate::over(Bytes::new(flow.total()), span).as_mbps();
-    let (from, to) = ends(flow.way);
-    let last = flow.samples.last().map(|sample| sample.info).filter(|_| flow.way == Way::Up);
+    let last = flow.samples.last().map(|sample| sample.info).filter(|_| told.at_sender);
     let bytes = |sample: &Sample, segments: u32| u64::from(segments) * u64::from(sample.info.snd_mss);
     let cwnds = || flow.samples.iter().map(|sample| bytes(sample, sample.info.snd_cwnd));
     let flights = || flow.samples.iter().map(|sample| bytes(sample, sample.info.in_flight()));
     let mean = |sum: u64| sum as f64 / flow.samples.len().max(1) as f64;
-    let limits = flow.limits().unwrap_or(Limits { unknown: 1.0, ..Limits::default() });
+    let limits = if told.at_sender { flow.sender_limits() } else { None };
+    let limits = limits.unwrap_or(Limits { unknown: 1.0, ..Limits::default() });
+    let since = |count: fn(&TcpInfo) -> u32| {
+        let before = told.before.map_or(0, count);
+        last.as_ref().map_or(0, |info| u64::from(count(info).saturating_sub(before)))
+    };
     let row = FlowRow {
         point,
         run: 0,
-        flow: flow.way.name(),
-        conn: flow.number as u32,
+        flow: told.flow,
+        conn: told.conn,
         transport: "tcp",
         cc: if flow.congestion == "reno" { "new-reno" } else { &flow.congestion },
-        from,
-        to,
+        from: told.from,
+        to: told.to,
         start_s: flow.start.as_secs_f64(),
         end_s: flow.failure.is_none().then(|| end.as_secs_f64()),
         completed: flow.failure.is_none(),
@@ -157,9 +200,9 @@ fn flow_row<'a>(flow: &'a FlowOutcome, load: &Load, point: u32, rtts: &Distribut
         bytes: flow.total(),
         goodput_mbps: goodput,
         throughput_mbps: goodput,
-        segments_sent: last.map_or(0, |info| info.data_segs_out.into()),
-        retransmitted: last.map_or(0, |info| info.total_retrans.into()),
-        rtos: last.and_then(|info| info.total_rto).unwrap_or(0).into(),
+        segments_sent: since(|info| info.data_segs_out),
+        retransmitted: since(|info| info.total_retrans),
+        rtos: since(|info| info.total_rto.unwrap_or(0).into()),
         limited_app: limits.share(limits.app),
         limited_cwnd: limits.share(limits.cwnd),
         limited_rwnd: limits.share(limits.rwnd),
@@ -167,15 +210,15 @@ fn flow_row<'a>(flow: &'a FlowOutcome, load: &Load, point: u32, rtts: &Distribut
         limited_other: limits.share(limits.buffer + limits.unknown),
         ..FlowRow::with_delays(rtts, &Distribution::default())
     };
-    match flow.way {
-        Way::Down => row,
-        Way::Up => FlowRow {
-            mean_cwnd_bytes: mean(cwnds().sum()),
-            max_cwnd_bytes: cwnds().max().unwrap_or(0),
-            mean_in_flight_bytes: mean(flights().sum()),
-            max_in_flight_bytes: flights().max().unwrap_or(0),
-            ..row
-        },
+    if !told.at_sender {
+        return row;
+    }
+    FlowRow {
+        mean_cwnd_bytes: mean(cwnds().fold(0, u64::saturating_add)),
+        max_cwnd_bytes: cwnds().max().unwrap_or(0),
+        mean_in_flight_bytes: mean(flights().fold(0, u64::saturating_add)),
+        max_in_flight_bytes: flights().max().unwrap_or(0),
+        ..row
     }
 }
 
@@ -186,24 +229,34 @@ fn ends(way: Way) -> (&'static str, &'static str) {
     }
 }
 
-fn sample_row<'a>(flow: &'a FlowOutcome, sample: &Sample, before: Option<&Sample>, point: u32) -> SampleRow<'a> {
+fn sample_row<'a>(
+    flow: &'a FlowOutcome,
+    sample: &Sample,
+    before: Option<&Sample>,
+    point: u32,
+    told: &Told<'a>,
+) -> SampleRow<'a> {
     let info = &sample.info;
     let since = before.map_or(flow.start, |before| before.at);
     let span = sample.at.saturating_since(since);
-    // What the server reports comes late and in steps; the samples that came with the result do not.
-    let total = |at: Time| flow.bytes.bytes_at(at.saturating_since(flow.start));
-    let delivered = Bytes::new((total(sample.at) - total(since)).max(0.0) as u64);
+    let delivered = if told.counts_bytes {
+        Bytes::new(sample.delivered.saturating_sub(before.map_or(0, |before| before.delivered)))
+    } else {
+        // What the server reports comes late and in steps; the samples that came with the result do not.
+        let total = |at: Time| flow.bytes.bytes_at(at.saturating_since(flow.start));
+        Bytes::new((total(sample.at) - total(since)).max(0.0) as u64)
+    };
     let row = SampleRow {
         point,
         run: 0,
-        flow: flow.way.name(),
-        conn: flow.number as u32,
+        flow: told.flow,
+        conn: told.conn,
         t_s: sample.at.as_secs_f64(),
         goodput_mbps: Rate::over(delivered, span).as_mbps(),
         srtt_ms: (info.rtt > 0).then(|| f64::from(info.rtt) / 1e3),
         ..SampleRow::default()
     };
-    if flow.way == Way::Down {
+    if !told.at_sender {
         return row;
     }
     let bytes = |segments: u32| u64::from(segments) * u64::from(info.snd_mss);
@@ -215,8 +268,8 @@ fn sample_row<'a>(flow: &'a FlowOutcome, sample: &Sample, before: Option<&Sample
         rto_ms: f64::from(info.rto) / 1e3,
         // Of others the kernel tells a rate that it does not keep to.
         pacing_mbps: info.pacing_rate().filter(|_| flow.is_paced()).map(|rate| rate as f64 * 8e-6),
-        limit: limits.most(),
-        state: state(sample, flow),
+        limit: if span > Span::ZERO { limits.most() } else { "" },
+        state: if told.has_state { state(sample, flow) } else { "" },
         ..row
     }
 }
@@ -234,14 +287,14 @@ fn state(sample: &Sample, flow: &FlowOutcome) -> &'static str {
     }
 }
 
-fn tcp_info_row<'a>(flow: &'a FlowOutcome, sample: &'a Sample, point: u32) -> TcpInfoRow<'a> {
+fn tcp_info_row<'a>(sample: &'a Sample, point: u32, told: &Told<'a>) -> TcpInfoRow<'a> {
     let info = &sample.info;
     let mbps = |bytes_per_sec: u64| bytes_per_sec as f64 * 8e-6;
     TcpInfoRow {
         point,
         run: 0,
-        flow: flow.way.name(),
-        conn: flow.number as u32,
+        flow: told.flow,
+        conn: told.conn,
         t_s: sample.at.as_secs_f64(),
         raw: &sample.raw,
         rtt_us: info.rtt.into(),

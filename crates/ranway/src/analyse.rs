@@ -1,14 +1,16 @@
-//! `ranway analyse`.
+//! `ranway analyse`: measurements of others, and our own beside them.
 
 use std::fs::metadata;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use analyse::{Analysis, Error, Options, Rules, analyse};
+use analyse::{Analysis, Error, Options, Replay, Rules, analyse};
 use clap::{Args as ClapArgs, ValueEnum};
 use console::Term;
-use record::Output;
+use record::{Output, Results};
+use scenario::Scenario;
+use units::Span;
 
 use crate::failure::Failure;
 use crate::out::{default_out, stem};
@@ -28,6 +30,13 @@ Two captures that have packets in common are taken for both ends of a path, such
 delays and losses are measured as well, after the offset and drift between both clocks. Otherwise, and with --apart, each \
 file is a point of the results, as the points of a sweep are.
 
+Other inputs are recognized by their content, and give what they have of the same tables; what they do not know is missing. \
+Each file, test of nettest and point of results is a point, so that simulations, emulations and measurements are in one report. \
+The metadata of modems belong to the inputs during which they were told.
+
+--scenario writes a scenario that replays a point: where received powers were recorded, cells with these channels; elsewhere, \
+a link with the capacity that the flows got. Its comments tell what was not measured.
+
 Capture headers only, so that files stay small, and keep both directions:
   tcpdump -i eth0 -s 128 -w upload.pcap tcp
 
@@ -37,14 +46,20 @@ Examples:
   ranway analyse client.pcap server.pcap                  both ends
   ranway analyse cubic.pcap bbr.pcap --apart              side by side
   ranway analyse upload.pcap --as wireshark               the verdicts of Wireshark, to compare with it
+  ranway analyse simulated/ measured/                     results side by side
+  while sleep 0.1; do date +%s.%N; ss -tin dst 192.0.2.1; done > ss.log
+  ranway analyse ss.log                                   what limited the flows, by their kernel
+  ranway analyse nettest/ metadata.json                   MONROE's tests and radio
+  ranway analyse measured/ --point 0 --scenario drive.toml && ranway run drive.toml
   ranway analyse upload.pcap --json | jq '.summary.points[0].flows[0].rtt_p95_ms.mean'
 
 In Python, ranway.read(\"ranway-out/upload-analysed\").table(\"tcp_flows\") has the counts, and ranway.plot.time_sequence draws \
 them."
 )]
 pub(crate) struct AnalyseArgs {
-    /// Captures (pcap, pcapng), or results of `iperf3 --json`
-    #[arg(value_name = "FILE", required = true)]
+    /// Captures (pcap, pcapng), directories of results, `tcp_info.parquet`, logs of `ss -ti`, and results of iperf3, ndt7 and MONROE's
+    /// nettest with its modems' metadata
+    #[arg(value_name = "INPUT", required = true)]
     files: Vec<PathBuf>,
     /// Whose definitions of retransmissions and their kin to use
     #[arg(long = "as", value_name = "RULES", value_enum, default_value_t = RulesArg::Ranway)]
@@ -58,6 +73,15 @@ pub(crate) struct AnalyseArgs {
     /// Analyse each file alone
     #[arg(long)]
     apart: bool,
+    /// Time between the snapshots of a log of `ss` that has no times
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    interval: Option<Span>,
+    /// Write a scenario that replays a point of the results: the same flows over the radio or the capacity that was measured
+    #[arg(long, value_name = "FILE.toml")]
+    scenario: Option<PathBuf>,
+    /// The point to replay, from 0, if there are several
+    #[arg(long, value_name = "NUMBER", requires = "scenario")]
+    point: Option<u32>,
     /// Output directory; replaces earlier results there [default: ranway-out/NAME-analysed]
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -70,6 +94,11 @@ pub(crate) struct AnalyseArgs {
     /// Print tables at full width, even if the terminal is narrower
     #[arg(long)]
     wide: bool,
+}
+
+fn positive(text: &str) -> Result<Span, String> {
+    let span = text.parse::<Span>().map_err(|error| error.to_string())?;
+    if span > Span::ZERO { Ok(span) } else { Err("expected more than 0 s".to_owned()) }
 }
 
 /// Whose definitions to use.
@@ -91,17 +120,27 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
         RulesArg::Wireshark => Rules::Wireshark,
     };
     let ends = if args.apart { Some(false) } else { args.ends.then_some(true) };
-    let options =
-        Options { rules, flows: &args.flow, ends, progress: &|bytes| bar.set_bytes(bytes), stop: interrupt::flag() };
+    let options = Options {
+        rules,
+        flows: &args.flow,
+        ends,
+        interval: args.interval,
+        progress: &|bytes| bar.set_bytes(bytes),
+        stop: interrupt::flag(),
+    };
     let begin = Instant::now();
     let analysis = analyse(&args.files, &options).map_err(failure)?;
     let seconds = begin.elapsed().as_secs_f64();
     drop(bar);
-    let Analysis { mut results, notes, bytes, packets } = analysis;
+    let Analysis { mut results, mut notes, bytes, packets } = analysis;
+    let replay = args.scenario.as_deref().map(|path| Replayed::new(&results, args.point, path)).transpose()?;
     (results.timing.wall_s, results.timing.cpu_s) = (seconds, seconds);
     let output = Output::create(&out)?;
     results.write_to(&output)?;
     output.commit()?;
+    if let Some(replay) = replay {
+        notes.append(&mut replay.write()?);
+    }
     for note in notes.iter().filter(|_| !args.quiet) {
         message!("note: {note}");
     }
@@ -123,7 +162,52 @@ pub(crate) fn run(args: &AnalyseArgs) -> Result<(), Failure> {
         bytes as f64 / 1e6,
         out.join("report.html").display()
     )?;
+    if let Some(scenario) = &args.scenario {
+        writeln!(to, "replay: ranway run {}", scenario.display())?;
+    }
     Ok(())
+}
+
+/// A scenario to be written, with the files that it names.
+struct Replayed {
+    dir: PathBuf,
+    name: String,
+    replay: Replay,
+}
+
+impl Replayed {
+    /// Makes the scenario, and checks it as `ranway check` does.
+    fn new(results: &Results, point: Option<u32>, path: &Path) -> Result<Replayed, Failure> {
+        let invalid = |what: &str| Failure::Invalid(format!("{}: {what}", path.display()));
+        let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(".toml"));
+        let Some(stem) = name.filter(|name| !name.is_empty()) else {
+            return Err(invalid("expected a file name that ends with .toml"));
+        };
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let replay = analyse::replay(results, point, stem).map_err(failure)?;
+        let name = format!("{stem}.toml");
+        for name in replay.files.iter().map(|(name, _)| name).chain([&name]) {
+            if dir.join(name).symlink_metadata().is_ok() {
+                return Err(Failure::Invalid(format!("{} exists already", dir.join(name).display())));
+            }
+        }
+        let files = |wanted: &str| -> std::io::Result<String> {
+            let named = replay.files.iter().find(|(file, _)| file == wanted).map(|(_, text)| text);
+            let text = if wanted == name { Some(&replay.scenario) } else { named };
+            text.cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+        };
+        Scenario::load(&name, &[], &files).map_err(|error| invalid(&format!("cannot be replayed: {error}")))?;
+        Ok(Replayed { dir, name, replay })
+    }
+
+    /// Writes the files, the scenario last. Returns the notes.
+    fn write(self) -> Result<Vec<String>, Failure> {
+        let dir = disk::Dir::open(&self.dir)?;
+        for (name, text) in self.replay.files.iter().chain([&(self.name, self.replay.scenario)]) {
+            dir.replace(name, text.as_bytes())?;
+        }
+        Ok(self.replay.notes)
+    }
 }
 
 fn failure(error: Error) -> Failure {

@@ -1,10 +1,11 @@
-//! `ranway import`: traces, recorded channels and buildings from other tools' files.
+//! `ranway import`: traces, recorded channels, buildings and routes from other tools' files.
 
 use crate::{failure::Failure, terminal};
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
 use import::channel::{Channel, Ns3, Omnet};
+use import::route::{self, Route};
 use import::{Columns, Unit, capture};
 use std::fs::File;
 use std::io::{BufReader, Write as _};
@@ -26,6 +27,8 @@ pub(crate) enum ImportCommand {
     Omnet(OmnetArgs),
     /// A map (GeoJSON), as buildings of a 5G network
     Buildings(BuildingsArgs),
+    /// A recorded track (GPX) or a trip of a timetable (GTFS), as the mobility of a UE
+    Route(RouteArgs),
 }
 
 /// The input and output files.
@@ -235,6 +238,48 @@ pub(crate) struct BuildingsArgs {
     height: f64,
 }
 
+#[derive(ClapArgs)]
+#[command(
+    after_help = "Reads GPX files, and GTFS feeds as a directory or a zip file. The route is a parameter with the name of the file written: places \
+with the times at which they are reached, so that the UE has the speeds and stops of the recording, or of the timetable. Give the same \
+--origin and --rotate as to `ranway import buildings` to put a route between buildings.
+
+Examples:
+  ranway import route drive.gpx --out drive.toml
+  ranway import route walk.gpx --speed 5 --out walk.toml               5 km/h: the track has no times
+  ranway import route gtfs.zip --trip 1043.T0.22 --out bus.toml
+
+A scenario includes the file, and its UE moves so:
+  include = [\"bus.toml\"]
+  [[lte.ues]]
+  name = \"phone\"
+  mobility = \"${bus}\""
+)]
+pub(crate) struct RouteArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// The trip of a GTFS feed, if there are several
+    #[arg(long, value_name = "ID")]
+    trip: Option<String>,
+    /// Speed in km/h on a track without times; replaces its times
+    #[arg(long, value_name = "KM/H", value_parser = kmh)]
+    speed: Option<f64>,
+    /// The place that becomes (0, 0), in degrees [default: the beginning of the route]
+    #[arg(long, value_name = "LATITUDE,LONGITUDE", value_parser = place, allow_hyphen_values = true)]
+    origin: Option<[f64; 2]>,
+    /// Turn the map counterclockwise by this many degrees
+    #[arg(long, value_name = "DEGREES", default_value_t = 0.0, value_parser = degrees, allow_hyphen_values = true)]
+    rotate: f64,
+    /// Height of the UE in metres above ground
+    #[arg(long, value_name = "METRES", default_value_t = 1.5, value_parser = metres)]
+    height: f64,
+}
+
+fn kmh(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.1..=1000.0).contains(number));
+    number.ok_or_else(|| "expected a speed in km/h from 0.1 to 1000".to_owned())
+}
+
 fn place(text: &str) -> Result<[f64; 2], String> {
     let number = |text: &str, most: f64| text.trim().parse::<f64>().ok().filter(|n| n.abs() <= most);
     let both = text.split_once(',').and_then(|(north, east)| Some([number(north, 85.0)?, number(east, 180.0)?]));
@@ -305,6 +350,26 @@ pub(crate) fn run(command: &ImportCommand) -> Result<(), Failure> {
             let layout = Layout { origin: args.origin, rotate_deg: args.rotate, height_m: args.height };
             let map = import::buildings::geojson(open(file)?, &layout);
             write_map(out, &map.map_err(at(file))?)
+        }
+        ImportCommand::Route(args) => {
+            let FileArgs { file, out } = &args.file;
+            let speed = args.speed.map(|kmh| kmh / 3.6);
+            let layout = route::Layout { origin: args.origin, rotate_deg: args.rotate, height_m: args.height, speed };
+            let is_gpx = file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gpx"));
+            let route = if is_gpx {
+                if args.trip.is_some() {
+                    return Err(Failure::Invalid("--trip: a GPX file has no trips, only a GTFS feed has".to_owned()));
+                }
+                route::gpx(open(file)?, &layout)
+            } else {
+                if args.speed.is_some() {
+                    return Err(Failure::Invalid(
+                        "--speed: a GTFS feed has times; only for GPX files (*.gpx)".to_owned(),
+                    ));
+                }
+                route::gtfs(file, args.trip.as_deref(), &layout)
+            };
+            write_route(out, &route.map_err(at(file))?)
         }
     }
 }
@@ -379,6 +444,28 @@ fn write_map(path: &Path, map: &Map) -> Result<(), Failure> {
         map.without_height
     )?;
     writeln!(out, "use: include = [{:?}]", path.display().to_string())?;
+    Ok(())
+}
+
+fn write_route(path: &Path, route: &Route) -> Result<(), Failure> {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let is_key = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+    if stem.is_empty() || !stem.chars().all(is_key) {
+        let what = "the file's name names a parameter: expected letters, digits, `-` and `_`";
+        return Err(Failure::Invalid(format!("{}: {what}", path.display())));
+    }
+    write(path, &route.to_toml(&stem))?;
+    let ([north, east], seconds) = (route.origin, route.seconds());
+    let mut out = terminal::stdout();
+    writeln!(
+        out,
+        "{}: {:.2} km in {seconds:.0} s, {} stops, {} points; (0, 0) is at {north:.6},{east:.6}",
+        path.display(),
+        route.length_m() / 1e3,
+        route.stops(),
+        route.points.len()
+    )?;
+    writeln!(out, "use: include = [{:?}], and mobility = \"${{{stem}}}\" for a UE", path.display().to_string())?;
     Ok(())
 }
 

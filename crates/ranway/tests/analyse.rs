@@ -64,22 +64,169 @@ fn a_capture_of_the_simulator_tells_what_the_simulator_knows() {
 fn what_cannot_be_analysed_is_named_and_leaves_nothing_behind() {
     let dir = tempfile::tempdir().expect("a folder");
     fs::write(dir.path().join("a.txt"), "hello").expect("written");
+    let unknown = "error: a.txt: unknown format: expected a capture (pcap, pcapng), results of iperf3 (--json), ndt7 or MONROE's nettest \
+        (JSON), metadata of a MONROE node, output of ss -ti, a table tcp_info.parquet, or a directory of results\n";
     let cases: [(&[&str], i32, &str); 3] = [
-        (
-            &["analyse", "a.txt"],
-            2,
-            "error: a.txt: unknown format: expected a capture (pcap, pcapng) or results of iperf3 (--json)\n",
-        ),
+        (&["analyse", "a.txt"], 2, unknown),
         (&["analyse", "b.pcap"], 1, "error: b.pcap: No such file or directory (os error 2)\n"),
-        (
-            &["analyse", "a.txt", "--ends"],
-            2,
-            "error: a.txt: unknown format: expected a capture (pcap, pcapng) or results of iperf3 (--json)\n",
-        ),
+        (&["analyse", "a.txt", "--ends"], 2, unknown),
     ];
     for (args, code, message) in cases {
         let output = ranway(dir.path(), args);
         assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(code), message));
     }
     assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 1);
+}
+
+/// A drive from one cell to another, with an upload during the handover and a download after it.
+const DRIVE: &str = r#"
+title = "a drive"
+duration = "20 s"
+[lte]
+bandwidth = "20 MHz"
+server_delay = "15 ms"
+cells = [
+    { position = [0, 0, 30], power_dbm = 46, name = "west" },
+    { position = [800, 0, 30], power_dbm = 46, name = "east" },
+]
+[[lte.ues]]
+name = "phone"
+mobility = { kind = "line", from = [100, 30, 1.5], velocity = [30, 0, 0] }
+channel = { kind = "log-distance", exponent = 3.76, at_1m_db = 15.3 }
+[[flows]]
+name = "upload"
+from = "phone"
+to = "server"
+cc = "cubic"
+stop = "15 s"
+[[flows]]
+name = "download"
+from = "server"
+to = "phone"
+cc = "bbr"
+start = "16 s"
+"#;
+
+fn goodput(summary: &Value, flow: usize) -> f64 {
+    summary["summary"]["points"][0]["flows"][flow]["goodput_mbps"]["mean"].as_f64().expect("a goodput")
+}
+
+#[test]
+fn a_drive_is_replayed_over_the_radio_that_it_had() {
+    let dir = tempfile::tempdir().expect("a folder");
+    fs::write(dir.path().join("drive.toml"), DRIVE).expect("written");
+    let first = json(&ranway(dir.path(), &["run", "drive.toml", "--json", "--out", "drive"]));
+    let args = ["analyse", "drive", "--scenario", "replay.toml", "--quiet", "--out", "seen"];
+    let output = ranway(dir.path(), &args);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let check = ranway(dir.path(), &["check", "replay.toml"]);
+    assert!(check.status.success() && check.stderr.is_empty(), "{}", String::from_utf8_lossy(&check.stderr));
+    let again = json(&ranway(dir.path(), &["run", "replay.toml", "--json", "--out", "again"]));
+    let flow = |summary: &Value, name: &str| -> (f64, String) {
+        let flows = summary["summary"]["points"][0]["flows"].as_array().expect("flows").clone();
+        let place = flows.iter().position(|flow| flow["flow"].as_str().is_some_and(|flow| flow.starts_with(name)));
+        let place = place.expect("the flow");
+        (goodput(summary, place), flows[place]["cc"].as_str().expect("a name").to_owned())
+    };
+    for name in ["upload", "download"] {
+        let ((before, cc), (after, same)) = (flow(&first, name), flow(&again, name));
+        assert_eq!(cc, same);
+        assert!((0.6..1.5).contains(&(after / before)), "{name}: {before}, replayed {after} Mbit/s");
+    }
+    let handovers = |of: &str| -> Vec<(f64, String)> {
+        let results = record::Results::read(&dir.path().join(of)).expect("results");
+        let rows = results.tables.mobility.iter().filter(|row| row.event == "connected" && row.t_s > 1.0);
+        rows.map(|row| (row.t_s, row.cell.to_owned())).collect()
+    };
+    let (before, after) = (handovers("drive"), handovers("again"));
+    assert_eq!(before.len(), 1);
+    assert!(
+        after.iter().any(|(at, cell)| *cell == before[0].1 && (at - before[0].0).abs() < 1.0),
+        "{before:?}, {after:?}"
+    );
+    // What is there is not replaced, and nothing of a new attempt is left.
+    let files = || fs::read_dir(dir.path()).expect("readable").count();
+    let count = files();
+    let output = ranway(dir.path(), &["analyse", "drive", "--scenario", "replay.toml", "--out", "other"]);
+    assert_eq!((output.status.code(), files()), (Some(2), count));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: ./replay-east.csv exists already\n");
+}
+
+#[test]
+fn a_capture_is_replayed_over_the_capacity_that_its_flows_had_and_compared_with_its_replay() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let steps =
+        SCENARIO.replace("\"10 Mbit/s\"", r#"{ kind = "steps", steps = [["0 s", "10 Mbit/s"], ["5 s", "3 Mbit/s"]] }"#);
+    fs::write(dir.path().join("s.toml"), steps.replace("loss = 2e-3\n", "")).expect("written");
+    let first = json(&ranway(dir.path(), &["run", "s.toml", "--json", "--out", "run"]));
+    let capture = "run/captures/point-0-run-0.pcapng";
+    let none = ranway(dir.path(), &["analyse", capture, "--scenario", "replay.toml", "--out", "seen"]);
+    assert_eq!(none.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&none.stderr).into_owned();
+    assert!(
+        said.starts_with("error: a scenario replays one point: choose --point from 0 (file = run/captures"),
+        "{said}"
+    );
+    let args = ["analyse", capture, "--scenario", "replay.toml", "--point", "0", "--quiet", "--out", "seen"];
+    let output = ranway(dir.path(), &args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let again = json(&ranway(dir.path(), &["run", "replay.toml", "--json", "--out", "again"]));
+    let (before, after) = (goodput(&first, 0), goodput(&again, 0));
+    assert!((0.85..1.1).contains(&(after / before)), "{before}, replayed {after} Mbit/s");
+    // In the second half it has less, as it had.
+    let results = record::Results::read(&dir.path().join("again")).expect("results");
+    let late = results.tables.samples.iter().filter(|row| (7.0..9.5).contains(&row.t_s)).map(|row| row.goodput_mbps);
+    let (sum, count) = late.fold((0.0, 0), |(sum, count), rate| (sum + rate, count + 1));
+    assert!((2.0..3.2).contains(&(sum / f64::from(count))), "{}", sum / f64::from(count));
+    // The simulation, its capture and the replay are points of one report.
+    let all = json(&ranway(dir.path(), &["analyse", "run", "again", "seen", "--json", "--out", "all"]));
+    let points = all["summary"]["points"].as_array().expect("points");
+    assert!(points.len() > 3 && points.iter().all(|point| point["values"]["results"].is_string()));
+    assert!(dir.path().join("all/report.html").exists());
+}
+
+#[test]
+fn an_imported_route_moves_a_ue() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let point = |second: u32| {
+        let latitude = 60.0 + f64::from(second) * 1e-4;
+        format!("<trkpt lat=\"{latitude}\" lon=\"24\"><time>2026-11-25T09:00:{second:02}Z</time></trkpt>")
+    };
+    let track: String = (0..10).map(point).collect();
+    let gpx = format!("<gpx version=\"1.1\" creator=\"t\"><trk><trkseg>{track}</trkseg></trk></gpx>");
+    fs::write(dir.path().join("walk.gpx"), gpx).expect("written");
+    let output = ranway(dir.path(), &["import", "route", "walk.gpx", "--out", "walk.toml"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let expected = "walk.toml: 0.10 km in 9 s, 0 stops, 10 points; (0, 0) is at 60.000000,24.000000\n\
+        use: include = [\"walk.toml\"], and mobility = \"${walk}\" for a UE\n";
+    assert_eq!(
+        (said.as_str(), output.status.code()),
+        (expected, Some(0)),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let drive = DRIVE.replace("title", "include = [\"walk.toml\"]\ntitle");
+    let (before, after) = drive.split_once("mobility = ").expect("a mobility");
+    let (_, after) = after.split_once('\n').expect("a line");
+    fs::write(dir.path().join("s.toml"), format!("{before}mobility = \"${{walk}}\"\n{after}")).expect("written");
+    let check = ranway(dir.path(), &["check", "s.toml"]);
+    assert!(check.status.success() && check.stderr.is_empty(), "{}", String::from_utf8_lossy(&check.stderr));
+    let cases = [
+        (
+            &["import", "route", "walk.gpx", "--trip", "a", "--out", "b.toml"][..],
+            "error: --trip: a GPX file has no trips, only a GTFS feed has\n",
+        ),
+        (
+            &["import", "route", "walk.toml", "--out", "b.toml"],
+            "error: walk.toml: neither GPX (*.gpx) nor GTFS: expected a directory, or a zip file of up to 1000 files\n",
+        ),
+        (
+            &["import", "route", "walk.gpx", "--out", "b c.toml"],
+            "error: b c.toml: the file's name names a parameter: expected letters, digits, `-` and `_`\n",
+        ),
+    ];
+    for (args, message) in cases {
+        let output = ranway(dir.path(), args);
+        assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(2), message));
+    }
 }

@@ -379,6 +379,39 @@ fn the_layout_of_monroe_is_read_by_xz_and_agrees_with_the_results() {
 }
 
 #[test]
+fn an_export_for_monroe_is_analysed_to_the_bytes_and_times_of_its_tests() {
+    let dir = scratch(&CAMPAIGN.replace("repetitions = 3", "repetitions = 1").replace("'up'", "'both'"));
+    succeed(dir.path(), &["--quiet", "--monroe"]);
+    let monroe = dir.path().join("out/monroe");
+    let args = ["analyse", "out/monroe", "--quiet", "--out", "analysed"];
+    let output = command(dir.path(), &args).output().expect("it runs");
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    let analysed = Results::read(&dir.path().join("analysed")).expect("results");
+    assert_eq!(analysed.meta.points.len(), 4);
+    for (point, values) in (0..).zip(&analysed.meta.points) {
+        let file = values.values["file"].as_str().expect("a path");
+        let summary = monroe.join(
+            Path::new(file).file_name().expect("a name").to_string_lossy().replace("_flows.json.xz", "_summary.json"),
+        );
+        let summary: serde_json::Value =
+            serde_json::from_slice(&fs::read(summary).expect("it is there")).expect("JSON");
+        for (flow, short) in [("download", "dl"), ("upload", "ul")] {
+            let rows = || analysed.tables.flows.iter().filter(|row| row.point == point && row.flow == flow);
+            assert_eq!(Some(rows().count() as u64), summary[format!("res_{short}_num_flows")].as_u64());
+            let (sum, total) = (rows().map(|row| row.bytes).sum::<u64>(), &summary[format!("res_{short}_bytes")]);
+            let total = total.as_u64().expect("a number");
+            assert!(sum.abs_diff(total) * 50 <= total, "{flow}: {sum} of {total} bytes");
+            assert!(
+                rows()
+                    .all(|row| row.cc
+                        == summary["res_tcp_congestion"].as_str().unwrap_or("").replace("reno", "new-reno"))
+            );
+            assert!(rows().all(|row| row.rtt_p50_ms.is_some_and(|ms| ms > 0.0)), "round trips are those of STATS");
+        }
+    }
+}
+
+#[test]
 fn a_server_is_measured_with_each_combination_and_one_that_is_gone_fails_the_tests() {
     let args = ["measure", "serve", "--open", "--listen", "127.0.0.1:0"];
     let mut server = Running::of(command(Path::new("."), &args));

@@ -236,6 +236,11 @@ pub trait Table: Default {
     fn read_batch(&mut self, batch: &RecordBatch) -> Result<(), ArrowError>;
     /// Replaces each text, as to publish results without addresses.
     fn map_texts(&mut self, map: &dyn Fn(&str) -> String);
+    /// Adds `by` to the number of each row's point, as to put results beside others.
+    ///
+    /// # Errors
+    /// A row is of none of the first `points` points.
+    fn shift_points(&mut self, by: u32, points: u32) -> Result<(), ArrowError>;
 
     /// Writes the table as Parquet.
     ///
@@ -407,6 +412,17 @@ pub(crate) fn read_column<C: Column>(column: &mut C, batch: &RecordBatch, name: 
     column.read(array).map_err(|error| ArrowError::SchemaError(format!("column {name}: {error}")))
 }
 
+/// Adds `by` to numbers below `below`.
+pub(crate) fn shift(numbers: &mut [u32], by: u32, below: u32) -> Result<(), ArrowError> {
+    for number in numbers {
+        let shifted = number.checked_add(by).filter(|_| *number < below);
+        *number = shifted.ok_or_else(|| {
+            ArrowError::InvalidArgumentError(format!("a row is of point {number}, and there are {below} points"))
+        })?;
+    }
+    Ok(())
+}
+
 /// The type that keeps a column of a kind.
 macro_rules! column_of {
     (str) => { $crate::table::Strings };
@@ -508,6 +524,10 @@ macro_rules! table {
 
             fn map_texts(&mut self, map: &dyn Fn(&str) -> String) {
                 $($crate::table::Column::map_texts(&mut self.$name, map);)+
+            }
+
+            fn shift_points(&mut self, by: u32, points: u32) -> Result<(), ::arrow_schema::ArrowError> {
+                $crate::table::shift(&mut self.point, by, points)
             }
         }
     };

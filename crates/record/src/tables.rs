@@ -1117,6 +1117,21 @@ impl Tables {
         each_table!(map_texts);
     }
 
+    /// Adds `by` to the number of each row's point, as to put results of `points` points beside others.
+    ///
+    /// # Errors
+    /// The table that has a row of none of these points, and why.
+    pub fn shift_points(&mut self, by: u32, points: u32) -> Result<(), String> {
+        macro_rules! shift {
+            ($table:ident) => {
+                let shifted = Table::shift_points(&mut self.$table, by, points);
+                shifted.map_err(|error| format!("{}.parquet: {error}", stringify!($table)))?;
+            };
+        }
+        each_table!(shift);
+        Ok(())
+    }
+
     /// The names of the tables with their schemas, which give each column's meaning and unit.
     pub fn schemas() -> Vec<(&'static str, arrow_schema::SchemaRef)> {
         fn schema<T: Table>(_: fn(&Tables) -> &T) -> (&'static str, arrow_schema::SchemaRef) {

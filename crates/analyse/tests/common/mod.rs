@@ -138,7 +138,7 @@ pub fn pcap(link: u32, packets: impl IntoIterator<Item = (u64, Vec<u8>)>) -> Vec
 
 pub fn analysed(files: &[PathBuf], rules: Rules) -> Result<Analysis, Error> {
     let stop = AtomicBool::new(false);
-    analyse::analyse(files, &Options { rules, flows: &[], ends: None, progress: &|_| {}, stop: &stop })
+    analyse::analyse(files, &Options { rules, flows: &[], ends: None, interval: None, progress: &|_| {}, stop: &stop })
 }
 
 /// What a script comes to, as its first flow's row of `tcp_flows` and `flows`.

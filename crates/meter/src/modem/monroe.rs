@@ -122,9 +122,9 @@ struct Fields {
     rssi: Option<f64>,
 }
 
-/// What the modems of a node have told.
+/// What the modems of a node have told in messages with the topic `MONROE.META.DEVICE.MODEM`.
 #[derive(Debug, Default)]
-pub(crate) struct Modems {
+pub struct Modems {
     latest: BTreeMap<String, CellSample>,
 }
 
@@ -133,9 +133,11 @@ impl Modems {
     pub(crate) fn take(&mut self, message: &[u8], now: Time) -> Option<CellSample> {
         let text = std::str::from_utf8(message).ok()?;
         let (topic, json) = text.split_once(' ')?;
-        if !topic.starts_with(TOPIC) {
-            return None;
-        }
+        if !topic.starts_with(TOPIC) { None } else { self.take_json(json, now) }
+    }
+
+    /// The same of a message without its topic, as archives of metadata have it. Times must not go back.
+    pub fn take_json(&mut self, json: &str, now: Time) -> Option<CellSample> {
         let fields: Fields = serde_json::from_str(json).ok()?;
         let name = fields.internal.as_ref().or(fields.interface.as_ref())?;
         let modem: String = name.chars().filter(char::is_ascii_graphic).take(15).collect();

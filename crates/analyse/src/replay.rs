@@ -1,0 +1,548 @@
+//! A scenario that replays a point: the same flows with the same congestion controls at the same times, over the radio or the capacity
+//! that was measured.
+//!
+//! With received powers (tables `modem` and `radio`), the network is a cell for each one that served, with a recorded channel. Of cells
+//! that did not serve nothing is recorded: just before and after its time, one is taken for [`MARGIN_DB`] weaker than the one that
+//! served, so that handovers happen when they did, and otherwise for out of reach. Without, the network is one link, whose capacity is
+//! what the flows got of it.
+//!
+//! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
+//! flows could have had beyond what they got.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use channel::recorded::Quantity;
+use import::channel::Channel;
+use import::{Columns, rates};
+use record::Results;
+use record::tables::{FlowRow, Tables};
+
+use crate::collector::Error;
+
+/// Flows that are replayed: the largest.
+const MOST_FLOWS: usize = 64;
+/// Cells of a scenario.
+const MOST_CELLS: usize = 400;
+/// Samples of all cells together.
+const MOST_SAMPLES: usize = 2_000_000;
+/// The longest replay in seconds.
+const LONGEST_S: f64 = 86_400.0;
+/// By how much a cell that does not serve is weaker than the one that does, around its time: more than event A3 needs.
+const MARGIN_DB: f64 = 6.0;
+/// The power of a cell that is out of reach.
+const AWAY_DBM: f64 = -140.0;
+/// What a round trip over an idle LTE cell takes beside the wired path.
+const RADIO_RTT_MS: f64 = 20.0;
+/// Seconds over which rates are averaged, and the most of such intervals: an hour; those of a longer replay are longer.
+const BIN_S: f64 = 0.1;
+const MOST_BINS: f64 = 36_000.0;
+/// IP bytes of a full segment over its payload.
+const OVERHEAD: f64 = 1500.0 / 1448.0;
+
+/// What buffers are.
+const BUFFER: &str = "# the most bytes in flight, less those without a queue";
+
+/// A scenario, and the files that it names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The scenario's text.
+    pub scenario: String,
+    /// Files beside it, with their names.
+    pub files: Vec<(String, String)>,
+    /// What a reader has to know: a line each.
+    pub notes: Vec<String>,
+}
+
+/// Makes the scenario of a point. `name` is what the names of its files begin with.
+///
+/// # Errors
+/// [`Error::Invalid`] if there is no such point, or no flow in it that can be replayed.
+pub fn replay(results: &Results, point: Option<u32>, name: &str) -> Result<Replay, Error> {
+    let point = choose(results, point)?;
+    let source = Source::of(&results.tables, point)?;
+    let mut notes = source.notes.clone();
+    let base_ms = source.base_rtt_ms(&mut notes);
+    let mut text = format!(
+        "# Replays {}, point {point}: {}.\n# Written by `ranway analyse --scenario`. What was not measured is marked below: edit it.\n\n",
+        plain(&results.meta.title),
+        plain(&results.meta.points.get(point as usize).map(record::Point::label).unwrap_or_default()),
+    );
+    let _ = writeln!(text, "title = {}", quoted(&format!("Replay of {}", plain(&results.meta.title))));
+    let _ = writeln!(text, "duration = \"{:.3} s\"\n", source.seconds);
+    let mut files = Vec::new();
+    let serving = source.serving(&mut notes);
+    let (forward, backward) = match &serving {
+        Some(serving) => source.radio(serving, base_ms, name, &mut text, &mut files)?,
+        None => source.link(base_ms, name, &mut text, &mut files, &mut notes)?,
+    };
+    source.flows(forward, backward, &mut text, &mut notes);
+    Ok(Replay { scenario: text, files, notes })
+}
+
+/// The point to replay: the only one, if none is named.
+fn choose(results: &Results, point: Option<u32>) -> Result<u32, Error> {
+    let points = &results.meta.points;
+    let list = || {
+        let named = points.iter().take(8).enumerate();
+        let named: Vec<String> = named.map(|(number, point)| format!("{number} ({})", plain(&point.label()))).collect();
+        let more = if points.len() > 8 { format!(", … {}", points.len() - 1) } else { String::new() };
+        format!("{}{more}", named.join(", "))
+    };
+    match point {
+        Some(point) if (point as usize) < points.len() => Ok(point),
+        Some(point) => Err(Error::Invalid(format!("no point {point}: choose --point from {}", list()))),
+        None if points.len() == 1 => Ok(0),
+        None => Err(Error::Invalid(format!("a scenario replays one point: choose --point from {}", list()))),
+    }
+}
+
+/// Text for a comment or a title: one line of printable characters.
+fn plain(text: &str) -> String {
+    text.chars().filter(|one| !one.is_control()).take(200).collect()
+}
+
+/// A string of TOML: its escapes are those of JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The ends of a flow in the scenario.
+type Ends = (&'static str, &'static str);
+
+/// A moment at which a cell served.
+#[derive(Clone, Debug, PartialEq)]
+struct Serving {
+    at_s: f64,
+    cell: String,
+    rsrp_dbm: f64,
+}
+
+/// What served, in the order of time, and the radio access technology.
+struct Radio {
+    serving: Vec<Serving>,
+    is_nr: bool,
+    frequency_mhz: Option<f64>,
+}
+
+/// A point's flows and tables.
+struct Source<'a> {
+    tables: &'a Tables,
+    point: u32,
+    run: u32,
+    /// The flows, the largest first.
+    flows: Vec<FlowRow<'a>>,
+    /// When the first one began, and how long all of them took.
+    start_s: f64,
+    seconds: f64,
+    notes: Vec<String>,
+}
+
+impl<'a> Source<'a> {
+    fn of(tables: &'a Tables, point: u32) -> Result<Source<'a>, Error> {
+        let mut notes = Vec::new();
+        let run = tables.flows.iter().filter(|row| row.point == point).map(|row| row.run).min().unwrap_or(0);
+        let is_usable = |row: &FlowRow<'_>| {
+            let times = [row.measured_from_s, row.measured_to_s, row.goodput_mbps, row.start_s];
+            row.bytes > 0 && times.iter().all(|time| (0.0..1e9).contains(time)) && row.measured_to_s > row.start_s
+        };
+        let of_point = tables.flows.iter().filter(|row| row.point == point && row.run == run);
+        let mut flows: Vec<FlowRow<'a>> =
+            of_point.filter(|row| ["tcp", "udp"].contains(&row.transport) && is_usable(row)).collect();
+        if flows.is_empty() {
+            return Err(Error::Invalid(format!("point {point} has no flow of TCP or UDP to replay")));
+        }
+        flows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
+        if flows.len() > MOST_FLOWS {
+            notes.push(format!("replay: only the {MOST_FLOWS} largest of {} flows", flows.len()));
+            flows.truncate(MOST_FLOWS);
+        }
+        let start_s = flows.iter().map(|row| row.start_s).fold(f64::INFINITY, f64::min);
+        let end_s = flows.iter().map(|row| row.measured_to_s).fold(0.0, f64::max);
+        let seconds = (end_s - start_s).max(1.0);
+        if seconds > LONGEST_S {
+            notes.push("replay: only the first 24 hours".to_owned());
+        }
+        Ok(Source { tables, point, run, flows, start_s, seconds: seconds.min(LONGEST_S), notes })
+    }
+
+    fn is_of(&self, point: u32, run: u32) -> bool {
+        (point, run) == (self.point, self.run)
+    }
+
+    /// The smallest round-trip time that anything measured.
+    fn base_rtt_ms(&self, notes: &mut Vec<String>) -> f64 {
+        let flows = self.flows.iter().filter_map(|row| row.rtt_min_ms);
+        let kernel = self.tables.tcp_info.iter().filter(|row| self.is_of(row.point, row.run));
+        let kernel = kernel.filter_map(|row| row.min_rtt_us).map(|us| us as f64 / 1e3);
+        let probes = self.tables.latencies.iter().filter(|row| self.is_of(row.point, row.run) && row.probe != "hop");
+        let all = flows.chain(kernel).chain(probes.filter_map(|row| row.rtt_ms));
+        let least = all.filter(|ms| ms.is_finite() && *ms > 0.0).fold(f64::INFINITY, f64::min);
+        if least.is_finite() {
+            return least.min(10_000.0);
+        }
+        notes.push("replay: no round-trip time was measured, 50 ms are assumed".to_owned());
+        50.0
+    }
+
+    /// Whether a flow goes the way of the largest one.
+    fn is_forward(&self, row: &FlowRow<'_>) -> bool {
+        let first = &self.flows[0];
+        row.from == first.from || row.to == first.to && row.to != first.from
+    }
+
+    /// The cells that served, if their received power was recorded.
+    fn serving(&self, notes: &mut Vec<String>) -> Option<Radio> {
+        let rows = || self.tables.modem.iter().filter(|row| self.is_of(row.point, row.run));
+        let mut modems: BTreeMap<&str, usize> = BTreeMap::new();
+        rows().for_each(|row| *modems.entry(row.modem).or_default() += usize::from(row.rsrp_dbm.is_some()));
+        let modem = modems.iter().max_by_key(|(_, count)| **count).map(|(modem, _)| *modem);
+        if modems.len() > 1 {
+            notes.push(format!("replay: of {} modems, the one that told most", modems.len()));
+        }
+        let of_modem = || rows().filter(|row| Some(row.modem) == modem);
+        let is_nr = !of_modem().any(|row| row.technology == "lte") && of_modem().any(|row| row.technology == "nr");
+        let technology = if is_nr { "nr" } else { "lte" };
+        let usable = || of_modem().filter(|row| row.technology == technology);
+        let mut serving: Vec<Serving> = usable()
+            .filter_map(|row| {
+                let cell = match (row.cell, row.pci) {
+                    (Some(cell), _) => format!("cell-{cell}"),
+                    (None, Some(pci)) => format!("pci-{pci}"),
+                    (None, None) => "cell".to_owned(),
+                };
+                Some(Serving { at_s: row.t_s, cell, rsrp_dbm: row.rsrp_dbm? })
+            })
+            .collect();
+        let mut is_nr = is_nr;
+        if serving.is_empty() {
+            // A simulated UE: the one that most flows end at.
+            let ue = self.ue()?;
+            let rows = self.tables.radio.iter().filter(|row| self.is_of(row.point, row.run) && row.ue == ue);
+            let rows = rows.filter(|row| !row.cell.is_empty());
+            serving =
+                rows.map(|row| Serving { at_s: row.t_s, cell: sanitised(row.cell), rsrp_dbm: row.rsrp_dbm }).collect();
+            is_nr = false;
+        }
+        let frequency_mhz = usable().find_map(|row| row.frequency_mhz);
+        serving.retain(|one| one.at_s.is_finite() && (-200.0..=50.0).contains(&one.rsrp_dbm));
+        serving.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+        for one in &mut serving {
+            one.at_s -= self.start_s;
+        }
+        // What held at the beginning, and what came during the replay.
+        let before = serving.partition_point(|one| one.at_s <= 0.0).saturating_sub(1);
+        serving.drain(..before);
+        serving.retain(|one| one.at_s <= self.seconds);
+        if let Some(first) = serving.first_mut() {
+            first.at_s = 0.0;
+        }
+        (!serving.is_empty()).then_some(Radio { serving, is_nr, frequency_mhz })
+    }
+
+    /// The UE of simulated results at an end of the largest flow.
+    fn ue(&self) -> Option<&'a str> {
+        let first = &self.flows[0];
+        let is_ue = |name: &str| {
+            let rows = self.tables.radio.iter();
+            rows.into_iter().any(|row| self.is_of(row.point, row.run) && row.ue == name)
+        };
+        [first.to, first.from].into_iter().find(|name| is_ue(name))
+    }
+
+    /// Whether the phone sends the largest flow; `None` if nothing tells.
+    fn phone_sends(&self) -> Option<bool> {
+        let first = &self.flows[0];
+        match (first.from, first.to) {
+            ("client", _) | (_, "server") => Some(true),
+            (_, "client") | ("server", _) => Some(false),
+            _ => self.ue().map(|ue| ue == first.from),
+        }
+    }
+
+    /// Writes a network of cells. Returns the ends of flows that go the way of the largest one, and of others.
+    fn radio(
+        &self,
+        radio: &Radio,
+        base_ms: f64,
+        name: &str,
+        text: &mut String,
+        files: &mut Vec<(String, String)>,
+    ) -> Result<(Ends, Ends), Error> {
+        let channels = channels(&radio.serving)?;
+        let delay_ms = ((base_ms - RADIO_RTT_MS) / 2.0).max(0.0);
+        let (table, carrier) = match (radio.is_nr, radio.frequency_mhz) {
+            (true, Some(mhz)) if (410.0..=7125.0).contains(&mhz) => {
+                ("nr", format!("frequency_mhz = {mhz:.1}\nbandwidth_mhz = 100 # not measured"))
+            }
+            (true, _) => ("nr", "frequency_mhz = 3500.0 # not measured\nbandwidth_mhz = 100 # not measured".to_owned()),
+            (false, _) => ("lte", "bandwidth = \"20 MHz\" # not measured".to_owned()),
+        };
+        let _ = writeln!(text, "[{table}]\n{carrier}");
+        let _ = writeln!(
+            text,
+            "server_delay = \"{delay_ms:.3} ms\" # half of the smallest round-trip time, less {RADIO_RTT_MS} ms of radio"
+        );
+        let _ =
+            writeln!(text, "# A cell's times are those of its recording; the event of a handover follows it at once.");
+        let _ = writeln!(text, "handover = {{ time_to_trigger = \"40 ms\", filter = 0 }}");
+        let _ = writeln!(text, "cells = [");
+        for cell in channels.keys() {
+            let _ = writeln!(
+                text,
+                "    {{ name = {}, position = [0, 0, 30], power_dbm = 46 }}, # place and power not measured",
+                quoted(cell)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "]\n\n[[{table}.ues]]\nname = \"phone\"\nmobility = [100, 0, 1.5] # of no effect: the channel is recorded"
+        );
+        let sends = self.phone_sends();
+        if sends.is_none() {
+            let _ = writeln!(text, "# Nothing tells which end of the flows the phone is: it receives the largest.");
+        }
+        let sends = sends.unwrap_or(false);
+        let (up, down) = (self.buffer_bytes(sends, base_ms), self.buffer_bytes(!sends, base_ms));
+        if let Some(bytes) = up {
+            let _ =
+                writeln!(text, "modem = \"{bytes} B\" {BUFFER}\nhost_queue = {{ kind = \"drop-tail\", packets = 10 }}");
+        }
+        if let Some(bytes) = down {
+            let _ = writeln!(text, "bearer = {{ queue = {{ kind = \"drop-tail\", bytes = \"{bytes} B\" }} }} {BUFFER}");
+        }
+        let named: Vec<String> = channels
+            .keys()
+            .map(|cell| format!("{} = {}", quoted(cell), quoted(&format!("{name}-{cell}.csv"))))
+            .collect();
+        let _ = writeln!(text, "channel = {{ kind = \"recorded\", files = {{ {} }} }}\n", named.join(", "));
+        for (cell, channel) in channels {
+            files.push((format!("{name}-{cell}.csv"), channel.to_csv()));
+        }
+        let ends = [("phone", "server"), ("server", "phone")];
+        Ok(if sends { (ends[0], ends[1]) } else { (ends[1], ends[0]) })
+    }
+
+    /// Writes a network of one link. Returns as [`Source::radio`].
+    fn link(
+        &self,
+        base_ms: f64,
+        name: &str,
+        text: &mut String,
+        files: &mut Vec<(String, String)>,
+        notes: &mut Vec<String>,
+    ) -> Result<(Ends, Ends), Error> {
+        notes.push("replay: without received powers, the capacity is what the flows got: too little where they did not fill it".to_owned());
+        let _ = writeln!(text, "[dumbbell]\nrtt = \"{base_ms:.3} ms\" # the smallest that was measured");
+        let mut rate = |is_forward: bool, direction: &str| -> Result<String, Error> {
+            let file = format!("{name}-{direction}.trace");
+            Ok(match self.trace(is_forward)? {
+                Some(trace) => {
+                    files.push((file.clone(), trace));
+                    format!("{{ kind = \"trace\", file = {}, offset = \"0 s\" }}", quoted(&file))
+                }
+                None => "\"1 Gbit/s\" # not measured".to_owned(),
+            })
+        };
+        let _ = writeln!(text, "rate = {}", rate(true, "forward")?);
+        let queue = |is_forward| {
+            self.buffer_bytes(is_forward, base_ms)
+                .map_or_else(|| "\"1 MB\" } # not measured".to_owned(), |bytes| format!("\"{bytes} B\" }} {BUFFER}"))
+        };
+        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}", queue(true));
+        let _ = writeln!(text, "\n[dumbbell.reverse]\nrate = {}", rate(false, "backward")?);
+        let _ = writeln!(text, "queue = {{ kind = \"drop-tail\", bytes = {}\n", queue(false));
+        Ok((("sender", "receiver"), ("receiver", "sender")))
+    }
+
+    /// The buffer of a direction: the most bytes in flight of its flows, less what is on its way without a queue. `None` if no
+    /// sender told.
+    fn buffer_bytes(&self, is_forward: bool, base_ms: f64) -> Option<u64> {
+        let flows =
+            || self.flows.iter().filter(|row| self.is_forward(row) == is_forward && row.max_in_flight_bytes > 0);
+        let sum = flows().map(|row| row.max_in_flight_bytes.min(1 << 32)).sum::<u64>();
+        let moving: f64 = flows().map(|row| row.goodput_mbps * 1e6 / 8.0 * base_ms / 1e3).sum();
+        (sum > 0).then_some(sum.saturating_sub(moving as u64).clamp(64_000, 1 << 30))
+    }
+
+    /// The trace of the capacity of a direction; `None` without flows in it.
+    fn trace(&self, is_forward: bool) -> Result<Option<String>, Error> {
+        let bin_s = BIN_S.max(self.seconds / MOST_BINS);
+        let bins = (self.seconds / bin_s).ceil() as usize;
+        let mut bytes = vec![0.0; bins];
+        let mut add = |from: f64, to: f64, mbps: f64| {
+            let (from, to) = ((from - self.start_s).max(0.0), (to - self.start_s).min(self.seconds));
+            if !(mbps > 0.0 && mbps < 1e6 && from < to) {
+                return;
+            }
+            let (first, last) = ((from / bin_s) as usize, ((to / bin_s) as usize).min(bins - 1));
+            for (bin, sum) in bytes.iter_mut().enumerate().take(last + 1).skip(first) {
+                let width = to.min((bin + 1) as f64 * bin_s) - from.max(bin as f64 * bin_s);
+                *sum += mbps * 1e6 / 8.0 * width.max(0.0);
+            }
+        };
+        let mut any = false;
+        let mut before: BTreeMap<(&str, u32), Option<f64>> = BTreeMap::new();
+        for row in self.flows.iter().filter(|row| self.is_forward(row) == is_forward) {
+            before.insert((row.flow, row.conn), Some(row.start_s));
+            any = true;
+        }
+        if !any {
+            return Ok(None);
+        }
+        let mut sampled: BTreeMap<(&str, u32), bool> = BTreeMap::new();
+        for row in self.tables.samples.iter().filter(|row| self.is_of(row.point, row.run)) {
+            let Some(last) = before.get_mut(&(row.flow, row.conn)) else { continue };
+            let from = last.replace(row.t_s).unwrap_or(row.t_s);
+            add(from, row.t_s, row.goodput_mbps * OVERHEAD);
+            sampled.insert((row.flow, row.conn), true);
+        }
+        for row in self.flows.iter().filter(|row| self.is_forward(row) == is_forward) {
+            if !sampled.contains_key(&(row.flow, row.conn)) {
+                add(row.measured_from_s, row.measured_to_s, row.goodput_mbps * OVERHEAD);
+            }
+        }
+        let mut table = "time_s,mbps\n".to_owned();
+        for (bin, bytes) in bytes.iter().enumerate() {
+            let _ = writeln!(table, "{:.6},{:.6}", bin as f64 * bin_s, bytes * 8.0 / 1e6 / bin_s);
+        }
+        let trace = rates(table.as_bytes(), &Columns::default(), 0.0, Some(self.seconds));
+        trace.map(|trace| Some(trace.to_string())).map_err(|error| Error::Invalid(format!("replay: {error}")))
+    }
+
+    /// Writes the flows.
+    fn flows(&self, forward: Ends, backward: Ends, text: &mut String, notes: &mut Vec<String>) {
+        let mut unknown = 0;
+        let mut names: BTreeMap<String, u32> = BTreeMap::new();
+        for row in &self.flows {
+            let (from, to) = if self.is_forward(row) { forward } else { backward };
+            let base =
+                if ["upload", "download"].contains(&row.flow) || is_simple(row.flow) { row.flow } else { "flow" };
+            let count = names.entry(base.to_owned()).or_default();
+            *count += 1;
+            let start_s = row.start_s - self.start_s;
+            let stop_s = (row.measured_to_s - self.start_s).min(self.seconds);
+            let _ = writeln!(text, "[[flows]] # {}\nname = {}", plain(row.flow), quoted(&format!("{base}-{count}")));
+            let _ = writeln!(text, "from = \"{from}\"\nto = \"{to}\"");
+            if row.transport == "udp" {
+                let rate = (row.goodput_mbps.clamp(0.001, 1e5) * 1e6) as u64;
+                let _ = writeln!(text, "traffic = {{ kind = \"cbr\", rate = \"{rate} bit/s\" }}");
+            } else {
+                let known = ["cubic", "new-reno", "bbr", "vegas", "westwood", "yeah", "scalable", "mdcc"];
+                let (cc, comment) = match (row.cc, known.contains(&row.cc)) {
+                    (cc, true) => (cc, String::new()),
+                    ("reno", _) => ("new-reno", String::new()),
+                    ("", _) => ("cubic", " # not known".to_owned()),
+                    (other, _) => ("cubic", format!(" # {} is not simulated", plain(other))),
+                };
+                unknown += usize::from(!comment.is_empty());
+                let _ = writeln!(text, "cc = \"{cc}\"{comment}");
+            }
+            if start_s > 0.0 {
+                let _ = writeln!(text, "start = \"{start_s:.6} s\"");
+            }
+            if stop_s > start_s {
+                let _ = writeln!(text, "stop = \"{stop_s:.6} s\"");
+            }
+            text.push('\n');
+        }
+        if unknown > 0 {
+            notes.push(format!(
+                "replay: CUBIC for {unknown} flows whose congestion control is not known or not simulated"
+            ));
+        }
+    }
+}
+
+/// A name of a cell that is a key of TOML and the name of a file.
+fn sanitised(name: &str) -> String {
+    let name: String =
+        name.chars().filter(|one| one.is_ascii_alphanumeric() || *one == '-' || *one == '_').take(40).collect();
+    if name.is_empty() { "cell".to_owned() } else { name }
+}
+
+/// Whether a flow's name is one of a scenario.
+fn is_simple(name: &str) -> bool {
+    (1..=40).contains(&name.len()) && sanitised(name) == name
+}
+
+/// The channels of the cells that served.
+fn channels(serving: &[Serving]) -> Result<BTreeMap<String, Channel>, Error> {
+    // Times during which one cell served.
+    let spans: Vec<&[Serving]> = serving.chunk_by(|a, b| a.cell == b.cell).collect();
+    let mut samples: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    let mut count = 0;
+    for (number, span) in spans.iter().enumerate() {
+        let around = |offset: usize| spans.get(number.wrapping_add(offset)).map(|span| span[0].cell.as_str());
+        let cell = span[0].cell.as_str();
+        for (near, margin) in [(Some(cell), 0.0), (around(usize::MAX), MARGIN_DB), (around(1), MARGIN_DB)] {
+            let Some(near) = near.filter(|near| margin == 0.0 || *near != cell) else { continue };
+            let of_it = samples.entry(near).or_default();
+            // The neighbour of before may be that of after.
+            if of_it.last().is_some_and(|last| last.0 >= span[0].at_s) {
+                continue;
+            }
+            of_it.extend(span.iter().map(|one| (one.at_s, one.rsrp_dbm - margin)));
+            count += span.len();
+        }
+        // It was out of reach before its first time, and after the time of the next cell.
+        let gone: Vec<&str> = samples
+            .iter()
+            .filter(|(_, of_it)| of_it.last().is_some_and(|last| last.0 < span[0].at_s && last.1 > AWAY_DBM))
+            .map(|(cell, _)| *cell)
+            .collect();
+        count += gone.len();
+        for gone in gone {
+            samples.entry(gone).or_default().push((span[0].at_s, AWAY_DBM));
+        }
+        if samples.len() > MOST_CELLS || count > MOST_SAMPLES {
+            let what = format!("more than {MOST_CELLS} cells or {MOST_SAMPLES} samples: replay a shorter part");
+            return Err(Error::Invalid(format!("replay: {what}")));
+        }
+    }
+    samples
+        .into_iter()
+        .map(|(cell, mut samples)| {
+            if let Some(first) = samples.first().filter(|first| first.0 > 0.0).copied() {
+                samples.insert(0, (0.0, AWAY_DBM));
+                debug_assert!(first.0 > 0.0);
+            }
+            let channel = Channel::new(Quantity::Rsrp, samples);
+            channel
+                .map(|channel| (cell.to_owned(), channel))
+                .map_err(|error| Error::Invalid(format!("replay: {error}")))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn serving(all: &[(f64, &str, f64)]) -> Vec<Serving> {
+        all.iter().map(|&(at_s, cell, rsrp_dbm)| Serving { at_s, cell: cell.to_owned(), rsrp_dbm }).collect()
+    }
+
+    #[test]
+    fn a_cell_is_near_just_before_and_after_its_time_and_else_away() {
+        let drive = serving(&[
+            (0.0, "a", -80.0),
+            (5.0, "a", -90.0),
+            (10.0, "b", -85.0),
+            (20.0, "c", -95.0),
+            (30.0, "a", -70.0),
+        ]);
+        let channels = channels(&drive).unwrap();
+        let of = |cell: &str| channels[cell].samples.clone();
+        assert_eq!(of("a"), [(0.0, -80.0), (5.0, -90.0), (10.0, -91.0), (20.0, -101.0), (30.0, -70.0)]);
+        assert_eq!(of("b"), [(0.0, -86.0), (5.0, -96.0), (10.0, -85.0), (20.0, -101.0), (30.0, AWAY_DBM)]);
+        assert_eq!(of("c"), [(0.0, AWAY_DBM), (10.0, -91.0), (20.0, -95.0), (30.0, -76.0)]);
+    }
+
+    #[test]
+    fn a_cell_that_is_on_both_sides_of_another_has_one_value_at_a_time() {
+        let channels = channels(&serving(&[(0.0, "a", -80.0), (1.0, "b", -81.0), (2.0, "a", -82.0)])).unwrap();
+        assert_eq!(channels["a"].samples, [(0.0, -80.0), (1.0, -87.0), (2.0, -82.0)]);
+        assert_eq!(channels["b"].samples, [(0.0, -86.0), (1.0, -81.0), (2.0, -88.0)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Routes of tracks and timetables: what they become, and whatever else is in such files.
+#![allow(clippy::disallowed_methods)]
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::Path;
+
+use import::route::{Layout, Route, gpx, gtfs};
+
+/// Metres of a degree of latitude at the equator (WGS 84).
+const DEGREE_M: f64 = 110_574.3;
+
+fn layout() -> Layout {
+    Layout { origin: None, rotate_deg: 0.0, height_m: 1.5, speed: None }
+}
+
+/// A track that drives north at 10 m/s for 100 s, stands for 60 s with a receiver that wanders by a metre, and drives on for 50 s.
+fn track(times: bool) -> String {
+    let mut text = r#"<?xml version="1.0"?><gpx version="1.1" creator="t" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>"#.to_owned();
+    for second in 0..=210 {
+        let north = match second {
+            0..=100 => f64::from(second) * 10.0,
+            101..=160 => 1000.0 + f64::from(second % 2),
+            _ => 1000.0 + f64::from(second - 160) * 10.0,
+        };
+        let time = format!("<time>2026-11-25T09:{:02}:{:02}Z</time>", second / 60, second % 60);
+        let time = if times { time } else { String::new() };
+        text += &format!("<trkpt lat=\"{:.7}\" lon=\"17.5\">{time}</trkpt>", north / DEGREE_M);
+    }
+    text + "</trkseg></trk></gpx>"
+}
+
+#[test]
+fn a_track_has_its_speeds_and_stops() {
+    let route = gpx(track(true).as_bytes(), &layout()).unwrap();
+    assert_eq!((route.seconds(), route.stops(), route.origin), (210.0, 1, [0.0, 17.5]));
+    assert!((route.length_m() - 1500.0).abs() < 3.0, "{}", route.length_m());
+    let stop = route.points.windows(2).find(|two| two[0].1 == two[1].1).unwrap();
+    assert!((stop[1].0 - stop[0].0 - 60.0).abs() < 1.5 && (stop[0].1[1] - 1000.0).abs() < 2.0, "{stop:?}");
+    let speeds = route.points.windows(2).filter(|two| two[0].1 != two[1].1);
+    for two in speeds {
+        let speed = (two[1].1[1] - two[0].1[1]) / (two[1].0 - two[0].0);
+        assert!((8.0..12.5).contains(&speed), "{two:?}");
+    }
+    let text = route.to_toml("drive");
+    assert!(
+        text.starts_with("[parameters.drive]\nkind = \"waypoints\"\npoints = [\n  [\"0.00 s\", [0.0, 0.0, 1.5]],\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_track_without_times_needs_a_speed() {
+    let error = gpx(track(false).as_bytes(), &layout()).unwrap_err().to_string();
+    assert_eq!(error, "has points without a time: give the speed with --speed");
+    let route = gpx(track(false).as_bytes(), &Layout { speed: Some(5.0), ..layout() }).unwrap();
+    // 1500 m without the wandering.
+    assert!((route.seconds() - 300.0).abs() < 2.0, "{}", route.seconds());
+    assert_eq!(route.stops(), 0);
+}
+
+const TRIPS: &str = "\u{feff}route_id,service_id,trip_id,trip_headsign,shape_id\nr,s,t1,North,sh\nr,s,t2,South,\n";
+const STOPS: &str = "stop_id,stop_name,stop_lat,stop_lon\na,A,0,17.5\nb,B,0.009,17.5\nc,C,0.009,17.509\n";
+/// Stop b at 25:00 of the day before, for 30 s; c has the time of the minute after.
+const TIMES: &str = "trip_id,arrival_time,departure_time,stop_id,stop_sequence\n\
+    t1,24:58:20,24:58:20,a,1\nt2,08:00:00,08:00:00,b,1\nt1,25:00:00,25:00:30,b,5\nt1,25:02:10,25:02:10,c,9\nt2,08:01:00,08:01:00,a,2\n";
+const SHAPES: &str = "shape_id,shape_pt_lat,shape_pt_lon,shape_pt_sequence\nsh,0,17.5,1\nsh,0.009,17.509,40\nsh,0.0045,17.5,2\nsh,0.009,17.5,3\n";
+
+fn feed(dir: &Path) {
+    for (name, text) in [("trips.txt", TRIPS), ("stops.txt", STOPS), ("stop_times.txt", TIMES), ("shapes.txt", SHAPES)]
+    {
+        fs::write(dir.join(name), text).unwrap();
+    }
+}
+
+fn zipped(path: &Path, folder: &str) {
+    let mut writer = zip::ZipWriter::new(File::create(path).unwrap());
+    for (name, text) in [("trips.txt", TRIPS), ("stops.txt", STOPS), ("stop_times.txt", TIMES), ("shapes.txt", SHAPES)]
+    {
+        writer.start_file(format!("{folder}{name}"), zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(text.as_bytes()).unwrap();
+    }
+    writer.finish().unwrap();
+}
+
+#[test]
+fn a_trip_follows_its_shape_and_stops_at_its_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    feed(dir.path());
+    let route = gtfs(dir.path(), Some("t1"), &layout()).unwrap();
+    let near = |point: &(f64, [f64; 2]), at: f64, place: [f64; 2]| {
+        assert!(
+            (point.0 - at).abs() < 0.1 && (point.1[0] - place[0]).abs() < 3.0 && (point.1[1] - place[1]).abs() < 3.0,
+            "{point:?}"
+        );
+    };
+    let expected = [
+        (0.0, [0.0, 0.0]),
+        (50.0, [0.0, 497.6]),
+        (100.0, [0.0, 995.2]),
+        (130.0, [0.0, 995.2]),
+        (230.0, [1001.9, 995.2]),
+    ];
+    assert_eq!(route.points.len(), expected.len(), "{:?}", route.points);
+    route.points.iter().zip(expected).for_each(|(point, (at, place))| near(point, at, place));
+    assert_eq!(route.stops(), 1);
+    // A trip without a shape goes straight from stop to stop.
+    let back = gtfs(dir.path(), Some("t2"), &layout()).unwrap();
+    assert_eq!((back.points.len(), back.seconds()), (2, 60.0));
+    for folder in ["", "feed/"] {
+        let zip = dir.path().join("feed.zip");
+        zipped(&zip, folder);
+        assert_eq!(gtfs(&zip, Some("t1"), &layout()).unwrap(), route);
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    feed(dir.path());
+    let error = |trip| gtfs(dir.path(), trip, &layout()).unwrap_err().to_string();
+    assert_eq!(error(None), "several trips: select one with --trip; choose one of t1, t2");
+    assert_eq!(error(Some("t3")), "no trip `t3`; choose one of t1, t2");
+    fs::write(dir.path().join("stops.txt"), "stop_id,stop_lat,stop_lon\na,0,17.5\n").unwrap();
+    assert_eq!(error(Some("t1")), "stop `b` has no place in stops.txt");
+    fs::write(dir.path().join("stop_times.txt"), TIMES.replace("25:00:00", "x")).unwrap();
+    assert!(error(Some("t1")).starts_with("line 4: of stop_times.txt: "), "{}", error(Some("t1")));
+    fs::remove_file(dir.path().join("trips.txt")).unwrap();
+    assert_eq!(error(Some("t1")), "not GTFS: it has no trips.txt");
+    let text = dir.path().join("a.txt");
+    fs::write(&text, "hello").unwrap();
+    let what = "neither GPX (*.gpx) nor GTFS: expected a directory, or a zip file of up to 1000 files";
+    assert_eq!(gtfs(&text, None, &layout()).unwrap_err().to_string(), what);
+    let still = r#"<gpx version="1.1" creator="t"><rte><rtept lat="1" lon="2"/><rtept lat="1" lon="2"/></rte></gpx>"#;
+    let error = gpx(still.as_bytes(), &Layout { speed: Some(1.0), ..layout() }).unwrap_err().to_string();
+    assert_eq!(error, "does not move: all its places are one");
+    assert!(gpx(&b"hello"[..], &layout()).unwrap_err().to_string().starts_with("not GPX: "));
+}
+
+fn check(route: Result<Route, import::Error>) {
+    match route {
+        Ok(route) => {
+            assert!(route.points.windows(2).all(|two| two[0].0 < two[1].0), "{:?}", route.points);
+            let numbers = route.points.iter().flat_map(|point| [point.0, point.1[0], point.1[1]]);
+            assert!(numbers.into_iter().all(f64::is_finite));
+        }
+        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+    }
+}
+
+fn edited(text: &[u8], edits: &[(u16, u8)]) -> Vec<u8> {
+    let mut bytes = text.to_vec();
+    for &(at, byte) in edits.iter().take(6) {
+        let at = usize::from(at) % bytes.len();
+        bytes[at] = if bytes[at].is_ascii_digit() && byte.is_multiple_of(2) { b'0' + byte % 10 } else { byte };
+    }
+    bytes
+}
+
+#[test]
+fn any_edit_of_a_track_or_a_feed_is_a_route_or_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let zip = dir.path().join("feed.zip");
+    zipped(&zip, "");
+    let packed = fs::read(&zip).unwrap();
+    let track: String =
+        track(true).split_inclusive("</trkpt>").step_by(20).collect::<String>() + "</trkseg></trk></gpx>";
+    let edits = bolero::produce::<(u8, Vec<(u16, u8)>)>();
+    bolero::check!().with_generator(edits).with_iterations(1_000).for_each(|(which, edits)| {
+        if which.is_multiple_of(2) {
+            check(gpx(&edited(track.as_bytes(), edits)[..], &layout()));
+            check(gpx(&edited(track.as_bytes(), edits)[..], &Layout { speed: Some(1.0), ..layout() }));
+            return;
+        }
+        feed(dir.path());
+        let (name, text) =
+            [("trips.txt", TRIPS), ("stops.txt", STOPS), ("stop_times.txt", TIMES), ("shapes.txt", SHAPES)]
+                [usize::from(which / 2 % 4)];
+        fs::write(dir.path().join(name), edited(text.as_bytes(), edits)).unwrap();
+        check(gtfs(dir.path(), Some("t1"), &layout()));
+        fs::write(&zip, edited(&packed, edits)).unwrap();
+        check(gtfs(&zip, Some("t1"), &layout()));
+    });
+}
