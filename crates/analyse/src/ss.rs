@@ -175,8 +175,8 @@ impl Log {
         if !congestion.is_empty() && known.congestion != congestion {
             congestion.clone_into(&mut known.congestion);
             self.congestions.insert(key, congestion.to_owned());
-        } else if !self.congestions.contains_key(&key) {
-            self.congestions.insert(key, known.congestion.clone());
+        } else {
+            self.congestions.entry(key).or_insert_with(|| known.congestion.clone());
         }
         self.states.push(key, kernel::state(Time::ZERO + Span::from_secs_f64(at - first), info, bbr));
     }

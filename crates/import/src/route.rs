@@ -329,6 +329,9 @@ fn nearest(line: &[[f64; 2]], sums: &[f64], place: [f64; 2], from: f64) -> f64 {
     best.max(from)
 }
 
+/// Takes a row of a table: the head, the row, and the columns that were asked for.
+type EachRow<'a> = &'a mut dyn FnMut(&ByteRecord, &ByteRecord, &[usize]) -> Result<(), Error>;
+
 /// A feed.
 enum Feed {
     Directory(std::path::PathBuf),
@@ -355,12 +358,7 @@ impl Feed {
     }
 
     /// Passes the rows of a table to `each`, with their positions and the columns with these names. Returns whether the table exists.
-    fn rows(
-        &mut self,
-        table: &str,
-        names: &[&str],
-        each: &mut dyn FnMut(&ByteRecord, &ByteRecord, &[usize]) -> Result<(), Error>,
-    ) -> Result<bool, Error> {
+    fn rows(&mut self, table: &str, names: &[&str], each: EachRow<'_>) -> Result<bool, Error> {
         match self {
             Feed::Directory(path) => match File::open(path.join(table)) {
                 Ok(file) => read_rows(BufReader::new(file), table, names, each)?,
@@ -467,12 +465,7 @@ fn not_zip(error: &zip::result::ZipError) -> Error {
     Error::File(format!("not GTFS: {}", shown(error.to_string().as_bytes())))
 }
 
-fn read_rows(
-    from: impl Read,
-    table: &str,
-    names: &[&str],
-    each: &mut dyn FnMut(&ByteRecord, &ByteRecord, &[usize]) -> Result<(), Error>,
-) -> Result<(), Error> {
+fn read_rows(from: impl Read, table: &str, names: &[&str], each: EachRow<'_>) -> Result<(), Error> {
     let failed = |error: csv::Error| Error::File(format!("{table}: {}", shown(error.to_string().as_bytes())));
     let mut reader =
         ReaderBuilder::new().trim(Trim::All).flexible(true).from_reader(Lines { from: from.take(MAX_TABLE), since: 0 });
