@@ -481,7 +481,7 @@ columns: Record<string, (number | null)[]>, };
 /**
  * How much the page holds of what was recorded (`*_of`).
  */
-export type Shown = { points_per_series: number, series: number, series_of: number, rows: number, rows_of: number, summaries: number, summaries_of: number, max_bytes: number, };
+export type Shown = { points_per_series: number, runs: number, runs_of: number, series: number, series_of: number, rows: number, rows_of: number, summaries: number, summaries_of: number, max_bytes: number, };
 
 /**
  * A result in the page. Its rows and series are JSON already, so that their sizes are known.
