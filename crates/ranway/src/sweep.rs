@@ -10,7 +10,6 @@ use crate::terminal::{self, message};
 use record::{Job, Output, SweepDir, assemble};
 use scenario::Loaded;
 use sim::{Batch, Options};
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -27,7 +26,7 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         // A place that cannot be written to is known before the work is done.
         drop(Output::create(&out)?);
     }
-    let place = in_progress(&out);
+    let place = in_progress(&out)?;
     let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
     let (all, finished) = (dir.jobs(), dir.finished()?);
     let mine: Vec<Job> = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
@@ -67,7 +66,7 @@ fn told(dir: &SweepDir, shard: &Shard, mine: usize, args: &SweepArgs) -> Result<
     let mut out = terminal::stdout();
     if args.ending.json {
         let answer = serde_json::json!({
-            "sweep": dir.path(), "shard": shard.to_string(), "jobs": mine, "finished": finished, "of": all
+            "sweep": dir.path().display().to_string(), "shard": shard.to_string(), "jobs": mine, "finished": finished, "of": all
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !args.ending.quiet {
@@ -79,7 +78,13 @@ fn told(dir: &SweepDir, shard: &Shard, mine: usize, args: &SweepArgs) -> Result<
 }
 
 pub(crate) fn merge(args: &MergeArgs) -> Result<(), Failure> {
-    let parts = args.sweeps.iter().map(|path| SweepDir::open(path)).collect::<Result<Vec<_>, _>>().map_err(given)?;
+    let mut parts = Vec::<SweepDir>::new();
+    for path in &args.sweeps {
+        let part = SweepDir::open(path).map_err(given)?;
+        if !parts.iter().any(|other| other.path() == part.path()) {
+            parts.push(part);
+        }
+    }
     let out = match &args.out {
         Some(out) => out.clone(),
         None => results_of(&args.sweeps[0])?,
@@ -90,6 +95,10 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<(), Failure> {
 /// Assembles results from `parts`, puts them at `out`, and removes the parts.
 fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(), Failure> {
     let output = Output::create(out)?;
+    if let Some(part) = parts.iter().find(|part| output.place().starts_with(part.path())) {
+        let what = "which is removed when the results are written: choose another directory with --out";
+        return Err(Failure::Invalid(format!("{}: it is inside {}, {what}", out.display(), part.path().display())));
+    }
     let stop = interrupt::flag();
     let bar = Bar::of_steps("writing results", ending.quiet);
     let assembled = assemble(&parts, &output, &mut |share| {
@@ -103,13 +112,14 @@ fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(
     };
     output.commit()?;
     if !ending.keep {
+        // The results are written; what is left of the jobs' files does no harm.
         for part in parts {
-            part.remove()?;
+            part.remove().unwrap_or_else(|why| message!("warning: {why}"));
         }
     }
     let mut stdout = terminal::stdout();
     if ending.json {
-        let answer = serde_json::json!({ "out": out, "summary": summary, "timing": timing });
+        let answer = serde_json::json!({ "out": out.display().to_string(), "summary": summary, "timing": timing });
         writeln!(stdout, "{}", serde_json::to_string_pretty(&answer)?)?;
     } else if !ending.quiet {
         let points = counted(summary.points.len() as u64, "point");
@@ -138,10 +148,11 @@ fn refuse_captures(loaded: &Loaded) -> Result<(), Failure> {
 }
 
 /// The directory of the sweep whose results go to `out`.
-fn in_progress(out: &Path) -> PathBuf {
-    let mut name = out.file_name().map_or_else(|| OsString::from("sweep"), OsString::from);
+fn in_progress(out: &Path) -> Result<PathBuf, Failure> {
+    let name = out.file_name().ok_or_else(|| Failure::Invalid(format!("--out {}: it has no name", out.display())))?;
+    let mut name = name.to_owned();
     name.push(SUFFIX);
-    out.with_file_name(name)
+    Ok(out.with_file_name(name))
 }
 
 /// Where the results of the sweep at `place` go.
@@ -149,6 +160,6 @@ fn results_of(place: &Path) -> Result<PathBuf, Failure> {
     let name = place.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_suffix(SUFFIX));
     let name = name.filter(|name| !name.is_empty());
     let name =
-        name.ok_or_else(|| Failure::Invalid(format!("{}: say with --out where the results go", place.display())))?;
+        name.ok_or_else(|| Failure::Invalid(format!("{}: choose the output directory with --out", place.display())))?;
     Ok(place.with_file_name(name))
 }

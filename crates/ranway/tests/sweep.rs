@@ -117,6 +117,23 @@ fn a_stopped_sweep_is_resumed_without_running_finished_jobs_again() {
 }
 
 #[test]
+fn shards_with_other_parameters_are_not_mixed_and_foreign_files_stay() {
+    let dir = scratch();
+    let with =
+        SWEEP.replace("[0, 1e-3, 1e-2]", "[0, '${loss}']").replace("[sweep]", "[parameters]\nloss = 1e-3\n[sweep]");
+    fs::write(dir.path().join("s.toml"), with).expect("written");
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/2"]);
+    let other = ["sweep", "s.toml", "--out", "a", "--shard", "2/2", "--set", "loss=1e-2"];
+    let said = refused(dir.path(), &other);
+    assert!(said.contains("with a different parameter, trace or recorded channel"), "{said}");
+    succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "2/2"]);
+    fs::write(dir.path().join("a.sweep/thesis.tex"), "x").expect("written");
+    let (_, said) = succeed(dir.path(), &["merge", "a.sweep", "a.sweep"]);
+    assert!(said.contains("warning: "), "{said}");
+    assert_eq!(names(&dir.path().join("a.sweep")), ["thesis.tex"]);
+}
+
+#[test]
 fn what_cannot_be_meant_is_refused_in_one_line() {
     let dir = scratch();
     for shard in ["0/3", "4/3", "3", "a/b", "1/0"] {
@@ -128,9 +145,12 @@ fn what_cannot_be_meant_is_refused_in_one_line() {
     succeed(dir.path(), &["sweep", "s.toml", "--out", "a", "--shard", "1/3"]);
     let other = ["sweep", "s.toml", "--out", "a", "--shard", "2/3", "--seed", "9"];
     assert!(refused(dir.path(), &other).contains("a.sweep holds jobs of another sweep, with a different seed"));
+    let inside = ["merge", "a.sweep", "--out", "a.sweep/results"];
+    assert!(refused(dir.path(), &inside).contains("it is inside"));
+    assert!(refused(dir.path(), &["sweep", "s.toml", "--out", "."]).contains("it has no name"));
     let pcap = ["sweep", "s.toml", "--out", "p", "--set", "record.pcap=[\"*\"]"];
     assert!(refused(dir.path(), &pcap).contains("record.pcap: a sweep writes no captures"));
     assert_eq!(names(dir.path()), ["a.sweep", "empty", "s.toml"]);
     fs::rename(dir.path().join("a.sweep"), dir.path().join("moved")).expect("renamed");
-    assert!(refused(dir.path(), &["merge", "moved"]).contains("say with --out where the results go"));
+    assert!(refused(dir.path(), &["merge", "moved"]).contains("choose the output directory with --out"));
 }

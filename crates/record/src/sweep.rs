@@ -34,6 +34,10 @@ const SWEEP: &str = "sweep.json";
 const JOB: &str = "job.json";
 /// The version of the layout.
 const FORMAT: u32 = 1;
+/// The most points of a sweep, as in scenarios.
+const MOST_POINTS: usize = 10_000;
+/// What differs if nothing else does.
+const INPUTS: &str = "parameter, trace or recorded channel";
 /// The largest file of a job that is read, in bytes.
 const LARGEST: u64 = 4 << 30;
 
@@ -43,6 +47,8 @@ struct SweepFile {
     format: u32,
     /// The number of runs of each point.
     runs: Vec<u32>,
+    /// A digest of everything that the jobs depend on.
+    inputs: String,
     meta: Meta,
 }
 
@@ -53,6 +59,8 @@ struct JobFile {
     sweep: String,
     job: Job,
     timing: Timing,
+    /// The files of tables, and a digest of each.
+    tables: BTreeMap<String, String>,
 }
 
 /// The directory of a sweep in progress.
@@ -63,29 +71,43 @@ pub struct SweepDir {
     id: String,
     meta: Meta,
     runs: Vec<u32>,
+    inputs: String,
     /// Part of the names of files that are being written: it differs between processes, on one machine or on several.
     unique: u64,
     written: AtomicU64,
 }
 
 impl SweepDir {
-    /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point.
+    /// Opens the directory of a sweep, or makes it. `runs` is the number of runs of each point; `inputs` are texts of everything
+    /// that the jobs depend on, in an order that does not change: every point's scenario, traces, recorded channels.
     ///
     /// # Errors
     /// [`Error::OtherSweep`] if the directory is of another sweep, [`Error::Foreign`] if it is of something else,
     /// [`Error::Damaged`], [`Error::Untrusted`] or [`Error::Io`].
-    pub fn open_or_create(path: &Path, meta: &Meta, runs: &[u32]) -> Result<SweepDir, Error> {
+    pub fn open_or_create(
+        path: &Path,
+        meta: &Meta,
+        runs: &[u32],
+        inputs: impl IntoIterator<Item = String>,
+    ) -> Result<SweepDir, Error> {
+        let mut digest = Sha256::new();
+        for text in inputs {
+            digest.update((text.len() as u64).to_le_bytes());
+            digest.update(text);
+        }
+        let inputs = hex(digest);
         let (dir, made) = Dir::open_or_make(path)?;
         let wanted = Meta { partial: None, ..meta.clone() };
         let unique = RandomState::new().build_hasher().finish();
         if dir.look(SWEEP)?.is_none() {
             let names = dir.names()?;
-            // A killed process may have left the file before it had its name.
-            if let Some(entry) = names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.')) {
+            // A killed process may have left the file before it had its name; another one may have made it just now.
+            let foreign = names.iter().map(|name| name.to_string_lossy()).find(|name| !name.starts_with('.'));
+            if let Some(entry) = foreign.filter(|_| !names.iter().any(|name| name == SWEEP)) {
                 return Err(Error::Foreign { path: dir.path().to_owned(), entry: entry.into_owned() });
             }
             // Of several processes that begin at the same time, the last one's file stays; all are the same.
-            let file = SweepFile { format: FORMAT, runs: runs.to_vec(), meta: wanted.clone() };
+            let file = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: inputs.clone(), meta: wanted.clone() };
             let new = format!(".{SWEEP}.{unique:016x}");
             write_new(&dir, &new, &json(&file))?;
             dir.rename(new.as_ref(), SWEEP.as_ref())?;
@@ -93,6 +115,7 @@ impl SweepDir {
         made.keep();
         let sweep = SweepDir::read(dir)?;
         let what = difference(&sweep.meta, &wanted).or((sweep.runs != runs).then_some("number of runs"));
+        let what = what.or((sweep.inputs != inputs).then_some(INPUTS));
         match what {
             Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
             None => Ok(sweep),
@@ -119,13 +142,22 @@ impl SweepDir {
             let what = format!("its format is {}, this program reads {FORMAT}", file.format);
             return Err(Error::damaged(&path, &what));
         }
-        if file.runs.len() != file.meta.points.len() || file.runs.iter().any(|&runs| runs > crate::merge::MAX_RUNS) {
+        let possible = 1..=crate::merge::MAX_RUNS;
+        let fits = file.runs.len() == file.meta.points.len() && (1..=MOST_POINTS).contains(&file.runs.len());
+        if !fits || !file.runs.iter().all(|runs| possible.contains(runs)) {
             return Err(Error::damaged(&path, &"its runs do not fit its points"));
         }
         let unique = RandomState::new().build_hasher().finish();
-        let digest = Sha256::digest(json(&(&file.meta, &file.runs)));
-        let id = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(SweepDir { dir, id, meta: file.meta, runs: file.runs, unique, written: AtomicU64::new(0) })
+        let id = hex(Sha256::new_with_prefix(json(&(&file.meta, &file.runs, &file.inputs))));
+        Ok(SweepDir {
+            dir,
+            id,
+            meta: file.meta,
+            runs: file.runs,
+            inputs: file.inputs,
+            unique,
+            written: AtomicU64::new(0),
+        })
     }
 
     /// Where the directory is.
@@ -159,8 +191,8 @@ impl SweepDir {
     /// [`Error::Io`]; then there is no file of the job, or the one from before.
     pub fn write(&self, job: Job, tables: &Tables, timing: &Timing) -> Result<(), Error> {
         let name = name_of(job);
-        let description = JobFile { sweep: self.id.clone(), job, timing: *timing };
-        let bytes = archive(&json(&description), tables).map_err(Error::io("write", &self.path().join(&name)))?;
+        let description = JobFile { sweep: self.id.clone(), job, timing: *timing, tables: BTreeMap::new() };
+        let bytes = archive(description, tables).map_err(Error::io("write", &self.path().join(&name)))?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let new = format!(".{name}.{:016x}-{number}", self.unique);
         write_new(&self.dir, &new, &bytes)?;
@@ -190,6 +222,12 @@ impl SweepDir {
         if description.sweep != self.id || description.job != job {
             return Err(damaged(&"it is of another sweep or job"));
         }
+        let _ = files.remove(JOB);
+        let found: BTreeMap<String, String> =
+            files.iter().map(|(name, bytes)| (name.clone(), hex(Sha256::new_with_prefix(bytes)))).collect();
+        if found != description.tables {
+            return Err(damaged(&"a table is missing or changed"));
+        }
         let mut tables = Tables::default();
         macro_rules! read {
             ($table:ident) => {
@@ -205,17 +243,20 @@ impl SweepDir {
         Ok((tables, description.timing))
     }
 
-    /// Removes the directory with all in it.
+    /// Removes the directory and what sweeps write there.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`], also if the directory holds anything else, which stays.
     pub fn remove(self) -> Result<(), Error> {
         for name in self.dir.names()? {
-            // Last, so that what is left of it is still known as a sweep.
-            if name != SWEEP {
-                self.dir.remove_tree(&name)?;
+            let text = name.to_string_lossy();
+            // What a killed process has left, too.
+            let unfinished = text.starts_with('.') && (text.contains(".tar.") || text.contains(&format!("{SWEEP}.")));
+            if unfinished || job_of(&text).is_some() {
+                self.dir.remove_file(&name)?;
             }
         }
+        // Last, so that what is left of it is still known as a sweep.
         self.dir.remove_file(SWEEP)?;
         let (parent, name, _) = Dir::parent_of(self.dir.path())?;
         Ok(parent.remove_dir(name)?)
@@ -244,8 +285,26 @@ fn job_of(name: &str) -> Option<Job> {
     (name_of(job) == name).then_some(job)
 }
 
+/// A digest as text.
+fn hex(digest: Sha256) -> String {
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The file of a job.
-fn archive(description: &[u8], tables: &Tables) -> io::Result<Vec<u8>> {
+fn archive(mut description: JobFile, tables: &Tables) -> io::Result<Vec<u8>> {
+    let mut files = Vec::new();
+    macro_rules! write {
+        ($table:ident) => {
+            if !tables.$table.is_empty() {
+                let mut bytes = Vec::new();
+                tables.$table.write_parquet(&mut bytes)?;
+                let name = concat!(stringify!($table), ".parquet");
+                description.tables.insert(name.to_owned(), hex(Sha256::new_with_prefix(&bytes)));
+                files.push((name, bytes));
+            }
+        };
+    }
+    each_table!(write);
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_ustar();
@@ -253,26 +312,17 @@ fn archive(description: &[u8], tables: &Tables) -> io::Result<Vec<u8>> {
         header.set_mode(0o644);
         archive.append_data(&mut header, name, bytes)
     };
-    add(JOB, description)?;
-    macro_rules! write {
-        ($table:ident) => {
-            if !tables.$table.is_empty() {
-                let mut bytes = Vec::new();
-                tables.$table.write_parquet(&mut bytes)?;
-                add(concat!(stringify!($table), ".parquet"), &bytes)?;
-            }
-        };
-    }
-    each_table!(write);
+    add(JOB, &json(&description))?;
+    files.iter().try_for_each(|(name, bytes)| add(name, bytes))?;
     archive.into_inner()
 }
 
 /// Assembles the results of a sweep from its directories, which must be of the same sweep and have all jobs together, into
 /// `output`. What is written is, byte for byte, what [`Results::write`] writes for one run of all jobs, except for the timing.
 /// Memory is bounded: tables are written while jobs are read, in order. `progress` is called with the share that is done, and
-/// whether to go on is its answer.
+/// returns whether to continue.
 ///
-/// Returns the meta data and the summary; `None` if it was not to go on.
+/// Returns the summary and the timing; `None` if `progress` said to stop.
 ///
 /// # Errors
 /// [`Error::Merge`] if directories are of different sweeps or jobs are missing; [`Error::Damaged`], [`Error::Io`].
@@ -284,6 +334,7 @@ pub fn assemble(
     let first = parts.first().ok_or(Error::Merge(MergeError::Empty))?;
     for (part, other) in parts.iter().enumerate().skip(1) {
         let key = difference(&first.meta, &other.meta).or((first.runs != other.runs).then_some("number of runs"));
+        let key = key.or((first.inputs != other.inputs).then_some(INPUTS));
         if let Some(key) = key {
             return Err(Error::Merge(MergeError::Different { part, key }));
         }

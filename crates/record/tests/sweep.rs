@@ -31,7 +31,7 @@ fn jobs(results: &Results, runs: u32) -> Vec<Job> {
 }
 
 fn open(path: &Path, results: &Results, runs: u32) -> Result<SweepDir, Error> {
-    SweepDir::open_or_create(path, &results.meta, &vec![runs; results.meta.points.len()])
+    SweepDir::open_or_create(path, &results.meta, &vec![runs; results.meta.points.len()], ["scenario".to_owned()])
 }
 
 fn merged(parts: &[SweepDir], to: &Path) -> Result<(), Error> {

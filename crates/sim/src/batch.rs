@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 use units::Span;
 
+/// The most threads: more only take memory.
+const MOST_THREADS: usize = 1024;
+
 /// Options of a batch.
 pub struct Options<'a> {
     /// Threads; 0 means one for each core.
@@ -172,7 +175,7 @@ impl<'a> Batch<'a> {
         Ok(outcomes.iter().flatten().count() as u64)
     }
 
-    /// Runs the jobs and calls `take` with what each comes to and took, in the thread that ran it. Returns what `take` made of
+    /// Runs the jobs and calls `take` with each one's results and timing, in the thread that ran it. Returns what `take` made of
     /// those that were not stopped, in the order of the jobs, and the number of threads.
     fn each<T: Send>(
         &self,
@@ -235,7 +238,7 @@ impl<'a> Batch<'a> {
         if let [job] = &self.jobs[..] {
             return Ok((vec![one(job)?], 1));
         }
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.min(self.jobs.len()).min(MOST_THREADS)).build();
         let pool = pool.map_err(|e| Error::Threads(e.to_string()))?;
         let outcomes = pool.install(|| self.jobs.par_iter().map(&one).collect::<Result<_, _>>())?;
         Ok((outcomes, pool.current_num_threads() as u32))
@@ -256,7 +259,9 @@ fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
 /// See [`SweepDir::open_or_create`].
 pub fn sweep_dir(loaded: &Loaded, path: &Path) -> Result<SweepDir, record::Error> {
     let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
-    SweepDir::open_or_create(path, &meta(loaded), &runs)
+    let scenario = |point: &scenario::Point| serde_json::to_string(&point.scenario).expect("a scenario is plain data");
+    let inputs = loaded.points().iter().map(scenario).chain(recordings::texts(loaded).map(str::to_owned));
+    SweepDir::open_or_create(path, &meta(loaded), &runs, inputs)
 }
 
 /// Runs every repetition of every point of `loaded`: [`Batch::all`].

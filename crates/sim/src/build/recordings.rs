@@ -24,6 +24,25 @@ pub(crate) fn load(loaded: &Loaded) -> Result<Recordings, Error> {
     Ok(Recordings { traces: load_traces(loaded)?, channels: load_channels(loaded)? })
 }
 
+/// The texts of everything recorded that `loaded` names, in the order of the points.
+pub(crate) fn texts(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    let of_point = |point: &scenario::Point| {
+        let links = point.scenario.links.iter().filter_map(|link| match &link.rate {
+            Some(Capacity::Trace { file, .. }) => Some(file.clone()),
+            _ => None,
+        });
+        let ues = point.scenario.radio().into_iter().flat_map(|radio| radio.ues);
+        let channels = ues.filter_map(|ue| match &ue.channel {
+            scenario::Channel::Recorded { files } => Some(files.values().cloned().collect::<Vec<String>>()),
+            _ => None,
+        });
+        links.chain(channels.flatten()).collect::<Vec<String>>()
+    };
+    let files: std::collections::BTreeSet<String> = loaded.points().iter().flat_map(of_point).collect();
+    let texts = files.into_iter().map(|file| loaded.trace(&file).or_else(|| loaded.channel(&file)));
+    texts.flatten().collect::<Vec<&str>>().into_iter()
+}
+
 /// The traces that the links of `loaded` name.
 fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
     let mut traces = Traces::new();
