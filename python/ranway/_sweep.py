@@ -95,13 +95,14 @@ def _on_cluster(
     tell: Callable[[Progress], object] | None,
 ) -> None:
     """Runs jobs on a cluster, in chunks of a size that follows from how long the first ones take."""
-    from dask.distributed import as_completed
+    import distributed
     from distributed.scheduler import KilledWorker
 
     waiting = [left]
     size, losses, checked = 1, 0, False
     done = every - len(left)
     chunks: dict[Any, list[Job]] = {}
+    as_completed: Any = distributed.as_completed  # It has no types.
     finished = as_completed()
 
     def submit() -> None:

@@ -1,6 +1,8 @@
 """Sweeps: the same bytes as one run, whatever happens to the processes on the way."""
 
+import os
 import random
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,9 @@ import pytest
 import ranway
 
 distributed = pytest.importorskip("distributed")
+
+# Dask warns of what its own parts do.
+pytestmark = pytest.mark.filterwarnings("default")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,7 @@ def whole(lossy: ranway.Scenario, tmp_path_factory: pytest.TempPathFactory) -> P
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster:
         yield cluster
 
@@ -81,7 +86,7 @@ def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tm
     choice = random.Random(1)
     over = threading.Event()
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
     ):
         killed = 0
@@ -89,9 +94,9 @@ def test_workers_that_are_killed_lose_no_finished_job(lossy: ranway.Scenario, tm
         def kill() -> None:
             nonlocal killed
             while not over.wait(0.4):
-                workers = [nanny for nanny in cluster.workers.values() if nanny.process is not None]
+                workers = [nanny.pid for nanny in cluster.workers.values() if nanny.pid is not None]
                 if workers and killed < 6:
-                    choice.choice(workers).process.process.kill()
+                    os.kill(choice.choice(workers), signal.SIGKILL)
                     killed += 1
 
         killer = threading.Thread(target=kill)
@@ -122,7 +127,7 @@ def test_the_documented_cluster_asks_slurm_for_a_process_on_each_core() -> None:
     start = page.index("SLURMCluster(cores")
     call = page[start : page.index(") as cluster", start)]
     with eval(
-        f"{call}, scheduler_options={{'dashboard_address': None}})", {"SLURMCluster": jobqueue.SLURMCluster}
+        f"{call}, scheduler_options={{'dashboard_address': ':0'}})", {"SLURMCluster": jobqueue.SLURMCluster}
     ) as cluster:
         script = cluster.job_script()
     asked = [line for line in script.splitlines() if line.startswith("#SBATCH")]

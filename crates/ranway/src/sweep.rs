@@ -22,11 +22,11 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
     refuse_captures(&loaded)?;
     sim::check(&loaded).map_err(wrong)?;
     let out = args.out.clone().unwrap_or_else(|| default_out(&args.scenario.source.file));
+    let place = in_progress(&out)?;
     if args.shard.is_none() {
         // A place that cannot be written to is known before the work is done.
         drop(Output::create(&out)?);
     }
-    let place = in_progress(&out)?;
     let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
     let (all, finished) = (dir.jobs(), dir.finished()?);
     let mine: Vec<Job> = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
