@@ -201,7 +201,7 @@ def test_captures_are_drawn(swept: ranway.Results, tmp_path: Path) -> None:
         pyarrow.field(field.name, dictionary if field.name in ("flow", "kind") else field.type, nullable=False)
         for field in table.schema
     ]
-    parquet.write_table(table.cast(pyarrow.schema(fields)), tmp_path / "out" / "segments.parquet")
+    parquet.write_table(table.cast(pyarrow.schema(fields)), tmp_path / "out" / "segments.parquet", compression="zstd")
     results = ranway.read(tmp_path / "out")
     ax = plot.time_sequence(results, flow=flow)
     assert labels(ax) == ["data", "retransmission", "SACK", "acknowledged", "window"]
