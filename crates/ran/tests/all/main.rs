@@ -3,6 +3,7 @@
 mod aggregation;
 mod backlog;
 mod beams;
+mod bearer_world;
 mod capacity;
 mod categories;
 mod changes;
