@@ -358,6 +358,7 @@ impl<P: Packet> Bearer<P> {
         }
         if let (Some(status), Entity::Am(transmitter, _)) = (block.status(), &mut other.entity) {
             transmitter.handle_status(status);
+            transmitter.ensure_answer(&other.sdus);
             other.stats.statuses += 1;
         }
         match &mut this.entity {

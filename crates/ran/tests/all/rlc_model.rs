@@ -46,3 +46,11 @@ fn tm_conserves() {
     let configs = [config(Mode::Tm, aqm::Config::default(), Some(100))];
     check!().with_type::<Vec<Op>>().for_each(|ops| play(&configs, ops, false));
 }
+
+#[test]
+fn what_a_discard_leaves_without_a_poll_is_acknowledged() {
+    // The last SDU is discarded while another one is on its way without a poll, and before the poll of an earlier one is answered.
+    let limit = drop_tail::Config { packets: Some(40), bytes: Some(60_000), victim: drop_tail::Victim::Oldest };
+    let configs = [config(lte_am(), aqm::Config::DropTail(limit), Some(50))];
+    play(&configs, &[Op::Arrive { uplink: true, count: 13, len: 2560 }, Op::Wait { ms: 37 }], false);
+}

@@ -306,7 +306,7 @@ impl Transmitter {
     }
 
     /// Ensures that a poll is outstanding if nothing is to be sent and something is unacknowledged.
-    fn ensure_answer<P: Packet>(&mut self, sdus: &Sdus<P>) {
+    pub(in crate::rlc) fn ensure_answer<P: Packet>(&mut self, sdus: &Sdus<P>) {
         if self.poll_retransmit == Time::MAX && self.pending.is_empty() && self.nothing_to_send(sdus) {
             self.retransmit_last();
         }
