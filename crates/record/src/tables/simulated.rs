@@ -1,0 +1,602 @@
+//! Rows of runs: of simulations, and of emulations as far as they have them.
+
+use crate::table::{column_of, item_of, table};
+use units::{Distribution, Span};
+
+table! {
+    /// A flow's copy in one run: what it achieved and what held it back. A connection of real hosts of which the packets
+    /// alone were seen is a flow too, `PROTOCOL SENDER > RECEIVER`; what only its sender knows is empty or 0, and all of its
+    /// time is in `limited_other`.
+    pub struct FlowRow<'a> in Flows "flows" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The transport protocol: `tcp` or `udp`; of real hosts also `icmp`, or `ip` for any other.
+        "" transport: str,
+        /// The congestion control; empty for UDP.
+        "" cc: str,
+        /// The host that sends the data.
+        "" from: str,
+        /// The host that receives the data.
+        "" to: str,
+        /// When its application began.
+        "s" start_s: f64,
+        /// When its last data arrived, if its application ended and all was delivered.
+        "s" end_s: opt_f64,
+        /// Whether its application ended within the run and all was delivered.
+        "" completed: bool,
+        /// When the counting of the bytes below began: the start, or the end of the warm-up if that is later.
+        "s" measured_from_s: f64,
+        /// When the counting ended: the last delivery if it completed, else the end of the run. What real hosts send without
+        /// TCP never completes, but ends with the last delivery before 10 s of silence at the run's end.
+        "s" measured_to_s: f64,
+        /// Payload that arrived at the receiving end for the first time in the measured interval, in order or not.
+        "B" bytes: u64,
+        /// `bytes` over the measured interval.
+        "Mbit/s" goodput_mbps: f64,
+        /// IP bytes (headers and retransmissions too) that arrived at the receiver over the measured interval.
+        "Mbit/s" throughput_mbps: f64,
+        /// Mean completion time of its finished transfers (table `transfers`); missing if it finished none.
+        "s" completion_s: opt_f64,
+        /// Smallest round-trip time seen by the sender.
+        "ms" rtt_min_ms: opt_f64,
+        /// 5th percentile of the round-trip time samples.
+        "ms" rtt_p5_ms: opt_f64,
+        /// Median of the round-trip time samples.
+        "ms" rtt_p50_ms: opt_f64,
+        /// Mean of the round-trip time samples.
+        "ms" rtt_mean_ms: opt_f64,
+        /// 95th percentile of the round-trip time samples.
+        "ms" rtt_p95_ms: opt_f64,
+        /// 99th percentile of the round-trip time samples.
+        "ms" rtt_p99_ms: opt_f64,
+        /// Largest round-trip time seen by the sender.
+        "ms" rtt_max_ms: opt_f64,
+        /// 5th percentile of the data packets' one-way delay.
+        "ms" owd_p5_ms: opt_f64,
+        /// 25th percentile of the data packets' one-way delay.
+        "ms" owd_p25_ms: opt_f64,
+        /// Median of the data packets' one-way delay.
+        "ms" owd_p50_ms: opt_f64,
+        /// 75th percentile of the data packets' one-way delay.
+        "ms" owd_p75_ms: opt_f64,
+        /// 95th percentile of the data packets' one-way delay.
+        "ms" owd_p95_ms: opt_f64,
+        /// Data segments sent, retransmissions included.
+        "" segments_sent: u64,
+        /// Data segments retransmitted for whichever reason.
+        "" retransmitted: u64,
+        /// Of these, in fast recovery.
+        "" retrans_fast: u64,
+        /// Of these, after a retransmission timeout.
+        "" retrans_rto: u64,
+        /// Of these, as tail loss probes.
+        "" retrans_tlp: u64,
+        /// Retransmission timeouts.
+        "" rtos: u64,
+        /// Congestion window reductions that were undone as spurious.
+        "" undos: u64,
+        /// Duplicate acknowledgements that the sender received.
+        "" dup_acks: u64,
+        /// The most of them in succession, since the start: after one loss, as long as nothing new was acknowledged.
+        "" max_dup_acks: u64,
+        /// Its packets that were marked with congestion experienced.
+        "" ce_marks: u64,
+        /// Its packets that were lost on the way, in either direction.
+        "" lost_packets: u64,
+        /// Share of its connections' time in which the application had nothing to send (0 to 1).
+        "1" limited_app: f64,
+        /// Share of its connections' time in which the congestion window held the sender back (0 to 1).
+        "1" limited_cwnd: f64,
+        /// Share of its connections' time in which the receive window held the sender back (0 to 1).
+        "1" limited_rwnd: f64,
+        /// Share of its connections' time in which pacing held the sender back (0 to 1).
+        "1" limited_pacing: f64,
+        /// The rest of its connections' time: the handshake, a full send buffer, the queue of its own host (0 to 1).
+        "1" limited_other: f64,
+        /// Mean congestion window of a connection over time.
+        "B" mean_cwnd_bytes: f64,
+        /// Largest congestion window of a connection.
+        "B" max_cwnd_bytes: u64,
+        /// Mean of a connection's bytes in flight over time.
+        "B" mean_in_flight_bytes: f64,
+        /// Most bytes in flight of a connection.
+        "B" max_in_flight_bytes: u64,
+    }
+}
+
+table! {
+    /// A flow's copy at a sampling moment: its goodput over all its connections, and the state of the newest of them,
+    /// which is zero, empty or missing while there is none, for UDP, and as far as only its sender knows it. The last row of
+    /// a TCP flow is the first after everything was sent and acknowledged.
+    pub struct SampleRow<'a> in Samples "samples" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// Payload that arrived for the first time since the sample before, over that interval.
+        "Mbit/s" goodput_mbps: f64,
+        /// Congestion window.
+        "B" cwnd_bytes: u64,
+        /// With `mdcc`, the window of the wired domain, which a PEP's reports clock.
+        "B" cwnd_pep_bytes: opt_u64,
+        /// With `mdcc`, the window of the whole path; missing while no PEP is heard.
+        "B" cwnd_e2e_bytes: opt_u64,
+        /// Slow start threshold; missing while infinite.
+        "B" ssthresh_bytes: opt_u64,
+        /// Bytes in flight as the sender estimates them.
+        "B" in_flight_bytes: u64,
+        /// Smoothed round-trip time; missing before the first sample.
+        "ms" srtt_ms: opt_f64,
+        /// The latest round-trip time sample; missing if there was none since the sample before.
+        "ms" rtt_ms: opt_f64,
+        /// Mean one-way delay of the data packets that arrived since the sample before; missing if none did.
+        "ms" owd_ms: opt_f64,
+        /// Its packets that were lost since the sample before, in either direction.
+        "" lost: u64,
+        /// Retransmission timeout.
+        "ms" rto_ms: f64,
+        /// Pacing rate; missing if the sender does not pace.
+        "Mbit/s" pacing_mbps: opt_f64,
+        /// What holds the sender back: `app`, `cwnd`, `rwnd`, `pacing`, `sndbuf` (the send buffer),
+        /// `hostq` (the queue of its own host) or `idle`.
+        "" limit: str,
+        /// The sender's state, as `slow-start` or `recovery`; `closed` without a connection.
+        "" state: str,
+    }
+}
+
+table! {
+    /// A bucket of the round-trip time distribution of a flow's copy (see [`crate::Distribution`]).
+    pub struct RttRow<'a> in Rtts "rtts" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The bucket's upper value.
+        "ms" rtt_ms: f64,
+        /// Samples in the bucket; a bucket without any is left out.
+        "" count: u64,
+    }
+}
+
+table! {
+    /// A bucket of the distribution of the one-way delay of a flow's copy, over its data packets (see
+    /// [`crate::Distribution`]).
+    pub struct OwdRow<'a> in Owds "owds" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The bucket's upper value.
+        "ms" owd_ms: f64,
+        /// Packets in the bucket; a bucket without any is left out.
+        "" count: u64,
+    }
+}
+
+table! {
+    /// A link's queue at a sampling moment.
+    pub struct QueueRow<'a> in Queues "queues" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The link's name in the scenario, with its direction.
+        "" link: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// Packets held.
+        "" packets: u64,
+        /// Bytes held.
+        "B" bytes: u64,
+        /// Packets dropped since the start, for any reason.
+        "" dropped: u64,
+        /// Packets marked with congestion experienced since the start.
+        "" marked: u64,
+        /// What the link carried since the sample before, over that interval.
+        "Mbit/s" served_mbps: f64,
+        /// What the link could have carried since the sample before, over that interval; missing for a link without a rate
+        /// and after its rate was changed by hand.
+        "Mbit/s" capacity_mbps: opt_f64,
+        /// How long the packet that left last was queued; missing if none left since the sample before.
+        "ms" sojourn_ms: opt_f64,
+    }
+}
+
+table! {
+    /// A link's totals over a run.
+    pub struct LinkRow<'a> in Links "links" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The link's name in the scenario, with its direction.
+        "" link: str,
+        /// Packets that arrived at the link.
+        "" packets_in: u64,
+        /// Packets that the link carried.
+        "" packets_out: u64,
+        /// IP bytes that the link carried.
+        "B" bytes_out: u64,
+        /// Packets dropped because a limit of the queue was reached.
+        "" dropped_overflow: u64,
+        /// Packets dropped by the queue's control law.
+        "" dropped_control: u64,
+        /// Packets lost to the link's random loss.
+        "" dropped_loss: u64,
+        /// Packets marked with congestion experienced.
+        "" marked: u64,
+        /// Bytes carried over the bytes that the link could have carried (0 to 1); 0 for a link without a rate.
+        "1" utilisation: f64,
+        /// Median time in the queue.
+        "ms" sojourn_p50_ms: opt_f64,
+        /// 95th percentile of the time in the queue.
+        "ms" sojourn_p95_ms: opt_f64,
+        /// 99th percentile of the time in the queue.
+        "ms" sojourn_p99_ms: opt_f64,
+    }
+}
+
+table! {
+    /// Something that happened to a packet or a connection. Recorded on request only.
+    pub struct EventRow<'a> in Events "events" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The moment, exactly.
+        "ns" t_ns: u64,
+        /// What happened: `enqueue`, `dequeue`, `drop`, `mark`, `send`, `receive`, `deliver`, `state`.
+        "" kind: str,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The connection's number within its run.
+        "" conn: u32,
+        /// The link on which it happened; empty if at a host.
+        "" link: str,
+        /// The end of the flow that the packet goes to: `from` or `to`; empty if it is about no packet.
+        "" towards: str,
+        /// Sequence number as in the packet, modulo 2^32 from the connection's initial one; of UDP, the datagram's number.
+        "" seq: u64,
+        /// Acknowledgement number as in the packet; 0 without one.
+        "" ack: u64,
+        /// Bytes of the packet, IP header included.
+        "B" len: u32,
+        /// More about it: a drop's reason, the state entered.
+        "" detail: str,
+    }
+}
+
+table! {
+    /// A transfer of a flow's copy: data of a known size, or a page with all its objects.
+    pub struct TransferRow<'a> in Transfers "transfers" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The transfer's number within the copy, from 0 in the order of their starts.
+        "" index: u32,
+        /// When it was asked for.
+        "s" start_s: f64,
+        /// From then to its last byte; missing if it was not finished.
+        "s" completion_s: opt_f64,
+        /// The bytes delivered.
+        "B" bytes: u64,
+    }
+}
+
+table! {
+    /// A UE's share of the air in one direction of one run, after the warm-up. What concerns both directions together is
+    /// in the `uplink` row and 0 in the other.
+    pub struct UeRow<'a> in Ues "ues" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The direction: `downlink` or `uplink`.
+        "" direction: str,
+        /// The time that is counted: from the end of the warm-up to the end of the run.
+        "s" measured_s: f64,
+        /// Transport blocks sent, each counted once however often it was retransmitted.
+        "" blocks: u64,
+        /// The bits of these blocks, in 10^6.
+        "Mbit" mbits: f64,
+        /// HARQ retransmissions: transmissions of a block beyond its first.
+        "" retransmissions: u64,
+        /// Share of the blocks whose first transmission was not decoded (0 to 1).
+        "1" block_error_rate: f64,
+        /// Blocks that HARQ gave up, left to RLC.
+        "" residual_errors: u64,
+        /// Resource blocks (PRB, each for 1 ms) that it was given, retransmissions included.
+        "" prbs: u64,
+        /// `prbs` over those of the carrier in the measured time (0 to 1).
+        "1" utilisation: f64,
+        /// Bytes of the blocks that carried nothing.
+        "B" padding_bytes: u64,
+        /// Blocks with room left while packets waited above PDCP and RLC.
+        "" starved_blocks: u64,
+        /// PDUs that RLC sent again, whole or in segments.
+        "" rlc_retx_pdus: u64,
+        /// The bytes of these PDUs.
+        "B" rlc_retx_bytes: u64,
+        /// Scheduling requests sent; both directions together.
+        "" scheduling_requests: u64,
+        /// Random accesses because scheduling requests went unanswered; both directions together.
+        "" random_accesses: u64,
+        /// Handovers that reached their target; both directions together.
+        "" handovers: u64,
+        /// Handovers that did not; both directions together.
+        "" handover_failures: u64,
+        /// Radio links lost; both directions together.
+        "" link_failures: u64,
+        /// Share of the measured time in which the UE slept (0 to 1), by discontinuous reception; the same in both directions.
+        "1" asleep: f64,
+        /// Mean of the delivered packets' time outside the radio: before they came to the cell (downlink), from the cell to
+        /// their end (uplink); 0 if none was delivered.
+        "ms" core_ms: f64,
+        /// Mean of the delivered packets' time from their arrival at the cell (downlink) or the host (uplink) until the
+        /// first byte was sent over the air; 0 if none was delivered.
+        "ms" queue_ms: f64,
+        /// From then until the last byte was sent: segmentation and scheduling; likewise.
+        "ms" air_ms: f64,
+        /// From then until the last byte was decoded: HARQ, and RLC's retransmissions; likewise.
+        "ms" harq_ms: f64,
+        /// From then until delivery: the wait in RLC for what was missing before; likewise.
+        "ms" rlc_ms: f64,
+        /// Packets delivered: the means above are over these.
+        "" packets: u64,
+    }
+}
+
+table! {
+    /// A UE at a sampling moment: what it measures, what it was given and what waits.
+    pub struct RadioRow<'a> in Radio "radio" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// The serving cell's name in the scenario; empty while none serves.
+        "" cell: str,
+        /// Reference signal received power of the serving cell, or the last that served.
+        "dBm" rsrp_dbm: f64,
+        /// Reference signal received quality of the same cell.
+        "dB" rsrq_db: f64,
+        /// Signal to interference and noise of the downlink; missing while no cell serves.
+        "dB" sinr_db: opt_f64,
+        /// The latest wideband channel quality indicator that the cell has (0 to 15).
+        "" cqi: u32,
+        /// Mean modulation and coding scheme of the downlink transmissions since the sample before; missing without any.
+        "" dl_mcs: opt_f64,
+        /// Mean modulation and coding scheme of the uplink transmissions since the sample before; missing without any.
+        "" ul_mcs: opt_f64,
+        /// Bits of the downlink transport blocks first sent since the sample before, over that interval.
+        "Mbit/s" dl_mbps: f64,
+        /// Bits of the uplink transport blocks first sent since the sample before, over that interval.
+        "Mbit/s" ul_mbps: f64,
+        /// Share of the resource blocks of its downlink carriers that it was given since the sample before (0 to 1).
+        "1" dl_prbs: f64,
+        /// Share of the uplink carrier's resource blocks that it was given since the sample before (0 to 1).
+        "1" ul_prbs: f64,
+        /// The same of all downlink carriers of the cell, whether the UE receives them or not: these add up over its UEs.
+        "1" dl_cell_prbs: f64,
+        /// Bytes that wait for it in the base station (PDCP and RLC).
+        "B" dl_queue_bytes: u64,
+        /// Bytes that wait in its modem (PDCP and RLC).
+        "B" ul_queue_bytes: u64,
+        /// Bytes that wait in its host, before the modem.
+        "B" host_queue_bytes: u64,
+        /// Bytes that wait for it above the base station's PDCP and RLC, if there is a queue there.
+        "B" dl_above_bytes: u64,
+        /// How many bytes byte queue limits let into PDCP and RLC of the base station.
+        "B" dl_limit_bytes: opt_u64,
+        /// How many bytes byte queue limits let into the modem.
+        "B" ul_limit_bytes: opt_u64,
+        /// HARQ retransmissions since the sample before, both directions together.
+        "" harq_retx: u64,
+        /// Share of the downlink transport blocks first sent since the sample before that were not decoded at once (0 to
+        /// 1); missing without any.
+        "1" dl_bler: opt_f64,
+        /// The same of the uplink.
+        "1" ul_bler: opt_f64,
+        /// Bytes of packets that PDCP and RLC of the base station hold for it: those that wait and, in AM, those that
+        /// were sent and are not acknowledged.
+        "B" dl_buffer_bytes: u64,
+        /// The same of its modem.
+        "B" ul_buffer_bytes: u64,
+        /// Whether it has line of sight to the serving cell, or the last that served; true for channels that do not
+        /// distinguish.
+        "" los: bool,
+        /// The beam of that cell's antenna array; missing without an array at either end.
+        "" cell_beam: opt_u64,
+        /// The beam of its own antenna array; likewise.
+        "" ue_beam: opt_u64,
+        /// Loss by blockers between it and that cell.
+        "dB" blocked_db: f64,
+    }
+}
+
+table! {
+    /// Something that happened to a UE's connection to the cells.
+    pub struct MobilityRow<'a> in Mobility "mobility" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The moment.
+        "s" t_s: f64,
+        /// The UE's name in the scenario; the network interface of a real modem.
+        "" ue: str,
+        /// What happened: `triggered` (event A3 has triggered and the UE sends a report), `preparing` (its cell has the report
+        /// and prepares a handover), `left` (the UE has the command and leaves its cell), `connected` (a cell serves it
+        /// again), `failed` (the target was not reached before T304 ended), `link-lost`, `command-lost` (RLC gave the command
+        /// up); of a real modem, `changed` (it was found in another cell than before).
+        "" event: str,
+        /// The cell concerned: the target, or the one that it connected to or lost; empty if there is none.
+        "" cell: str,
+        /// For how long no cell served it, of `connected`; missing of others.
+        "ms" interruption_ms: opt_f64,
+    }
+}
+
+table! {
+    /// A transmission of a transport block. Recorded on request only.
+    pub struct TransmissionRow<'a> in Transmissions "transmissions" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// When its subframe began, exactly.
+        "ns" t_ns: u64,
+        /// The UE's name in the scenario.
+        "" ue: str,
+        /// The UE's radio network temporary identifier: 61 and up, in the order of the scenario.
+        "" rnti: u32,
+        /// The cell's name in the scenario.
+        "" cell: str,
+        /// The direction: `downlink` or `uplink`.
+        "" direction: str,
+        /// HARQ process.
+        "" process: u32,
+        /// 1 for the block's first transmission, then 2 and on.
+        "" attempt: u32,
+        /// Whether the receiver could decode the block after this transmission.
+        "" decoded: bool,
+        /// Modulation and coding scheme, its index.
+        "" mcs: u32,
+        /// Spatial layers.
+        "" layers: u32,
+        /// The channel quality indicator that the UE reported last; 0 in the uplink.
+        "" cqi: u32,
+        /// Signal to interference and noise, the linear mean over its resource blocks.
+        "dB" sinr_db: f64,
+        /// The first resource block.
+        "" first_prb: u32,
+        /// Resource blocks.
+        "" prbs: u32,
+        /// The block's size.
+        "bit" bits: u32,
+        /// Bytes of the block that carry nothing.
+        "B" padding_bytes: u32,
+        /// Bytes that still waited at the sender, in RLC and above it, after the block was filled.
+        "B" queued_bytes: u64,
+    }
+}
+
+table! {
+    /// What a lightweight PEP did in one run.
+    pub struct PepRow<'a> in Peps "peps" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The node where it is.
+        "" node: str,
+        /// Data segments that passed it.
+        "" segments: u64,
+        /// Bytes of the IP packets of those.
+        "B" bytes: u64,
+        /// Reports that it sent (PEP-ACKs and PEP-NACKs).
+        "" reports: u64,
+        /// Of these, those that named something missing (PEP-NACKs).
+        "" nacks: u64,
+        /// Bytes of the reports' IP packets.
+        "B" report_bytes: u64,
+        /// Reports that were due but would have been more than what had come.
+        "" withheld: u64,
+        /// Flows that it remembered at the end.
+        "" flows: u64,
+        /// Flows that it forgot for others.
+        "" evicted: u64,
+    }
+}
+
+table! {
+    /// A connection that a proxy splits, at a sampling moment.
+    pub struct ProxyRow<'a> in Proxies "proxies" {
+        /// Point of the sweep.
+        "" point: u32,
+        /// Repetition of the point.
+        "" run: u32,
+        /// The flow's name in the scenario.
+        "" flow: str,
+        /// The copy of the flow, from 0.
+        "" conn: u32,
+        /// The UE.
+        "" ue: str,
+        /// The moment.
+        "s" t_s: f64,
+        /// What RAPID takes the flow for: `fast`, `slow` or `idle`; empty without RAPID.
+        "" category: str,
+        /// The payload rate that RAPID promises it.
+        "Mbit/s" promised_mbps: opt_f64,
+        /// The receive window of the wired leg that RAPID sets.
+        "B" receive_window_bytes: opt_u64,
+        /// The congestion window of the radio leg.
+        "B" window_bytes: u64,
+        /// Bytes in flight on the radio leg.
+        "B" in_flight_bytes: u64,
+        /// Bytes to the UE that the proxy holds and has not sent.
+        "B" held_bytes: u64,
+        /// Smoothed round-trip time of the wired leg.
+        "ms" wired_rtt_ms: opt_f64,
+        /// Smoothed round-trip time of the radio leg.
+        "ms" radio_rtt_ms: opt_f64,
+    }
+}
+
+/// A span in milliseconds, the unit of the columns.
+pub fn ms(span: Span) -> f64 {
+    span.as_nanos() as f64 / 1e6
+}
+
+impl FlowRow<'_> {
+    /// The columns of round-trip times and one-way delays; all others are zero, empty or missing.
+    pub fn with_delays(rtts: &Distribution, owds: &Distribution) -> Self {
+        let quantile = |spans: &Distribution, q| spans.quantile(q).map(ms);
+        FlowRow {
+            rtt_min_ms: rtts.min().map(ms),
+            rtt_p5_ms: quantile(rtts, 0.05),
+            rtt_p50_ms: quantile(rtts, 0.5),
+            rtt_mean_ms: rtts.mean().map(ms),
+            rtt_p95_ms: quantile(rtts, 0.95),
+            rtt_p99_ms: quantile(rtts, 0.99),
+            rtt_max_ms: rtts.max().map(ms),
+            owd_p5_ms: quantile(owds, 0.05),
+            owd_p25_ms: quantile(owds, 0.25),
+            owd_p50_ms: quantile(owds, 0.5),
+            owd_p75_ms: quantile(owds, 0.75),
+            owd_p95_ms: quantile(owds, 0.95),
+            ..FlowRow::default()
+        }
+    }
+}
