@@ -102,6 +102,22 @@ pub(crate) fn delivered(info: &TcpInfo, at_sender: bool) -> u64 {
     if at_sender { info.bytes_acked } else { info.bytes_received }
 }
 
+/// How many bytes were delivered from the first state to the last.
+pub(crate) fn grown(states: &[Sample], at_sender: bool) -> u64 {
+    let ends = states.first().zip(states.last());
+    ends.map_or(0, |(first, last)| delivered(&last.info, at_sender).saturating_sub(delivered(&first.info, at_sender)))
+}
+
+/// Whether these are the states of a sender: more was acknowledged than received.
+pub(crate) fn are_of_sender(states: &[Sample]) -> bool {
+    grown(states, true) >= grown(states, false)
+}
+
+/// The name of a test's flow, its sender and its receiver.
+pub(crate) fn ends(is_upload: bool) -> (&'static str, &'static str, &'static str) {
+    if is_upload { ("upload", "client", "server") } else { ("download", "server", "client") }
+}
+
 /// A state without its bytes.
 pub(crate) fn state(at: Time, info: TcpInfo, bbr: Option<BbrInfo>) -> Sample {
     Sample { at, raw: Box::default(), info, bbr, delivered: 0 }

@@ -72,19 +72,19 @@ pub fn analyse(files: &[PathBuf], options: &Options<'_>) -> Result<Analysis, Err
     };
     let kinds = files.iter().map(|path| sniff::kind(path)).collect::<Result<Vec<_>, _>>()?;
     let captures = kinds.iter().filter(|kind| **kind == Kind::Capture).count();
-    if options.ends == Some(true) && (captures != 2 || files.len() != 2) {
+    let are_two = captures == 2 && files.len() == 2;
+    if options.ends == Some(true) && !are_two {
         return Err(Error::Invalid(format!("--ends needs two captures, one of each end; given: {captures}")));
     }
-    let paired = captures == 2 && files.len() == 2 && options.ends != Some(false) && options.rules == Rules::Ranway;
+    let paired = are_two && options.ends != Some(false) && options.rules == Rules::Ranway;
     if !paired || !pair::analyse(&files[0], &files[1], &mut all)? {
         each(files, &kinds, &mut all)?;
     }
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     if all.tables.flows.is_empty() && (all.tables.modem.is_empty() || !options.flows.is_empty()) {
         let what = if options.flows.is_empty() { "no flow in" } else { "no flow matches --flow in" };
-        let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
         return Err(Error::Invalid(format!("{what} {}", names.join(", "))));
     }
-    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
     let title = match &files {
         [one] => one.file_name().map_or_else(|| names[0].clone(), |name| name.to_string_lossy().into_owned()),
         many if kinds.iter().all(|kind| *kind != Kind::Results) => format!("{} files", many.len()),

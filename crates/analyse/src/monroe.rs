@@ -340,8 +340,7 @@ impl Writer<'_, '_> {
         bytes: Option<(Time, Samples)>,
         stats: Option<(Vec<meter::Sample>, &Stats)>,
     ) {
-        let (flow, from, to) =
-            if is_upload { ("upload", "client", "server") } else { ("download", "server", "client") };
+        let (flow, from, to) = kernel::ends(is_upload);
         if !self.all.options.wants(flow) {
             return;
         }
@@ -421,11 +420,7 @@ impl Writer<'_, '_> {
         let mut conns = [0, 0];
         for id in ids {
             let states = stats.states.remove(&id);
-            let grown = |count: fn(&TcpInfo) -> u64| {
-                let ends = states.first().zip(states.last());
-                ends.map_or(0, |(first, last)| count(&last.info).saturating_sub(count(&first.info)))
-            };
-            let is_upload = grown(|info| info.bytes_acked) >= grown(|info| info.bytes_received);
+            let is_upload = kernel::are_of_sender(&states);
             let conn = &mut conns[usize::from(is_upload)];
             *conn += 1;
             let conn = *conn - 1;

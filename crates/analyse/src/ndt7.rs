@@ -282,8 +282,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
             "" => total(&test.received) > total(&test.acked),
             name => name == "upload",
         };
-        let (flow, from, to) =
-            if is_upload { ("upload", "client", "server") } else { ("download", "server", "client") };
+        let (flow, from, to) = kernel::ends(is_upload);
         if !all.options.wants(flow) {
             continue;
         }

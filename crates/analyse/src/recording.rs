@@ -90,11 +90,7 @@ pub(crate) fn analyse(path: &Path, all: &mut Collector<'_>) -> Result<(), Error>
         };
         states.sort_by_key(|state| state.at);
         states.dedup_by_key(|state| state.at);
-        let grown = |count: fn(&TcpInfo) -> u64| {
-            let (first, last) = (states.first(), states.last());
-            first.zip(last).map_or(0, |(first, last)| count(&last.info).saturating_sub(count(&first.info)))
-        };
-        let at_sender = grown(|info| info.bytes_acked) >= grown(|info| info.bytes_received);
+        let at_sender = kernel::are_of_sender(&states);
         let (from, to) = match (flow.as_str(), at_sender) {
             ("upload", true) => ("client", "server"),
             ("download", false) => ("server", "client"),

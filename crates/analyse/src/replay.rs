@@ -9,8 +9,9 @@
 //! What nothing measured is a comment in the scenario, to be edited: the bandwidth of the carrier, the load of the cells, and what the
 //! flows could have had beyond what they got.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::mem;
 
 use channel::recorded::Quantity;
 use import::channel::Channel;
@@ -243,10 +244,7 @@ impl<'a> Source<'a> {
     /// The UE of simulated results at an end of the largest flow.
     fn ue(&self) -> Option<&'a str> {
         let first = &self.flows[0];
-        let is_ue = |name: &str| {
-            let rows = self.tables.radio.iter();
-            rows.into_iter().any(|row| self.is_of(row.point, row.run) && row.ue == name)
-        };
+        let is_ue = |name: &str| self.tables.radio.iter().any(|row| self.is_of(row.point, row.run) && row.ue == name);
         [first.to, first.from].into_iter().find(|name| is_ue(name))
     }
 
@@ -376,29 +374,24 @@ impl<'a> Source<'a> {
                 return;
             }
             let (first, last) = ((from / bin_s) as usize, ((to / bin_s) as usize).min(bins - 1));
-            for (bin, sum) in bytes.iter_mut().enumerate().take(last + 1).skip(first) {
+            for (bin, sum) in (first..=last).zip(&mut bytes[first..=last]) {
                 let width = to.min((bin + 1) as f64 * bin_s) - from.max(bin as f64 * bin_s);
                 *sum += mbps * 1e6 / 8.0 * width.max(0.0);
             }
         };
-        let mut any = false;
-        let mut before: BTreeMap<(&str, u32), Option<f64>> = BTreeMap::new();
-        for row in self.flows.iter().filter(|row| self.is_forward(row) == is_forward) {
-            before.insert((row.flow, row.conn), Some(row.start_s));
-            any = true;
-        }
-        if !any {
+        let flows = || self.flows.iter().filter(|row| self.is_forward(row) == is_forward);
+        let mut before: BTreeMap<(&str, u32), f64> = flows().map(|row| ((row.flow, row.conn), row.start_s)).collect();
+        if before.is_empty() {
             return Ok(None);
         }
-        let mut sampled: BTreeMap<(&str, u32), bool> = BTreeMap::new();
+        let mut sampled = BTreeSet::new();
         for row in self.tables.samples.iter().filter(|row| self.is_of(row.point, row.run)) {
             let Some(last) = before.get_mut(&(row.flow, row.conn)) else { continue };
-            let from = last.replace(row.t_s).unwrap_or(row.t_s);
-            add(from, row.t_s, row.goodput_mbps * OVERHEAD);
-            sampled.insert((row.flow, row.conn), true);
+            add(mem::replace(last, row.t_s), row.t_s, row.goodput_mbps * OVERHEAD);
+            sampled.insert((row.flow, row.conn));
         }
-        for row in self.flows.iter().filter(|row| self.is_forward(row) == is_forward) {
-            if !sampled.contains_key(&(row.flow, row.conn)) {
+        for row in flows() {
+            if !sampled.contains(&(row.flow, row.conn)) {
                 add(row.measured_from_s, row.measured_to_s, row.goodput_mbps * OVERHEAD);
             }
         }
@@ -503,9 +496,8 @@ fn channels(serving: &[Serving]) -> Result<BTreeMap<String, Channel>, Error> {
     samples
         .into_iter()
         .map(|(cell, mut samples)| {
-            if let Some(first) = samples.first().filter(|first| first.0 > 0.0).copied() {
+            if samples.first().is_some_and(|first| first.0 > 0.0) {
                 samples.insert(0, (0.0, AWAY_DBM));
-                debug_assert!(first.0 > 0.0);
             }
             let channel = Channel::new(Quantity::Rsrp, samples);
             channel

@@ -219,20 +219,15 @@ impl Log {
                     state.at = Time::ZERO + interval * number;
                 }
             }
-            let [before, .., last] = &states[..] else {
+            let [_, .., last] = &states[..] else {
                 once += 1;
                 continue;
             };
-            let grown = |at_sender| {
-                let delivered = |state: &meter::Sample| kernel::delivered(&state.info, at_sender);
-                delivered(last).saturating_sub(delivered(before))
-            };
-            let (acked, received) = (grown(true), grown(false));
-            if acked.max(received) == 0 {
+            let at_sender = kernel::are_of_sender(&states);
+            if kernel::grown(&states, at_sender) == 0 {
                 idle += 1;
                 continue;
             }
-            let at_sender = acked >= received;
             let (from, to) = if at_sender { (key.0, key.1) } else { (key.1, key.0) };
             let name = format!("tcp {from} > {to}");
             if !all.options.wants(&name) {

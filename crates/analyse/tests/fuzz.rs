@@ -6,18 +6,11 @@ mod common;
 use std::path::PathBuf;
 
 use analyse::{Analysis, Error, Rules};
-use common::{Packet, Script, analysed, pcap};
+use common::{Packet, Script, analysed, or_one_line, pcap};
 use units::{Span, Time};
 
 fn check(outcome: Result<Analysis, Error>) {
-    let analysis = match outcome {
-        Ok(analysis) => analysis,
-        Err(error) => {
-            let text = error.to_string();
-            assert!(!text.is_empty() && !text.contains('\n'), "{text}");
-            return;
-        }
-    };
+    let Some(analysis) = or_one_line(outcome) else { return };
     let tables = &analysis.results.tables;
     for flow in tables.tcp_flows.iter() {
         assert!(flow.retransmitted + flow.out_of_order <= flow.segments, "{flow:?}");

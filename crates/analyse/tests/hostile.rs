@@ -8,19 +8,13 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use analyse::{Analysis, Error, Options, Rules};
+use common::or_one_line;
 use record::tables::{TcpInfoRow, TcpInfos};
 use record::{Results, Table as _};
 use units::Span;
 
 fn check(outcome: Result<Analysis, Error>) {
-    let analysis = match outcome {
-        Ok(analysis) => analysis,
-        Err(error) => {
-            let text = error.to_string();
-            assert!(!text.is_empty() && !text.contains('\n'), "{text}");
-            return;
-        }
-    };
+    let Some(analysis) = or_one_line(outcome) else { return };
     let tables = &analysis.results.tables;
     for flow in tables.flows.iter() {
         let shares = [flow.limited_app, flow.limited_cwnd, flow.limited_rwnd, flow.limited_pacing, flow.limited_other];

@@ -27,6 +27,16 @@ pub struct Packet {
     pub sack: Vec<(u32, u32)>,
 }
 
+/// What came of an analysis, if not an error, whose text must be one line.
+pub fn or_one_line(outcome: Result<Analysis, Error>) -> Option<Analysis> {
+    let text = match outcome {
+        Ok(analysis) => return Some(analysis),
+        Err(error) => error.to_string(),
+    };
+    assert!(!text.is_empty() && !text.contains('\n'), "{text}");
+    None
+}
+
 pub fn ends() -> (SocketAddr, SocketAddr) {
     ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:80".parse().unwrap())
 }
