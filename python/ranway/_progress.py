@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -36,3 +38,21 @@ class Bar:
 
     def clear(self) -> None:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def shown(
+    progress: bool | Callable[[Progress], object] | None, title: str
+) -> Iterator[Callable[[Progress], object] | None]:
+    """Returns the function to call with the progress: the given one, a bar if `True` and on a terminal, or none."""
+    bar = Bar(title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
+    try:
+        yield progress if callable(progress) else bar
+    finally:
+        if bar is not None:
+            bar.clear()
+
+
+def unpacked(tell: Callable[[Progress], object] | None) -> Callable[[float, int, int], object] | None:
+    """Returns what the simulator calls with the share, the finished runs and all runs."""
+    return None if tell is None else lambda *how_far: tell(Progress(*how_far))

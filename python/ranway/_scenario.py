@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
@@ -11,7 +10,7 @@ from typing import Any, Self
 from ranway import _jobs, _ranway, _summary, _toml
 from ranway._errors import ScenarioError
 from ranway._jobs import Job
-from ranway._progress import Bar, Progress
+from ranway._progress import Progress, shown, unpacked
 from ranway._results import Results
 
 # The names in errors of scenarios that are not files.
@@ -109,19 +108,17 @@ class Scenario:
 
         Raises `ScenarioError`, `OSError` or `RanwayError`; `ValueError` for jobs that the scenario does not have.
         """
-        changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
-        scenario = self.set(changes) if changes else self
+        scenario = self._varied(runs, seed)
         if threads is not None and threads < 1:
             raise ValueError(f"threads={threads}: must be at least 1")
         wanted = None if jobs is None else _jobs.texts(jobs)
-        bar = Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
-        tell = progress if callable(progress) else bar
-        callback = None if tell is None else lambda *how_far: tell(Progress(*how_far))
-        try:
-            return Results(_ranway.run(scenario._loaded, wanted, threads or 0, callback, out))
-        finally:
-            if bar is not None:
-                bar.clear()
+        with shown(progress, scenario.title) as tell:
+            return Results(_ranway.run(scenario._loaded, wanted, threads or 0, unpacked(tell), out))
+
+    def _varied(self, runs: int | None, seed: int | None) -> Self:
+        """Returns the scenario with another number of runs and another seed, if they are given."""
+        changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
+        return self.set(changes) if changes else self
 
     def __repr__(self) -> str:
         name = f"Scenario({self._source!r})" if self._text is None else f"Scenario({self._source})"

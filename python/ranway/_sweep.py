@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from ranway import _jobs, _ranway
 from ranway._errors import RanwayError
 from ranway._jobs import Job
-from ranway._progress import Bar, Progress
+from ranway._progress import Progress, shown, unpacked
 from ranway._scenario import Scenario
 
 # How often a chunk of jobs may be lost with its worker before the sweep fails.
@@ -52,37 +51,28 @@ def sweep(
     """
     if not isinstance(scenario, Scenario):
         scenario = Scenario(scenario)
-    changes = {key: value for key, value in (("runs", runs), ("seed", seed)) if value is not None}
-    scenario = scenario.set(changes) if changes else scenario
+    scenario = scenario._varied(runs, seed)
     if threads is not None and threads < 1:
         raise ValueError(f"threads={threads}: must be at least 1")
     if not chunk_s > 0:
         raise ValueError(f"chunk_s={chunk_s}: must be more than 0 s")
     place = Path(out).absolute()
     work = place.with_name(place.name + ".sweep")
-    bar = Bar(scenario.title) if progress is True and sys.stderr is not None and sys.stderr.isatty() else None
-    tell = progress if callable(progress) else bar
-    try:
+    with shown(progress, scenario.title) as tell:
         every, left = _ranway.sweep_jobs(scenario._loaded, work)
         if client is not None:
             _on_cluster(client, scenario, work, [Job(*job) for job in left], len(every), chunk_s, tell)
         elif left:
-            callback = None if tell is None else lambda *how_far: tell(Progress(*how_far))
-            _ranway.sweep_run(scenario._loaded, work, _jobs.texts(left), threads or 0, callback)
+            _ranway.sweep_run(scenario._loaded, work, _jobs.texts(left), threads or 0, unpacked(tell))
         _ranway.sweep_merge([work], place, keep)
-    finally:
-        if bar is not None:
-            bar.clear()
     return place
 
 
 def _work(scenario: Scenario, work: Path, jobs: list[Job]) -> float:
     """Runs jobs in a worker, those that have not finished. Returns the seconds that a job took."""
     start = time.monotonic()
-    _, left = _ranway.sweep_jobs(scenario._loaded, work)
-    mine = set(left) & set(jobs)
-    _ranway.sweep_run(scenario._loaded, work, _jobs.texts(sorted(mine)), 1)
-    return (time.monotonic() - start) / max(len(mine), 1)
+    count = _ranway.sweep_run(scenario._loaded, work, _jobs.texts(jobs), 1)
+    return (time.monotonic() - start) / max(count, 1)
 
 
 def _on_cluster(

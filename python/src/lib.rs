@@ -200,13 +200,13 @@ fn sweep_jobs(py: Python<'_>, loaded: &Loaded, dir: PathBuf) -> PyResult<(Pairs,
     }
     py.detach(|| {
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
-        let (all, finished) = (sweep.jobs(), sweep.finished().map_err(record_error)?);
-        let left: Vec<Job> = all.iter().copied().filter(|job| !finished.contains(job)).collect();
+        let all = sweep.jobs();
+        let left = sweep.unfinished(&all).map_err(record_error)?;
         Ok((pairs(&all), pairs(&left)))
     })
 }
 
-/// Runs jobs of a sweep and writes the results of each into `dir` when it finishes.
+/// Runs those jobs of a sweep that have not finished, and writes the results of each into `dir` when it does. Returns their number.
 #[pyfunction]
 #[pyo3(signature = (loaded, dir, jobs, threads, progress=None))]
 fn sweep_run(
@@ -216,13 +216,16 @@ fn sweep_run(
     jobs: Vec<String>,
     threads: usize,
     progress: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
+) -> PyResult<usize> {
     let loaded = &loaded.loaded;
     let batch = listed(loaded, &jobs)?;
     let progress = progress.map(|callback| callback.clone().unbind());
     py.detach(|| {
         let sweep = sim::sweep_dir(loaded, &dir).map_err(record_error)?;
-        apart(threads, progress.as_ref(), None, |options| batch.run_into(&sweep, options)).map(|_| ())
+        let left = sweep.unfinished(batch.jobs()).map_err(record_error)?;
+        let batch = Batch::of(loaded, left).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        apart(threads, progress.as_ref(), None, |options| batch.run_into(&sweep, options))?;
+        Ok(batch.jobs().len())
     })
 }
 

@@ -15,6 +15,12 @@ import ranway
 
 matplotlib.use("Agg")
 
+
+def files(dir: Path) -> dict[str, bytes]:
+    """What results are on the disk, but for the timing and the report, which quotes it."""
+    return {file.name: file.read_bytes() for file in dir.iterdir() if file.name not in ("timing.json", "report.html")}
+
+
 needs_root = pytest.mark.usefixtures("root")
 
 

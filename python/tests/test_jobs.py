@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ranway
-from conftest import TOML
+from conftest import TOML, files
 from ranway import _ranway
 
 
@@ -24,10 +24,9 @@ def whole(lossy: ranway.Scenario) -> ranway.Results:
     return lossy.run(progress=None)
 
 
-def files(results: ranway.Results, dir: Path) -> dict[str, bytes]:
-    """What results are on the disk, but for the timing and the report, which quotes it."""
+def written(results: ranway.Results, dir: Path) -> dict[str, bytes]:
     results.write(dir)
-    return {file.name: file.read_bytes() for file in dir.iterdir() if file.name not in ("timing.json", "report.html")}
+    return files(dir)
 
 
 def run_some(scenario: ranway.Scenario, jobs: list[ranway.Job]) -> ranway.Results:
@@ -53,7 +52,7 @@ def test_processes_that_are_spawned_give_the_bytes_of_a_single_run(
     merged = ranway.merge(parts)
     assert merged == whole
     assert merged.jobs == lossy.jobs() and merged.partial is None
-    assert files(merged, tmp_path / "merged") == files(whole, tmp_path / "whole")
+    assert written(merged, tmp_path / "merged") == written(whole, tmp_path / "whole")
 
 
 def test_parts_merge_after_they_were_written(tmp_path: Path, lossy: ranway.Scenario, whole: ranway.Results) -> None:
@@ -61,7 +60,7 @@ def test_parts_merge_after_they_were_written(tmp_path: Path, lossy: ranway.Scena
     for i, some in enumerate((jobs[::2], jobs[1::2])):
         lossy.run(jobs=some, progress=None, out=tmp_path / str(i))
     merged = ranway.merge(ranway.read(tmp_path / str(i)) for i in (1, 0))
-    assert files(merged, tmp_path / "merged") == files(whole, tmp_path / "whole")
+    assert written(merged, tmp_path / "merged") == written(whole, tmp_path / "whole")
 
 
 def test_results_of_some_jobs_are_partial(lossy: ranway.Scenario, whole: ranway.Results) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ranway
+from conftest import files
 
 distributed = pytest.importorskip("distributed")
 
@@ -38,11 +39,6 @@ def cluster() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
     ) as cluster:
         yield cluster
-
-
-def files(place: Path) -> dict[str, bytes]:
-    """What results are on the disk, but for the timing and the report, which quotes it."""
-    return {file.name: file.read_bytes() for file in place.iterdir() if file.name not in ("timing.json", "report.html")}
 
 
 def test_a_sweep_here_writes_what_a_run_writes(lossy: ranway.Scenario, whole: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ use scenario::Scenario;
 use units::Span;
 
 use crate::failure::Failure;
-use crate::out::{default_out, stem};
+use crate::out::{default_out, refuse_existing, stem, write_new};
 use crate::progress::Bar;
 use crate::terminal::{self, message};
 use crate::{interrupt, table};
@@ -183,13 +183,11 @@ impl Replayed {
         let Some(stem) = name.filter(|name| !name.is_empty()) else {
             return Err(invalid("expected a file name that ends with .toml"));
         };
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let dir = path.parent().map(Path::to_owned).unwrap_or_default();
         let replay = analyse::replay(results, point, stem).map_err(failure)?;
         let name = format!("{stem}.toml");
         for name in replay.files.iter().map(|(name, _)| name).chain([&name]) {
-            if dir.join(name).symlink_metadata().is_ok() {
-                return Err(Failure::Invalid(format!("{} exists already", dir.join(name).display())));
-            }
+            refuse_existing(&dir.join(name))?;
         }
         let files = |wanted: &str| -> std::io::Result<String> {
             let named = replay.files.iter().find(|(file, _)| file == wanted).map(|(_, text)| text);
@@ -202,9 +200,8 @@ impl Replayed {
 
     /// Writes the files, the scenario last. Returns the notes.
     fn write(self) -> Result<Vec<String>, Failure> {
-        let dir = disk::Dir::open(&self.dir)?;
         for (name, text) in self.replay.files.iter().chain([&(self.name, self.replay.scenario)]) {
-            dir.replace(name, text.as_bytes())?;
+            write_new(&self.dir.join(name), text)?;
         }
         Ok(self.replay.notes)
     }

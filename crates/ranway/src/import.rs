@@ -1,6 +1,8 @@
 //! `ranway import`: traces, recorded channels, buildings and routes from other tools' files.
 
-use crate::{failure::Failure, terminal};
+use crate::failure::Failure;
+use crate::out::write_new;
+use crate::terminal;
 use anyhow::Context;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use import::buildings::{Layout, Map};
@@ -402,7 +404,7 @@ fn list(capture: &capture::Capture) -> Result<(), Failure> {
 }
 
 fn write_trace(path: &Path, trace: &import::Trace) -> Result<(), Failure> {
-    write(path, &trace.to_string())?;
+    write_new(path, &trace.to_string())?;
     let (seconds, mbps) = (trace.period().as_secs_f64(), trace.mean_rate().as_mbps());
     let mut out = terminal::stdout();
     writeln!(
@@ -416,7 +418,7 @@ fn write_trace(path: &Path, trace: &import::Trace) -> Result<(), Failure> {
 }
 
 fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
-    write(path, &channel.to_csv())?;
+    write_new(path, &channel.to_csv())?;
     let values = || channel.samples.iter().map(|&(_, value)| value);
     let (low, high) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
     let (from, to) = (channel.samples[0].0, channel.samples[channel.samples.len() - 1].0);
@@ -432,7 +434,7 @@ fn write_channel(path: &Path, channel: &Channel) -> Result<(), Failure> {
 }
 
 fn write_map(path: &Path, map: &Map) -> Result<(), Failure> {
-    write(path, &map.to_toml())?;
+    write_new(path, &map.to_toml())?;
     let [north, east] = map.origin;
     let mut out = terminal::stdout();
     writeln!(
@@ -454,7 +456,7 @@ fn write_route(path: &Path, route: &Route) -> Result<(), Failure> {
         let what = "the file's name names a parameter: expected letters, digits, `-` and `_`";
         return Err(Failure::Invalid(format!("{}: {what}", path.display())));
     }
-    write(path, &route.to_toml(&stem))?;
+    write_new(path, &route.to_toml(&stem))?;
     let ([north, east], seconds) = (route.origin, route.seconds());
     let mut out = terminal::stdout();
     writeln!(
@@ -467,16 +469,4 @@ fn write_route(path: &Path, route: &Route) -> Result<(), Failure> {
     )?;
     writeln!(out, "use: include = [{:?}], and mobility = \"${{{stem}}}\" for a UE", path.display().to_string())?;
     Ok(())
-}
-
-/// Writes a new file atomically.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let (Some(name), parent) = (path.file_name(), path.parent()) else {
-        return Err(Failure::Invalid(format!("{}: expected a file name", path.display())));
-    };
-    let dir = disk::Dir::open(parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
-    if path.symlink_metadata().is_ok() {
-        return Err(Failure::Invalid(format!("{} exists already", path.display())));
-    }
-    Ok(dir.replace(name, text.as_bytes())?)
 }

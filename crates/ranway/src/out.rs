@@ -25,3 +25,21 @@ pub(crate) fn stem(file: &str) -> String {
 pub(crate) fn counted(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
+
+/// Refuses to replace a file.
+pub(crate) fn refuse_existing(path: &Path) -> Result<(), Failure> {
+    if path.symlink_metadata().is_ok() {
+        return Err(Failure::Invalid(format!("{} exists already", path.display())));
+    }
+    Ok(())
+}
+
+/// Writes a new file atomically.
+pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let (Some(name), parent) = (path.file_name(), path.parent()) else {
+        return Err(Failure::Invalid(format!("{}: expected a file name", path.display())));
+    };
+    let dir = disk::Dir::open(parent.filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))?;
+    refuse_existing(path)?;
+    Ok(dir.replace(name, text.as_bytes())?)
+}

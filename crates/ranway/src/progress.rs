@@ -10,38 +10,28 @@ const STEPS: u64 = 10_000;
 pub(crate) struct Bar(ProgressBar);
 
 impl Bar {
+    /// A bar over simulations.
     pub(crate) fn new(what: &str, quiet: bool) -> Bar {
-        if quiet {
-            return Bar(ProgressBar::hidden());
-        }
-        let bar = ProgressBar::new(STEPS);
-        let style =
-            ProgressStyle::with_template("{prefix} [{bar:30}] {percent:>3} %  {msg}  {elapsed} so far, {eta} to go");
-        bar.set_style(style.expect("a constant template").progress_chars("=> "));
-        bar.set_prefix(what.to_owned());
-        Bar(bar)
+        Bar::styled(what, quiet, STEPS, "{percent:>3} %  {msg}  {elapsed} so far, {eta} to go")
     }
 
     /// A bar over bytes that are read.
     pub(crate) fn of_bytes(what: &str, bytes: u64, quiet: bool) -> Bar {
-        if quiet {
-            return Bar(ProgressBar::hidden());
-        }
-        let bar = ProgressBar::new(bytes);
-        let template = "{prefix} [{bar:30}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} to go";
-        bar.set_style(ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> "));
-        bar.set_prefix(what.to_owned());
-        Bar(bar)
+        Bar::styled(what, quiet, bytes, "{bytes} of {total_bytes}, {bytes_per_sec}, {eta} to go")
     }
 
     /// A bar over work whose share is known.
     pub(crate) fn of_steps(what: &str, quiet: bool) -> Bar {
+        Bar::styled(what, quiet, STEPS, "{percent:>3} %  {elapsed} so far, {eta} to go")
+    }
+
+    fn styled(what: &str, quiet: bool, length: u64, figures: &str) -> Bar {
         if quiet {
             return Bar(ProgressBar::hidden());
         }
-        let bar = ProgressBar::new(STEPS);
-        let template = "{prefix} [{bar:30}] {percent:>3} %  {elapsed} so far, {eta} to go";
-        bar.set_style(ProgressStyle::with_template(template).expect("a constant template").progress_chars("=> "));
+        let bar = ProgressBar::new(length);
+        let style = ProgressStyle::with_template(&format!("{{prefix}} [{{bar:30}}] {figures}"));
+        bar.set_style(style.expect("a constant template").progress_chars("=> "));
         bar.set_prefix(what.to_owned());
         Bar(bar)
     }
@@ -55,7 +45,7 @@ impl Bar {
     }
 
     pub(crate) fn show(&self, progress: Progress) {
-        self.0.set_position((progress.share * STEPS as f64) as u64);
+        self.set_share(progress.share);
         self.0.set_message(format!("{} of {} runs", progress.runs_done, progress.runs));
     }
 }

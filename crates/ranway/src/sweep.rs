@@ -7,7 +7,7 @@ use crate::out::{counted, default_out, stem};
 use crate::progress::Bar;
 use crate::run::{load, wrong};
 use crate::terminal::{self, message};
-use record::{Job, Output, SweepDir, assemble};
+use record::{Output, SweepDir, assemble};
 use scenario::Loaded;
 use sim::{Batch, Options};
 use std::io::Write;
@@ -28,9 +28,9 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<(), Failure> {
         drop(Output::create(&out)?);
     }
     let dir = sim::sweep_dir(&loaded, &place).map_err(given)?;
-    let (all, finished) = (dir.jobs(), dir.finished()?);
-    let mine: Vec<Job> = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
-    let left: Vec<Job> = mine.iter().copied().filter(|job| !finished.contains(job)).collect();
+    let all = dir.jobs();
+    let mine = args.shard.as_ref().map_or_else(|| all.clone(), |shard| shard.of(&all));
+    let left = dir.unfinished(&mine)?;
     if left.len() < mine.len() && !args.ending.quiet {
         message!("{} of {} have finished before", mine.len() - left.len(), counted(mine.len() as u64, "job"));
     }
@@ -95,10 +95,6 @@ pub(crate) fn merge(args: &MergeArgs) -> Result<(), Failure> {
 /// Assembles results from `parts`, puts them at `out`, and removes the parts.
 fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(), Failure> {
     let output = Output::create(out)?;
-    if let Some(part) = parts.iter().find(|part| output.place().starts_with(part.path())) {
-        let what = "which is removed when the results are written: choose another directory with --out";
-        return Err(Failure::Invalid(format!("{}: it is inside {}, {what}", out.display(), part.path().display())));
-    }
     let stop = interrupt::flag();
     let bar = Bar::of_steps("writing results", ending.quiet);
     let assembled = assemble(&parts, &output, &mut |share| {
@@ -132,9 +128,10 @@ fn write_results(parts: Vec<SweepDir>, out: &Path, ending: &EndArgs) -> Result<(
 /// Classifies an error about the directories of sweeps that were given.
 fn given(error: record::Error) -> Failure {
     match error {
-        record::Error::NotSweep { .. } | record::Error::OtherSweep { .. } | record::Error::Merge(_) => {
-            Failure::Invalid(error.to_string())
-        }
+        record::Error::NotSweep { .. }
+        | record::Error::OtherSweep { .. }
+        | record::Error::InsideSweep { .. }
+        | record::Error::Merge(_) => Failure::Invalid(error.to_string()),
         error => error.into(),
     }
 }

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use std::fs;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use testkit::results::{assert_same, names};
 
 /// Twelve jobs of some tens of milliseconds.
 const SWEEP: &str = "title = 'loss'\nduration = '20 s'\nruns = 4\n[dumbbell]\nrate = '20 Mbit/s'\nrtt = '40 ms'\n\
@@ -37,23 +38,6 @@ fn refused(dir: &Path, args: &[&str]) -> String {
     let output = run(dir, args);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
     text(&output.stderr)
-}
-
-fn names(dir: &Path) -> Vec<String> {
-    let entries = fs::read_dir(dir).expect("it is there");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-/// Asserts that two results are the same bytes but for their timing.
-fn assert_same(one: &Path, other: &Path) {
-    assert_eq!(names(one), names(other));
-    for name in names(one).iter().filter(|name| !["timing.json", "report.html"].contains(&name.as_str())) {
-        let read = |dir: &Path| fs::read(dir.join(name)).expect("it was written");
-        assert!(read(one) == read(other), "{name} differs");
-    }
 }
 
 #[test]

@@ -59,6 +59,14 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// The results of a sweep would go into its directory of jobs.
+    #[error("{}: it is inside {}, which is removed when the results are written: choose another directory", .path.display(), .sweep.display())]
+    InsideSweep {
+        /// Where the results would go.
+        path: PathBuf,
+        /// The directory of the sweep.
+        sweep: PathBuf,
+    },
     /// The jobs of a sweep do not fit together, or are not complete.
     #[error(transparent)]
     Merge(#[from] crate::MergeError),

@@ -22,6 +22,11 @@ pub struct Job {
 }
 
 impl Job {
+    /// All jobs of points with so many runs each, in order.
+    pub fn all(runs: &[u32]) -> impl Iterator<Item = Job> {
+        (0..).zip(runs).flat_map(|(point, &runs)| (0..runs).map(move |run| Job { point, run }))
+    }
+
     /// Names `jobs` for a message: `0/1, 0/2, 3/0`. Of a long list, the first few and the number of the others.
     pub fn list(jobs: &[Job]) -> String {
         let named: Vec<String> = jobs.iter().take(NAMED).map(Job::to_string).collect();

@@ -130,7 +130,7 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
         repeated.extend(jobs.into_iter().filter(|&job| owners.insert(job, part).is_some()));
     }
     if let Some(partial) = parts.iter().find_map(|part| part.meta.partial.as_ref()) {
-        missing.extend(all_jobs(&partial.runs).filter(|job| !owners.contains_key(job)));
+        missing.extend(Job::all(&partial.runs).filter(|job| !owners.contains_key(job)));
     }
     if missing.is_empty() && repeated.is_empty() {
         return Ok(owners);
@@ -138,11 +138,6 @@ fn owners(parts: &[&Results]) -> Result<BTreeMap<Job, usize>, MergeError> {
     repeated.sort_unstable();
     repeated.dedup();
     Err(MergeError::Jobs { missing, repeated })
-}
-
-/// All jobs of points with so many runs, in order.
-pub(crate) fn all_jobs(runs: &[u32]) -> impl Iterator<Item = Job> {
-    (0..).zip(runs).flat_map(|(point, &runs)| (0..runs).map(move |run| Job { point, run }))
 }
 
 /// Returns whether all jobs exist, and no point has more runs than a scenario can have.

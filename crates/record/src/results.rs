@@ -117,16 +117,7 @@ impl Results {
         let meta = MetaFile { format: FORMAT, meta: self.meta.clone() };
         let texts = [("meta.json", json(&meta)), ("timing.json", json(&self.timing))];
         let mut files = BTreeMap::from(texts.map(|(name, bytes)| (name.to_owned(), bytes)));
-        macro_rules! write {
-            ($table:ident) => {
-                if !self.tables.$table.is_empty() {
-                    let mut bytes = Vec::new();
-                    self.tables.$table.write_parquet(&mut bytes)?;
-                    files.insert(concat!(stringify!($table), ".parquet").to_owned(), bytes);
-                }
-            };
-        }
-        each_table!(write);
+        files.append(&mut to_files(&self.tables)?);
         Ok(files)
     }
 
@@ -138,17 +129,7 @@ impl Results {
         let meta: MetaFile = from_json("meta.json", &files)?;
         check_format(&meta, Path::new("meta.json"))?;
         let timing = from_json("timing.json", &files)?;
-        let mut tables = Tables::default();
-        macro_rules! read {
-            ($table:ident) => {
-                let name = concat!(stringify!($table), ".parquet");
-                if let Some(bytes) = files.remove(name) {
-                    let table = Table::read_parquet(Bytes::from(bytes));
-                    tables.$table = table.map_err(|error| Error::damaged(Path::new(name), &error))?;
-                }
-            };
-        }
-        each_table!(read);
+        let tables = from_files(&mut files)?;
         Ok(Results { meta: meta.meta, timing, tables })
     }
 
@@ -156,6 +137,44 @@ impl Results {
     pub fn summary(&self) -> Summary {
         Summary::of(self)
     }
+}
+
+/// The Parquet files of the tables that have rows, by name.
+///
+/// # Errors
+/// A table cannot be written as Parquet.
+pub(crate) fn to_files(tables: &Tables) -> io::Result<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    macro_rules! write {
+        ($table:ident) => {
+            if !tables.$table.is_empty() {
+                let mut bytes = Vec::new();
+                tables.$table.write_parquet(&mut bytes)?;
+                files.insert(concat!(stringify!($table), ".parquet").to_owned(), bytes);
+            }
+        };
+    }
+    each_table!(write);
+    Ok(files)
+}
+
+/// Takes the tables out of what [`to_files`] returned; those without a file have no rows.
+///
+/// # Errors
+/// [`Error::Damaged`] names the file.
+pub(crate) fn from_files(files: &mut BTreeMap<String, Vec<u8>>) -> Result<Tables, Error> {
+    let mut tables = Tables::default();
+    macro_rules! read {
+        ($table:ident) => {
+            let name = concat!(stringify!($table), ".parquet");
+            if let Some(bytes) = files.remove(name) {
+                let table = Table::read_parquet(Bytes::from(bytes));
+                tables.$table = table.map_err(|error| Error::damaged(Path::new(name), &error))?;
+            }
+        };
+    }
+    each_table!(read);
+    Ok(tables)
 }
 
 fn check_format(meta: &MetaFile, path: &Path) -> Result<(), Error> {

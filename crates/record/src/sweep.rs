@@ -16,14 +16,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use disk::Dir;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::merge::{all_jobs, difference, one_after_the_other};
+use crate::merge::{difference, one_after_the_other};
 use crate::report::choose;
-use crate::results::{from_json, json};
+use crate::results::{from_files, from_json, json, to_files};
 use crate::table::{Appender, Table};
 use crate::tables::each_table;
 use crate::{Error, Job, MergeError, Meta, Output, OutputFile, PointSummary, Results, Summary, Tables, Timing, report};
@@ -72,7 +71,7 @@ pub struct SweepDir {
     meta: Meta,
     runs: Vec<u32>,
     inputs: String,
-    /// Part of the names of files that are being written: it differs between processes, on one machine or on several.
+    /// Part of the names of files that are being written.
     unique: u64,
     written: AtomicU64,
 }
@@ -98,7 +97,6 @@ impl SweepDir {
         let inputs = hex(digest);
         let (dir, made) = Dir::open_or_make(path)?;
         let wanted = Meta { partial: None, ..meta.clone() };
-        let unique = RandomState::new().build_hasher().finish();
         if dir.look(SWEEP)?.is_none() {
             let names = dir.names()?;
             // A killed process may have left the file before it had its name; another one may have made it just now.
@@ -108,15 +106,13 @@ impl SweepDir {
             }
             // Of several processes that begin at the same time, the last one's file stays; all are the same.
             let file = SweepFile { format: FORMAT, runs: runs.to_vec(), inputs: inputs.clone(), meta: wanted.clone() };
-            let new = format!(".{SWEEP}.{unique:016x}");
+            let new = format!(".{SWEEP}.{:016x}", unique());
             write_new(&dir, &new, &json(&file))?;
             dir.rename(new.as_ref(), SWEEP.as_ref())?;
         }
         made.keep();
         let sweep = SweepDir::read(dir)?;
-        let what = difference(&sweep.meta, &wanted).or((sweep.runs != runs).then_some("number of runs"));
-        let what = what.or((sweep.inputs != inputs).then_some(INPUTS));
-        match what {
+        match sweep.difference(&wanted, runs, &inputs) {
             Some(what) => Err(Error::OtherSweep { path: path.to_owned(), what }),
             None => Ok(sweep),
         }
@@ -147,7 +143,6 @@ impl SweepDir {
         if !fits || !file.runs.iter().all(|runs| possible.contains(runs)) {
             return Err(Error::damaged(&path, &"its runs do not fit its points"));
         }
-        let unique = RandomState::new().build_hasher().finish();
         let id = hex(Sha256::new_with_prefix(json(&(&file.meta, &file.runs, &file.inputs))));
         Ok(SweepDir {
             dir,
@@ -155,9 +150,15 @@ impl SweepDir {
             meta: file.meta,
             runs: file.runs,
             inputs: file.inputs,
-            unique,
+            unique: unique(),
             written: AtomicU64::new(0),
         })
+    }
+
+    /// What differs between this sweep and another one.
+    fn difference(&self, meta: &Meta, runs: &[u32], inputs: &str) -> Option<&'static str> {
+        let runs = (self.runs != runs).then_some("number of runs");
+        difference(&self.meta, meta).or(runs).or((self.inputs != inputs).then_some(INPUTS))
     }
 
     /// Where the directory is.
@@ -172,7 +173,16 @@ impl SweepDir {
 
     /// All jobs of the sweep, in order.
     pub fn jobs(&self) -> Vec<Job> {
-        all_jobs(&self.runs).collect()
+        Job::all(&self.runs).collect()
+    }
+
+    /// Those of `jobs` that have not finished, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn unfinished(&self, jobs: &[Job]) -> Result<Vec<Job>, Error> {
+        let finished = self.finished()?;
+        Ok(jobs.iter().copied().filter(|job| !finished.contains(job)).collect())
     }
 
     /// The jobs that have finished.
@@ -191,8 +201,12 @@ impl SweepDir {
     /// [`Error::Io`]; then there is no file of the job, or the one from before.
     pub fn write(&self, job: Job, tables: &Tables, timing: &Timing) -> Result<(), Error> {
         let name = name_of(job);
-        let description = JobFile { sweep: self.id.clone(), job, timing: *timing, tables: BTreeMap::new() };
-        let bytes = archive(description, tables).map_err(Error::io("write", &self.path().join(&name)))?;
+        let archived = to_files(tables).and_then(|files| {
+            let tables = digests(&files);
+            let description = JobFile { sweep: self.id.clone(), job, timing: *timing, tables };
+            archive(&json(&description), &files)
+        });
+        let bytes = archived.map_err(Error::io("write", &self.path().join(&name)))?;
         let number = self.written.fetch_add(1, Ordering::Relaxed);
         let new = format!(".{name}.{:016x}-{number}", self.unique);
         write_new(&self.dir, &new, &bytes)?;
@@ -222,24 +236,14 @@ impl SweepDir {
         if description.sweep != self.id || description.job != job {
             return Err(damaged(&"it is of another sweep or job"));
         }
-        let _ = files.remove(JOB);
-        let found: BTreeMap<String, String> =
-            files.iter().map(|(name, bytes)| (name.clone(), hex(Sha256::new_with_prefix(bytes)))).collect();
-        if found != description.tables {
+        files.remove(JOB);
+        if digests(&files) != description.tables {
             return Err(damaged(&"a table is missing or changed"));
         }
-        let mut tables = Tables::default();
-        macro_rules! read {
-            ($table:ident) => {
-                if let Some(bytes) = files.remove(concat!(stringify!($table), ".parquet")) {
-                    tables.$table = Table::read_parquet(Bytes::from(bytes)).map_err(|error| damaged(&error))?;
-                    if (0..tables.$table.len()).any(|row| tables.$table.job(row) != job) {
-                        return Err(damaged(&"it has rows of other jobs"));
-                    }
-                }
-            };
+        let tables = from_files(&mut files).map_err(|error| damaged(&error))?;
+        if tables.rows_of_jobs().keys().any(|&other| other != job) {
+            return Err(damaged(&"it has rows of other jobs"));
         }
-        each_table!(read);
         Ok((tables, description.timing))
     }
 
@@ -261,6 +265,11 @@ impl SweepDir {
         let (parent, name, _) = Dir::parent_of(self.dir.path())?;
         Ok(parent.remove_dir(name)?)
     }
+}
+
+/// A number that differs between processes, on one machine or on several.
+fn unique() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Writes a file that does not exist, down to the disk.
@@ -290,21 +299,13 @@ fn hex(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A digest of each file.
+fn digests(files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    files.iter().map(|(name, bytes)| (name.clone(), hex(Sha256::new_with_prefix(bytes)))).collect()
+}
+
 /// The file of a job.
-fn archive(mut description: JobFile, tables: &Tables) -> io::Result<Vec<u8>> {
-    let mut files = Vec::new();
-    macro_rules! write {
-        ($table:ident) => {
-            if !tables.$table.is_empty() {
-                let mut bytes = Vec::new();
-                tables.$table.write_parquet(&mut bytes)?;
-                let name = concat!(stringify!($table), ".parquet");
-                description.tables.insert(name.to_owned(), hex(Sha256::new_with_prefix(&bytes)));
-                files.push((name, bytes));
-            }
-        };
-    }
-    each_table!(write);
+fn archive(description: &[u8], files: &BTreeMap<String, Vec<u8>>) -> io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     let mut add = |name: &str, bytes: &[u8]| {
         let mut header = tar::Header::new_ustar();
@@ -312,7 +313,7 @@ fn archive(mut description: JobFile, tables: &Tables) -> io::Result<Vec<u8>> {
         header.set_mode(0o644);
         archive.append_data(&mut header, name, bytes)
     };
-    add(JOB, &json(&description))?;
+    add(JOB, description)?;
     files.iter().try_for_each(|(name, bytes)| add(name, bytes))?;
     archive.into_inner()
 }
@@ -325,17 +326,18 @@ fn archive(mut description: JobFile, tables: &Tables) -> io::Result<Vec<u8>> {
 /// Returns the summary and the timing; `None` if `progress` said to stop.
 ///
 /// # Errors
-/// [`Error::Merge`] if directories are of different sweeps or jobs are missing; [`Error::Damaged`], [`Error::Io`].
+/// [`Error::InsideSweep`] if the results would go there; [`Error::Merge`] if directories are of different sweeps or jobs are missing; [`Error::Damaged`], [`Error::Io`].
 pub fn assemble(
     parts: &[SweepDir],
     output: &Output,
     progress: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Option<(Summary, Timing)>, Error> {
     let first = parts.first().ok_or(Error::Merge(MergeError::Empty))?;
+    if let Some(part) = parts.iter().find(|part| output.place().starts_with(part.path())) {
+        return Err(Error::InsideSweep { path: output.place(), sweep: part.path().to_owned() });
+    }
     for (part, other) in parts.iter().enumerate().skip(1) {
-        let key = difference(&first.meta, &other.meta).or((first.runs != other.runs).then_some("number of runs"));
-        let key = key.or((first.inputs != other.inputs).then_some(INPUTS));
-        if let Some(key) = key {
+        if let Some(key) = first.difference(&other.meta, &other.runs, &other.inputs) {
             return Err(Error::Merge(MergeError::Different { part, key }));
         }
     }
@@ -344,7 +346,7 @@ pub fn assemble(
     for part in parts {
         owners.extend(part.finished()?.into_iter().map(|job| (job, part)));
     }
-    let missing: Vec<Job> = all_jobs(&first.runs).filter(|job| !owners.contains_key(job)).collect();
+    let missing: Vec<Job> = Job::all(&first.runs).filter(|job| !owners.contains_key(job)).collect();
     if !missing.is_empty() {
         return Err(Error::Merge(MergeError::Jobs { missing, repeated: Vec::new() }));
     }

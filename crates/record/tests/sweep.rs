@@ -9,6 +9,7 @@ use std::path::Path;
 
 use record::tables::RttRow;
 use record::{Error, Job, MergeError, Output, Results, SweepDir, Tables, Timing, assemble};
+use testkit::results::assert_same;
 
 /// The tables of a job.
 fn of_job(results: &Results, job: Job) -> Tables {
@@ -39,27 +40,6 @@ fn merged(parts: &[SweepDir], to: &Path) -> Result<(), Error> {
     let done = assemble(parts, &output, &mut |_| true)?;
     assert!(done.is_some(), "it was not interrupted");
     output.commit()
-}
-
-/// Asserts that two results have the same files with the same bytes, but for the timing.
-fn assert_same(one: &Path, other: &Path) {
-    let names = |dir: &Path| {
-        let mut names: Vec<String> =
-            fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    };
-    assert_eq!(names(one), names(other));
-    for name in names(one).iter().filter(|name| !["timing.json", "report.html"].contains(&name.as_str())) {
-        assert!(fs::read(one.join(name)).unwrap() == fs::read(other.join(name)).unwrap(), "{name} differs");
-    }
-    let report = |dir: &Path| {
-        let text = fs::read_to_string(dir.join("report.html")).unwrap();
-        let start = text.find("\"timing\":").unwrap();
-        let end = start + text[start..].find('}').unwrap();
-        format!("{}{}", &text[..start], &text[end..])
-    };
-    assert!(report(one) == report(other), "report.html differs in more than the timing");
 }
 
 #[test]

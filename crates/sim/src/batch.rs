@@ -96,8 +96,12 @@ impl std::error::Error for JobsError {}
 
 /// Returns the jobs of `loaded`: every run of every point, in order.
 pub fn jobs(loaded: &Loaded) -> Vec<Job> {
-    let runs = loaded.points().iter().map(|point| point.scenario.runs);
-    (0..).zip(runs).flat_map(|(point, runs)| (0..runs).map(move |run| Job { point, run })).collect()
+    Job::all(&runs(loaded)).collect()
+}
+
+/// The number of runs of each point.
+fn runs(loaded: &Loaded) -> Vec<u32> {
+    loaded.points().iter().map(|point| point.scenario.runs).collect()
 }
 
 impl<'a> Batch<'a> {
@@ -205,7 +209,8 @@ impl<'a> Batch<'a> {
                 world.open_reports();
             }
             let outcome = world.run(options.stop, &tell, options.reports.map_or(&|_, _| {}, |report| report))?;
-            let timing = |outcome: &Done| Timing {
+            let Some(outcome) = outcome else { return Ok(None) };
+            let timing = Timing {
                 wall_s: start.0.elapsed().as_secs_f64(),
                 cpu_s: start.1.elapsed().as_secs_f64(),
                 simulated_s: outcome.simulated.as_secs_f64(),
@@ -214,16 +219,10 @@ impl<'a> Batch<'a> {
                 threads: 1,
                 lateness: None,
             };
-            let taken = outcome.map(|outcome| {
-                let timing = timing(&outcome);
-                take(job, outcome, timing)
-            });
-            let taken = taken.transpose()?;
-            if taken.is_some() {
-                done.fetch_add(1, Ordering::Relaxed);
-                tell(Span::ZERO);
-            }
-            Ok(taken)
+            let taken = take(job, outcome, timing)?;
+            done.fetch_add(1, Ordering::Relaxed);
+            tell(Span::ZERO);
+            Ok(Some(taken))
         };
         self.on_threads(options.jobs, one)
     }
@@ -247,7 +246,7 @@ impl<'a> Batch<'a> {
 
 /// Returns which part of `loaded` the `finished` jobs are, or `None` if all.
 fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
-    let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
+    let runs = runs(loaded);
     let of = runs.iter().map(|&runs| u64::from(runs)).sum();
     let done = finished.len() as u64;
     (done < of).then_some(Partial { finished: done, of, jobs: finished, runs })
@@ -258,10 +257,9 @@ fn partial(loaded: &Loaded, finished: Vec<Job>) -> Option<Partial> {
 /// # Errors
 /// See [`SweepDir::open_or_create`].
 pub fn sweep_dir(loaded: &Loaded, path: &Path) -> Result<SweepDir, record::Error> {
-    let runs: Vec<u32> = loaded.points().iter().map(|point| point.scenario.runs).collect();
     let scenario = |point: &scenario::Point| serde_json::to_string(&point.scenario).expect("a scenario is plain data");
     let inputs = loaded.points().iter().map(scenario).chain(recordings::texts(loaded).map(str::to_owned));
-    SweepDir::open_or_create(path, &meta(loaded), &runs, inputs)
+    SweepDir::open_or_create(path, &meta(loaded), &runs(loaded), inputs)
 }
 
 /// Runs every repetition of every point of `loaded`: [`Batch::all`].

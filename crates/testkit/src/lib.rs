@@ -1,9 +1,11 @@
-//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, and the report's types.
+//! Conformance suites for controllers and queues, repetition of real-time tests, tests that need root, the report's types, and
+//! comparison of results.
 
 pub mod controller;
 pub mod page;
 pub mod queue;
 pub mod realtime;
+pub mod results;
 pub mod root;
 
 use std::fs::{self, OpenOptions};

@@ -24,52 +24,59 @@ pub(crate) fn load(loaded: &Loaded) -> Result<Recordings, Error> {
     Ok(Recordings { traces: load_traces(loaded)?, channels: load_channels(loaded)? })
 }
 
-/// The texts of everything recorded that `loaded` names, in the order of the points.
+/// The texts of everything recorded that `loaded` names, each once.
 pub(crate) fn texts(loaded: &Loaded) -> impl Iterator<Item = &str> {
-    let of_point = |point: &scenario::Point| {
-        let links = point.scenario.links.iter().filter_map(|link| match &link.rate {
-            Some(Capacity::Trace { file, .. }) => Some(file.clone()),
-            _ => None,
-        });
-        let ues = point.scenario.radio().into_iter().flat_map(|radio| radio.ues);
-        let channels = ues.filter_map(|ue| match &ue.channel {
-            scenario::Channel::Recorded { files } => Some(files.values().cloned().collect::<Vec<String>>()),
-            _ => None,
-        });
-        links.chain(channels.flatten()).collect::<Vec<String>>()
-    };
-    let files: std::collections::BTreeSet<String> = loaded.points().iter().flat_map(of_point).collect();
-    let texts = files.into_iter().map(|file| loaded.trace(&file).or_else(|| loaded.channel(&file)));
-    texts.flatten().collect::<Vec<&str>>().into_iter()
+    let traces = trace_files(loaded).map(|file| (file, text_of_trace(loaded, file)));
+    let channels = channel_files(loaded).map(|file| (file, text_of_channel(loaded, file)));
+    traces.chain(channels).collect::<BTreeMap<&str, &str>>().into_values()
 }
 
-/// The traces that the links of `loaded` name.
+/// The traces that the links of `loaded` name; one may be named several times.
+fn trace_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    let links = loaded.points().iter().flat_map(|point| &point.scenario.links);
+    links.filter_map(|link| match &link.rate {
+        Some(Capacity::Trace { file, .. }) => Some(file.as_str()),
+        _ => None,
+    })
+}
+
+/// The recorded channels that the UEs of `loaded` name; one may be named several times.
+fn channel_files(loaded: &Loaded) -> impl Iterator<Item = &str> {
+    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
+    let files = networks.flat_map(|radio| radio.ues).filter_map(|ue| match &ue.channel {
+        scenario::Channel::Recorded { files } => Some(files.values()),
+        _ => None,
+    });
+    files.flatten().map(String::as_str).filter(|file| !file.is_empty())
+}
+
+fn text_of_trace<'a>(loaded: &'a Loaded, file: &str) -> &'a str {
+    loaded.trace(file).expect("a loaded scenario's traces were read")
+}
+
+fn text_of_channel<'a>(loaded: &'a Loaded, file: &str) -> &'a str {
+    loaded.channel(file).expect("a loaded scenario's channels were read")
+}
+
 fn load_traces(loaded: &Loaded) -> Result<Traces, Error> {
     let mut traces = Traces::new();
-    for link in loaded.points().iter().flat_map(|p| &p.scenario.links) {
-        let Some(Capacity::Trace { file, .. }) = &link.rate else { continue };
+    for file in trace_files(loaded) {
         if !traces.contains_key(file) {
-            let text = loaded.trace(file).expect("a loaded scenario's traces were read");
-            let trace = Trace::parse(text).map_err(|e| Error::Trace { file: file.clone(), what: e.to_string() })?;
-            traces.insert(file.clone(), Arc::new(trace));
+            let trace = Trace::parse(text_of_trace(loaded, file));
+            let trace = trace.map_err(|e| Error::Trace { file: file.to_owned(), what: e.to_string() })?;
+            traces.insert(file.to_owned(), Arc::new(trace));
         }
     }
     Ok(traces)
 }
 
-/// The recorded channels that the UEs of `loaded` name.
 fn load_channels(loaded: &Loaded) -> Result<Channels, Error> {
     let mut channels = Channels::new();
-    let networks = loaded.points().iter().filter_map(|point| point.scenario.radio());
-    for ue in networks.flat_map(|radio| radio.ues) {
-        let scenario::Channel::Recorded { files } = &ue.channel else { continue };
-        for file in files.values().filter(|file| !file.is_empty()) {
-            if !channels.contains_key(file) {
-                let text = loaded.channel(file).expect("a loaded scenario's channels were read");
-                let channel =
-                    Recorded::parse(text).map_err(|e| Error::Channel { file: file.clone(), what: e.to_string() })?;
-                channels.insert(file.clone(), Arc::new(channel));
-            }
+    for file in channel_files(loaded) {
+        if !channels.contains_key(file) {
+            let channel = Recorded::parse(text_of_channel(loaded, file));
+            let channel = channel.map_err(|e| Error::Channel { file: file.to_owned(), what: e.to_string() })?;
+            channels.insert(file.to_owned(), Arc::new(channel));
         }
     }
     Ok(channels)
