@@ -56,7 +56,7 @@ impl Tls {
 
     /// Begins a connection with the server of this name or address.
     pub(crate) fn session(&self, name: &str) -> Result<ClientConnection, Fault> {
-        let invalid = |_| Fault::Option(format!("`{name}` is no name that a certificate can have"));
+        let invalid = |_| Fault::Option(format!("`{name}` cannot be a name in a certificate"));
         let name = ServerName::try_from(name.to_owned()).map_err(invalid)?;
         ClientConnection::new(Arc::clone(&self.0), name).map_err(|why| Fault::Tls(explain(&why, true)))
     }

@@ -23,7 +23,7 @@ const NANOSECONDS: u8 = 9;
 const BUFFER: usize = 64 << 10;
 /// Pause after packets were taken: the ring has room for those that come meanwhile, and the processor for the measurement.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Interval at which what waits is written, if packets are few.
+/// How often buffered packets are written when few arrive.
 const FLUSH: Duration = Duration::from_secs(1);
 /// Packets that are taken before the end is looked for: a ring full of them.
 const TURN: usize = 16_384;
