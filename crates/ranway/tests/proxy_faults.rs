@@ -141,7 +141,17 @@ print('ready', flush=True)
 while True:
     s.accept()[0].sendall(b'{}')";
         let mut command = net.command(ROUTER, "setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "python3", "-c", LISTEN, name]);
+        command.args([
+            "--reuid",
+            "65534",
+            "--regid",
+            "65534",
+            "--clear-groups",
+            "/usr/bin/python3",
+            "-c",
+            LISTEN,
+            name,
+        ]);
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut line).expect("it speaks");
@@ -174,6 +184,36 @@ fn root_a_stranger_with_the_name_of_the_status_socket_neither_answers_nor_keeps_
     net.until("it is split", |status| status.totals.established == 1);
     drop(squatters);
     assert!(ask().status.success());
+}
+
+#[test]
+fn root_a_stranger_with_all_names_of_the_status_socket_takes_the_status_alone() {
+    let Some(net) = Net::new() else { return };
+    let index = net.on_router("cat", &["/sys/class/net/ran/ifindex"]);
+    let name =
+        |n| format!("ranway/proxy-status/{}{}", index.trim(), if n == 0 { String::new() } else { format!("/{n}") });
+    let squatters: Vec<Squatter> = (0..8).map(|n| Squatter::new(&net, &name(n))).collect();
+    let mut command = net.command(ROUTER, env!("CARGO_BIN_EXE_ranway"));
+    command.args(["proxy", "--wan", "wan", "--ran", "ran", "--drain", "300 ms"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+    let proxy = Running(Some(child));
+    let mut hears = |words: &str| {
+        let mut line = String::new();
+        while !line.contains(words) {
+            line.clear();
+            assert_ne!(said.read_line(&mut line).expect("it is text"), 0, "it ended before it said {words:?}");
+        }
+    };
+    hears("another program has all names of the status socket");
+    assert!(!net.fails(&["status", "--json"]).status.success());
+    let listener = net.listen(SERVER, SERVERS[0]);
+    let (mut client, mut server) = net.pair(&listener);
+    exchange(&mut client, &mut server);
+    drop(squatters);
+    hears("`ranway proxy status` works again");
+    assert_eq!(net.status().totals.established, 1);
+    proxy.end(Signal::SIGTERM);
 }
 
 #[test]

@@ -74,6 +74,7 @@ pub struct Proxy {
     stop: Arc<AtomicBool>,
     controlling: Option<Controlling>,
     others: Vec<JoinHandle<()>>,
+    answering: Answering,
     guardian_command: Box<dyn Fn() -> Command + Send>,
     looked: Instant,
     routes_looked: Instant,
@@ -89,6 +90,16 @@ struct Controlling {
     stop: Arc<AtomicBool>,
     /// Returns whether the control did not fail.
     thread: JoinHandle<bool>,
+}
+
+/// Whether the proxy can be asked for its status.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answering {
+    Yes,
+    /// Others have all names of the socket; this has not been said yet.
+    No,
+    /// The same, and it was said.
+    Told,
 }
 
 /// What an operator should know of.
@@ -163,6 +174,7 @@ impl Proxy {
             stop: Arc::default(),
             controlling: None,
             others: Vec::new(),
+            answering: Answering::No,
             guardian_command: Box::new(guardian_command),
             looked: Instant::now(),
             routes_looked: Instant::now(),
@@ -178,9 +190,17 @@ impl Proxy {
             proxy.workers.push(running);
         }
         proxy.set_governor(governor)?;
-        let answer = status::serve(interfaces[1], shared.clone(), Arc::clone(&proxy.stop))?;
-        proxy.others.push(answer);
+        proxy.answer()?;
         Ok(proxy)
+    }
+
+    /// Answers questions for the status, unless others have all names of the socket.
+    fn answer(&mut self) -> Result<(), Error> {
+        if let Some(thread) = status::serve(self.interfaces[1], self.shared(), Arc::clone(&self.stop))? {
+            self.others.push(thread);
+            self.answering = Answering::Yes;
+        }
+        Ok(())
     }
 
     /// Changes the settings. Those of sockets hold for connections to come, times for all.
@@ -280,8 +300,21 @@ impl Proxy {
                 "the control of windows and rates has failed: connections go on without limits",
             )));
         }
+        if self.answering == Answering::No {
+            self.answering = Answering::Told;
+            return Ok(Some(Notice::Failed(
+                "another program has all names of the status socket (find it with `ss -xlp`): until it ends, \
+                 `ranway proxy status` does not work",
+            )));
+        }
         if now.duration_since(self.looked) >= LOOK {
             self.looked = now;
+            if self.answering == Answering::Told {
+                self.answer()?;
+                if self.answering == Answering::Yes {
+                    return Ok(Some(Notice::Repaired("`ranway proxy status` works again")));
+                }
+            }
             if !self.steering.lives() {
                 return Err(Error::Missing("`nft`, which owns the proxy's table, has ended".into()));
             }

@@ -180,10 +180,15 @@ pub(super) fn status(workers: &[Arc<Shared>], connections: bool) -> Status {
     Status { totals, accepting: gate.is_some_and(|gate| gate.is_open()), connections }
 }
 
-/// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`.
-pub(super) fn serve(ran: u32, workers: Vec<Arc<Shared>>, stop: Arc<AtomicBool>) -> Result<JoinHandle<()>, Error> {
+/// Answers questions for the status of the proxy whose interface towards the RAN has the number `ran`. `None` if others have all
+/// names of the socket.
+pub(super) fn serve(
+    ran: u32,
+    workers: Vec<Arc<Shared>>,
+    stop: Arc<AtomicBool>,
+) -> Result<Option<JoinHandle<()>>, Error> {
     let what = "open a socket for the status";
-    let listener = bind(ran)?;
+    let Some(listener) = bind(ran).map_err(Error::system(what))? else { return Ok(None) };
     listener.set_nonblocking(true).map_err(Error::system(what))?;
     let run = move || {
         while !stop.load(Relaxed) {
@@ -194,20 +199,19 @@ pub(super) fn serve(ran: u32, workers: Vec<Arc<Shared>>, stop: Arc<AtomicBool>) 
             }
         }
     };
-    std::thread::Builder::new().name("proxy-status".into()).spawn(run).map_err(Error::system("start a thread"))
+    let thread = std::thread::Builder::new().name("proxy-status".into());
+    thread.spawn(run).map(Some).map_err(Error::system("start a thread"))
 }
 
-fn bind(ran: u32) -> Result<UnixListener, Error> {
-    let what = "open a socket for the status";
+/// Takes the first name that is free, if there is one.
+fn bind(ran: u32) -> std::io::Result<Option<UnixListener>> {
     for n in 0..NAMES {
-        match UnixListener::bind_addr(&name(ran, n).map_err(Error::system(what))?) {
+        match UnixListener::bind_addr(&name(ran, n)?) {
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
-            bound => return bound.map_err(Error::system(what)),
+            bound => return bound.map(Some),
         }
     }
-    // A proxy has one of them, and there is one for each interface.
-    let names = format!("@ranway/proxy-status/{ran}");
-    Err(Error::Wrong(format!("another program has taken the sockets {names}…: find it with `ss -xlp` and stop it")))
+    Ok(None)
 }
 
 fn answer(mut stream: &UnixStream, workers: &[Arc<Shared>]) -> std::io::Result<()> {
